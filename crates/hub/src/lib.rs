@@ -1,1 +1,22 @@
-//! To be written.
+//! What Encke knows while it runs, as pure data: ids and their names, events, who is online where,
+//! and who follows whom as far as a sender must ask.
+//!
+//! This crate does no IO, reads no clock and starts no thread. Its tables are shared by all
+//! workers and senders; they are striped, and a stripe's lock is held for one look-up or one
+//! change, never across another lock.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+mod directory;
+mod disconnect;
+mod event;
+mod followers;
+mod id;
+mod names;
+
+pub use directory::{ConnRef, Directory};
+pub use disconnect::DisconnectReason;
+pub use event::{Event, EventIds, FRAME_SLOTS};
+pub use followers::{Followers, FollowersError, Nobody, Subscription};
+pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
+pub use names::Names;

@@ -1,0 +1,300 @@
+//! The directory: who is online where.
+//!
+//! A striped hash table from id to connections. Workers write it at login and logout, senders read
+//! it. An id with one connection, which nearly all are, costs one 16-byte slot (17 with the table's
+//! control byte, 20 to 39 at the table's load); an id with several has a [`Crowd`] beside the table,
+//! in which a login and a logout are still O(1), so a million connections under one id come and go
+//! in a straight line.
+//!
+//! The table grows stripe by stripe: the longest pause under a lock is the growth of 1/1024 of it.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hashbrown::HashTable;
+
+use crate::id::Id;
+
+const STRIPES: usize = 1024;
+
+/// Where a connection lives: the worker, its slot in the worker's slab, and the slot's generation,
+/// so that a reference to a connection that has ended meets nobody else. `shared` says that the
+/// connection is logged in under more than one id and may appear twice in an audience.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub struct ConnRef(u64);
+
+impl ConnRef {
+    /// Workers that can be told apart.
+    pub const WORKERS_MAX: usize = 1 << 12;
+    /// Slots of one worker.
+    pub const SLOTS_MAX: usize = 1 << 24;
+    /// Generations of one slot, after which they start anew: a reference would have to be on its
+    /// way while 67 million connections come and go in one slot.
+    pub const GENERATIONS: u32 = 1 << 26;
+
+    /// Packs the parts; each must be below its limit.
+    pub fn new(worker: usize, slot: usize, generation: u32, shared: bool) -> ConnRef {
+        debug_assert!(worker < Self::WORKERS_MAX && slot < Self::SLOTS_MAX);
+        debug_assert!(generation < Self::GENERATIONS);
+        ConnRef(
+            (worker as u64) << 51
+                | (slot as u64) << 27
+                | u64::from(generation) << 1
+                | u64::from(shared),
+        )
+    }
+
+    /// The worker that owns the connection.
+    pub fn worker(self) -> usize {
+        (self.0 >> 51) as usize
+    }
+
+    /// The slot in the worker's slab.
+    pub fn slot(self) -> usize {
+        (self.0 >> 27) as usize & (Self::SLOTS_MAX - 1)
+    }
+
+    /// The generation of the slot.
+    pub fn generation(self) -> u32 {
+        (self.0 >> 1) as u32 & (Self::GENERATIONS - 1)
+    }
+
+    /// Whether the connection has more than one id.
+    pub fn shared(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// The same connection, whatever `shared` says.
+    fn same(self, other: ConnRef) -> bool {
+        self.0 | 1 == other.0 | 1
+    }
+}
+
+/// The connections of one id: a reference, or (top bit) the index of a crowd.
+#[derive(Clone, Copy)]
+struct Place(u64);
+
+const CROWD_BIT: u64 = 1 << 63;
+
+impl Place {
+    fn crowd(self) -> Option<usize> {
+        (self.0 & CROWD_BIT != 0).then_some((self.0 & !CROWD_BIT) as usize)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    id: Id,
+    place: Place,
+}
+
+#[derive(Default)]
+struct Stripe {
+    slots: HashTable<Slot>,
+    crowds: Vec<Crowd>,
+    free_crowds: Vec<usize>,
+}
+
+/// Ids to connections, shared by all threads.
+pub struct Directory {
+    keys: Keys,
+    stripes: Box<[Mutex<Stripe>]>,
+}
+
+impl Default for Directory {
+    fn default() -> Directory {
+        let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
+        Directory { keys: Keys::random(), stripes }
+    }
+}
+
+impl Directory {
+    /// Registers `conn` under `id`. Each pair is registered once.
+    pub fn login(&self, id: Id, conn: ConnRef) {
+        let hash = self.keys.hash(id.to_bits());
+        let mut stripe = self.stripe(hash);
+        let Stripe { slots, crowds, free_crowds } = &mut *stripe;
+        let Some(slot) = slots.find_mut(hash, |slot| slot.id == id) else {
+            let slot = Slot { id, place: Place(conn.0) };
+            slots.insert_unique(hash, slot, |slot| self.keys.hash(slot.id.to_bits()));
+            return;
+        };
+        match slot.place.crowd() {
+            Some(index) => crowds[index].insert(conn, &self.keys),
+            None => {
+                let mut crowd = Crowd::default();
+                crowd.insert(ConnRef(slot.place.0), &self.keys);
+                crowd.insert(conn, &self.keys);
+                let index = free_crowds.pop().unwrap_or(crowds.len());
+                if index == crowds.len() {
+                    crowds.push(crowd);
+                } else {
+                    crowds[index] = crowd;
+                }
+                slot.place = Place(CROWD_BIT | index as u64);
+            }
+        }
+    }
+
+    /// Takes `conn` out again; does nothing when the pair is not registered.
+    pub fn logout(&self, id: Id, conn: ConnRef) {
+        let hash = self.keys.hash(id.to_bits());
+        let mut stripe = self.stripe(hash);
+        let Stripe { slots, crowds, free_crowds } = &mut *stripe;
+        let Ok(mut found) = slots.find_entry(hash, |slot| slot.id == id) else { return };
+        match found.get().place.crowd() {
+            None if ConnRef(found.get().place.0).same(conn) => {
+                found.remove();
+            }
+            None => {}
+            Some(index) => {
+                crowds[index].remove(conn, &self.keys);
+                if let [last] = crowds[index].members[..] {
+                    found.get_mut().place = Place(last.0);
+                    crowds[index] = Crowd::default();
+                    free_crowds.push(index);
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` with every connection of `id`, under the stripe's lock: `visit` only notes it.
+    pub fn visit(&self, id: Id, mut visit: impl FnMut(ConnRef)) {
+        let hash = self.keys.hash(id.to_bits());
+        let stripe = self.stripe(hash);
+        let Some(slot) = stripe.slots.find(hash, |slot| slot.id == id) else { return };
+        match slot.place.crowd() {
+            None => visit(ConnRef(slot.place.0)),
+            Some(index) => stripe.crowds[index].members.iter().copied().for_each(visit),
+        }
+    }
+
+    /// How many connections `id` has.
+    pub fn connections(&self, id: Id) -> usize {
+        let mut count = 0;
+        self.visit(id, |_| count += 1);
+        count
+    }
+
+    /// How many ids are online. Walks all stripes: for reports, not for the hot path.
+    pub fn ids_online(&self) -> usize {
+        self.stripes.iter().map(|stripe| lock(stripe).slots.len()).sum()
+    }
+
+    fn stripe(&self, hash: u64) -> MutexGuard<'_, Stripe> {
+        // The table takes its bits from both ends of the hash; the stripe is named by the middle.
+        lock(&self.stripes[(hash >> 32) as usize % STRIPES])
+    }
+}
+
+/// The connections of an id that has several: in the order of their login but for removals, with
+/// an index from connection to position.
+#[derive(Default)]
+struct Crowd {
+    members: Vec<ConnRef>,
+    positions: HashTable<u32>,
+}
+
+impl Crowd {
+    fn insert(&mut self, conn: ConnRef, keys: &Keys) {
+        let Crowd { members, positions } = self;
+        let position = members.len() as u32;
+        members.push(conn);
+        positions.insert_unique(keys.hash(conn.0 | 1), position, |&p| {
+            keys.hash(members[p as usize].0 | 1)
+        });
+    }
+
+    fn remove(&mut self, conn: ConnRef, keys: &Keys) {
+        let Crowd { members, positions } = self;
+        let hash = keys.hash(conn.0 | 1);
+        let Ok(found) = positions.find_entry(hash, |&p| members[p as usize].same(conn)) else {
+            return;
+        };
+        let (position, _) = found.remove();
+        let last = members.len() as u32 - 1;
+        members.swap_remove(position as usize);
+        if position != last {
+            let moved = keys.hash(members[position as usize].0 | 1);
+            let entry = positions.find_mut(moved, |&p| p == last);
+            *entry.expect("every member has a position") = position;
+        }
+    }
+}
+
+/// The table's hash: a folded multiplication under keys drawn at start, because clients choose
+/// integer ids and must not be able to choose colliding ones.
+struct Keys {
+    add: u64,
+    multiply: u64,
+}
+
+impl Keys {
+    fn random() -> Keys {
+        let random = RandomState::new();
+        Keys { add: random.hash_one(0_u8), multiply: random.hash_one(1_u8) | 1 }
+    }
+
+    fn hash(&self, value: u64) -> u64 {
+        let wide = u128::from(value ^ self.add) * u128::from(self.multiply);
+        (wide as u64 ^ (wide >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// A poisoned stripe is whole: nothing that can panic runs between two halves of a change.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u64) -> Id {
+        Id::integer(number).unwrap()
+    }
+
+    fn seen(directory: &Directory, number: u64) -> Vec<ConnRef> {
+        let mut seen = Vec::new();
+        directory.visit(id(number), |conn| seen.push(conn));
+        seen.sort();
+        seen
+    }
+
+    #[test]
+    fn conn_ref_gives_back_its_parts() {
+        let top = ConnRef::new(4095, ConnRef::SLOTS_MAX - 1, ConnRef::GENERATIONS - 1, true);
+        assert_eq!(top.0 & CROWD_BIT, 0, "the top bit belongs to crowds");
+        assert_eq!((top.worker(), top.slot()), (4095, ConnRef::SLOTS_MAX - 1));
+        assert_eq!((top.generation(), top.shared()), (ConnRef::GENERATIONS - 1, true));
+        let low = ConnRef::new(0, 5, 9, false);
+        assert_eq!((low.worker(), low.slot(), low.generation(), low.shared()), (0, 5, 9, false));
+    }
+
+    #[test]
+    fn one_id_goes_from_one_connection_to_many_and_back() {
+        let directory = Directory::default();
+        let conns: Vec<ConnRef> =
+            (0..1000).map(|n| ConnRef::new(n % 7, n, 1, n % 2 == 0)).collect();
+        for &conn in &conns {
+            directory.login(id(1), conn);
+        }
+        assert_eq!(directory.connections(id(1)), 1000);
+        for &conn in &conns[..999] {
+            directory.logout(id(1), conn);
+            directory.logout(id(1), conn);
+        }
+        assert_eq!(seen(&directory, 1), [conns[999]]);
+        directory.logout(id(1), conns[999]);
+        assert_eq!((directory.connections(id(1)), directory.ids_online()), (0, 0));
+    }
+
+    #[test]
+    fn other_generation_is_another_connection() {
+        let directory = Directory::default();
+        directory.login(id(1), ConnRef::new(0, 3, 8, false));
+        directory.logout(id(1), ConnRef::new(0, 3, 7, false));
+        assert_eq!(directory.connections(id(1)), 1);
+    }
+}

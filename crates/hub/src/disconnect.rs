@@ -1,0 +1,51 @@
+//! Why a connection ended: one closed list for the log, the metrics and, later, close frames.
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)+) => {
+        /// Why a connection ended.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum DisconnectReason { $($(#[doc = $doc])+ $name,)+ }
+
+        impl DisconnectReason {
+            /// Every reason, in the order of their numbers.
+            pub const ALL: &[DisconnectReason] = &[$(DisconnectReason::$name,)+];
+
+            /// How many reasons there are.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// The reason as it stands in logs and metric labels.
+            pub fn as_str(self) -> &'static str {
+                match self { $(DisconnectReason::$name => $text,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The client closed or half-closed its side (FIN).
+    ClientClosed = "client_closed",
+    /// The client reset the connection (RST), or the kernel gave it up.
+    ClientReset = "client_reset",
+    /// The exchange is complete: an error answer, `HEAD` or a preflight was sent.
+    Answered = "answered",
+    /// The head was not complete in time (answered 408).
+    HeadTimeout = "head_timeout",
+    /// The head was no valid request (answered 4xx or 5xx).
+    BadRequest = "bad_request",
+    /// More unsent bytes than the backlog may hold: the reader is too slow.
+    SlowReader = "slow_reader",
+    /// The application logged the id out through the API.
+    LoggedOut = "logged_out",
+    /// The server is stopping.
+    Shutdown = "shutdown",
+    /// No slot was left for the connection (answered 503).
+    Full = "full",
+}
+
+impl DisconnectReason {
+    /// The reason with number `index`, the inverse of `reason as usize`.
+    pub fn from_index(index: usize) -> Option<DisconnectReason> {
+        Self::ALL.get(index).copied()
+    }
+}

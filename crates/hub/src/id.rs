@@ -1,0 +1,139 @@
+//! Ids: the 8-byte value that the whole server computes with, and the text that people write.
+//!
+//! An integer id *is* its number. Every other name is interned (see [`crate::Names`]) and carries
+//! the top bit. So a table of users with integer ids needs no dictionary at all.
+
+use thiserror::Error;
+
+/// The longest id, in bytes of UTF-8.
+pub const ID_BYTES_MAX: usize = 255;
+
+const NAME_BIT: u64 = 1 << 63;
+
+/// Anything that can be online or be followed, in 8 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub struct Id(u64);
+
+impl Id {
+    /// The id of an integer below 2^63; `None` above (such a number is treated as a name).
+    pub fn integer(number: u64) -> Option<Id> {
+        (number & NAME_BIT == 0).then_some(Id(number))
+    }
+
+    /// The number, when this id is one.
+    pub fn as_integer(self) -> Option<u64> {
+        (self.0 & NAME_BIT == 0).then_some(self.0)
+    }
+
+    /// Whether a name stands behind this id.
+    pub fn is_name(self) -> bool {
+        self.0 & NAME_BIT != 0
+    }
+
+    /// The value as it is stored on disk.
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The inverse of [`Id::to_bits`].
+    pub fn from_bits(bits: u64) -> Id {
+        Id(bits)
+    }
+
+    /// The id of an interned name: 31 bits of its hash and a counter that tells apart names that
+    /// share them.
+    pub(crate) fn name(hash: u32, counter: u32) -> Id {
+        Id(NAME_BIT | u64::from(hash & 0x7fff_ffff) << 32 | u64::from(counter))
+    }
+
+    /// The bits of the name's hash that [`Id::name`] put in.
+    pub(crate) fn name_hash(self) -> u32 {
+        ((self.0 & !NAME_BIT) >> 32) as u32
+    }
+}
+
+/// An id as text, checked against the rules, not yet looked up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdText<'a> {
+    /// Canonical decimal digits below 2^63: `0`, `123`, not `007`.
+    Integer(Id),
+    /// Every other valid id.
+    Name(&'a str),
+}
+
+/// Why a text is not an id. The message tells the client what to change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum IdError {
+    /// No bytes at all.
+    #[error("an id must not be empty")]
+    Empty,
+    /// Over [`ID_BYTES_MAX`].
+    #[error("an id has at most 255 bytes of UTF-8, this one has {0}")]
+    TooLong(usize),
+    /// A character that the rules exclude.
+    #[error(
+        "an id must not contain {0:?}: no control characters, no white space, no '/', '?', '#'"
+    )]
+    Forbidden(char),
+}
+
+impl<'a> IdText<'a> {
+    /// Checks `text` against the rules for ids: 1 to 255 bytes, no control characters, no white
+    /// space, no `/`, `?`, `#`.
+    pub fn parse(text: &'a str) -> Result<IdText<'a>, IdError> {
+        if text.is_empty() {
+            return Err(IdError::Empty);
+        }
+        if text.len() > ID_BYTES_MAX {
+            return Err(IdError::TooLong(text.len()));
+        }
+        if let Some(integer) = canonical_integer(text) {
+            return Ok(IdText::Integer(integer));
+        }
+        let forbidden =
+            |c: char| c.is_control() || c.is_whitespace() || matches!(c, '/' | '?' | '#');
+        match text.chars().find(|&c| forbidden(c)) {
+            Some(c) => Err(IdError::Forbidden(c)),
+            None => Ok(IdText::Name(text)),
+        }
+    }
+}
+
+/// `007` and numbers from 2^63 on are names, so that every text has exactly one id.
+fn canonical_integer(text: &str) -> Option<Id> {
+    let digits = text.as_bytes();
+    if digits.len() > 19 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    if digits[0] == b'0' && digits.len() > 1 {
+        return None;
+    }
+    Id::integer(text.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_digits_are_integers_and_the_rest_are_names() {
+        for (text, number) in [("0", 0), ("123", 123), ("9223372036854775807", i64::MAX as u64)] {
+            assert_eq!(IdText::parse(text), Ok(IdText::Integer(Id::integer(number).unwrap())));
+        }
+        for text in ["007", "-5", "1e3", "9223372036854775808", "99999999999999999999", "photo:789"]
+        {
+            assert_eq!(IdText::parse(text), Ok(IdText::Name(text)));
+        }
+    }
+
+    #[test]
+    fn bad_ids_say_what_is_wrong() {
+        assert_eq!(IdText::parse(""), Err(IdError::Empty));
+        assert_eq!(IdText::parse(&"é".repeat(128)), Err(IdError::TooLong(256)));
+        for c in ['/', '?', '#', ' ', '\t', '\n', '\0', '\u{7f}', '\u{85}', '\u{2028}', '\u{a0}'] {
+            assert_eq!(IdText::parse(&format!("a{c}b")), Err(IdError::Forbidden(c)));
+        }
+        assert!(IdText::parse(&"x".repeat(255)).is_ok());
+    }
+}
