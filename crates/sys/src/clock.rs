@@ -1,0 +1,51 @@
+//! Clocks. Whoever needs the time takes it here, once per turn, so that the rest of the code can be
+//! run under a clock of a test's choosing.
+
+use std::time::Duration;
+
+/// Nanoseconds on the monotonic clock, which all processes of this machine share: a time taken in
+/// one process can be subtracted in another.
+pub fn monotonic_ns() -> u64 {
+    since_epoch_of(libc::CLOCK_MONOTONIC).as_nanos() as u64
+}
+
+/// Milliseconds on the monotonic clock.
+pub fn monotonic_ms() -> u64 {
+    since_epoch_of(libc::CLOCK_MONOTONIC).as_millis() as u64
+}
+
+/// Milliseconds since 1970.
+pub fn unix_ms() -> u64 {
+    since_epoch_of(libc::CLOCK_REALTIME).as_millis() as u64
+}
+
+/// Processor time that this process has used, user and kernel, all threads.
+pub fn process_cpu() -> Duration {
+    since_epoch_of(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Processor time that the calling thread has used.
+pub fn thread_cpu() -> Duration {
+    since_epoch_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn since_epoch_of(clock: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a timespec that outlives the call.
+    let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    debug_assert_eq!(result, 0, "these clocks exist on every Linux");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_go_forward() {
+        let (ns, ms) = (monotonic_ns(), monotonic_ms());
+        assert!(ns / 1_000_000 <= ms);
+        assert!(unix_ms() > 1_700_000_000_000);
+        assert!(process_cpu() >= thread_cpu());
+    }
+}

@@ -1,0 +1,114 @@
+//! epoll(7), edge-triggered.
+//!
+//! A socket is added once, for reading and writing, and never changed: with edge triggering the
+//! kernel reports a side only when it turns ready, so a silent connection costs no call at all.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// An epoll instance.
+#[derive(Debug)]
+pub struct Epoll {
+    fd: OwnedFd,
+}
+
+impl Epoll {
+    /// A new instance, closed on exec.
+    pub fn new() -> io::Result<Epoll> {
+        // SAFETY: no pointers are passed.
+        let fd = crate::check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        Ok(Epoll { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// Reports both sides of `socket` under `token`, edge-triggered. Closing the socket removes it.
+    pub fn add_stream(&self, socket: &impl AsFd, token: u64) -> io::Result<()> {
+        self.add(socket, token, libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET)
+    }
+
+    /// Reports `fd` under `token` as long as it can be read (level-triggered): for listeners, of
+    /// which a turn takes only a share, and for wakers.
+    pub fn add_source(&self, fd: &impl AsFd, token: u64) -> io::Result<()> {
+        self.add(fd, token, libc::EPOLLIN)
+    }
+
+    /// Reports `fd` no more.
+    pub fn remove(&self, fd: &impl AsFd) -> io::Result<()> {
+        let (epoll, fd) = (self.fd.as_raw_fd(), fd.as_fd().as_raw_fd());
+        // SAFETY: both descriptors are borrowed for the call; DEL takes no event.
+        let result =
+            unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+        crate::check(result).map(drop)
+    }
+
+    /// Fills `events` with what is ready; waits at most `timeout_ms`, for ever when `None`. A
+    /// signal ends the wait early with nothing.
+    pub fn wait(&self, events: &mut Events, timeout_ms: Option<u64>) -> io::Result<()> {
+        let timeout = timeout_ms.map_or(-1, |ms| ms.min(i32::MAX as u64) as i32);
+        let (fd, buffer) = (self.fd.as_raw_fd(), events.buffer.as_mut_ptr());
+        let capacity = events.buffer.len() as i32;
+        // SAFETY: `buffer` points at `capacity` events that outlive the call.
+        let result = unsafe { libc::epoll_wait(fd, buffer, capacity, timeout) };
+        events.ready = match crate::check(result) {
+            Ok(ready) => ready as usize,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => return Err(error),
+        };
+        Ok(())
+    }
+
+    fn add(&self, fd: &impl AsFd, token: u64, events: i32) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: events as u32, u64: token };
+        let (epoll, fd) = (self.fd.as_raw_fd(), fd.as_fd().as_raw_fd());
+        // SAFETY: both descriptors are borrowed for the call and `event` outlives it.
+        let result = unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) };
+        crate::check(result).map(drop)
+    }
+}
+
+/// What one wait reports, at most a fixed number at a time.
+#[derive(Debug)]
+pub struct Events {
+    buffer: Box<[libc::epoll_event]>,
+    ready: usize,
+}
+
+impl Events {
+    /// Room for `capacity` reports.
+    pub fn with_capacity(capacity: usize) -> Events {
+        let empty = libc::epoll_event { events: 0, u64: 0 };
+        Events { buffer: vec![empty; capacity].into_boxed_slice(), ready: 0 }
+    }
+
+    /// The reports of the last wait.
+    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        self.buffer[..self.ready].iter().map(|raw| Event { token: raw.u64, events: raw.events })
+    }
+}
+
+/// One report.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// The token that the descriptor was added with.
+    pub token: u64,
+    events: u32,
+}
+
+impl Event {
+    /// There is something to read, be it the end of the stream or an error.
+    pub fn readable(self) -> bool {
+        let mask = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR;
+        self.events & mask as u32 != 0
+    }
+
+    /// The peer will send no more, or the connection is broken: a read shows which.
+    pub fn hung_up(self) -> bool {
+        let mask = libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR;
+        self.events & mask as u32 != 0
+    }
+
+    /// There is room to write.
+    pub fn writable(self) -> bool {
+        self.events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
+    }
+}

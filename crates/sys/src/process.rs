@@ -1,0 +1,47 @@
+//! Figures of this process, out of /proc (proc(5)). For reports, not for the hot path.
+
+use std::fs;
+use std::io;
+
+/// Bytes of this process that are in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Resident {
+    /// All of it: `VmRSS`.
+    pub total: u64,
+    /// Heap, stacks and other private memory: `RssAnon`.
+    pub anonymous: u64,
+    /// Mapped files, such as the graph's pages in the page cache: `RssFile`.
+    pub file: u64,
+}
+
+/// Reads the resident memory of this process.
+pub fn resident() -> io::Result<Resident> {
+    Ok(parse_status(&fs::read_to_string("/proc/self/status")?))
+}
+
+/// Reads the resident memory of the process `pid`.
+pub fn resident_of(pid: u32) -> io::Result<Resident> {
+    Ok(parse_status(&fs::read_to_string(format!("/proc/{pid}/status"))?))
+}
+
+fn parse_status(status: &str) -> Resident {
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|rest| rest.split_whitespace().next()).map(str::parse::<u64>);
+        kib.and_then(Result::ok).unwrap_or(0) * 1024
+    };
+    Resident { total: bytes("VmRSS:"), anonymous: bytes("RssAnon:"), file: bytes("RssFile:") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_is_the_sum_of_its_parts() {
+        let resident = resident().unwrap();
+        assert!(resident.anonymous > 0 && resident.file > 0);
+        assert!(resident.total >= resident.anonymous);
+        assert!(resident_of(std::process::id()).unwrap().file > 0);
+    }
+}

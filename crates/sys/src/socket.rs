@@ -1,0 +1,210 @@
+//! TCP sockets: set-up through socket2, the calls of the hot path directly.
+//!
+//! Every socket made here is non-blocking and closed on exec. `TCP_NODELAY` is set on the listener;
+//! on Linux accepted sockets inherit it, which saves a call per connection.
+
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
+
+/// A listener in a group of listeners on one address (`SO_REUSEPORT`): the kernel spreads new
+/// connections over the group. `backlog` is cut by the kernel to `net.core.somaxconn`.
+pub fn listen_in_group(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
+    let socket = stream_socket(address)?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    socket.listen(backlog)?;
+    Ok(socket.into())
+}
+
+/// Checks that nobody listens on `address` and returns it with its port, chosen by the kernel when
+/// it was 0. A group member may share a port with any program of the same user; without this look a
+/// second server would quietly take half of the first one's clients.
+pub fn claim(address: SocketAddr) -> io::Result<SocketAddr> {
+    let socket = stream_socket(address)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    // With SO_REUSEADDR the bind alone passes beside another bound socket that does not listen yet.
+    socket.listen(1)?;
+    local_address(&socket)
+}
+
+/// The address that `socket` is bound to.
+pub fn local_address(socket: &impl AsFd) -> io::Result<SocketAddr> {
+    let address = SockRef::from(socket).local_addr()?;
+    address.as_socket().ok_or_else(|| io::Error::other("not an internet socket"))
+}
+
+/// The next connection of `listener`; `WouldBlock` when there is none.
+pub fn accept(listener: &impl AsFd) -> io::Result<OwnedFd> {
+    let (fd, null) = (listener.as_fd().as_raw_fd(), std::ptr::null_mut());
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: the kernel writes no address when both pointers are null.
+    let accepted = unsafe { libc::accept4(fd, null, null.cast(), flags) };
+    let accepted = crate::check(accepted)?;
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(accepted) })
+}
+
+/// Begins a connection to `target`, from the address `source` when given (the kernel picks the port
+/// as late as it can, `IP_BIND_ADDRESS_NO_PORT`, so each source address has all ports to itself).
+/// Writable means connected or failed: ask [`connect_error`].
+pub fn connect_from(source: Option<IpAddr>, target: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = stream_socket(target)?;
+    socket.set_tcp_nodelay(true)?;
+    if let Some(source) = source {
+        bind_late(&socket)?;
+        socket.bind(&SockAddr::from(SocketAddr::new(source, 0)))?;
+    }
+    match socket.connect(&SockAddr::from(target)) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket.into()),
+    }
+}
+
+/// How the connection attempt ended: `None` is well.
+pub fn connect_error(socket: &impl AsFd) -> io::Result<Option<io::Error>> {
+    SockRef::from(socket).take_error()
+}
+
+/// Receives into `buffer`; 0 is the end of the stream.
+pub fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    let (fd, len) = (socket.as_fd().as_raw_fd(), buffer.len());
+    // SAFETY: `buffer` has `len` bytes and outlives the call.
+    crate::check_len(unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), len, 0) })
+}
+
+/// Sends `bytes`, or as many of them as there is room for. No SIGPIPE.
+pub fn send(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    let (fd, data, len) = (socket.as_fd().as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+    // SAFETY: `bytes` has `len` bytes and outlives the call.
+    crate::check_len(unsafe { libc::send(fd, data, len, libc::MSG_NOSIGNAL) })
+}
+
+/// Sends `parts` in one call (at most `IOV_MAX`, 1,024), or as much as there is room for. No SIGPIPE.
+pub fn send_parts(socket: &impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    if let [part] = parts {
+        return send(socket, part);
+    }
+    let message = libc::msghdr {
+        msg_name: std::ptr::null_mut(),
+        msg_namelen: 0,
+        // IoSlice is the platform's iovec, std guarantees it; the kernel only reads them.
+        msg_iov: parts.as_ptr().cast_mut().cast(),
+        msg_iovlen: parts.len(),
+        msg_control: std::ptr::null_mut(),
+        msg_controllen: 0,
+        msg_flags: 0,
+    };
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: `message` and the parts that it points at outlive the call.
+    crate::check_len(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) })
+}
+
+/// Ends our sending side; the peer reads the end of the stream.
+pub fn shutdown_write(socket: &impl AsFd) -> io::Result<()> {
+    SockRef::from(socket).shutdown(Shutdown::Write)
+}
+
+/// Makes the coming close a reset (RST): no farewell, no TIME_WAIT.
+pub fn reset_on_close(socket: &impl AsFd) -> io::Result<()> {
+    SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO))
+}
+
+/// Asks for a receive buffer of `bytes`, for clients that are meant to be slow.
+pub fn set_receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    SockRef::from(socket).set_recv_buffer_size(bytes)
+}
+
+fn stream_socket(address: SocketAddr) -> io::Result<Socket> {
+    let kind = Type::STREAM.nonblocking().cloexec();
+    let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        // `[::]` means IPv6 and IPv4 alike, whatever net.ipv6.bindv6only says.
+        socket.set_only_v6(false)?;
+    }
+    Ok(socket)
+}
+
+fn bind_late(socket: &Socket) -> io::Result<()> {
+    let (on, len) = (1_i32, size_of::<i32>() as u32);
+    let (level, option) = (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT);
+    let fd = socket.as_raw_fd();
+    // SAFETY: the four bytes of `on` outlive the call.
+    crate::check(unsafe { libc::setsockopt(fd, level, option, (&raw const on).cast(), len) })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::epoll::{Epoll, Events};
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let address = claim("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = listen_in_group(address, 16).unwrap();
+        let client = connect_from(Some("127.0.0.9".parse().unwrap()), address).unwrap();
+        assert_eq!(local_address(&client).unwrap().ip().to_string(), "127.0.0.9");
+        let epoll = Epoll::new().unwrap();
+        epoll.add_source(&listener, 0).unwrap();
+        epoll.wait(&mut Events::with_capacity(1), None).unwrap();
+        let server = accept(&listener).unwrap();
+        assert_eq!(accept(&listener).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        (client, server)
+    }
+
+    fn receive_all(socket: &OwnedFd, len: usize) -> Vec<u8> {
+        let epoll = Epoll::new().unwrap();
+        epoll.add_source(socket, 0).unwrap();
+        let mut all = Vec::new();
+        while all.len() < len {
+            epoll.wait(&mut Events::with_capacity(1), None).unwrap();
+            let mut buffer = [0; 64];
+            let read = receive(socket, &mut buffer).unwrap();
+            assert_ne!(read, 0, "the stream ended early");
+            all.extend_from_slice(&buffer[..read]);
+        }
+        all
+    }
+
+    #[test]
+    fn parts_arrive_in_order() {
+        let (client, server) = pair();
+        assert!(connect_error(&client).unwrap().is_none());
+        let parts = [IoSlice::new(b"one "), IoSlice::new(b"two "), IoSlice::new(b"three")];
+        assert_eq!(send_parts(&server, &parts).unwrap(), 13);
+        assert_eq!(receive_all(&client, 13), b"one two three");
+    }
+
+    #[test]
+    fn accepted_socket_inherits_nodelay() {
+        let (_client, server) = pair();
+        assert!(SockRef::from(&server).tcp_nodelay().unwrap());
+    }
+
+    #[test]
+    fn port_with_a_listener_cannot_be_claimed() {
+        let address = claim("127.0.0.1:0".parse().unwrap()).unwrap();
+        let _listener = listen_in_group(address, 16).unwrap();
+        let _second = listen_in_group(address, 16).unwrap();
+        assert_eq!(claim(address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn reset_reaches_the_peer_as_an_error() {
+        let (client, server) = pair();
+        reset_on_close(&client).unwrap();
+        drop(client);
+        let epoll = Epoll::new().unwrap();
+        epoll.add_stream(&server, 7).unwrap();
+        let mut events = Events::with_capacity(1);
+        epoll.wait(&mut events, None).unwrap();
+        assert!(events.iter().all(|event| event.hung_up()));
+        let error = receive(&server, &mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+}
