@@ -18,22 +18,35 @@ pub struct Subscription {
 #[error("the subscribers could not be read: {0}")]
 pub struct FollowersError(pub String);
 
+/// How many subscribers one slice holds at most: about a tenth of a millisecond of a sender's time.
+pub const SLICE_MAX: usize = 1024;
+
 /// Who follows a subject.
 pub trait Followers: Send + Sync {
-    /// Hands the stored subscribers of `subject` to `slice`, in ascending order of their bits, a
-    /// bounded number (at most a few thousand) at a time, each exactly once.
-    fn for_each_slice(
+    /// Visits, in ascending order, at most [`SLICE_MAX`] stored subscribers of `subject` that stand
+    /// after `after` (from the first one when `None`), each once. Returns the last one visited when
+    /// there are more, to go on from.
+    ///
+    /// A slice is one short read: a celebrity's audience is walked in many, between which others
+    /// have their turn, and no read transaction stays open meanwhile.
+    fn slice(
         &self,
         subject: Id,
-        slice: &mut dyn FnMut(&[Id]),
-    ) -> Result<(), FollowersError>;
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError>;
 }
 
 /// A graph without edges: every audience is the subject alone.
 pub struct Nobody;
 
 impl Followers for Nobody {
-    fn for_each_slice(&self, _: Id, _: &mut dyn FnMut(&[Id])) -> Result<(), FollowersError> {
-        Ok(())
+    fn slice(
+        &self,
+        _: Id,
+        _: Option<Id>,
+        _: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        Ok(None)
     }
 }

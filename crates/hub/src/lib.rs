@@ -17,6 +17,6 @@ mod names;
 pub use directory::{ConnRef, Directory};
 pub use disconnect::DisconnectReason;
 pub use event::{Event, EventIds, FRAME_SLOTS};
-pub use followers::{Followers, FollowersError, Nobody, Subscription};
+pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use names::Names;
