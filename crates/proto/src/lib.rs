@@ -1,1 +1,31 @@
-//! To be written.
+//! Bytes to meaning and back: the HTTP/1.1 request heads that open a stream, the answers to them,
+//! and what one event looks like on each transport.
+//!
+//! Nothing here reads a socket, a clock or a random number, and nothing here can panic, whatever
+//! the bytes are: a codec is a function from bytes to values that the caller tests, fuzzes and
+//! splits at will.
+//!
+//! - The server half: [`request`] parses a head; [`response`] and [`problem`] answer it; [`sse`],
+//!   [`ndjson`] and [`classic`] turn an event into a [`Frame`] that all connections share.
+//! - The client half: [`client`] reads what the server half wrote.
+//!
+//! Ids are only decoded here. Whether an id is a good one is the hub's to say.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+pub mod chunked;
+pub mod classic;
+pub mod client;
+mod frame;
+mod json;
+pub mod ndjson;
+pub mod problem;
+pub mod request;
+pub mod response;
+pub mod sse;
+mod transport;
+
+pub use frame::Frame;
+pub use problem::Problem;
+pub use request::{Method, Parsed, Refusal, Request};
+pub use transport::{Framing, Transport};

@@ -1,0 +1,142 @@
+//! Answers that say what went wrong and what to do about it (RFC 9457).
+//!
+//! Every problem is of type `about:blank`, so its title is the phrase of its status code
+//! (section 4.2.1); what a person needs stands in the detail. A detail never repeats bytes of the
+//! request, save what the caller of [`Problem::bad_id`] puts in.
+
+use std::borrow::Cow;
+
+use crate::json;
+
+/// The media type of a problem's body.
+pub const CONTENT_TYPE: &str = "application/problem+json";
+
+/// Why a request is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The HTTP status code.
+    pub status: u16,
+    /// What to do about it, for a person to read.
+    pub detail: Cow<'static, str>,
+    /// The `Allow` field, when the method was the problem.
+    pub allow: Option<&'static str>,
+    /// The `Retry-After` field: seconds until another try may do better.
+    pub retry_after: Option<u32>,
+}
+
+impl Problem {
+    /// A problem with neither `Allow` nor `Retry-After`.
+    pub fn new(status: u16, detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem { status, detail: detail.into(), allow: None, retry_after: None }
+    }
+
+    /// 400: the head breaks the rules of HTTP.
+    pub fn bad_request(detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem::new(400, detail)
+    }
+
+    /// 400: a name in the path or the query that no id may have.
+    pub fn bad_id(detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem::new(400, detail)
+    }
+
+    /// 403: a browser page of an origin that is not on the server's list.
+    pub fn forbidden_origin() -> Problem {
+        Problem::new(
+            403,
+            "Pages of this origin may not connect. Serve the page from the server's own origin, \
+             or add the page's origin to the server's allowed origins.",
+        )
+    }
+
+    /// 404: a path that leads nowhere.
+    pub fn not_found(detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem::new(404, detail)
+    }
+
+    /// 405: a method that the path does not have; `allow` lists those that it has.
+    pub fn method_not_allowed(allow: &'static str) -> Problem {
+        let detail = format!("Streams are opened with GET. The methods here are {allow}.");
+        Problem { allow: Some(allow), ..Problem::new(405, detail) }
+    }
+
+    /// 406: the `Accept` field admits no transport that the server has.
+    pub fn not_acceptable() -> Problem {
+        Problem::new(
+            406,
+            "Streams come as text/event-stream or application/x-ndjson. Ask for one of them in \
+             Accept, or leave Accept out to get application/x-ndjson.",
+        )
+    }
+
+    /// 408: the head was not complete in time.
+    pub fn head_timeout() -> Problem {
+        Problem::new(
+            408,
+            "The request head was not complete in time. Send it at once, up to its blank line.",
+        )
+    }
+
+    /// 413: a body where none belongs.
+    pub fn body_refused() -> Problem {
+        Problem::new(413, "A request for a stream has no body. Leave it out.")
+    }
+
+    /// 431: a head that is too long or has too many lines.
+    pub fn head_too_large() -> Problem {
+        Problem::new(
+            431,
+            "A request head has at most 8192 bytes and 100 header lines here. Send fewer ids or \
+             smaller header fields, such as cookies.",
+        )
+    }
+
+    /// 501: an `Upgrade` to a WebSocket, which this version does not speak.
+    pub fn websocket_not_implemented() -> Problem {
+        Problem::new(
+            501,
+            "This version has no WebSockets. Ask for the same path with \
+             Accept: text/event-stream, without Upgrade.",
+        )
+    }
+
+    /// 503: no place for another connection; `retry_after` is in seconds.
+    pub fn unavailable(retry_after: u32) -> Problem {
+        let detail = "The server has no place for another connection. Try again later.";
+        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+    }
+
+    /// 505: a version of HTTP other than 1.0 and 1.1.
+    pub fn http_version() -> Problem {
+        Problem::new(505, "This port speaks HTTP/1.1 and HTTP/1.0 only.")
+    }
+
+    /// The phrase of the status code (RFC 9110, section 15; RFC 6585).
+    pub fn title(&self) -> &'static str {
+        match self.status {
+            400 => "Bad Request",
+            403 => "Forbidden",
+            404 => "Not Found",
+            405 => "Method Not Allowed",
+            406 => "Not Acceptable",
+            408 => "Request Timeout",
+            413 => "Content Too Large",
+            431 => "Request Header Fields Too Large",
+            501 => "Not Implemented",
+            503 => "Service Unavailable",
+            505 => "HTTP Version Not Supported",
+            _ => "Error",
+        }
+    }
+
+    /// The body: one JSON object and a line end.
+    pub fn to_json(&self) -> String {
+        let mut out = String::with_capacity(96 + self.detail.len());
+        out.push_str("{\"type\":\"about:blank\",\"title\":");
+        json::push_string(&mut out, self.title());
+        out.push_str(&format!(",\"status\":{},\"detail\":", self.status));
+        json::push_string(&mut out, &self.detail);
+        out.push_str("}\n");
+        out
+    }
+}

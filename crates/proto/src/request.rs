@@ -1,0 +1,240 @@
+//! The head of a request on the public port (RFC 9112): what it asks for, or why it is refused.
+//!
+//! A connection carries one request, and no request has a body. The caller gathers bytes and shows
+//! them to [`parse`] until it answers; nothing is copied out of them but ids that had escapes.
+//!
+//! Decisions that HTTP leaves to a server:
+//! - A head has at most [`HEAD_BYTES_MAX`] bytes and [`HEADER_LINES_MAX`] header lines. An empty
+//!   line may stand before it (section 2.2), and a line may end in a bare LF (same section).
+//! - Neither folded header lines (section 5.2) nor white space before a colon (section 5.1) pass.
+//! - An unknown method is 405 like a known one, never 501, so that `Allow` is always there.
+//! - Fields for features that this port does not have (`Expect`, `Range`, `Upgrade` to anything
+//!   but a WebSocket) are ignored, as RFC 9110 has it.
+//!
+//! Cost: bytes are looked at once for the blank line however they trickle in, and once more when
+//! the head is complete.
+
+mod accept;
+mod fields;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use fields::Fields;
+use target::Route;
+
+use crate::{Framing, Problem, Transport};
+
+/// The longest head, its blank line included.
+pub const HEAD_BYTES_MAX: usize = 8 * 1024;
+/// The most header lines in a head.
+pub const HEADER_LINES_MAX: usize = 100;
+/// The methods of every path on this port, as `Allow` lists them.
+pub const METHODS: &str = "GET, HEAD, OPTIONS";
+
+/// What a client may do with a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// Opens it.
+    Get,
+    /// Asks for the head that a GET would get.
+    Head,
+    /// Asks what is allowed, as browsers do before a page may connect.
+    Options,
+}
+
+/// What the bytes so far are.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Parsed<'b> {
+    /// The start of a head, as far as can be told. The caller bounds the wait.
+    NeedMore,
+    /// A request to serve.
+    Request(Request<'b>),
+    /// A request to answer with a problem, after which the connection ends.
+    Refused(Refusal<'b>),
+}
+
+/// A request for a stream.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Request<'b> {
+    /// What to do with the stream.
+    pub method: Method,
+    /// How the client wants to hear events. Of no meaning for [`Method::Options`].
+    pub transport: Transport,
+    /// How the stream's body is delimited.
+    pub framing: Framing,
+    /// The ids to log in, decoded: the path's first, then those of the query in their order. At
+    /// least one, possibly one of them twice, none checked against the rules for ids. Empty for
+    /// [`Method::Options`], which needs none.
+    pub ids: Vec<Cow<'b, str>>,
+    /// The page's origin, when a browser sent one.
+    pub origin: Option<&'b str>,
+    /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
+    pub host: Option<&'b str>,
+    /// How many bytes of the buffer the head takes. What follows was sent too early to be served.
+    pub head_len: usize,
+}
+
+/// A request that is refused.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Refusal<'b> {
+    /// Why.
+    pub problem: Problem,
+    /// Whether it was a `HEAD`, whose answer has no body.
+    pub head_only: bool,
+    /// As in [`Request::origin`], as far as the head could be read, so that a page may read the
+    /// problem.
+    pub origin: Option<&'b str>,
+    /// As in [`Request::host`], as far as the head could be read.
+    pub host: Option<&'b str>,
+}
+
+/// Whether a page of `origin` was served by the server that the client calls `host`: its *own*
+/// origin. The scheme may be either, since whoever ends TLS before the server leaves no trace.
+pub fn is_own_origin(origin: &str, host: &str) -> bool {
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    authority.is_some_and(|authority| !host.is_empty() && authority.eq_ignore_ascii_case(host))
+}
+
+/// Looks at what a client has sent so far, `buf`. The first `seen` bytes of it were there at an
+/// earlier call that answered [`Parsed::NeedMore`] (0 on the first): they are not searched again,
+/// so a client that sends byte by byte costs no more than one that does not.
+pub fn parse(buf: &[u8], seen: usize) -> Parsed<'_> {
+    let start = match buf {
+        [b'\r', b'\n', ..] => 2,
+        [b'\n', ..] => 1,
+        [] | [b'\r'] => return Parsed::NeedMore,
+        _ => 0,
+    };
+    match buf.get(start) {
+        None => return Parsed::NeedMore,
+        Some(first) if !first.is_ascii_graphic() => return Parsed::refused(buf, not_http()),
+        Some(_) => {}
+    }
+    let window = &buf[..buf.len().min(HEAD_BYTES_MAX)];
+    match head_end(window, start.max(seen.saturating_sub(2))) {
+        Some(head_len) => parse_head(&buf[start..head_len], head_len),
+        None if window.len() < HEAD_BYTES_MAX => Parsed::NeedMore,
+        None => Parsed::refused(&buf[start..], Problem::head_too_large()),
+    }
+}
+
+/// The end of the first blank line that comes after `from`: two line ends in a row.
+fn head_end(buf: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(line) = buf.get(at..)?.iter().position(|&byte| byte == b'\n') {
+        at += line + 1;
+        match &buf[at..] {
+            [b'\n', ..] => return Some(at + 1),
+            [b'\r', b'\n', ..] => return Some(at + 2),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `head` is a whole head: it ends with the only blank line in it.
+fn parse_head(head: &[u8], head_len: usize) -> Parsed<'_> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADER_LINES_MAX];
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return Parsed::refused(head, not_http()),
+        Err(error) => return Parsed::refused(head, syntax_problem(error, head)),
+    }
+    let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
+    else {
+        return Parsed::refused(head, not_http());
+    };
+    let framing = if minor == 0 { Framing::Close } else { Framing::Chunked };
+    let fields = Fields::read(parsed.headers);
+    let host = target::authority(target).or(fields.host);
+    match serve(method, target, framing, &fields) {
+        Ok((method, transport, ids)) => {
+            let origin = fields.origin;
+            Parsed::Request(Request { method, transport, framing, ids, origin, host, head_len })
+        }
+        Err(problem) => {
+            let head_only = method == "HEAD";
+            Parsed::Refused(Refusal { problem, head_only, origin: fields.origin, host })
+        }
+    }
+}
+
+type Served<'b> = (Method, Transport, Vec<Cow<'b, str>>);
+
+fn serve<'b>(
+    method: &str,
+    target: &'b str,
+    framing: Framing,
+    fields: &Fields<'b>,
+) -> Result<Served<'b>, Problem> {
+    fields.check(framing)?;
+    let (route, target) = target::route(target)?;
+    let method = match method {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        "OPTIONS" => Method::Options,
+        _ => return Err(Problem::method_not_allowed(METHODS)),
+    };
+    fields.check_body()?;
+    if method == Method::Options {
+        return Ok((method, Transport::Ndjson, Vec::new()));
+    }
+    // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
+    let websocket = fields.upgrade_websocket && framing == Framing::Chunked;
+    if websocket && route == Route::Stream && method == Method::Get {
+        return Err(Problem::websocket_not_implemented());
+    }
+    let ids = target.ids()?;
+    let transport = match route {
+        Route::Stream => fields.accept.best().ok_or_else(Problem::not_acceptable)?,
+        Route::Classic => Transport::Classic,
+    };
+    Ok((method, transport, ids))
+}
+
+impl Parsed<'_> {
+    /// A head that could not be read at all; only its very start is looked at.
+    fn refused(head: &[u8], problem: Problem) -> Parsed<'_> {
+        let head_only = head.starts_with(b"HEAD ");
+        Parsed::Refused(Refusal { problem, head_only, origin: None, host: None })
+    }
+}
+
+fn not_http() -> Problem {
+    Problem::bad_request("This is not an HTTP/1.1 request. The port speaks plain HTTP, no TLS.")
+}
+
+fn syntax_problem(error: httparse::Error, head: &[u8]) -> Problem {
+    use httparse::Error;
+    match error {
+        Error::TooManyHeaders => Problem::head_too_large(),
+        Error::Version if names_a_version(head) => Problem::http_version(),
+        Error::HeaderName => Problem::bad_request(
+            "A header line has a bad name. Names hold no space, lines are not folded, and a colon \
+             follows at once (RFC 9112, section 5).",
+        ),
+        Error::HeaderValue => Problem::bad_request(
+            "A header value holds a control character (RFC 9110, section 5.5).",
+        ),
+        Error::NewLine => Problem::bad_request(
+            "A line ends in a bare CR. Lines end in CRLF (RFC 9112, section 2.2).",
+        ),
+        Error::Token | Error::Version | Error::Status => Problem::bad_request(
+            "The first line is not METHOD TARGET VERSION with one space between them (RFC 9112, \
+             section 3).",
+        ),
+    }
+}
+
+/// Whether the first line ends in a well-formed version (RFC 9112, section 2.3), if only in one
+/// that this port does not speak.
+fn names_a_version(head: &[u8]) -> bool {
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    let version = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+    matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+        if major.is_ascii_digit() && minor.is_ascii_digit())
+}

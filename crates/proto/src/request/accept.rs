@@ -1,0 +1,147 @@
+//! Which transport the `Accept` lines of a request ask for (RFC 9110, section 12.5.1).
+//!
+//! Each transport on offer takes its weight from the most specific range that covers it, whatever
+//! the order of the ranges. The heaviest wins; among equals the one that was named more
+//! specifically, so that `text/event-stream, */*` means SSE; then NDJSON, the default. Parameters
+//! other than the weight do not matter, and a range that cannot be read counts for nothing.
+
+use crate::Transport;
+
+/// A weight in thousandths, 0 (never) to 1000.
+type Weight = u16;
+
+/// How exactly a range names a type; later variants name it more exactly.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Precision {
+    Everything,
+    Kind,
+    Exact,
+}
+
+#[derive(Clone, Copy)]
+struct Offer {
+    transport: Transport,
+    kind: &'static [u8],
+    subtype: &'static [u8],
+    /// The most precise range so far that covers it, and that range's weight.
+    asked: Option<(Precision, Weight)>,
+}
+
+/// What a request's `Accept` lines amount to.
+pub(super) struct Accept {
+    /// The default first.
+    offers: [Offer; 2],
+    /// Whether there was any range at all: a client without one takes everything.
+    specified: bool,
+}
+
+impl Default for Accept {
+    fn default() -> Accept {
+        let offer = |transport, kind, subtype| Offer { transport, kind, subtype, asked: None };
+        let ndjson = offer(Transport::Ndjson, b"application", b"x-ndjson");
+        let sse = offer(Transport::Sse, b"text", b"event-stream");
+        Accept { offers: [ndjson, sse], specified: false }
+    }
+}
+
+impl Accept {
+    /// Takes in one `Accept` line; several are as good as one with commas.
+    pub(super) fn read_line(&mut self, value: &[u8]) {
+        for element in split_unquoted(value, b',') {
+            let element = element.trim_ascii();
+            if !element.is_empty() {
+                self.specified = true;
+                self.read_range(element);
+            }
+        }
+    }
+
+    fn read_range(&mut self, element: &[u8]) {
+        let mut parts = split_unquoted(element, b';').map(<[u8]>::trim_ascii);
+        let range = parts.next().unwrap_or_default();
+        let Some(slash) = range.iter().position(|&byte| byte == b'/') else { return };
+        let (kind, subtype) = (&range[..slash], &range[slash + 1..]);
+        let mut weight = 1000;
+        for part in parts {
+            if let [b'q' | b'Q', b'=', text @ ..] = part {
+                match parse_weight(text) {
+                    Some(parsed) => weight = parsed,
+                    None => return,
+                }
+            }
+        }
+        for offer in &mut self.offers {
+            if let Some(precision) = offer.covered_by(kind, subtype) {
+                // Of two ranges that are alike, the heavier: the client takes it one way or other.
+                offer.asked = offer.asked.max(Some((precision, weight)));
+            }
+        }
+    }
+
+    /// The transport to serve; `None` when the client takes none that there is.
+    pub(super) fn best(&self) -> Option<Transport> {
+        if !self.specified {
+            return Some(self.offers[0].transport);
+        }
+        let mut best = None;
+        for offer in &self.offers {
+            let Some((precision, weight)) = offer.asked else { continue };
+            if weight > 0 && best.is_none_or(|(rank, _)| (weight, precision) > rank) {
+                best = Some(((weight, precision), offer.transport));
+            }
+        }
+        best.map(|(_, transport)| transport)
+    }
+}
+
+impl Offer {
+    fn covered_by(&self, kind: &[u8], subtype: &[u8]) -> Option<Precision> {
+        if kind == b"*" && subtype == b"*" {
+            return Some(Precision::Everything);
+        }
+        if !kind.eq_ignore_ascii_case(self.kind) {
+            return None;
+        }
+        if subtype == b"*" {
+            return Some(Precision::Kind);
+        }
+        subtype.eq_ignore_ascii_case(self.subtype).then_some(Precision::Exact)
+    }
+}
+
+/// RFC 9110, section 12.4.2: `0` or `1`, and up to three decimals.
+fn parse_weight(text: &[u8]) -> Option<Weight> {
+    let (whole, decimals) = match text {
+        [whole] | [whole, b'.'] => (whole, &[][..]),
+        [whole, b'.', decimals @ ..] => (whole, decimals),
+        _ => return None,
+    };
+    if decimals.len() > 3 || !decimals.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |at: usize| decimals.get(at).map_or(0, |digit| Weight::from(digit - b'0'));
+    let thousandths = digit(0) * 100 + digit(1) * 10 + digit(2);
+    match whole {
+        b'0' => Some(thousandths),
+        b'1' if thousandths == 0 => Some(1000),
+        _ => None,
+    }
+}
+
+/// The parts of `value` between `separator`s that stand outside quotes (section 5.6.4).
+fn split_unquoted(value: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let (mut quoted, mut escaped) = (false, false);
+    value.split(move |&byte| {
+        if escaped {
+            escaped = false;
+        } else if quoted {
+            escaped = byte == b'\\';
+            quoted = byte != b'"';
+        } else if byte == b'"' {
+            quoted = true;
+        } else {
+            return byte == separator;
+        }
+        false
+    })
+}

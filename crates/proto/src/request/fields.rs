@@ -1,0 +1,87 @@
+//! The header fields that matter here, gathered in one pass.
+
+use httparse::Header;
+
+use super::accept::Accept;
+use crate::{Framing, Problem};
+
+/// What the header lines of one request say.
+#[derive(Default)]
+pub(super) struct Fields<'b> {
+    pub(super) host: Option<&'b str>,
+    pub(super) origin: Option<&'b str>,
+    pub(super) accept: Accept,
+    pub(super) upgrade_websocket: bool,
+    transfer_encoding: bool,
+    /// Whether a `Content-Length` announced a body.
+    body: bool,
+    /// The first rule that the lines broke.
+    broken: Option<&'static str>,
+}
+
+impl<'b> Fields<'b> {
+    pub(super) fn read(headers: &[Header<'b>]) -> Fields<'b> {
+        let mut fields = Fields::default();
+        for header in headers {
+            fields.read_line(header);
+        }
+        fields
+    }
+
+    fn read_line(&mut self, header: &Header<'b>) {
+        let value = header.value.trim_ascii();
+        let named = |name: &str| header.name.eq_ignore_ascii_case(name);
+        if named("host") {
+            match host(value) {
+                Some(host) if self.host.is_none() => self.host = Some(host),
+                _ => self.broken = Some("A request has one Host, a name and perhaps a port."),
+            }
+        } else if named("origin") {
+            match str::from_utf8(value) {
+                Ok(origin) if self.origin.is_none() => self.origin = Some(origin),
+                _ => self.broken = Some("A request has at most one Origin, in plain characters."),
+            }
+        } else if named("accept") {
+            self.accept.read_line(value);
+        } else if named("upgrade") {
+            self.upgrade_websocket |= value
+                .split(|&byte| byte == b',')
+                .any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"));
+        } else if named("transfer-encoding") {
+            self.transfer_encoding = true;
+        } else if named("content-length") {
+            match value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+                true => self.broken = Some("Content-Length is not a number."),
+                false => self.body |= value.iter().any(|&digit| digit != b'0'),
+            }
+        }
+    }
+
+    /// What every request must keep to, whatever it asks for.
+    pub(super) fn check(&self, framing: Framing) -> Result<(), Problem> {
+        if let Some(rule) = self.broken {
+            return Err(Problem::bad_request(rule));
+        }
+        // RFC 9112, section 3.2: also when the target names the host by itself.
+        if self.host.is_none() && framing == Framing::Chunked {
+            return Err(Problem::bad_request("A request of HTTP/1.1 has a Host field. Add one."));
+        }
+        Ok(())
+    }
+
+    /// What a request without a body must keep to. Since the connection ends after a refusal,
+    /// nobody reads a body for a second request.
+    pub(super) fn check_body(&self) -> Result<(), Problem> {
+        match self.transfer_encoding || self.body {
+            true => Err(Problem::body_refused()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The host and port of a `Host` field, possibly empty (RFC 3986, section 3.2.2 and 3.2.3; RFC
+/// 9110, section 7.2). Only the alphabet is checked: nothing is looked up by it.
+fn host(value: &[u8]) -> Option<&str> {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte);
+    if value.iter().all(allowed) { str::from_utf8(value).ok() } else { None }
+}

@@ -1,0 +1,92 @@
+//! The closed list of transports, and the bytes of theirs that are the same for every event.
+
+use crate::{chunked, classic, ndjson, sse};
+
+/// How one client hears events. A WebSocket and a long poll will be two more variants.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Transport {
+    /// Server-Sent Events: `text/event-stream`.
+    Sse = 0,
+    /// One line of JSON per event: `application/x-ndjson`.
+    Ndjson = 1,
+    /// The comet page of old: one line of HTML per event, `text/html`.
+    Classic = 2,
+}
+
+impl Transport {
+    /// How many there are: the length of a table with a place for each.
+    pub const COUNT: usize = 3;
+    /// Each one, at its [`index`](Transport::index).
+    pub const ALL: [Transport; Transport::COUNT] =
+        [Transport::Sse, Transport::Ndjson, Transport::Classic];
+
+    /// Its place in a table of [`COUNT`](Transport::COUNT) entries.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Its name in logs and metric labels.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Transport::Sse => "sse",
+            Transport::Ndjson => "ndjson",
+            Transport::Classic => "classic",
+        }
+    }
+
+    /// What a silent stream sends so that everybody on the way knows that it is alive: bytes that
+    /// a client of this transport must ignore.
+    pub const fn keep_alive(self, framing: Framing) -> &'static [u8] {
+        match (self, framing) {
+            (Transport::Sse, Framing::Close) => sse::KEEP_ALIVE,
+            (Transport::Sse, Framing::Chunked) => sse::KEEP_ALIVE_CHUNK,
+            (Transport::Ndjson, Framing::Close) => ndjson::KEEP_ALIVE,
+            (Transport::Ndjson, Framing::Chunked) => ndjson::KEEP_ALIVE_CHUNK,
+            (Transport::Classic, Framing::Close) => classic::KEEP_ALIVE,
+            (Transport::Classic, Framing::Chunked) => classic::KEEP_ALIVE_CHUNK,
+        }
+    }
+}
+
+/// How the body of a stream is delimited (RFC 9112, section 6.3).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Framing {
+    /// HTTP/1.1: each frame is a chunk, and a stream that ends well says so.
+    Chunked = 0,
+    /// HTTP/1.0, which knows no chunks: the body is everything until the connection closes.
+    Close = 1,
+}
+
+impl Framing {
+    /// What a server sends before it closes a stream that ends well; empty where HTTP has no word
+    /// for it.
+    pub const fn end(self) -> &'static [u8] {
+        match self {
+            Framing::Chunked => chunked::LAST,
+            Framing::Close => b"",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transports_stand_at_their_index() {
+        for (index, transport) in Transport::ALL.into_iter().enumerate() {
+            assert_eq!(transport.index(), index);
+        }
+    }
+
+    #[test]
+    fn keep_alive_chunk_holds_the_plain_keep_alive() {
+        for transport in Transport::ALL {
+            let mut chunk = Vec::new();
+            chunked::push(&mut chunk, transport.keep_alive(Framing::Close));
+            assert_eq!(transport.keep_alive(Framing::Chunked), chunk, "{transport:?}");
+        }
+    }
+}
