@@ -30,19 +30,14 @@ impl ConnRef {
     /// Slots of one worker.
     pub const SLOTS_MAX: usize = 1 << 24;
     /// Generations of one slot, after which they start anew: a reference would have to be on its
-    /// way while 67 million connections come and go in one slot.
-    pub const GENERATIONS: u32 = 1 << 26;
+    /// way while 134 million connections come and go in one slot.
+    pub const GENERATIONS: u32 = 1 << 27;
 
     /// Packs the parts; each must be below its limit.
-    pub fn new(worker: usize, slot: usize, generation: u32, shared: bool) -> ConnRef {
+    pub fn new(worker: usize, slot: usize, generation: u32) -> ConnRef {
         debug_assert!(worker < Self::WORKERS_MAX && slot < Self::SLOTS_MAX);
         debug_assert!(generation < Self::GENERATIONS);
-        ConnRef(
-            (worker as u64) << 51
-                | (slot as u64) << 27
-                | u64::from(generation) << 1
-                | u64::from(shared),
-        )
+        ConnRef((worker as u64) << 51 | (slot as u64) << 27 | u64::from(generation))
     }
 
     /// The worker that owns the connection.
@@ -57,17 +52,7 @@ impl ConnRef {
 
     /// The generation of the slot.
     pub fn generation(self) -> u32 {
-        (self.0 >> 1) as u32 & (Self::GENERATIONS - 1)
-    }
-
-    /// Whether the connection has more than one id.
-    pub fn shared(self) -> bool {
-        self.0 & 1 != 0
-    }
-
-    /// The same connection, whatever `shared` says.
-    fn same(self, other: ConnRef) -> bool {
-        self.0 | 1 == other.0 | 1
+        self.0 as u32 & (Self::GENERATIONS - 1)
     }
 }
 
@@ -144,7 +129,7 @@ impl Directory {
         let Stripe { slots, crowds, free_crowds } = &mut *stripe;
         let Ok(mut found) = slots.find_entry(hash, |slot| slot.id == id) else { return };
         match found.get().place.crowd() {
-            None if ConnRef(found.get().place.0).same(conn) => {
+            None if found.get().place.0 == conn.0 => {
                 found.remove();
             }
             None => {}
@@ -201,22 +186,20 @@ impl Crowd {
         let Crowd { members, positions } = self;
         let position = members.len() as u32;
         members.push(conn);
-        positions.insert_unique(keys.hash(conn.0 | 1), position, |&p| {
-            keys.hash(members[p as usize].0 | 1)
-        });
+        positions.insert_unique(keys.hash(conn.0), position, |&p| keys.hash(members[p as usize].0));
     }
 
     fn remove(&mut self, conn: ConnRef, keys: &Keys) {
         let Crowd { members, positions } = self;
-        let hash = keys.hash(conn.0 | 1);
-        let Ok(found) = positions.find_entry(hash, |&p| members[p as usize].same(conn)) else {
+        let hash = keys.hash(conn.0);
+        let Ok(found) = positions.find_entry(hash, |&p| members[p as usize] == conn) else {
             return;
         };
         let (position, _) = found.remove();
         let last = members.len() as u32 - 1;
         members.swap_remove(position as usize);
         if position != last {
-            let moved = keys.hash(members[position as usize].0 | 1);
+            let moved = keys.hash(members[position as usize].0);
             let entry = positions.find_mut(moved, |&p| p == last);
             *entry.expect("every member has a position") = position;
         }
@@ -264,19 +247,19 @@ mod tests {
 
     #[test]
     fn conn_ref_gives_back_its_parts() {
-        let top = ConnRef::new(4095, ConnRef::SLOTS_MAX - 1, ConnRef::GENERATIONS - 1, true);
+        let top = ConnRef::new(4095, ConnRef::SLOTS_MAX - 1, ConnRef::GENERATIONS - 1);
         assert_eq!(top.0 & CROWD_BIT, 0, "the top bit belongs to crowds");
         assert_eq!((top.worker(), top.slot()), (4095, ConnRef::SLOTS_MAX - 1));
-        assert_eq!((top.generation(), top.shared()), (ConnRef::GENERATIONS - 1, true));
-        let low = ConnRef::new(0, 5, 9, false);
-        assert_eq!((low.worker(), low.slot(), low.generation(), low.shared()), (0, 5, 9, false));
+        assert_eq!(top.generation(), ConnRef::GENERATIONS - 1);
+        let low = ConnRef::new(0, 5, 9);
+        assert_eq!((low.worker(), low.slot(), low.generation()), (0, 5, 9));
+        assert!(low < top && low < ConnRef::new(0, 6, 0) && ConnRef::new(0, 6, 0) < top);
     }
 
     #[test]
     fn one_id_goes_from_one_connection_to_many_and_back() {
         let directory = Directory::default();
-        let conns: Vec<ConnRef> =
-            (0..1000).map(|n| ConnRef::new(n % 7, n, 1, n % 2 == 0)).collect();
+        let conns: Vec<ConnRef> = (0..1000).map(|n| ConnRef::new(n % 7, n, 1)).collect();
         for &conn in &conns {
             directory.login(id(1), conn);
         }
@@ -293,8 +276,8 @@ mod tests {
     #[test]
     fn other_generation_is_another_connection() {
         let directory = Directory::default();
-        directory.login(id(1), ConnRef::new(0, 3, 8, false));
-        directory.logout(id(1), ConnRef::new(0, 3, 7, false));
+        directory.login(id(1), ConnRef::new(0, 3, 8));
+        directory.logout(id(1), ConnRef::new(0, 3, 7));
         assert_eq!(directory.connections(id(1)), 1);
     }
 }
