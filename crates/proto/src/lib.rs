@@ -23,6 +23,8 @@ pub mod problem;
 pub mod request;
 pub mod response;
 pub mod sse;
+#[cfg(test)]
+mod testing;
 mod transport;
 
 pub use frame::Frame;

@@ -140,3 +140,40 @@ impl Problem {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Problem> {
+        vec![
+            Problem::bad_request("\"quoted\"\n"),
+            Problem::bad_id("é"),
+            Problem::forbidden_origin(),
+            Problem::not_found("no"),
+            Problem::method_not_allowed("GET"),
+            Problem::not_acceptable(),
+            Problem::head_timeout(),
+            Problem::body_refused(),
+            Problem::head_too_large(),
+            Problem::websocket_not_implemented(),
+            Problem::unavailable(5),
+            Problem::http_version(),
+        ]
+    }
+
+    #[test]
+    fn body_is_json_with_the_members_of_the_rfc() {
+        for problem in all() {
+            let body: serde_json::Value = serde_json::from_str(&problem.to_json()).unwrap();
+            let expected = serde_json::json!({
+                "type": "about:blank",
+                "title": problem.title(),
+                "status": problem.status,
+                "detail": problem.detail,
+            });
+            assert_eq!(body, expected);
+            assert_ne!(problem.title(), "Error", "{} has no phrase", problem.status);
+        }
+    }
+}

@@ -233,8 +233,12 @@ fn syntax_problem(error: httparse::Error, head: &[u8]) -> Problem {
 /// Whether the first line ends in a well-formed version (RFC 9112, section 2.3), if only in one
 /// that this port does not speak.
 fn names_a_version(head: &[u8]) -> bool {
-    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
-    let version = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
-    matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-        if major.is_ascii_digit() && minor.is_ascii_digit())
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match line.splitn(3, |&byte| byte == b' ').nth(2) {
+        Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor]) => {
+            major.is_ascii_digit() && minor.is_ascii_digit()
+        }
+        _ => false,
+    }
 }

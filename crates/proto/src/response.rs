@@ -90,3 +90,109 @@ fn push_cors(out: &mut Vec<u8>, cors_origin: Option<&str>) -> bool {
 fn push(out: &mut Vec<u8>, parts: &[&str]) {
     parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A whole head as an outside parser reads it: status, fields, and what comes after it.
+    fn read(wire: &[u8]) -> (u16, Vec<(String, String)>, String) {
+        let mut headers = [httparse::EMPTY_HEADER; 32];
+        let mut response = httparse::Response::new(&mut headers);
+        let head_len = response.parse(wire).unwrap().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let fields = response.headers.iter();
+        let fields = fields.map(|field| (field.name.to_ascii_lowercase(), text(field.value)));
+        (response.code.unwrap(), fields.collect(), text(&wire[head_len..]))
+    }
+
+    fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
+        let mut values = fields.iter().filter(|field| field.0 == name);
+        let value = values.next().map(|field| field.1.as_str());
+        assert!(values.next().is_none(), "{name} stands twice");
+        value
+    }
+
+    #[test]
+    fn stream_head_names_type_and_framing() {
+        let types = ["text/event-stream", "application/x-ndjson", "text/html; charset=utf-8"];
+        for (transport, content_type) in Transport::ALL.into_iter().zip(types) {
+            for framing in [Framing::Chunked, Framing::Close] {
+                let mut wire = Vec::new();
+                stream_head(transport, framing, None, &mut wire);
+                let (status, fields, rest) = read(&wire);
+                assert_eq!((status, rest.as_str()), (200, ""));
+                assert_eq!(field(&fields, "content-type"), Some(content_type));
+                let chunked = (framing == Framing::Chunked).then_some("chunked");
+                assert_eq!(field(&fields, "transfer-encoding"), chunked);
+                assert_eq!(field(&fields, "connection"), Some("close"));
+                assert_eq!(field(&fields, "x-accel-buffering"), Some("no"));
+                assert!(field(&fields, "cache-control").unwrap().contains("no-store"));
+                assert_eq!(field(&fields, "access-control-allow-origin"), None);
+                assert_eq!(field(&fields, "content-length"), None);
+            }
+        }
+    }
+
+    #[test]
+    fn allowed_origin_is_named_in_every_kind_of_answer() {
+        let cors = Some("http://pages.example:8080");
+        let mut answers = [Vec::new(), Vec::new(), Vec::new()];
+        stream_head(Transport::Sse, Framing::Chunked, cors, &mut answers[0]);
+        problem(&Problem::not_acceptable(), false, cors, &mut answers[1]);
+        preflight(cors, &mut answers[2]);
+        for wire in answers {
+            let (_, fields, _) = read(&wire);
+            assert_eq!(field(&fields, "access-control-allow-origin"), cors);
+            assert_eq!(field(&fields, "vary"), Some("Origin"));
+        }
+    }
+
+    #[test]
+    fn forged_origin_is_not_let_in() {
+        let mut wire = Vec::new();
+        stream_head(Transport::Sse, Framing::Close, Some("x\r\nSet-Cookie: a=b"), &mut wire);
+        assert!(!String::from_utf8(wire).unwrap().contains("Set-Cookie"));
+    }
+
+    #[test]
+    fn problem_has_its_fields_and_a_body_of_the_length_it_says() {
+        for (sent, allow, retry_after) in [
+            (Problem::method_not_allowed(METHODS), Some(METHODS), None),
+            (Problem::unavailable(7), None, Some("7")),
+            (Problem::bad_id("ü"), None, None),
+        ] {
+            let mut wire = Vec::new();
+            problem(&sent, false, None, &mut wire);
+            let (status, fields, body) = read(&wire);
+            assert_eq!((status, body.as_str()), (sent.status, sent.to_json().as_str()));
+            assert_eq!(field(&fields, "content-type"), Some("application/problem+json"));
+            assert_eq!(field(&fields, "content-length"), Some(body.len().to_string().as_str()));
+            assert_eq!(field(&fields, "allow"), allow);
+            assert_eq!(field(&fields, "retry-after"), retry_after);
+
+            let mut head = Vec::new();
+            problem(&sent, true, None, &mut head);
+            assert_eq!(wire.strip_suffix(body.as_bytes()), Some(head.as_slice()));
+        }
+    }
+
+    #[test]
+    fn preflight_without_an_allowed_origin_says_no() {
+        let mut wire = Vec::new();
+        preflight(None, &mut wire);
+        let (status, fields, body) = read(&wire);
+        assert_eq!((status, body.as_str()), (204, ""));
+        assert_eq!(field(&fields, "allow"), Some(METHODS));
+        assert!(!fields.iter().any(|field| field.0.starts_with("access-control")));
+    }
+
+    #[test]
+    fn preflight_lets_pages_send_what_event_sources_send() {
+        let mut wire = Vec::new();
+        preflight(Some("null"), &mut wire);
+        let (_, fields, _) = read(&wire);
+        assert_eq!(field(&fields, "access-control-allow-methods"), Some(METHODS));
+        assert!(field(&fields, "access-control-allow-headers").unwrap().contains("Last-Event-ID"));
+    }
+}

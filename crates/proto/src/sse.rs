@@ -14,3 +14,47 @@ pub(crate) const KEEP_ALIVE_CHUNK: &[u8] = b"3\r\n:\n\n\r\n";
 pub fn event(id: &str, json: &str) -> Frame {
     Frame::chunk(&[b"id: ", id.as_bytes(), b"\ndata: ", json.as_bytes(), b"\n\n"])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Framing, Transport, testing};
+    use eventsource_stream::{Event, EventStream};
+    use futures::StreamExt;
+    use std::convert::Infallible;
+
+    /// What an outside reader of SSE hears, however the bytes are cut.
+    fn heard(wire: &[u8], piece_len: usize) -> Vec<Event> {
+        let pieces = futures::stream::iter(wire.chunks(piece_len).map(Ok::<_, Infallible>));
+        let events = EventStream::new(pieces).map(|event| event.unwrap());
+        futures::executor::block_on(events.collect())
+    }
+
+    #[test]
+    fn event_is_an_id_line_and_a_data_line() {
+        let frame = event("01", r#"{"data":1}"#);
+        assert_eq!(frame.for_framing(Framing::Close), b"id: 01\ndata: {\"data\":1}\n\n");
+        assert_eq!(
+            frame.for_framing(Framing::Chunked),
+            b"19\r\nid: 01\ndata: {\"data\":1}\n\n\r\n"
+        );
+    }
+
+    #[test]
+    fn outside_reader_hears_each_event_and_no_keep_alive() {
+        testing::seeded(200, |rng| {
+            let mut wire = Vec::new();
+            let mut sent = Vec::new();
+            for number in 0..rng.u64(1..8) {
+                let id = format!("{number:016x}");
+                let json = serde_json::to_string(&testing::text(rng, 40)).unwrap();
+                wire.extend_from_slice(Transport::Sse.keep_alive(Framing::Close));
+                wire.extend_from_slice(event(&id, &json).body());
+                sent.push((id, json));
+            }
+            let heard = heard(&wire, rng.usize(1..20));
+            let heard: Vec<_> = heard.into_iter().map(|event| (event.id, event.data)).collect();
+            assert_eq!(heard, sent);
+        });
+    }
+}

@@ -1,1 +1,307 @@
-//! Tables and properties of request heads.
+//! Tables of heads, each of them shown in one piece, byte by byte and cut in two at every place.
+
+use super::*;
+
+/// A head of HTTP/1.1 with a host, the given first words and the given further lines.
+fn head(start: &str, lines: &[&str]) -> Vec<u8> {
+    let mut head = format!("{start} HTTP/1.1\r\nHost: encke.example:8000\r\n");
+    lines.iter().for_each(|line| head.push_str(&format!("{line}\r\n")));
+    head.push_str("\r\n");
+    head.into_bytes()
+}
+
+/// What `buf` is, however it arrives: until the last byte that matters there is nothing but
+/// [`Parsed::NeedMore`], and from then on there is always the same answer.
+fn parse_split(buf: &[u8]) -> Parsed<'_> {
+    let whole = parse(buf, 0);
+    for len in 0..buf.len() {
+        let piece = parse(&buf[..len], 0);
+        let last_byte_new = parse(&buf[..len], len.saturating_sub(1));
+        assert_eq!(last_byte_new, piece, "with and without a memory, {len} bytes");
+        if piece != Parsed::NeedMore {
+            // From here on the caller would ask no more.
+            (len + 1..buf.len()).for_each(|len| assert_eq!(parse(&buf[..len], 0), whole));
+            assert_eq!(piece, whole, "{len} bytes");
+            break;
+        }
+        assert_eq!(parse(buf, len), whole, "cut at {len}");
+    }
+    whole
+}
+
+fn served(buf: &[u8]) -> Request<'_> {
+    match parse_split(buf) {
+        Parsed::Request(request) => request,
+        other => panic!("{}: {other:?}", buf.escape_ascii()),
+    }
+}
+
+fn refused(buf: &[u8]) -> Refusal<'_> {
+    match parse_split(buf) {
+        Parsed::Refused(refusal) => refusal,
+        other => panic!("{}: {other:?}", buf.escape_ascii()),
+    }
+}
+
+#[test]
+fn stream_request_tells_method_transport_framing_and_origin() {
+    let buf = head(
+        "GET /stream/alice?id=photo:789",
+        &["Accept: text/event-stream", "Origin: http://encke.example:8000"],
+    );
+    let expected = Request {
+        method: Method::Get,
+        transport: Transport::Sse,
+        framing: Framing::Chunked,
+        ids: vec!["alice".into(), "photo:789".into()],
+        origin: Some("http://encke.example:8000"),
+        host: Some("encke.example:8000"),
+        head_len: buf.len(),
+    };
+    assert_eq!(served(&buf), expected);
+}
+
+#[test]
+fn path_and_header_choose_the_transport() {
+    let cases: [(&str, &[&str], Transport); 7] = [
+        ("GET /stream/1", &[], Transport::Ndjson),
+        ("GET /stream/1", &["accept: text/event-stream"], Transport::Sse),
+        ("GET /stream/1", &["Accept: text/html;q=0.9", "ACCEPT: text/*;q=0.1"], Transport::Sse),
+        ("HEAD /stream/1", &["Accept: */*"], Transport::Ndjson),
+        ("GET /test/1", &["Accept: text/event-stream"], Transport::Classic),
+        ("GET /test/1", &["Upgrade: websocket"], Transport::Classic),
+        ("GET /stream/1", &["Upgrade: h2c", "Connection: Upgrade"], Transport::Ndjson),
+    ];
+    for (start, lines, transport) in cases {
+        assert_eq!(served(&head(start, lines)).transport, transport, "{start} {lines:?}");
+    }
+}
+
+#[test]
+fn ids_are_decoded_path_first() {
+    let cases: [(&str, &[&str]); 15] = [
+        ("/stream/1?id=2&id=3", &["1", "2", "3"]),
+        ("/test/1?id=2", &["1", "2"]),
+        ("/stream/a%20b", &["a b"]),
+        ("/stream/%E2%82%ac?id=%c3%a9", &["€", "é"]),
+        ("/stream/€", &["€"]),
+        ("/stream/a+b", &["a+b"]),
+        ("/stream/a?id=a%2Bb", &["a", "a+b"]),
+        ("/stream/a%2Fb", &["a/b"]),
+        ("/stream/a?id=b/c?d", &["a", "b/c?d"]),
+        ("/stream/a?i%64=b", &["a", "b"]),
+        ("/stream/a?id=b%26id%3Dc", &["a", "b&id=c"]),
+        ("/stream/a?wait=5&&ID=x&id2=y&=z", &["a"]),
+        ("/stream/a?id", &["a", ""]),
+        ("/stream/?id=b", &["", "b"]),
+        ("/stream/a?id=b=c", &["a", "b=c"]),
+    ];
+    for (target, ids) in cases {
+        assert_eq!(served(&head(&format!("GET {target}"), &[])).ids, ids, "{target}");
+    }
+}
+
+#[test]
+fn unescaped_ids_are_borrowed_from_the_head() {
+    let buf = head("GET /stream/123?id=456", &[]);
+    assert!(served(&buf).ids.iter().all(|id| matches!(id, Cow::Borrowed(_))));
+}
+
+#[test]
+fn absolute_target_names_the_host() {
+    // RFC 9112, section 3.2.2: the Host field does not count then, but must be there all the same.
+    let buf = head("GET HTTP://other.example/stream/a?id=b", &[]);
+    let request = served(&buf);
+    assert_eq!((request.ids, request.host), (vec!["a".into(), "b".into()], Some("other.example")));
+    let buf = b"GET http://other.example/stream/a HTTP/1.1\r\n\r\n";
+    assert_eq!(refused(buf).problem.status, 400);
+    assert_eq!(refused(&head("GET http://other.example", &[])).problem.status, 404);
+    assert_eq!(refused(&head("GET http://other.example?id=1", &[])).problem.status, 404);
+    assert_eq!(refused(&head("GET ftp://other.example/stream/a", &[])).problem.status, 404);
+}
+
+#[test]
+fn http_1_0_closes_and_needs_no_host() {
+    let request = served(b"GET /stream/1 HTTP/1.0\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!((request.framing, request.host), (Framing::Close, None));
+}
+
+#[test]
+fn options_needs_a_path_but_no_id() {
+    let buf = head("OPTIONS /stream/%", &["Accept: text/html", "Origin: http://a.example"]);
+    let request = served(&buf);
+    assert_eq!((request.method, request.ids.len()), (Method::Options, 0));
+    assert_eq!(request.origin, Some("http://a.example"));
+    assert_eq!(refused(&head("OPTIONS *", &[])).problem.status, 404);
+}
+
+#[test]
+fn bad_requests_get_the_status_of_the_rfc() {
+    let cases: [(&str, &[&str], u16); 31] = [
+        ("GET /", &[], 404),
+        ("GET /stream", &[], 404),
+        ("GET /stream/a/b", &[], 404),
+        ("GET /streams/a", &[], 404),
+        ("GET stream/a", &[], 404),
+        ("GET /poll/a", &[], 404),
+        ("POST /nothing", &[], 404),
+        ("POST /stream/a", &[], 405),
+        ("PUT /test/a", &["Content-Length: 5"], 405),
+        ("get /stream/a", &[], 405),
+        ("BREW /stream/a", &[], 405),
+        ("GET /stream/a%", &[], 400),
+        ("GET /stream/a%2", &[], 400),
+        ("GET /stream/a%zz", &[], 400),
+        ("GET /stream/a?id=%+1", &[], 400),
+        ("GET /stream/%ff", &[], 400),
+        ("GET /stream/%C3%28", &[], 400),
+        ("GET /stream/a?id=b+c", &[], 400),
+        ("GET /stream/a", &["Accept: application/json"], 406),
+        ("GET /stream/a", &["Content-Length: 1"], 413),
+        ("GET /stream/a", &["Transfer-Encoding: chunked"], 413),
+        ("GET /stream/a", &["Content-Length: 0", "Transfer-Encoding: identity"], 413),
+        ("GET /stream/a", &["Content-Length: 0, 0"], 400),
+        ("GET /stream/a", &["Content-Length: +0"], 400),
+        ("GET /stream/a", &["Content-Length:"], 400),
+        ("GET /stream/a", &["Host: other.example"], 400),
+        ("GET /stream/a", &["Origin: http://a", "Origin: http://b"], 400),
+        ("GET /stream/a", &["Upgrade: foo, WebSocket", "Connection: Upgrade"], 501),
+        ("GET /stream/a", &["no colon"], 400),
+        ("GET /stream/a", &[": no name"], 400),
+        ("GET /stream/a", &["Name : space before the colon"], 400),
+    ];
+    for (start, lines, status) in cases {
+        assert_eq!(refused(&head(start, lines)).problem.status, status, "{start} {lines:?}");
+    }
+}
+
+#[test]
+fn heads_that_break_the_grammar_are_refused() {
+    let cases: [(&[u8], u16); 24] = [
+        (b"GET /stream/a HTTP/1.1\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\r\nHost: user@a\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\r\n Host: a\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\rHost: a\r\n\r\n", 400),
+        (b"GET /stream/a\0 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /stream/\xff HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET  /stream/a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /stream/a b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1 \r\nHost: a\r\n\r\n", 400),
+        (b"GET /stream/a http/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /stream/a\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+        (b"GET /stream/a HTTP/1.2\r\nHost: a\r\n\r\n", 505),
+        (b"GET /stream/a HTTP/0.9\n\n", 505),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+        (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03", 400),
+        (b"\r\n\r\nGET /stream/a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"\rGET /stream/a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    ];
+    for (buf, status) in cases {
+        assert_eq!(refused(buf).problem.status, status, "{}", buf.escape_ascii());
+    }
+}
+
+#[test]
+fn harmless_oddities_are_served() {
+    let cases: [&[u8]; 8] = [
+        b"\r\nGET /stream/a HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"\nGET /stream/a HTTP/1.1\nHost: a\n\n",
+        b"GET /stream/a HTTP/1.1\nHost:a\n\r\n",
+        b"GET /stream/a HTTP/1.1\r\nHost:\r\n\r\n",
+        b"GET /stream/a HTTP/1.1\r\nHost: [::1]:80\r\nX: \xff\r\n\r\n",
+        b"GET /stream/a HTTP/1.1\r\nHost: \ta \t\r\nContent-Length: 00\r\n\r\n",
+        b"GET /stream/a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
+        b"GET /stream/a HTTP/1.1\r\nHost: a\r\nRange: bytes=0-\r\n\r\n",
+    ];
+    for buf in cases {
+        assert_eq!(served(buf).ids, ["a"], "{}", buf.escape_ascii());
+        assert_eq!(served(buf).head_len, buf.len());
+    }
+}
+
+#[test]
+fn bytes_after_the_head_are_left_alone() {
+    let mut buf = head("GET /stream/a", &[]);
+    let head_len = buf.len();
+    buf.extend_from_slice(b"GET /stream/b HTTP/1.1\r\n\r\n\0");
+    assert_eq!(served(&buf).head_len, head_len);
+}
+
+#[test]
+fn head_of_8_kib_is_served_and_one_byte_more_is_not() {
+    let frame_len = head("GET /stream/a", &["X: "]).len();
+    for over in [0, 1] {
+        let filler = "x".repeat(HEAD_BYTES_MAX - frame_len + over);
+        let buf = head("GET /stream/a", &[&format!("X: {filler}")]);
+        assert_eq!(buf.len(), HEAD_BYTES_MAX + over);
+        if over == 0 {
+            assert_eq!(served(&buf).head_len, HEAD_BYTES_MAX);
+        } else {
+            assert_eq!(refused(&buf).problem.status, 431);
+        }
+    }
+}
+
+#[test]
+fn head_without_an_end_is_refused_at_8_kib() {
+    let buf = vec![b'A'; HEAD_BYTES_MAX];
+    assert_eq!(parse(&buf[1..], 0), Parsed::NeedMore);
+    assert_eq!(refused(&buf).problem.status, 431);
+}
+
+#[test]
+fn hundred_header_lines_are_served_and_one_more_is_not() {
+    let lines = ["A: b"; HEADER_LINES_MAX];
+    // One line is the Host.
+    assert_eq!(served(&head("GET /stream/a", &lines[1..])).ids, ["a"]);
+    assert_eq!(refused(&head("GET /stream/a", &lines)).problem.status, 431);
+}
+
+#[test]
+fn seen_bytes_are_not_searched_again() {
+    let buf = b"GET /stream/a HTTP/1.1\r\nHost: a\r\n\r\nmore";
+    assert_eq!(parse(buf, buf.len()), Parsed::NeedMore);
+}
+
+#[test]
+fn refusal_tells_who_asked_and_whether_a_body_may_follow() {
+    let buf = head("HEAD /stream/a/b", &["Origin: http://a.example"]);
+    let refusal = refused(&buf);
+    assert_eq!(refusal.origin, Some("http://a.example"));
+    assert_eq!(refusal.host, Some("encke.example:8000"));
+    assert!(refusal.head_only);
+    assert!(refused(b"HEAD /stream/a HTTP/1.1\r\nbad line\r\n\r\n").head_only);
+    assert!(refused(b"\r\nHEAD /stream/a HTTP/1.1\r\n bad line\r\n\r\n").head_only);
+    assert!(!refused(b"GET /HEAD HTTP/1.1\r\n\r\n").head_only);
+}
+
+#[test]
+fn wrong_method_lists_the_right_ones() {
+    assert_eq!(refused(&head("POST /stream/a", &[])).problem.allow, Some("GET, HEAD, OPTIONS"));
+}
+
+#[test]
+fn own_origin_is_the_host_under_either_scheme() {
+    let cases = [
+        ("http://a.example", "a.example", true),
+        ("https://a.example", "a.example", true),
+        ("http://A.Example:8000", "a.example:8000", true),
+        ("http://a.example:8000", "a.example", false),
+        ("http://b.example", "a.example", false),
+        ("http://a.example.evil", "a.example", false),
+        ("null", "null", false),
+        ("http://", "", false),
+        ("", "", false),
+        ("ftp://a.example", "a.example", false),
+    ];
+    for (origin, host, own) in cases {
+        assert_eq!(is_own_origin(origin, host), own, "{origin} at {host}");
+    }
+}
