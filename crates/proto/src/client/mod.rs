@@ -1,1 +1,187 @@
-//! The client half: what a load tool reads from a stream. Sans-io, like the rest of this crate.
+//! The client half: reads what a server of streams writes. Used by the load tools and by
+//! `encke listen`, which must take any server's stream, not only Encke's.
+//!
+//! A million connections are read by one decoder each, so a decoder owns no buffer: the caller
+//! reads into one buffer of its own, feeds what came, and gets events that point into it. A
+//! decoder allocates only while an event is split over two reads.
+//!
+//! - [`response_head`] reads the head (RFC 9112);
+//! - [`StreamDecoder`] reads the body behind it: framing ([`ChunkedDecoder`]) and events
+//!   ([`SseDecoder`], [`LineDecoder`]).
+
+mod chunked;
+mod head;
+mod lines;
+mod sse;
+
+pub use chunked::{ChunkError, ChunkedDecoder};
+pub use head::{HEAD_BYTES_MAX, HeadError, ResponseHead, response_head};
+pub use lines::LineDecoder;
+pub use sse::SseDecoder;
+
+use crate::Transport;
+
+/// The longest event that a decoder puts together from pieces, so that a server that never ends
+/// one cannot fill the client's memory.
+pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// One event, as it stood on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event<'b> {
+    /// SSE's `id` line, when there was one.
+    pub id: Option<&'b [u8]>,
+    /// SSE's `event` line; mostly empty.
+    pub name: &'b [u8],
+    /// What the event says: SSE's `data`, a line of NDJSON, the quoted text of the classic page.
+    pub data: &'b [u8],
+}
+
+/// Why an event could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventError {
+    /// An event is longer than [`EVENT_BYTES_MAX`].
+    TooLong,
+}
+
+/// Why a stream could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamError {
+    /// The framing is broken.
+    Chunk(ChunkError),
+    /// An event is.
+    Event(EventError),
+}
+
+impl std::fmt::Display for StreamError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StreamError::Chunk(error) => error.fmt(f),
+            StreamError::Event(EventError::TooLong) => f.write_str("an event is over 1 MiB"),
+        }
+    }
+}
+
+impl std::error::Error for StreamError {}
+
+impl From<ChunkError> for StreamError {
+    fn from(error: ChunkError) -> StreamError {
+        StreamError::Chunk(error)
+    }
+}
+
+impl From<EventError> for StreamError {
+    fn from(error: EventError) -> StreamError {
+        StreamError::Event(error)
+    }
+}
+
+/// How the end of a body is known (RFC 9112, section 6.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BodyLength {
+    /// The last chunk says so.
+    Chunked,
+    /// After so many bytes.
+    Known(u64),
+    /// When the connection closes.
+    UntilClose,
+}
+
+/// Whether more of a body may come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// Yes.
+    More,
+    /// No: the server ended the body, as HTTP says.
+    End,
+}
+
+/// Reads the body of one stream: framing, then events.
+#[derive(Debug)]
+pub struct StreamDecoder {
+    framing: FramingDecoder,
+    events: EventDecoder,
+}
+
+#[derive(Debug)]
+enum FramingDecoder {
+    Chunked(ChunkedDecoder),
+    Known(u64),
+    UntilClose,
+}
+
+#[derive(Debug)]
+enum EventDecoder {
+    Sse(SseDecoder),
+    Ndjson(LineDecoder),
+    Classic(LineDecoder),
+}
+
+impl StreamDecoder {
+    /// A decoder for a body that has not begun.
+    pub fn new(transport: Transport, body: BodyLength) -> StreamDecoder {
+        let framing = match body {
+            BodyLength::Chunked => FramingDecoder::Chunked(ChunkedDecoder::default()),
+            BodyLength::Known(left) => FramingDecoder::Known(left),
+            BodyLength::UntilClose => FramingDecoder::UntilClose,
+        };
+        let events = match transport {
+            Transport::Sse => EventDecoder::Sse(SseDecoder::default()),
+            Transport::Ndjson => EventDecoder::Ndjson(LineDecoder::default()),
+            Transport::Classic => EventDecoder::Classic(LineDecoder::default()),
+        };
+        StreamDecoder { framing, events }
+    }
+
+    /// Reads what came next and hands each event that ends in it to `on_event`. After
+    /// [`Progress::End`] whatever else comes is left alone.
+    ///
+    /// # Errors
+    /// The stream cannot be read any further: close it.
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        mut on_event: impl FnMut(Event<'_>),
+    ) -> Result<Progress, StreamError> {
+        let ended = match &mut self.framing {
+            FramingDecoder::Chunked(chunks) => {
+                let mut input = bytes;
+                while let Some(body) = chunks.next(&mut input)? {
+                    self.events.feed(body, &mut on_event)?;
+                }
+                chunks.is_end()
+            }
+            FramingDecoder::Known(left) => {
+                let len = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                self.events.feed(&bytes[..len], &mut on_event)?;
+                *left -= len as u64;
+                *left == 0
+            }
+            FramingDecoder::UntilClose => {
+                self.events.feed(bytes, &mut on_event)?;
+                false
+            }
+        };
+        Ok(if ended { Progress::End } else { Progress::More })
+    }
+}
+
+impl EventDecoder {
+    fn feed(
+        &mut self,
+        body: &[u8],
+        on_event: &mut impl FnMut(Event<'_>),
+    ) -> Result<(), EventError> {
+        match self {
+            EventDecoder::Sse(sse) => sse.feed(body, on_event),
+            EventDecoder::Ndjson(lines) => lines.feed(body, &mut |line| {
+                lines::ndjson_event(line).into_iter().for_each(&mut *on_event)
+            }),
+            EventDecoder::Classic(lines) => lines.feed(body, &mut |line| {
+                lines::classic_event(line).into_iter().for_each(&mut *on_event)
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

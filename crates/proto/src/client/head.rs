@@ -1,0 +1,116 @@
+//! The head of a response (RFC 9112, sections 2 to 6), reading side.
+
+use crate::client::BodyLength;
+
+/// The longest head that is read. Servers of streams send a few hundred bytes.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// What was an error about a head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeadError {
+    /// Not a status line and header fields (RFC 9112, sections 4 and 5).
+    Malformed,
+    /// No blank line within [`HEAD_BYTES_MAX`].
+    TooLong,
+    /// A transfer coding other than chunked, or a length that is no number (RFC 9112, section 6.3).
+    UnknownLength,
+}
+
+impl std::fmt::Display for HeadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            HeadError::Malformed => "the answer is not HTTP/1.1",
+            HeadError::TooLong => "the answer's head is over 16 KiB",
+            HeadError::UnknownLength => "the answer's length cannot be told",
+        })
+    }
+}
+
+impl std::error::Error for HeadError {}
+
+/// The head of one response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResponseHead<'b> {
+    /// The status code, 100 to 999. After a 1xx another head follows (RFC 9110, section 15.2).
+    pub status: u16,
+    /// How the end of the body is known.
+    pub body: BodyLength,
+    /// The media type with its parameters.
+    pub content_type: Option<&'b str>,
+    /// Bytes of the head in the buffer; the body starts there.
+    pub head_len: usize,
+}
+
+/// Reads the head that `buffer` starts with; `None` when it is not all there yet, and then the
+/// call is made again with more bytes behind the same ones.
+pub fn response_head(buffer: &[u8]) -> Result<Option<ResponseHead<'_>>, HeadError> {
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    let mut response = httparse::Response::new(&mut fields);
+    let head_len = match response.parse(buffer) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) if buffer.len() < HEAD_BYTES_MAX => return Ok(None),
+        Ok(httparse::Status::Partial) => return Err(HeadError::TooLong),
+        Err(_) => return Err(HeadError::Malformed),
+    };
+    let status = response.code.ok_or(HeadError::Malformed)?;
+    let field = |name: &str| response.headers.iter().find(|f| f.name.eq_ignore_ascii_case(name));
+    let body = if matches!(status, 100..=199 | 204 | 304) {
+        BodyLength::Known(0)
+    } else if let Some(coding) = field("transfer-encoding") {
+        let chunked = coding.value.trim_ascii().eq_ignore_ascii_case(b"chunked");
+        if chunked { BodyLength::Chunked } else { return Err(HeadError::UnknownLength) }
+    } else if let Some(length) = field("content-length") {
+        let length =
+            std::str::from_utf8(length.value).ok().and_then(|text| text.trim().parse().ok());
+        BodyLength::Known(length.ok_or(HeadError::UnknownLength)?)
+    } else {
+        BodyLength::UntilClose
+    };
+    let content_type = field("content-type").and_then(|f| std::str::from_utf8(f.value).ok());
+    Ok(Some(ResponseHead { status, body, content_type, head_len }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
+        Transfer-Encoding: chunked\r\n\r\n3\r\n:\n\n\r\n";
+
+    #[test]
+    fn head_is_read_once_it_is_whole() {
+        let head_len = STREAM.len() - 8;
+        for len in 0..head_len {
+            assert_eq!(response_head(&STREAM[..len]), Ok(None), "{len} bytes");
+        }
+        let head = response_head(STREAM).unwrap().unwrap();
+        assert_eq!(head.head_len, head_len);
+        assert_eq!((head.status, head.body), (200, BodyLength::Chunked));
+        assert_eq!(head.content_type, Some("text/event-stream"));
+    }
+
+    #[test]
+    fn length_is_the_first_that_rfc_9112_section_6_3_names() {
+        let body = |head: &[u8]| response_head(head).map(|head| head.unwrap().body);
+        let old = b"HTTP/1.0 200 OK\r\n\r\n";
+        assert_eq!(body(old), Ok(BodyLength::UntilClose));
+        let known = b"HTTP/1.1 404 Not Found\r\nContent-Length: 12\r\n\r\n";
+        assert_eq!(body(known), Ok(BodyLength::Known(12)));
+        let none = b"HTTP/1.1 204 No Content\r\n\r\n";
+        assert_eq!(body(none), Ok(BodyLength::Known(0)));
+        let both = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(body(both), Ok(BodyLength::Chunked));
+        let gzip = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n";
+        assert_eq!(body(gzip), Err(HeadError::UnknownLength));
+        let odd = b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n";
+        assert_eq!(body(odd), Err(HeadError::UnknownLength));
+    }
+
+    #[test]
+    fn what_is_no_head_is_refused() {
+        assert_eq!(response_head(b"\x16\x03\x01\x02\x00"), Err(HeadError::Malformed));
+        let mut endless = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
+        endless.resize(HEAD_BYTES_MAX, b'x');
+        assert_eq!(response_head(&endless), Err(HeadError::TooLong));
+    }
+}
