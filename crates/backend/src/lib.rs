@@ -1,1 +1,10 @@
-//! To be written.
+//! The outside systems that Encke talks to, one module each. So far: the friends graph in LMDB.
+//!
+//! Nothing here knows of connections or of events; the engine asks through [`hub::Followers`].
+//! A system that is slow or down costs its callers time, never the connected users.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+pub mod graph;
+
+pub use graph::Graph;

@@ -1,0 +1,135 @@
+//! The friends graph: who hears what is sent about whom, stored in LMDB.
+//!
+//! A subscription is a pair (subscriber, subscribee), kept in both directions. Reading happens in
+//! place in the page cache, on any thread, without waiting ([`hub::Followers`], pages, counts).
+//! Changes go through one writer thread and are answered when they are durable. A file of pairs is
+//! loaded in bulk, in one transaction.
+//!
+//! It does not know who is online, and it keeps no history.
+//!
+//! Cost: about 1 µs for 15 followers, some 0.3 ms for a durable change alone, 20 bytes on disk per
+//! subscription of a typical graph. Figures: `cargo bench -p backend --bench graph`.
+
+mod error;
+mod lists;
+mod open;
+mod pair;
+mod read;
+mod write;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+
+use hub::Names;
+use tokio::sync::{mpsc, oneshot};
+
+pub use error::{OpenError, OpenReason, ReadError, WriteError};
+pub use open::GraphOptions;
+pub use pair::{OwnedId, Pair};
+pub use read::Page;
+
+use open::Store;
+use write::{Change, QUEUE_MAX, Request};
+
+/// An open store. Clones share it; when the last one is dropped, requests that were accepted are
+/// finished, the file is closed and the directory is free for another process.
+#[derive(Clone)]
+pub struct Graph(Arc<Shared>);
+
+struct Shared {
+    /// `None` only while being dropped.
+    queue: Option<mpsc::Sender<Request>>,
+    writer: Option<JoinHandle<()>>,
+    store: Arc<Store>,
+}
+
+impl Graph {
+    /// Opens the store in `dir`, and makes both when they are not there yet.
+    pub fn open(dir: &Path, options: &GraphOptions) -> Result<Graph, OpenError> {
+        let store = Arc::new(Store::open(dir, options)?);
+        let (queue, requests) = mpsc::channel(QUEUE_MAX);
+        let writing = Arc::clone(&store);
+        let writer = thread::Builder::new()
+            .name("graph-writer".into())
+            .spawn(move || write::run(&writing, requests))
+            .map_err(|error| OpenError {
+                dir: dir.to_owned(),
+                reason: OpenReason::Thread(error),
+            })?;
+        Ok(Graph(Arc::new(Shared { queue: Some(queue), writer: Some(writer), store })))
+    }
+
+    /// The names of the store, and of everybody who is online.
+    pub fn names(&self) -> &Arc<Names> {
+        &self.store().names
+    }
+
+    /// How many subscriptions are stored.
+    pub fn subscriptions(&self) -> u64 {
+        self.store().subscriptions.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the store's file.
+    pub fn disk_bytes(&self) -> Result<u64, ReadError> {
+        Ok(self.store().env.real_disk_size()?)
+    }
+
+    /// Stores `pairs`; answers how many were new, once they are durable.
+    ///
+    /// Waits while the queue is full. A caller that stops waiting may have its pairs stored or not.
+    pub async fn add(&self, pairs: Vec<Pair>) -> Result<u64, WriteError> {
+        self.change(Change::Add, pairs).await
+    }
+
+    /// Removes `pairs`; answers how many were there, once that is durable.
+    pub async fn remove(&self, pairs: Vec<Pair>) -> Result<u64, WriteError> {
+        self.change(Change::Remove, pairs).await
+    }
+
+    /// [`Graph::add`] for a thread without an async runtime.
+    pub fn add_blocking(&self, pairs: Vec<Pair>) -> Result<u64, WriteError> {
+        self.change_blocking(Change::Add, pairs)
+    }
+
+    /// [`Graph::remove`] for a thread without an async runtime.
+    pub fn remove_blocking(&self, pairs: Vec<Pair>) -> Result<u64, WriteError> {
+        self.change_blocking(Change::Remove, pairs)
+    }
+
+    async fn change(&self, change: Change, pairs: Vec<Pair>) -> Result<u64, WriteError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request { change, pairs, reply };
+        self.queue().send(request).await.map_err(|_| WriteError::Stopped)?;
+        answer.await.map_err(|_| WriteError::Stopped)?
+    }
+
+    fn change_blocking(&self, change: Change, pairs: Vec<Pair>) -> Result<u64, WriteError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request { change, pairs, reply };
+        self.queue().blocking_send(request).map_err(|_| WriteError::Stopped)?;
+        answer.blocking_recv().map_err(|_| WriteError::Stopped)?
+    }
+
+    fn queue(&self) -> &mpsc::Sender<Request> {
+        self.0.queue.as_ref().expect("the queue is there until the drop")
+    }
+
+    fn store(&self) -> &Store {
+        &self.0.store
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(writer) = self.writer.take() {
+            // A panic there was already reported by its own hook; the store is closed all the same.
+            let _ = writer.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
