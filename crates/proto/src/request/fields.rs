@@ -37,8 +37,8 @@ impl<'b> Fields<'b> {
                 _ => self.broken = Some("A request has one Host, a name and perhaps a port."),
             }
         } else if named("origin") {
-            match str::from_utf8(value) {
-                Ok(origin) if self.origin.is_none() => self.origin = Some(origin),
+            match origin(value) {
+                Some(origin) if self.origin.is_none() => self.origin = Some(origin),
                 _ => self.broken = Some("A request has at most one Origin, in plain characters."),
             }
         } else if named("accept") {
@@ -84,4 +84,10 @@ impl<'b> Fields<'b> {
 fn host(value: &[u8]) -> Option<&str> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte);
     if value.iter().all(allowed) { str::from_utf8(value).ok() } else { None }
+}
+
+/// An `Origin` field (RFC 6454, section 7.1) has visible ASCII only, so that it may be sent back.
+fn origin(value: &[u8]) -> Option<&str> {
+    let visible = |byte: &u8| matches!(byte, b' '..=b'~');
+    if value.iter().all(visible) { str::from_utf8(value).ok() } else { None }
 }

@@ -177,7 +177,9 @@ fn bad_requests_get_the_status_of_the_rfc() {
 
 #[test]
 fn heads_that_break_the_grammar_are_refused() {
-    let cases: [(&[u8], u16); 24] = [
+    let cases: [(&[u8], u16); 26] = [
+        (b"GET /stream/a HTTP/1.1\r\nHost: a\r\nOrigin: http://\xc2\x85\r\n\r\n", 400),
+        (b"GET /stream/a HTTP/1.1\r\nHost: a\r\nOrigin: a\tb\r\n\r\n", 400),
         (b"GET /stream/a HTTP/1.1\r\n\r\n", 400),
         (b"GET /stream/a HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
         (b"GET /stream/a HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
