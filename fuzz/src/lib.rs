@@ -1,1 +1,38 @@
-//! To be written.
+//! Fuzz bodies: each takes any bytes and panics when a promise of the code under it is broken.
+//!
+//! - [`heads`], [`ids`] and [`frames`] turn bytes into what a client or a sender may send, and hold
+//!   the result against an outside reader or a rule written down a second time.
+//! - [`operations`] reads the bytes as a list of operations and runs them on the real thing and on
+//!   a naive model.
+//!
+//! The same bodies run in two ways:
+//! - `cargo test -p fuzz`: the seeds of `tests/smoke.rs` and some tens of thousands of mutants of
+//!   them, in seconds. `ENCKE_SEED` runs the same mutants again, `ENCKE_FUZZ_RUNS` sets how many.
+//! - A fuzzer that is guided by coverage, for hours: `fuzz/libfuzzer/` says how.
+//!
+//! Whatever a fuzzer finds becomes a line in a table of the room that it was found in.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a body panics when it found something"
+)]
+
+pub mod frames;
+pub mod heads;
+pub mod ids;
+pub mod operations;
+
+/// A fuzz body.
+pub type Target = fn(&[u8]);
+
+/// Every body, under the name that its fuzz target has.
+pub const TARGETS: [(&str, Target); 7] = [
+    ("request_head", heads::request_head),
+    ("id_text", ids::id_text),
+    ("event_frames", frames::event_frames),
+    ("chunks", frames::chunks),
+    ("classic_message", frames::classic_message),
+    ("directory", operations::directory),
+    ("names", operations::names),
+];

@@ -1,0 +1,120 @@
+//! Request heads, and the answers to them.
+
+use proto::request::{HEAD_BYTES_MAX, parse};
+use proto::{Framing, Method, Parsed, Refusal, Request, Transport, response};
+
+/// A client's first bytes: the same answer however they are split, an answer that an outside
+/// parser agrees with, and a response that is whole whatever the client wrote.
+pub fn request_head(data: &[u8]) {
+    let whole = parse(data, 0);
+    for cut in [data.len() / 2, data.len().saturating_sub(1), 1, 2] {
+        let cut = cut.min(data.len());
+        match parse(&data[..cut], 0) {
+            Parsed::NeedMore => assert_eq!(parse(data, cut), whole, "cut at {cut}"),
+            early => assert_eq!(early, whole, "answered at {cut}"),
+        }
+    }
+    match whole {
+        Parsed::NeedMore => assert!(data.len() < HEAD_BYTES_MAX),
+        Parsed::Request(request) => {
+            check_against_httparse(data, &request);
+            check_stream_head(&request);
+        }
+        Parsed::Refused(refusal) => check_problem(&refusal),
+    }
+}
+
+fn check_against_httparse(data: &[u8], request: &Request<'_>) {
+    let mut headers = [httparse::EMPTY_HEADER; 100];
+    let mut outside = httparse::Request::new(&mut headers);
+    assert_eq!(outside.parse(data), Ok(httparse::Status::Complete(request.head_len)));
+    assert!(request.head_len <= HEAD_BYTES_MAX);
+    let method = match request.method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+        Method::Options => "OPTIONS",
+    };
+    assert_eq!(outside.method, Some(method));
+    assert_eq!(outside.version == Some(1), request.framing == Framing::Chunked);
+    assert!(request.host.is_some() || request.framing == Framing::Close);
+    let origins = outside.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("origin"));
+    assert_eq!(origins.count(), usize::from(request.origin.is_some()));
+    let target = outside.path.unwrap();
+    assert!(target.contains("/stream/") || target.contains("/test/"));
+    if request.transport == Transport::Classic {
+        assert!(target.contains("/test/"));
+    }
+    match request.method {
+        Method::Options => assert!(request.ids.is_empty()),
+        Method::Get | Method::Head => assert_eq!(request.ids, naive_ids(target), "{target}"),
+    }
+}
+
+/// The ids of a target, decoded byte by byte.
+fn naive_ids(target: &str) -> Vec<String> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut ids = vec![naive_unescape(path.rsplit('/').next().unwrap())];
+    for part in query.split('&') {
+        let mut halves = part.splitn(2, '=');
+        // A name that does not decode to UTF-8 is not `id`.
+        if naive_bytes(halves.next().unwrap()) == b"id" {
+            ids.push(naive_unescape(halves.next().unwrap_or_default()));
+        }
+    }
+    ids
+}
+
+fn naive_unescape(text: &str) -> String {
+    String::from_utf8(naive_bytes(text)).unwrap()
+}
+
+fn naive_bytes(text: &str) -> Vec<u8> {
+    let hex = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
+    let mut rest = text.as_bytes();
+    let mut out = Vec::new();
+    while let [first, tail @ ..] = rest {
+        let escape = match tail {
+            [high, low, ..] if *first == b'%' => hex(high).zip(hex(low)),
+            _ => None,
+        };
+        out.push(escape.map_or(*first, |(high, low)| high << 4 | low));
+        rest = if escape.is_some() { &tail[2..] } else { tail };
+    }
+    out
+}
+
+/// An origin that is let in comes back as it was and forges nothing.
+fn check_stream_head(request: &Request<'_>) {
+    let mut wire = Vec::new();
+    response::stream_head(request.transport, request.framing, request.origin, &mut wire);
+    let (status, body_len) = read_response(&wire, request.origin);
+    assert_eq!((status, body_len), (200, 0));
+}
+
+fn check_problem(refusal: &Refusal<'_>) {
+    let Refusal { problem, head_only, origin, .. } = refusal;
+    assert!([400, 404, 405, 406, 413, 431, 501, 505].contains(&problem.status));
+    let mut wire = Vec::new();
+    response::problem(problem, *head_only, *origin, &mut wire);
+    let (status, body_len) = read_response(&wire, *origin);
+    assert_eq!(status, problem.status);
+    let body = &wire[wire.len() - body_len..];
+    if *head_only {
+        assert!(body.is_empty());
+    } else {
+        let json: serde_json::Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(json["status"], problem.status);
+        assert_eq!(json["detail"], *problem.detail);
+    }
+}
+
+/// Reads a response with an outside parser: its status and how many bytes follow its head.
+fn read_response(wire: &[u8], origin: Option<&str>) -> (u16, usize) {
+    let mut headers = [httparse::EMPTY_HEADER; 16];
+    let mut response = httparse::Response::new(&mut headers);
+    let head_len = response.parse(wire).unwrap().unwrap();
+    let mut allowed = response.headers.iter().filter(|h| h.name == "Access-Control-Allow-Origin");
+    assert_eq!(allowed.next().map(|header| header.value), origin.map(str::as_bytes));
+    assert!(allowed.next().is_none());
+    (response.code.unwrap(), wire.len() - head_len)
+}

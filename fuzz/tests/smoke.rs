@@ -1,0 +1,116 @@
+//! Every fuzz body over its seeds and over mutants of them: seconds, not hours.
+//!
+//! The run prints its seed; `ENCKE_SEED=<seed>` makes the same mutants again, and
+//! `ENCKE_FUZZ_RUNS=<number>` sets how many there are of each body.
+
+#![allow(clippy::print_stdout, reason = "the harness keeps it until a test fails")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use fastrand::Rng;
+use fuzz::{TARGETS, Target};
+
+/// Enough to try each seed some hundred times, few enough for every test run.
+const RUNS: u64 = 20_000;
+
+/// Pieces that mean something to one body or another.
+#[rustfmt::skip]
+const WORDS: [&str; 37] = [
+    "\r\n", "\n", "\r", "\r\n\r\n", "\0", " ", "\t", ":", ",", ";", "?", "&", "=", "/", "%", "%2F",
+    "%c3%a9", "+", "id=", "GET ", "HEAD ", "OPTIONS ", "POST ", "/stream/", "/test/", "http://h",
+    " HTTP/1.0", "Host: h\r\n", "Origin: http://h\r\n", "Accept: text/event-stream\r\n",
+    "Accept: */*;q=0\r\n", "Content-Length: 0\r\n", "Upgrade: websocket\r\n",
+    "é", "\"", "\\u", "\\ud834",
+];
+
+fn seeds(target: &str) -> &'static [&'static str] {
+    match target {
+        "request_head" => &[
+            "GET /stream/1 HTTP/1.1\r\nHost: h\r\n\r\n",
+            "GET /stream/a%20b?id=%C3%A9&x=y&id=3 HTTP/1.1\r\nHost: h:80\r\n\
+             Accept: text/event-stream;q=0.5, */*;q=0.1\r\nOrigin: http://h:80\r\n\r\n",
+            "HEAD http://h/test/1 HTTP/1.0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            "OPTIONS /stream/1 HTTP/1.1\r\nHost: h\r\nOrigin: null\r\n\r\n",
+            "GET /stream/1 HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n",
+            "\r\nPOST /stream/1 HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        ],
+        "id_text" => &["123", "007", "9223372036854775808", "alice", "photo:789", "é b", "a/b", ""],
+        "event_frames" => &[
+            "alice\n{\"a\": [1, -2.5e3, null, true],\r\n \"b\": \"\\u00e9\\n\\ud834\\udd1e\"}",
+            "\"<i>\\n\\t\\\\\\\"\"",
+            "photo:789\n [ ] ",
+            "a\"b\\c\n0",
+        ],
+        "classic_message" => &["\0\0\0\0\0\0\0\0\"it's\\u0041\"", "12345678{}", "\"\\ud834\\n\""],
+        "chunks" => &["\u{3}abc\u{1}d\0\u{10}0123456789abcdef"],
+        _ => &["\0\u{10}\u{20}\u{41}\u{52}\u{63}\u{74}", "abcdefgh01234567ABCDEFGHIJKLMNOP"],
+    }
+}
+
+/// One of the seeds, with up to eight changes.
+fn mutant(rng: &mut Rng, seeds: &[&str]) -> Vec<u8> {
+    let mut bytes = rng.choice(seeds).unwrap_or(&"").as_bytes().to_vec();
+    for _ in 0..rng.usize(..=8) {
+        let at = rng.usize(..=bytes.len());
+        let end = (at + rng.usize(..=8)).min(bytes.len());
+        match rng.u8(..8) {
+            0 => drop(bytes.drain(at..end)),
+            1 => bytes.truncate(at),
+            2 => bytes.insert(at, rng.u8(..)),
+            3 if at < bytes.len() => bytes[at] = rng.u8(..),
+            4 if at < bytes.len() => bytes[at] ^= 1 << rng.u8(..8),
+            5 => drop(bytes.splice(at..at, bytes[at..end].repeat(rng.usize(..40)))),
+            6 => {
+                let other = rng.choice(seeds).unwrap_or(&"").as_bytes();
+                bytes.splice(at.., other[at.min(other.len())..].iter().copied());
+            }
+            _ => {
+                let word = rng.choice(WORDS).unwrap_or("");
+                bytes.splice(at..at, word.bytes());
+            }
+        }
+    }
+    bytes
+}
+
+/// Names the bytes that broke a promise before the panic goes on.
+fn run(name: &str, target: Target, bytes: &[u8]) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| target(bytes))) {
+        println!("{name} breaks on b\"{}\"", bytes.escape_ascii());
+        resume_unwind(panic);
+    }
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn every_body_holds_on_its_seeds_and_their_mutants() {
+    let seed = variable("ENCKE_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let runs = variable("ENCKE_FUZZ_RUNS").unwrap_or(RUNS);
+    println!("ENCKE_SEED={seed}");
+    for (name, target) in TARGETS {
+        let seeds = seeds(name);
+        seeds.iter().for_each(|bytes| run(name, target, bytes.as_bytes()));
+        let mut rng = Rng::with_seed(seed);
+        for _ in 0..runs {
+            run(name, target, &mutant(&mut rng, seeds));
+        }
+    }
+}
+
+#[test]
+fn every_body_holds_on_noise() {
+    let seed = variable("ENCKE_SEED").unwrap_or_else(|| fastrand::u64(..));
+    println!("ENCKE_SEED={seed}");
+    let mut rng = Rng::with_seed(seed);
+    for (name, target) in TARGETS {
+        for _ in 0..variable("ENCKE_FUZZ_RUNS").unwrap_or(RUNS) / 10 {
+            let len = rng.usize(..600);
+            let bytes: Vec<u8> = (0..len).map(|_| rng.u8(..)).collect();
+            run(name, target, &bytes);
+        }
+    }
+}
