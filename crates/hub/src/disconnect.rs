@@ -25,8 +25,10 @@ macro_rules! reasons {
 reasons! {
     /// The client closed or half-closed its side (FIN).
     ClientClosed = "client_closed",
-    /// The client reset the connection (RST), or the kernel gave it up.
+    /// The client reset the connection (RST).
     ClientReset = "client_reset",
+    /// The client's host acknowledges nothing any more.
+    ClientVanished = "client_vanished",
     /// The exchange is complete: an error answer, `HEAD` or a preflight was sent.
     Answered = "answered",
     /// The head was not complete in time (answered 408).

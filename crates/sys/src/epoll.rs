@@ -27,9 +27,14 @@ impl Epoll {
     }
 
     /// Reports `fd` under `token` as long as it can be read (level-triggered): for listeners, of
-    /// which a turn takes only a share, and for wakers.
+    /// which a turn takes only a share.
     pub fn add_source(&self, fd: &impl AsFd, token: u64) -> io::Result<()> {
         self.add(fd, token, libc::EPOLLIN)
+    }
+
+    /// Reports each time that `fd` turns readable (edge-triggered), read or not: for wakers.
+    pub fn add_edges(&self, fd: &impl AsFd, token: u64) -> io::Result<()> {
+        self.add(fd, token, libc::EPOLLIN | libc::EPOLLET)
     }
 
     /// Reports `fd` no more.

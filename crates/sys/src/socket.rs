@@ -115,6 +115,20 @@ pub fn reset_on_close(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO))
 }
 
+/// Bounds what the kernel keeps for a connection, set on the listener and inherited by what it
+/// accepts: at most `unsent_bytes` that the client has not asked for yet (`TCP_NOTSENT_LOWAT`), and
+/// `vanished_ms` of patience with a client's host that acknowledges nothing (`TCP_USER_TIMEOUT`,
+/// RFC 5482; it also ends a client that keeps its window shut for so long).
+pub fn bound_kernel_buffers(
+    listener: &impl AsFd,
+    unsent_bytes: u32,
+    vanished_ms: u32,
+) -> io::Result<()> {
+    let patience = std::time::Duration::from_millis(u64::from(vanished_ms));
+    SockRef::from(listener).set_tcp_user_timeout(Some(patience))?;
+    SockRef::from(listener).set_tcp_notsent_lowat(unsent_bytes)
+}
+
 /// Asks for a receive buffer of `bytes`, for clients that are meant to be slow.
 pub fn set_receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     SockRef::from(socket).set_recv_buffer_size(bytes)

@@ -1,0 +1,74 @@
+//! What the data plane must be told at start.
+
+use std::net::SocketAddr;
+
+/// The settings of an engine.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Where clients connect. Port 0 lets the kernel choose.
+    pub listen: SocketAddr,
+    /// Worker threads, from 1 to [`hub::ConnRef::WORKERS_MAX`].
+    pub workers: usize,
+    /// Connections of one worker, past which new ones are answered 503. Cut to what the descriptor
+    /// limit allows.
+    pub connections_per_worker_max: usize,
+    /// Silence after which a stream sends a keep-alive, in milliseconds; 0 is never.
+    pub keepalive_ms: u64,
+    /// Time for a client to send its request head, in milliseconds.
+    pub head_timeout_ms: u64,
+    /// Unsent bytes of one connection past which it is closed.
+    pub backlog_bytes_max: usize,
+    /// Which browser pages may connect.
+    pub origins: Origins,
+}
+
+impl EngineConfig {
+    /// The contract's defaults on `listen`.
+    pub fn new(listen: SocketAddr) -> EngineConfig {
+        EngineConfig {
+            listen,
+            workers: 1,
+            connections_per_worker_max: hub::ConnRef::SLOTS_MAX,
+            keepalive_ms: 30_000,
+            head_timeout_ms: 10_000,
+            backlog_bytes_max: 64 * 1024,
+            origins: Origins::default(),
+        }
+    }
+}
+
+/// The origins whose pages may connect, beside the server's own.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Origins {
+    any: bool,
+    list: Vec<String>,
+}
+
+impl Origins {
+    /// The server's own origins and those in `list`; `*` in it lets every page in.
+    pub fn new(list: Vec<String>) -> Origins {
+        Origins { any: list.iter().any(|origin| origin == "*"), list }
+    }
+
+    /// Whether a page of `origin` may connect to the server that its request calls `host`.
+    pub fn allows(&self, origin: &str, host: Option<&str>) -> bool {
+        self.any
+            || self.list.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+            || host.is_some_and(|host| proto::request::is_own_origin(origin, host))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_and_listed_origins_may_connect() {
+        let origins = Origins::new(vec!["https://example.org".into()]);
+        assert!(origins.allows("http://push.test:8000", Some("push.test:8000")));
+        assert!(origins.allows("https://EXAMPLE.org", None));
+        assert!(!origins.allows("https://evil.test", Some("push.test:8000")));
+        assert!(!origins.allows("null", None));
+        assert!(Origins::new(vec!["*".into()]).allows("null", None));
+    }
+}

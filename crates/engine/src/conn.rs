@@ -1,0 +1,123 @@
+//! The record of a connection: all that a silent one owns.
+
+use std::sync::Arc;
+
+use hub::{DisconnectReason, Id};
+use proto::{Framing, Transport};
+
+use crate::Event;
+use crate::outbox::Backlog;
+use crate::slab::Slot;
+use crate::timer::{Links, Tick, Timed};
+
+/// Where a connection is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Its request head is not complete.
+    Head,
+    /// It is logged in and hears events.
+    Streaming,
+    /// It hears no more; its last bytes are being sent.
+    Ending,
+    /// Everything is sent and our side is ended; the client has not ended its own yet.
+    Lingering,
+}
+
+/// The shard's queues of connections that have something to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Queue {
+    /// In none.
+    None,
+    /// Written to before the turn ends.
+    Express,
+    /// Written to in its slice.
+    Bulk,
+}
+
+/// One connection, in at most one cache line (with its slot's generation).
+#[derive(Debug)]
+pub(crate) struct Conn<S> {
+    /// The one event to be written in this turn, or what is rare.
+    pub(crate) pending: Option<Arc<Event>>,
+    pub(crate) rare: Option<Box<Rare>>,
+    /// The id it is logged in under; more of them are rare. Meaningless unless streaming.
+    pub(crate) id: Id,
+    pub(crate) timer: Links,
+    /// When we last wrote to it; before that, when it was accepted.
+    pub(crate) active: Tick,
+    /// Messages of the classic page that are sent; it numbers them.
+    pub(crate) messages: u32,
+    pub(crate) socket: S,
+    pub(crate) phase: Phase,
+    pub(crate) transport: Transport,
+    pub(crate) framing: Framing,
+    /// Why it ends, once it does.
+    pub(crate) reason: DisconnectReason,
+    /// In which of the shard's queues of connections to write to.
+    pub(crate) queued: Queue,
+    /// The kernel has no room; it will report when it has.
+    pub(crate) blocked: bool,
+}
+
+const _: () = assert!(size_of::<Slot<Conn<std::os::fd::OwnedFd>>>() <= 64);
+
+/// What most connections never need.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    /// The ids beside the first.
+    pub(crate) more_ids: Vec<Id>,
+    /// A request head that is not complete yet.
+    pub(crate) head: Vec<u8>,
+    pub(crate) backlog: Backlog,
+}
+
+impl<S> Conn<S> {
+    pub(crate) fn new(socket: S, now: Tick) -> Conn<S> {
+        Conn {
+            pending: None,
+            rare: None,
+            id: Id::from_bits(0),
+            timer: Links::STOPPED,
+            active: now,
+            messages: 0,
+            socket,
+            phase: Phase::Head,
+            transport: Transport::Ndjson,
+            framing: Framing::Chunked,
+            reason: DisconnectReason::ClientClosed,
+            queued: Queue::None,
+            blocked: false,
+        }
+    }
+
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// The ids it is logged in under.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Id> + '_ {
+        let more = self.rare.iter().flat_map(|rare| rare.more_ids.iter().copied());
+        std::iter::once(self.id).chain(more)
+    }
+
+    /// Whether everything has been given to the kernel.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.pending.is_none() && self.rare.as_ref().is_none_or(|rare| rare.backlog.is_empty())
+    }
+
+    /// Gives the rare box back when nothing is left in it.
+    pub(crate) fn tidy(&mut self) {
+        let idle = |rare: &Rare| {
+            rare.more_ids.is_empty() && rare.head.is_empty() && rare.backlog.is_empty()
+        };
+        if self.rare.as_deref().is_some_and(idle) {
+            self.rare = None;
+        }
+    }
+}
+
+impl<S> Timed for Conn<S> {
+    fn links(&mut self) -> &mut Links {
+        &mut self.timer
+    }
+}

@@ -1,0 +1,123 @@
+//! What each worker counts. A worker alone writes its counters, anybody may read them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hub::DisconnectReason;
+use proto::Transport;
+
+/// A count with one writer.
+///
+/// Ordering: relaxed throughout. Each value stands for itself, and readers only report it; a load
+/// and a store instead of a locked addition are enough because there is one writer.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One worker's counters, on cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Counters {
+    pub(crate) opened: Count,
+    pub(crate) closed: [Count; DisconnectReason::COUNT],
+    pub(crate) streams_opened: [Count; Transport::COUNT],
+    pub(crate) streams_closed: [Count; Transport::COUNT],
+    pub(crate) deliveries: Count,
+    pub(crate) dropped: Count,
+    pub(crate) keepalives: Count,
+    pub(crate) writes: Count,
+    pub(crate) bytes_sent: Count,
+    pub(crate) turns: Count,
+}
+
+impl Counters {
+    /// Closed before opened, streams' ends before their starts: so a difference is never negative.
+    pub(crate) fn snapshot(&self) -> WorkerSnapshot {
+        let closed = std::array::from_fn(|reason| self.closed[reason].read());
+        let streams_closed: [u64; Transport::COUNT] =
+            std::array::from_fn(|transport| self.streams_closed[transport].read());
+        let opened = self.opened.read();
+        WorkerSnapshot {
+            connections_open: opened.saturating_sub(closed.iter().sum()),
+            opened,
+            closed,
+            streams_open: std::array::from_fn(|transport| {
+                self.streams_opened[transport].read().saturating_sub(streams_closed[transport])
+            }),
+            deliveries: self.deliveries.read(),
+            dropped: self.dropped.read(),
+            keepalives: self.keepalives.read(),
+            writes: self.writes.read(),
+            bytes_sent: self.bytes_sent.read(),
+            turns: self.turns.read(),
+            mails_waiting: 0,
+        }
+    }
+}
+
+/// One worker's figures at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkerSnapshot {
+    /// Connections open now, streams or not.
+    pub connections_open: u64,
+    /// Connections accepted since start.
+    pub opened: u64,
+    /// Connections ended since start, by [`DisconnectReason`] as index.
+    pub closed: [u64; DisconnectReason::COUNT],
+    /// Streams logged in now, by [`Transport`] as index.
+    pub streams_open: [u64; Transport::COUNT],
+    /// Events handed to connections since start.
+    pub deliveries: u64,
+    /// Deliveries that met their connection too late or found it too slow, since start.
+    pub dropped: u64,
+    /// Keep-alives sent since start.
+    pub keepalives: u64,
+    /// Write calls since start.
+    pub writes: u64,
+    /// Bytes that the kernel took since start.
+    pub bytes_sent: u64,
+    /// Turns of the loop since start.
+    pub turns: u64,
+    /// Mails in the mailbox now.
+    pub mails_waiting: u64,
+}
+
+/// The figures of all workers at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// In the order of the workers.
+    pub workers: Vec<WorkerSnapshot>,
+}
+
+impl Snapshot {
+    /// The sum over all workers.
+    pub fn whole(&self) -> WorkerSnapshot {
+        let mut whole = WorkerSnapshot::default();
+        for worker in &self.workers {
+            whole.connections_open += worker.connections_open;
+            whole.opened += worker.opened;
+            whole.deliveries += worker.deliveries;
+            whole.dropped += worker.dropped;
+            whole.keepalives += worker.keepalives;
+            whole.writes += worker.writes;
+            whole.bytes_sent += worker.bytes_sent;
+            whole.turns += worker.turns;
+            whole.mails_waiting += worker.mails_waiting;
+            add_each(&mut whole.closed, &worker.closed);
+            add_each(&mut whole.streams_open, &worker.streams_open);
+        }
+        whole
+    }
+}
+
+fn add_each(sums: &mut [u64], values: &[u64]) {
+    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+}

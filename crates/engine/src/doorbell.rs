@@ -1,0 +1,79 @@
+//! Whether a sender must wake a worker: once when it sleeps, not at all when it is awake.
+//!
+//! The classic race is a mail posted between the worker's last look into its mailbox and its sleep.
+//! Both sides write first and look second, with a full fence between (Dekker's handshake): the
+//! worker says that it sleeps and then looks for mail, the sender posts mail and then looks whether
+//! the worker sleeps. At least one of them sees the other.
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, Ordering, fence};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+/// The flag between one worker and its senders.
+#[derive(Debug)]
+pub(crate) struct Doorbell {
+    asleep: AtomicBool,
+}
+
+impl Doorbell {
+    pub(crate) fn new() -> Doorbell {
+        Doorbell { asleep: AtomicBool::new(false) }
+    }
+
+    /// The sender, after it has posted: whether it is the one who must wake the worker.
+    pub(crate) fn must_ring(&self) -> bool {
+        // Orders the post before the look; pairs with the fence in `lie_down`.
+        fence(Ordering::SeqCst);
+        // The cheap look first: while the worker is awake its line stays shared among senders.
+        self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed)
+    }
+
+    /// The worker, before its last look for mail. It sleeps only if that look finds none.
+    pub(crate) fn lie_down(&self) {
+        self.asleep.store(true, Ordering::Relaxed);
+        // Orders the flag before the look; pairs with the fence in `must_ring`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The worker, when it is up again for whatever reason.
+    pub(crate) fn get_up(&self) {
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod tests {
+    use super::*;
+    use loom::sync::{Arc, Mutex};
+    use std::collections::VecDeque;
+
+    /// Every interleaving of two senders and a worker that goes to sleep: no mail may lie in the
+    /// box while the worker sleeps and nobody has rung.
+    #[test]
+    fn mail_is_never_left_with_a_sleeping_worker() {
+        loom::model(|| {
+            let doorbell = Arc::new(Doorbell::new());
+            let mailbox = Arc::new(Mutex::new(VecDeque::new()));
+            let rung = Arc::new(AtomicBool::new(false));
+            let senders: Vec<_> = (0..2)
+                .map(|mail| {
+                    let (doorbell, mailbox, rung) =
+                        (doorbell.clone(), mailbox.clone(), rung.clone());
+                    loom::thread::spawn(move || {
+                        mailbox.lock().unwrap().push_back(mail);
+                        if doorbell.must_ring() {
+                            rung.store(true, Ordering::SeqCst);
+                        }
+                    })
+                })
+                .collect();
+            mailbox.lock().unwrap().clear();
+            doorbell.lie_down();
+            let found_empty = mailbox.lock().unwrap().is_empty();
+            senders.into_iter().for_each(|sender| sender.join().unwrap());
+            let left = !mailbox.lock().unwrap().is_empty();
+            assert!(!(found_empty && left) || rung.load(Ordering::SeqCst));
+        });
+    }
+}

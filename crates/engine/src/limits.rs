@@ -1,0 +1,63 @@
+//! Every bound of the data plane, with its arithmetic. Nothing in this crate grows past one of them.
+
+/// Reports taken from one epoll wait. 12 bytes each, so 12 KiB a worker.
+pub const EVENTS_PER_WAIT: usize = 1024;
+
+/// Connections accepted in one turn. At some 25 µs each a turn stays under 2 ms.
+pub const ACCEPTS_PER_TURN: usize = 64;
+
+/// The worker's one read buffer: two request heads of the largest size, so that a whole pipelined
+/// burst shows in one read.
+pub const SCRATCH_BYTES: usize = 16 * 1024;
+
+/// Bytes that a client may push at us within one turn where no input is expected (a stream, or an
+/// answered request). More is not a client that means well: the connection ends.
+pub const STRAY_BYTES_PER_TURN: usize = 4 * SCRATCH_BYTES;
+
+/// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker.
+pub const MAILS_MAX: usize = 2048;
+
+/// Deliveries waiting in a worker's mailbox, past which senders wait: 8 bytes each, 2 MiB a worker,
+/// about a second of a worker's writes. One mail may stand over it, or a large audience could never
+/// be posted.
+pub const MAIL_TARGETS_MAX: usize = 256 * 1024;
+
+/// Deliveries that a worker takes out of its mailbox in one turn before it writes. One mail may
+/// stand over it. Taking one costs some 50 ns, so 8,192 are under half a millisecond.
+pub const DELIVERIES_PER_TURN: usize = 8192;
+
+/// A mail with more targets than this is bulk: it is written in slices behind the small ones.
+pub const EXPRESS_TARGETS_MAX: usize = 64;
+
+/// Bulk connections written in one turn: at about 6 µs a write, 0.8 ms, which is what a small event
+/// may have to wait for a large one.
+pub const BULK_WRITES_PER_TURN: usize = 128;
+
+/// Parts of one `sendmsg`. The kernel's own bound is 1,024 (`IOV_MAX`); 64 parts of 100 bytes are
+/// well past the point where the call costs more than its parts.
+pub const PARTS_PER_WRITE: usize = 64;
+
+/// Timers handled in one turn: at most one write each.
+pub const TIMERS_PER_TURN: usize = 512;
+
+/// How long an answered connection may take to close its side before we do.
+pub const LINGER_MS: u64 = 2_000;
+
+/// The pending connections of one listener; the kernel cuts it to `net.core.somaxconn`.
+pub const LISTEN_BACKLOG: i32 = 65_535;
+
+/// Seconds after which a refused client may try again (`Retry-After`).
+pub const RETRY_AFTER_SECONDS: u32 = 5;
+
+/// Unsent bytes that the kernel may hold for one connection (`TCP_NOTSENT_LOWAT`), beside the
+/// backlog of ours: without it a client that does not read makes the kernel keep up to
+/// `net.ipv4.tcp_wmem`'s 4 MiB.
+pub const KERNEL_UNSENT_BYTES: u32 = 64 * 1024;
+
+/// Descriptors of a worker that are no connections: standard streams, epoll, waker, listener, the
+/// spare one, and room for whatever the process had open when the worker started.
+pub const DESCRIPTORS_RESERVED: u64 = 16;
+
+/// How long the client's host may leave sent bytes unacknowledged before the connection counts as
+/// gone (`TCP_USER_TIMEOUT`). The kernel's own patience is about 15 minutes.
+pub const VANISHED_MS: u32 = 60_000;

@@ -1,0 +1,103 @@
+//! Receipts: how the sender learns to how many connections its event was handed.
+//!
+//! Each mail carries a [`Stub`]. Whoever handles the mail counts on it and drops it; the last stub
+//! to go completes the receipt. A mail that is thrown away unread is dropped too, so a sender never
+//! waits for ever.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll};
+
+use atomic_waker::AtomicWaker;
+
+#[derive(Debug, Default)]
+struct Ticket {
+    /// Stubs that are still out.
+    open: AtomicU32,
+    count: AtomicU32,
+    sender: AtomicWaker,
+}
+
+/// The sender's half: resolves to the number of connections reached.
+#[derive(Debug)]
+pub struct Receipt(Arc<Ticket>);
+
+/// The workers' half, one per mail and one with the sender while it posts.
+#[derive(Debug)]
+pub(crate) struct Stub {
+    ticket: Arc<Ticket>,
+    count: u32,
+}
+
+impl Stub {
+    /// A ticket's first stub, and the receipt that completes when all its stubs are gone.
+    pub(crate) fn first() -> (Stub, Receipt) {
+        let ticket = Arc::new(Ticket { open: AtomicU32::new(1), ..Ticket::default() });
+        (Stub { ticket: ticket.clone(), count: 0 }, Receipt(ticket))
+    }
+
+    /// One more stub of the same ticket.
+    pub(crate) fn another(&self) -> Stub {
+        // Ordering: relaxed, as for a reference count: `self` keeps the ticket open meanwhile.
+        self.ticket.open.fetch_add(1, Ordering::Relaxed);
+        Stub { ticket: self.ticket.clone(), count: 0 }
+    }
+
+    /// One more connection was reached.
+    pub(crate) fn count_one(&mut self) {
+        self.count += 1;
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        // Ordering: the release of each stub's count is acquired by the last one through the same
+        // counter, so the receipt reads the full sum.
+        self.ticket.count.fetch_add(self.count, Ordering::Relaxed);
+        if self.ticket.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.ticket.sender.wake();
+        }
+    }
+}
+
+impl Future for Receipt {
+    type Output = u32;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u32> {
+        self.0.sender.register(context.waker());
+        match self.0.open.load(Ordering::Acquire) {
+            0 => Poll::Ready(self.0.count.load(Ordering::Relaxed)),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl Receipt {
+    /// The count, when all workers have answered.
+    pub fn ready(&self) -> Option<u32> {
+        let done = self.0.open.load(Ordering::Acquire) == 0;
+        done.then(|| self.0.count.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receipt_is_ready_when_the_last_stub_is_gone() {
+        let (first, receipt) = Stub::first();
+        let mut mails: Vec<Stub> = (0..3).map(|_| first.another()).collect();
+        drop(first);
+        assert_eq!(receipt.ready(), None);
+        mails[0].count_one();
+        mails[0].count_one();
+        mails[2].count_one();
+        mails.pop();
+        assert_eq!(receipt.ready(), None);
+        drop(mails);
+        assert_eq!(receipt.ready(), Some(3));
+    }
+}

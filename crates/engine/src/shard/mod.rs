@@ -1,0 +1,386 @@
+//! The heart of a worker: its connections and what happens to them.
+//!
+//! Sans-io: it acts on the world through [`Sockets`] alone and is told the time. So the same code
+//! runs under epoll with a million clients and in the simulator with a hundred, by seed.
+//!
+//! Nothing here waits. The only locks are a directory stripe and a names stripe, at login and logout.
+
+mod admission;
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use hub::{ConnRef, Directory, DisconnectReason, Names};
+
+use crate::Event;
+use crate::config::EngineConfig;
+use crate::conn::{Conn, Phase, Queue};
+use crate::counters::Counters;
+use crate::limits;
+use crate::mailbox::{Mail, Targets};
+use crate::outbox::Flushed;
+use crate::receipt::Stub;
+use crate::slab::{Key, Slab};
+use crate::sockets::Sockets;
+use crate::timer::{TICK_MS, Tick, Wheel};
+
+/// One worker's connections.
+pub(crate) struct Shard<S: Sockets> {
+    pub(crate) io: S,
+    worker: usize,
+    rules: Rules,
+    names: Arc<Names>,
+    directory: Arc<Directory>,
+    counters: Arc<Counters>,
+    conns: Slab<Conn<S::Socket>>,
+    wheel: Wheel,
+    /// Connections that got small mail in this turn: written to before the turn ends.
+    express: Vec<u32>,
+    /// Connections that got bulk mail: written to in slices, turn by turn.
+    bulk: VecDeque<u32>,
+    /// The one read buffer.
+    scratch: Box<[u8]>,
+    /// The one buffer for answers.
+    answer: Vec<u8>,
+    now: Tick,
+}
+
+/// The settings that a shard follows, in its own units.
+struct Rules {
+    config: EngineConfig,
+    keepalive: Option<Tick>,
+    head_timeout: Tick,
+    linger: Tick,
+}
+
+/// What a shard shares with the rest.
+pub(crate) struct Shared {
+    pub(crate) names: Arc<Names>,
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl<S: Sockets> Shard<S> {
+    pub(crate) fn new(worker: usize, io: S, config: EngineConfig, shared: Shared) -> Shard<S> {
+        Shard {
+            io,
+            worker,
+            conns: Slab::new(config.connections_per_worker_max),
+            rules: Rules {
+                keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
+                head_timeout: ticks(config.head_timeout_ms),
+                linger: ticks(limits::LINGER_MS),
+                config,
+            },
+            names: shared.names,
+            directory: shared.directory,
+            counters: shared.counters,
+            wheel: Wheel::new(),
+            express: Vec::new(),
+            bulk: VecDeque::new(),
+            scratch: vec![0; limits::SCRATCH_BYTES].into(),
+            answer: Vec::new(),
+            now: 0,
+        }
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.conns.len()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.conns.is_full()
+    }
+
+    /// A client has connected. Gives the socket back when there is no slot for it.
+    pub(crate) fn accept(&mut self, socket: S::Socket) -> Result<Key, S::Socket> {
+        let key = self.conns.insert(Conn::new(socket, self.now)).map_err(|conn| conn.socket)?;
+        self.counters.opened.add(1);
+        self.wheel.start(&mut self.conns, key.slot, self.now + self.rules.head_timeout);
+        Ok(key)
+    }
+
+    /// The socket under `key`, as long as its connection lives.
+    pub(crate) fn socket(&mut self, key: Key) -> Option<&S::Socket> {
+        self.conns.find(key).map(|conn| &conn.socket)
+    }
+
+    /// There is something to read. With `hung_up` the end of the client's side is in there too.
+    pub(crate) fn readable(&mut self, key: Key, hung_up: bool) {
+        let mut stray_bytes = 0;
+        while let Some(conn) = self.conns.find(key) {
+            let len = match self.io.receive(&conn.socket, &mut self.scratch) {
+                Ok(0) => return self.client_closed(key.slot),
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return self.broken(key.slot, &error),
+            };
+            if conn.phase == Phase::Head {
+                self.read_head(key.slot, len);
+            } else {
+                stray_bytes += len;
+                if stray_bytes > limits::STRAY_BYTES_PER_TURN {
+                    return self.close(key.slot, DisconnectReason::BadRequest, true);
+                }
+            }
+            // A short read has emptied the socket: what comes later is reported anew.
+            if len < self.scratch.len() && !hung_up {
+                return;
+            }
+        }
+    }
+
+    /// There is room to write.
+    pub(crate) fn writable(&mut self, key: Key) {
+        if let Some(conn) = self.conns.find(key)
+            && conn.blocked
+        {
+            conn.blocked = false;
+            self.flush_slot(key.slot);
+        }
+    }
+
+    /// Takes one mail. Returns how many connections it touched.
+    pub(crate) fn mail(&mut self, mail: Mail) -> usize {
+        let weight = mail.weight();
+        match mail {
+            Mail::Deliver { event, targets, stub } => self.deliver(&event, &targets, stub),
+            Mail::Close { reason, targets, mut stub } => {
+                for target in targets {
+                    let key = key_of(target);
+                    let streaming = |conn: &mut Conn<_>| conn.phase == Phase::Streaming;
+                    if self.conns.find(key).is_some_and(streaming) {
+                        self.end(key.slot, reason);
+                        stub.count_one();
+                    }
+                }
+            }
+            Mail::Drain { .. } => self.end_all(),
+        }
+        weight
+    }
+
+    fn deliver(&mut self, event: &Arc<Event>, targets: &Targets, mut stub: Stub) {
+        let bulk = targets.len() > limits::EXPRESS_TARGETS_MAX;
+        for &target in targets {
+            if self.deliver_one(event, key_of(target), bulk) {
+                stub.count_one();
+                self.counters.deliveries.add(1);
+            } else {
+                self.counters.dropped.add(1);
+            }
+        }
+    }
+
+    /// Whether the connection still lived and took the event.
+    fn deliver_one(&mut self, event: &Arc<Event>, key: Key, bulk: bool) -> bool {
+        let Some(conn) = self.conns.find(key).filter(|conn| conn.phase == Phase::Streaming) else {
+            return false;
+        };
+        let bound = self.rules.config.backlog_bytes_max;
+        if conn.push_event(event) > bound {
+            // It may be we who are slow: what waits for its turn to be written is no backlog yet.
+            if !conn.blocked {
+                self.flush_slot(key.slot);
+            }
+            let Some(conn) = self.conns.find(key) else { return false };
+            if conn.backlog_bytes() > bound {
+                self.close(key.slot, DisconnectReason::SlowReader, true);
+                return false;
+            }
+            return true;
+        }
+        if conn.blocked || conn.queued == Queue::Express || (bulk && conn.queued == Queue::Bulk) {
+            return true;
+        }
+        if bulk {
+            conn.queued = Queue::Bulk;
+            self.bulk.push_back(key.slot);
+        } else {
+            conn.queued = Queue::Express;
+            self.express.push(key.slot);
+        }
+        true
+    }
+
+    /// Writes once to each connection that got mail: to all that got small mail, to a slice of the
+    /// others. `true` when some are left for the next turn.
+    ///
+    /// A slot in a queue may have been given away since; then there is nothing to write, or what
+    /// there is may as well be written now.
+    pub(crate) fn flush(&mut self) -> bool {
+        for index in 0..self.express.len() {
+            self.flush_slot(self.express[index]);
+        }
+        self.express.clear();
+        let mut writes = 0;
+        while writes < limits::BULK_WRITES_PER_TURN {
+            let Some(slot) = self.bulk.pop_front() else { return false };
+            writes += usize::from(self.flush_slot(slot));
+        }
+        !self.bulk.is_empty()
+    }
+
+    /// Writes what waits for the connection in `slot`. `false` when there was nothing to write.
+    fn flush_slot(&mut self, slot: u32) -> bool {
+        let Some(conn) = self.conns.at(slot) else { return false };
+        conn.queued = Queue::None;
+        if conn.blocked || conn.is_flushed() {
+            return false;
+        }
+        match conn.flush(&mut self.io, &self.counters) {
+            Flushed::All => {
+                conn.active = self.now;
+                if conn.phase == Phase::Ending {
+                    conn.phase = Phase::Lingering;
+                    self.io.shutdown(&conn.socket);
+                }
+            }
+            Flushed::Blocked => conn.blocked = true,
+            Flushed::Gone(error) => self.broken(slot, &error),
+        }
+        true
+    }
+
+    /// Sends bytes that are not an event on a connection for which nothing else waits.
+    fn send_now(&mut self, slot: u32, bytes: &[u8]) {
+        let Some(conn) = self.conns.at(slot) else { return };
+        match conn.send_now(bytes, &mut self.io, &self.counters) {
+            Flushed::All => conn.active = self.now,
+            Flushed::Blocked => conn.blocked = true,
+            Flushed::Gone(error) => self.broken(slot, &error),
+        }
+    }
+
+    /// Time goes on, in milliseconds since the worker's start: fires what is due, within the turn's
+    /// budget.
+    pub(crate) fn tick(&mut self, now_ms: u64) {
+        self.now = (now_ms / TICK_MS) as Tick;
+        for _ in 0..limits::TIMERS_PER_TURN {
+            let Some(slot) = self.wheel.fire(&mut self.conns, self.now) else { return };
+            let Some(conn) = self.conns.at(slot) else { continue };
+            let (phase, reason) = (conn.phase, conn.reason);
+            match phase {
+                Phase::Head => self.head_timed_out(slot),
+                Phase::Streaming => self.keep_alive(slot),
+                Phase::Ending => self.close(slot, reason, true),
+                Phase::Lingering => self.close(slot, reason, false),
+            }
+        }
+    }
+
+    /// When the shard next wants a tick, in milliseconds since the worker's start.
+    pub(crate) fn next_tick_ms(&self) -> Option<u64> {
+        self.wheel.next().map(|tick| u64::from(tick) * TICK_MS)
+    }
+
+    fn keep_alive(&mut self, slot: u32) {
+        let Some(silence) = self.rules.keepalive else { return };
+        let Some(conn) = self.conns.at(slot) else { return };
+        let mut due = conn.active + silence;
+        if due <= self.now {
+            due = self.now + silence;
+            // With a backlog there is no silence to break.
+            if conn.is_flushed() {
+                self.counters.keepalives.add(1);
+                let bytes = conn.transport.keep_alive(conn.framing);
+                self.send_now(slot, bytes);
+            }
+        }
+        self.wheel.start(&mut self.conns, slot, due);
+    }
+
+    fn client_closed(&mut self, slot: u32) {
+        let Some(conn) = self.conns.at(slot) else { return };
+        let reason = match conn.phase {
+            Phase::Head | Phase::Streaming => DisconnectReason::ClientClosed,
+            Phase::Ending | Phase::Lingering => conn.reason,
+        };
+        self.close(slot, reason, false);
+    }
+
+    fn broken(&mut self, slot: u32, error: &std::io::Error) {
+        let Some(conn) = self.conns.at(slot) else { return };
+        let reason = match (conn.phase, error.kind()) {
+            (Phase::Ending | Phase::Lingering, _) => conn.reason,
+            (_, ErrorKind::TimedOut) => DisconnectReason::ClientVanished,
+            _ => DisconnectReason::ClientReset,
+        };
+        self.close(slot, reason, true);
+    }
+
+    /// Ends a stream in good manners: it hears what it was already handed and the end of the stream.
+    /// It is logged out at once.
+    fn end(&mut self, slot: u32, reason: DisconnectReason) {
+        self.logout(slot);
+        let Some(conn) = self.conns.at(slot) else { return };
+        conn.push_end();
+        self.finish(slot, reason);
+    }
+
+    /// Sends what waits, then our end, then gives the client a moment for its own.
+    fn finish(&mut self, slot: u32, reason: DisconnectReason) {
+        let Some(conn) = self.conns.at(slot) else { return };
+        (conn.phase, conn.reason) = (Phase::Ending, reason);
+        if conn.is_flushed() {
+            conn.phase = Phase::Lingering;
+            self.io.shutdown(&conn.socket);
+        }
+        self.wheel.start(&mut self.conns, slot, self.now + self.rules.linger);
+        self.flush_slot(slot);
+    }
+
+    fn end_all(&mut self) {
+        for slot in 0..self.conns.slots() {
+            match self.conns.at(slot).map(|conn| conn.phase) {
+                Some(Phase::Head) => self.close(slot, DisconnectReason::Shutdown, false),
+                Some(Phase::Streaming) => self.end(slot, DisconnectReason::Shutdown),
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends every connection without a farewell.
+    pub(crate) fn abort_all(&mut self) {
+        for slot in 0..self.conns.slots() {
+            self.close(slot, DisconnectReason::Shutdown, true);
+        }
+    }
+
+    fn logout(&mut self, slot: u32) {
+        let me = ConnRef::new(self.worker, slot as usize, self.conns.generation(slot));
+        let Some(conn) = self.conns.at(slot) else { return };
+        if conn.phase != Phase::Streaming {
+            return;
+        }
+        for id in conn.ids() {
+            self.directory.logout(id, me);
+            self.names.release(id);
+        }
+        if let Some(rare) = &mut conn.rare {
+            rare.more_ids = Vec::new();
+        }
+        self.counters.streams_closed[conn.transport.index()].add(1);
+    }
+
+    /// Ends a connection here and now.
+    pub(crate) fn close(&mut self, slot: u32, reason: DisconnectReason, abort: bool) {
+        self.logout(slot);
+        self.wheel.stop(&mut self.conns, slot);
+        if let Some(conn) = self.conns.remove(slot) {
+            self.counters.closed[reason as usize].add(1);
+            self.io.close(conn.socket, abort);
+        }
+    }
+}
+
+fn key_of(target: ConnRef) -> Key {
+    Key { slot: target.slot() as u32, generation: target.generation() }
+}
+
+/// At least one tick, or a short time would be none.
+fn ticks(ms: u64) -> Tick {
+    ms.div_ceil(TICK_MS).clamp(1, u64::from(Tick::MAX / 2)) as Tick
+}

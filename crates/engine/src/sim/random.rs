@@ -1,0 +1,36 @@
+//! A small generator of random numbers for tests: the same on every machine, by seed.
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// Seeded by the environment variable `name`, else by chance; prints what to set to run again.
+    pub(crate) fn from_env(name: &str) -> Random {
+        let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
+        let seed = given.unwrap_or_else(sys::clock::monotonic_ns);
+        eprintln!("again with: {name}={seed} cargo test -p engine");
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    /// `true` once in `n` times.
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}

@@ -1,0 +1,138 @@
+//! A slab of slots with generations, that grows by chunks and never moves a value.
+//!
+//! A key names a slot and its generation; the generation goes up each time the slot is given away,
+//! so an old key finds nobody. Cost: the value, 4 bytes of generation, and 4 bytes for each slot
+//! that is free.
+
+use hub::ConnRef;
+
+const CHUNK: usize = 1024;
+
+/// A slot: 64 bytes at most, one cache line, for the value that this slab is made for.
+#[derive(Debug)]
+pub(crate) struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+/// Which value: the slot, and the generation in which it was given away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Key {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+impl Key {
+    /// The key as an epoll token.
+    pub(crate) fn to_token(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot)
+    }
+
+    pub(crate) fn from_token(token: u64) -> Key {
+        Key { slot: token as u32, generation: (token >> 32) as u32 }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    chunks: Vec<Box<[Slot<T>]>>,
+    free: Vec<u32>,
+    len: usize,
+    max: usize,
+}
+
+impl<T> Slab<T> {
+    /// A slab that holds at most `max` values.
+    pub(crate) fn new(max: usize) -> Slab<T> {
+        Slab { chunks: Vec::new(), free: Vec::new(), len: 0, max: max.min(ConnRef::SLOTS_MAX) }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.len >= self.max
+    }
+
+    /// Puts `value` in a free slot; gives it back when the slab is full.
+    pub(crate) fn insert(&mut self, value: T) -> Result<Key, T> {
+        if self.is_full() {
+            return Err(value);
+        }
+        if self.free.is_empty() {
+            self.grow();
+        }
+        let slot = self.free.pop().expect("a slab that has just grown has a free slot");
+        let place = self.slot_mut(slot);
+        place.value = Some(value);
+        let generation = place.generation;
+        self.len += 1;
+        Ok(Key { slot, generation })
+    }
+
+    /// Takes the value out of `slot`; from now on its old keys find nobody.
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<T> {
+        let place = self.slot_mut(slot);
+        let value = place.value.take()?;
+        place.generation = (place.generation + 1) % ConnRef::GENERATIONS;
+        self.free.push(slot);
+        self.len -= 1;
+        Some(value)
+    }
+
+    /// The value under `key`, if its slot has not been given away since.
+    pub(crate) fn find(&mut self, key: Key) -> Option<&mut T> {
+        let chunk = self.chunks.get_mut(key.slot as usize / CHUNK)?;
+        let place = &mut chunk[key.slot as usize % CHUNK];
+        if place.generation == key.generation { place.value.as_mut() } else { None }
+    }
+
+    /// The value in `slot`, whatever its generation.
+    pub(crate) fn at(&mut self, slot: u32) -> Option<&mut T> {
+        self.slot_mut(slot).value.as_mut()
+    }
+
+    /// The generation of `slot`.
+    pub(crate) fn generation(&self, slot: u32) -> u32 {
+        self.chunks[slot as usize / CHUNK][slot as usize % CHUNK].generation
+    }
+
+    /// One past the highest slot there is.
+    pub(crate) fn slots(&self) -> u32 {
+        (self.chunks.len() * CHUNK) as u32
+    }
+
+    fn slot_mut(&mut self, slot: u32) -> &mut Slot<T> {
+        &mut self.chunks[slot as usize / CHUNK][slot as usize % CHUNK]
+    }
+
+    fn grow(&mut self) {
+        let first = self.slots();
+        let chunk = (0..CHUNK).map(|_| Slot { generation: 0, value: None }).collect();
+        self.chunks.push(chunk);
+        // The lowest slot on top, so that a small server stays in one chunk.
+        self.free.extend((first..first + CHUNK as u32).rev());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_key_finds_nobody_in_a_slot_given_away_again() {
+        let mut slab = Slab::new(2);
+        let first = slab.insert('a').unwrap();
+        let second = slab.insert('b').unwrap();
+        assert_eq!(slab.insert('c'), Err('c'));
+        assert_eq!(slab.remove(first.slot), Some('a'));
+        assert_eq!(slab.remove(first.slot), None);
+        let third = slab.insert('c').unwrap();
+        assert_eq!(third.slot, first.slot);
+        assert_eq!(slab.find(first), None);
+        assert_eq!(slab.find(second), Some(&mut 'b'));
+        assert_eq!(slab.find(Key::from_token(third.to_token())), Some(&mut 'c'));
+        assert_eq!(slab.find(Key { slot: 1_000_000, generation: 0 }), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! Starting the workers, reading their counters, and ending them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use hub::{ConnRef, Directory, Names};
+use sys::{clock, limits as process_limits, socket};
+use thiserror::Error;
+
+use crate::config::EngineConfig;
+use crate::counters::{Counters, Snapshot, WorkerSnapshot};
+use crate::limits;
+use crate::mailbox::{Mail, Mailbox};
+use crate::router::Router;
+use crate::shard::{Shard, Shared};
+use crate::worker::{Kernel, Worker};
+
+/// Why the data plane does not start. The text says what to do.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// Somebody listens there.
+    #[error("{0} is in use: stop the program that listens there, or choose another address")]
+    AddressInUse(SocketAddr),
+    /// Not an address of ours, or one that needs rights that we lack.
+    #[error("cannot listen on {0}: {1}; choose an address of this machine and a port from 1024 on")]
+    Listen(SocketAddr, io::Error),
+    /// The kernel refused something else.
+    #[error("cannot start a worker: {0}; check the limits on descriptors and threads")]
+    Worker(io::Error),
+}
+
+/// The running data plane.
+pub struct Engine {
+    router: Arc<Router>,
+    address: SocketAddr,
+    mailboxes: Arc<[Arc<Mailbox>]>,
+    counters: Vec<Arc<Counters>>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl Engine {
+    /// Starts the workers. When this returns, clients can connect.
+    pub fn start(mut config: EngineConfig, names: Arc<Names>) -> Result<Engine, StartError> {
+        let address = claim(config.listen)?;
+        config.listen = address;
+        config.workers = config.workers.clamp(1, ConnRef::WORKERS_MAX);
+        let descriptors = process_limits::descriptors().map_err(StartError::Worker)?;
+        let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
+        config.connections_per_worker_max = config.connections_per_worker_max.min(room);
+        let mailboxes: io::Result<Arc<[_]>> =
+            (0..config.workers).map(|_| Mailbox::new().map(Arc::new)).collect();
+        let mailboxes = mailboxes.map_err(StartError::Worker)?;
+        let directory = Arc::new(Directory::default());
+        let router = Router::new(names.clone(), directory.clone(), mailboxes.clone());
+        let mut engine = Engine {
+            router: Arc::new(router),
+            address,
+            mailboxes,
+            counters: Vec::new(),
+            threads: Vec::new(),
+        };
+        for worker in 0..config.workers {
+            let counters = Arc::new(Counters::default());
+            engine.counters.push(counters.clone());
+            let shared = Shared { names: names.clone(), directory: directory.clone(), counters };
+            if let Err(error) = engine.spawn(worker, config.clone(), shared) {
+                engine.drain(0);
+                return Err(StartError::Worker(error));
+            }
+        }
+        Ok(engine)
+    }
+
+    /// Where clients connect, with the port that was chosen.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The way in for events.
+    pub fn router(&self) -> &Arc<Router> {
+        &self.router
+    }
+
+    /// All counters as they stand.
+    pub fn snapshot(&self) -> Snapshot {
+        let workers = self.counters.iter().zip(self.mailboxes.iter());
+        let snapshot = |(counters, mailbox): (&Arc<Counters>, &Arc<Mailbox>)| WorkerSnapshot {
+            mails_waiting: mailbox.len() as u64,
+            ..counters.snapshot()
+        };
+        Snapshot { workers: workers.map(snapshot).collect() }
+    }
+
+    /// Stops accepting, delivers the mail that is posted, ends all streams and waits until the last
+    /// connection is gone, for `grace_ms` at most; those that are left then are cut off. Blocks.
+    pub fn drain(&mut self, grace_ms: u64) {
+        let deadline_ms = clock::monotonic_ms() + grace_ms;
+        // A worker that never started keeps its mail, which is no loss.
+        for mailbox in self.mailboxes.iter().take(self.threads.len()) {
+            let mut mail = Mail::Drain { deadline_ms };
+            while let Err(back) = mailbox.post(mail) {
+                mail = back;
+                thread::yield_now();
+            }
+        }
+        for thread in self.threads.drain(..) {
+            // A worker that panics has ended the process already.
+            let _ = thread.join();
+        }
+    }
+
+    fn spawn(&mut self, worker: usize, config: EngineConfig, shared: Shared) -> io::Result<()> {
+        let mailbox = self.mailboxes[worker].clone();
+        let (started, start) = mpsc::sync_channel(1);
+        let run = move || {
+            let _guard = EndProcessOnPanic;
+            let (listen, counters) = (config.listen, shared.counters.clone());
+            let shard = Shard::new(worker, Kernel, config, shared);
+            let worker = Worker::new(listen, shard, mailbox, counters);
+            let (worker, outcome) = match worker {
+                Ok(worker) => (Some(worker), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            // Fails only when the starter is gone, and then nobody wants to know.
+            let _ = started.send(outcome);
+            worker.map_or(Ok(()), Worker::run)
+        };
+        let thread = thread::Builder::new().name(format!("worker-{worker}")).spawn(run)?;
+        let outcome = start.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended")));
+        if outcome.is_ok() {
+            self.threads.push(thread);
+        }
+        outcome
+    }
+}
+
+/// A worker that is gone while its clients stay connected would be the worst of failures: they would
+/// hear nothing and not know. So a panic in a worker ends the process; its message is printed.
+struct EndProcessOnPanic;
+
+impl Drop for EndProcessOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
+fn claim(listen: SocketAddr) -> Result<SocketAddr, StartError> {
+    socket::claim(listen).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => StartError::AddressInUse(listen),
+        _ => StartError::Listen(listen, error),
+    })
+}

@@ -1,0 +1,247 @@
+//! A worker: one thread, one epoll, one listener, one shard, and the loop that turns them.
+//!
+//! A turn: wait, fire timers, read and write what is ready, accept within a budget, take the mail,
+//! write once to each connection, and again. Each step has its budget in [`crate::limits`], so no
+//! step keeps the others waiting for more than a few milliseconds.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use hub::DisconnectReason;
+use proto::{Problem, response};
+use sys::epoll::{Epoll, Events};
+use sys::{clock, socket, table};
+
+use crate::counters::Counters;
+use crate::limits;
+use crate::mailbox::{Mail, Mailbox};
+use crate::shard::Shard;
+use crate::slab::Key;
+use crate::sockets::Sockets;
+
+const LISTENER: u64 = u64::MAX;
+const MAILBOX: u64 = u64::MAX - 1;
+
+/// How long a worker that the kernel gives no descriptor or memory leaves its listener alone.
+const ACCEPT_PAUSE_MS: u64 = 100;
+
+/// Sockets of the kernel's own.
+pub(crate) struct Kernel;
+
+impl Sockets for Kernel {
+    type Socket = OwnedFd;
+
+    fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
+        socket::receive(socket, buffer)
+    }
+
+    fn send(&mut self, socket: &OwnedFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        socket::send_parts(socket, parts)
+    }
+
+    fn shutdown(&mut self, socket: &OwnedFd) {
+        // Fails only on a connection that is broken already, which the next read shows.
+        let _ = socket::shutdown_write(socket);
+    }
+
+    fn close(&mut self, socket: OwnedFd, abort: bool) {
+        if abort {
+            let _ = socket::reset_on_close(&socket);
+        }
+        drop(socket);
+    }
+}
+
+/// A worker, made and run on its own thread.
+pub(crate) struct Worker {
+    shard: Shard<Kernel>,
+    mailbox: Arc<Mailbox>,
+    counters: Arc<Counters>,
+    epoll: Epoll,
+    /// Gone once the worker drains.
+    listener: Option<OwnedFd>,
+    /// Given up for a moment to answer a client for whom there is no descriptor.
+    spare: Option<File>,
+    started_ms: u64,
+    /// When to look at the listener again, after the kernel was short of something.
+    accept_again_ms: Option<u64>,
+    drain_deadline_ms: Option<u64>,
+}
+
+impl Worker {
+    /// Gives the calling thread its private descriptor table and opens its part of `listen`.
+    pub(crate) fn new(
+        listen: SocketAddr,
+        shard: Shard<Kernel>,
+        mailbox: Arc<Mailbox>,
+        counters: Arc<Counters>,
+    ) -> io::Result<Worker> {
+        table::make_private(&[&*mailbox])?;
+        let epoll = Epoll::new()?;
+        let listener = socket::listen_in_group(listen, limits::LISTEN_BACKLOG)?;
+        socket::bound_kernel_buffers(&listener, limits::KERNEL_UNSENT_BYTES, limits::VANISHED_MS)?;
+        epoll.add_source(&listener, LISTENER)?;
+        epoll.add_edges(&*mailbox, MAILBOX)?;
+        Ok(Worker {
+            shard,
+            mailbox,
+            counters,
+            epoll,
+            listener: Some(listener),
+            spare: Some(File::open("/dev/null")?),
+            started_ms: clock::monotonic_ms(),
+            accept_again_ms: None,
+            drain_deadline_ms: None,
+        })
+    }
+
+    /// Turns until it is drained.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(limits::EVENTS_PER_WAIT);
+        let mut busy = false;
+        while !self.is_drained() {
+            let timeout = self.timeout_ms(busy);
+            self.epoll.wait(&mut events, timeout)?;
+            self.mailbox.awake();
+            busy = self.turn(&events);
+        }
+        self.shard.abort_all();
+        Ok(())
+    }
+
+    /// One turn. `true` when work is left that waits for no report.
+    fn turn(&mut self, events: &Events) -> bool {
+        self.counters.turns.add(1);
+        self.shard.tick(clock::monotonic_ms() - self.started_ms);
+        let mut clients_wait = false;
+        for event in events.iter() {
+            match event.token {
+                LISTENER => clients_wait = true,
+                // Edge-triggered: each ring is a report of its own, nothing must be read.
+                MAILBOX => {}
+                token => {
+                    let key = Key::from_token(token);
+                    if event.writable() {
+                        self.shard.writable(key);
+                    }
+                    if event.readable() {
+                        self.shard.readable(key, event.hung_up());
+                    }
+                }
+            }
+        }
+        if clients_wait {
+            self.accept();
+        }
+        self.resume_accepting();
+        let mail_left = self.take_mail();
+        let writes_left = self.shard.flush();
+        mail_left || writes_left
+    }
+
+    /// `true` when the mailbox was not emptied.
+    fn take_mail(&mut self) -> bool {
+        let mut deliveries = 0;
+        while deliveries < limits::DELIVERIES_PER_TURN {
+            let Some(mail) = self.mailbox.take() else { return false };
+            if let Mail::Drain { deadline_ms } = mail {
+                self.drain_deadline_ms = Some(deadline_ms);
+                self.listener = None;
+            }
+            // A mail for nobody costs a little too.
+            deliveries += self.shard.mail(mail).max(1);
+        }
+        true
+    }
+
+    /// Zero when there is work left or mail has come, else until the next timer.
+    fn timeout_ms(&self, busy: bool) -> Option<u64> {
+        if busy || !self.mailbox.may_sleep() {
+            return Some(0);
+        }
+        let timer = self.shard.next_tick_ms().map(|at| self.started_ms + at);
+        let times = [timer, self.accept_again_ms, self.drain_deadline_ms];
+        let next = times.into_iter().flatten().min()?;
+        Some(next.saturating_sub(clock::monotonic_ms()))
+    }
+
+    fn is_drained(&self) -> bool {
+        self.drain_deadline_ms.is_some_and(|deadline| {
+            self.shard.connections() == 0 || clock::monotonic_ms() >= deadline
+        })
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..limits::ACCEPTS_PER_TURN {
+            let Some(listener) = &self.listener else { return };
+            match socket::accept(listener) {
+                Ok(socket) if self.shard.is_full() => self.refuse(socket),
+                Ok(socket) => self.admit(socket),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return,
+                    // The client was gone before it was accepted (accept(2), ECONNABORTED).
+                    ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
+                    _ => return self.accept_failed(),
+                },
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: OwnedFd) {
+        let Ok(key) = self.shard.accept(socket) else { return };
+        let added =
+            self.shard.socket(key).map(|socket| self.epoll.add_stream(socket, key.to_token()));
+        if let Some(Err(_)) = added {
+            self.shard.close(key.slot, DisconnectReason::Full, true);
+        }
+    }
+
+    /// No descriptor, or no memory for one: the next client in line is answered 503 by means of the
+    /// spare descriptor. If even that fails, the listener is left alone for a moment, or it would be
+    /// reported again at once and spin the core.
+    fn accept_failed(&mut self) {
+        self.spare = None;
+        let Some(listener) = &self.listener else { return };
+        let accepted = socket::accept(listener);
+        let refused = accepted.is_ok();
+        if let Ok(socket) = accepted {
+            self.refuse(socket);
+        }
+        self.spare = File::open("/dev/null").ok();
+        if !refused || self.spare.is_none() {
+            self.pause_accepting();
+        }
+    }
+
+    fn refuse(&mut self, socket: OwnedFd) {
+        let mut answer = Vec::new();
+        let problem = Problem::unavailable(limits::RETRY_AFTER_SECONDS);
+        response::problem(&problem, false, None, &mut answer);
+        // Best effort: a client that cannot even take this is closed all the same. What it has sent
+        // is read, because closing over unread bytes would reset the answer away.
+        let _ = socket::send(&socket, &answer);
+        let _ = socket::shutdown_write(&socket);
+        let _ = socket::receive(&socket, &mut [0; 4096]);
+        self.counters.opened.add(1);
+        self.counters.closed[DisconnectReason::Full as usize].add(1);
+    }
+
+    fn pause_accepting(&mut self) {
+        if let Some(listener) = &self.listener
+            && self.epoll.remove(listener).is_ok()
+        {
+            self.accept_again_ms = Some(clock::monotonic_ms() + ACCEPT_PAUSE_MS);
+        }
+    }
+
+    fn resume_accepting(&mut self) {
+        let due = self.accept_again_ms.is_some_and(|at| clock::monotonic_ms() >= at);
+        if due && let Some(listener) = &self.listener {
+            let added = self.epoll.add_source(listener, LISTENER);
+            self.accept_again_ms = added.is_err().then(|| clock::monotonic_ms() + ACCEPT_PAUSE_MS);
+        }
+    }
+}
