@@ -39,6 +39,7 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
     assert!(request.host.is_some() || request.framing == Framing::Close);
     let origins = outside.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("origin"));
     assert_eq!(origins.count(), usize::from(request.origin.is_some()));
+    assert!(request.origin.is_none_or(|origin| origin.bytes().all(|b| (b' '..=b'~').contains(&b))));
     let target = outside.path.unwrap();
     assert!(target.contains("/stream/") || target.contains("/test/"));
     if request.transport == Transport::Classic {
@@ -50,7 +51,7 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
     }
 }
 
-/// The ids of a target, decoded byte by byte.
+/// The ids of a target that was served, decoded byte by byte.
 fn naive_ids(target: &str) -> Vec<String> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut ids = vec![naive_unescape(path.rsplit('/').next().unwrap())];
@@ -58,13 +59,17 @@ fn naive_ids(target: &str) -> Vec<String> {
         let mut halves = part.splitn(2, '=');
         // A name that does not decode to UTF-8 is not `id`.
         if naive_bytes(halves.next().unwrap()) == b"id" {
-            ids.push(naive_unescape(halves.next().unwrap_or_default()));
+            let value = halves.next().unwrap_or_default();
+            assert!(!value.contains('+'), "a space in an id");
+            ids.push(naive_unescape(value));
         }
     }
     ids
 }
 
 fn naive_unescape(text: &str) -> String {
+    let escapes = text.split('%').skip(1);
+    escapes.for_each(|escape| assert!(u8::from_str_radix(&escape[..2], 16).is_ok(), "{text}"));
     String::from_utf8(naive_bytes(text)).unwrap()
 }
 

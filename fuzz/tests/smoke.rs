@@ -15,12 +15,12 @@ const RUNS: u64 = 20_000;
 
 /// Pieces that mean something to one body or another.
 #[rustfmt::skip]
-const WORDS: [&str; 37] = [
+const WORDS: [&str; 39] = [
     "\r\n", "\n", "\r", "\r\n\r\n", "\0", " ", "\t", ":", ",", ";", "?", "&", "=", "/", "%", "%2F",
     "%c3%a9", "+", "id=", "GET ", "HEAD ", "OPTIONS ", "POST ", "/stream/", "/test/", "http://h",
     " HTTP/1.0", "Host: h\r\n", "Origin: http://h\r\n", "Accept: text/event-stream\r\n",
     "Accept: */*;q=0\r\n", "Content-Length: 0\r\n", "Upgrade: websocket\r\n",
-    "é", "\"", "\\u", "\\ud834",
+    "é", "\"", "\\u", "\\ud834", "&lt;", "\u{2003}",
 ];
 
 fn seeds(target: &str) -> &'static [&'static str] {
@@ -30,21 +30,41 @@ fn seeds(target: &str) -> &'static [&'static str] {
             "GET /stream/a%20b?id=%C3%A9&x=y&id=3 HTTP/1.1\r\nHost: h:80\r\n\
              Accept: text/event-stream;q=0.5, */*;q=0.1\r\nOrigin: http://h:80\r\n\r\n",
             "HEAD http://h/test/1 HTTP/1.0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            "GET /stream/1?id=a+b HTTP/1.1\r\nHost: h\r\n\r\n",
             "OPTIONS /stream/1 HTTP/1.1\r\nHost: h\r\nOrigin: null\r\n\r\n",
             "GET /stream/1 HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n",
             "\r\nPOST /stream/1 HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         ],
-        "id_text" => &["123", "007", "9223372036854775808", "alice", "photo:789", "é b", "a/b", ""],
+        "id_text" => &[
+            "123",
+            "007",
+            "9223372036854775807",
+            "9223372036854775808",
+            "photo:789",
+            "é b",
+            "a/b",
+            "",
+            // The longest id, and one byte more.
+            const { str_of(&[b'a'; 255]) },
+            const { str_of(&[b'a'; 256]) },
+        ],
         "event_frames" => &[
             "alice\n{\"a\": [1, -2.5e3, null, true],\r\n \"b\": \"\\u00e9\\n\\ud834\\udd1e\"}",
-            "\"<i>\\n\\t\\\\\\\"\"",
+            "\"<i>\\n\\t\\\\\\\"&amp;\\ud834\\udd1e\"",
             "photo:789\n [ ] ",
             "a\"b\\c\n0",
         ],
         "classic_message" => &["\0\0\0\0\0\0\0\0\"it's\\u0041\"", "12345678{}", "\"\\ud834\\n\""],
         "chunks" => &["\u{3}abc\u{1}d\0\u{10}0123456789abcdef"],
         _ => &["\0\u{10}\u{20}\u{41}\u{52}\u{63}\u{74}", "abcdefgh01234567ABCDEFGHIJKLMNOP"],
+    }
+}
+
+const fn str_of(ascii: &[u8]) -> &str {
+    match str::from_utf8(ascii) {
+        Ok(text) => text,
+        Err(_) => panic!("a seed is ASCII"),
     }
 }
 

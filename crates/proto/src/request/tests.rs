@@ -137,7 +137,7 @@ fn options_needs_a_path_but_no_id() {
 
 #[test]
 fn bad_requests_get_the_status_of_the_rfc() {
-    let cases: [(&str, &[&str], u16); 31] = [
+    let cases: [(&str, &[&str], u16); 32] = [
         ("GET /", &[], 404),
         ("GET /stream", &[], 404),
         ("GET /stream/a/b", &[], 404),
@@ -152,6 +152,7 @@ fn bad_requests_get_the_status_of_the_rfc() {
         ("GET /stream/a%", &[], 400),
         ("GET /stream/a%2", &[], 400),
         ("GET /stream/a%zz", &[], 400),
+        ("GET /stream/a%2g", &[], 400),
         ("GET /stream/a?id=%+1", &[], 400),
         ("GET /stream/%ff", &[], 400),
         ("GET /stream/%C3%28", &[], 400),
