@@ -1,5 +1,108 @@
-//! Simulation: shards under fake sockets and a fake clock, by seed.
+//! Simulation: whole shards under fake sockets and a fake clock, by seed, against a naive model.
+//!
+//! One thread, no kernel: [`net`] is a network that splits, delays, resets and fills up as the seed
+//! says; [`world`] drives clients, senders and shards and knows at each moment who must hear what;
+//! [`wire`] reads what a client got, byte by byte, in the plainest way.
 
+mod net;
 mod random;
+mod wire;
+mod world;
 
 pub(crate) use random::Random;
+
+use hub::DisconnectReason;
+use world::{Plan, World};
+
+use crate::counters::{Snapshot, WorkerSnapshot};
+
+fn ended(figures: &WorkerSnapshot, reason: DisconnectReason) -> u64 {
+    figures.closed[reason as usize]
+}
+
+/// Runs each seed and checks that what the plan is about has really happened: `happened` of the
+/// figures of all runs together.
+fn run_seeds(
+    name: &str,
+    seeds: u64,
+    plan: impl Fn() -> Plan,
+    happened: impl Fn(&WorkerSnapshot) -> bool,
+) {
+    let given = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut figures = Snapshot::default();
+    for seed in given.map_or(0..seeds, |seed: u64| seed..seed + 1) {
+        let again = AgainOnPanic(format!("ENCKE_SEED={seed} cargo test -p engine {name}"));
+        figures.workers.push(World::new(seed, plan()).run());
+        drop(again);
+    }
+    assert!(given.is_some() || happened(&figures.whole()), "{:?}", figures.whole());
+}
+
+/// Says how to run a failed seed again.
+struct AgainOnPanic(String);
+
+impl Drop for AgainOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("again with: {}", self.0);
+        }
+    }
+}
+
+#[test]
+fn crowd_of_all_sorts_hears_what_the_model_says() {
+    let plan = || Plan { steps: 1500, ..Plan::default() };
+    run_seeds("crowd_of_all_sorts", 200, plan, |figures| {
+        let reasons = [
+            DisconnectReason::ClientClosed,
+            DisconnectReason::ClientReset,
+            DisconnectReason::LoggedOut,
+        ];
+        reasons.iter().all(|&reason| ended(figures, reason) > 100)
+    });
+}
+
+#[test]
+fn small_backlogs_disconnect_slow_readers_and_nobody_else() {
+    let plan = || Plan {
+        steps: 1500,
+        backlog_bytes_max: 600,
+        socket_room: 200,
+        slow_one_in: 2,
+        slow_bytes: 6,
+        leave_one_in: 300,
+        ..Plan::default()
+    };
+    run_seeds("small_backlogs", 200, plan, |figures| {
+        ended(figures, DisconnectReason::SlowReader) > 100
+    });
+}
+
+#[test]
+fn large_audiences_are_written_in_slices_without_loss() {
+    let plan = || Plan {
+        steps: 1500,
+        clients: 400,
+        ids: 3,
+        sends_per_step: 20,
+        slow_one_in: 20,
+        leave_one_in: 300,
+        ..Plan::default()
+    };
+    // Fewer writes than deliveries: events that met in an outbox shared a write.
+    run_seeds("large_audiences", 20, plan, |figures| figures.writes < figures.deliveries / 2);
+}
+
+#[test]
+fn full_mailboxes_make_senders_wait_and_lose_nothing() {
+    let plan = || Plan { steps: 800, sends_per_step: 400, clients: 10, ids: 2, ..Plan::default() };
+    run_seeds("full_mailboxes", 5, plan, |figures| figures.deliveries > 100_000);
+}
+
+#[test]
+fn clock_that_jumps_ends_only_what_has_timed_out() {
+    let plan = || Plan { steps: 1500, jump_one_in: 20, dawdle_one_in: 4, ..Plan::default() };
+    run_seeds("clock_that_jumps", 200, plan, |figures| {
+        ended(figures, DisconnectReason::HeadTimeout) > 100 && figures.keepalives > 100
+    });
+}

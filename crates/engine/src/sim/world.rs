@@ -1,0 +1,527 @@
+//! Clients, senders and shards, one step at a time, and the naive model beside them.
+//!
+//! The model knows who is logged in by looking at the wires alone: a client is, once the server has
+//! read all of its head and as long as it has not been told otherwise. From that follows who must
+//! hear an event, how many deliveries a mail makes, and what the counters must add up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hub::{ConnRef, Directory, DisconnectReason, Followers, FollowersError, Id, IdText, Names};
+use proto::{Framing, Transport};
+
+use super::net::{Net, Wire};
+use super::random::Random;
+use super::wire::{self, Expected};
+use crate::config::EngineConfig;
+use crate::counters::{Counters, Snapshot, WorkerSnapshot};
+use crate::limits::LINGER_MS;
+use crate::mailbox::{Mail, Mailbox};
+use crate::receipt::Receipt;
+use crate::router::{Router, Step};
+use crate::shard::{Shard, Shared};
+use crate::slab::Key;
+
+const SHARDS: usize = 2;
+
+/// What a run is made of.
+pub(super) struct Plan {
+    pub(super) steps: usize,
+    pub(super) clients: usize,
+    pub(super) ids: usize,
+    pub(super) sends_per_step: usize,
+    pub(super) backlog_bytes_max: usize,
+    /// Bytes that the fake kernel takes for a slow client.
+    pub(super) socket_room: usize,
+    pub(super) slow_one_in: usize,
+    /// Bytes below which a slow client reads at a time.
+    pub(super) slow_bytes: usize,
+    /// Clients that do not finish their head.
+    pub(super) dawdle_one_in: usize,
+    pub(super) leave_one_in: usize,
+    pub(super) jump_one_in: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            steps: 1000,
+            clients: 60,
+            ids: 12,
+            sends_per_step: 1,
+            backlog_bytes_max: 64 * 1024,
+            socket_room: 500,
+            slow_one_in: 4,
+            slow_bytes: 60,
+            dawdle_one_in: 50,
+            leave_one_in: 60,
+            jump_one_in: 1_000_000,
+        }
+    }
+}
+
+struct Client {
+    shard: usize,
+    socket: usize,
+    key: Key,
+    ids: Vec<String>,
+    transport: Transport,
+    framing: Framing,
+    /// What of the head is still to be sent.
+    unsent_head: Vec<u8>,
+    /// Reads all at once and never leaves by itself: must never lose anything.
+    diligent: bool,
+    dawdles: bool,
+    connected_ms: u64,
+    /// Logged out through the API.
+    expelled: bool,
+    left: bool,
+    got: Vec<u8>,
+    /// Numbers of the events that it must hear, in order.
+    due: Vec<usize>,
+}
+
+struct SentEvent {
+    id: String,
+    json: String,
+    text: String,
+    receipt: Option<Receipt>,
+    delivered: u32,
+}
+
+pub(super) struct World {
+    random: Random,
+    plan: Plan,
+    now_ms: u64,
+    router: Router,
+    graph: Graph,
+    mailboxes: Arc<[Arc<Mailbox>]>,
+    directory: Arc<Directory>,
+    names: Arc<Names>,
+    counters: Vec<Arc<Counters>>,
+    nets: Vec<Net>,
+    shards: Vec<Shard<Net>>,
+    clients: Vec<Client>,
+    events: Vec<SentEvent>,
+}
+
+/// Who follows whom, by text.
+struct Graph {
+    names: Arc<Names>,
+    followers: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Graph {
+    fn stored_names(&self) -> usize {
+        let both = self.followers.iter().flat_map(|(a, b)| b.iter().chain([a]));
+        both.filter(|text| text.starts_with("user")).collect::<BTreeSet<_>>().len()
+    }
+}
+
+impl Followers for Graph {
+    fn slice(
+        &self,
+        subject: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        let subject = self.names.text(subject).unwrap();
+        let texts = self.followers.get(&subject).into_iter().flatten();
+        let resolve = |text: &String| self.names.lookup(IdText::parse(text).unwrap()).unwrap();
+        let mut ids: Vec<Id> = texts.map(resolve).collect();
+        ids.sort();
+        // Slices of two, so that every audience is walked in several.
+        let mut rest = ids.into_iter().filter(|id| after.is_none_or(|after| *id > after));
+        let slice: Vec<Id> = rest.by_ref().take(2).collect();
+        slice.iter().copied().for_each(visit);
+        Ok(rest.next().and(slice.last().copied()))
+    }
+}
+
+impl World {
+    pub(super) fn new(seed: u64, plan: Plan) -> World {
+        let mut random = Random::new(seed);
+        let names = Arc::new(Names::new([9; 16]));
+        let directory = Arc::new(Directory::default());
+        let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
+        let mut followers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for _ in 0..plan.ids * 3 {
+            let (a, b) = (random.below(plan.ids), random.below(plan.ids));
+            // A store pins the names that it refers to.
+            for id in [a, b] {
+                names.pin(IdText::parse(&id_text(id)).unwrap());
+            }
+            followers.entry(id_text(a)).or_default().insert(id_text(b));
+        }
+        let graph = Graph { names: names.clone(), followers };
+        let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
+        config.backlog_bytes_max = plan.backlog_bytes_max;
+        let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
+        for worker in 0..SHARDS {
+            let (net, counted) = (Net::default(), Arc::new(Counters::default()));
+            let shared = Shared {
+                names: names.clone(),
+                directory: directory.clone(),
+                counters: counted.clone(),
+            };
+            shards.push(Shard::new(worker, net.clone(), config.clone(), shared));
+            nets.push(net);
+            counters.push(counted);
+        }
+        let router = Router::new(names.clone(), directory.clone(), mailboxes.clone());
+        World {
+            random,
+            plan,
+            now_ms: 0,
+            router,
+            graph,
+            mailboxes,
+            directory,
+            names,
+            counters,
+            nets,
+            shards,
+            clients: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Runs to the end and returns what the shards have counted.
+    pub(super) fn run(mut self) -> WorkerSnapshot {
+        for _ in 0..self.plan.steps {
+            self.step();
+        }
+        self.settle();
+        self.check_streams();
+        self.leave_all();
+        self.check_nothing_is_left();
+        let workers = self.counters.iter().map(|counters| counters.snapshot()).collect();
+        Snapshot { workers }.whole()
+    }
+
+    fn step(&mut self) {
+        let open = self.clients.iter().filter(|client| !client.left).count();
+        match self.random.below(8) {
+            0 | 1 if open < self.plan.clients => self.connect(),
+            0..=2 => {
+                for _ in 0..1 + self.random.below(self.plan.sends_per_step) {
+                    self.send();
+                }
+            }
+            3 if self.random.one_in(100) => self.expel(),
+            _ => {
+                let shard = self.random.below(SHARDS);
+                self.turn(shard);
+            }
+        }
+        let jump = if self.random.one_in(self.plan.jump_one_in) { 40_000 } else { 3 };
+        self.now_ms += self.random.below(jump) as u64;
+        for client in 0..self.clients.len() {
+            self.act(client);
+        }
+    }
+
+    fn connect(&mut self) {
+        let shard = self.random.below(SHARDS);
+        let diligent = !self.random.one_in(self.plan.slow_one_in);
+        let dawdles = self.random.one_in(self.plan.dawdle_one_in);
+        let room = if diligent { 1 << 30 } else { self.plan.socket_room };
+        let count = 1 + self.random.below(3);
+        let ids: Vec<String> =
+            (0..count).map(|_| id_text(self.random.below(self.plan.ids))).collect();
+        let transport = Transport::ALL[self.random.below(Transport::COUNT)];
+        let framing = [Framing::Chunked, Framing::Close][self.random.below(2)];
+        let piece = 1 + self.random.below(300);
+        let socket = {
+            let mut wires = self.nets[shard].0.borrow_mut();
+            wires.push(Wire::new(room, piece));
+            wires.len() - 1
+        };
+        self.shards[shard].tick(self.now_ms);
+        let key = self.shards[shard].accept(socket).unwrap();
+        self.clients.push(Client {
+            shard,
+            socket,
+            key,
+            unsent_head: request(&ids, transport, framing),
+            ids,
+            transport,
+            framing,
+            diligent,
+            dawdles,
+            connected_ms: self.now_ms,
+            expelled: false,
+            left: false,
+            got: Vec::new(),
+            due: Vec::new(),
+        });
+    }
+
+    /// What a client does by itself between two steps.
+    fn act(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        let wire = &mut self.nets[client.shard].0.borrow_mut()[client.socket];
+        if client.left {
+            return;
+        }
+        if !client.unsent_head.is_empty() && !client.dawdles {
+            let len = (1 + self.random.below(120)).min(client.unsent_head.len());
+            let piece: Vec<u8> = client.unsent_head.drain(..len).collect();
+            wire.client_sends(&piece);
+        }
+        if client.diligent {
+            client.got.extend(wire.client_reads(usize::MAX));
+        } else {
+            client.got.extend(wire.client_reads(self.random.below(self.plan.slow_bytes)));
+            if self.random.one_in(self.plan.leave_one_in) {
+                client.left = true;
+                if self.random.one_in(2) {
+                    wire.client_resets();
+                } else {
+                    wire.client_ends();
+                }
+            }
+        }
+    }
+
+    fn is_logged_in(&self, client: &Client) -> bool {
+        let wires = self.nets[client.shard].0.borrow();
+        let wire = &wires[client.socket];
+        let head_read = client.unsent_head.is_empty() && wire.to_server.is_empty();
+        head_read && !wire.server_closed && !wire.server_ended && !client.expelled
+    }
+
+    fn send(&mut self) {
+        let (number, about) = (self.events.len(), id_text(self.random.below(self.plan.ids)));
+        let data = format!("\"e{number}\"");
+        let event = self.router.event(&about, &data);
+        let mut audience = self.graph.followers.get(&about).cloned().unwrap_or_default();
+        audience.insert(about.clone());
+        let hears: Vec<usize> = (0..self.clients.len())
+            .filter(|&index| self.clients[index].ids.iter().any(|id| audience.contains(id)))
+            .filter(|&index| self.is_logged_in(&self.clients[index]))
+            .collect();
+        for index in hears {
+            self.clients[index].due.push(number);
+        }
+        self.events.push(SentEvent {
+            id: event.id().to_string(),
+            json: event.json().to_string(),
+            text: format!("e{number}"),
+            receipt: None,
+            delivered: 0,
+        });
+        self.events[number].receipt = Some(self.post(&about, &event));
+    }
+
+    /// Steps a send to its end. While a mailbox is full only mail is taken, so that nobody's login
+    /// changes in the middle of the send.
+    fn post(&mut self, about: &str, event: &Arc<crate::Event>) -> Receipt {
+        let World { router, graph, mailboxes, shards, events, nets, clients, counters, .. } = self;
+        let mut sending = router.send(IdText::parse(about).unwrap(), event.clone());
+        loop {
+            match sending.step(graph).unwrap() {
+                Step::More => {}
+                Step::Posted(receipt) => return receipt,
+                Step::MailboxFull => {
+                    for shard in 0..SHARDS {
+                        let Some(mail) = mailboxes[shard].take() else { continue };
+                        take(mail, shard, shards, events, nets, clients, counters);
+                        shards[shard].flush();
+                    }
+                }
+            }
+        }
+    }
+
+    fn expel(&mut self) {
+        let id = id_text(self.random.below(self.plan.ids));
+        // The model expels at once, so the mail must be read at once.
+        for shard in 0..SHARDS {
+            self.drain_mail(shard);
+        }
+        let mut sending = self.router.logout(IdText::parse(&id).unwrap());
+        let Step::Posted(receipt) = sending.step(&self.graph).unwrap() else { panic!("box full") };
+        drop(sending);
+        let expelled: Vec<usize> = (0..self.clients.len())
+            .filter(|&index| self.clients[index].ids.contains(&id))
+            .filter(|&index| self.is_logged_in(&self.clients[index]))
+            .collect();
+        for shard in 0..SHARDS {
+            self.drain_mail(shard);
+        }
+        assert_eq!(receipt.ready(), Some(expelled.len() as u32), "connections of {id}");
+        for index in expelled {
+            self.clients[index].expelled = true;
+        }
+    }
+
+    /// One turn of a shard: reports, mail, writes, in the worker's order.
+    fn turn(&mut self, shard: usize) {
+        self.shards[shard].tick(self.now_ms);
+        for client in self.clients.iter().filter(|client| client.shard == shard) {
+            let (readable, writable, hung_up) = {
+                let wire = &mut self.nets[shard].0.borrow_mut()[client.socket];
+                if wire.server_closed {
+                    continue;
+                }
+                let readable = std::mem::take(&mut wire.readable);
+                let writable = std::mem::take(&mut wire.writable);
+                (readable, writable, wire.client_ended || wire.client_reset)
+            };
+            if writable {
+                self.shards[shard].writable(client.key);
+            }
+            if readable {
+                self.shards[shard].readable(client.key, hung_up);
+            }
+        }
+        for _ in 0..self.random.below(5) {
+            self.take_mail(shard);
+        }
+        self.shards[shard].flush();
+    }
+
+    fn take_mail(&mut self, shard: usize) -> bool {
+        let World { mailboxes, shards, events, nets, clients, counters, .. } = self;
+        let Some(mail) = mailboxes[shard].take() else { return false };
+        take(mail, shard, shards, events, nets, clients, counters);
+        true
+    }
+
+    fn drain_mail(&mut self, shard: usize) {
+        while self.take_mail(shard) {}
+        while self.shards[shard].flush() {}
+    }
+
+    /// Lets everybody read to the end and every shard do all its work.
+    fn settle(&mut self) {
+        for _ in 0..200 {
+            for shard in 0..SHARDS {
+                self.turn(shard);
+                self.drain_mail(shard);
+            }
+            for client in self.clients.iter_mut().filter(|client| !client.left) {
+                let wire = &mut self.nets[client.shard].0.borrow_mut()[client.socket];
+                client.got.extend(wire.client_reads(usize::MAX));
+            }
+        }
+    }
+
+    fn check_streams(&self) {
+        for client in self.clients.iter().filter(|client| client.unsent_head.is_empty()) {
+            let wire = &self.nets[client.shard].0.borrow()[client.socket];
+            let event = |&number: &usize| {
+                let SentEvent { id, json, text, .. } = &self.events[number];
+                (id.clone(), json.clone(), text.clone())
+            };
+            if client.got.starts_with(b"HTTP/1.1 408") {
+                assert!(self.now_ms >= client.connected_ms + 10_000, "timed out too early");
+                assert!(client.due.is_empty());
+                continue;
+            }
+            let heard = wire::check(
+                &client.got,
+                &Expected {
+                    transport: client.transport,
+                    framing: client.framing,
+                    first_id: &client.ids[0],
+                    events: client.due.iter().map(event).collect(),
+                },
+            );
+            let stayed = !client.left && !wire.server_closed && !wire.server_ended;
+            if stayed || (client.expelled && client.diligent) {
+                assert_eq!(heard, client.due.len(), "who stays hears all");
+            }
+            if client.diligent && !client.expelled {
+                assert!(stayed, "who reads is not disconnected");
+            }
+        }
+        for event in &self.events {
+            let count = event.receipt.as_ref().and_then(Receipt::ready);
+            assert_eq!(count, Some(event.delivered), "{}", event.json);
+        }
+        let delivered: u32 = self.events.iter().map(|event| event.delivered).sum();
+        let counted: u64 = self.counters.iter().map(|c| c.snapshot().deliveries).sum();
+        assert_eq!(u64::from(delivered), counted);
+    }
+
+    fn leave_all(&mut self) {
+        for client in &mut self.clients {
+            let wire = &mut self.nets[client.shard].0.borrow_mut()[client.socket];
+            wire.client_ends();
+        }
+        for shard in 0..SHARDS {
+            self.turn(shard);
+        }
+        // What is still being answered has its moment, and no more.
+        self.now_ms += LINGER_MS + 1000;
+        for shard in 0..SHARDS {
+            self.turn(shard);
+        }
+    }
+
+    fn check_nothing_is_left(&self) {
+        assert_eq!(self.directory.ids_online(), 0);
+        assert_eq!(self.names.len(), self.graph.stored_names(), "no name of a client is left");
+        for (shard, counters) in self.shards.iter().zip(&self.counters) {
+            assert_eq!(shard.connections(), 0);
+            assert_eq!(shard.next_tick_ms(), None, "a timer without a connection");
+            let figures = counters.snapshot();
+            assert_eq!(figures.opened, figures.closed.iter().sum::<u64>());
+            assert_eq!(figures.streams_open, [0; Transport::COUNT]);
+        }
+    }
+}
+
+/// Hands one mail to its shard, and works out beforehand how many connections it must reach: those
+/// that are still logged in, less those found too slow by this very mail.
+fn take(
+    mail: Mail,
+    shard: usize,
+    shards: &mut [Shard<Net>],
+    events: &mut [SentEvent],
+    nets: &[Net],
+    clients: &[Client],
+    counters: &[Arc<Counters>],
+) {
+    let ended = |reason: DisconnectReason| counters[shard].snapshot().closed[reason as usize];
+    let lost = || ended(DisconnectReason::SlowReader) + ended(DisconnectReason::ClientReset);
+    let counted = match &mail {
+        Mail::Deliver { event, targets, .. } => {
+            let number = events.iter().rposition(|sent| sent.id == event.id());
+            let streams = |target: &&ConnRef| {
+                let key = Key { slot: target.slot() as u32, generation: target.generation() };
+                let client = clients.iter().find(|c| c.shard == shard && c.key == key).unwrap();
+                let wire = &nets[shard].0.borrow()[client.socket];
+                !wire.server_closed && !wire.server_ended && !client.expelled
+            };
+            let alive = targets.iter().filter(streams).count() as u64;
+            number.map(|number| (number, alive))
+        }
+        _ => None,
+    };
+    let lost_before = lost();
+    shards[shard].mail(mail);
+    if let Some((number, alive)) = counted {
+        events[number].delivered += (alive - (lost() - lost_before)) as u32;
+    }
+}
+
+/// A third of the ids are integers, the others names.
+fn id_text(number: usize) -> String {
+    if number.is_multiple_of(3) { number.to_string() } else { format!("user:{number}") }
+}
+
+fn request(ids: &[String], transport: Transport, framing: Framing) -> Vec<u8> {
+    let (path, accept) = match transport {
+        Transport::Sse => ("stream", "text/event-stream"),
+        Transport::Ndjson => ("stream", "*/*"),
+        Transport::Classic => ("test", "*/*"),
+    };
+    let version = if framing == Framing::Chunked { "1.1" } else { "1.0" };
+    let query: Vec<String> = ids[1..].iter().map(|id| format!("id={id}")).collect();
+    let (id, query) = (&ids[0], query.join("&"));
+    format!("GET /{path}/{id}?{query} HTTP/{version}\r\nHost: encke\r\nAccept: {accept}\r\n\r\n")
+        .into()
+}
