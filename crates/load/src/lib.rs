@@ -1,3 +1,24 @@
-//! To be written.
+//! The instruments: a crowd of listeners ([`flood`]), a generator of messages ([`spam`]), and the
+//! reports that join what the two saw ([`report`]).
+//!
+//! They run on the machine under test, often on the same two cores, so what counts is that they
+//! cost little and tell the truth: exact counts, latencies from the time at which an event was *to
+//! be* sent, and no rate that sags when the server does. No async runtime; `flood` is epoll loops,
+//! `spam` a few threads.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+pub mod flood;
 pub mod graph_model;
+pub mod latency;
+mod order;
+mod random;
+pub mod report;
+pub mod spam;
+pub mod stamp;
+mod target;
+mod zipf;
+
+pub use flood::{Flood, FloodConfig, FloodError, FloodSnapshot};
+pub use spam::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
+pub use target::TargetError;

@@ -132,6 +132,11 @@ impl StreamDecoder {
         StreamDecoder { framing, events }
     }
 
+    /// Whether only the end of the connection ends this body.
+    pub fn ends_with_connection(&self) -> bool {
+        matches!(self.framing, FramingDecoder::UntilClose)
+    }
+
     /// Reads what came next and hands each event that ends in it to `on_event`. After
     /// [`Progress::End`] whatever else comes is left alone.
     ///

@@ -1,0 +1,140 @@
+//! One listener of the crowd: a descriptor and where its stream stands. It owns no buffer, save for
+//! the moment in which a response head or an event is half there.
+
+use std::os::fd::OwnedFd;
+
+use proto::Transport;
+use proto::client::{HeadError, Progress, StreamDecoder, response_head};
+
+use crate::flood::tally::{Source, Tally};
+use crate::flood::{Closure, Failure};
+
+/// One listener.
+#[derive(Debug, Default)]
+pub(super) struct Listener {
+    pub(super) socket: Option<OwnedFd>,
+    /// Counts the connections of this listener, so that a report about an old one is known as such.
+    pub(super) attempt: u32,
+    /// When the stream opened: milliseconds on the monotonic clock, cut to 32 bits.
+    pub(super) opened_ms: u32,
+    pub(super) phase: Phase,
+}
+
+/// How far a listener is.
+#[derive(Debug, Default)]
+pub(super) enum Phase {
+    /// It has no connection.
+    #[default]
+    Offline,
+    /// The connection is being made.
+    Connecting,
+    /// The request is out; what came of the response's head, when it came in pieces.
+    #[expect(clippy::box_collection, reason = "8 bytes a listener instead of 24; it is rare")]
+    Head(Option<Box<Vec<u8>>>),
+    /// The stream is open.
+    Open(StreamDecoder),
+    /// The stream is open, and this listener does not read it.
+    Deaf,
+}
+
+/// What bytes of the server did to a listener.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    /// It goes on.
+    On,
+    /// The stream did not open.
+    Failed(Failure, String),
+    /// The open stream is over.
+    Closed(Closure),
+}
+
+impl Listener {
+    /// Whether the stream is open.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open(_) | Phase::Deaf)
+    }
+
+    /// What the end of the connection means for the open stream: only a body without a length of
+    /// its own may end so.
+    pub(super) fn end_of_connection(&self) -> Closure {
+        match &self.phase {
+            Phase::Open(decoder) if decoder.ends_with_connection() => Closure::Ended,
+            _ => Closure::Cut,
+        }
+    }
+
+    /// Reads `bytes`, which were there at `now_ns`. `slot` is the listener's place in its thread.
+    pub(super) fn read(
+        &mut self,
+        slot: u32,
+        bytes: &[u8],
+        transport: Transport,
+        now_ns: u64,
+        tally: &mut Tally,
+    ) -> Outcome {
+        match &mut self.phase {
+            Phase::Open(decoder) => {
+                let connection = u64::from(self.attempt) << 32 | u64::from(slot);
+                let source = Source { connection, opened_ms: self.opened_ms };
+                let progress = decoder.feed(bytes, |event| tally.event(source, event, now_ns));
+                match progress {
+                    Ok(Progress::More) => Outcome::On,
+                    Ok(Progress::End) => Outcome::Closed(Closure::Ended),
+                    Err(_) => Outcome::Closed(Closure::Malformed),
+                }
+            }
+            Phase::Head(partial) => {
+                let whole;
+                let bytes = match partial.take() {
+                    None => bytes,
+                    Some(mut earlier) => {
+                        earlier.extend_from_slice(bytes);
+                        whole = earlier;
+                        &whole[..]
+                    }
+                };
+                self.read_head(slot, bytes, transport, now_ns, tally)
+            }
+            Phase::Offline | Phase::Connecting | Phase::Deaf => Outcome::On,
+        }
+    }
+
+    /// Reads `bytes`, everything that came so far.
+    fn read_head(
+        &mut self,
+        slot: u32,
+        bytes: &[u8],
+        transport: Transport,
+        now_ns: u64,
+        tally: &mut Tally,
+    ) -> Outcome {
+        let head = match response_head(bytes) {
+            Ok(Some(head)) => head,
+            Ok(None) => {
+                self.phase = Phase::Head(Some(Box::new(bytes.to_vec())));
+                return Outcome::On;
+            }
+            Err(error @ (HeadError::Malformed | HeadError::TooLong | HeadError::UnknownLength)) => {
+                return Outcome::Failed(Failure::Malformed, error.to_string());
+            }
+        };
+        let body = &bytes[head.head_len..];
+        if head.status != 200 {
+            let words = format!("status {}: {}", head.status, String::from_utf8_lossy(body).trim());
+            return Outcome::Failed(Failure::Status, words);
+        }
+        self.opened_ms = (now_ns / 1_000_000) as u32;
+        self.phase = Phase::Open(StreamDecoder::new(transport, head.body));
+        self.read(slot, body, transport, now_ns, tally)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listener_is_small() {
+        assert!(size_of::<Listener>() <= 56, "{} bytes", size_of::<Listener>());
+    }
+}

@@ -1,0 +1,197 @@
+//! What one thread of the crowd counts, and how others get to see it.
+//!
+//! A thread counts in plain fields and publishes them at the end of a turn, under a lock that
+//! nobody else takes more often than once a report: a snapshot is consistent, and a turn pays about
+//! 20 ns for it.
+
+use std::sync::{Mutex, PoisonError};
+
+use proto::client::Event;
+
+use crate::flood::{Closure, Failure};
+use crate::latency::Latencies;
+use crate::order::{Streams, Verdict, stream_key};
+use crate::stamp::{self, StampFinder};
+
+/// Counts since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Connections begun.
+    pub begun: u64,
+    /// Streams that the server opened.
+    pub opened: u64,
+    /// Streams that did not open, by [`Failure`].
+    pub failed: [u64; Failure::COUNT],
+    /// Streams that ended, by [`Closure`]; not those that flood itself closed.
+    pub closed: [u64; Closure::COUNT],
+    /// Events received.
+    pub events: u64,
+    /// Those of them that carried a stamp of `spam`.
+    pub stamped: u64,
+    /// Bytes received, heads and framing included.
+    pub bytes: u64,
+    /// Numbers that were skipped.
+    pub gaps: u64,
+    /// Skipped numbers that came after all, behind a newer one.
+    pub overtaken: u64,
+    /// Events that came a second time.
+    pub doubled: u64,
+    /// Events so old that they may have been either.
+    pub stale: u64,
+    /// Events whose stream did not fit into the table.
+    pub untracked: u64,
+    /// Events whose latency was over the limit.
+    pub late: u64,
+    /// Processor time of the threads, nanoseconds.
+    pub cpu_ns: u64,
+}
+
+impl Totals {
+    /// Streams that did not open.
+    pub fn failed_total(&self) -> u64 {
+        self.failed.iter().sum()
+    }
+
+    /// Streams that ended.
+    pub fn closed_total(&self) -> u64 {
+        self.closed.iter().sum()
+    }
+
+    /// Streams that are open.
+    pub fn open(&self) -> u64 {
+        self.opened - self.closed_total()
+    }
+
+    /// Events that should have come before others that came, and did not.
+    pub fn missing(&self) -> u64 {
+        self.gaps - self.overtaken
+    }
+
+    /// Adds what another thread counted.
+    pub(super) fn add(&mut self, other: &Totals) {
+        let add_all = |into: &mut [u64], from: &[u64]| {
+            into.iter_mut().zip(from).for_each(|(into, from)| *into += from);
+        };
+        add_all(&mut self.failed, &other.failed);
+        add_all(&mut self.closed, &other.closed);
+        self.begun += other.begun;
+        self.opened += other.opened;
+        self.events += other.events;
+        self.stamped += other.stamped;
+        self.bytes += other.bytes;
+        self.gaps += other.gaps;
+        self.overtaken += other.overtaken;
+        self.doubled += other.doubled;
+        self.stale += other.stale;
+        self.untracked += other.untracked;
+        self.late += other.late;
+        self.cpu_ns += other.cpu_ns;
+    }
+}
+
+/// What a thread has published.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    pub(super) totals: Totals,
+    /// Latencies since somebody took them last.
+    pub(super) latencies: Latencies,
+    /// What the first stream that did not open ran into, in words.
+    pub(super) first_failure: Option<String>,
+}
+
+/// The place where a thread publishes.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    published: Mutex<Published>,
+}
+
+impl Board {
+    /// Runs `look` on what is published.
+    pub(super) fn with<T>(&self, look: impl FnOnce(&mut Published) -> T) -> T {
+        // A thread that panicked left whole numbers behind: the lock is never held across a step
+        // that can fail half-way.
+        look(&mut self.published.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The counts of one thread, while it counts.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) totals: Totals,
+    pub(super) first_failure: Option<String>,
+    /// Of this turn.
+    latencies_ns: Vec<u64>,
+    streams: Streams,
+    stamps: StampFinder,
+    boot: u32,
+    late_after_ns: u64,
+}
+
+/// The connection that an event came on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    /// Its name among all connections that its thread ever had.
+    pub(super) connection: u64,
+    /// When it opened: milliseconds on the monotonic clock, cut to 32 bits as in stamps.
+    pub(super) opened_ms: u32,
+}
+
+impl Tally {
+    pub(super) fn new(streams_max: usize, late_after_ns: u64) -> Tally {
+        Tally {
+            totals: Totals::default(),
+            first_failure: None,
+            latencies_ns: Vec::new(),
+            streams: Streams::new(streams_max),
+            stamps: StampFinder::default(),
+            boot: stamp::boot(),
+            late_after_ns,
+        }
+    }
+
+    /// Counts one event that was there at `now_ns`.
+    pub(super) fn event(&mut self, source: Source, event: Event<'_>, now_ns: u64) {
+        self.totals.events += 1;
+        let Some(stamp) = self.stamps.find(event.data) else {
+            return;
+        };
+        self.totals.stamped += 1;
+        let same_clock = stamp.boot == self.boot;
+        if same_clock {
+            let latency_ns = now_ns.saturating_sub(stamp.intended_ns);
+            self.latencies_ns.push(latency_ns);
+            self.totals.late += u64::from(latency_ns > self.late_after_ns);
+        }
+        // A stream that was open before the run began hears it from its first event on. The
+        // difference of two times that were cut to 32 bits is right up to 24 days.
+        let from_start = same_clock && (source.opened_ms.wrapping_sub(stamp.run) as i32) < 0;
+        let key = stream_key(source.connection, stamp.run, stamp.subject);
+        match self.streams.observe(key, stamp.number, from_start) {
+            Verdict::Next { gap } => self.totals.gaps += u64::from(gap),
+            Verdict::Overtaken => self.totals.overtaken += 1,
+            Verdict::Doubled => self.totals.doubled += 1,
+            Verdict::Stale => self.totals.stale += 1,
+            Verdict::Untracked => self.totals.untracked += 1,
+        }
+    }
+
+    pub(super) fn failure(&mut self, reason: Failure, words: impl FnOnce() -> String) {
+        self.totals.failed[reason as usize] += 1;
+        self.first_failure.get_or_insert_with(words);
+    }
+
+    pub(super) fn closure(&mut self, reason: Closure) {
+        self.totals.closed[reason as usize] += 1;
+    }
+
+    /// Shows on `board` what was counted so far.
+    pub(super) fn publish(&mut self, board: &Board) {
+        board.with(|published| {
+            published.totals = self.totals;
+            self.latencies_ns.drain(..).for_each(|ns| published.latencies.record(ns));
+            if published.first_failure.is_none() {
+                published.first_failure.clone_from(&self.first_failure);
+            }
+        });
+    }
+}

@@ -1,0 +1,202 @@
+//! Which events of a numbered stream came, and which did not: the arithmetic of loss.
+//!
+//! For each stream (one subject of one run as one connection hears it) the newest number and a
+//! window over the 32 numbers up to it are kept, as IPsec keeps them against replays (RFC 4303,
+//! section 3.4.3). So a gap, a double and an event that another one overtook are told apart
+//! exactly, within 32 numbers, at about 20 bytes a stream and one table look-up an event.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What one event of a stream was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// Newer than all before; so many numbers were skipped.
+    Next {
+        /// Events that should have come first. They are missing unless they come as `Overtaken`.
+        gap: u32,
+    },
+    /// It filled a gap: it came, but after a newer one.
+    Overtaken,
+    /// It came before.
+    Doubled,
+    /// Too old to tell whether it came before.
+    Stale,
+    /// The table is full and this stream is not in it.
+    Untracked,
+}
+
+/// Streams that are followed at most, over all threads: about 400 MB. A thread gets its share.
+pub(crate) const STREAMS_MAX: usize = 16_000_000;
+
+/// The streams that one thread follows.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    seen: HashMap<u64, Seen, BuildHasherDefault<Mixed>>,
+    max: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    newest: u32,
+    /// Bit `i` is set when `newest - i` came.
+    window: u32,
+}
+
+impl Streams {
+    /// A table for at most `max` streams.
+    pub(crate) fn new(max: usize) -> Streams {
+        Streams { seen: HashMap::default(), max }
+    }
+
+    /// Takes note of the event `number` of the stream `key` (see [`stream_key`]).
+    /// `from_start` says that the stream was heard from its number 1 on, so that a first event
+    /// with a higher number is a gap; otherwise what came before it counts as heard.
+    pub(crate) fn observe(&mut self, key: u64, number: u32, from_start: bool) -> Verdict {
+        let full = self.seen.len() >= self.max;
+        match self.seen.entry(key) {
+            Entry::Occupied(mut seen) => seen.get_mut().observe(number),
+            Entry::Vacant(_) if full => Verdict::Untracked,
+            Entry::Vacant(place) => {
+                let window = if from_start { 1 } else { u32::MAX };
+                place.insert(Seen { newest: number, window });
+                let gap = if from_start { number.saturating_sub(1) } else { 0 };
+                Verdict::Next { gap }
+            }
+        }
+    }
+}
+
+impl Seen {
+    fn observe(&mut self, number: u32) -> Verdict {
+        if number > self.newest {
+            let step = number - self.newest;
+            self.window = self.window.checked_shl(step).unwrap_or(0) | 1;
+            self.newest = number;
+            return Verdict::Next { gap: step - 1 };
+        }
+        match 1_u32.checked_shl(self.newest - number) {
+            None => Verdict::Stale,
+            Some(bit) if self.window & bit != 0 => Verdict::Doubled,
+            Some(bit) => {
+                self.window |= bit;
+                Verdict::Overtaken
+            }
+        }
+    }
+}
+
+/// The key of a stream: a hash of everything that names it. With 64 bits two streams of ten
+/// million fall together once in 400,000 runs.
+pub(crate) fn stream_key(connection: u64, run: u32, subject: u64) -> u64 {
+    mix(mix(mix(connection) ^ u64::from(run)) ^ subject)
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+/// Keys are hashes already.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("keys are u64")
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The verdicts on `numbers`, heard from the start.
+    fn verdicts(numbers: &[u32]) -> Vec<Verdict> {
+        let mut streams = Streams::new(10);
+        numbers.iter().map(|&number| streams.observe(1, number, true)).collect()
+    }
+
+    const NEXT: Verdict = Verdict::Next { gap: 0 };
+
+    #[test]
+    fn stream_without_faults_has_none() {
+        assert_eq!(verdicts(&[1, 2, 3, 4]), [NEXT; 4]);
+    }
+
+    #[test]
+    fn lost_event_is_a_gap_also_at_the_start() {
+        assert_eq!(verdicts(&[1, 3]), [NEXT, Verdict::Next { gap: 1 }]);
+        assert_eq!(verdicts(&[4, 5]), [Verdict::Next { gap: 3 }, NEXT]);
+    }
+
+    #[test]
+    fn late_and_doubled_events_are_told_apart() {
+        let gap = Verdict::Next { gap: 1 };
+        assert_eq!(verdicts(&[1, 3, 2, 2]), [NEXT, gap, Verdict::Overtaken, Verdict::Doubled]);
+        assert_eq!(verdicts(&[1, 1]), [NEXT, Verdict::Doubled]);
+        assert_eq!(verdicts(&[2, 1]), [gap, Verdict::Overtaken]);
+    }
+
+    #[test]
+    fn event_older_than_the_window_is_stale() {
+        let jump = Verdict::Next { gap: 32 };
+        assert_eq!(verdicts(&[1, 34, 2, 3]), [NEXT, jump, Verdict::Stale, Verdict::Overtaken]);
+    }
+
+    #[test]
+    fn stream_joined_later_has_no_gap_before_it() {
+        let mut streams = Streams::new(10);
+        assert_eq!(streams.observe(1, 7, false), NEXT);
+        assert_eq!(streams.observe(1, 9, false), Verdict::Next { gap: 1 });
+    }
+
+    #[test]
+    fn table_is_bounded() {
+        let mut streams = Streams::new(2);
+        let verdicts: Vec<_> = (0..3).map(|key| streams.observe(key, 1, true)).collect();
+        assert_eq!(verdicts, [NEXT, NEXT, Verdict::Untracked]);
+        assert_eq!(streams.observe(0, 2, true), NEXT);
+    }
+
+    /// Against a naive model that remembers every number.
+    #[test]
+    fn verdicts_agree_with_a_set_of_all_numbers() {
+        for seed in 0..200 {
+            let mut streams = Streams::new(1);
+            let (mut came, mut missing) = (std::collections::BTreeSet::new(), 0_i64);
+            let mut newest = 0_u32;
+            for step in 0..200 {
+                let random = mix(seed << 32 | step);
+                // Around the newest, and never older than the window reaches.
+                let number = (newest + 4).saturating_sub((random % 34) as u32).max(1);
+                let verdict = streams.observe(1, number, true);
+                let expected = match (came.insert(number), number > newest) {
+                    (false, _) => Verdict::Doubled,
+                    (true, true) => Verdict::Next { gap: number - newest - 1 },
+                    (true, false) => Verdict::Overtaken,
+                };
+                assert_eq!(verdict, expected, "seed {seed}, step {step}");
+                match verdict {
+                    Verdict::Next { gap } => missing += i64::from(gap),
+                    Verdict::Overtaken => missing -= 1,
+                    _ => {}
+                }
+                newest = newest.max(number);
+                assert_eq!(missing, i64::from(newest) - came.len() as i64);
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Reports: a line a second while a run goes on, a table or JSON at its end.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use serde::Serialize;
+
+use crate::flood::{Closure, Failure, FloodSnapshot};
+use crate::latency::Quantiles;
+use crate::spam::SpamSnapshot;
+
+/// What `flood` saw, for people and for JSON.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FloodReport {
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// Listeners asked for.
+    pub users: u32,
+    /// Streams that are open, or were at the end.
+    pub open: u64,
+    /// Streams that ever opened.
+    pub opened: u64,
+    /// Streams that did not open.
+    pub failed: u64,
+    /// The same by reason.
+    pub failed_by: BTreeMap<&'static str, u64>,
+    /// Streams that ended, other than by `flood` itself.
+    pub closed: u64,
+    /// The same by reason.
+    pub closed_by: BTreeMap<&'static str, u64>,
+    /// Events received.
+    pub events: u64,
+    /// Those of them that `spam` made.
+    pub stamped: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Events that should have come before others that came, and did not.
+    pub missing: u64,
+    /// Events that came a second time.
+    pub doubled: u64,
+    /// Events that came behind a newer one about the same subject.
+    pub overtaken: u64,
+    /// Events so far behind that they may have been doubled or overtaken.
+    pub stale: u64,
+    /// Events whose latency was over the limit.
+    pub late: u64,
+    /// Events that were counted but not checked, since there were too many streams.
+    pub untracked: u64,
+    /// From the time at which events were to be sent to their arrival.
+    pub latency: Quantiles,
+    /// Processor time of the crowd, seconds.
+    pub cpu_seconds: f64,
+    /// What the first stream that did not open ran into.
+    pub first_failure: Option<String>,
+}
+
+impl From<&FloodSnapshot> for FloodReport {
+    fn from(snapshot: &FloodSnapshot) -> FloodReport {
+        let totals = &snapshot.totals;
+        let failed = Failure::ALL.map(|reason| (reason.as_str(), totals.failed[reason as usize]));
+        let closed = Closure::ALL.map(|reason| (reason.as_str(), totals.closed[reason as usize]));
+        FloodReport {
+            seconds: snapshot.seconds,
+            users: snapshot.users,
+            open: totals.open(),
+            opened: totals.opened,
+            failed: totals.failed_total(),
+            failed_by: failed.into_iter().filter(|&(_, count)| count > 0).collect(),
+            closed: totals.closed_total(),
+            closed_by: closed.into_iter().filter(|&(_, count)| count > 0).collect(),
+            events: totals.events,
+            stamped: totals.stamped,
+            bytes: totals.bytes,
+            missing: totals.missing(),
+            doubled: totals.doubled,
+            overtaken: totals.overtaken,
+            stale: totals.stale,
+            late: totals.late,
+            untracked: totals.untracked,
+            latency: snapshot.latency,
+            cpu_seconds: totals.cpu_ns as f64 / 1e9,
+            first_failure: snapshot.first_failure.clone(),
+        }
+    }
+}
+
+/// What `spam` did, for people and for JSON.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SpamReport {
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// Events sent.
+    pub sent: u64,
+    /// Events answered.
+    pub answered: u64,
+    /// Sum of the deliveries that the answers told.
+    pub delivered: u64,
+    /// Events refused, by the title of the problem.
+    pub problems: BTreeMap<String, u64>,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// From the time at which events were to be sent to their answer.
+    pub answer: Quantiles,
+    /// From the time at which events were to be sent to when they were.
+    pub behind: Quantiles,
+    /// Processor time of the senders, seconds.
+    pub cpu_seconds: f64,
+    /// Why a connection ended before its time.
+    pub failure: Option<String>,
+}
+
+impl From<&SpamSnapshot> for SpamReport {
+    fn from(snapshot: &SpamSnapshot) -> SpamReport {
+        let totals = &snapshot.totals;
+        SpamReport {
+            seconds: snapshot.seconds,
+            sent: totals.sent,
+            answered: totals.answered,
+            delivered: totals.delivered,
+            problems: totals.problems.clone(),
+            bytes: totals.bytes,
+            answer: snapshot.answer,
+            behind: snapshot.behind,
+            cpu_seconds: totals.cpu_ns as f64 / 1e9,
+            failure: snapshot.failure.clone(),
+        }
+    }
+}
+
+/// What both saw of one run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RunReport {
+    /// Deliveries that the server told and nobody received: `delivered − stamped`. Below 0 when
+    /// listeners received more than that, as they do of a server that doubles.
+    pub lost: i64,
+    /// The sending side.
+    pub spam: SpamReport,
+    /// The receiving side.
+    pub flood: FloodReport,
+}
+
+impl RunReport {
+    /// Joins the two sides of one run: all listeners were `flood`'s and all senders `spam`'s.
+    pub fn new(flood: FloodReport, spam: SpamReport) -> RunReport {
+        let lost = spam.delivered as i64 - flood.stamped as i64;
+        RunReport { lost, spam, flood }
+    }
+
+    /// Whether every event was delivered once, in order and in time.
+    pub fn is_clean(&self) -> bool {
+        let FloodReport { missing, doubled, overtaken, stale, late, .. } = self.flood;
+        self.lost == 0 && [missing, doubled, overtaken, stale, late].iter().all(|&count| count == 0)
+    }
+}
+
+/// The line of a second: counts since the start, the rate and the latencies of the last second.
+pub fn flood_line(snapshot: &FloodSnapshot, before: &FloodSnapshot) -> String {
+    let (now, then) = (&snapshot.totals, &before.totals);
+    let seconds = (snapshot.seconds - before.seconds).max(1e-3);
+    let rate = (now.events - then.events) as f64 / seconds;
+    let mut line = format!(
+        "{:6.0} s  open {}  failed {}  closed {}  events {} ({}/s)  bytes {}",
+        snapshot.seconds,
+        grouped(now.open()),
+        grouped(now.failed_total()),
+        grouped(now.closed_total()),
+        grouped(now.events),
+        grouped(rate.round() as u64),
+        bytes(now.bytes),
+    );
+    if snapshot.latency.count > 0 {
+        line += &format!("  {}", short(&snapshot.latency));
+    }
+    for (name, count) in
+        [("missing", now.missing()), ("doubled", now.doubled), ("overtaken", now.overtaken)]
+    {
+        if count > 0 {
+            line += &format!("  {name} {}", grouped(count));
+        }
+    }
+    line
+}
+
+/// The same for `spam`.
+pub fn spam_line(snapshot: &SpamSnapshot, before: &SpamSnapshot) -> String {
+    let (now, then) = (&snapshot.totals, &before.totals);
+    let seconds = (snapshot.seconds - before.seconds).max(1e-3);
+    let rate = (now.sent - then.sent) as f64 / seconds;
+    let mut line = format!(
+        "{:6.0} s  sent {} ({}/s)  answered {}  delivered {}  problems {}  bytes {}",
+        snapshot.seconds,
+        grouped(now.sent),
+        grouped(rate.round() as u64),
+        grouped(now.answered),
+        grouped(now.delivered),
+        grouped(now.problems_total()),
+        bytes(now.bytes),
+    );
+    if snapshot.answer.count > 0 {
+        line += &format!("  answer {}", short(&snapshot.answer));
+    }
+    line + &format!("  behind p99 {:.2} ms", snapshot.behind.p99_ms)
+}
+
+fn short(quantiles: &Quantiles) -> String {
+    let Quantiles { p50_ms, p99_ms, max_ms, .. } = quantiles;
+    format!("p50 {p50_ms:.2} ms  p99 {p99_ms:.2} ms  max {max_ms:.2} ms")
+}
+
+impl Display for FloodReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        row(
+            f,
+            "listeners",
+            &format!(
+                "{} asked for, {} open at the end",
+                grouped(self.users.into()),
+                grouped(self.open)
+            ),
+        )?;
+        row(f, "failed", &by(self.failed, &self.failed_by))?;
+        row(f, "closed", &by(self.closed, &self.closed_by))?;
+        row(
+            f,
+            "events",
+            &format!("{} in {:.1} s, {}", grouped(self.events), self.seconds, bytes(self.bytes)),
+        )?;
+        if self.stamped > 0 {
+            row(f, "missing", &grouped(self.missing))?;
+            row(f, "doubled", &grouped(self.doubled))?;
+            row(f, "overtaken", &grouped(self.overtaken))?;
+            row(f, "late", &grouped(self.late))?;
+            row(f, "latency", &self.latency.to_string())?;
+        }
+        for (name, count) in [("stale", self.stale), ("untracked", self.untracked)] {
+            if count > 0 {
+                row(f, name, &grouped(count))?;
+            }
+        }
+        row(f, "processor", &processor(self.cpu_seconds, self.seconds))?;
+        match &self.first_failure {
+            Some(words) => row(f, "first failure", words),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for SpamReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.sent as f64 / self.seconds.max(1e-3);
+        row(f, "sent", &format!("{} in {:.1} s, {rate:.1}/s", grouped(self.sent), self.seconds))?;
+        row(f, "answered", &grouped(self.answered))?;
+        row(f, "delivered", &grouped(self.delivered))?;
+        row(f, "problems", &by(self.problems.values().sum(), &self.problems))?;
+        row(f, "answer", &self.answer.to_string())?;
+        row(f, "behind", &self.behind.to_string())?;
+        row(f, "processor", &processor(self.cpu_seconds, self.seconds))?;
+        match &self.failure {
+            Some(words) => row(f, "failure", words),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for RunReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "spam")?;
+        self.spam.fmt(f)?;
+        writeln!(f, "flood")?;
+        self.flood.fmt(f)?;
+        let (delivered, received) = (self.spam.delivered, self.flood.stamped);
+        let sum = format!("{} delivered − {} received", grouped(delivered), grouped(received));
+        writeln!(f, "lost {} ({sum})", self.lost)
+    }
+}
+
+impl Display for Quantiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Quantiles { p50_ms, p90_ms, p99_ms, p999_ms, max_ms, .. } = self;
+        write!(
+            f,
+            "p50 {p50_ms:.2}  p90 {p90_ms:.2}  p99 {p99_ms:.2}  p99.9 {p999_ms:.2}  \
+             max {max_ms:.2} ms"
+        )
+    }
+}
+
+fn row(f: &mut fmt::Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+    writeln!(f, "  {name:14}{value}")
+}
+
+fn by<K: Display>(total: u64, parts: &BTreeMap<K, u64>) -> String {
+    let parts: Vec<String> =
+        parts.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
+    match parts.len() {
+        0 => grouped(total),
+        _ => format!("{} ({})", grouped(total), parts.join(", ")),
+    }
+}
+
+fn processor(cpu_seconds: f64, seconds: f64) -> String {
+    format!("{cpu_seconds:.2} s, {:.1} % of a core", 100.0 * cpu_seconds / seconds.max(1e-3))
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes with the unit that keeps them short.
+fn bytes(count: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+    match UNITS.into_iter().find(|&(_, size)| count >= size) {
+        Some((unit, size)) => format!("{:.1} {unit}", count as f64 / size as f64),
+        None => format!("{count} B"),
+    }
+}

@@ -1,0 +1,364 @@
+//! The message generator: events about random users, at a fixed rate, each stamped with the time
+//! at which it was to be sent ([`crate::stamp`]).
+//!
+//! It keeps its rate whatever the server does (see `schedule`): an event whose time has passed is
+//! sent at once, and how far behind that was is reported. Latencies count from the intended time.
+//! Events about one subject always go over the same connection, in order, so those of one sender
+//! about one subject do too.
+//!
+//! Only the number of events on their way is bounded (`in_flight_max` a connection): a server that
+//! falls behind further makes the sender wait, and the waiting shows as being behind.
+
+mod message;
+mod post;
+mod schedule;
+mod stream;
+mod tally;
+
+pub use message::PAYLOAD_BYTES_MIN;
+pub use tally::Totals;
+
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use sys::clock;
+
+use crate::latency::{Latencies, Quantiles};
+use crate::target::{Target, TargetError};
+use message::Messages;
+use post::Poster;
+use schedule::{Schedule, Share};
+use stream::{Reader, Writer};
+use tally::Board;
+
+/// A thread that waits for an answer looks up after this.
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
+/// A write that takes longer than this means that the API is dead.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// From the start of the threads to the first event, so that all are ready.
+const HEAD_START_NS: u64 = 5_000_000;
+
+/// How events are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SpamMode {
+    /// Lines of one long NDJSON request a connection.
+    #[default]
+    Stream,
+    /// One request an event.
+    Post,
+}
+
+/// What a run of `spam` is to do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SpamConfig {
+    /// The API: `http://host:port`.
+    pub api: String,
+    /// Events are about so many users.
+    pub users: u32,
+    /// The id of the first of them; the others follow.
+    pub first_id: u64,
+    /// Logical senders, among whom the events are spread at random.
+    pub senders: u32,
+    /// Connections to the API.
+    pub connections: u32,
+    /// Events a second, over all connections.
+    pub rate: f64,
+    /// How long; `None` is until stopped.
+    pub duration: Option<Duration>,
+    /// Length of a payload as JSON, at least [`PAYLOAD_BYTES_MIN`].
+    pub payload_bytes: usize,
+    /// The exponent of Zipf's law by which subjects are chosen, the first user most often; `None`
+    /// is all alike.
+    pub zipf: Option<f64>,
+    /// Names the run's random choices.
+    pub seed: u64,
+    /// How events are sent.
+    pub mode: SpamMode,
+    /// Events on their way on one connection, at most.
+    pub in_flight_max: usize,
+}
+
+impl Default for SpamConfig {
+    fn default() -> SpamConfig {
+        SpamConfig {
+            api: "http://127.0.0.1:8001".to_owned(),
+            users: 10_000,
+            first_id: 0,
+            senders: 1_000,
+            connections: 2,
+            rate: 1_000.0,
+            duration: None,
+            payload_bytes: 100,
+            zipf: None,
+            seed: 1,
+            mode: SpamMode::Stream,
+            in_flight_max: 10_000,
+        }
+    }
+}
+
+/// Why a run could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SpamError {
+    /// The API's URL cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A figure that cannot be.
+    #[error("{0}")]
+    Config(&'static str),
+    /// A payload is too short for a stamp.
+    #[error("a payload needs at least {PAYLOAD_BYTES_MIN} bytes for its stamp, not {0}")]
+    Payload(usize),
+    /// The API cannot be reached.
+    #[error("cannot connect to the API at {api}: {error}; is the server running?")]
+    Connect {
+        /// Its URL.
+        api: String,
+        /// What went wrong.
+        error: io::Error,
+    },
+    /// A thread could not start.
+    #[error("cannot start a sending thread: {0}")]
+    Thread(io::Error),
+}
+
+/// What the threads of one connection share with the [`Spam`] that started them.
+#[derive(Debug, Default)]
+struct Link {
+    stop: AtomicBool,
+    writer: Board,
+    reader: Board,
+}
+
+impl Link {
+    fn stopped(&self) -> bool {
+        // Ordering: the flag carries no data with it.
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Sleeps until `due_ns` on the monotonic clock, or until it is told to stop.
+fn wait_until(due_ns: u64, link: &Link) {
+    loop {
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= due_ns || link.stopped() {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_nanos(due_ns - now_ns));
+    }
+}
+
+/// A run at work. Dropping it ends it.
+#[derive(Debug)]
+pub struct Spam {
+    connections: Vec<Connection>,
+    start_ns: u64,
+    earlier: Latencies,
+    earlier_behind: Latencies,
+}
+
+#[derive(Debug)]
+struct Connection {
+    link: Arc<Link>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// How a run is doing.
+#[derive(Clone, Debug)]
+pub struct SpamSnapshot {
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// Counts since the start.
+    pub totals: Totals,
+    /// From the intended time to the API's answer, since the snapshot before.
+    pub answer: Quantiles,
+    /// From the intended time to the write, since the snapshot before.
+    pub behind: Quantiles,
+    /// Why a connection ended before its time.
+    pub failure: Option<String>,
+}
+
+impl Spam {
+    /// Connects to the API and starts sending.
+    pub fn start(config: &SpamConfig) -> Result<Spam, SpamError> {
+        check(config)?;
+        let target = Target::parse(&config.api)?;
+        let mut path = Vec::new();
+        target.push_path(0, &mut path);
+        let path = String::from_utf8_lossy(&path).trim_end_matches('/').to_owned() + "/send";
+        let connect = || {
+            let stream = TcpStream::connect(target.address)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(READ_TIMEOUT))?;
+            stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+            Ok(stream)
+        };
+        let streams: Result<Vec<TcpStream>, io::Error> =
+            (0..config.connections).map(|_| connect()).collect();
+        let streams =
+            streams.map_err(|error| SpamError::Connect { api: config.api.clone(), error })?;
+        let schedule = Schedule::new(config);
+        let start_ns = clock::monotonic_ns() + HEAD_START_NS;
+        let mut spam = Spam {
+            connections: Vec::new(),
+            start_ns,
+            earlier: Latencies::default(),
+            earlier_behind: Latencies::default(),
+        };
+        for (number, stream) in (0..).zip(streams) {
+            let share = Share::new(schedule.clone(), number, config.connections);
+            let connection = Connection::start(
+                config,
+                share,
+                stream,
+                start_ns,
+                target.host.clone(),
+                path.clone(),
+            );
+            spam.connections.push(connection.map_err(SpamError::Thread)?);
+        }
+        Ok(spam)
+    }
+
+    /// How the run is doing; the latencies are those since the snapshot before.
+    pub fn snapshot(&mut self) -> SpamSnapshot {
+        let (mut totals, mut failure) = (Totals::default(), None);
+        let (mut latencies, mut behind) = (Latencies::default(), Latencies::default());
+        for link in self.connections.iter().map(|connection| &connection.link) {
+            for board in [&link.writer, &link.reader] {
+                board.with(|published| {
+                    totals.add(&published.totals);
+                    latencies.add(&published.latencies);
+                    behind.add(&published.behind);
+                    published.latencies.clear();
+                    published.behind.clear();
+                    failure = failure.take().or_else(|| published.failure.clone());
+                });
+            }
+        }
+        self.earlier.add(&latencies);
+        self.earlier_behind.add(&behind);
+        SpamSnapshot {
+            seconds: self.seconds(),
+            totals,
+            answer: latencies.quantiles(),
+            behind: behind.quantiles(),
+            failure,
+        }
+    }
+
+    /// Whether all events were sent and answered, or all connections failed.
+    pub fn is_finished(&self) -> bool {
+        self.connections.iter().flat_map(|one| &one.threads).all(JoinHandle::is_finished)
+    }
+
+    /// Tells the run to send no more, and does not wait for the answers.
+    pub fn stop(&self) {
+        for connection in &self.connections {
+            // Ordering: the flag carries no data with it.
+            connection.link.stop.store(true, Ordering::Relaxed);
+            connection.threads.iter().for_each(|join| join.thread().unpark());
+        }
+    }
+
+    /// Sends no more, waits for the answers to what was sent, and tells of it: the last snapshot,
+    /// with the latencies of the whole run. On a run that may finish by itself, wait for
+    /// [`is_finished`](Spam::is_finished) first.
+    pub fn finish(mut self) -> SpamSnapshot {
+        self.end();
+        let seconds = self.seconds();
+        let snapshot = self.snapshot();
+        let (answer, behind) = (self.earlier.quantiles(), self.earlier_behind.quantiles());
+        SpamSnapshot { seconds, answer, behind, ..snapshot }
+    }
+
+    fn seconds(&self) -> f64 {
+        Duration::from_nanos(clock::monotonic_ns().saturating_sub(self.start_ns)).as_secs_f64()
+    }
+
+    fn end(&mut self) {
+        self.stop();
+        for join in self.connections.iter_mut().flat_map(|one| one.threads.drain(..)) {
+            // A thread that panicked has said so; what it published stays.
+            let _ = join.join();
+        }
+    }
+}
+
+impl Drop for Spam {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Connection {
+    fn start(
+        config: &SpamConfig,
+        share: Share,
+        stream: TcpStream,
+        start_ns: u64,
+        host: String,
+        path: String,
+    ) -> io::Result<Connection> {
+        let link = Arc::new(Link::default());
+        let messages = Messages::new(&share, config.first_id, config.payload_bytes, start_ns);
+        let mut threads = Vec::new();
+        match config.mode {
+            SpamMode::Stream => {
+                let (sender, receiver) = sync_channel(config.in_flight_max);
+                let reader = Reader { stream: stream.try_clone()?, in_flight: receiver };
+                let writer = Writer { stream, share, messages, start_ns, in_flight: sender };
+                threads
+                    .push(spawn("spam writer", &link, move |link| writer.run(&host, &path, link))?);
+                threads.push(spawn("spam reader", &link, move |link| reader.run(link))?);
+            }
+            SpamMode::Post => {
+                let poster = Poster { stream, share, messages, start_ns };
+                threads.push(spawn("spam", &link, move |link| poster.run(&host, &path, link))?);
+            }
+        }
+        Ok(Connection { link, threads })
+    }
+}
+
+/// Starts a thread that keeps its failure where reports look for it.
+fn spawn(
+    name: &str,
+    link: &Arc<Link>,
+    run: impl FnOnce(&Link) -> io::Result<()> + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let link = link.clone();
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        if let Err(error) = run(&link) {
+            let words = error.to_string();
+            link.reader.with(|published| published.failure.get_or_insert(words).len());
+        }
+    })
+}
+
+fn check(config: &SpamConfig) -> Result<(), SpamError> {
+    let zipf_fits = config.zipf.is_none_or(|exponent| exponent.is_finite() && exponent >= 0.0);
+    match config {
+        _ if config.users == 0 => Err(SpamError::Config("spam needs at least one user")),
+        _ if config.senders == 0 => Err(SpamError::Config("spam needs at least one sender")),
+        _ if config.connections == 0 => {
+            Err(SpamError::Config("spam needs at least one connection"))
+        }
+        _ if config.in_flight_max == 0 => {
+            Err(SpamError::Config("at least one event must be allowed on its way"))
+        }
+        _ if !(config.rate.is_finite() && config.rate > 0.0) => {
+            Err(SpamError::Config("the rate must be over 0 events a second"))
+        }
+        _ if !zipf_fits => Err(SpamError::Config("the exponent of Zipf's law must be 0 or more")),
+        _ if config.payload_bytes < PAYLOAD_BYTES_MIN => {
+            Err(SpamError::Payload(config.payload_bytes))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,117 @@
+//! Sends by one `POST /send` an event, on a connection that is kept alive: the way of most
+//! programs. The next event waits for the answer to the one before; being late shows in the latency,
+//! which counts from the intended time.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+use proto::client::{BodyLength, ChunkedDecoder, response_head};
+use sys::clock;
+
+use crate::spam::message::Messages;
+use crate::spam::schedule::Share;
+use crate::spam::{Link, wait_until};
+
+/// One connection.
+pub(super) struct Poster {
+    pub(super) stream: TcpStream,
+    pub(super) share: Share,
+    pub(super) messages: Messages,
+    pub(super) start_ns: u64,
+}
+
+impl Poster {
+    /// Sends the whole share, each event at its time or as soon after it as the answer to the one
+    /// before is there.
+    pub(super) fn run(mut self, host: &str, path: &str, link: &Link) -> io::Result<()> {
+        let (mut message, mut request, mut answer) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some(planned) = self.share.next() {
+            let due_ns = self.start_ns + planned.at_ns;
+            wait_until(due_ns, link);
+            if link.stopped() {
+                break;
+            }
+            message.clear();
+            self.messages.push(planned, self.share.place(planned.subject), &mut message);
+            request.clear();
+            write!(
+                request,
+                "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\n\r\n",
+                message.len()
+            )?;
+            request.extend_from_slice(&message);
+            let behind_ns = clock::monotonic_ns().saturating_sub(due_ns);
+            self.stream.write_all(&request)?;
+            link.writer.with(|published| {
+                published.totals.sent += 1;
+                published.totals.bytes += request.len() as u64;
+                published.behind.record(behind_ns);
+            });
+            let body = read_answer(&mut self.stream, &mut answer)?;
+            let latency_ns = clock::monotonic_ns().saturating_sub(due_ns);
+            link.writer.with(|published| {
+                published.totals.answer(&body);
+                published.totals.cpu_ns = clock::thread_cpu().as_nanos() as u64;
+                published.latencies.record(latency_ns);
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Reads one whole answer and returns its body; `buffer` holds what came so far.
+fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Vec<u8>> {
+    let invalid = |words: String| io::Error::new(ErrorKind::InvalidData, words);
+    buffer.clear();
+    loop {
+        read_more(stream, buffer)?;
+        let head = response_head(buffer).map_err(|error| invalid(error.to_string()))?;
+        let Some(head) = head else {
+            continue;
+        };
+        let (length, head_len) = (head.body, head.head_len);
+        if (100..200).contains(&head.status) {
+            buffer.drain(..head_len);
+            continue;
+        }
+        return loop {
+            match whole_body(length, &buffer[head_len..]) {
+                Ok(Some(body)) => break Ok(body),
+                Ok(None) => read_more(stream, buffer)?,
+                Err(words) => break Err(invalid(words)),
+            }
+        };
+    }
+}
+
+/// The body, when `bytes` hold all of it.
+fn whole_body(length: BodyLength, bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    match length {
+        BodyLength::Known(len) if bytes.len() as u64 >= len => Ok(Some(bytes.to_vec())),
+        BodyLength::Known(_) => Ok(None),
+        BodyLength::Chunked => {
+            let (mut chunks, mut input, mut body) = (ChunkedDecoder::default(), bytes, Vec::new());
+            while let Some(piece) = chunks.next(&mut input).map_err(|error| error.to_string())? {
+                body.extend_from_slice(piece);
+            }
+            Ok(chunks.is_end().then_some(body))
+        }
+        BodyLength::UntilClose => Err("the API does not keep the connection".to_owned()),
+    }
+}
+
+fn read_more(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let mut piece = [0; 4096];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(len) => {
+                buffer.extend_from_slice(&piece[..len]);
+                return Ok(());
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What `spam` sends and when: a fixed function of the seed, made before the first event goes out.
+//!
+//! Event `k` is to be sent `k / rate` seconds after the start, whatever the server does: a sender
+//! that waits for a slow server, and so sends less and measures only the good moments, would
+//! measure nothing ("coordinated omission"). Every connection walks the whole schedule and sends its
+//! own share, which is all events about its subjects; so an event's place in the run and its
+//! number do not depend on how many connections there are.
+
+use crate::random::Random;
+use crate::spam::SpamConfig;
+use crate::zipf::Zipf;
+
+/// One event to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Planned {
+    /// When, in nanoseconds after the start.
+    pub(super) at_ns: u64,
+    /// About whom: the subject's place among the users, from 0.
+    pub(super) subject: u32,
+    /// By whom.
+    pub(super) sender: u32,
+}
+
+/// All events of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Schedule {
+    seed: u64,
+    users: u32,
+    senders: u32,
+    zipf: Option<Zipf>,
+    rate: f64,
+    /// How many events there are.
+    count: u64,
+}
+
+impl Schedule {
+    pub(super) fn new(config: &SpamConfig) -> Schedule {
+        let count = config.duration.map(|duration| duration.as_secs_f64() * config.rate);
+        Schedule {
+            seed: config.seed,
+            users: config.users,
+            senders: config.senders,
+            zipf: config.zipf.map(|exponent| Zipf::new(config.users, exponent)),
+            rate: config.rate,
+            count: count.map_or(u64::MAX, |count| count.round() as u64),
+        }
+    }
+
+    /// The event `k`, counted from 0; `None` when there are no more.
+    pub(super) fn event(&self, k: u64) -> Option<Planned> {
+        if k >= self.count {
+            return None;
+        }
+        let mut random = Random::of(self.seed, k);
+        let sender = random.below(self.senders);
+        let subject = match &self.zipf {
+            None => random.below(self.users),
+            Some(zipf) => zipf.draw(&mut random) - 1,
+        };
+        Some(Planned { at_ns: (k as f64 / self.rate * 1e9) as u64, subject, sender })
+    }
+}
+
+/// The events of one connection, in order.
+#[derive(Debug)]
+pub(super) struct Share {
+    schedule: Schedule,
+    connection: u32,
+    connections: u32,
+    /// The event of the whole schedule to look at next.
+    next: u64,
+}
+
+impl Share {
+    pub(super) fn new(schedule: Schedule, connection: u32, connections: u32) -> Share {
+        Share { schedule, connection, connections, next: 0 }
+    }
+
+    /// How many subjects the connection has, counted as in [`Share::place`].
+    pub(super) fn subjects(&self) -> usize {
+        (self.schedule.users.div_ceil(self.connections)) as usize
+    }
+
+    /// The place of `subject` among the subjects of its connection.
+    pub(super) fn place(&self, subject: u32) -> usize {
+        (subject / self.connections) as usize
+    }
+}
+
+impl Iterator for Share {
+    type Item = Planned;
+
+    fn next(&mut self) -> Option<Planned> {
+        loop {
+            let planned = self.schedule.event(self.next)?;
+            self.next += 1;
+            if planned.subject % self.connections == self.connection {
+                return Some(planned);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn schedule(zipf: Option<f64>) -> Schedule {
+        let config = SpamConfig {
+            users: 100,
+            senders: 10,
+            rate: 1_000.0,
+            duration: Some(Duration::from_secs(5)),
+            zipf,
+            ..SpamConfig::default()
+        };
+        Schedule::new(&config)
+    }
+
+    #[test]
+    fn events_are_evenly_spaced_and_as_many_as_rate_and_time_say() {
+        let schedule = schedule(None);
+        assert_eq!(schedule.event(0).unwrap().at_ns, 0);
+        assert_eq!(schedule.event(1_500).unwrap().at_ns, 1_500_000_000);
+        assert!(schedule.event(4_999).is_some());
+        assert_eq!(schedule.event(5_000), None);
+    }
+
+    #[test]
+    fn shares_are_the_whole_schedule_whatever_their_number() {
+        for zipf in [None, Some(1.0)] {
+            let schedule = schedule(zipf);
+            let whole: Vec<_> = (0..5_000).map(|k| schedule.event(k).unwrap()).collect();
+            for connections in [1, 2, 3] {
+                let shares = (0..connections).map(|i| Share::new(schedule.clone(), i, connections));
+                let mut all: Vec<_> = shares.flatten().collect();
+                all.sort_by_key(|planned| planned.at_ns);
+                assert_eq!(all, whole, "{connections} connections");
+            }
+        }
+    }
+
+    #[test]
+    fn each_subject_has_a_place_of_its_own_on_its_connection() {
+        let share = Share::new(schedule(None), 1, 3);
+        let own = (0..100).filter(|subject| subject % 3 == 1);
+        let places: std::collections::BTreeSet<_> = own.clone().map(|s| share.place(s)).collect();
+        assert_eq!(places.len(), own.count());
+        assert!(places.into_iter().all(|place| place < share.subjects()));
+    }
+}

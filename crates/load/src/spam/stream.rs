@@ -1,0 +1,243 @@
+//! Sends by one long `POST /send` a connection: events go out as lines of a chunked body, answers
+//! come back line by line at the same time. One thread writes, one reads.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::time::Duration;
+
+use proto::Transport;
+use proto::client::{Progress, StreamDecoder, response_head};
+use sys::clock;
+
+use crate::spam::message::Messages;
+use crate::spam::schedule::Share;
+use crate::spam::tally::Published;
+use crate::spam::{Link, READ_TIMEOUT, wait_until};
+
+/// A chunk is written once it has so many bytes, even if more events are due.
+const BATCH_BYTES: usize = 32 * 1024;
+/// Events that fall due within this time go out in one write: at 1,000 events a second each goes
+/// alone and at once, at 100,000 a write carries 50.
+const COALESCE_NS: u64 = 500_000;
+/// Without any answer for so long, while events wait for theirs, the API is taken for dead.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The writing side of one connection.
+pub(super) struct Writer {
+    pub(super) stream: TcpStream,
+    pub(super) share: Share,
+    pub(super) messages: Messages,
+    pub(super) start_ns: u64,
+    /// Intended times of the events that are on their way. It is bounded, and so are they.
+    pub(super) in_flight: SyncSender<u64>,
+}
+
+impl Writer {
+    /// Sends the whole share, each event at its time or, when that has passed, at once.
+    pub(super) fn run(mut self, host: &str, path: &str, link: &Link) -> io::Result<()> {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-ndjson\r\n\
+             Transfer-Encoding: chunked\r\n\r\n"
+        );
+        self.stream.write_all(head.as_bytes())?;
+        let mut batch = Batch::default();
+        let mut written_ns = 0;
+        while let Some(planned) = self.share.next() {
+            let due_ns = self.start_ns + planned.at_ns;
+            let mut now_ns = clock::monotonic_ns();
+            if due_ns > now_ns {
+                if batch.write(&mut self.stream, link)? {
+                    written_ns = now_ns;
+                }
+                wait_until(due_ns.max(written_ns + COALESCE_NS), link);
+                now_ns = clock::monotonic_ns();
+            }
+            if link.stopped() {
+                break;
+            }
+            let place = self.share.place(planned.subject);
+            self.messages.push(planned, place, &mut batch.chunk);
+            batch.chunk.push(b'\n');
+            batch.behind_ns.push(now_ns.saturating_sub(due_ns));
+            match self.in_flight.try_send(due_ns) {
+                Ok(()) => {}
+                // What waits here must go out first, or its answers never come.
+                Err(TrySendError::Full(_)) => {
+                    batch.write(&mut self.stream, link)?;
+                    self.in_flight.send(due_ns).map_err(|_| reader_ended())?;
+                }
+                Err(TrySendError::Disconnected(_)) => return Err(reader_ended()),
+            }
+            if batch.chunk.len() >= BATCH_BYTES {
+                batch.write(&mut self.stream, link)?;
+            }
+        }
+        batch.write(&mut self.stream, link)?;
+        self.stream.write_all(proto::chunked::LAST)
+    }
+}
+
+fn reader_ended() -> io::Error {
+    io::Error::new(ErrorKind::BrokenPipe, "the API ended its answers")
+}
+
+/// Events that go out in one write, as one chunk.
+struct Batch {
+    /// The size line's place, then the events.
+    chunk: Vec<u8>,
+    /// How late each one is.
+    behind_ns: Vec<u64>,
+}
+
+/// A size line of eight digits: leading zeros are allowed (RFC 9112, section 7.1), and its place
+/// can be kept before the size is known.
+const SIZE_LINE: &[u8] = b"00000000\r\n";
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch { chunk: SIZE_LINE.to_vec(), behind_ns: Vec::new() }
+    }
+}
+
+impl Batch {
+    /// Writes what there is; false when that was nothing.
+    fn write(&mut self, stream: &mut TcpStream, link: &Link) -> io::Result<bool> {
+        if self.behind_ns.is_empty() {
+            return Ok(false);
+        }
+        let size = self.chunk.len() - SIZE_LINE.len();
+        self.chunk[..8].copy_from_slice(format!("{size:08x}").as_bytes());
+        self.chunk.extend_from_slice(b"\r\n");
+        stream.write_all(&self.chunk)?;
+        link.writer.with(|published| {
+            published.totals.sent += self.behind_ns.len() as u64;
+            published.totals.bytes += self.chunk.len() as u64;
+            published.totals.cpu_ns = clock::thread_cpu().as_nanos() as u64;
+            self.behind_ns.drain(..).for_each(|ns| published.behind.record(ns));
+        });
+        self.chunk.truncate(SIZE_LINE.len());
+        Ok(true)
+    }
+}
+
+/// The reading side of one connection.
+pub(super) struct Reader {
+    pub(super) stream: TcpStream,
+    pub(super) in_flight: Receiver<u64>,
+}
+
+impl Reader {
+    /// Reads the answers to all events; returns when the API has ended them.
+    pub(super) fn run(mut self, link: &Link) -> io::Result<()> {
+        let mut buffer = vec![0; 64 * 1024];
+        let mut decoder = None;
+        let mut head_bytes = Vec::new();
+        let mut waiting = Waiting::default();
+        loop {
+            let read = match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(len) => &buffer[..len],
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    waiting.timed_out(&self.in_flight)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let now_ns = clock::monotonic_ns();
+            waiting.quiet = Duration::ZERO;
+            let progress = match &mut decoder {
+                Some(decoder) => self.answers(decoder, read, now_ns, &mut waiting, link)?,
+                None => {
+                    head_bytes.extend_from_slice(read);
+                    let Some((body, mut stream)) = open(&mut head_bytes)? else {
+                        continue;
+                    };
+                    let progress = self.answers(&mut stream, &body, now_ns, &mut waiting, link)?;
+                    decoder = Some(stream);
+                    progress
+                }
+            };
+            if progress == Progress::End {
+                return Ok(());
+            }
+        }
+    }
+
+    fn answers(
+        &self,
+        decoder: &mut StreamDecoder,
+        bytes: &[u8],
+        now_ns: u64,
+        waiting: &mut Waiting,
+        link: &Link,
+    ) -> io::Result<Progress> {
+        link.reader.with(|Published { totals, latencies, .. }| {
+            let progress = decoder.feed(bytes, |answer| {
+                totals.answer(answer.data);
+                // Answers come in the order of the events.
+                if let Some(due_ns) = waiting.next(&self.in_flight) {
+                    latencies.record(now_ns.saturating_sub(due_ns));
+                }
+            });
+            totals.cpu_ns = clock::thread_cpu().as_nanos() as u64;
+            progress.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+        })
+    }
+}
+
+/// The oldest event that waits for its answer.
+#[derive(Default)]
+struct Waiting {
+    oldest: Option<u64>,
+    /// Time without an answer.
+    quiet: Duration,
+}
+
+impl Waiting {
+    /// The intended time of the event that is answered now.
+    fn next(&mut self, in_flight: &Receiver<u64>) -> Option<u64> {
+        if let Some(oldest) = self.oldest.take() {
+            return Some(oldest);
+        }
+        // None is an answer to nothing: it is counted, and that shows it.
+        in_flight.recv_timeout(READ_TIMEOUT).ok()
+    }
+
+    /// Nothing came for [`READ_TIMEOUT`].
+    fn timed_out(&mut self, in_flight: &Receiver<u64>) -> io::Result<()> {
+        if self.oldest.is_none() {
+            self.oldest = in_flight.try_recv().ok();
+        }
+        self.quiet = if self.oldest.is_some() { self.quiet + READ_TIMEOUT } else { Duration::ZERO };
+        if self.quiet >= PATIENCE {
+            return Err(io::Error::new(ErrorKind::TimedOut, "the API has not answered for 30 s"));
+        }
+        Ok(())
+    }
+}
+
+/// The decoder for the answers and the first bytes of them, once the head in `bytes` is whole.
+fn open(bytes: &mut Vec<u8>) -> io::Result<Option<(Vec<u8>, StreamDecoder)>> {
+    loop {
+        let head =
+            response_head(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        let Some(head) = head else {
+            return Ok(None);
+        };
+        let (status, head_len, length) = (head.status, head.head_len, head.body);
+        let body = bytes.split_off(head_len);
+        match status {
+            // Another head follows an interim answer.
+            100..=199 => *bytes = body,
+            200 => return Ok(Some((body, StreamDecoder::new(Transport::Ndjson, length)))),
+            _ => {
+                let text = String::from_utf8_lossy(&body);
+                return Err(io::Error::other(format!("status {status}: {}", text.trim())));
+            }
+        }
+    }
+}

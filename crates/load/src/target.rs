@@ -1,0 +1,106 @@
+//! Where to send requests: a URL of the form `http://host:port/path`, in which `{id}` stands for
+//! the listener's id (RFC 3986). TLS and user names are not for load tools on a test bench.
+
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// Why a URL cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// Not of the form that is understood.
+    #[error("`{0}` is no URL of the form http://host:port/path")]
+    Form(String),
+    /// The host has no address.
+    #[error("no address for `{host}`: {error}")]
+    Host {
+        /// The host and port of the URL.
+        host: String,
+        /// What the resolver says.
+        error: std::io::Error,
+    },
+}
+
+/// A parsed and resolved URL.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// The host's first address.
+    pub(crate) address: SocketAddr,
+    /// Host and port for the `Host` field.
+    pub(crate) host: String,
+    /// The path, and what comes behind `{id}` in it, when it is there.
+    path: (String, Option<String>),
+}
+
+impl Target {
+    /// Parses `url` and resolves its host.
+    pub(crate) fn parse(url: &str) -> Result<Target, TargetError> {
+        let form = || TargetError::Form(url.to_owned());
+        let rest = url.strip_prefix("http://").ok_or_else(form)?;
+        let (host, path) = match rest.find('/') {
+            Some(slash) => rest.split_at(slash),
+            None => (rest, "/"),
+        };
+        let printable = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        if host.is_empty() || host.contains('@') || !printable(host) || !printable(path) {
+            return Err(form());
+        }
+        let port_given = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let with_port = if port_given { host.to_owned() } else { format!("{host}:80") };
+        let addresses = with_port.to_socket_addrs();
+        let first = addresses.and_then(|mut addresses| {
+            let none = || std::io::Error::from(std::io::ErrorKind::NotFound);
+            addresses.next().ok_or_else(none)
+        });
+        let address = first.map_err(|error| TargetError::Host { host: with_port, error })?;
+        let path = match path.split_once("{id}") {
+            Some((before, behind)) => (before.to_owned(), Some(behind.to_owned())),
+            None => (path.to_owned(), None),
+        };
+        Ok(Target { address, host: host.to_owned(), path })
+    }
+
+    /// Appends the path for the listener `id`.
+    pub(crate) fn push_path(&self, id: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.path.0.as_bytes());
+        if let Some(behind) = &self.path.1 {
+            write!(out, "{id}{behind}").expect("writing to memory does not fail");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(url: &str, id: u64) -> String {
+        let mut path = Vec::new();
+        Target::parse(url).unwrap().push_path(id, &mut path);
+        String::from_utf8(path).unwrap()
+    }
+
+    #[test]
+    fn id_stands_where_the_url_says() {
+        assert_eq!(path("http://127.0.0.1:8000/stream/{id}", 12), "/stream/12");
+        assert_eq!(path("http://127.0.0.1:8000/sub?ch={id}&x=1", 7), "/sub?ch=7&x=1");
+        assert_eq!(path("http://127.0.0.1:8000/all", 7), "/all");
+        assert_eq!(path("http://127.0.0.1:8000", 7), "/");
+    }
+
+    #[test]
+    fn host_and_port_are_told() {
+        let target = Target::parse("http://127.0.0.2:8000/").unwrap();
+        assert_eq!(target.address, "127.0.0.2:8000".parse().unwrap());
+        assert_eq!(target.host, "127.0.0.2:8000");
+        assert_eq!(Target::parse("http://127.0.0.1/").unwrap().address.port(), 80);
+        let v6 = Target::parse("http://[::1]:9/").unwrap();
+        assert_eq!(v6.address, "[::1]:9".parse().unwrap());
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_refused() {
+        for url in ["", "127.0.0.1:8000", "https://a/", "http://", "http://u@h/", "http://a/ b"] {
+            assert!(matches!(Target::parse(url), Err(TargetError::Form(_))), "{url}");
+        }
+        assert!(matches!(Target::parse("http://[::1/"), Err(TargetError::Host { .. })));
+    }
+}

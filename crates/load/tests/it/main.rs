@@ -1,0 +1,270 @@
+//! The instruments against a scripted server, over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a failed test should panic")]
+
+mod server;
+
+use std::time::Duration;
+
+use load::report::{FloodReport, RunReport, SpamReport};
+use load::stamp::{Stamp, boot};
+use load::{Flood, FloodConfig, Spam, SpamConfig, SpamMode};
+use server::{Fate, Server};
+
+/// Long enough for any machine; a test that waits so long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn flood(server: &Server, users: u32) -> Flood {
+    let config = FloodConfig { url: server.stream_url(), users, ..FloodConfig::default() };
+    flood_of(config)
+}
+
+/// Starts a crowd and waits until all have tried to come online.
+fn flood_of(config: FloodConfig) -> Flood {
+    let users = u64::from(config.users);
+    let flood = Flood::start(config).unwrap();
+    assert!(flood.wait_until(PATIENCE, |totals| totals.opened + totals.failed_total() >= users));
+    flood
+}
+
+/// 200 events at once, about 10 users.
+fn spam_config(server: &Server) -> SpamConfig {
+    SpamConfig {
+        api: server.url(),
+        users: 10,
+        rate: 100_000.0,
+        duration: Some(Duration::from_millis(2)),
+        ..SpamConfig::default()
+    }
+}
+
+fn finished(spam: Spam) -> SpamReport {
+    while !spam.is_finished() {
+        std::thread::yield_now();
+    }
+    SpamReport::from(&spam.finish())
+}
+
+/// Runs 200 events through a server that treats them by `script`; `expected` is how many arrive.
+fn run(
+    config: impl Fn(SpamConfig) -> SpamConfig,
+    expected: u64,
+    script: fn(u64) -> Fate,
+) -> RunReport {
+    let server = Server::start(script);
+    let flood = flood(&server, 10);
+    let spam = finished(Spam::start(&config(spam_config(&server))).unwrap());
+    assert_eq!(spam.failure, None);
+    assert!(flood.wait_until(PATIENCE, |totals| totals.events >= expected));
+    RunReport::new(FloodReport::from(&flood.finish().unwrap()), spam)
+}
+
+#[test]
+fn faultless_server_gets_a_clean_report() {
+    for mode in [SpamMode::Stream, SpamMode::Post] {
+        let report = run(|config| SpamConfig { mode, ..config }, 200, |_| Fate::Deliver);
+        assert!(report.is_clean(), "{report}");
+        assert_eq!(
+            (report.spam.sent, report.spam.answered, report.spam.delivered),
+            (200, 200, 200)
+        );
+        assert_eq!((report.flood.open, report.flood.stamped), (10, 200));
+        assert_eq!((report.flood.latency.count, report.spam.answer.count), (200, 200));
+    }
+}
+
+#[test]
+fn lost_events_are_counted_to_the_last() {
+    // The last event of all is lost too, which only the server's own count can show.
+    let report = run(
+        |config| config,
+        197,
+        |number| match number {
+            50 | 51 | 200 => Fate::Lose,
+            _ => Fate::Deliver,
+        },
+    );
+    assert_eq!(report.lost, 3, "{report}");
+    assert_eq!(report.flood.missing, 2, "{report}");
+    assert!(!report.is_clean());
+}
+
+#[test]
+fn very_first_event_of_a_stream_is_missed() {
+    let report = run(
+        |config| SpamConfig { users: 1, ..config },
+        199,
+        |number| match number {
+            1 => Fate::Lose,
+            _ => Fate::Deliver,
+        },
+    );
+    assert_eq!((report.lost, report.flood.missing), (1, 1), "{report}");
+}
+
+#[test]
+fn doubled_event_is_counted() {
+    let report = run(
+        |config| config,
+        201,
+        |number| match number {
+            77 => Fate::Double,
+            _ => Fate::Deliver,
+        },
+    );
+    assert_eq!((report.lost, report.flood.doubled, report.flood.missing), (-1, 1, 0), "{report}");
+    assert!(!report.is_clean());
+}
+
+#[test]
+fn overtaken_event_is_not_taken_for_a_lost_one() {
+    let report = run(
+        |config| config,
+        200,
+        |number| match number {
+            33 => Fate::Overtake,
+            _ => Fate::Deliver,
+        },
+    );
+    assert_eq!((report.lost, report.flood.overtaken, report.flood.missing), (0, 1, 0), "{report}");
+    assert!(!report.is_clean());
+}
+
+#[test]
+fn refused_event_is_a_problem_of_its_name() {
+    let report = run(
+        |config| config,
+        199,
+        |number| match number {
+            9 => Fate::Refuse,
+            _ => Fate::Deliver,
+        },
+    );
+    assert_eq!(report.spam.problems["Refused"], 1, "{report}");
+    assert_eq!((report.lost, report.spam.answered), (0, 200));
+}
+
+/// An event that was to be sent `ago` before now.
+fn event(number: u32, ago: Duration) -> String {
+    let intended_ns = sys::clock::monotonic_ns() - ago.as_nanos() as u64;
+    let stamp = Stamp { boot: boot(), run: 1, sender: 0, subject: 0, number, intended_ns };
+    let mut text = Vec::new();
+    stamp.push(&mut text);
+    format!("data: \"{}\"\n\n", String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn late_event_is_counted_and_timed() {
+    let server = Server::start(|_| Fate::Deliver);
+    let flood = flood(&server, 1);
+    server.send("0", &event(1, Duration::ZERO));
+    server.send("0", &event(2, Duration::from_secs(100)));
+    server.send("0", &event(3, Duration::ZERO));
+    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 3));
+    let report = FloodReport::from(&flood.finish().unwrap());
+    assert_eq!((report.late, report.missing, report.doubled), (1, 0, 0), "{report}");
+    assert!(report.latency.max_ms >= 100_000.0);
+}
+
+#[test]
+fn events_of_others_are_counted_and_not_judged() {
+    let server = Server::start(|_| Fate::Deliver);
+    let flood = flood(&server, 1);
+    server.send("0", ": hello\n\ndata: plain\n\nevent: x\ndata: a\ndata: b\n\n");
+    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 2));
+    let report = FloodReport::from(&flood.finish().unwrap());
+    assert_eq!((report.stamped, report.missing, report.latency.count), (0, 0, 0));
+}
+
+#[test]
+fn streams_that_end_are_counted_by_reason() {
+    let server = Server::start(|_| Fate::Deliver);
+    let flood = flood(&server, 4);
+    server.send_raw("0", b"0\r\n\r\n");
+    server.close("1");
+    server.send_raw("2", b"no chunk");
+    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 3));
+    let report = FloodReport::from(&flood.finish().unwrap());
+    assert_eq!((report.open, report.opened, report.closed), (1, 4, 3));
+    let reasons: Vec<_> = report.closed_by.into_iter().collect();
+    assert_eq!(reasons, [("cut", 1), ("ended", 1), ("malformed", 1)]);
+}
+
+#[test]
+fn streams_that_do_not_open_are_counted_with_the_servers_words() {
+    let server = Server::start(|_| Fate::Deliver);
+    let flood = flood(&server, 14);
+    let report = FloodReport::from(&flood.finish().unwrap());
+    assert_eq!((report.open, report.failed), (13, 1));
+    assert_eq!(report.failed_by["status"], 1);
+    assert!(report.first_failure.unwrap().contains("403: {\"title\":\"Unlucky\"}"));
+}
+
+#[test]
+fn nobody_listening_is_a_failure_of_each_listener() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{free}/stream/{{id}}");
+    let flood = flood_of(FloodConfig { url, users: 5, ..FloodConfig::default() });
+    let report = FloodReport::from(&flood.finish().unwrap());
+    assert_eq!(report.failed_by["refused"], 5);
+    let api = format!("http://{free}");
+    let error = Spam::start(&SpamConfig { api, ..SpamConfig::default() }).unwrap_err();
+    assert!(error.to_string().contains("is the server running?"), "{error}");
+}
+
+#[test]
+fn listener_that_lost_its_stream_comes_back() {
+    let server = Server::start(|_| Fate::Deliver);
+    let url = server.stream_url();
+    let flood = flood_of(FloodConfig { url, users: 2, reconnect: true, ..FloodConfig::default() });
+    server.close("1");
+    assert!(flood.wait_until(PATIENCE, |totals| totals.opened == 3));
+    let report = FloodReport::from(&flood.finish().unwrap());
+    assert_eq!((report.open, report.closed), (2, 1));
+}
+
+#[test]
+fn crowd_leaves_when_its_time_is_over() {
+    let server = Server::start(|_| Fate::Deliver);
+    let duration = Some(Duration::from_millis(50));
+    let url = server.stream_url();
+    let flood = Flood::start(FloodConfig { url, users: 3, duration, ..FloodConfig::default() });
+    let flood = flood.unwrap();
+    while !flood.is_finished() {
+        std::thread::yield_now();
+    }
+    assert_eq!(flood.finish().unwrap().totals.opened, 3);
+}
+
+#[test]
+fn paced_crowd_on_threads_and_addresses_of_its_own_is_whole() {
+    let server = Server::start(|_| Fate::Deliver);
+    let config = FloodConfig {
+        url: server.stream_url(),
+        users: 12,
+        first_id: 100,
+        threads: 3,
+        connect_rate: 2_000.0,
+        sources: vec!["127.0.0.7".parse().unwrap(), "127.0.0.8".parse().unwrap()],
+        ..FloodConfig::default()
+    };
+    let flood = flood_of(config);
+    for id in 100..112 {
+        server.send(&id.to_string(), "data: x\n\n");
+    }
+    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 12));
+    assert_eq!(flood.finish().unwrap().totals.begun, 12);
+}
+
+#[test]
+fn stopped_spam_still_hears_its_answers() {
+    let server = Server::start(|_| Fate::Lose);
+    let mut spam =
+        Spam::start(&SpamConfig { duration: None, rate: 1_000.0, ..spam_config(&server) }).unwrap();
+    while spam.snapshot().totals.answered == 0 {
+        std::thread::yield_now();
+    }
+    let report = SpamReport::from(&spam.finish());
+    assert_eq!(report.sent, report.answered);
+    assert_eq!(report.failure, None);
+}
