@@ -1,55 +1,26 @@
 //! Sorted lists of ids on disk: who follows a subject, whom it follows.
 //!
-//! A list lies in blocks of at most [`BLOCK_IDS_MAX`] ids, packed as 8 little-endian bytes each,
-//! ascending. A block's key is its subject and the lowest id that may stand in it, both big-endian,
-//! so that LMDB's byte order is the order of the ids. The first block's lower bound is 0, whatever
-//! its first id is. So a subject has a list exactly when the key `(subject, 0)` exists, and the
-//! block that holds an id is the last one whose key is not above `(subject, id)`.
+//! A list lies in blocks (see [`super::block`]). The first one's lower bound is 0, whatever its
+//! first id is: so a subject has a list exactly when the key `(subject, 0)` exists, and an id stands
+//! in the last block whose key is not above `(subject, id)`.
 //!
-//! Why not LMDB's own duplicates (`DUPSORT | DUPFIXED`): they read one id a call, cannot be entered
-//! in the middle through a safe binding, and a bulk load makes 15 insertions a user instead of one.
+//! Why not LMDB's own duplicates (`DUPSORT | DUPFIXED`): through a safe binding they are read one id
+//! a call and cannot be entered in the middle, and a bulk load is an insertion for each id.
 //!
-//! Cost: 26 bytes a block besides its ids. A typical list is one search in a tree four pages deep.
+//! Cost: 27 bytes a block besides its ids. A typical list is one search in a tree of three levels.
 
-use std::borrow::Cow;
-use std::ops::RangeInclusive;
+use std::ops::{Bound, ControlFlow, RangeInclusive};
 
-use heed::types::Bytes;
-use heed::{BoxedError, BytesDecode, BytesEncode, Database, RoTxn, RwTxn};
+use heed::{Database, PutFlags, RoTxn, RwTxn};
 use hub::Id;
 
-/// The most ids a block holds: two full blocks and their keys fill a page of 4,096 bytes.
-pub(super) const BLOCK_IDS_MAX: usize = 250;
-
-const ID_BYTES: usize = size_of::<u64>();
+use super::block::{
+    BLOCK_IDS_MAX, Block, BlockBuf, BlockCodec, Key, KeyCodec, key, subject_of, unpack,
+};
 
 /// One direction of the graph.
 #[derive(Clone, Copy)]
-pub(super) struct Lists(pub(super) Database<'static, BlockKey, Bytes>);
-
-/// Subject and lower bound.
-pub(super) type Key = [u8; 16];
-/// One stored id.
-type Packed = [u8; ID_BYTES];
-
-/// How LMDB takes and gives a [`Key`]: as it is. Another length means a damaged file.
-pub(super) enum BlockKey {}
-
-impl<'a> BytesEncode<'a> for BlockKey {
-    type EItem = Key;
-
-    fn bytes_encode(key: &'a Key) -> Result<Cow<'a, [u8]>, BoxedError> {
-        Ok(Cow::Borrowed(key))
-    }
-}
-
-impl BytesDecode<'_> for BlockKey {
-    type DItem = Key;
-
-    fn bytes_decode(bytes: &[u8]) -> Result<Key, BoxedError> {
-        Ok(bytes.try_into()?)
-    }
-}
+pub(super) struct Lists(pub(super) Database<'static, KeyCodec, BlockCodec>);
 
 impl Lists {
     /// Visits at most `limit` ids of `subject`'s list that stand after `after`, ascending; returns
@@ -60,104 +31,164 @@ impl Lists {
         subject: Id,
         after: Option<Id>,
         limit: usize,
-        mut visit: impl FnMut(Id),
+        visit: impl FnMut(Id),
     ) -> heed::Result<Option<Id>> {
         let start = match after {
-            None => key(subject, 0),
-            Some(id) => match self.block_of(txn, subject, id)? {
-                Some((key, _)) => key,
-                None => return Ok(None),
-            },
+            None => self.first(txn, subject)?.map(|block| (key(subject, 0), block)),
+            Some(id) => self.block_of(txn, subject, id)?,
         };
-        let mut left = limit;
-        let mut last = None;
-        for entry in self.0.range(txn, &(start..=key(subject, u64::MAX)))? {
-            let ids = packed(entry?.1);
-            let skip = after.map_or(0, |id| ids.partition_point(|&bytes| unpack(bytes) <= id));
-            for &bytes in &ids[skip..] {
-                if left == 0 {
-                    return Ok(last);
+        let Some((place, block)) = start else { return Ok(None) };
+        let mut walk = Walk { after, left: limit, last: None, visit };
+        if walk.block(&block).is_break() {
+            return Ok(walk.last);
+        }
+        if block.more {
+            let rest = (Bound::Excluded(place), Bound::Included(key(subject, u64::MAX)));
+            for entry in self.0.range(txn, &rest)? {
+                if walk.block(&entry?.1).is_break() {
+                    return Ok(walk.last);
                 }
-                let id = unpack(bytes);
-                visit(id);
-                last = Some(id);
-                left -= 1;
             }
         }
         Ok(None)
     }
 
-    /// How many ids `subject`'s list has. Reads one key per block, not the ids.
+    /// How many ids `subject`'s list has. Looks at its blocks, not at the ids.
     pub(super) fn count(self, txn: &RoTxn<'_>, subject: Id) -> heed::Result<u64> {
-        let mut bytes = 0;
+        let mut count = 0;
         for entry in self.0.range(txn, &all(subject))? {
-            bytes += entry?.1.len();
+            count += entry?.1.ids.len() as u64;
         }
-        Ok((bytes / ID_BYTES) as u64)
+        Ok(count)
+    }
+
+    /// Whether nobody has a list.
+    pub(super) fn is_empty(self, txn: &RoTxn<'_>) -> heed::Result<bool> {
+        self.0.is_empty(txn)
     }
 
     /// Whether `subject` has a list at all.
     pub(super) fn has(self, txn: &RoTxn<'_>, subject: Id) -> heed::Result<bool> {
-        Ok(self.0.get(txn, &key(subject, 0))?.is_some())
+        Ok(self.first(txn, subject)?.is_some())
     }
 
-    /// Puts `id` into `subject`'s list; false when it was there. `scratch` is overwritten.
+    /// All lists in the order of their subjects, block by block.
+    pub(super) fn blocks<'txn>(
+        self,
+        txn: &'txn RoTxn<'_>,
+    ) -> heed::Result<impl Iterator<Item = heed::Result<(Id, Block<'txn>)>>> {
+        let entries = self.0.iter(txn)?;
+        Ok(entries.map(|entry| entry.map(|(place, block)| (subject_of(&place), block))))
+    }
+
+    /// Puts `id` into `subject`'s list; false when it was there.
     pub(super) fn insert(
         self,
         txn: &mut RwTxn<'_>,
         subject: Id,
         id: Id,
-        scratch: &mut Vec<u8>,
+        buffer: &mut BlockBuf,
     ) -> heed::Result<bool> {
         let Some((place, block)) = self.block_of(txn, subject, id)? else {
-            self.0.put(txn, &key(subject, 0), &pack(id))?;
+            buffer.fill(false, &[id]);
+            self.0.put(txn, &key(subject, 0), buffer)?;
             return Ok(true);
         };
-        let ids = packed(block);
-        let Err(at) = find(ids, id) else { return Ok(false) };
-        if ids.len() == BLOCK_IDS_MAX && at == ids.len() {
-            // Ids that come in ascending order fill their blocks to the brim.
-            self.0.put(txn, &key(subject, id.to_bits()), &pack(id))?;
-            return Ok(true);
-        }
-        copy(block, scratch);
-        scratch.splice(at * ID_BYTES..at * ID_BYTES, pack(id));
-        if ids.len() == BLOCK_IDS_MAX {
-            let upper = scratch.split_off(BLOCK_IDS_MAX / 2 * ID_BYTES);
-            let low = unpack(packed(&upper)[0]).to_bits();
+        let Err(at) = block.find(id) else { return Ok(false) };
+        buffer.copy(&block);
+        buffer.insert(at, id);
+        if block.ids.len() == BLOCK_IDS_MAX {
+            // Ids that come in ascending order fill their blocks to the brim, others halve them.
+            let half = if at == BLOCK_IDS_MAX { BLOCK_IDS_MAX } else { BLOCK_IDS_MAX / 2 };
+            let upper = buffer.split(half);
+            let low = upper.first().expect("the upper part has at least the new id").to_bits();
             self.0.put(txn, &key(subject, low), &upper)?;
         }
-        self.0.put(txn, &place, scratch)?;
+        self.0.put(txn, &place, buffer)?;
         Ok(true)
     }
 
-    /// Takes `id` out of `subject`'s list; false when it was not there. `scratch` is overwritten.
+    /// Takes `id` out of `subject`'s list; false when it was not there.
     pub(super) fn remove(
         self,
         txn: &mut RwTxn<'_>,
         subject: Id,
         id: Id,
-        scratch: &mut Vec<u8>,
+        buffer: &mut BlockBuf,
     ) -> heed::Result<bool> {
         let Some((place, block)) = self.block_of(txn, subject, id)? else { return Ok(false) };
-        let Ok(at) = find(packed(block), id) else { return Ok(false) };
-        copy(block, scratch);
-        scratch.drain(at * ID_BYTES..(at + 1) * ID_BYTES);
-        if !scratch.is_empty() {
-            self.0.put(txn, &place, scratch)?;
+        let Ok(at) = block.find(id) else { return Ok(false) };
+        if block.ids.len() > 1 {
+            buffer.copy(&block);
+            buffer.remove(at);
+            self.0.put(txn, &place, buffer)?;
             return Ok(true);
         }
         // The first block must stay while there is another one: that one takes its place.
         let first = place == key(subject, 0);
         let next = if first { self.0.get_greater_than(txn, &place)? } else { None };
         if let Some((next, block)) = next.filter(|(next, _)| subject_of(next) == subject) {
-            copy(block, scratch);
+            buffer.copy(&block);
             self.0.delete(txn, &next)?;
-            self.0.put(txn, &place, scratch)?;
+            self.0.put(txn, &place, buffer)?;
         } else {
             self.0.delete(txn, &place)?;
         }
         Ok(true)
+    }
+
+    /// Writes the list of a subject above all others in the table: the fast way to fill an empty
+    /// one. `ids` must ascend, without equals, and not be empty.
+    pub(super) fn append(
+        self,
+        txn: &mut RwTxn<'_>,
+        subject: Id,
+        ids: &[Id],
+        buffer: &mut BlockBuf,
+    ) -> heed::Result<()> {
+        self.put_blocks(txn, PutFlags::APPEND, subject, ids, buffer)
+    }
+
+    /// Merges `ids` (ascending, without equals) into `subject`'s list; returns how many were new.
+    pub(super) fn merge(
+        self,
+        txn: &mut RwTxn<'_>,
+        subject: Id,
+        ids: &[Id],
+        buffer: &mut BlockBuf,
+    ) -> heed::Result<usize> {
+        let mut merged = ids.to_vec();
+        self.slice(txn, subject, None, usize::MAX, |id| merged.push(id))?;
+        let stored = merged.len() - ids.len();
+        merged.sort();
+        merged.dedup();
+        if merged.len() > stored {
+            self.0.delete_range(txn, &all(subject))?;
+            self.put_blocks(txn, PutFlags::empty(), subject, &merged, buffer)?;
+        }
+        Ok(merged.len() - stored)
+    }
+
+    fn put_blocks(
+        self,
+        txn: &mut RwTxn<'_>,
+        flags: PutFlags,
+        subject: Id,
+        ids: &[Id],
+        buffer: &mut BlockBuf,
+    ) -> heed::Result<()> {
+        let blocks = ids.chunks(BLOCK_IDS_MAX);
+        let last = blocks.len() - 1;
+        for (n, ids) in blocks.enumerate() {
+            let low = if n == 0 { 0 } else { ids[0].to_bits() };
+            buffer.fill(n < last, ids);
+            self.0.put_with_flags(txn, flags, &key(subject, low), buffer)?;
+        }
+        Ok(())
+    }
+
+    fn first<'txn>(self, txn: &'txn RoTxn<'_>, subject: Id) -> heed::Result<Option<Block<'txn>>> {
+        self.0.get(txn, &key(subject, 0))
     }
 
     /// The block of `subject` in which `id` stands or would stand, and its key.
@@ -166,41 +197,38 @@ impl Lists {
         txn: &'txn RoTxn<'_>,
         subject: Id,
         id: Id,
-    ) -> heed::Result<Option<(Key, &'txn [u8])>> {
+    ) -> heed::Result<Option<(Key, Block<'txn>)>> {
         let found = self.0.get_lower_than_or_equal_to(txn, &key(subject, id.to_bits()))?;
         Ok(found.filter(|(place, _)| subject_of(place) == subject))
     }
-}
-
-fn key(subject: Id, low: u64) -> Key {
-    (u128::from(subject.to_bits()) << 64 | u128::from(low)).to_be_bytes()
 }
 
 fn all(subject: Id) -> RangeInclusive<Key> {
     key(subject, 0)..=key(subject, u64::MAX)
 }
 
-fn subject_of(key: &Key) -> Id {
-    Id::from_bits((u128::from_be_bytes(*key) >> 64) as u64)
+/// A slice in the making.
+struct Walk<V> {
+    after: Option<Id>,
+    left: usize,
+    last: Option<Id>,
+    visit: V,
 }
 
-fn pack(id: Id) -> Packed {
-    id.to_bits().to_le_bytes()
-}
-
-fn unpack(bytes: Packed) -> Id {
-    Id::from_bits(u64::from_le_bytes(bytes))
-}
-
-fn packed(block: &[u8]) -> &[Packed] {
-    block.as_chunks().0
-}
-
-fn find(ids: &[Packed], id: Id) -> Result<usize, usize> {
-    ids.binary_search_by(|&bytes| unpack(bytes).cmp(&id))
-}
-
-fn copy(block: &[u8], scratch: &mut Vec<u8>) {
-    scratch.clear();
-    scratch.extend_from_slice(block);
+impl<V: FnMut(Id)> Walk<V> {
+    /// Visits what belongs to the slice; breaks at an id that it has no room for.
+    fn block(&mut self, block: &Block<'_>) -> ControlFlow<()> {
+        let skip = self.after.map_or(0, |id| block.find(id).map_or_else(|at| at, |at| at + 1));
+        let ids = &block.ids[skip..];
+        for &bytes in &ids[..ids.len().min(self.left)] {
+            let id = unpack(bytes);
+            (self.visit)(id);
+            self.last = Some(id);
+        }
+        if ids.len() > self.left {
+            return ControlFlow::Break(());
+        }
+        self.left -= ids.len();
+        ControlFlow::Continue(())
+    }
 }

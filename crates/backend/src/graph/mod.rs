@@ -10,11 +10,16 @@
 //! Cost: about 1 µs for 15 followers, some 0.3 ms for a durable change alone, 20 bytes on disk per
 //! subscription of a typical graph. Figures: `cargo bench -p backend --bench graph`.
 
+mod block;
+mod bulk;
+mod degrees;
+mod edge_list;
 mod error;
 mod lists;
 mod open;
 mod pair;
 mod read;
+mod stats;
 mod write;
 
 use std::path::Path;
@@ -25,10 +30,14 @@ use std::thread::{self, JoinHandle};
 use hub::Names;
 use tokio::sync::{mpsc, oneshot};
 
+pub use bulk::{LoadError, LoadOptions, LoadReport, Malformed, Phase, Progress};
+pub use degrees::{Degrees, PowerLaw};
+pub use edge_list::LineError;
 pub use error::{OpenError, OpenReason, ReadError, WriteError};
 pub use open::GraphOptions;
 pub use pair::{OwnedId, Pair};
 pub use read::Page;
+pub use stats::Stats;
 
 use open::Store;
 use write::{Change, QUEUE_MAX, Request};

@@ -10,17 +10,18 @@ use std::ffi::c_int;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use heed::types::{Bytes, Str};
 use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, RoTxn, WithTls};
 use hub::{Id, Names};
 
+use super::block::{BlockCodec, KeyCodec};
 use super::error::{OpenError, OpenReason};
-use super::lists::{BlockKey, Lists};
+use super::lists::Lists;
 
-/// The layout that this program reads and writes; see [`super::lists`] and the keys of `meta`.
+/// The layout that this program reads and writes; see [`super::block`] and the keys of `meta`.
 const FORMAT: u32 = 1;
 
 /// Keys of `meta`: numbers are little-endian.
@@ -58,6 +59,8 @@ pub(super) struct Store {
     pub(super) names: Arc<Names>,
     /// Stored pairs, as of the last commit. A statistic of its own: relaxed is enough.
     pub(super) subscriptions: AtomicU64,
+    /// Held by the one who writes, from the begin of a transaction until its outcome is known.
+    pub(super) writing: Mutex<()>,
     /// Released after the file is unmapped: fields drop in order.
     _lock: File,
 }
@@ -88,7 +91,7 @@ impl Store {
         let tables = open_tables(&env).map_err(fail)?;
         let (names, subscriptions) = restore(&env, tables).map_err(fail)?;
         let (names, subscriptions) = (Arc::new(names), AtomicU64::new(subscriptions));
-        Ok(Store { env, tables, names, subscriptions, _lock: lock })
+        Ok(Store { env, tables, names, subscriptions, writing: Mutex::new(()), _lock: lock })
     }
 }
 
@@ -153,8 +156,8 @@ fn create_tables(env: &Env<WithTls>) -> Result<(), OpenReason> {
     getrandom::fill(&mut key).map_err(|error| OpenReason::Lmdb(error.to_string()))?;
     let txn = env.write_txn()?;
     let _: CommitOrAbort<(), ()> = env.create_databases_and_commit(txn, |opener, txn| {
-        opener.create_database::<BlockKey, Bytes>(txn, Some("followers"))?;
-        opener.create_database::<BlockKey, Bytes>(txn, Some("following"))?;
+        opener.create_database::<KeyCodec, BlockCodec>(txn, Some("followers"))?;
+        opener.create_database::<KeyCodec, BlockCodec>(txn, Some("following"))?;
         opener.create_database::<Bytes, Str>(txn, Some("names"))?;
         let meta = opener.create_database::<Str, Bytes>(txn, Some("meta"))?;
         meta.put(txn, META_FORMAT, &FORMAT.to_le_bytes())?;
@@ -176,7 +179,7 @@ fn open_tables(env: &Env<WithTls>) -> Result<Tables, OpenReason> {
             Some(found) => return Err(OpenReason::OtherFormat { found, known: FORMAT }),
             None => return Err(OpenReason::Foreign),
         }
-        let lists = |name| opener.open_database::<BlockKey, Bytes>(txn, Some(name));
+        let lists = |name| opener.open_database::<KeyCodec, BlockCodec>(txn, Some(name));
         let missing = |name| OpenReason::Damaged(format!("the table {name} is missing"));
         let followers = lists("followers")?.ok_or_else(|| missing("followers"))?;
         let following = lists("following")?.ok_or_else(|| missing("following"))?;

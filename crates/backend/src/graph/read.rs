@@ -19,7 +19,7 @@ pub struct Page {
 }
 
 impl Graph {
-    /// Who follows `subscribee`: at most `limit` ids that stand after `after`.
+    /// Who follows `subscribee`: at most `limit` ids (at least 1) that stand after `after`.
     pub fn page_followers(
         &self,
         subscribee: Id,
@@ -29,7 +29,7 @@ impl Graph {
         self.page(self.store().tables.followers, subscribee, after, limit)
     }
 
-    /// Whom `subscriber` follows: at most `limit` ids that stand after `after`.
+    /// Whom `subscriber` follows: at most `limit` ids (at least 1) that stand after `after`.
     pub fn page_following(
         &self,
         subscriber: Id,
@@ -60,7 +60,7 @@ impl Graph {
     ) -> Result<Page, ReadError> {
         let txn = self.store().env.read_txn()?;
         let mut ids = Vec::new();
-        let next = lists.slice(&txn, subject, after, limit, |id| ids.push(id))?;
+        let next = lists.slice(&txn, subject, after, limit.max(1), |id| ids.push(id))?;
         Ok(Page { ids, next })
     }
 }

@@ -6,13 +6,16 @@
 //! one transaction.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
-use heed::{MdbError, RwTxn};
+use heed::{MdbError, RoTxn, RwTxn};
 use hub::{Id, IdText, Names, Subscription};
 use tokio::sync::{mpsc, oneshot};
 
+use super::block::BlockBuf;
 use super::error::WriteError;
 use super::lists::Lists;
 use super::open::{META_SUBSCRIPTIONS, Store, Tables};
@@ -81,16 +84,27 @@ pub(super) struct Transaction<'s> {
     pub(super) txn: RwTxn<'s>,
     pins: Pins<'s>,
     subscriptions: u64,
-    scratch: Vec<u8>,
+    buffer: BlockBuf,
+    /// LMDB lets the next writer in as soon as it has committed; pins and count must be settled too.
+    _alone: MutexGuard<'s, ()>,
 }
 
 impl<'s> Transaction<'s> {
     /// Waits for the transaction that is under way, if any.
     pub(super) fn begin(store: &'s Store) -> heed::Result<Transaction<'s>> {
+        // After a panic under the lock its transaction was undone, so the next one may go on.
+        let alone = store.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let txn = store.env.write_txn()?;
         let pins = Pins { names: &store.names, touched: HashMap::new() };
         let subscriptions = store.subscriptions.load(Ordering::Relaxed);
-        Ok(Transaction { store, txn, pins, subscriptions, scratch: Vec::new() })
+        Ok(Transaction {
+            store,
+            txn,
+            pins,
+            subscriptions,
+            buffer: BlockBuf::default(),
+            _alone: alone,
+        })
     }
 
     /// True when the pair is new.
@@ -121,10 +135,11 @@ impl<'s> Transaction<'s> {
     /// The id of `text`, and its name stored with this transaction.
     pub(super) fn pin(&mut self, text: IdText<'_>) -> heed::Result<Id> {
         let id = self.store.names.pin(text);
-        if let IdText::Name(name) = text
-            && !self.touch(id)?
-        {
-            self.store.tables.names.put(&mut self.txn, &name_key(id), name)?;
+        if let IdText::Name(name) = text {
+            let pin = self.pins.touch(id, self.store, &self.txn)?;
+            if !std::mem::replace(&mut pin.stored, true) {
+                self.store.tables.names.put(&mut self.txn, &name_key(id), name)?;
+            }
         }
         Ok(id)
     }
@@ -133,26 +148,28 @@ impl<'s> Transaction<'s> {
     fn forget(&mut self, id: Id) -> heed::Result<()> {
         let Tables { followers, following, names, .. } = self.store.tables;
         if id.is_name() && !followers.has(&self.txn, id)? && !following.has(&self.txn, id)? {
-            self.touch(id)?;
+            self.pins.touch(id, self.store, &self.txn)?.stored = false;
             names.delete(&mut self.txn, &name_key(id))?;
         }
         Ok(())
     }
 
-    /// Whether the name of `id` is stored, remembering how it was before this transaction.
-    fn touch(&mut self, id: Id) -> heed::Result<bool> {
-        let stored = self.store.tables.names.get(&self.txn, &name_key(id))?.is_some();
-        self.pins.touched.entry(id).or_insert(stored);
-        Ok(stored)
+    /// Counts subscriptions that were written past [`Transaction::add`].
+    pub(super) fn added(&mut self, count: u64) {
+        self.subscriptions += count;
+    }
+
+    pub(super) fn tables(&self) -> Tables {
+        self.store.tables
     }
 
     /// The same change in both directions, which must agree.
     fn both(&mut self, change: ListChange, pair: Subscription) -> heed::Result<bool> {
         let Subscription { subscriber, subscribee } = pair;
         let Tables { followers, following, .. } = self.store.tables;
-        let (txn, scratch) = (&mut self.txn, &mut self.scratch);
-        let changed = change(followers, txn, subscribee, subscriber, scratch)?;
-        if changed && !change(following, txn, subscriber, subscribee, scratch)? {
+        let (txn, buffer) = (&mut self.txn, &mut self.buffer);
+        let changed = change(followers, txn, subscribee, subscriber, buffer)?;
+        if changed && !change(following, txn, subscriber, subscribee, buffer)? {
             return Err(MdbError::Corrupted.into());
         }
         Ok(changed)
@@ -162,21 +179,14 @@ impl<'s> Transaction<'s> {
     pub(super) fn commit(mut self) -> heed::Result<()> {
         let count = self.subscriptions;
         self.store.tables.meta.put(&mut self.txn, META_SUBSCRIPTIONS, &count.to_le_bytes())?;
-        let names = self.store.tables.names;
-        let mut gone = Vec::new();
-        for &id in self.pins.touched.keys() {
-            if names.get(&self.txn, &name_key(id))?.is_none() {
-                gone.push(id);
-            }
-        }
         self.txn.commit()?;
         self.store.subscriptions.store(count, Ordering::Relaxed);
-        self.pins.settle(&gone);
+        self.pins.settle();
         Ok(())
     }
 }
 
-type ListChange = fn(Lists, &mut RwTxn<'_>, Id, Id, &mut Vec<u8>) -> heed::Result<bool>;
+type ListChange = fn(Lists, &mut RwTxn<'_>, Id, Id, &mut BlockBuf) -> heed::Result<bool>;
 
 fn name_key(id: Id) -> [u8; 8] {
     id.to_bits().to_be_bytes()
@@ -186,24 +196,46 @@ fn name_key(id: Id) -> [u8; 8] {
 /// has failed, and names that were not stored before lose their pin again.
 struct Pins<'s> {
     names: &'s Names,
-    /// Whether the name was stored before the transaction.
-    touched: HashMap<Id, bool>,
+    touched: HashMap<Id, Pin>,
+}
+
+#[derive(Clone, Copy)]
+struct Pin {
+    /// Before the transaction.
+    was_stored: bool,
+    /// As the transaction has it.
+    stored: bool,
 }
 
 impl Pins<'_> {
-    fn settle(mut self, gone: &[Id]) {
-        self.touched.clear();
-        for &id in gone {
-            self.names.unpin(id);
+    /// How it stands with the name of `id`.
+    fn touch(&mut self, id: Id, store: &Store, txn: &RoTxn<'_>) -> heed::Result<&mut Pin> {
+        Ok(match self.touched.entry(id) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let stored = store.tables.names.get(txn, &name_key(id))?.is_some();
+                entry.insert(Pin { was_stored: stored, stored })
+            }
+        })
+    }
+
+    /// The transaction is committed.
+    fn settle(mut self) {
+        self.unpin(|pin| !pin.stored);
+    }
+
+    fn unpin(&mut self, unneeded: impl Fn(Pin) -> bool) {
+        for (id, pin) in self.touched.drain() {
+            if unneeded(pin) {
+                self.names.unpin(id);
+            }
         }
     }
 }
 
 impl Drop for Pins<'_> {
     fn drop(&mut self) {
-        for (&id, _) in self.touched.iter().filter(|(_, stored)| !**stored) {
-            self.names.unpin(id);
-        }
+        self.unpin(|pin| !pin.was_stored);
     }
 }
 

@@ -1,5 +1,8 @@
 //! The store against a naive model, and what it promises at its edges.
 
+mod bulk;
+mod stats;
+
 use std::collections::BTreeSet;
 
 use hub::{Followers, Id, IdText};
@@ -16,7 +19,6 @@ fn pair(subscriber: &str, subscribee: &str) -> Pair {
     Pair::parse(subscriber, subscribee).unwrap()
 }
 
-#[expect(clippy::print_stdout, reason = "a failed test must say how to run it again")]
 /// A seed to print, or the one that `ENCKE_SEED` names.
 fn seed() -> u64 {
     let given = std::env::var("ENCKE_SEED").ok().and_then(|text| text.parse().ok());

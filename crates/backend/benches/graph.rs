@@ -1,0 +1,141 @@
+//! The figures of the stored graph at full size: a million users, 15 friends each.
+//!
+//! `cargo bench -p backend --bench graph [-- DIR]` makes the graph, loads it one way and both ways
+//! into fresh stores below DIR (the system's directory for temporary files by default) and reads
+//! from them. About a minute, 2 GB of disk, 1 GB of memory.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that fails should stop")]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use backend::Graph;
+use backend::graph::{GraphOptions, LoadOptions, Pair};
+use hub::{Followers, Id};
+use load::graph_model::BarabasiAlbert;
+
+const USERS: u32 = 1_000_000;
+
+fn main() {
+    let below = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let below = below.map_or_else(std::env::temp_dir, PathBuf::from);
+    let dir = tempfile::tempdir_in(below).unwrap();
+    let file = dir.path().join("friends.txt");
+
+    let model = BarabasiAlbert { users: USERS, edges_per_user: 15, seed: 1 };
+    let start = Instant::now();
+    model.generate(&mut File::create(&file).unwrap(), &mut |_, _| {}).unwrap();
+    let bytes = fs::metadata(&file).unwrap().len();
+    println!(
+        "generate: {} edges, {} MB in {:.2?}",
+        model.edges(),
+        bytes / 1_000_000,
+        start.elapsed()
+    );
+
+    for both in [false, true] {
+        let store = dir.path().join(format!("both-{both}"));
+        println!("\nload{}:", if both { " --both" } else { "" });
+        load(&file, &store, both);
+        let graph = Graph::open(&store, &GraphOptions::default()).unwrap();
+        read_typical(&graph);
+        read_largest(&graph);
+        stats(&graph);
+        change(&graph);
+    }
+}
+
+fn load(file: &Path, store: &Path, both: bool) {
+    let graph = Graph::open(store, &GraphOptions::default()).unwrap();
+    let start = Instant::now();
+    let mut phases: Vec<(String, Duration)> = Vec::new();
+    let options = LoadOptions { both, ..LoadOptions::default() };
+    let report = graph.load_file(file, options, &mut |progress| {
+        let phase = format!("{:?}", progress.phase);
+        if phases.last().is_none_or(|(last, _)| *last != phase) {
+            phases.push((phase, start.elapsed()));
+        }
+    });
+    println!("  {} subscriptions in {:.2?}", report.unwrap().added, start.elapsed());
+    for (phase, at) in phases {
+        println!("    {phase} from {at:.2?}");
+    }
+    println!("  {} MB on disk, peak memory {}", graph.disk_bytes().unwrap() / 1_000_000, peak());
+}
+
+/// The most that this process ever had resident, the kernel's `VmHWM`.
+fn peak() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+}
+
+fn read_typical(graph: &Graph) {
+    let mut random = fastrand::Rng::with_seed(7);
+    let (mut found, mut longest, reads) = (0u64, Duration::ZERO, 1_000_000);
+    for _ in 0..reads {
+        // Touches every page once before the clock starts.
+        let user = Id::from_bits(random.u64(..u64::from(USERS)));
+        graph.slice(user, None, &mut |_| {}).unwrap();
+    }
+    let start = Instant::now();
+    for _ in 0..reads {
+        let user = Id::from_bits(random.u64(..u64::from(USERS)));
+        let one = Instant::now();
+        graph.slice(user, None, &mut |_| found += 1).unwrap();
+        longest = longest.max(one.elapsed());
+    }
+    let each = start.elapsed() / reads;
+    println!(
+        "  followers of a random user: {} of them in {each:?}, longest {longest:?}",
+        found / u64::from(reads)
+    );
+}
+
+fn read_largest(graph: &Graph) {
+    let largest = (0..1000).map(Id::from_bits).max_by_key(|&id| graph.count_followers(id).unwrap());
+    let (mut found, mut after, start) = (0, None, Instant::now());
+    loop {
+        after = graph.slice(largest.unwrap(), after, &mut |_| found += 1).unwrap();
+        if after.is_none() {
+            break;
+        }
+    }
+    println!(
+        "  followers of the largest of the first 1000: {found} of them in {:?}",
+        start.elapsed()
+    );
+}
+
+fn stats(graph: &Graph) {
+    let start = Instant::now();
+    let degrees = graph.stats(&mut |_, _| {}).unwrap().degrees;
+    println!(
+        "  stats in {:.2?}: {} users, mean degree {:.3}",
+        start.elapsed(),
+        degrees.users(),
+        degrees.mean()
+    );
+    let quantiles = [0.5, 0.9, 0.99].map(|share| degrees.quantile(share));
+    println!("    degree min {}, p50 p90 p99 {quantiles:?}, max {}", degrees.min(), degrees.max());
+    let least = degrees.counts[0].1 as f64 / degrees.users() as f64;
+    println!("    share with the least degree {least:.4}");
+    for xmin in [30, 50, 100] {
+        let law = degrees.power_law(xmin).unwrap();
+        println!("    exponent {:.3} ± {:.3} from degree {xmin} on", law.exponent, law.error);
+    }
+}
+
+fn change(graph: &Graph) {
+    let pair = |n: u32| Pair::parse(&format!("{}", 2_000_000 + n), &format!("{n}")).unwrap();
+    let start = Instant::now();
+    for n in 0..1000 {
+        graph.add_blocking(vec![pair(n)]).unwrap();
+    }
+    println!("  one durable subscription: {:?}", start.elapsed() / 1000);
+    let start = Instant::now();
+    graph.add_blocking((1000..101_000).map(pair).collect()).unwrap();
+    println!("  100,000 in one request: {:?}", start.elapsed());
+}

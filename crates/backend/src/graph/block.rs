@@ -1,0 +1,139 @@
+//! The bytes of one block of a list: a flag, then up to [`BLOCK_IDS_MAX`] ids, ascending, 8
+//! little-endian bytes each. Its key is the subject and the lowest id that may stand in it.
+//!
+//! The flag says whether further blocks may follow, so that a list of one block, as nearly all are,
+//! is read with one search.
+
+use std::borrow::Cow;
+
+use heed::{BoxedError, BytesDecode, BytesEncode};
+use hub::Id;
+
+/// The most ids a block holds: two full blocks and their keys fill a page of 4,096 bytes.
+pub(super) const BLOCK_IDS_MAX: usize = 250;
+
+const FLAG_BYTES: usize = 1;
+const ID_BYTES: usize = size_of::<u64>();
+
+/// Subject and lowest id, both big-endian: LMDB's order of bytes is the order of both.
+pub(super) type Key = [u8; 16];
+
+/// One stored id. Blocks are not aligned, so ids are unpacked one by one.
+pub(super) type Packed = [u8; ID_BYTES];
+
+/// The key of `subject`'s block for the ids from `low` on.
+pub(super) fn key(subject: Id, low: u64) -> Key {
+    (u128::from(subject.to_bits()) << 64 | u128::from(low)).to_be_bytes()
+}
+
+pub(super) fn subject_of(key: &Key) -> Id {
+    Id::from_bits((u128::from_be_bytes(*key) >> 64) as u64)
+}
+
+fn pack(id: Id) -> Packed {
+    id.to_bits().to_le_bytes()
+}
+
+pub(super) fn unpack(bytes: Packed) -> Id {
+    Id::from_bits(u64::from_le_bytes(bytes))
+}
+
+/// How LMDB takes and gives a [`Key`]: as it is. Another length means a damaged file.
+pub(super) enum KeyCodec {}
+
+impl<'a> BytesEncode<'a> for KeyCodec {
+    type EItem = Key;
+
+    fn bytes_encode(key: &'a Key) -> Result<Cow<'a, [u8]>, BoxedError> {
+        Ok(Cow::Borrowed(key))
+    }
+}
+
+impl BytesDecode<'_> for KeyCodec {
+    type DItem = Key;
+
+    fn bytes_decode(bytes: &[u8]) -> Result<Key, BoxedError> {
+        Ok(bytes.try_into()?)
+    }
+}
+
+/// A block in place in the page cache.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'txn> {
+    /// Whether blocks of the same subject may follow. They need not: they may have been removed.
+    pub(super) more: bool,
+    pub(super) ids: &'txn [Packed],
+}
+
+impl Block<'_> {
+    /// Where `id` stands, or where it would.
+    pub(super) fn find(&self, id: Id) -> Result<usize, usize> {
+        self.ids.binary_search_by(|&bytes| unpack(bytes).cmp(&id))
+    }
+}
+
+/// How LMDB takes a [`BlockBuf`] and gives a [`Block`].
+pub(super) enum BlockCodec {}
+
+impl<'a> BytesDecode<'a> for BlockCodec {
+    type DItem = Block<'a>;
+
+    fn bytes_decode(bytes: &'a [u8]) -> Result<Block<'a>, BoxedError> {
+        let (flag, ids) = bytes.split_first().ok_or("a block without a flag")?;
+        let (ids, rest) = ids.as_chunks();
+        if !rest.is_empty() {
+            return Err("a block that ends within an id".into());
+        }
+        Ok(Block { more: *flag != 0, ids })
+    }
+}
+
+impl<'a> BytesEncode<'a> for BlockCodec {
+    type EItem = BlockBuf;
+
+    fn bytes_encode(block: &'a BlockBuf) -> Result<Cow<'a, [u8]>, BoxedError> {
+        Ok(Cow::Borrowed(&block.0))
+    }
+}
+
+/// A block to be written. Kept and refilled, so that writing allocates nothing.
+#[derive(Default)]
+pub(super) struct BlockBuf(Vec<u8>);
+
+impl BlockBuf {
+    /// Makes it a block of `ids`.
+    pub(super) fn fill(&mut self, more: bool, ids: &[Id]) {
+        self.0.clear();
+        self.0.push(u8::from(more));
+        self.0.extend(ids.iter().flat_map(|&id| pack(id)));
+    }
+
+    /// Makes it equal to a stored block.
+    pub(super) fn copy(&mut self, block: &Block<'_>) {
+        self.0.clear();
+        self.0.push(u8::from(block.more));
+        self.0.extend_from_slice(block.ids.as_flattened());
+    }
+
+    /// Puts `id` before the one at place `at`.
+    pub(super) fn insert(&mut self, at: usize, id: Id) {
+        let at = FLAG_BYTES + at * ID_BYTES;
+        self.0.splice(at..at, pack(id));
+    }
+
+    pub(super) fn remove(&mut self, at: usize) {
+        let at = FLAG_BYTES + at * ID_BYTES;
+        self.0.drain(at..at + ID_BYTES);
+    }
+
+    /// Takes the ids from place `at` on into a block of their own; this one has more from now on.
+    pub(super) fn split(&mut self, at: usize) -> BlockBuf {
+        let upper = self.0.split_off(FLAG_BYTES + at * ID_BYTES);
+        let more = std::mem::replace(&mut self.0[0], 1);
+        BlockBuf([&[more], upper.as_slice()].concat())
+    }
+
+    pub(super) fn first(&self) -> Option<Id> {
+        self.0[FLAG_BYTES..].first_chunk().map(|&bytes| unpack(bytes))
+    }
+}

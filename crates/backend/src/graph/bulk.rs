@@ -1,0 +1,283 @@
+//! Loading a file of pairs: read all, sort, write each list once, one transaction.
+//!
+//! Into an empty store the lists are appended in the order of their keys, which fills pages to the
+//! brim; into one that has pairs they are merged list by list. The one transaction makes a load that
+//! is interrupted, by whatever, leave the store as it was.
+//!
+//! Cost: 16 bytes of memory a pair (32 when loaded both ways) and the file's new pages, at most
+//! 512 MiB of them at once.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use hub::{Id, IdText};
+use thiserror::Error;
+
+use super::Graph;
+use super::block::BlockBuf;
+use super::edge_list::{self, LineError};
+use super::error::WriteError;
+use super::lists::Lists;
+use super::write::Transaction;
+
+/// Malformed lines that a report names; it counts all of them.
+const MALFORMED_NAMED_MAX: usize = 20;
+
+/// Rows between two calls of `progress`.
+const PROGRESS_STEP: u64 = 1 << 16;
+
+/// How to load a file.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct LoadOptions {
+    /// Each line `a b` is a friendship: a follows b and b follows a. Otherwise a follows b.
+    pub both: bool,
+    /// Load the good lines though there are malformed ones.
+    pub skip_malformed: bool,
+}
+
+/// Where a load is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// What it does now.
+    pub phase: Phase,
+    /// How much of that is done: bytes while reading, pairs in either direction while writing.
+    pub done: u64,
+    /// How much there is to do; 0 when that is not known.
+    pub total: u64,
+}
+
+/// The parts of a load, in their order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Lines to pairs.
+    Reading,
+    /// By subject; once per direction.
+    Sorting,
+    /// Lists into the store.
+    Writing,
+    /// Waiting for the disk.
+    Syncing,
+}
+
+/// What a load did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadReport {
+    /// Lines with a pair.
+    pub pairs: u64,
+    /// Subscriptions that are new in the store; at most two a line when loaded both ways.
+    pub added: u64,
+    /// The lines that were skipped.
+    pub malformed: Malformed,
+}
+
+/// Lines that are not pairs.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Malformed {
+    /// How many there are.
+    pub count: u64,
+    /// The first ones: the line's number, from 1, and what is wrong.
+    pub first: Vec<(u64, LineError)>,
+}
+
+/// Why a file was not loaded. The store is as it was.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The input, not the store.
+    #[error("nothing was loaded, {name} could not be read: {error}")]
+    Read {
+        /// The file.
+        name: String,
+        /// As the system says.
+        error: io::Error,
+    },
+    /// There were malformed lines, and they were not to be skipped.
+    #[error("nothing was loaded, {name} has {}", malformed_lines(.name, .malformed))]
+    Malformed {
+        /// The file.
+        name: String,
+        /// The lines.
+        malformed: Malformed,
+    },
+    /// The store took no more.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+fn malformed_lines(name: &str, malformed: &Malformed) -> String {
+    let lines = if malformed.count == 1 { "line" } else { "lines" };
+    let mut text = format!("{} malformed {lines}; correct or skip them:", malformed.count);
+    for (number, error) in &malformed.first {
+        text.push_str(&format!("\n{name}:{number}: {error}"));
+    }
+    match malformed.count - malformed.first.len() as u64 {
+        0 => text,
+        more => text + &format!("\nand {more} more"),
+    }
+}
+
+/// Both ids of a pair, the one that the list belongs to in the upper half: integers sort faster
+/// than structures.
+type Row = u128;
+
+fn row(subject: Id, member: Id) -> Row {
+    u128::from(subject.to_bits()) << 64 | u128::from(member.to_bits())
+}
+
+fn subject(row: &Row) -> Id {
+    Id::from_bits((row >> 64) as u64)
+}
+
+fn member(row: &Row) -> Id {
+    Id::from_bits(*row as u64)
+}
+
+impl Graph {
+    /// Loads the file at `path`. Other changes wait until it is done; reads do not.
+    pub fn load_file(
+        &self,
+        path: &Path,
+        options: LoadOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<LoadReport, LoadError> {
+        let name = path.display().to_string();
+        let open = || File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        match open() {
+            Ok((bytes, mut file)) => self.load(&name, &mut file, bytes, options, progress),
+            Err(error) => Err(LoadError::Read { name, error }),
+        }
+    }
+
+    /// Loads what `input` holds: about `bytes` (0 when that is not known), called `name` in errors.
+    pub fn load(
+        &self,
+        name: &str,
+        input: &mut dyn Read,
+        bytes: u64,
+        options: LoadOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<LoadReport, LoadError> {
+        let store = self.store();
+        let mut load = Load {
+            transaction: Transaction::begin(store).map_err(|error| store.write_error(error))?,
+            options,
+            progress,
+            rows: Vec::new(),
+        };
+        let (pairs, malformed) = load.read(input, bytes).map_err(|error| match error {
+            Failed::Input(error) => LoadError::Read { name: name.to_owned(), error },
+            Failed::Store(error) => store.write_error(error).into(),
+        })?;
+        if malformed.count > 0 && !options.skip_malformed {
+            return Err(LoadError::Malformed { name: name.to_owned(), malformed });
+        }
+        let added = load.write().map_err(|error| store.write_error(error))?;
+        Ok(LoadReport { pairs, added, malformed })
+    }
+}
+
+enum Failed {
+    Input(io::Error),
+    Store(heed::Error),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Input(error)
+    }
+}
+
+struct Load<'s, 'p> {
+    transaction: Transaction<'s>,
+    options: LoadOptions,
+    progress: &'p mut dyn FnMut(Progress),
+    rows: Vec<Row>,
+}
+
+impl Load<'_, '_> {
+    /// Fills `rows`, subscribees as subjects; returns how many lines had a pair.
+    fn read(&mut self, input: &mut dyn Read, bytes: u64) -> Result<(u64, Malformed), Failed> {
+        let (mut number, mut pairs, mut malformed) = (0, 0, Malformed::default());
+        let mut reported = u64::MAX;
+        edge_list::for_each_line::<Failed>(input, |line, done| {
+            number += 1;
+            if done != reported {
+                reported = done;
+                (self.progress)(Progress { phase: Phase::Reading, done, total: bytes });
+            }
+            match line {
+                Ok(Some((a, b))) => {
+                    pairs += 1;
+                    self.push(a, b).map_err(Failed::Store)?;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    malformed.count += 1;
+                    if malformed.first.len() < MALFORMED_NAMED_MAX {
+                        malformed.first.push((number, error));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok((pairs, malformed))
+    }
+
+    fn push(&mut self, a: IdText<'_>, b: IdText<'_>) -> heed::Result<()> {
+        let (a, b) = (self.transaction.pin(a)?, self.transaction.pin(b)?);
+        self.rows.push(row(b, a));
+        if self.options.both {
+            self.rows.push(row(a, b));
+        }
+        Ok(())
+    }
+
+    /// Sorts and writes both directions; returns how many subscriptions are new.
+    fn write(mut self) -> heed::Result<u64> {
+        let tables = self.transaction.tables();
+        self.sort();
+        self.rows.dedup();
+        let added = self.fill(tables.followers, 0)?;
+        // Loaded both ways the rows are the same from either side.
+        if !self.options.both {
+            self.rows.iter_mut().for_each(|row| *row = row.rotate_left(64));
+            self.sort();
+        }
+        self.fill(tables.following, self.rows.len() as u64)?;
+        (self.progress)(Progress { phase: Phase::Syncing, done: 0, total: 0 });
+        self.rows = Vec::new();
+        self.transaction.added(added);
+        self.transaction.commit()?;
+        Ok(added)
+    }
+
+    fn sort(&mut self) {
+        let total = self.rows.len() as u64;
+        (self.progress)(Progress { phase: Phase::Sorting, done: 0, total });
+        self.rows.sort_unstable();
+    }
+
+    /// Writes the rows as lists, `done` having been written before; returns how many are new.
+    fn fill(&mut self, lists: Lists, mut done: u64) -> heed::Result<u64> {
+        let total = 2 * self.rows.len() as u64;
+        let txn = &mut self.transaction.txn;
+        let empty = lists.is_empty(txn)?;
+        let (mut added, mut ids, mut buffer) = (0, Vec::new(), BlockBuf::default());
+        let mut reported = None;
+        for list in self.rows.chunk_by(|a, b| subject(a) == subject(b)) {
+            if reported.replace(done / PROGRESS_STEP) != Some(done / PROGRESS_STEP) {
+                (self.progress)(Progress { phase: Phase::Writing, done, total });
+            }
+            ids.clear();
+            ids.extend(list.iter().map(member));
+            added += if empty {
+                lists.append(txn, subject(&list[0]), &ids, &mut buffer)?;
+                ids.len()
+            } else {
+                lists.merge(txn, subject(&list[0]), &ids, &mut buffer)?
+            } as u64;
+            done += ids.len() as u64;
+        }
+        Ok(added)
+    }
+}
