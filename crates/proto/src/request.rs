@@ -23,6 +23,7 @@ mod tests;
 use std::borrow::Cow;
 
 use fields::Fields;
+use memchr::memchr;
 use target::Route;
 
 use crate::{Framing, Problem, Transport};
@@ -124,7 +125,7 @@ pub fn parse(buf: &[u8], seen: usize) -> Parsed<'_> {
 /// The end of the first blank line that comes after `from`: two line ends in a row.
 fn head_end(buf: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
-    while let Some(line) = buf.get(at..)?.iter().position(|&byte| byte == b'\n') {
+    while let Some(line) = memchr(b'\n', buf.get(at..)?) {
         at += line + 1;
         match &buf[at..] {
             [b'\n', ..] => return Some(at + 1),
