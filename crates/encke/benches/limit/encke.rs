@@ -1,0 +1,78 @@
+//! Encke's data plane as a child: workers, router and directory, without the API in front.
+
+use std::sync::Arc;
+use std::thread;
+
+use ::engine::{Engine, EngineConfig, Step};
+use hub::{Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX};
+
+use crate::DATA;
+use crate::child::Server;
+
+pub(crate) struct Encke {
+    engine: Engine,
+    everybody: Everybody,
+}
+
+/// A subject that all follow. Who of them is online is the directory's to say.
+struct Everybody {
+    users: u64,
+}
+
+const CELEBRITY: u64 = 1 << 40;
+
+impl Encke {
+    pub(crate) fn start(workers: usize) -> Result<Encke, Box<dyn std::error::Error>> {
+        let mut config = EngineConfig::new("127.0.0.1:0".parse()?);
+        config.workers = workers;
+        let engine = Engine::start(config, Arc::new(Names::new([0; 16])))?;
+        Ok(Encke { engine, everybody: Everybody { users: 0 } })
+    }
+
+    fn send(&self, about: u64, followers: &dyn Followers) {
+        let (router, text) = (self.engine.router(), about.to_string());
+        let Ok(about) = IdText::parse(&text) else { return };
+        let mut sending = router.send(about, router.event(&text, DATA));
+        loop {
+            match sending.step(followers) {
+                Ok(Step::More) => {}
+                Ok(Step::MailboxFull) => thread::yield_now(),
+                Ok(Step::Posted(_)) | Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Server for Encke {
+    fn port(&self) -> u16 {
+        self.engine.address().port()
+    }
+
+    fn broadcast(&mut self, events: u64) {
+        self.everybody.users = self.engine.snapshot().whole().connections_open;
+        for _ in 0..events {
+            self.send(CELEBRITY, &self.everybody);
+        }
+    }
+
+    fn unicast(&mut self, events: u64) {
+        let users = self.engine.snapshot().whole().connections_open;
+        for event in 0..events {
+            self.send(event.wrapping_mul(0x9e37_79b9_7f4a_7c15) % users, &Nobody);
+        }
+    }
+}
+
+impl Followers for Everybody {
+    fn slice(
+        &self,
+        _: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        let first = after.and_then(Id::as_integer).map_or(0, |last| last + 1);
+        let end = self.users.min(first + SLICE_MAX as u64);
+        (first..end).filter_map(Id::integer).for_each(visit);
+        Ok((end < self.users).then(|| Id::integer(end - 1)).flatten())
+    }
+}
