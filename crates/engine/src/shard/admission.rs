@@ -81,15 +81,18 @@ impl<S: Sockets> Shard<S> {
     fn login(&mut self, slot: u32, texts: &[IdText<'_>], transport: Transport, framing: Framing) {
         let me = ConnRef::new(self.worker, slot as usize, self.conns.generation(slot));
         let Some(conn) = self.conns.at(slot) else { return };
-        let mut ids: SmallVec<[Id; 4]> = SmallVec::new();
-        for &text in texts {
-            let id = self.names.acquire(text);
-            if ids.contains(&id) {
-                self.names.release(id);
-                continue;
+        let mut ids: SmallVec<[Id; 4]> =
+            texts.iter().map(|&text| self.names.acquire(text)).collect();
+        ids.sort_unstable();
+        ids.dedup_by(|id, before| {
+            let twice = id == before;
+            if twice {
+                self.names.release(*id);
             }
+            twice
+        });
+        for &id in &ids {
             self.directory.login(id, me);
-            ids.push(id);
         }
         let (&first, more) = ids.split_first().expect("a request for a stream has an id");
         conn.id = first;
