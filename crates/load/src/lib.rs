@@ -12,6 +12,7 @@ pub mod flood;
 pub mod graph_model;
 pub mod latency;
 mod order;
+pub mod plot;
 mod random;
 pub mod report;
 pub mod spam;
