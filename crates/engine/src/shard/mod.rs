@@ -223,6 +223,12 @@ impl<S: Sockets> Shard<S> {
         !self.bulk.is_empty()
     }
 
+    /// Whether a connection waits for its turn to be written to.
+    #[cfg(test)]
+    pub(crate) fn owes_writes(&self) -> bool {
+        !self.express.is_empty() || !self.bulk.is_empty()
+    }
+
     /// Writes what waits for the connection in `slot`. `false` when there was nothing to write.
     fn flush_slot(&mut self, slot: u32) -> bool {
         let Some(conn) = self.conns.at(slot) else { return false };

@@ -392,6 +392,7 @@ impl World {
     fn drain_mail(&mut self, shard: usize) {
         while self.take_mail(shard) {}
         while self.shards[shard].flush() {}
+        assert!(!self.shards[shard].owes_writes(), "a flush that is done has left nobody out");
     }
 
     /// Lets everybody read to the end and every shard do all its work.
@@ -447,9 +448,8 @@ impl World {
     }
 
     fn leave_all(&mut self) {
-        for client in &mut self.clients {
-            let wire = &mut self.nets[client.shard].0.borrow_mut()[client.socket];
-            wire.client_ends();
+        for client in self.clients.iter().filter(|client| !client.left) {
+            self.nets[client.shard].0.borrow_mut()[client.socket].client_ends();
         }
         for shard in 0..SHARDS {
             self.turn(shard);
