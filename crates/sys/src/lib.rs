@@ -11,6 +11,7 @@ pub mod clock;
 pub mod epoll;
 pub mod limits;
 pub mod process;
+pub mod signals;
 pub mod socket;
 pub mod table;
 pub mod waker;

@@ -1,0 +1,155 @@
+//! The lines of an NDJSON body, cut out of its pieces as they come.
+//!
+//! A line that stands whole in one piece is a slice of it; only one that is split over pieces is
+//! put together, up to [`LINE_BYTES_MAX`]. A longer line is told as such and skipped, so the memory
+//! of a stream does not depend on what its sender does.
+
+use bytes::{Bytes, BytesMut};
+
+use super::problem::Problem;
+
+/// The longest line. The longest event that a server with default settings takes is a sixteenth.
+pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// One line that is not blank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Line {
+    /// Counted from 1, blank lines too.
+    pub(super) number: u64,
+    /// Its bytes without the line end; `None` when it is longer than [`LINE_BYTES_MAX`].
+    pub(super) text: Option<Bytes>,
+}
+
+impl Line {
+    /// Its text, or the problem that there is too much of it.
+    pub(super) fn text(&self) -> Result<&[u8], Problem> {
+        self.text.as_deref().ok_or_else(|| {
+            let detail = format!("Line {} is longer than {LINE_BYTES_MAX} bytes.", self.number);
+            Problem::too_large(detail).on_line(self.number)
+        })
+    }
+}
+
+/// Cuts lines. Line ends are LF or CR LF.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    piece: Bytes,
+    /// The start of a line that did not end in its piece.
+    partial: BytesMut,
+    /// The line under way is too long and is being skipped.
+    skipping: bool,
+    number: u64,
+}
+
+impl Lines {
+    /// Takes the next piece of the body, when [`Lines::next`] has no more lines.
+    pub(super) fn push(&mut self, piece: Bytes) {
+        debug_assert!(self.piece.is_empty(), "the piece before is used up");
+        self.piece = piece;
+    }
+
+    /// The number of the line that [`Lines::next`] would look at.
+    pub(super) fn next_number(&self) -> u64 {
+        self.number + 1
+    }
+
+    /// The next line that ends in the pieces so far.
+    pub(super) fn next(&mut self) -> Option<Line> {
+        while !self.piece.is_empty() {
+            let Some(end) = memchr::memchr(b'\n', &self.piece) else {
+                let rest = std::mem::take(&mut self.piece);
+                self.keep(&rest);
+                return None;
+            };
+            let line = self.piece.split_to(end + 1).slice(..end);
+            if let Some(line) = self.complete(line) {
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    /// The last line, when the body ended without a line end.
+    pub(super) fn finish(&mut self) -> Option<Line> {
+        debug_assert!(self.piece.is_empty(), "all pieces are used up");
+        if self.partial.is_empty() && !self.skipping { None } else { self.complete(Bytes::new()) }
+    }
+
+    fn keep(&mut self, part: &[u8]) {
+        self.skipping |= self.partial.len() + part.len() > LINE_BYTES_MAX;
+        if self.skipping {
+            self.partial.clear();
+        } else {
+            self.partial.extend_from_slice(part);
+        }
+    }
+
+    /// The line that ends with `end`; `None` when it is blank.
+    fn complete(&mut self, end: Bytes) -> Option<Line> {
+        self.number += 1;
+        let number = self.number;
+        let too_long = self.skipping || self.partial.len() + end.len() > LINE_BYTES_MAX;
+        self.skipping = false;
+        if too_long {
+            self.partial.clear();
+            return Some(Line { number, text: None });
+        }
+        let text = if self.partial.is_empty() {
+            end
+        } else {
+            self.partial.extend_from_slice(&end);
+            self.partial.split().freeze()
+        };
+        let text = if text.ends_with(b"\r") { text.slice(..text.len() - 1) } else { text };
+        let blank = text.iter().all(u8::is_ascii_whitespace);
+        (!blank).then_some(Line { number, text: Some(text) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(pieces: &[&[u8]]) -> Vec<(u64, Option<String>)> {
+        let (mut lines, mut found) = (Lines::default(), Vec::new());
+        for piece in pieces {
+            lines.push(Bytes::copy_from_slice(piece));
+            found.extend(std::iter::from_fn(|| lines.next()));
+        }
+        found.extend(lines.finish());
+        let text = |text: Bytes| String::from_utf8(text.to_vec()).unwrap();
+        found.into_iter().map(|line| (line.number, line.text.map(text))).collect()
+    }
+
+    #[test]
+    fn lines_are_the_same_wherever_the_body_is_split() {
+        let body = b"one\n\ntwo\r\n  \nthree";
+        let whole = cut(&[body]);
+        let texts: Vec<_> = whole.iter().map(|(n, text)| (*n, text.as_deref().unwrap())).collect();
+        assert_eq!(texts, [(1, "one"), (3, "two"), (5, "three")]);
+        for split in 0..=body.len() {
+            assert_eq!(cut(&[&body[..split], &body[split..]]), whole, "split at {split}");
+        }
+        let bytes: Vec<&[u8]> = body.chunks(1).collect();
+        assert_eq!(cut(&bytes), whole);
+    }
+
+    #[test]
+    fn line_end_at_the_end_makes_no_further_line() {
+        assert_eq!(cut(&[b"a\n"]).len(), 1);
+        assert_eq!(cut(&[b"\n\r\n"]), []);
+        assert_eq!(cut(&[]), []);
+    }
+
+    #[test]
+    fn overlong_line_is_told_and_the_rest_goes_on() {
+        let long = vec![b'x'; LINE_BYTES_MAX / 2 + 1];
+        let pieces: [&[u8]; 5] = [b"a\n", &long, &long, b"x\nb\n", b""];
+        let found = cut(&pieces);
+        assert_eq!(found[1], (2, None));
+        assert_eq!((found[0].0, found[2].1.as_deref()), (1, Some("b")));
+        let exact = vec![b'x'; LINE_BYTES_MAX];
+        assert_eq!(cut(&[&exact])[0].1.as_ref().map(String::len), Some(LINE_BYTES_MAX));
+        assert_eq!(cut(&[&exact, b"x"]), [(1, None)]);
+    }
+}

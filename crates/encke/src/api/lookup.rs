@@ -1,0 +1,110 @@
+//! Look-ups: who follows an id, whom it follows, and whether it is online.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use backend::graph::{Page, ReadError};
+use hub::{Id, IdText};
+use serde::{Deserialize, Serialize};
+
+use super::Api;
+use super::problem::Problem;
+use super::router::PathId;
+
+/// Ids of a page, when the client does not say how many, and at most.
+const LIMIT_DEFAULT: usize = 1000;
+const LIMIT_MAX: usize = 10_000;
+
+/// Which page of a list.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct PageQuery {
+    limit: Option<String>,
+    after: Option<String>,
+}
+
+impl PageQuery {
+    fn limit(&self) -> Result<usize, Problem> {
+        let Some(text) = &self.limit else { return Ok(LIMIT_DEFAULT) };
+        let limit = text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
+        let wrong = || Problem::bad_request(format!("limit is a number from 1 to {LIMIT_MAX}."));
+        limit.ok_or_else(wrong)
+    }
+
+    /// Where the page starts. A name that no subscription holds any more has no place.
+    fn after(&self, api: &Api) -> Result<Option<Id>, Problem> {
+        let Some(text) = &self.after else { return Ok(None) };
+        let id = api.router.names().lookup(IdText::parse(text)?);
+        let gone = || {
+            Problem::bad_request(
+                "after is none of the ids that the server knows: give the `next` of the page \
+                 before, or leave it out to start again.",
+            )
+        };
+        id.map(Some).ok_or_else(gone)
+    }
+}
+
+/// A page of ids, as text.
+#[derive(Debug, Serialize)]
+pub(super) struct PageBody {
+    ids: Vec<String>,
+    /// What to give as `after` to go on; null on the last page.
+    next: Option<String>,
+}
+
+type PageResult = Result<Json<PageBody>, Problem>;
+type QueryResult = Result<Query<PageQuery>, QueryRejection>;
+
+/// Who follows an id.
+pub(super) async fn subscribers(
+    State(api): State<Arc<Api>>,
+    PathId(id): PathId,
+    query: QueryResult,
+) -> PageResult {
+    page(&api, id.as_text(), &query?.0, |id, after, limit| {
+        api.graph.page_followers(id, after, limit)
+    })
+}
+
+/// Whom an id follows.
+pub(super) async fn subscriptions(
+    State(api): State<Arc<Api>>,
+    PathId(id): PathId,
+    query: QueryResult,
+) -> PageResult {
+    page(&api, id.as_text(), &query?.0, |id, after, limit| {
+        api.graph.page_following(id, after, limit)
+    })
+}
+
+fn page(
+    api: &Api,
+    id: IdText<'_>,
+    query: &PageQuery,
+    read: impl Fn(Id, Option<Id>, usize) -> Result<Page, ReadError>,
+) -> PageResult {
+    let (limit, after) = (query.limit()?, query.after(api)?);
+    let names = api.router.names();
+    let Some(id) = names.lookup(id) else {
+        return Ok(Json(PageBody { ids: Vec::new(), next: None }));
+    };
+    let page = read(id, after, limit)?;
+    // A name can go between the look-up and here; then it is nobody's subscriber any more.
+    let ids = page.ids.into_iter().filter_map(|id| names.text(id)).collect();
+    Ok(Json(PageBody { ids, next: page.next.and_then(|id| names.text(id)) }))
+}
+
+/// How many connections an id has.
+#[derive(Debug, Serialize)]
+pub(super) struct Connections {
+    connections: usize,
+}
+
+pub(super) async fn connections(
+    State(api): State<Arc<Api>>,
+    PathId(id): PathId,
+) -> Json<Connections> {
+    Json(Connections { connections: api.router.connections(id.as_text()) })
+}

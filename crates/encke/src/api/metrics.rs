@@ -1,0 +1,161 @@
+//! `GET /metrics`: the figures of `/stats` in Prometheus' text format 0.0.4.
+//!
+//! Nothing is registered or counted here: each scrape reads the workers' own counters. Names are
+//! `encke_<thing>_<unit>`, `_total` for what only grows; labels come from closed lists.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use engine::WorkerSnapshot;
+use hub::DisconnectReason;
+use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::{Encoder, TextEncoder};
+use proto::Transport;
+
+use super::Api;
+use super::problem::Problem;
+
+pub(super) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
+    let families = [process(&api), control(&api), workers(&api.snapshot()?.workers)].concat();
+    let mut text = Vec::new();
+    let encoder = TextEncoder::new();
+    encoder.encode(&families, &mut text).expect("every family has a name and a metric");
+    Ok(([(header::CONTENT_TYPE, encoder.format_type().to_owned())], text).into_response())
+}
+
+/// What Prometheus expects of every process, under the names it expects.
+fn process(api: &Api) -> Vec<MetricFamily> {
+    let resident = sys::process::resident().unwrap_or_default();
+    let started = sys::clock::unix_ms() as f64 / 1e3 - api.started.elapsed().as_secs_f64();
+    vec![
+        gauge("process_resident_memory_bytes", "Memory in use.", resident.total as f64),
+        gauge("process_start_time_seconds", "Start, in seconds since 1970.", started),
+        counter(
+            "process_cpu_seconds_total",
+            "Processor time, user and kernel.",
+            sys::clock::process_cpu().as_secs_f64(),
+        ),
+    ]
+}
+
+fn control(api: &Api) -> Vec<MetricFamily> {
+    let resident = sys::process::resident().unwrap_or_default();
+    let build = vec![metric(&[("version", env!("CARGO_PKG_VERSION"))], gauge_of(1.0))];
+    let mut families = vec![
+        family("encke_build_info", "Which build this is.", MetricType::GAUGE, build),
+        gauge("encke_uptime_seconds", "Time since start.", api.started.elapsed().as_secs_f64()),
+        gauge(
+            "encke_resident_anonymous_bytes",
+            "Memory in heap and stacks, without mapped files.",
+            resident.anonymous as f64,
+        ),
+        counter("encke_events_total", "Events accepted by the API.", api.events() as f64),
+        gauge("encke_ids_online", "Ids with a stream.", api.router.ids_online() as f64),
+        gauge("encke_subscriptions", "Stored subscriptions.", api.graph.subscriptions() as f64),
+    ];
+    if let Ok(bytes) = api.graph.disk_bytes() {
+        families.push(gauge("encke_store_bytes", "Size of the graph's file.", bytes as f64));
+    }
+    families
+}
+
+/// How a figure is read out of a worker's counters.
+type Read = fn(&WorkerSnapshot) -> u64;
+
+const WORKER_GAUGES: [(&str, &str, Read); 2] = [
+    ("encke_connections_open", "Connections open now.", |worker| worker.connections_open),
+    ("encke_mails_waiting", "Mails in the worker's mailbox.", |worker| worker.mails_waiting),
+];
+
+const WORKER_COUNTERS: [(&str, &str, Read); 7] = [
+    ("encke_connections_opened_total", "Connections accepted.", |worker| worker.opened),
+    ("encke_deliveries_total", "Events handed to connections.", |worker| worker.deliveries),
+    (
+        "encke_deliveries_dropped_total",
+        "Deliveries that met their connection too late or found it too slow.",
+        |worker| worker.dropped,
+    ),
+    ("encke_keepalives_total", "Keep-alives sent.", |worker| worker.keepalives),
+    ("encke_writes_total", "Write calls.", |worker| worker.writes),
+    ("encke_sent_bytes_total", "Bytes that the kernel took.", |worker| worker.bytes_sent),
+    ("encke_turns_total", "Turns of the worker's loop.", |worker| worker.turns),
+];
+
+fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
+    let numbers: Vec<String> = (0..workers.len()).map(|worker| worker.to_string()).collect();
+    let by_worker = |read: Read, value: fn(f64) -> Metric| {
+        let each = numbers.iter().zip(workers);
+        each.map(|(number, worker)| metric(&[("worker", number)], value(read(worker) as f64)))
+            .collect()
+    };
+    let mut families = Vec::new();
+    for (name, help, read) in WORKER_GAUGES {
+        families.push(family(name, help, MetricType::GAUGE, by_worker(read, gauge_of)));
+    }
+    for (name, help, read) in WORKER_COUNTERS {
+        families.push(family(name, help, MetricType::COUNTER, by_worker(read, counter_of)));
+    }
+    let (mut closed, mut streams) = (Vec::new(), Vec::new());
+    for (number, worker) in numbers.iter().zip(workers) {
+        for (reason, count) in DisconnectReason::ALL.iter().zip(worker.closed) {
+            let labels = [("worker", number.as_str()), ("reason", reason.as_str())];
+            closed.push(metric(&labels, counter_of(count as f64)));
+        }
+        for (transport, count) in Transport::ALL.iter().zip(worker.streams_open) {
+            let labels = [("worker", number.as_str()), ("transport", transport.as_str())];
+            streams.push(metric(&labels, gauge_of(count as f64)));
+        }
+    }
+    families.push(family(
+        "encke_connections_closed_total",
+        "Connections ended, by reason.",
+        MetricType::COUNTER,
+        closed,
+    ));
+    families.push(family("encke_streams_open", "Streams now.", MetricType::GAUGE, streams));
+    families
+}
+
+fn gauge(name: &str, help: &str, value: f64) -> MetricFamily {
+    family(name, help, MetricType::GAUGE, vec![gauge_of(value)])
+}
+
+fn counter(name: &str, help: &str, value: f64) -> MetricFamily {
+    family(name, help, MetricType::COUNTER, vec![counter_of(value)])
+}
+
+fn family(name: &str, help: &str, kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(name.to_owned());
+    family.set_help(help.to_owned());
+    family.set_field_type(kind);
+    family.set_metric(metrics);
+    family
+}
+
+fn metric(labels: &[(&str, &str)], mut metric: Metric) -> Metric {
+    let label = |(name, value): &(&str, &str)| {
+        let mut label = LabelPair::default();
+        label.set_name((*name).to_owned());
+        label.set_value((*value).to_owned());
+        label
+    };
+    metric.set_label(labels.iter().map(label).collect());
+    metric
+}
+
+fn gauge_of(value: f64) -> Metric {
+    let mut gauge = Gauge::default();
+    gauge.set_value(value);
+    Metric::from_gauge(gauge)
+}
+
+fn counter_of(value: f64) -> Metric {
+    let mut counter = Counter::default();
+    counter.set_value(value);
+    let mut metric = Metric::default();
+    metric.set_counter(counter);
+    metric
+}

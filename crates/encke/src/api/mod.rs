@@ -1,0 +1,94 @@
+//! The API: the private port, through which applications send events and keep the graph.
+//!
+//! JSON over HTTP/1.1 and HTTP/2, described by `openapi.json` beside this file. It holds no state of
+//! its own but a count: everything is asked of the [router](engine::Router) and of the
+//! [graph](backend::Graph). It has no authentication: it belongs on an address that only the
+//! application's own hosts can reach.
+//!
+//! Whatever happens here, connected users keep their streams: these handlers run on the control
+//! plane's threads, never on a worker's.
+
+mod body;
+mod id;
+mod lines;
+mod lookup;
+mod metrics;
+mod openapi;
+mod page;
+mod post;
+mod problem;
+mod relay;
+mod router;
+mod send;
+mod send_stream;
+mod stats;
+mod subscriptions;
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use backend::Graph;
+use engine::{Engine, Router, Snapshot};
+pub(crate) use router::routes;
+
+use crate::stop::Stop;
+use problem::Problem;
+use relay::Relay;
+
+/// What the handlers share.
+pub(crate) struct Api {
+    router: Arc<Router>,
+    graph: Graph,
+    /// Locked for writing only while it drains.
+    engine: Arc<RwLock<Engine>>,
+    /// An event must fit into a connection's backlog, or nobody could ever hear it.
+    backlog_bytes_max: usize,
+    started: Instant,
+    /// Events that were accepted. Relaxed: it is only reported.
+    events: AtomicU64,
+    stop: Stop,
+    relay: Relay,
+}
+
+impl Api {
+    /// The API of `engine` and `graph`. It refuses new work once `stop` is said.
+    pub(crate) fn new(
+        engine: Arc<RwLock<Engine>>,
+        graph: Graph,
+        backlog_bytes_max: usize,
+        stop: Stop,
+    ) -> io::Result<Api> {
+        let router = {
+            let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(engine.router())
+        };
+        Ok(Api {
+            router,
+            graph,
+            engine,
+            backlog_bytes_max,
+            started: Instant::now(),
+            events: AtomicU64::new(0),
+            stop,
+            relay: Relay::start()?,
+        })
+    }
+
+    /// The workers' counters; a problem while the engine drains.
+    fn snapshot(&self) -> Result<Snapshot, Problem> {
+        match self.engine.try_read() {
+            Ok(engine) => Ok(engine.snapshot()),
+            Err(_) => Err(Problem::stopping()),
+        }
+    }
+
+    fn count_event(&self) {
+        self.events.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,133 @@
+//! One event's way from the API into the workers' mailboxes.
+//!
+//! Posting and hearing the count are two steps, so that a stream can post its next event while the
+//! workers deliver the last one. Cost of posting: 1 to 3 µs for a typical audience.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Event, Receipt, Sending, Step};
+use hub::IdText;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, sleep};
+
+use super::Api;
+use super::id::IdField;
+use super::problem::Problem;
+
+/// How long to wait before a full mailbox is tried again.
+const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long a mailbox may stay full before the sender is told.
+const MAILBOX_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the frames of all transports put around an event at most: the size line of a chunk, SSE's
+/// field names, the event id twice, member names.
+const FRAME_BYTES: usize = 128;
+
+/// An event as a sender writes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventBody<'a> {
+    #[serde(borrow)]
+    pub(super) about: IdField<'a>,
+    #[serde(borrow)]
+    pub(super) data: &'a RawValue,
+}
+
+/// An event that is on its way: who made it, and how many will have heard it.
+pub(super) struct Posted {
+    pub(super) event: Arc<Event>,
+    pub(super) receipt: Receipt,
+}
+
+impl Api {
+    /// Hands an event to the mailboxes of all workers that have listeners of it.
+    pub(super) async fn post(&self, body: &EventBody<'_>) -> Result<Posted, Problem> {
+        let about = IdText::parse(&body.about.0)?;
+        let data = body.data.get();
+        if body.about.0.len() + data.len() + FRAME_BYTES > self.backlog_bytes_max {
+            return Err(Problem::too_large(format!(
+                "This event has {} bytes of data and would not fit into a connection's backlog of \
+                 {} bytes. Send a smaller one, or raise --max-backlog.",
+                data.len(),
+                self.backlog_bytes_max,
+            )));
+        }
+        let event = self.router.event(&body.about.0, data);
+        let sending = self.router.send(about, Arc::clone(&event));
+        let receipt = self.finish(sending).await?;
+        self.count_event();
+        Ok(Posted { event, receipt })
+    }
+
+    /// Takes all steps of a send, pausing where it must.
+    pub(super) async fn finish(&self, mut sending: Sending<'_>) -> Result<Receipt, Problem> {
+        let mut full_since = None;
+        loop {
+            match sending.step(&self.graph)? {
+                Step::Posted(receipt) => return Ok(receipt),
+                Step::More => tokio::task::yield_now().await,
+                Step::MailboxFull => {
+                    let since = *full_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > MAILBOX_PATIENCE {
+                        return Err(Problem::mailbox_full());
+                    }
+                    sleep(MAILBOX_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// Appends the answer to an event: `{"delivered":2,"id":"…"}`, without a line end.
+pub(super) fn push_answer(out: &mut Vec<u8>, delivered: u32, event: &Event) {
+    out.extend_from_slice(b"{\"delivered\":");
+    push_decimal(out, delivered);
+    out.extend_from_slice(b",\"id\":\"");
+    // Hexadecimal digits, so there is nothing to escape.
+    out.extend_from_slice(event.id().as_bytes());
+    out.extend_from_slice(b"\"}");
+}
+
+/// `write!` takes several times as long, and a stream writes a million of these.
+fn push_decimal(out: &mut Vec<u8>, mut number: u32) {
+    let mut digits = [0; 10];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_is_the_json_of_the_contract() {
+        let event = Event::new(0xabc, "123", "1");
+        for (delivered, text) in [(0, "0"), (9, "9"), (10, "10"), (u32::MAX, "4294967295")] {
+            let mut out = Vec::new();
+            push_answer(&mut out, delivered, &event);
+            let expected = format!("{{\"delivered\":{text},\"id\":\"0000000000000abc\"}}");
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn event_body_keeps_its_data_as_written() {
+        let body: EventBody<'_> =
+            serde_json::from_slice(b"{\"data\": {\"x\" :1.50}, \"about\":12}").unwrap();
+        assert_eq!((&*body.about.0, body.data.get()), ("12", "{\"x\" :1.50}"));
+        for bad in [r#"{"about":1}"#, r#"{"data":1}"#, r#"{"about":1,"data":2,"x":3}"#, "[]"] {
+            assert!(serde_json::from_str::<EventBody<'_>>(bad).is_err(), "{bad}");
+        }
+    }
+}

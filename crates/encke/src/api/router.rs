@@ -1,0 +1,71 @@
+//! Which path leads to which handler, and what is told to requests that lead nowhere.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::FromRequestParts;
+use axum::extract::rejection::QueryRejection;
+use axum::http::request::Parts;
+use axum::routing::{MethodRouter, get, post};
+use backend::graph::OwnedId;
+use hub::IdText;
+use percent_encoding::percent_decode_str;
+
+use super::problem::Problem;
+use super::{Api, lookup, metrics, openapi, page, send, stats, subscriptions};
+
+/// The whole API.
+pub(crate) fn routes(api: Api) -> Router {
+    let mut router = Router::new();
+    for (path, methods) in paths() {
+        router = router.route(path, methods);
+    }
+    router
+        .fallback(async || Problem::not_found())
+        .method_not_allowed_fallback(async || Problem::method_not_allowed())
+        .with_state(Arc::new(api))
+}
+
+/// Every path; `openapi.json` describes each of them.
+pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
+    vec![
+        ("/", get(page::page)),
+        ("/send", post(send::send)),
+        ("/logout/{id}", post(send::logout)),
+        // `add` and `remove` are ids too, whose subscriptions may be asked for.
+        ("/subscriptions/add", post(subscriptions::add).get(lookup::subscriptions)),
+        ("/subscriptions/remove", post(subscriptions::remove).get(lookup::subscriptions)),
+        ("/subscribers/{id}", get(lookup::subscribers)),
+        ("/subscriptions/{id}", get(lookup::subscriptions)),
+        ("/connections/{id}", get(lookup::connections)),
+        ("/stats", get(stats::stats)),
+        ("/metrics", get(metrics::metrics)),
+        ("/healthz", get(stats::healthz)),
+        ("/readyz", get(stats::readyz)),
+        ("/openapi.json", get(openapi::openapi)),
+    ]
+}
+
+/// The id that a path ends with, decoded and checked.
+pub(super) struct PathId(pub(super) OwnedId);
+
+impl<S: Sync> FromRequestParts<S> for PathId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<PathId, Problem> {
+        let path = parts.uri.path();
+        let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
+        let text = percent_decode_str(last).decode_utf8().map_err(|_| not_utf8())?;
+        Ok(PathId(IdText::parse(&text)?.into()))
+    }
+}
+
+fn not_utf8() -> Problem {
+    Problem::bad_request("The id in the path is not UTF-8. Percent-encode the bytes of its UTF-8.")
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Problem {
+        Problem::bad_request(format!("{}.", rejection.body_text()))
+    }
+}

@@ -1,0 +1,56 @@
+//! `POST /send` and `POST /logout/{id}`.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+use super::Api;
+use super::body::{BodyKind, read_whole};
+use super::post::{EventBody, push_answer};
+use super::problem::Problem;
+use super::router::PathId;
+use super::send_stream::SendStream;
+
+/// The largest body with one event.
+const EVENT_BODY_BYTES_MAX: usize = 1 << 20;
+
+/// Sends one event, or as many as a stream holds.
+pub(super) async fn send(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let kind = BodyKind::of(request.headers())?;
+    let body = request.into_body();
+    match kind {
+        BodyKind::Json => send_one(&api, body).await,
+        BodyKind::Ndjson => {
+            let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
+            Ok((content_type, SendStream::new(api, body).into_body()).into_response())
+        }
+    }
+}
+
+async fn send_one(api: &Api, body: Body) -> Result<Response, Problem> {
+    let bytes = read_whole(body, EVENT_BODY_BYTES_MAX).await?;
+    let body: EventBody<'_> =
+        serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
+    let mut posted = api.post(&body).await?;
+    let delivered = api.relay.count(&mut posted.receipt).await;
+    let mut answer = Vec::with_capacity(64);
+    push_answer(&mut answer, delivered, &posted.event);
+    Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())
+}
+
+/// Ends all connections of an id.
+pub(super) async fn logout(
+    State(api): State<Arc<Api>>,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let sending = api.router.logout(id.as_text());
+    let mut receipt = api.finish(sending).await?;
+    let closed = api.relay.count(&mut receipt).await;
+    Ok(axum::Json(serde_json::json!({ "closed": closed })).into_response())
+}

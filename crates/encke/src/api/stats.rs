@@ -1,0 +1,139 @@
+//! `GET /stats`, `/healthz` and `/readyz`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use engine::WorkerSnapshot;
+use hub::{DisconnectReason, Id};
+use proto::Transport;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::Api;
+use super::problem::Problem;
+
+/// The figures of the whole server at one moment.
+#[derive(Debug, Serialize)]
+pub(super) struct Stats {
+    version: &'static str,
+    uptime_seconds: f64,
+    /// Processor time of the process since its start, user and kernel.
+    cpu_seconds: f64,
+    resident_bytes: u64,
+    /// Heap and stacks.
+    resident_anonymous_bytes: u64,
+    /// Mapped files, such as the graph's pages in the page cache.
+    resident_file_bytes: u64,
+    /// Events accepted by the API since start.
+    events: u64,
+    ids_online: usize,
+    subscriptions: u64,
+    /// Size of the graph's file; null when it cannot be told.
+    store_bytes: Option<u64>,
+    #[serde(flatten)]
+    whole: WorkerStats,
+    workers: Vec<WorkerStats>,
+}
+
+/// The figures of one worker, or their sum.
+#[derive(Debug, Serialize)]
+pub(super) struct WorkerStats {
+    connections_open: u64,
+    connections_opened: u64,
+    connections_closed: ByReason,
+    streams_open: ByTransport,
+    deliveries: u64,
+    dropped: u64,
+    keepalives: u64,
+    writes: u64,
+    sent_bytes: u64,
+    turns: u64,
+    mails_waiting: u64,
+}
+
+impl From<WorkerSnapshot> for WorkerStats {
+    fn from(snapshot: WorkerSnapshot) -> WorkerStats {
+        WorkerStats {
+            connections_open: snapshot.connections_open,
+            connections_opened: snapshot.opened,
+            connections_closed: ByReason(snapshot.closed),
+            streams_open: ByTransport(snapshot.streams_open),
+            deliveries: snapshot.deliveries,
+            dropped: snapshot.dropped,
+            keepalives: snapshot.keepalives,
+            writes: snapshot.writes,
+            sent_bytes: snapshot.bytes_sent,
+            turns: snapshot.turns,
+            mails_waiting: snapshot.mails_waiting,
+        }
+    }
+}
+
+/// Counts with the reasons as names.
+#[derive(Debug)]
+struct ByReason([u64; DisconnectReason::COUNT]);
+
+impl Serialize for ByReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (reason, count) in DisconnectReason::ALL.iter().zip(&self.0) {
+            map.serialize_entry(reason.as_str(), count)?;
+        }
+        map.end()
+    }
+}
+
+/// Counts with the transports as names.
+#[derive(Debug)]
+struct ByTransport([u64; Transport::COUNT]);
+
+impl Serialize for ByTransport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (transport, count) in Transport::ALL.iter().zip(&self.0) {
+            map.serialize_entry(transport.as_str(), count)?;
+        }
+        map.end()
+    }
+}
+
+pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Problem> {
+    let snapshot = api.snapshot()?;
+    let resident = sys::process::resident().unwrap_or_default();
+    Ok(Json(Stats {
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_seconds: api.started.elapsed().as_secs_f64(),
+        cpu_seconds: sys::clock::process_cpu().as_secs_f64(),
+        resident_bytes: resident.total,
+        resident_anonymous_bytes: resident.anonymous,
+        resident_file_bytes: resident.file,
+        events: api.events(),
+        ids_online: api.router.ids_online(),
+        subscriptions: api.graph.subscriptions(),
+        store_bytes: api.graph.disk_bytes().ok(),
+        whole: snapshot.whole().into(),
+        workers: snapshot.workers.into_iter().map(WorkerStats::from).collect(),
+    }))
+}
+
+/// What a probe is told when all is well.
+#[derive(Debug, Serialize)]
+pub(super) struct Status {
+    status: &'static str,
+}
+
+/// The process is alive.
+pub(super) async fn healthz() -> Json<Status> {
+    Json(Status { status: "alive" })
+}
+
+/// The server takes work: it is not stopping, and its store can be read.
+pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, Problem> {
+    if api.stop.is_said() {
+        return Err(Problem::stopping());
+    }
+    let any = Id::integer(0).expect("0 is an integer below 2^63");
+    api.graph.page_followers(any, None, 1)?;
+    Ok(Json(Status { status: "ready" }))
+}

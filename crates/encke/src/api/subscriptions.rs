@@ -1,0 +1,191 @@
+//! `POST /subscriptions/add` and `/subscriptions/remove`: an array of pairs, or one a line.
+//!
+//! An array is one transaction: all of it is stored, or nothing. A stream is stored batch by batch
+//! as it comes, so it may be of any length, and is answered once, at its end, when all of it is
+//! durable. A bad line ends it: every line before that one is stored and nothing from it on, and
+//! the problem tells how many of them were new. Since adding and removing are idempotent, the whole
+//! stream may simply be sent again.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use backend::graph::Pair;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use serde::{Deserialize, Serialize};
+
+use super::Api;
+use super::body::{BodyKind, read_whole};
+use super::id::IdField;
+use super::lines::{Line, Lines};
+use super::problem::Problem;
+
+/// The largest array, about 150,000 pairs.
+const ARRAY_BYTES_MAX: usize = 8 << 20;
+
+/// Pairs of a stream that are stored in one request to the graph: enough that the sync costs little
+/// of it, few enough that others are not kept waiting.
+const BATCH_PAIRS: usize = 8192;
+
+/// A subscription as a client writes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PairBody<'a> {
+    #[serde(borrow)]
+    subscriber: IdField<'a>,
+    #[serde(borrow)]
+    subscribee: IdField<'a>,
+}
+
+impl PairBody<'_> {
+    fn check(&self) -> Result<Pair, Problem> {
+        Ok(Pair::parse(&self.subscriber.0, &self.subscribee.0)?)
+    }
+}
+
+/// How many of the pairs were new, or were there.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Changed {
+    Added(u64),
+    Removed(u64),
+}
+
+#[derive(Clone, Copy)]
+enum Change {
+    Add,
+    Remove,
+}
+
+impl Change {
+    fn answer(self, count: u64) -> Json<Changed> {
+        Json(match self {
+            Change::Add => Changed::Added(count),
+            Change::Remove => Changed::Removed(count),
+        })
+    }
+
+    fn cut_short(self, problem: Problem, count: u64) -> Problem {
+        match self {
+            Change::Add => problem.after_adding(count),
+            Change::Remove => problem.after_removing(count),
+        }
+    }
+}
+
+pub(super) async fn add(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Json<Changed>, Problem> {
+    change(&api, Change::Add, request).await
+}
+
+pub(super) async fn remove(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Json<Changed>, Problem> {
+    change(&api, Change::Remove, request).await
+}
+
+async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Changed>, Problem> {
+    let kind = BodyKind::of(request.headers())?;
+    let body = request.into_body();
+    let count = match kind {
+        BodyKind::Json => store(api, change, array(body).await?).await?,
+        BodyKind::Ndjson => {
+            let mut stored = 0;
+            match stream(api, change, body, &mut stored).await {
+                Ok(()) => stored,
+                Err(problem) => return Err(change.cut_short(problem, stored)),
+            }
+        }
+    };
+    Ok(change.answer(count))
+}
+
+async fn array(body: Body) -> Result<Vec<Pair>, Problem> {
+    let bytes = read_whole(body, ARRAY_BYTES_MAX).await?;
+    let bodies: Vec<PairBody<'_>> =
+        serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
+    let check = |(at, body): (usize, &PairBody<'_>)| {
+        body.check().map_err(|mut problem| {
+            problem.detail = format!("Pair {} of the array: {}", at + 1, problem.detail).into();
+            problem
+        })
+    };
+    bodies.iter().enumerate().map(check).collect()
+}
+
+/// Stores the lines of `body` batch by batch and adds to `stored` what each of them changed.
+async fn stream(
+    api: &Api,
+    change: Change,
+    mut body: Body,
+    stored: &mut u64,
+) -> Result<(), Problem> {
+    let (mut lines, mut batch) = (Lines::default(), Vec::new());
+    let mut reading = true;
+    while reading {
+        let piece = next_piece(api, &mut body).await;
+        let mut fault = None;
+        match piece {
+            Ok(Some(piece)) => lines.push(piece),
+            Ok(None) => reading = false,
+            Err(problem) => fault = Some(problem.on_line(lines.next_number())),
+        }
+        while fault.is_none() {
+            let next = lines.next();
+            let last = if reading || next.is_some() { None } else { lines.finish() };
+            let Some(line) = next.or(last) else { break };
+            match read_line(&line) {
+                Ok(pair) => batch.push(pair),
+                Err(problem) => fault = Some(problem),
+            }
+            if batch.len() >= BATCH_PAIRS {
+                *stored += store(api, change, std::mem::take(&mut batch)).await?;
+            }
+        }
+        if let Some(problem) = fault {
+            *stored += store(api, change, batch).await?;
+            return Err(problem);
+        }
+    }
+    *stored += store(api, change, batch).await?;
+    Ok(())
+}
+
+/// The next piece of a stream; a problem when it breaks off, or when the server is stopping.
+async fn next_piece(api: &Api, body: &mut Body) -> Result<Option<Bytes>, Problem> {
+    let mut stop = api.stop.clone();
+    tokio::select! {
+        biased;
+        () = stop.said() => Err(Problem::stopping()),
+        frame = body.frame() => match frame {
+            Some(Ok(frame)) => Ok(Some(frame.into_data().unwrap_or_default())),
+            Some(Err(error)) => {
+                let detail = format!("The body broke off: {error}. Send it again.");
+                Err(Problem::bad_request(detail))
+            }
+            None => Ok(None),
+        },
+    }
+}
+
+fn read_line(line: &Line) -> Result<Pair, Problem> {
+    let text = line.text()?;
+    let body: PairBody<'_> =
+        serde_json::from_slice(text).map_err(|error| Problem::bad_line(&error, line.number))?;
+    body.check().map_err(|problem| problem.on_line(line.number))
+}
+
+async fn store(api: &Api, change: Change, pairs: Vec<Pair>) -> Result<u64, Problem> {
+    if pairs.is_empty() {
+        return Ok(0);
+    }
+    Ok(match change {
+        Change::Add => api.graph.add(pairs).await?,
+        Change::Remove => api.graph.remove(pairs).await?,
+    })
+}

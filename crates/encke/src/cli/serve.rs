@@ -1,0 +1,250 @@
+//! `encke serve`: the server.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use engine::{EngineConfig, Origins};
+use serde_json::json;
+
+use crate::console::say;
+use crate::serve::signals::Signals;
+use crate::serve::{self, ServeConfig, Server};
+use crate::units::{parse_bytes, parse_seconds};
+
+/// The least backlog that is of use: an event of a few kilobytes must fit.
+const BACKLOG_BYTES_MIN: usize = 4096;
+
+/// Serves streams to clients, and the API to applications.
+///
+/// Clients open streams at --listen; applications send events and keep the friends graph through
+/// --api, which has no authentication: leave it on an address that only your own hosts can reach.
+/// SIGTERM or Ctrl-C ends it in order, within --grace; a second one ends it at once.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// Where clients connect. Port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = parse_address)]
+    pub(crate) listen: SocketAddr,
+    /// Where applications connect.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001", value_parser = parse_address)]
+    pub(crate) api: SocketAddr,
+    /// Where the friends graph is stored.
+    #[arg(long, value_name = "DIR", default_value = "./encke-data")]
+    data: PathBuf,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// How long to end connections in order, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    grace: Duration,
+    /// Print the addresses as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  encke serve
+  encke serve --listen 0.0.0.0:8000 --data /var/lib/encke --allow-origin https://example.org
+  encke serve --listen 127.0.0.1:0 --api 127.0.0.1:0 --json
+  ENCKE_MAX_BACKLOG=256KiB encke serve --config encke.toml";
+
+/// What the data plane may use.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// Worker threads; 0 is one per core, and more where --max-connections would not fit their
+    /// descriptor limits.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=4096))]
+    workers: usize,
+    /// Connections at one time, shared out evenly among the workers; 0 is what the descriptor limit
+    /// allows.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_connections: u32,
+    /// Silence after which a stream sends a keep-alive, in seconds; 0 is never.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
+    keepalive: Duration,
+    /// Time for a client to send its request head, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_head_timeout)]
+    head_timeout: Duration,
+    /// Unsent bytes of one connection past which it is closed.
+    #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_backlog)]
+    max_backlog: usize,
+    /// Let browser pages of this origin connect, besides the server's own; * lets all. May be
+    /// repeated.
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
+    allow_origin: Vec<String>,
+}
+
+impl LimitArgs {
+    /// The data plane's settings on a machine with so many cores and descriptors.
+    fn engine(self, listen: SocketAddr, cores: usize, descriptors: u64) -> EngineConfig {
+        let room = descriptors.saturating_sub(engine::limits::DESCRIPTORS_RESERVED).max(1);
+        let needed = u64::from(self.max_connections).div_ceil(room) as usize;
+        let workers = match self.workers {
+            0 => cores.max(needed),
+            workers => workers,
+        };
+        let workers = workers.min(hub::ConnRef::WORKERS_MAX);
+        let mut config = EngineConfig::new(listen);
+        if self.max_connections > 0 {
+            config.connections_per_worker_max = (self.max_connections as usize).div_ceil(workers);
+        }
+        EngineConfig {
+            workers,
+            keepalive_ms: self.keepalive.as_millis() as u64,
+            head_timeout_ms: self.head_timeout.as_millis() as u64,
+            backlog_bytes_max: self.max_backlog,
+            origins: Origins::new(self.allow_origin),
+            ..config
+        }
+    }
+
+    /// The same for this machine, whose descriptor limit is raised as far as it may be.
+    pub(crate) fn engine_here(self, listen: SocketAddr) -> Result<EngineConfig> {
+        let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let asked = u64::from(self.max_connections);
+        let config = self.engine(listen, cores, limit.soft);
+        let room = limit.soft.saturating_sub(engine::limits::DESCRIPTORS_RESERVED);
+        let most = config.workers as u64 * room;
+        if asked > most {
+            tracing::warn!(
+                "--max-connections {asked} does not fit: {} workers hold {most} at {} descriptors \
+                 each; raise --workers, or the limit (ulimit -n)",
+                config.workers,
+                limit.soft,
+            );
+        }
+        Ok(config)
+    }
+}
+
+/// Serves until a signal comes.
+pub(crate) fn run(args: ServeArgs) -> Result<()> {
+    serve::runtime()?.block_on(async {
+        let mut signals = Signals::new()?;
+        let engine = args.limits.engine_here(args.listen)?;
+        if !args.api.ip().is_loopback() {
+            tracing::warn!(
+                "the API at {} has no authentication: whoever reaches it can send and end streams; \
+                 let only your own hosts through",
+                args.api
+            );
+        }
+        let config = ServeConfig { engine, api: args.api, data: args.data };
+        let server = Server::open(config).await?;
+        announce(&server, args.json)?;
+        signals.next().await;
+        tracing::info!("stopping; a second signal ends at once");
+        signals.end_at_next();
+        server.stop(args.grace).await
+    })
+}
+
+fn announce(server: &Server, json: bool) -> Result<()> {
+    let (listen, api) = (server.listen().to_string(), server.api().to_string());
+    if json {
+        let line = json!({ "listen": listen, "api": api, "pid": std::process::id() });
+        say(line.to_string())?;
+    } else {
+        say(format!("streams  http://{listen}/stream/{{id}}"))?;
+        say(format!("API      http://{api}"))?;
+    }
+    Ok(())
+}
+
+/// Reads `127.0.0.1:8000`, `[::1]:8000` or `localhost:8000`.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let hint = "write an address and a port, such as 127.0.0.1:8000";
+    let resolved = text.to_socket_addrs().map_err(|error| format!("{error}; {hint}"));
+    resolved?.next().ok_or_else(|| format!("no such host; {hint}"))
+}
+
+fn parse_head_timeout(text: &str) -> Result<Duration, String> {
+    let timeout = parse_seconds(text)?;
+    if timeout.as_millis() == 0 {
+        return Err("a client needs some time to send its head: at least 0.001 s".into());
+    }
+    Ok(timeout)
+}
+
+fn parse_backlog(text: &str) -> Result<usize, String> {
+    let bytes = parse_bytes(text)?;
+    if bytes < BACKLOG_BYTES_MIN {
+        return Err(format!("an event must fit: at least {BACKLOG_BYTES_MIN} bytes"));
+    }
+    Ok(bytes)
+}
+
+fn parse_origin(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let good = |host: &str| !host.is_empty() && !host.contains(['/', ' ', '?', '#']);
+    if text == "*" || host.is_some_and(good) {
+        return Ok(text.to_owned());
+    }
+    Err("write an origin as browsers do: https://example.org, without a path, or *".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        serve: ServeArgs,
+    }
+
+    fn parse(args: &[&str]) -> ServeArgs {
+        Line::try_parse_from([&["serve"], args].concat()).unwrap().serve
+    }
+
+    fn engine(args: &[&str], descriptors: u64) -> EngineConfig {
+        let args = parse(args);
+        args.limits.engine(args.listen, 2, descriptors)
+    }
+
+    #[test]
+    fn defaults_are_the_contract_s() {
+        let args = parse(&[]);
+        assert_eq!(args.listen, "127.0.0.1:8000".parse().unwrap());
+        assert_eq!(args.api, "127.0.0.1:8001".parse().unwrap());
+        let engine = engine(&[], 20_000);
+        assert_eq!(
+            (engine.workers, engine.keepalive_ms, engine.head_timeout_ms),
+            (2, 30_000, 10_000)
+        );
+        assert_eq!(engine.backlog_bytes_max, 65_536);
+    }
+
+    #[test]
+    fn workers_follow_cores_and_descriptors() {
+        let million = engine(&["--max-connections=1000000"], 20_000);
+        assert_eq!(million.workers, 51);
+        assert!(million.connections_per_worker_max * million.workers >= 1_000_000);
+        assert!(million.connections_per_worker_max <= 20_000 - 16);
+        assert_eq!(engine(&["--workers=3"], 20_000).workers, 3);
+        let ten = engine(&["--max-connections=10", "--workers=1"], 20_000);
+        assert_eq!(ten.connections_per_worker_max, 10);
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for wrong in [
+            "--listen=nowhere",
+            "--max-backlog=1",
+            "--head-timeout=0",
+            "--allow-origin=example.org",
+            "--allow-origin=https://example.org/",
+            "--keepalive=-1",
+            "--workers=5000",
+        ] {
+            assert!(Line::try_parse_from(["serve", wrong]).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The running server: the order in which its parts start and end.
+//!
+//! Start: descriptor limit, store, API port, workers, API. Each part that fails ends the start with a
+//! sentence that says what to do, before a client could have connected.
+//!
+//! End: readiness off and the API port closed; API requests in progress are finished; the workers
+//! deliver what is posted, end their streams and stop; the store is closed. All within the grace
+//! time, and whatever is not done then is cut off.
+
+mod connection;
+mod listener;
+pub(crate) mod signals;
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use backend::Graph;
+use backend::graph::GraphOptions;
+use engine::{Engine, EngineConfig};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::api::{self, Api};
+use crate::stop::{self, Stopper};
+
+/// Threads of the control plane. It shares the cores with the workers; more would only take turns.
+const CONTROL_THREADS: usize = 2;
+
+/// The part of the grace time that API requests in progress may use.
+const API_GRACE_SHARE: f64 = 0.3;
+
+/// What the server must be told at start.
+#[derive(Clone, Debug)]
+pub(crate) struct ServeConfig {
+    /// The data plane, with the public address.
+    pub(crate) engine: EngineConfig,
+    /// The private address.
+    pub(crate) api: SocketAddr,
+    /// Where the graph is stored.
+    pub(crate) data: PathBuf,
+}
+
+/// A server at work.
+pub(crate) struct Server {
+    engine: Arc<RwLock<Engine>>,
+    graph: Graph,
+    listen: SocketAddr,
+    api: SocketAddr,
+    stopper: Stopper,
+    api_task: JoinHandle<()>,
+}
+
+/// The runtime of the control plane.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(CONTROL_THREADS)
+        .thread_name("control")
+        .enable_all()
+        .build()
+        .context("cannot start the threads of the API; check the limit on threads (ulimit -u)")
+}
+
+impl Server {
+    /// Opens the store of `config` and starts.
+    pub(crate) async fn open(config: ServeConfig) -> Result<Server> {
+        let graph = open_graph(&config.data)?;
+        Server::start(config, graph).await
+    }
+
+    /// Starts with a store that is open already. When this returns, clients can connect.
+    pub(crate) async fn start(config: ServeConfig, graph: Graph) -> Result<Server> {
+        let listener = bind(config.api)?;
+        let api_address = listener.local_addr()?;
+        let backlog_bytes_max = config.engine.backlog_bytes_max;
+        // Signals are for the threads of the control plane.
+        let names = Arc::clone(graph.names());
+        let engine = sys::signals::blocked(|| Engine::start(config.engine, names))??;
+        let listen = engine.address();
+        let engine = Arc::new(RwLock::new(engine));
+        let (stopper, stop) = stop::channel();
+        let api = Api::new(Arc::clone(&engine), graph.clone(), backlog_bytes_max, stop.clone())?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let api_task = tokio::spawn(listener::run(listener, api::routes(api), stop));
+        Ok(Server { engine, graph, listen, api: api_address, stopper, api_task })
+    }
+
+    /// Where clients connect.
+    pub(crate) fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// Where the API is.
+    pub(crate) fn api(&self) -> SocketAddr {
+        self.api
+    }
+
+    /// Ends everything within `grace`.
+    pub(crate) async fn stop(self, grace: Duration) -> Result<()> {
+        let Server { engine, graph, stopper, mut api_task, .. } = self;
+        let deadline = Instant::now() + grace;
+        stopper.stop();
+        let api_grace = grace.mul_f64(API_GRACE_SHARE);
+        if tokio::time::timeout(api_grace, &mut api_task).await.is_err() {
+            tracing::warn!("API requests in progress did not end in time and are cut off");
+            api_task.abort();
+        }
+        let blocking = spawn_blocking(move || {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut engine = engine.write().unwrap_or_else(PoisonError::into_inner);
+            engine.drain(left.as_millis() as u64);
+            drop(engine);
+            // The last owner closes the file, unless a request that was cut off still has it; then
+            // the process' end does, and what was acknowledged is on disk already.
+            drop(graph);
+        });
+        blocking.await.context("the server did not stop in order")
+    }
+}
+
+/// Opens the store in `dir`.
+pub(crate) fn open_graph(dir: &Path) -> Result<Graph> {
+    Ok(Graph::open(dir, &GraphOptions::default())?)
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener> {
+    let listener = TcpListener::bind(address).map_err(|error| listen_error(address, &error))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn listen_error(address: SocketAddr, error: &io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "{address} is in use: stop the program that listens there, or choose another address \
+             with --api"
+        ),
+        _ => anyhow!(
+            "cannot listen on {address}: {error}; choose an address of this machine and a port \
+             from 1024 on with --api"
+        ),
+    }
+}

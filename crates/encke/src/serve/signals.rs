@@ -1,0 +1,38 @@
+//! SIGTERM and SIGINT: the first asks for an end in order, the second ends at once.
+
+use anyhow::{Context, Result};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals that end a command.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// From now on these signals no longer end the process by themselves. To be called within a
+    /// runtime.
+    pub(crate) fn new() -> Result<Signals> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Signals {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next signal and returns the exit code that tells of it (128 and its number).
+    pub(crate) async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 130,
+            _ = self.terminate.recv() => 143,
+        }
+    }
+
+    /// From now on a signal ends the process at once.
+    pub(crate) fn end_at_next(mut self) {
+        tokio::spawn(async move {
+            let code = self.next().await;
+            std::process::exit(code);
+        });
+    }
+}

@@ -1,0 +1,36 @@
+//! The word that the server is stopping, for everything that would otherwise go on.
+
+use tokio::sync::watch;
+
+/// Says it, once.
+#[derive(Debug)]
+pub(crate) struct Stopper(watch::Sender<bool>);
+
+/// Hears it.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop(watch::Receiver<bool>);
+
+/// A word that is not said yet.
+pub(crate) fn channel() -> (Stopper, Stop) {
+    let (sender, receiver) = watch::channel(false);
+    (Stopper(sender), Stop(receiver))
+}
+
+impl Stopper {
+    pub(crate) fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Stop {
+    /// Whether the server is stopping.
+    pub(crate) fn is_said(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until the server is stopping.
+    pub(crate) async fn said(&mut self) {
+        // Fails when the sayer is gone, and the server with it.
+        let _ = self.0.wait_for(|stop| *stop).await;
+    }
+}

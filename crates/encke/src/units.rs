@@ -1,0 +1,66 @@
+//! Sizes and times as people write them on a command line.
+
+use std::time::Duration;
+
+/// Reads a number of bytes: `65536`, `64KiB`, `64k`, `1 MiB`, `2GB`.
+pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
+    let text = text.trim();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let wrong = || format!("{text:?} is no size: write bytes, or a number with KiB, MiB or GiB");
+    let number: usize = number.parse().map_err(|_| wrong())?;
+    let factor: usize = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "ki" | "kib" => 1 << 10,
+        "m" | "mi" | "mib" => 1 << 20,
+        "g" | "gi" | "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(factor).ok_or_else(wrong)
+}
+
+/// Reads a time in seconds: `30`, `0.5`, `30s`.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time: write seconds, such as 30 or 0.5");
+    let number = text.trim().trim_end_matches('s').trim_end();
+    let seconds: f64 = number.parse().map_err(|_| wrong())?;
+    // A year: nothing here is meant to take longer, and every clock can count it.
+    if !(0.0..=31_536_000.0).contains(&seconds) {
+        return Err(wrong());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("65536", 65_536),
+            ("64KiB", 65_536),
+            ("64k", 65_536),
+            ("1 MiB", 1 << 20),
+            ("2GB", 2_000_000_000),
+            ("0", 0),
+        ] {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "KiB", "-1", "1.5MiB", "64 parsecs", "99999999999999999999", "1e3"] {
+            assert!(parse_bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_seconds() {
+        assert_eq!(parse_seconds("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(parse_seconds("0.5s"), Ok(Duration::from_millis(500)));
+        for text in ["", "-1", "1m", "nan", "inf", "1e99"] {
+            assert!(parse_seconds(text).is_err(), "{text}");
+        }
+    }
+}
