@@ -86,8 +86,10 @@ impl From<heed::Error> for OpenReason {
 /// Why a change was not made. Nothing of the request was stored.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// The file system refused more bytes. The server goes on reading; a retry may succeed.
-    #[error("nothing was stored, the disk is full ({0}); free some space and send it again")]
+    /// The file system took no more bytes. The server goes on reading; a retry may succeed.
+    #[error(
+        "nothing was stored, the disk is full or failing ({0}); free some space, send it again"
+    )]
     DiskFull(String),
     /// The store reached the address space that it reserved at start.
     #[error(

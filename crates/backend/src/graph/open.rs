@@ -25,7 +25,7 @@ use super::lists::Lists;
 const FORMAT: u32 = 1;
 
 /// Keys of `meta`: numbers are little-endian.
-const META_FORMAT: &str = "format";
+pub(super) const META_FORMAT: &str = "format";
 const META_NAMES_KEY: &str = "names_key";
 pub(super) const META_SUBSCRIPTIONS: &str = "subscriptions";
 
@@ -62,7 +62,7 @@ pub(super) struct Store {
     /// Held by the one who writes, from the begin of a transaction until its outcome is known.
     pub(super) writing: Mutex<()>,
     /// Released after the file is unmapped: fields drop in order.
-    _lock: File,
+    _lock: DirectoryLock,
 }
 
 /// The tables of the file.
@@ -77,41 +77,57 @@ pub(super) struct Tables {
     pub(super) meta: Database<'static, Str, Bytes>,
 }
 
+/// The tables, the names, and how many pairs there are.
+type Opened = (Tables, Names, u64);
+
 impl Store {
     pub(super) fn open(dir: &Path, options: &GraphOptions) -> Result<Store, OpenError> {
         let fail = |reason| OpenError { dir: dir.to_owned(), reason };
         fs::create_dir_all(dir).map_err(|error| fail(OpenReason::Directory(error)))?;
-        let lock = lock(dir).map_err(fail)?;
+        let lock = DirectoryLock::take(dir).map_err(fail)?;
         let env = map(dir, options.map_bytes).map_err(fail)?;
-        let fresh = env.unnamed_database_stat().entries == 0;
-        if fresh {
-            create_tables(&env).map_err(fail)?;
-            sync_directory(dir).map_err(|error| fail(OpenReason::Directory(error)))?;
+        let short = lengthen(&env).map_err(fail)?;
+        let opened = open_tables(&env, short.is_some());
+        if let (Err(_), Some(bytes)) = (&opened, short) {
+            // It stays recognisable as damaged. If this fails, it is recognised when read.
+            let _ = env.try_clone_inner_file().map(|file| file.set_len(bytes));
         }
-        let tables = open_tables(&env).map_err(fail)?;
-        let (names, subscriptions) = restore(&env, tables).map_err(fail)?;
+        let (tables, names, subscriptions) = opened.map_err(fail)?;
         let (names, subscriptions) = (Arc::new(names), AtomicU64::new(subscriptions));
         Ok(Store { env, tables, names, subscriptions, writing: Mutex::new(()), _lock: lock })
     }
 }
 
-/// Takes the directory's lock and writes our process id into it, for the one who finds it taken.
-fn lock(dir: &Path) -> Result<File, OpenReason> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(dir.join("lock")).map_err(OpenReason::Directory)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(OpenReason::InUse { pid });
+/// Holds the directory for this process.
+struct DirectoryLock(File);
+
+impl DirectoryLock {
+    /// Takes the lock and writes our process id into its file, for the one who finds it taken.
+    fn take(dir: &Path) -> Result<DirectoryLock, OpenReason> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(dir.join("lock")).map_err(OpenReason::Directory)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let read = file.read_to_string(&mut text);
+                return Err(OpenReason::InUse { pid: read.ok().and(text.trim().parse().ok()) });
+            }
+            Err(TryLockError::Error(error)) => return Err(OpenReason::Directory(error)),
         }
-        Err(TryLockError::Error(error)) => return Err(OpenReason::Directory(error)),
+        file.set_len(0).map_err(OpenReason::Directory)?;
+        writeln!(file, "{}", std::process::id()).map_err(OpenReason::Directory)?;
+        Ok(DirectoryLock(file))
     }
-    file.set_len(0).map_err(OpenReason::Directory)?;
-    writeln!(file, "{}", std::process::id()).map_err(OpenReason::Directory)?;
-    Ok(file)
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is being started at this moment has the descriptor
+        // too, until its exec. If this fails, that is all that is lost.
+        let _ = self.0.unlock();
+    }
 }
 
 /// Maps the file, halving the reservation as long as the system has no room for it.
@@ -133,21 +149,49 @@ fn map(dir: &Path, bytes: usize) -> Result<Env<WithTls>, OpenReason> {
                 bytes /= 2;
             }
             Err(error) => return Err(error.into()),
-            Ok(env) => return whole(env),
+            Ok(env) => return Ok(env),
         }
     }
 }
 
-/// A file that was cut short would be read past its end, and the process killed by SIGBUS.
-fn whole(env: Env<WithTls>) -> Result<Env<WithTls>, OpenReason> {
+/// Makes the file as long as its pages say; returns how long it was if it was shorter.
+///
+/// A page past the end of a mapped file is a SIGBUS, a page of zeros is an error. The file may be
+/// short by pages that were taken and given back in one transaction, so this alone is no damage.
+fn lengthen(env: &Env<WithTls>) -> Result<Option<u64>, OpenReason> {
     let pages = env.info().last_page_number as u64 + 1;
     let expected = pages * u64::from(env.unnamed_database_stat().page_size);
     let found = env.real_disk_size()?;
-    if found < expected {
-        let text = format!("it has {found} bytes and should have at least {expected}");
-        return Err(OpenReason::Damaged(text));
+    if found >= expected {
+        return Ok(None);
     }
-    Ok(env)
+    env.try_clone_inner_file()?.set_len(expected).map_err(OpenReason::Directory)?;
+    Ok(Some(found))
+}
+
+/// Opens what is there, or makes it; reads all of it when `doubtful`.
+fn open_tables(env: &Env<WithTls>, doubtful: bool) -> Result<Opened, OpenReason> {
+    if env.unnamed_database_stat().entries == 0 {
+        create_tables(env)?;
+        sync_directory(env.path()).map_err(OpenReason::Directory)?;
+    }
+    let tables = find_tables(env)?;
+    if doubtful {
+        visit_all(env, tables)?;
+    }
+    let (names, subscriptions) = restore(env, tables)?;
+    Ok((tables, names, subscriptions))
+}
+
+/// Reads every page that the tables reach, to find out whether pages were lost.
+fn visit_all(env: &Env<WithTls>, tables: Tables) -> Result<(), OpenReason> {
+    let txn = env.read_txn()?;
+    for lists in [tables.followers, tables.following] {
+        for block in lists.blocks(&txn)? {
+            block?;
+        }
+    }
+    Ok(())
 }
 
 /// All of them and `meta`'s entries in one transaction: a directory has a whole store or none.
@@ -168,7 +212,7 @@ fn create_tables(env: &Env<WithTls>) -> Result<(), OpenReason> {
     Ok(())
 }
 
-fn open_tables(env: &Env<WithTls>) -> Result<Tables, OpenReason> {
+fn find_tables(env: &Env<WithTls>) -> Result<Tables, OpenReason> {
     let txn = env.read_txn()?;
     let opened = env.open_databases_and_commit(txn, |opener, txn| {
         let meta = opener.open_database::<Str, Bytes>(txn, Some("meta"))?;

@@ -27,6 +27,9 @@ pub(super) const QUEUE_MAX: usize = 1024;
 /// A group takes no further request once it has this many pairs: some 0.3 s of work.
 const GROUP_PAIRS_MAX: usize = 65_536;
 
+/// LMDB's word for a write that took fewer bytes than it was given, as on a disk that fills up.
+const EIO: i32 = 5;
+
 /// What to do with the pairs of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
@@ -244,8 +247,10 @@ impl Store {
     pub(super) fn write_error(&self, error: heed::Error) -> WriteError {
         match error {
             heed::Error::Mdb(MdbError::MapFull) => WriteError::SizeLimit(self.env.info().map_size),
-            // A write that was cut short is EIO in LMDB's words; a full disk is the usual cause.
             heed::Error::Io(error) if is_full(&error) => WriteError::DiskFull(error.to_string()),
+            heed::Error::Io(error) if error.raw_os_error() == Some(EIO) => {
+                WriteError::DiskFull("a write was cut short".into())
+            }
             other => WriteError::Store(other.to_string()),
         }
     }

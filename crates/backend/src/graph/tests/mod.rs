@@ -1,6 +1,8 @@
 //! The store against a naive model, and what it promises at its edges.
 
 mod bulk;
+mod concurrency;
+mod opening;
 mod stats;
 
 use std::collections::BTreeSet;
@@ -134,14 +136,4 @@ fn names_keep_their_ids_across_reopening() {
     assert_eq!(graph.names().lookup(IdText::parse("rj").unwrap()), Some(rj));
     assert_eq!(graph.page_followers(rj, None, 10).unwrap(), followers);
     assert_eq!(texts(&graph, &followers.ids), ["7".to_owned(), "bob".to_owned()].into());
-}
-
-#[test]
-fn directory_in_use_names_the_process_that_holds_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let graph = open(dir.path());
-    let error = Graph::open(dir.path(), &GraphOptions::default()).err().unwrap();
-    assert!(matches!(error.reason, OpenReason::InUse { pid } if pid == Some(std::process::id())));
-    drop(graph);
-    open(dir.path());
 }
