@@ -20,6 +20,8 @@ pub struct FloodReport {
     pub open: u64,
     /// Streams that ever opened.
     pub opened: u64,
+    /// Seconds from the start to the last stream that opened.
+    pub opened_after: f64,
     /// Streams that did not open.
     pub failed: u64,
     /// The same by reason.
@@ -64,6 +66,7 @@ impl From<&FloodSnapshot> for FloodReport {
             users: snapshot.users,
             open: totals.open(),
             opened: totals.opened,
+            opened_after: totals.opened_after_ns as f64 / 1e9,
             failed: totals.failed_total(),
             failed_by: failed.into_iter().filter(|&(_, count)| count > 0).collect(),
             closed: totals.closed_total(),
@@ -209,22 +212,14 @@ fn short(quantiles: &Quantiles) -> String {
 
 impl Display for FloodReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        row(
-            f,
-            "listeners",
-            &format!(
-                "{} asked for, {} open at the end",
-                grouped(self.users.into()),
-                grouped(self.open)
-            ),
-        )?;
+        let (users, open, opened) = (self.users.into(), grouped(self.open), grouped(self.opened));
+        let listeners = format!("{} asked for, {open} open at the end", grouped(users));
+        row(f, "listeners", &listeners)?;
+        row(f, "opened", &format!("{opened}, the last after {:.2} s", self.opened_after))?;
         row(f, "failed", &by(self.failed, &self.failed_by))?;
         row(f, "closed", &by(self.closed, &self.closed_by))?;
-        row(
-            f,
-            "events",
-            &format!("{} in {:.1} s, {}", grouped(self.events), self.seconds, bytes(self.bytes)),
-        )?;
+        let (events, size) = (grouped(self.events), bytes(self.bytes));
+        row(f, "events", &format!("{events} in {:.1} s, {size}", self.seconds))?;
         if self.stamped > 0 {
             row(f, "missing", &grouped(self.missing))?;
             row(f, "doubled", &grouped(self.doubled))?;
@@ -238,10 +233,7 @@ impl Display for FloodReport {
             }
         }
         row(f, "processor", &processor(self.cpu_seconds, self.seconds))?;
-        match &self.first_failure {
-            Some(words) => row(f, "first failure", words),
-            None => Ok(()),
-        }
+        self.first_failure.iter().try_for_each(|words| row(f, "first failure", words))
     }
 }
 
@@ -255,10 +247,7 @@ impl Display for SpamReport {
         row(f, "answer", &self.answer.to_string())?;
         row(f, "behind", &self.behind.to_string())?;
         row(f, "processor", &processor(self.cpu_seconds, self.seconds))?;
-        match &self.failure {
-            Some(words) => row(f, "failure", words),
-            None => Ok(()),
-        }
+        self.failure.iter().try_for_each(|words| row(f, "failure", words))
     }
 }
 
@@ -321,5 +310,102 @@ fn bytes(count: u64) -> String {
     match UNITS.into_iter().find(|&(_, size)| count >= size) {
         Some((unit, size)) => format!("{:.1} {unit}", count as f64 / size as f64),
         None => format!("{count} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flood::Totals;
+
+    fn flood_snapshot() -> FloodSnapshot {
+        let mut totals = Totals { opened: 12_000, events: 5_000, ..Totals::default() };
+        totals.failed[Failure::Refused as usize] = 3;
+        totals.closed[Closure::Reset as usize] = 1_000;
+        totals.stamped = 4_990;
+        totals.bytes = 1_234_567;
+        totals.gaps = 4;
+        totals.overtaken = 1;
+        FloodSnapshot {
+            seconds: 2.0,
+            users: 12_003,
+            totals,
+            latency: Quantiles { count: 1, p50_ms: 0.25, p99_ms: 1.5, ..Quantiles::default() },
+            first_failure: Some("connection refused".to_owned()),
+        }
+    }
+
+    fn spam_snapshot() -> SpamSnapshot {
+        let mut totals = crate::spam::Totals { sent: 2_000, answered: 2_000, ..Default::default() };
+        totals.delivered = 5_000;
+        totals.problems.insert("Bad id".to_owned(), 2);
+        let (answer, behind) = (Quantiles::default(), Quantiles::default());
+        SpamSnapshot { seconds: 2.0, totals, answer, behind, failure: None }
+    }
+
+    #[test]
+    fn line_has_the_counts_and_the_rate_of_the_last_second() {
+        let (now, mut before) = (flood_snapshot(), flood_snapshot());
+        before.seconds = 1.0;
+        before.totals.events = 1_000;
+        let line = flood_line(&now, &before);
+        for part in [
+            "     2 s  open 11,000  failed 3  closed 1,000  events 5,000 (4,000/s)  bytes 1.2 MB",
+            "p50 0.25 ms  p99 1.50 ms",
+            "missing 3  overtaken 1",
+        ] {
+            assert!(line.contains(part), "{line}");
+        }
+        let mut before = spam_snapshot();
+        before.seconds = 1.0;
+        before.totals.sent = 1_000;
+        let line = spam_line(&spam_snapshot(), &before);
+        assert!(line.contains("sent 2,000 (1,000/s)  answered 2,000  delivered 5,000  problems 2"));
+    }
+
+    #[test]
+    fn run_is_clean_only_without_a_fault() {
+        let (flood, spam) = (FloodReport::from(&flood_snapshot()), (&spam_snapshot()).into());
+        let mut report = RunReport::new(flood, spam);
+        assert_eq!((report.lost, report.is_clean()), (10, false));
+        report.lost = 0;
+        assert!(!report.is_clean(), "some are missing");
+        report.flood.missing = 0;
+        report.flood.overtaken = 0;
+        assert!(report.is_clean());
+    }
+
+    #[test]
+    fn json_names_reasons_and_quantiles() {
+        let (flood, spam) = (FloodReport::from(&flood_snapshot()), (&spam_snapshot()).into());
+        let json = serde_json::to_value(RunReport::new(flood, spam)).unwrap();
+        assert_eq!(json["lost"], 10);
+        assert_eq!(json["flood"]["failed_by"]["refused"], 3);
+        assert_eq!(json["flood"]["closed_by"].as_object().unwrap().len(), 1);
+        assert_eq!(json["flood"]["latency"]["p99_ms"], 1.5);
+        assert_eq!(json["spam"]["problems"]["Bad id"], 2);
+    }
+
+    #[test]
+    fn table_shows_every_figure_that_is_not_zero() {
+        let (flood, spam) = (FloodReport::from(&flood_snapshot()), (&spam_snapshot()).into());
+        let table = RunReport::new(flood, spam).to_string();
+        for part in [
+            "listeners     12,003 asked for, 11,000 open at the end",
+            "failed        3 (refused 3)",
+            "problems      2 (Bad id 2)",
+            "first failure connection refused",
+            "lost 10 (5,000 delivered − 4,990 received)",
+        ] {
+            assert!(table.contains(part), "{table}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped_and_bytes_have_units() {
+        let numbers = [0, 999, 1_000, 12_345, 1_234_567].map(grouped);
+        assert_eq!(numbers, ["0", "999", "1,000", "12,345", "1,234,567"]);
+        let sizes = [0, 999, 1_000, 2_500_000, 3_000_000_000].map(bytes);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "2.5 MB", "3.0 GB"]);
     }
 }

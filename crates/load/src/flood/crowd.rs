@@ -275,6 +275,7 @@ impl Crowd {
             if !was_open && listener.is_open() {
                 self.opening -= 1;
                 self.tally.totals.opened += 1;
+                self.tally.totals.opened_after_ns = now_ns - self.pace.start_ns;
                 if self.task.is_deaf(self.task.index(slot)) {
                     listener.phase = Phase::Deaf;
                 }

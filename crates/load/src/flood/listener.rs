@@ -120,7 +120,9 @@ impl Listener {
         };
         let body = &bytes[head.head_len..];
         if head.status != 200 {
-            let words = format!("status {}: {}", head.status, String::from_utf8_lossy(body).trim());
+            // As much of the body as came along and fits into a line.
+            let body = String::from_utf8_lossy(&body[..body.len().min(200)]);
+            let words = format!("status {}: {}", head.status, body.trim());
             return Outcome::Failed(Failure::Status, words);
         }
         self.opened_ms = (now_ns / 1_000_000) as u32;

@@ -20,6 +20,8 @@ pub struct Totals {
     pub begun: u64,
     /// Streams that the server opened.
     pub opened: u64,
+    /// From the start to the last of these, nanoseconds.
+    pub opened_after_ns: u64,
     /// Streams that did not open, by [`Failure`].
     pub failed: [u64; Failure::COUNT],
     /// Streams that ended, by [`Closure`]; not those that flood itself closed.
@@ -76,6 +78,7 @@ impl Totals {
         add_all(&mut self.closed, &other.closed);
         self.begun += other.begun;
         self.opened += other.opened;
+        self.opened_after_ns = self.opened_after_ns.max(other.opened_after_ns);
         self.events += other.events;
         self.stamped += other.stamped;
         self.bytes += other.bytes;

@@ -144,13 +144,92 @@ fn refused_event_is_a_problem_of_its_name() {
     assert_eq!((report.lost, report.spam.answered), (0, 200));
 }
 
-/// An event that was to be sent `ago` before now.
-fn event(number: u32, ago: Duration) -> String {
+/// A server that stands still makes every event late that was due meanwhile, also those that a
+/// sender that waits for its answers would not have sent.
+#[test]
+fn stall_of_the_server_shows_in_the_latency_of_all_events_due_in_it() {
+    let (open_gate, gate) = std::sync::mpsc::channel();
+    let gate = std::sync::Mutex::new(gate);
+    let server = Server::start(move |number| {
+        if number == 1 {
+            gate.lock().unwrap().recv().unwrap();
+        }
+        Fate::Lose
+    });
+    let duration = Duration::from_millis(200);
+    let mut spam = Spam::start(&SpamConfig {
+        duration: Some(duration),
+        rate: 1_000.0,
+        connections: 1,
+        ..spam_config(&server)
+    })
+    .unwrap();
+    while spam.snapshot().totals.sent < 200 {
+        std::thread::yield_now();
+    }
+    open_gate.send(()).unwrap();
+    let report = finished(spam);
+    assert_eq!((report.sent, report.answered), (200, 200));
+    // Event k was due k milliseconds after the start and was answered 199 ms after it or later.
+    assert!(report.answer.p50_ms >= 99.0, "{report}");
+    assert!(report.answer.max_ms >= 199.0, "{report}");
+}
+
+/// A payload that was to be sent `ago` before now.
+fn payload(number: u32, ago: Duration) -> String {
     let intended_ns = sys::clock::monotonic_ns() - ago.as_nanos() as u64;
     let stamp = Stamp { boot: boot(), run: 1, sender: 0, subject: 0, number, intended_ns };
     let mut text = Vec::new();
     stamp.push(&mut text);
-    format!("data: \"{}\"\n\n", String::from_utf8(text).unwrap())
+    format!("\"{}\"", String::from_utf8(text).unwrap())
+}
+
+/// The same as an event.
+fn event(number: u32, ago: Duration) -> String {
+    format!("data: {}\n\n", payload(number, ago))
+}
+
+#[test]
+fn stamps_are_found_on_every_transport() {
+    use proto::{Framing, Transport, classic, ndjson, sse};
+    for transport in Transport::ALL {
+        let server = Server::start(|_| Fate::Deliver);
+        let url = server.stream_url();
+        let flood = flood_of(FloodConfig { url, users: 1, transport, ..FloodConfig::default() });
+        for number in 1..=3 {
+            let json = payload(number, Duration::ZERO);
+            let frame = match transport {
+                Transport::Sse => sse::event("1", &json),
+                Transport::Ndjson => ndjson::event(&json),
+                Transport::Classic => {
+                    let tail = classic::message(&json);
+                    let prefix = classic::Prefix::new(number.into(), &tail, Framing::Chunked);
+                    server.send_raw("0", prefix.as_bytes());
+                    tail
+                }
+            };
+            server.send_raw("0", frame.for_framing(Framing::Chunked));
+            server.send_raw("0", transport.keep_alive(Framing::Chunked));
+        }
+        assert!(flood.wait_until(PATIENCE, |totals| totals.events == 3));
+        let report = FloodReport::from(&flood.finish().unwrap());
+        assert_eq!((report.stamped, report.missing, report.closed), (3, 0, 0), "{transport:?}");
+    }
+}
+
+#[test]
+fn slow_listeners_open_their_stream_and_do_not_read_it() {
+    let server = Server::start(|_| Fate::Deliver);
+    let url = server.stream_url();
+    let flood = flood_of(FloodConfig { url, users: 4, slow: 0.5, ..FloodConfig::default() });
+    for id in 0..4 {
+        server.send(&id.to_string(), "data: x\n\n");
+    }
+    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 2));
+    server.close("1");
+    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 1));
+    let report = FloodReport::from(&flood.finish().unwrap());
+    assert_eq!((report.open, report.events), (3, 2));
 }
 
 #[test]
