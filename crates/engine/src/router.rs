@@ -9,8 +9,8 @@
 
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, EventIds, Followers, FollowersError};
-use hub::{Id, IdText, Names};
+use hub::{Audience, ConnRef, Directory, DisconnectReason, EventIds, Followers, FollowersError};
+use hub::{IdText, Names};
 
 use crate::Event;
 use crate::mailbox::{Mail, Mailbox, Targets};
@@ -52,21 +52,20 @@ impl Router {
 
     /// Begins to hand `event` to the audience of its subject `about`.
     pub fn send(&self, about: IdText<'_>, event: Arc<Event>) -> Sending<'_> {
-        let mut sending = Sending::new(self, Letter::Event(event));
-        if let Some(subject) = self.names.lookup(about) {
-            sending.include(subject);
-            sending.unread = Some((subject, None));
-        }
-        sending
+        let audience = self.names.lookup(about).map(Audience::of_subject);
+        self.sending(audience, Letter::Event(event))
     }
 
     /// Begins to end all connections of `id`.
     pub fn logout(&self, id: IdText<'_>) -> Sending<'_> {
-        let mut sending = Sending::new(self, Letter::Goodbye(DisconnectReason::LoggedOut));
-        if let Some(id) = self.names.lookup(id) {
-            sending.include(id);
-        }
-        sending
+        let audience = self.names.lookup(id).map(Audience::of_id);
+        self.sending(audience, Letter::Goodbye(DisconnectReason::LoggedOut))
+    }
+
+    /// A name that is neither online nor stored has no audience.
+    fn sending(&self, audience: Option<Audience>, letter: Letter) -> Sending<'_> {
+        let audience = audience.unwrap_or_default();
+        Sending { router: self, letter, audience, gathered: false, ticket: Some(Stub::first()) }
     }
 
     /// How many connections are logged in under `id`.
@@ -94,56 +93,34 @@ enum Letter {
 pub struct Sending<'r> {
     router: &'r Router,
     letter: Letter,
-    /// The subject whose followers are still to be read, and the last one that was.
-    unread: Option<(Id, Option<Id>)>,
-    /// The connections found so far; once `sorted`, those not posted yet.
-    targets: Vec<ConnRef>,
-    sorted: bool,
+    audience: Audience,
+    gathered: bool,
     /// The sender's own stub, without which the receipt could complete between two mails, and the
     /// receipt; gone once all is posted.
     ticket: Option<(Stub, Receipt)>,
 }
 
-impl<'r> Sending<'r> {
-    fn new(router: &'r Router, letter: Letter) -> Sending<'r> {
-        let ticket = Some(Stub::first());
-        Sending { router, letter, unread: None, targets: Vec::new(), sorted: false, ticket }
-    }
-
-    fn include(&mut self, member: Id) {
-        let targets = &mut self.targets;
-        self.router.directory.visit(member, |conn| targets.push(conn));
-    }
-
+impl Sending<'_> {
     /// Does the next piece of work. Call it until it answers [`Step::Posted`], not after.
     pub fn step(&mut self, followers: &dyn Followers) -> Result<Step, FollowersError> {
-        if let Some((subject, after)) = self.unread {
-            let last = followers.slice(subject, after, &mut |follower| self.include(follower))?;
-            self.unread = last.map(|last| (subject, Some(last)));
-            if self.unread.is_some() {
+        if !self.gathered {
+            if self.audience.gather(&self.router.directory, followers)? {
                 return Ok(Step::More);
             }
-        }
-        if !self.sorted {
-            // Brings a connection that is in the audience under two ids side by side, and the
-            // connections of one worker together, the last worker's first in line for `post`.
-            self.targets.sort_unstable();
-            self.targets.dedup();
-            self.sorted = true;
+            self.gathered = true;
         }
         Ok(self.post())
     }
 
     fn post(&mut self) -> Step {
         let (stub, receipt) = self.ticket.take().expect("a finished send is not stepped again");
-        while let Some(worker) = self.targets.last().map(|conn| conn.worker()) {
-            let start = self.targets.partition_point(|conn| conn.worker() < worker);
-            let mail = self.letter.mail(&self.targets[start..], stub.another());
+        while let Some((worker, targets)) = self.audience.group() {
+            let mail = self.letter.mail(targets, stub.another());
             if self.router.mailboxes[worker].post(mail).is_err() {
                 self.ticket = Some((stub, receipt));
                 return Step::MailboxFull;
             }
-            self.targets.truncate(start);
+            self.audience.next_group();
         }
         Step::Posted(receipt)
     }

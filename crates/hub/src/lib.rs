@@ -7,6 +7,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod audience;
 mod directory;
 mod disconnect;
 mod event;
@@ -14,6 +15,7 @@ mod followers;
 mod id;
 mod names;
 
+pub use audience::Audience;
 pub use directory::{ConnRef, Directory};
 pub use disconnect::DisconnectReason;
 pub use event::{Event, EventIds, FRAME_SLOTS};
