@@ -1,2 +1,71 @@
-//! Project chores.
-fn main() {}
+//! The project's chores: `cargo xtask ci` runs every check, `cargo xtask tidy` the project's own.
+//!
+//! A program instead of scripts, so that the checks are typed, tested and the same on each machine.
+//! It knows no crate of the project and takes next to nothing to build.
+
+#![allow(clippy::print_stdout, reason = "what a chore has to say is its output")]
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+mod ci;
+mod programs;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+const USAGE: &str = "\
+The chores of the project.
+
+Usage: cargo xtask <CHORE>
+
+Chores:
+  ci [--fast]  every check that a change must pass; --fast leaves out the model checker and the demo
+  tidy         the project's own rules: who may know whom, lengths, docs, leftovers
+  help         this text
+
+Exit status: 0 all is well, 1 something failed, 2 wrong usage.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments[..] {
+        ["ci"] => run(|root| ci::run(root, ci::Extent::Whole)),
+        ["ci", "--fast"] => run(|root| ci::run(root, ci::Extent::Fast)),
+        ["tidy"] => run(tidy::run),
+        ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            print!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a chore at the root of the workspace; it says whether all is well.
+fn run(chore: impl FnOnce(&Path) -> anyhow::Result<bool>) -> anyhow::Result<bool> {
+    let mut here = std::env::current_dir().context("cannot tell the current directory")?;
+    while !is_root(&here) {
+        anyhow::ensure!(here.pop(), "run it inside the project's folder");
+    }
+    std::env::set_current_dir(&here).with_context(|| format!("cannot go to {}", here.display()))?;
+    chore(&here)
+}
+
+fn is_root(directory: &Path) -> bool {
+    let manifest: PathBuf = directory.join("Cargo.toml");
+    directory.join("xtask").is_dir()
+        && std::fs::read_to_string(manifest).is_ok_and(|text| text.contains("[workspace]"))
+}

@@ -1,0 +1,98 @@
+//! The programs beside Rust's own that building and testing take.
+//!
+//! As root on Debian and its kin they are installed, elsewhere they are named. Each stands here
+//! with its reason; a test that can do without one does without it.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+
+/// A program, the Debian package that has it, and what it is for.
+struct Program {
+    name: &'static str,
+    package: &'static str,
+    reason: &'static str,
+}
+
+const PROGRAMS: [Program; 4] = [
+    Program { name: "cc", package: "build-essential", reason: "it compiles LMDB and links" },
+    Program { name: "bash", package: "bash", reason: "scripts are checked with it" },
+    Program { name: "unshare", package: "util-linux", reason: "a test fills a disk of its own" },
+    Program { name: "mount", package: "mount", reason: "a test fills a disk of its own" },
+];
+
+/// Installs what is missing where that is possible. An error names what is missing still.
+pub(crate) fn ensure_all() -> anyhow::Result<()> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let missing = || PROGRAMS.iter().filter(|program| !is_on(&path, program.name));
+    let packages: Vec<&str> = missing().map(|program| program.package).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if is_root() && is_on(&path, "apt-get") {
+        // What it could not do shows in what is still missing.
+        if let Err(error) = install(&packages) {
+            println!("{error:#}");
+        }
+    }
+    let sentences: Vec<String> = missing().map(Program::sentence).collect();
+    ensure!(sentences.is_empty(), "{}", sentences.join("\n"));
+    Ok(())
+}
+
+impl Program {
+    fn sentence(&self) -> String {
+        let Program { name, package, reason } = self;
+        format!("`{name}` is missing: {reason}. On Debian, as root: apt-get install {package}")
+    }
+}
+
+fn install(packages: &[&str]) -> anyhow::Result<()> {
+    println!("installing {}", packages.join(", "));
+    apt_get(&["update", "--quiet"])?;
+    let mut arguments = vec!["install", "--quiet", "--yes", "--no-install-recommends"];
+    arguments.extend(packages);
+    apt_get(&arguments)
+}
+
+fn apt_get(arguments: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    let status = command.status().context("apt-get does not start")?;
+    ensure!(status.success(), "apt-get {} failed: {status}", arguments[0]);
+    Ok(())
+}
+
+/// Whether `path`, a list of directories, has a file of this name.
+fn is_on(path: &str, name: &str) -> bool {
+    path.split(':').any(|directory| Path::new(directory).join(name).is_file())
+}
+
+/// A process's own entry in /proc belongs to its user.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_is_found_where_the_path_leads() {
+        let path = std::env::var("PATH").unwrap();
+        assert!(is_on(&path, "sh"));
+        assert!(!is_on(&path, "a-program-that-nobody-has"));
+        assert!(!is_on("", "sh"));
+    }
+
+    #[test]
+    fn missing_program_is_named_with_its_package_and_reason() {
+        for program in &PROGRAMS {
+            let sentence = program.sentence();
+            assert!(sentence.contains(program.name) && sentence.contains(program.reason));
+            assert!(sentence.ends_with(&format!("apt-get install {}", program.package)));
+        }
+    }
+}

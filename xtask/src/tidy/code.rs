@@ -1,0 +1,172 @@
+//! Rules about what code may do where.
+
+use super::tree::{Fault, File, Tree};
+
+/// Where `unsafe` may stand: a folder or a file, and why.
+const UNSAFE: [(&str, &str); 2] = [
+    ("crates/sys/", "the thin coat around Linux"),
+    ("crates/backend/src/graph/open.rs", "mapping the store's file"),
+];
+
+/// How `unsafe` begins where it is code and not a word in a sentence.
+const UNSAFE_CODE: [&str; 5] =
+    ["unsafe {", "unsafe fn ", "unsafe impl ", "unsafe trait ", "unsafe extern "];
+
+/// Lines above an `unsafe` within which its promise stands.
+const SAFETY_WITHIN: usize = 4;
+
+/// Who may sleep, and why. Everybody else waits for an event, with a deadline.
+const SLEEPERS: [(&str, &str); 4] = [
+    ("crates/encke/src/api/post.rs", "a full mailbox rings nobody when it has room again"),
+    ("crates/encke/src/cli/listen.rs", "a client that lost its server does not hammer it"),
+    ("crates/encke/src/serve/listener.rs", "a listener without descriptors must not spin"),
+    ("crates/load/src/flood/mod.rs", "the crowd's counters ring nobody"),
+];
+
+/// Calls that take an address of our own.
+const BINDERS: [&str; 4] = ["bind(", "claim(", "listen_in_group(", "EngineConfig::new("];
+
+/// Options of the program that take an address of our own.
+const LISTEN_OPTIONS: [&str; 2] = ["--listen", "--api"];
+
+/// Crates from which nothing reaches the world.
+const PURE: [&str; 2] = ["crates/proto/src/", "crates/hub/src/"];
+
+/// The modules of `std` through which it would.
+const WORLD: [&str; 7] = [
+    "std::fs",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::thread",
+    "std::env",
+    "std::time::Instant",
+];
+
+/// The line up to its comment.
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+pub(super) fn unsafe_places(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in tree.rust() {
+        let allowed = UNSAFE.iter().any(|(place, _)| file.path.starts_with(place));
+        let mut promise = 0;
+        for (number, line) in file.lines() {
+            if line.contains("SAFETY:") {
+                promise = number;
+            }
+            if !UNSAFE_CODE.iter().any(|start| code(line).contains(start)) {
+                continue;
+            }
+            if !allowed {
+                faults.push(file.fault(number, "unsafe code belongs into crates/sys"));
+            } else if promise == 0 || number - promise > SAFETY_WITHIN {
+                faults
+                    .push(file.fault(number, "say in a // SAFETY: comment who keeps the promise"));
+            }
+        }
+    }
+    faults
+}
+
+pub(super) fn sleeps(tree: &Tree) -> Vec<Fault> {
+    let awake = |file: &&File| !SLEEPERS.iter().any(|(path, _)| *path == file.path);
+    let mut faults = Vec::new();
+    for file in tree.rust().filter(awake) {
+        for (number, line) in file.lines() {
+            if ["thread::sleep(", "time::sleep(", " sleep("].iter().any(|s| code(line).contains(s))
+            {
+                let what = "wait for an event with a deadline, or list the file in tidy/code.rs";
+                faults.push(file.fault(number, what));
+            }
+        }
+    }
+    faults
+}
+
+pub(super) fn fixed_ports(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in tree.rust() {
+        let from = file.tests_from();
+        let drives_program = file.path.contains("/tests/");
+        for (number, line) in file.lines().filter(|(number, _)| *number >= from) {
+            let binds = BINDERS.iter().any(|call| line.contains(call));
+            let listens = LISTEN_OPTIONS.iter().any(|option| line.contains(option));
+            if (binds || drives_program && listens) && has_port(code(line)) {
+                let what = "two runs of this test cannot share the port: take port 0";
+                faults.push(file.fault(number, what));
+            }
+        }
+    }
+    faults
+}
+
+/// Whether an address with a port other than 0 stands in the line, as `…:8000"`.
+fn has_port(line: &str) -> bool {
+    line.match_indices(':').any(|(at, _)| {
+        let rest = &line[at + 1..];
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        digits > 0 && rest[digits..].starts_with('"') && rest[..digits].bytes().any(|b| b != b'0')
+    })
+}
+
+pub(super) fn pure_crates(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let pure = |file: &&File| PURE.iter().any(|place| file.path.starts_with(place));
+    for file in tree.rust().filter(pure) {
+        let tests = file.tests_from();
+        for (number, line) in file.lines().take_while(|(number, _)| *number < tests) {
+            if let Some(module) = WORLD.iter().find(|module| code(line).contains(*module)) {
+                let what = format!("{module} has no place here: let the caller hand in the value");
+                faults.push(file.fault(number, what));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(rule: fn(&Tree) -> Vec<Fault>, path: &str, text: &str) -> usize {
+        rule(&Tree::of(&[(path, text)])).len()
+    }
+
+    #[test]
+    fn unsafe_is_caught_outside_its_places_and_without_a_promise() {
+        let promised = "// SAFETY: it is so.\nunsafe { call() }\n";
+        assert_eq!(faults(unsafe_places, "crates/sys/src/a.rs", promised), 0);
+        assert_eq!(faults(unsafe_places, "crates/engine/src/a.rs", promised), 1);
+        assert_eq!(faults(unsafe_places, "crates/sys/src/a.rs", "unsafe { call() }\n"), 1);
+        assert_eq!(faults(unsafe_places, "crates/hub/src/a.rs", "//! Not unsafe { at all\n"), 0);
+    }
+
+    #[test]
+    fn sleep_is_caught() {
+        assert_eq!(faults(sleeps, "a/tests/b.rs", "    std::thread::sleep(MOMENT);\n"), 1);
+        assert_eq!(faults(sleeps, "a/src/b.rs", "    tokio::time::sleep(MOMENT).await;\n"), 1);
+        assert_eq!(faults(sleeps, "a/src/b.rs", "    // thread::sleep( would be wrong\n"), 0);
+    }
+
+    #[test]
+    fn fixed_port_is_caught_in_tests_only() {
+        let bind = "TcpListener::bind(\"127.0.0.1:8000\")\n";
+        assert_eq!(faults(fixed_ports, "a/tests/b.rs", bind), 1);
+        assert_eq!(faults(fixed_ports, "a/src/b.rs", bind), 0);
+        assert_eq!(faults(fixed_ports, "a/tests/b.rs", "bind(\"127.0.0.1:0\")\n"), 0);
+        assert_eq!(faults(fixed_ports, "a/tests/b.rs", "[\"--listen\", \"[::1]:8000\"]\n"), 1);
+        assert_eq!(faults(fixed_ports, "a/tests/b.rs", "parse(\"127.0.0.1:8000\")\n"), 0);
+    }
+
+    #[test]
+    fn io_in_a_pure_crate_is_caught_but_for_its_tests() {
+        let text = "//! x\nuse std::fs::File;\n";
+        assert_eq!(faults(pure_crates, "crates/proto/src/a.rs", text), 1);
+        assert_eq!(faults(pure_crates, "crates/engine/src/a.rs", text), 0);
+        let tested = "//! x\n#[cfg(test)]\nmod tests {\n    use std::thread;\n}\n";
+        assert_eq!(faults(pure_crates, "crates/hub/src/a.rs", tested), 0);
+    }
+}

@@ -1,0 +1,256 @@
+//! Rules about the crates: who may know whom, where the async runtime may live, whose lints hold.
+//!
+//! The edges are written once, in ARCHITECTURE.md, in the block of code that is marked `edges`:
+//!
+//! ```edges
+//! engine  -> sys, proto, hub
+//! backend -> hub; in tests: load
+//! hub     -> nothing
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toml::Table;
+
+use super::tree::{Fault, File, Tree};
+
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+/// Crates that bring a runtime, or are of no use without one.
+const RUNTIME: [&str; 8] =
+    ["async-std", "axum", "hyper", "hyper-util", "mio", "smol", "tokio", "tokio-util"];
+
+/// Who may have one: the control plane, and the store for its channels.
+const RUNTIME_IN: [&str; 2] = ["backend", "encke"];
+
+/// Crates that state their lints themselves, since they allow `unsafe` somewhere.
+const OWN_LINTS: [&str; 2] = ["backend", "sys"];
+
+/// A member of the workspace.
+pub(super) struct Member<'t> {
+    pub(super) file: &'t File,
+    pub(super) name: String,
+    pub(super) manifest: Table,
+}
+
+impl Member<'_> {
+    /// Names that it depends on, in its tests and benchmarks or in itself, on any target.
+    pub(super) fn dependencies(&self, in_tests: bool) -> BTreeSet<&str> {
+        let kinds: &[&str] =
+            if in_tests { &["dev-dependencies"] } else { &["dependencies", "build-dependencies"] };
+        let targets = self.manifest.get("target").and_then(toml::Value::as_table);
+        let targets = targets.into_iter().flat_map(Table::values).filter_map(toml::Value::as_table);
+        std::iter::once(&self.manifest)
+            .chain(targets)
+            .flat_map(|table| kinds.iter().filter_map(|kind| table.get(*kind)?.as_table()))
+            .flat_map(Table::keys)
+            .map(String::as_str)
+            .collect()
+    }
+
+    fn fault(&self, what: String) -> Fault {
+        self.file.fault(1, what)
+    }
+}
+
+/// The manifests of all members. One that does not parse has none: cargo says so better.
+pub(super) fn members(tree: &Tree) -> Vec<Member<'_>> {
+    let is_member = |file: &&File| {
+        let folder = file.path.strip_suffix("/Cargo.toml").unwrap_or_default();
+        let in_crates = folder.strip_prefix("crates/").is_some_and(|name| !name.contains('/'));
+        in_crates || ["fuzz", "xtask"].contains(&folder)
+    };
+    let files = tree.files().iter().filter(is_member);
+    files
+        .filter_map(|file| {
+            let manifest: Table = file.text.parse().ok()?;
+            let name = manifest.get("package")?.get("name")?.as_str()?.to_owned();
+            Some(Member { file, name, manifest })
+        })
+        .collect()
+}
+
+/// Whom a crate may know: itself, and in its tests besides.
+#[derive(Default, PartialEq, Debug)]
+struct Edges {
+    own: BTreeSet<String>,
+    in_tests: BTreeSet<String>,
+}
+
+/// The block of edges, by crate.
+fn listed(architecture: &File) -> BTreeMap<String, Edges> {
+    let block = architecture.text.lines().skip_while(|line| *line != "```edges").skip(1);
+    let names = |text: &str| {
+        let names = text.split(',').map(str::trim);
+        names.filter(|name| !name.is_empty() && *name != "nothing").map(str::to_owned).collect()
+    };
+    block
+        .take_while(|line| *line != "```")
+        .filter_map(|line| line.split_once("->"))
+        .map(|(from, to)| {
+            let (own, in_tests) = to.split_once("; in tests:").unwrap_or((to, ""));
+            (from.trim().to_owned(), Edges { own: names(own), in_tests: names(in_tests) })
+        })
+        .collect()
+}
+
+pub(super) fn edges(tree: &Tree) -> Vec<Fault> {
+    let Some(architecture) = tree.find(ARCHITECTURE) else { return Vec::new() };
+    let listed = listed(architecture);
+    let members = members(tree);
+    let rooms: BTreeSet<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    let mut faults = Vec::new();
+    for member in &members {
+        let Some(may) = listed.get(&member.name) else {
+            let what = format!("list `{}` among the edges in {ARCHITECTURE}", member.name);
+            faults.push(member.fault(what));
+            continue;
+        };
+        for (in_tests, allowed) in [(false, &may.own), (true, &may.in_tests)] {
+            let known: BTreeSet<String> = member
+                .dependencies(in_tests)
+                .intersection(&rooms)
+                .map(|name| (*name).to_owned())
+                .collect();
+            let place = if in_tests { " in tests" } else { "" };
+            for name in known.difference(allowed) {
+                let what = format!("`{}` may not know `{name}`{place}", member.name);
+                faults.push(member.fault(format!("{what}: see the edges in {ARCHITECTURE}")));
+            }
+            for name in allowed.difference(&known) {
+                let what = format!("`{}` does not know `{name}`{place}", member.name);
+                faults.push(member.fault(format!("{what}: take the edge out of {ARCHITECTURE}")));
+            }
+        }
+    }
+    for name in listed.keys().filter(|name| !rooms.contains(name.as_str())) {
+        faults.push(architecture.fault(1, format!("there is no crate `{name}`")));
+    }
+    faults
+}
+
+pub(super) fn runtime(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for member in members(tree) {
+        if RUNTIME_IN.contains(&member.name.as_str()) {
+            continue;
+        }
+        for in_tests in [false, true] {
+            let found = member.dependencies(in_tests);
+            for name in RUNTIME.iter().filter(|name| found.contains(*name)) {
+                let what = format!("`{name}` belongs into {} only", RUNTIME_IN.join(" and "));
+                faults.push(member.fault(what));
+            }
+        }
+    }
+    faults
+}
+
+pub(super) fn lints(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for member in members(tree) {
+        let lints = member.manifest.get("lints");
+        let inherits = lints.and_then(|lints| lints.get("workspace")?.as_bool()) == Some(true);
+        let own = OWN_LINTS.contains(&member.name.as_str());
+        if lints.is_none() || (!inherits && !own) {
+            faults.push(member.fault("add [lints] with workspace = true".to_owned()));
+        }
+    }
+    faults
+}
+
+/// Clippy reads the nearest clippy.toml only: what the root's says, each crate's own says too.
+pub(super) fn clippy_settings(tree: &Tree) -> Vec<Fault> {
+    let Some(root) = tree.find("clippy.toml") else { return Vec::new() };
+    let is_setting = |line: &&str| line.starts_with("    { path") || line.starts_with("allow-");
+    let mut faults = Vec::new();
+    for file in tree.files().iter().filter(|file| file.path.ends_with("/clippy.toml")) {
+        for setting in root.text.lines().filter(is_setting) {
+            if !file.text.lines().any(|line| line == setting) {
+                let what = format!("repeat the root's setting here: {}", setting.trim());
+                faults.push(file.fault(1, what));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(name: &str, rest: &str) -> String {
+        format!("[package]\nname = \"{name}\"\n[lints]\nworkspace = true\n{rest}")
+    }
+
+    fn faults(rule: fn(&Tree) -> Vec<Fault>, engine: &str) -> Vec<String> {
+        let architecture = "# A\n```edges\nengine -> hub; in tests: load\nhub -> nothing\n\
+                            load -> nothing\n```\n";
+        let (hub, load) = (manifest("hub", ""), manifest("load", ""));
+        let tree = Tree::of(&[
+            (ARCHITECTURE, architecture),
+            ("crates/engine/Cargo.toml", engine),
+            ("crates/hub/Cargo.toml", &hub),
+            ("crates/load/Cargo.toml", &load),
+        ]);
+        rule(&tree).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn listed_edges_pass_and_others_are_caught() {
+        let good = "[dependencies]\nhub = { workspace = true }\n[dev-dependencies]\nload = \"1\"\n";
+        assert_eq!(faults(edges, &manifest("engine", good)), [""; 0]);
+        let extra = "[dependencies]\nhub = \"1\"\nload = \"1\"\n[dev-dependencies]\nload = \"1\"\n";
+        let caught = faults(edges, &manifest("engine", extra));
+        assert_eq!(caught.len(), 1);
+        assert!(caught[0].contains("`engine` may not know `load`: see"), "{caught:?}");
+    }
+
+    #[test]
+    fn edge_that_is_listed_and_unused_is_caught() {
+        let caught = faults(edges, &manifest("engine", "[dependencies]\nhub = \"1\"\n"));
+        assert!(caught[0].contains("`engine` does not know `load` in tests"), "{caught:?}");
+    }
+
+    #[test]
+    fn edge_for_one_target_only_is_caught_too() {
+        let rest = "[dependencies]\nhub = \"1\"\n[dev-dependencies]\nload = \"1\"\n\
+                    [target.'cfg(loom)'.dependencies]\nload = \"1\"\n";
+        assert_eq!(faults(edges, &manifest("engine", rest)).len(), 1);
+    }
+
+    #[test]
+    fn crate_that_is_not_listed_is_caught() {
+        let tree = Tree::of(&[
+            (ARCHITECTURE, "```edges\nhub -> nothing\n```\n"),
+            ("crates/engine/Cargo.toml", &manifest("engine", "")),
+        ]);
+        assert_eq!(edges(&tree).len(), 2);
+    }
+
+    #[test]
+    fn runtime_in_the_data_plane_is_caught() {
+        let caught = faults(runtime, &manifest("engine", "[dev-dependencies]\ntokio = \"1\"\n"));
+        assert!(caught[0].contains("`tokio` belongs into backend and encke only"), "{caught:?}");
+    }
+
+    #[test]
+    fn crate_without_the_lints_is_caught() {
+        let bare = "[package]\nname = \"engine\"\n";
+        assert_eq!(faults(lints, bare).len(), 1);
+        assert_eq!(faults(lints, &manifest("engine", "")).len(), 0);
+    }
+
+    #[test]
+    fn crate_that_forgets_a_ban_of_the_root_is_caught() {
+        let root = "# Bans.\nallow-x = true\nbans = [\n    { path = \"a\" },\n]\n";
+        let check =
+            |own| clippy_settings(&Tree::of(&[("clippy.toml", root), ("a/clippy.toml", own)]));
+        assert_eq!(
+            check("allow-x = true\nbans = [\n    { path = \"a\" },\n    { path = \"b\" },\n]\n")
+                .len(),
+            0
+        );
+        assert_eq!(check("allow-x = true\n").len(), 1);
+    }
+}

@@ -1,0 +1,74 @@
+//! `cargo xtask tidy`: the rules of the project that no compiler knows, as checks.
+//!
+//! Each rule is a function from the project's files to its faults, and has a test that shows it
+//! catching one. A fault says where it is and what to do. What a rule must let pass stands in a
+//! list beside it, by name and with a reason.
+//!
+//! The files are read as text, without parsing Rust: a rule that needs more belongs into
+//! clippy.toml.
+
+mod code;
+mod crates;
+mod dependencies;
+mod docs;
+mod scripts;
+mod text;
+mod tree;
+
+use std::path::Path;
+
+use tree::{Fault, Tree};
+
+/// What a rule is: what it says in a word, and what finds its faults.
+type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
+
+const RULES: [Rule; 20] = [
+    ("crates know only whom ARCHITECTURE.md lists", crates::edges),
+    ("the async runtime stays in its crates", crates::runtime),
+    ("every crate has the workspace's lints", crates::lints),
+    ("no crate forgets a ban of the workspace", crates::clippy_settings),
+    ("every dependency has a reason and a user", dependencies::reasons_and_users),
+    ("dependencies have one version and one source", dependencies::sources),
+    ("files are short", text::file_lengths),
+    ("lines are short", text::columns),
+    ("nothing is left over", text::leftovers),
+    ("no path of one machine", text::machine_paths),
+    ("every module says what it is for", text::module_docs),
+    ("unsafe stays where it is listed", code::unsafe_places),
+    ("nobody sleeps", code::sleeps),
+    ("tests take no fixed port", code::fixed_ports),
+    ("proto and hub do no IO", code::pure_crates),
+    ("links lead somewhere", docs::links),
+    ("paths in documents exist", docs::paths),
+    ("ARCHITECTURE.md is short", docs::architecture_length),
+    ("no document or script leads to an unknown host", docs::hosts),
+    ("scripts parse", scripts::syntax),
+];
+
+/// Checks every rule, prints the faults and says whether there is none.
+pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
+    let tree = Tree::read(root)?;
+    let mut faults = 0;
+    for (rule, check) in RULES {
+        for fault in check(&tree) {
+            println!("{fault} [{rule}]");
+            faults += 1;
+        }
+    }
+    println!("tidy: {} rules, {} files, {faults} faults", RULES.len(), tree.files().len());
+    Ok(faults == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_find_nothing_in_an_empty_project() {
+        let tree = Tree::of(&[("Cargo.toml", "[workspace]\n"), ("ARCHITECTURE.md", "# A\n")]);
+        for (rule, check) in RULES {
+            let faults: Vec<String> = check(&tree).iter().map(ToString::to_string).collect();
+            assert!(faults.is_empty(), "{rule}: {faults:?}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Rules about files as text: how long, how wide, and what must not be left in them.
+
+use super::tree::{Fault, File, Tree};
+
+/// A reader takes a file of this many lines in one sitting.
+const LINES_MAX: usize = 500;
+
+/// Files that may be longer, and why.
+const LONG: [(&str, &str); 1] = [(
+    "crates/engine/src/sim/world.rs",
+    "the simulator's world and its naive model, which check each other line by line",
+)];
+
+/// Kinds of files that people write by hand and read in an editor.
+const HAND_WRITTEN: [&str; 7] = [".rs", ".toml", ".md", ".sh", ".js", ".css", ".html"];
+
+const COLUMNS_MAX: usize = 100;
+
+/// What says that something is not done, as whole words.
+const UNDONE: [&str; 3] = ["TODO", "FIXME", "XXX"];
+
+/// Macros for trying things out.
+const TRYING: [&str; 3] = ["todo!", "dbg!", "unimplemented!"];
+
+/// Where one machine keeps things that others do not have.
+const MACHINE_PATHS: [&str; 3] = ["/work/", "/root/", "/home/"];
+
+/// Files made by programs, or by lawyers.
+fn is_foreign(file: &File) -> bool {
+    file.path.ends_with("Cargo.lock") || file.path.starts_with("LICENSE")
+}
+
+pub(super) fn file_lengths(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in tree.files() {
+        let lines = file.text.lines().count();
+        let listed = LONG.iter().any(|(path, _)| *path == file.path);
+        let hand_written = HAND_WRITTEN.iter().any(|kind| file.path.ends_with(kind));
+        if hand_written && !listed && lines > LINES_MAX {
+            let what = format!("{lines} lines, at most {LINES_MAX} fit a reader's head: split it");
+            faults.push(file.fault(lines, what));
+        }
+        if listed && lines <= LINES_MAX {
+            faults.push(file.fault(1, "short enough now: take it off the list in tidy/text.rs"));
+        }
+    }
+    faults
+}
+
+pub(super) fn columns(tree: &Tree) -> Vec<Fault> {
+    let checked = |file: &&File| {
+        (file.is_rust() || file.path.ends_with(".toml") || file.is_script()) && !is_foreign(file)
+    };
+    let mut faults = Vec::new();
+    for file in tree.files().iter().filter(checked) {
+        for (number, line) in file.lines() {
+            let columns = line.chars().count();
+            if columns > COLUMNS_MAX {
+                let what = format!("{columns} columns, at most {COLUMNS_MAX}: break the line");
+                faults.push(file.fault(number, what));
+            }
+        }
+    }
+    faults
+}
+
+pub(super) fn leftovers(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in tree.foreign().filter(|file| !is_foreign(file)) {
+        for (number, line) in file.lines() {
+            let is_word = |c: char| c.is_alphanumeric() || c == '_';
+            let mut words = line.split(|c| !is_word(c));
+            if let Some(word) = words.find(|word| UNDONE.contains(word)) {
+                faults.push(file.fault(number, format!("{word}: do it, or file an issue")));
+            }
+            let trying = TRYING.iter().find(|word| file.is_rust() && line.contains(*word));
+            if let Some(word) = trying {
+                faults.push(file.fault(number, format!("{word} is for trying things out")));
+            }
+        }
+    }
+    faults
+}
+
+pub(super) fn machine_paths(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in tree.foreign() {
+        for (number, line) in file.lines() {
+            if let Some(path) = MACHINE_PATHS.iter().find(|path| starts_in(line, path)) {
+                let what = format!("{path} is a path of one machine: name it from the root");
+                faults.push(file.fault(number, what));
+            }
+        }
+    }
+    faults
+}
+
+/// Whether `path` begins an absolute path in `line`, not the middle of another one.
+fn starts_in(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '.' | '}' | '_' | '-' | '/'))
+    })
+}
+
+pub(super) fn module_docs(tree: &Tree) -> Vec<Fault> {
+    let undocumented = |file: &&File| !file.text.starts_with("//! ");
+    let what = "say in a //! comment at the top what the module is for and what it does not do";
+    tree.files()
+        .iter()
+        .filter(|file| file.is_rust())
+        .filter(undocumented)
+        .map(|file| file.fault(1, what))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(rule: fn(&Tree) -> Vec<Fault>, path: &str, text: &str) -> Vec<String> {
+        rule(&Tree::of(&[(path, text)])).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn long_file_is_caught_unless_listed() {
+        let long = "//! x\n".repeat(LINES_MAX + 1);
+        assert_eq!(faults(file_lengths, "a.rs", &long).len(), 1);
+        assert_eq!(faults(file_lengths, LONG[0].0, &long).len(), 0);
+        assert_eq!(faults(file_lengths, LONG[0].0, "//! x\n").len(), 1);
+        assert_eq!(faults(file_lengths, "Cargo.lock", &long).len(), 0);
+    }
+
+    #[test]
+    fn wide_line_is_caught_by_characters_not_bytes() {
+        assert_eq!(faults(columns, "a.rs", &"é".repeat(100)).len(), 0);
+        let caught = faults(columns, "a.rs", &format!("//! x\n{}", "é".repeat(101)));
+        assert!(caught[0].starts_with("a.rs:2: 101 columns"), "{caught:?}");
+    }
+
+    #[test]
+    fn leftover_is_caught_as_a_word_only() {
+        assert_eq!(faults(leftovers, "a.md", "see TODO.").len(), 1);
+        assert_eq!(faults(leftovers, "a.rs", "    dbg!(x);").len(), 1);
+        assert_eq!(faults(leftovers, "a.rs", "const TODOS: [u8; 0] = [];").len(), 0);
+    }
+
+    #[test]
+    fn path_of_a_machine_is_caught() {
+        assert_eq!(faults(machine_paths, "a.md", "cd /home/me/x").len(), 1);
+        assert_eq!(faults(machine_paths, "a.md", "`/root/x`").len(), 1);
+        assert_eq!(faults(machine_paths, "a.md", "https://h.example/home/me").len(), 0);
+        assert_eq!(faults(machine_paths, "a.md", "docs/work/x").len(), 0);
+    }
+
+    #[test]
+    fn module_without_a_doc_is_caught() {
+        assert_eq!(faults(module_docs, "a.rs", "use std::io;\n").len(), 1);
+        assert_eq!(faults(module_docs, "a.rs", "//! What it is for.\n").len(), 0);
+    }
+}
