@@ -10,7 +10,7 @@
 //!                               shard: the sans-io heart, the same under epoll and in the simulator
 //! ```
 //!
-//! Cost of an idle connection: one 56-byte slot and its place in the directory. Cost of a delivery:
+//! Cost of an idle connection: one 64-byte slot and its place in the directory. Cost of a delivery:
 //! one `send` of bytes that exist already.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]

@@ -6,13 +6,21 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
+#[cfg(loom)]
+use loom::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+#[cfg(not(loom))]
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Ticket {
     /// Stubs that are still out.
     open: AtomicU32,
@@ -34,7 +42,8 @@ pub(crate) struct Stub {
 impl Stub {
     /// A ticket's first stub, and the receipt that completes when all its stubs are gone.
     pub(crate) fn first() -> (Stub, Receipt) {
-        let ticket = Arc::new(Ticket { open: AtomicU32::new(1), ..Ticket::default() });
+        let (open, count) = (AtomicU32::new(1), AtomicU32::new(0));
+        let ticket = Arc::new(Ticket { open, count, sender: AtomicWaker::new() });
         (Stub { ticket: ticket.clone(), count: 0 }, Receipt(ticket))
     }
 
@@ -82,7 +91,7 @@ impl Receipt {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -99,5 +108,28 @@ mod tests {
         assert_eq!(receipt.ready(), None);
         drop(mails);
         assert_eq!(receipt.ready(), Some(3));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+
+    /// Whoever drops the last stub, and whenever: a receipt that is ready has the full count.
+    #[test]
+    fn ready_receipt_has_every_stub_counted() {
+        loom::model(|| {
+            let (first, receipt) = Stub::first();
+            let workers: Vec<_> = (0..2)
+                .map(|_| {
+                    let mut stub = first.another();
+                    loom::thread::spawn(move || stub.count_one())
+                })
+                .collect();
+            drop(first);
+            assert!(receipt.ready().is_none_or(|count| count == 2));
+            workers.into_iter().for_each(|worker| worker.join().unwrap());
+            assert_eq!(receipt.ready(), Some(2));
+        });
     }
 }
