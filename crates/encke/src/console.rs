@@ -1,6 +1,6 @@
 //! What commands say on standard output and standard error, and how they log.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
@@ -38,6 +38,24 @@ pub(crate) fn say_bytes(line: &[u8]) -> Result<(), OutputError> {
     Ok(out.flush()?)
 }
 
+/// Prints `line` on standard output: on a terminal in place of the last one that was printed so,
+/// elsewhere as a line of its own.
+pub(crate) fn say_over(line: &str) -> Result<(), OutputError> {
+    let mut out = io::stdout().lock();
+    if !out.is_terminal() {
+        drop(out);
+        return say(line);
+    }
+    // Back to the line's start, and clear what the last one left (ECMA-48, EL).
+    write!(out, "\r{line}\x1b[K")?;
+    Ok(out.flush()?)
+}
+
+/// Ends the line that [`say_over`] keeps printing over.
+pub(crate) fn end_over() -> Result<(), OutputError> {
+    if io::stdout().is_terminal() { say("") } else { Ok(()) }
+}
+
 /// Prints `line` on standard error. When that is gone too, there is nobody left to tell.
 pub(crate) fn tell(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr().lock(), "{}", line.as_ref());
@@ -45,7 +63,6 @@ pub(crate) fn tell(line: impl AsRef<str>) {
 
 /// Logs from `level` on go to standard error; a panic is told in one line there.
 pub(crate) fn start_logging(level: LevelFilter) {
-    use std::io::IsTerminal;
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_target(false)

@@ -8,6 +8,7 @@
 
 mod api;
 mod cli;
+mod client;
 mod config;
 mod console;
 mod serve;

@@ -34,6 +34,18 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Reads a share from 0 to 1.
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("{text:?} is no share: write a number from 0 to 1"))
+}
+
+/// Reads a rate a second, 0 or more.
+pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.trim().parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
+    rate.ok_or_else(|| format!("{text:?} is no rate: write how many a second, 0 or more"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +74,13 @@ mod tests {
         for text in ["", "-1", "1m", "nan", "inf", "1e99"] {
             assert!(parse_seconds(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn shares_and_rates_are_bounded() {
+        assert_eq!(parse_share("0.25"), Ok(0.25));
+        assert!(parse_share("1.01").is_err() && parse_share("x").is_err());
+        assert_eq!(parse_rate("16666"), Ok(16_666.0));
+        assert!(parse_rate("-1").is_err() && parse_rate("inf").is_err());
     }
 }

@@ -3,7 +3,14 @@
 //!
 //! Each command has a file of its own: its options, its help, and what it does.
 
+mod client;
+mod demo;
+mod flood;
+mod graph;
+mod listen;
 mod serve;
+mod spam;
+mod work;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -82,7 +89,16 @@ impl From<LogLevel> for LevelFilter {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::DemoArgs),
     Serve(serve::ServeArgs),
+    Send(client::SendArgs),
+    Listen(listen::ListenArgs),
+    Subscribe(client::SubscribeArgs),
+    Unsubscribe(client::UnsubscribeArgs),
+    Subscribers(client::SubscribersArgs),
+    Graph(graph::GraphArgs),
+    Flood(flood::FloodArgs),
+    Spam(spam::SpamArgs),
 }
 
 /// Runs the program.
@@ -93,7 +109,16 @@ pub(crate) fn run() -> ExitCode {
     };
     console::start_logging(cli.common.log_level.into());
     let done = match cli.command {
+        Command::Demo(args) => demo::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Send(args) => client::send(args),
+        Command::Listen(args) => listen::run(args),
+        Command::Subscribe(args) => client::subscribe(args),
+        Command::Unsubscribe(args) => client::unsubscribe(args),
+        Command::Subscribers(args) => client::subscribers(args),
+        Command::Graph(args) => graph::run(args),
+        Command::Flood(args) => flood::run(args),
+        Command::Spam(args) => spam::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,171 @@
+//! What the commands have in common that talk to a server's API, and those of them that are one
+//! request: `send`, `subscribe`, `unsubscribe`, `subscribers`.
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::client::{ApiClient, ServerUrl, escape};
+use crate::console::say;
+
+/// Where the API is.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ApiArgs {
+    /// The server's API.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
+    pub(crate) api: ServerUrl,
+}
+
+/// The runtime of a command that is a client.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")
+}
+
+/// Sends an event about an id to everybody who follows it, and to itself.
+///
+/// Prints how many connections heard it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke send rj '{\"photo\": 789}'
+  encke send photo:789 'rj likes this'
+  encke send 123 true --json")]
+pub(crate) struct SendArgs {
+    /// The subject.
+    about: String,
+    /// The payload: JSON, or else a text.
+    #[arg(allow_hyphen_values = true)]
+    data: String,
+    #[command(flatten)]
+    api: ApiArgs,
+    /// Print the API's answer.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Deserialize)]
+struct Sent {
+    delivered: u64,
+}
+
+pub(crate) fn send(args: SendArgs) -> Result<()> {
+    let data = serde_json::from_str(&args.data).unwrap_or(Value::String(args.data));
+    let body = json!({ "about": args.about, "data": data });
+    let answer = post(&args.api, "/send", &body)?;
+    if args.json {
+        return Ok(say(answer.to_string())?);
+    }
+    let Sent { delivered } = serde_json::from_value(answer)?;
+    let connections = if delivered == 1 { "connection" } else { "connections" };
+    Ok(say(format!("delivered to {delivered} {connections}"))?)
+}
+
+/// Makes an id a subscriber of another: from now on it hears what is sent about it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke subscribe bob rj            bob follows rj
+  encke subscribe 7 12 --json")]
+pub(crate) struct SubscribeArgs {
+    #[command(flatten)]
+    pair: PairArgs,
+}
+
+/// Ends a subscription.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke unsubscribe bob rj          bob no longer follows rj")]
+pub(crate) struct UnsubscribeArgs {
+    #[command(flatten)]
+    pair: PairArgs,
+}
+
+#[derive(Debug, Args)]
+struct PairArgs {
+    /// Who listens.
+    subscriber: String,
+    /// Who is listened to.
+    subscribee: String,
+    #[command(flatten)]
+    api: ApiArgs,
+    /// Print the API's answer.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn subscribe(args: SubscribeArgs) -> Result<()> {
+    let PairArgs { subscriber, subscribee, .. } = &args.pair;
+    let [new, old] =
+        ["now follows", "followed before"].map(|verb| format!("{subscriber} {verb} {subscribee}"));
+    change(&args.pair, "/subscriptions/add", "added", [new, old])
+}
+
+pub(crate) fn unsubscribe(args: UnsubscribeArgs) -> Result<()> {
+    let PairArgs { subscriber, subscribee, .. } = &args.pair;
+    let [gone, never] = ["no longer follows", "did not follow"]
+        .map(|verb| format!("{subscriber} {verb} {subscribee}"));
+    change(&args.pair, "/subscriptions/remove", "removed", [gone, never])
+}
+
+/// Posts the pair and prints the first of two sentences when it changed something.
+fn change(args: &PairArgs, path: &str, count: &str, [changed, not]: [String; 2]) -> Result<()> {
+    let pairs = json!([{ "subscriber": args.subscriber, "subscribee": args.subscribee }]);
+    let answer = post(&args.api, path, &pairs)?;
+    if args.json {
+        return Ok(say(answer.to_string())?);
+    }
+    Ok(say(if answer[count] == 1 { changed } else { not })?)
+}
+
+/// Lists who follows an id, one a line.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke subscribers rj
+  encke subscribers rj --following  whom rj follows
+  encke subscribers rj | wc -l")]
+pub(crate) struct SubscribersArgs {
+    /// Who is followed.
+    id: String,
+    /// List whom it follows instead.
+    #[arg(long)]
+    following: bool,
+    #[command(flatten)]
+    api: ApiArgs,
+    /// Print each page as the API answers it.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    ids: Vec<String>,
+    next: Option<String>,
+}
+
+pub(crate) fn subscribers(args: SubscribersArgs) -> Result<()> {
+    let list = if args.following { "subscriptions" } else { "subscribers" };
+    let path = format!("/{list}/{}?limit=10000", escape(&args.id));
+    runtime()?.block_on(async {
+        let mut client = ApiClient::connect(&args.api.api).await?;
+        let mut after = String::new();
+        loop {
+            let page: Value = client.get(&format!("{path}{after}")).await?;
+            if args.json {
+                say(page.to_string())?;
+            }
+            let Page { ids, next } = serde_json::from_value(page)?;
+            if !args.json && !ids.is_empty() {
+                say(ids.join("\n"))?;
+            }
+            let Some(next) = next else { return Ok(()) };
+            after = format!("&after={}", escape(&next));
+        }
+    })
+}
+
+fn post(args: &ApiArgs, path: &str, body: &Value) -> Result<Value> {
+    runtime()?.block_on(async { ApiClient::connect(&args.api).await?.post(path, body).await })
+}

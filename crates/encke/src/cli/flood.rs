@@ -1,0 +1,186 @@
+//! `encke flood`: the listener crowd.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use load::report::{FloodReport, flood_line};
+use load::{Flood, FloodConfig, FloodSnapshot};
+use proto::Transport;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::client::runtime;
+use crate::console::{say, tell};
+use crate::serve::signals::Signals;
+use crate::units::{parse_rate, parse_seconds, parse_share};
+
+/// How often it is looked whether the crowd has ended.
+const POLL_PERIOD: Duration = Duration::from_millis(100);
+
+/// Looks between two report lines.
+const POLLS_PER_LINE: u32 = 10;
+
+/// Brings a crowd of listeners online, counts and times what they receive.
+///
+/// Works against any server that streams over HTTP. Prints a line a second and a summary at the end:
+/// after --seconds, or with Ctrl-C. Of events that `encke spam` made it knows which are missing,
+/// doubled or late.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke flood --users 10000 --seconds 60
+  encke flood --users 1000000 --connect-rate 20000
+  encke flood --transport ndjson --url 'http://127.0.0.1:8000/stream/{id}' --json
+  encke flood --url 'http://127.0.0.1:9000/sub?channel={id}' --source 127.0.0.2 --source 127.0.0.3")]
+pub(crate) struct FloodArgs {
+    /// Where to listen; {id} is the listener's id. Default: Encke on this machine.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// How the listeners hear events.
+    #[arg(long, value_enum, default_value_t = TransportArg::Sse)]
+    transport: TransportArg,
+    /// How many listeners.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    users: u32,
+    /// The id of the first listener; the others follow.
+    #[arg(long, value_name = "ID", default_value_t = 0)]
+    first_id: u64,
+    /// Connections begun a second; 0 is as fast as the server takes them.
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = parse_rate)]
+    connect_rate: f64,
+    /// Streams that may be on their way to open at one time.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    opening_max: u32,
+    /// How long a stream may take to open, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
+    open_timeout: Duration,
+    /// Threads; 0 is as many as the descriptor limit and the cores ask for.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: u32,
+    /// Connect from this address; may be repeated. Default: as many loopback addresses as it takes
+    /// when the server is on one, else the system's choice.
+    #[arg(long, value_name = "IP")]
+    source: Vec<IpAddr>,
+    /// End after so long, in seconds. Default: with Ctrl-C.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    seconds: Option<Duration>,
+    /// The share of listeners, 0 to 1, that open their stream and never read it.
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
+    slow: f64,
+    /// Listeners whose stream ended or failed come back after a second.
+    #[arg(long)]
+    reconnect: bool,
+    /// The latency from which on an event is late, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds)]
+    late_after: Duration,
+    /// Print the summary as JSON; the lines go to standard error then.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TransportArg {
+    /// Server-Sent Events.
+    Sse,
+    /// One line of JSON per event.
+    Ndjson,
+    /// The comet page of old.
+    Classic,
+}
+
+impl From<TransportArg> for Transport {
+    fn from(transport: TransportArg) -> Transport {
+        match transport {
+            TransportArg::Sse => Transport::Sse,
+            TransportArg::Ndjson => Transport::Ndjson,
+            TransportArg::Classic => Transport::Classic,
+        }
+    }
+}
+
+impl FloodArgs {
+    fn config(self) -> FloodConfig {
+        let path = match self.transport {
+            TransportArg::Classic => "/test/{id}",
+            TransportArg::Sse | TransportArg::Ndjson => "/stream/{id}",
+        };
+        FloodConfig {
+            url: self.url.unwrap_or_else(|| format!("http://127.0.0.1:8000{path}")),
+            transport: self.transport.into(),
+            users: self.users,
+            first_id: self.first_id,
+            connect_rate: self.connect_rate,
+            opening_max: self.opening_max,
+            open_timeout: self.open_timeout,
+            threads: self.threads,
+            sources: self.source,
+            duration: self.seconds,
+            slow: self.slow,
+            reconnect: self.reconnect,
+            late_after: self.late_after,
+        }
+    }
+}
+
+pub(crate) fn run(args: FloodArgs) -> Result<()> {
+    let json = args.json;
+    let config = args.config();
+    let url = config.url.clone();
+    let snapshot = runtime()?.block_on(async {
+        let mut signals = Signals::new()?;
+        let flood = start(config)?;
+        watch(flood, json, &mut signals).await
+    })?;
+    let report = FloodReport::from(&snapshot);
+    if json {
+        say(serde_json::to_string(&report)?)?;
+    } else {
+        say(report.to_string().trim_end())?;
+    }
+    if report.opened == 0 {
+        let why = report.first_failure.unwrap_or_else(|| "no answer in time".into());
+        bail!("no stream opened at {url}: {why}; start a server with `encke serve`");
+    }
+    Ok(())
+}
+
+/// Starts a crowd, whose threads have private descriptor tables and so must hear no signals.
+pub(super) fn start(config: FloodConfig) -> Result<Flood> {
+    let started = sys::signals::blocked(|| Flood::start(config));
+    Ok(started.context("cannot block signals")??)
+}
+
+/// Prints a line a second until the crowd has ended by itself or a signal ends it.
+async fn watch(mut flood: Flood, json: bool, signals: &mut Signals) -> Result<FloodSnapshot> {
+    let mut before = flood.snapshot();
+    let mut polls = interval(POLL_PERIOD);
+    polls.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut stopped = false;
+    for poll in 1u32.. {
+        tokio::select! {
+            _ = polls.tick() => {}
+            _ = signals.next() => stopped = true,
+        }
+        if stopped || flood.is_finished() {
+            break;
+        }
+        if poll.is_multiple_of(POLLS_PER_LINE) {
+            let now = flood.snapshot();
+            report_line(&flood_line(&now, &before), json)?;
+            before = now;
+        }
+    }
+    Ok(flood.finish()?)
+}
+
+/// A line for people, where it does not get between the lines for programs.
+pub(super) fn report_line(line: &str, json: bool) -> Result<()> {
+    if json {
+        tell(line);
+        return Ok(());
+    }
+    Ok(say(line)?)
+}

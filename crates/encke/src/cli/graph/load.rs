@@ -1,0 +1,110 @@
+//! `encke graph load`: a file of pairs into the store, or into a running server.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use backend::graph::{LoadOptions, LoadReport, Phase};
+use clap::Args;
+use load::report::grouped;
+use serde_json::json;
+
+use super::upload;
+use crate::cli::work::{Progress, unless_stopped};
+use crate::client::ServerUrl;
+use crate::console::{say, tell};
+use crate::serve::open_graph;
+
+/// Loads a file of pairs: each line `a b` makes a follow b.
+///
+/// Into a data directory that no server uses (--data), all at once or not at all; or into a running
+/// server (--api), piece by piece. Blank lines and lines that start with # are skipped.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke graph load friends.txt --both --data ./encke-data
+  encke graph load friends.txt --api http://127.0.0.1:8001
+  zcat friends.txt.gz | encke graph load - --data ./encke-data")]
+pub(crate) struct LoadArgs {
+    /// The file; - is standard input.
+    file: PathBuf,
+    /// The data directory to load into.
+    #[arg(long, value_name = "DIR", default_value = "./encke-data")]
+    data: PathBuf,
+    /// Load into the server whose API this is, instead of a data directory.
+    #[arg(long, value_name = "URL")]
+    api: Option<ServerUrl>,
+    /// Load each pair both ways: friends follow one another.
+    #[arg(long)]
+    both: bool,
+    /// Leave malformed lines out instead of loading nothing.
+    #[arg(long)]
+    skip_malformed: bool,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: LoadArgs) -> Result<()> {
+    let started = Instant::now();
+    let options = LoadOptions { both: args.both, skip_malformed: args.skip_malformed };
+    let (file, data) = (args.file.clone(), args.data);
+    let report = match args.api {
+        Some(api) => upload::run(&file, &api, options)?,
+        None => unless_stopped(move || load(&file, &data, options))?,
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    let LoadReport { pairs, added, malformed } = report;
+    for (number, error) in &malformed.first {
+        tell(format!("{}:{number}: {error}; skipped", args.file.display()));
+    }
+    if args.json {
+        let skipped = malformed.count;
+        let line =
+            json!({ "pairs": pairs, "added": added, "skipped": skipped, "seconds": seconds });
+        return Ok(say(line.to_string())?);
+    }
+    let mut text = format!(
+        "{} pairs, {} new subscriptions, in {seconds:.1} s",
+        grouped(pairs),
+        grouped(added)
+    );
+    if malformed.count > 0 {
+        text += &format!("; malformed lines skipped: {}", grouped(malformed.count));
+    }
+    Ok(say(text)?)
+}
+
+fn load(file: &Path, data: &Path, options: LoadOptions) -> Result<LoadReport> {
+    let (mut input, bytes) = open(file)?;
+    let graph = open_graph(data)?;
+    let mut progress = Progress::new("reading");
+    let name = file.display().to_string();
+    let report = graph.load(&name, &mut *input, bytes, options, &mut |now| {
+        progress.set(phase(now.phase), now.done, now.total);
+    });
+    drop(progress);
+    Ok(report?)
+}
+
+fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Reading => "reading",
+        Phase::Sorting => "sorting",
+        Phase::Writing => "writing",
+        Phase::Syncing => "syncing",
+    }
+}
+
+/// The input and its length, 0 when that is not known.
+pub(super) fn open(path: &Path) -> Result<(Box<dyn Read + Send>, u64)> {
+    if path == Path::new("-") {
+        return Ok((Box::new(io::stdin()), 0));
+    }
+    let cannot = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    let bytes = file.metadata().with_context(cannot)?.len();
+    Ok((Box::new(file), bytes))
+}

@@ -1,0 +1,140 @@
+//! `encke graph stats`: what a stored graph looks like.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use backend::graph::Stats;
+use clap::Args;
+use load::plot;
+use load::report::grouped;
+use serde_json::{Value, json};
+
+use crate::cli::work::{Progress, unless_stopped};
+use crate::console::{say, tell};
+use crate::serve::open_graph;
+
+/// Describes the friends graph in a data directory that no server uses.
+///
+/// The degree of a user is the number of different users they are connected with, whoever follows
+/// whom; the power law is the likeliest one for degrees from --xmin on.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke graph stats --data ./encke-data
+  encke graph stats --plot degrees.svg
+  encke graph stats --json --xmin 50 | jq .power_law.exponent")]
+pub(crate) struct StatsArgs {
+    /// The data directory.
+    #[arg(long, value_name = "DIR", default_value = "./encke-data")]
+    data: PathBuf,
+    /// The degree from which on a power law is fitted.
+    #[arg(long, value_name = "DEGREE", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    xmin: u64,
+    /// Draw the degree distribution into this file, .svg or .png.
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Print it as JSON, with the whole distribution.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: StatsArgs) -> Result<()> {
+    let data = args.data;
+    anyhow::ensure!(
+        data.join("data.mdb").exists(),
+        "there is no friends graph in {}: load one with `encke graph load`, or name its directory \
+         with --data",
+        data.display()
+    );
+    let stats = unless_stopped(move || {
+        let graph = open_graph(&data)?;
+        let mut progress = Progress::new("reading");
+        Ok(graph.stats(&mut |done, total| progress.set("reading", done, total))?)
+    })?;
+    if let Some(path) = &args.plot {
+        draw(&stats, args.xmin, path)?;
+        tell(format!("drawn into {}", path.display()));
+    }
+    if args.json { Ok(say(json(&stats, args.xmin).to_string())?) } else { print(&stats, args.xmin) }
+}
+
+fn draw(stats: &Stats, xmin: u64, path: &Path) -> Result<()> {
+    let title =
+        format!("{} users, {} subscriptions", grouped(stats.users), grouped(stats.subscriptions));
+    let power_law = stats.degrees.power_law(xmin);
+    let power_law = power_law.map(|law| plot::PowerLaw { exponent: law.exponent, from: xmin });
+    plot::Degrees { title: &title, counts: &stats.degrees.counts, power_law }.save(path)?;
+    Ok(())
+}
+
+fn json(stats: &Stats, xmin: u64) -> Value {
+    let degrees = &stats.degrees;
+    let power_law = degrees.power_law(xmin).map(|law| {
+        json!({ "exponent": law.exponent, "error": law.error, "xmin": xmin, "users": law.users })
+    });
+    json!({
+        "users": stats.users,
+        "subscriptions": stats.subscriptions,
+        "mutual": stats.mutual,
+        "store_bytes": stats.disk_bytes,
+        "degree": {
+            "min": degrees.min(),
+            "median": degrees.quantile(0.5),
+            "mean": degrees.mean(),
+            "p90": degrees.quantile(0.9),
+            "p99": degrees.quantile(0.99),
+            "max": degrees.max(),
+            "counts": degrees.counts,
+        },
+        "power_law": power_law,
+    })
+}
+
+fn print(stats: &Stats, xmin: u64) -> Result<()> {
+    let degrees = &stats.degrees;
+    let row = |name: &str, value: String| say(format!("{name:14}{value}"));
+    row("users", grouped(stats.users))?;
+    row("subscriptions", grouped(stats.subscriptions))?;
+    row("mutual", format!("{} pairs follow one another", grouped(stats.mutual)))?;
+    row("on disk", format!("{} bytes", grouped(stats.disk_bytes)))?;
+    row(
+        "degree",
+        format!(
+            "min {}  median {}  mean {:.1}  p90 {}  p99 {}  max {}",
+            degrees.min(),
+            degrees.quantile(0.5),
+            degrees.mean(),
+            degrees.quantile(0.9),
+            degrees.quantile(0.99),
+            grouped(degrees.max())
+        ),
+    )?;
+    let law = match degrees.power_law(xmin) {
+        Some(law) => format!(
+            "exponent {:.3} ± {:.3} for degrees from {xmin} on ({} users)",
+            law.exponent,
+            law.error,
+            grouped(law.users)
+        ),
+        None => format!("none: too few degrees from {xmin} on"),
+    };
+    row("power law", law)?;
+    print_distribution(stats)
+}
+
+/// The distribution in octaves: who has 1, 2 to 3, 4 to 7, … friends.
+fn print_distribution(stats: &Stats) -> Result<()> {
+    let mut low = 1;
+    while low <= stats.degrees.max() {
+        let octave =
+            stats.degrees.counts.iter().filter(|(degree, _)| (low..2 * low).contains(degree));
+        let users: u64 = octave.map(|(_, users)| users).sum();
+        let share = users as f64 / stats.users.max(1) as f64;
+        let bar = "█".repeat((share * 50.0).ceil() as usize);
+        let range = format!("{low} to {}", 2 * low - 1);
+        say(format!("  {range:<18}{:>12}  {:>6.2} %  {bar}", grouped(users), 100.0 * share))?;
+        low *= 2;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! `encke spam`: the message generator.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use load::report::{SpamReport, spam_line};
+use load::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::client::{ApiArgs, runtime};
+use super::flood::report_line;
+use crate::console::say;
+use crate::serve::signals::Signals;
+use crate::units::{parse_rate, parse_seconds};
+
+const POLL_PERIOD: Duration = Duration::from_millis(100);
+const POLLS_PER_LINE: u32 = 10;
+
+/// Sends events about random users at a fixed rate.
+///
+/// Each event carries the time at which it was to be sent, so that `encke flood` can measure the
+/// latency, and a number, so that it can see what is lost. Prints a line a second and a summary at
+/// the end: after --seconds, or with Ctrl-C.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke spam --users 10000 --rate 1000 --seconds 60
+  encke spam --users 1000000 --senders 1000 --rate 16666 --seconds 60
+  encke spam --users 10000 --zipf 1.1 --payload 1000 --json")]
+pub(crate) struct SpamArgs {
+    #[command(flatten)]
+    api: ApiArgs,
+    /// Events are about so many users.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    users: u32,
+    /// The id of the first of them; the others follow.
+    #[arg(long, value_name = "ID", default_value_t = 0)]
+    first_id: u64,
+    /// Logical senders, among whom the events are spread at random.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    senders: u32,
+    /// Connections to the API.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Events a second.
+    #[arg(long, value_name = "RATE", default_value = "1000", value_parser = parse_rate)]
+    rate: f64,
+    /// End after so long, in seconds. Default: with Ctrl-C.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    seconds: Option<Duration>,
+    /// Length of a payload as JSON, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    payload: usize,
+    /// Choose subjects by Zipf's law with this exponent (1 when none is given), the first user most
+    /// often, instead of all alike.
+    #[arg(long, value_name = "EXPONENT", num_args = 0..=1, default_missing_value = "1")]
+    zipf: Option<f64>,
+    /// Names the run's random choices.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Send each event in a request of its own instead of as a line of a stream.
+    #[arg(long)]
+    post: bool,
+    /// Events on their way on one connection, at most.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    in_flight: usize,
+    /// Print the summary as JSON; the lines go to standard error then.
+    #[arg(long)]
+    json: bool,
+}
+
+impl SpamArgs {
+    fn config(self) -> SpamConfig {
+        SpamConfig {
+            api: self.api.api.to_string(),
+            users: self.users,
+            first_id: self.first_id,
+            senders: self.senders,
+            connections: self.connections,
+            rate: self.rate,
+            duration: self.seconds,
+            payload_bytes: self.payload,
+            zipf: self.zipf,
+            seed: self.seed,
+            mode: if self.post { SpamMode::Post } else { SpamMode::Stream },
+            in_flight_max: self.in_flight,
+        }
+    }
+}
+
+pub(crate) fn run(args: SpamArgs) -> Result<()> {
+    let json = args.json;
+    let config = args.config();
+    let snapshot = runtime()?.block_on(async {
+        let mut signals = Signals::new()?;
+        let spam = Spam::start(&config).map_err(explain)?;
+        watch(spam, json, &mut signals).await
+    })?;
+    let report = SpamReport::from(&snapshot);
+    if json {
+        say(serde_json::to_string(&report)?)?;
+    } else {
+        say(report.to_string().trim_end())?;
+    }
+    match report.failure {
+        Some(failure) => bail!("a connection to the API ended before its time: {failure}"),
+        None => Ok(()),
+    }
+}
+
+fn explain(error: SpamError) -> anyhow::Error {
+    match error {
+        SpamError::Connect { api, error }
+            if error.kind() == std::io::ErrorKind::ConnectionRefused =>
+        {
+            anyhow::anyhow!(
+                "no server at {api}: start one with `encke serve`, or tell where it is with --api"
+            )
+        }
+        error => error.into(),
+    }
+}
+
+/// Prints a line a second until all is sent and answered or a signal ends it.
+async fn watch(mut spam: Spam, json: bool, signals: &mut Signals) -> Result<SpamSnapshot> {
+    let mut before = spam.snapshot();
+    let mut polls = interval(POLL_PERIOD);
+    polls.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut stopped = false;
+    for poll in 1u32.. {
+        tokio::select! {
+            _ = polls.tick() => {}
+            _ = signals.next() => stopped = true,
+        }
+        if stopped || spam.is_finished() {
+            break;
+        }
+        if poll.is_multiple_of(POLLS_PER_LINE) {
+            let now = spam.snapshot();
+            report_line(&spam_line(&now, &before), json)?;
+            before = now;
+        }
+    }
+    Ok(spam.finish())
+}

@@ -1,0 +1,179 @@
+//! The other end of the API: a small HTTP client for the commands.
+//!
+//! One connection, one request at a time, no redirects, no TLS: it talks to the private port of a
+//! server, most often on the same machine.
+
+mod stream;
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, anyhow, bail};
+use axum::body::Body;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{Method, Request, Response, header};
+use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+pub(crate) use stream::{Listener, Opening};
+
+/// The largest answer that is read whole: a page of 10,000 ids of the longest kind.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// All but the unreserved characters of RFC 3986, section 2.3.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// An id as it stands in a path or a query.
+pub(crate) fn escape(id: &str) -> impl fmt::Display + '_ {
+    utf8_percent_encode(id, ESCAPED)
+}
+
+/// Where a server is: `http://host:port`, of which `http://` may be left out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ServerUrl {
+    authority: String,
+}
+
+impl FromStr for ServerUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ServerUrl, String> {
+        let authority = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+        let port = authority.rsplit_once(':').map(|(_, port)| port);
+        let port = port.and_then(|port| port.parse::<u16>().ok());
+        if authority.contains(['/', '?', '#', '@', ' ']) || port.is_none() {
+            return Err("write it as http://host:port, such as http://127.0.0.1:8001".into());
+        }
+        Ok(ServerUrl { authority: authority.to_owned() })
+    }
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.authority)
+    }
+}
+
+impl ServerUrl {
+    async fn connect(&self) -> Result<SendRequest<Body>> {
+        let stream = TcpStream::connect(&self.authority).await;
+        let stream = stream.map_err(|error| self.unreachable(&error))?;
+        let _ = stream.set_nodelay(true);
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.context("the server speaks no HTTP")?;
+        // It ends with the sender; what went wrong is told to whoever waits for an answer.
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    fn unreachable(&self, error: &io::Error) -> anyhow::Error {
+        match error.kind() {
+            ErrorKind::ConnectionRefused => anyhow!(
+                "no server at {self}: start one with `encke serve`, or tell where it is (see --help)"
+            ),
+            _ => anyhow!("cannot connect to {self}: {error}; check the address"),
+        }
+    }
+
+    fn request(&self, method: Method, path: &str) -> hyper::http::request::Builder {
+        Request::builder().method(method).uri(path).header(header::HOST, &self.authority)
+    }
+}
+
+/// A connection to the API.
+pub(crate) struct ApiClient {
+    url: ServerUrl,
+    sender: SendRequest<Body>,
+}
+
+impl ApiClient {
+    /// Connects to the API at `url`.
+    pub(crate) async fn connect(url: &ServerUrl) -> Result<ApiClient> {
+        Ok(ApiClient { url: url.clone(), sender: url.connect().await? })
+    }
+
+    /// Asks for `path`.
+    pub(crate) async fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T> {
+        let request = self.url.request(Method::GET, path).body(Body::empty())?;
+        self.exchange(request).await
+    }
+
+    /// Posts one JSON value to `path`.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        value: &Value,
+    ) -> Result<T> {
+        let request = self
+            .url
+            .request(Method::POST, path)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Body::from(value.to_string()))?;
+        self.exchange(request).await
+    }
+
+    /// Posts a stream of JSON lines to `path`.
+    pub(crate) async fn post_lines<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        lines: Body,
+    ) -> Result<T> {
+        let request = self
+            .url
+            .request(Method::POST, path)
+            .header(header::CONTENT_TYPE, "application/x-ndjson")
+            .body(lines)?;
+        self.exchange(request).await
+    }
+
+    async fn exchange<T: DeserializeOwned>(&mut self, request: Request<Body>) -> Result<T> {
+        let broke_off = || format!("the server at {} did not answer", self.url);
+        let response = self.sender.send_request(request).await.with_context(broke_off)?;
+        let answer = read_answer(response).await?;
+        serde_json::from_slice(&answer).context("the server's answer is not what was asked for")
+    }
+}
+
+/// The body of a good answer; an error answer's detail as error.
+async fn read_answer(response: Response<Incoming>) -> Result<Vec<u8>> {
+    let status = response.status();
+    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| anyhow!("the server's answer broke off: {error}"))?.to_bytes();
+    if status.is_success() {
+        return Ok(body.into());
+    }
+    let problem: Option<Value> = serde_json::from_slice(&body).ok();
+    match problem.as_ref().and_then(|problem| problem["detail"].as_str()) {
+        Some(detail) => bail!("{detail}"),
+        None => bail!("the server answered {status}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_url_is_a_host_and_a_port() {
+        for text in ["http://127.0.0.1:8001", "127.0.0.1:8001", "http://127.0.0.1:8001/"] {
+            let url: ServerUrl = text.parse().unwrap();
+            assert_eq!(url.to_string(), "http://127.0.0.1:8001");
+        }
+        assert!("[::1]:8001".parse::<ServerUrl>().is_ok());
+        for text in ["", "https://a:1", "localhost", "http://a:1/x", "u@a:1", "a:99999"] {
+            assert!(text.parse::<ServerUrl>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_escaped_for_a_path() {
+        assert_eq!(escape("photo:789").to_string(), "photo%3A789");
+        assert_eq!(escape("a-b_c.d~é&").to_string(), "a-b_c.d~%C3%A9%26");
+    }
+}
