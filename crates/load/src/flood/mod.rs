@@ -103,9 +103,9 @@ pub enum FloodError {
     /// The URL cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// There is nobody to bring online.
-    #[error("a crowd needs at least one user")]
-    NoUsers,
+    /// A figure that cannot be.
+    #[error("{0}")]
+    Config(&'static str),
     /// The threads asked for cannot hold the crowd.
     #[error(
         "{users} listeners do not fit into {threads} threads with room for {room} descriptors \
@@ -176,6 +176,7 @@ impl FloodSnapshot {
 impl Flood {
     /// Starts a crowd. It raises the process' descriptor limit as far as it may.
     pub fn start(config: FloodConfig) -> Result<Flood, FloodError> {
+        check(&config)?;
         let target = Arc::new(Target::parse(&config.url)?);
         let limit = sys::limits::raise_descriptors()?;
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
@@ -295,5 +296,23 @@ impl Drop for Flood {
     fn drop(&mut self) {
         // The wakers must be closed here, in the table that made them, so the threads go first.
         let _ = self.end();
+    }
+}
+
+fn check(config: &FloodConfig) -> Result<(), FloodError> {
+    let rate_fits = config.connect_rate.is_finite() && config.connect_rate >= 0.0;
+    match config {
+        _ if config.users == 0 => Err(FloodError::Config("a crowd needs at least one user")),
+        _ if config.first_id.checked_add(config.users.into()).is_none() => {
+            Err(FloodError::Config("the ids of the users must fit into 64 bits"))
+        }
+        _ if config.opening_max == 0 => {
+            Err(FloodError::Config("at least one stream must be allowed to open"))
+        }
+        _ if !rate_fits => Err(FloodError::Config("the rate of connections must be 0 or more")),
+        _ if !(0.0..=1.0).contains(&config.slow) => {
+            Err(FloodError::Config("the share of slow listeners must be between 0 and 1"))
+        }
+        _ => Ok(()),
     }
 }

@@ -33,9 +33,6 @@ impl Plan {
         descriptors: u64,
         cores: u32,
     ) -> Result<Plan, FloodError> {
-        if config.users == 0 {
-            return Err(FloodError::NoUsers);
-        }
         let room = u32::try_from(descriptors.saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(u32::MAX);
         let needed = config.users.div_ceil(room.max(1));
         let threads = match config.threads {
@@ -101,7 +98,6 @@ mod tests {
     fn too_few_threads_for_the_descriptors_are_refused() {
         let error = plan(50_000, 2, "127.0.0.1:8000").unwrap_err();
         assert!(error.to_string().contains("--threads 3"), "{error}");
-        assert!(matches!(plan(0, 0, "127.0.0.1:8000"), Err(FloodError::NoUsers)));
     }
 
     #[test]

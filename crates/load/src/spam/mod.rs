@@ -36,10 +36,8 @@ use schedule::{Schedule, Share};
 use stream::{Reader, Writer};
 use tally::Board;
 
-/// A thread that waits for an answer looks up after this.
-const READ_TIMEOUT: Duration = Duration::from_secs(1);
-/// A write that takes longer than this means that the API is dead.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// An API that takes nothing, or owes an answer and sends nothing, for so long is taken for dead.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// From the start of the threads to the first event, so that all are ready.
 const HEAD_START_NS: u64 = 5_000_000;
 
@@ -194,8 +192,8 @@ impl Spam {
         let connect = || {
             let stream = TcpStream::connect(target.address)?;
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(READ_TIMEOUT))?;
-            stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
             Ok(stream)
         };
         let streams: Result<Vec<TcpStream>, io::Error> =
@@ -339,6 +337,11 @@ fn spawn(
             link.reader.with(|published| published.failure.get_or_insert(words).len());
         }
     })
+}
+
+fn no_answer() -> io::Error {
+    let words = format!("the API has not answered for {} s", PATIENCE.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, words)
 }
 
 fn check(config: &SpamConfig) -> Result<(), SpamError> {

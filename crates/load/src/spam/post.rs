@@ -10,7 +10,7 @@ use sys::clock;
 
 use crate::spam::message::Messages;
 use crate::spam::schedule::Share;
-use crate::spam::{Link, wait_until};
+use crate::spam::{Link, no_answer, wait_until};
 
 /// One connection.
 pub(super) struct Poster {
@@ -110,8 +110,11 @@ fn read_more(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<()> {
                 buffer.extend_from_slice(&piece[..len]);
                 return Ok(());
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => match error.kind() {
+                ErrorKind::Interrupted => {}
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => return Err(no_answer()),
+                _ => return Err(error),
+            },
         }
     }
 }

@@ -148,7 +148,7 @@ fn refused_event_is_a_problem_of_its_name() {
 /// sender that waits for its answers would not have sent.
 #[test]
 fn stall_of_the_server_shows_in_the_latency_of_all_events_due_in_it() {
-    let (open_gate, gate) = std::sync::mpsc::channel();
+    let (open_gate, gate) = std::sync::mpsc::sync_channel(1);
     let gate = std::sync::Mutex::new(gate);
     let server = Server::start(move |number| {
         if number == 1 {
@@ -346,4 +346,32 @@ fn stopped_spam_still_hears_its_answers() {
     let report = SpamReport::from(&spam.finish());
     assert_eq!(report.sent, report.answered);
     assert_eq!(report.failure, None);
+}
+
+#[test]
+fn figures_that_cannot_be_are_refused() {
+    let default = FloodConfig::default;
+    for config in [
+        FloodConfig { users: 0, ..default() },
+        FloodConfig { first_id: u64::MAX, ..default() },
+        FloodConfig { opening_max: 0, ..default() },
+        FloodConfig { connect_rate: -1.0, ..default() },
+        FloodConfig { slow: f64::NAN, ..default() },
+    ] {
+        assert!(matches!(Flood::start(config), Err(load::FloodError::Config(_))));
+    }
+    let default = SpamConfig::default;
+    for config in [
+        SpamConfig { users: 0, ..default() },
+        SpamConfig { senders: 0, ..default() },
+        SpamConfig { connections: 0, ..default() },
+        SpamConfig { in_flight_max: 0, ..default() },
+        SpamConfig { rate: 0.0, ..default() },
+        SpamConfig { zipf: Some(-1.0), ..default() },
+    ] {
+        assert!(matches!(Spam::start(&config), Err(load::SpamError::Config(_))));
+    }
+    let short = SpamConfig { payload_bytes: 20, ..default() };
+    let error = Spam::start(&short).unwrap_err();
+    assert!(error.to_string().contains("73 bytes"), "{error}");
 }
