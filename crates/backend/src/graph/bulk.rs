@@ -19,7 +19,7 @@ use super::block::BlockBuf;
 use super::edge_list::{self, LineError};
 use super::error::WriteError;
 use super::lists::Lists;
-use super::write::Transaction;
+use super::transaction::Transaction;
 
 /// Malformed lines that a report names; it counts all of them.
 const MALFORMED_NAMED_MAX: usize = 20;

@@ -18,8 +18,10 @@ mod error;
 mod lists;
 mod open;
 mod pair;
+mod pins;
 mod read;
 mod stats;
+mod transaction;
 mod write;
 
 use std::path::Path;

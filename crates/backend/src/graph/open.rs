@@ -8,8 +8,10 @@
 
 use std::ffi::c_int;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
@@ -86,47 +88,53 @@ impl Store {
         fs::create_dir_all(dir).map_err(|error| fail(OpenReason::Directory(error)))?;
         let lock = DirectoryLock::take(dir).map_err(fail)?;
         let env = map(dir, options.map_bytes).map_err(fail)?;
-        let short = lengthen(&env).map_err(fail)?;
-        let opened = open_tables(&env, short.is_some());
-        if let (Err(_), Some(bytes)) = (&opened, short) {
-            // It stays recognisable as damaged. If this fails, it is recognised when read.
-            let _ = env.try_clone_inner_file().map(|file| file.set_len(bytes));
-        }
-        let (tables, names, subscriptions) = opened.map_err(fail)?;
+        check_length(&env, lock.was_killed).map_err(fail)?;
+        let (tables, names, subscriptions) = open_tables(&env).map_err(fail)?;
         let (names, subscriptions) = (Arc::new(names), AtomicU64::new(subscriptions));
         Ok(Store { env, tables, names, subscriptions, writing: Mutex::new(()), _lock: lock })
     }
 }
 
-/// Holds the directory for this process.
-struct DirectoryLock(File);
+/// Holds the directory for this process. Its file has our process id in it until we are done.
+struct DirectoryLock {
+    file: File,
+    /// The last holder did not get to the end.
+    was_killed: bool,
+}
 
 impl DirectoryLock {
-    /// Takes the lock and writes our process id into its file, for the one who finds it taken.
     fn take(dir: &Path) -> Result<DirectoryLock, OpenReason> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(dir.join("lock")).map_err(OpenReason::Directory)?;
-        match file.try_lock() {
+        let locked = file.try_lock();
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(OpenReason::Directory)?;
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let read = file.read_to_string(&mut text);
-                return Err(OpenReason::InUse { pid: read.ok().and(text.trim().parse().ok()) });
+                return Err(OpenReason::InUse { pid: text.trim().parse().ok() });
             }
             Err(TryLockError::Error(error)) => return Err(OpenReason::Directory(error)),
         }
-        file.set_len(0).map_err(OpenReason::Directory)?;
-        writeln!(file, "{}", std::process::id()).map_err(OpenReason::Directory)?;
-        Ok(DirectoryLock(file))
+        let lock = DirectoryLock { file, was_killed: !text.is_empty() };
+        lock.write(&format!("{}\n", process::id())).map_err(OpenReason::Directory)?;
+        Ok(lock)
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.write_all_at(text.as_bytes(), 0)
     }
 }
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // Closing is not enough: a process that is being started at this moment has the descriptor
-        // too, until its exec. If this fails, that is all that is lost.
-        let _ = self.0.unlock();
+        // If either fails, nobody is the worse for it: the kernel unlocks when the process ends.
+        let _ = self.write("");
+        // Closing alone would not do: a process that is being started at this moment has the
+        // descriptor too, until its exec.
+        let _ = self.file.unlock();
     }
 }
 
@@ -154,44 +162,45 @@ fn map(dir: &Path, bytes: usize) -> Result<Env<WithTls>, OpenReason> {
     }
 }
 
-/// Makes the file as long as its pages say; returns how long it was if it was shorter.
+/// Refuses a file that was cut short: reading it would end in SIGBUS.
 ///
-/// A page past the end of a mapped file is a SIGBUS, a page of zeros is an error. The file may be
-/// short by pages that were taken and given back in one transaction, so this alone is no damage.
-fn lengthen(env: &Env<WithTls>) -> Result<Option<u64>, OpenReason> {
-    let pages = env.info().last_page_number as u64 + 1;
-    let expected = pages * u64::from(env.unnamed_database_stat().page_size);
-    let found = env.real_disk_size()?;
-    if found >= expected {
-        return Ok(None);
+/// A commit leaves the file shorter than its pages say when it gave back the last ones that it took;
+/// [`level`] follows it. Only if the last user was killed between the two, it is short by some pages
+/// that nobody needs.
+fn check_length(env: &Env<WithTls>, was_killed: bool) -> Result<(), OpenReason> {
+    let (found, expected) = lengths(env)?;
+    let missing = expected.saturating_sub(found);
+    if missing > 0 && (!was_killed || missing > expected / 4) {
+        let text = format!("it has {found} bytes and should have at least {expected}");
+        return Err(OpenReason::Damaged(text));
     }
-    env.try_clone_inner_file()?.set_len(expected).map_err(OpenReason::Directory)?;
-    Ok(Some(found))
+    Ok(level(env)?)
 }
 
-/// Opens what is there, or makes it; reads all of it when `doubtful`.
-fn open_tables(env: &Env<WithTls>, doubtful: bool) -> Result<Opened, OpenReason> {
+/// Makes the file as long as its pages say.
+pub(super) fn level(env: &Env<WithTls>) -> heed::Result<()> {
+    let (found, expected) = lengths(env)?;
+    if found < expected {
+        env.try_clone_inner_file()?.set_len(expected)?;
+    }
+    Ok(())
+}
+
+/// How long the file is, and how long its pages say it is.
+fn lengths(env: &Env<WithTls>) -> heed::Result<(u64, u64)> {
+    let pages = env.info().last_page_number as u64 + 1;
+    Ok((env.real_disk_size()?, pages * u64::from(env.unnamed_database_stat().page_size)))
+}
+
+/// Opens what is there, or makes it.
+fn open_tables(env: &Env<WithTls>) -> Result<Opened, OpenReason> {
     if env.unnamed_database_stat().entries == 0 {
         create_tables(env)?;
         sync_directory(env.path()).map_err(OpenReason::Directory)?;
     }
     let tables = find_tables(env)?;
-    if doubtful {
-        visit_all(env, tables)?;
-    }
     let (names, subscriptions) = restore(env, tables)?;
     Ok((tables, names, subscriptions))
-}
-
-/// Reads every page that the tables reach, to find out whether pages were lost.
-fn visit_all(env: &Env<WithTls>, tables: Tables) -> Result<(), OpenReason> {
-    let txn = env.read_txn()?;
-    for lists in [tables.followers, tables.following] {
-        for block in lists.blocks(&txn)? {
-            block?;
-        }
-    }
-    Ok(())
 }
 
 /// All of them and `meta`'s entries in one transaction: a directory has a whole store or none.

@@ -71,22 +71,51 @@ fn file_of_noise_is_damaged() {
     }
 }
 
+/// A store whose file ends in pages that nobody needs: removing nearly everything after a load takes
+/// pages and gives them back.
+fn filled(dir: &Path) {
+    let mut random = fastrand::Rng::with_seed(1);
+    let friends = |n: u32| (random.u32(..4000).to_string(), (n % 1000).to_string());
+    let pairs: Model = (0..60_000).map(friends).collect();
+    let text: String = pairs.iter().map(|(a, b)| format!("{a} {b}\n")).collect();
+    let graph = open(dir);
+    graph.add_blocking(pairs.iter().take(1000).map(|(a, b)| pair(a, b)).collect()).unwrap();
+    graph.load("x", &mut text.as_bytes(), 0, LoadOptions::default(), &mut |_| {}).unwrap();
+    let request = pairs.iter().skip(1000).map(|(a, b)| pair(a, b)).collect();
+    assert_eq!(graph.remove_blocking(request), Ok(pairs.len() as u64 - 1000));
+}
+
 #[test]
 fn file_that_was_cut_short_is_damaged_wherever_it_ends() {
     let dir = tempfile::tempdir().unwrap();
-    let graph = open(dir.path());
-    let text: String = (0..60_000).map(|n| format!("user:{} {n}\n", n % 2000)).collect();
-    graph.load("x", &mut text.as_bytes(), 0, LoadOptions::default(), &mut |_| {}).unwrap();
-    drop(graph);
+    filled(dir.path());
     let file = dir.path().join("data.mdb");
     let whole = fs::read(&file).unwrap();
-    for parts in 1..40 {
-        fs::write(&file, &whole[..whole.len() / 40 * parts]).unwrap();
+    for parts in 1..97 {
+        fs::write(&file, &whole[..whole.len() / 97 * parts]).unwrap();
         for _ in 0..2 {
             let error = refusal(dir.path());
-            assert!(matches!(error.reason, OpenReason::Damaged(_)), "{parts} of 40: {error}");
+            assert!(matches!(error.reason, OpenReason::Damaged(_)), "{parts} of 97: {error}");
         }
     }
+    // Nor does it help that the last user was killed, when much is missing.
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    fs::write(dir.path().join("lock"), "123\n").unwrap();
+    assert!(matches!(refusal(dir.path()).reason, OpenReason::Damaged(_)));
     fs::write(&file, whole).unwrap();
-    assert_eq!(open(dir.path()).subscriptions(), 60_000);
+    assert_eq!(open(dir.path()).stats(&mut |_, _| {}).unwrap().subscriptions, 1000);
+}
+
+#[test]
+fn file_without_its_unneeded_last_pages_is_whole_when_its_user_was_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path());
+    let file = dir.path().join("data.mdb");
+    let bytes = fs::read(&file).unwrap();
+    let needed = bytes.iter().rposition(|&byte| byte != 0).unwrap().next_multiple_of(4096);
+    assert!(needed < bytes.len(), "the last commit gave back the last pages that it took");
+    fs::write(&file, &bytes[..needed]).unwrap();
+    fs::write(dir.path().join("lock"), "123\n").unwrap();
+    assert_eq!(open(dir.path()).stats(&mut |_, _| {}).unwrap().subscriptions, 1000);
+    assert_eq!(fs::metadata(&file).unwrap().len(), bytes.len() as u64);
 }
