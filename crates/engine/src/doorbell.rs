@@ -43,7 +43,7 @@ impl Doorbell {
 }
 
 #[cfg(all(test, loom))]
-mod tests {
+mod loom_tests {
     use super::*;
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicUsize;
