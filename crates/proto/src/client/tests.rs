@@ -96,8 +96,8 @@ fn sse_is_read_as_the_standard_says() {
     let cases: [(&str, Vec<Owned>); 10] = [
         ("data: YHOO\ndata: +2\ndata: 10\n\n", vec![plain("YHOO\n+2\n10")]),
         (
-            ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third\n\n",
-            vec![with_id("1", "first event"), with_id("", "second event"), plain(" third")],
+            ": test stream\n\ndata: first event\nid: 1\n\ndata:second\nid\n\ndata:  third\n\n",
+            vec![with_id("1", "first event"), with_id("", "second"), plain(" third")],
         ),
         ("data\n\ndata\ndata\n\ndata:", vec![plain(""), plain("\n")]),
         ("data:test\n\ndata: test\n\n", vec![plain("test"), plain("test")]),
