@@ -48,14 +48,20 @@ pub(super) fn file_lengths(tree: &Tree) -> Vec<Fault> {
 }
 
 pub(super) fn columns(tree: &Tree) -> Vec<Fault> {
+    let kinds = [".rs", ".toml", ".md"];
     let checked = |file: &&File| {
-        (file.is_rust() || file.path.ends_with(".toml") || file.is_script()) && !is_foreign(file)
+        (kinds.iter().any(|kind| file.path.ends_with(kind)) || file.is_script())
+            && !is_foreign(file)
+    };
+    // A row of a table cannot be broken, nor can what a program printed.
+    let whole = |file: &File, line: &str| {
+        file.is_markdown() && (line.starts_with('|') || line.starts_with(' '))
     };
     let mut faults = Vec::new();
     for file in tree.files().iter().filter(checked) {
         for (number, line) in file.lines() {
             let columns = line.chars().count();
-            if columns > COLUMNS_MAX {
+            if columns > COLUMNS_MAX && !whole(file, line) {
                 let what = format!("{columns} columns, at most {COLUMNS_MAX}: break the line");
                 faults.push(file.fault(number, what));
             }
