@@ -1,4 +1,4 @@
-//! Every bound of the data plane, with its arithmetic. Nothing in this crate grows past one of them.
+//! Every bound of the data plane, with its arithmetic. Nothing here grows past one of them.
 
 /// Reports taken from one epoll wait. 12 bytes each, so 12 KiB a worker.
 pub const EVENTS_PER_WAIT: usize = 1024;

@@ -1,8 +1,8 @@
 //! The router: finds the audience of an event and hands it to the workers.
 //!
 //! It runs on the sender's thread. A send is a small state machine, [`Sending`], because two things
-//! may make it pause: an audience of many thousands is walked slice by slice, and a worker's mailbox
-//! may be full. What to do in a pause (yield, sleep, give up) is the caller's to say.
+//! may make it pause: an audience of many thousands is walked slice by slice, and a worker's
+//! mailbox may be full. What to do in a pause (yield, sleep, give up) is the caller's to say.
 //!
 //! Cost of a typical audience of 16: one look into the store, 16 into the directory, one sort of 16
 //! numbers, one mail per worker that has a listener.

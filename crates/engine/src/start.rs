@@ -137,8 +137,8 @@ impl Engine {
     }
 }
 
-/// A worker that is gone while its clients stay connected would be the worst of failures: they would
-/// hear nothing and not know. So a panic in a worker ends the process; its message is printed.
+/// A worker that is gone while its clients stay connected would be the worst of failures: they
+/// would hear nothing and not know. So a panic in a worker is printed and ends the process.
 struct EndProcessOnPanic;
 
 impl Drop for EndProcessOnPanic {

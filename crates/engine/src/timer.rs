@@ -96,7 +96,7 @@ impl Wheel {
         None
     }
 
-    /// The tick at which the next timer fires. Looks through the wheel: for a worker about to sleep.
+    /// The tick at which the next timer fires. Walks the wheel: for a worker about to sleep.
     pub(crate) fn next(&self) -> Option<Tick> {
         (self.done + 1..self.done + SLOTS).find(|at| self.heads[(at % SLOTS) as usize] != NONE)
     }

@@ -200,8 +200,8 @@ impl Worker {
     }
 
     /// No descriptor, or no memory for one: the next client in line is answered 503 by means of the
-    /// spare descriptor. If even that fails, the listener is left alone for a moment, or it would be
-    /// reported again at once and spin the core.
+    /// spare descriptor. If even that fails, the listener is left alone for a moment, or it would
+    /// be reported again at once and spin the core.
     fn accept_failed(&mut self) {
         self.spare = None;
         let Some(listener) = &self.listener else { return };

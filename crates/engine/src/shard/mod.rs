@@ -3,7 +3,7 @@
 //! Sans-io: it acts on the world through [`Sockets`] alone and is told the time. So the same code
 //! runs under epoll with a million clients and in the simulator with a hundred, by seed.
 //!
-//! Nothing here waits. The only locks are a directory stripe and a names stripe, at login and logout.
+//! Nothing here waits. The only locks are a directory and a names stripe, at login and logout.
 
 mod admission;
 
@@ -317,8 +317,8 @@ impl<S: Sockets> Shard<S> {
         self.close(slot, reason, true);
     }
 
-    /// Ends a stream in good manners: it hears what it was already handed and the end of the stream.
-    /// It is logged out at once.
+    /// Ends a stream in good manners: it hears what it was already handed and the end of the
+    /// stream. It is logged out at once.
     fn end(&mut self, slot: u32, reason: DisconnectReason) {
         self.logout(slot);
         let Some(conn) = self.conns.at(slot) else { return };
