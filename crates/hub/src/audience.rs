@@ -36,8 +36,8 @@ impl Audience {
         Audience { member: Some(id), ..Audience::default() }
     }
 
-    /// Looks up the next slice. `true` when there is another one; once it is `false` the audience is
-    /// whole and grouped.
+    /// Looks up the next slice. `true` when there is another one; once it is `false` the audience
+    /// is whole and grouped.
     pub fn gather(
         &mut self,
         directory: &Directory,

@@ -2,9 +2,9 @@
 //!
 //! A striped hash table from id to connections. Workers write it at login and logout, senders read
 //! it. An id with one connection, which nearly all are, costs one 16-byte slot (17 with the table's
-//! control byte, 20 to 39 at the table's load); an id with several has a [`Crowd`] beside the table,
-//! in which a login and a logout are still O(1), so a million connections under one id come and go
-//! in a straight line.
+//! control byte, 20 to 39 at the table's load); an id with several has a [`Crowd`] beside the
+//! table, in which a login and a logout are still O(1), so a million connections under one id come
+//! and go in a straight line.
 //!
 //! The table grows stripe by stripe: the longest pause under a lock is the growth of 1/1024 of it.
 
