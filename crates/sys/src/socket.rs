@@ -85,7 +85,7 @@ pub fn send(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     crate::check_len(unsafe { libc::send(fd, data, len, libc::MSG_NOSIGNAL) })
 }
 
-/// Sends `parts` in one call (at most `IOV_MAX`, 1,024), or as much as there is room for. No SIGPIPE.
+/// Sends `parts` in one call (at most `IOV_MAX`, 1,024), as much as there is room for. No SIGPIPE.
 pub fn send_parts(socket: &impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
     if let [part] = parts {
         return send(socket, part);
