@@ -1,8 +1,8 @@
 //! Loading a file of pairs: read all, sort, write each list once, one transaction.
 //!
 //! Into an empty store the lists are appended in the order of their keys, which fills pages to the
-//! brim; into one that has pairs they are merged list by list. The one transaction makes a load that
-//! is interrupted, by whatever, leave the store as it was.
+//! brim; into one that has pairs they are merged list by list. The one transaction makes a load
+//! that is interrupted, by whatever, leave the store as it was.
 //!
 //! Cost: 16 bytes of memory a pair (32 when loaded both ways) and the file's new pages, at most
 //! 512 MiB of them at once.

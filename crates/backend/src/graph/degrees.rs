@@ -52,9 +52,9 @@ impl Degrees {
         self.counts.iter().find(reaches).map_or(self.max(), |(degree, _)| *degree)
     }
 
-    /// The power law that fits the degrees from `xmin` (at least 1) on best: the exponent of highest
-    /// likelihood for integers, Clauset, Shalizi, Newman 2009 (SIAM Review 51), eq. 3.5, with its
-    /// standard error, eq. 3.6. `None` when fewer than two different degrees are left to fit.
+    /// The power law that fits the degrees from `xmin` (at least 1) on best: the exponent of
+    /// highest likelihood for integers, Clauset, Shalizi, Newman 2009 (SIAM Review 51), eq. 3.5,
+    /// with its standard error, eq. 3.6. `None` when fewer than two different degrees are left.
     pub fn power_law(&self, xmin: u64) -> Option<PowerLaw> {
         let xmin = xmin.max(1);
         let tail = &self.counts[self.counts.partition_point(|(degree, _)| *degree < xmin)..];
@@ -83,8 +83,8 @@ fn likeliest(xmin: f64, mean_log: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// First and second derivative of ln zeta(a, xmin) in a, by central differences: zeta is smooth, and
-/// 1e-4 leaves errors near 1e-8.
+/// First and second derivative of ln zeta(a, xmin) in a, by central differences: zeta is smooth,
+/// and 1e-4 leaves errors near 1e-8.
 fn slopes(a: f64, xmin: f64) -> (f64, f64) {
     let step = 1e-4 * (a - 1.0).min(1.0);
     let at = |a: f64| ln_zeta(a, xmin);

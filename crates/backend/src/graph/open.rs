@@ -164,9 +164,9 @@ fn map(dir: &Path, bytes: usize) -> Result<Env<WithTls>, OpenReason> {
 
 /// Refuses a file that was cut short: reading it would end in SIGBUS.
 ///
-/// A commit leaves the file shorter than its pages say when it gave back the last ones that it took;
-/// [`level`] follows it. Only if the last user was killed between the two, it is short by some pages
-/// that nobody needs.
+/// A commit leaves the file shorter than its pages say when it gave back the last ones that it
+/// took; [`level`] follows it. Only if the last user was killed between the two, it is short by
+/// some pages that nobody needs.
 fn check_length(env: &Env<WithTls>, was_killed: bool) -> Result<(), OpenReason> {
     let (found, expected) = lengths(env)?;
     let missing = expected.saturating_sub(found);

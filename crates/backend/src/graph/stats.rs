@@ -22,8 +22,8 @@ pub struct Stats {
     /// Pairs of users who follow one another, counted once.
     pub mutual: u64,
     /// By the number of different users somebody is connected with, whoever follows whom. That is
-    /// the degree in the undirected graph, as igraph counts it, whether the graph was loaded one way
-    /// or both ways.
+    /// the degree in the undirected graph, as igraph counts it, whether the graph was loaded one
+    /// way or both ways.
     pub degrees: Degrees,
     /// Bytes of the store's file.
     pub disk_bytes: u64,

@@ -19,7 +19,7 @@ pub(super) struct Transaction<'s> {
     pins: Pins<'s>,
     subscriptions: u64,
     buffer: BlockBuf,
-    /// LMDB lets the next writer in as soon as it has committed; pins and count must be settled too.
+    /// LMDB lets the next writer in once it has committed; pins and count must be settled too.
     _alone: MutexGuard<'s, ()>,
 }
 

@@ -71,8 +71,8 @@ fn file_of_noise_is_damaged() {
     }
 }
 
-/// A store whose file ends in pages that nobody needs: removing nearly everything after a load takes
-/// pages and gives them back.
+/// A store whose file ends in pages that nobody needs: removing nearly everything after a load
+/// takes pages and gives them back.
 fn filled(dir: &Path) {
     let mut random = fastrand::Rng::with_seed(1);
     let friends = |n: u32| (random.u32(..4000).to_string(), (n % 1000).to_string());
