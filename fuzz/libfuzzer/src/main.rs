@@ -2,7 +2,8 @@
 //!
 //! ```sh
 //! cargo install cargo-fuzz
-//! ENCKE_FUZZ=request_head cargo +nightly fuzz run --fuzz-dir fuzz/libfuzzer any -- -max_total_time=600
+//! ENCKE_FUZZ=request_head \
+//!     cargo +nightly fuzz run --fuzz-dir fuzz/libfuzzer any -- -max_total_time=600
 //! ```
 //!
 //! `ENCKE_FUZZ` is one of the names in `fuzz::TARGETS`; without it each input goes through all of
