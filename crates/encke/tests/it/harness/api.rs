@@ -1,0 +1,206 @@
+//! A client of the API, one connection for many requests.
+
+use std::cell::RefCell;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use super::{Head, Wire, wait_for};
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) head: Head,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The JSON of a good answer.
+    #[track_caller]
+    pub(crate) fn ok(&self) -> Value {
+        assert_eq!(self.status(), 200, "{self:?}");
+        self.json()
+    }
+
+    /// Checks that it is a problem as RFC 9457 has it, with this status; returns it.
+    #[track_caller]
+    pub(crate) fn problem(&self, status: u16) -> Value {
+        assert_eq!(self.status(), status, "{self:?}");
+        assert_eq!(self.head.field("content-type"), Some("application/problem+json"), "{self:?}");
+        let problem = self.json();
+        check_problem(&problem, status);
+        problem
+    }
+}
+
+/// The members that every problem has.
+#[track_caller]
+pub(crate) fn check_problem(problem: &Value, status: u16) {
+    assert_eq!(problem["status"], status, "{problem}");
+    assert_eq!(problem["type"], "about:blank");
+    assert!(!problem["title"].as_str().unwrap().is_empty());
+    assert!(problem["detail"].as_str().unwrap().len() > 10, "says what to do: {problem}");
+}
+
+/// The client.
+pub(crate) struct Api {
+    address: SocketAddr,
+    connection: RefCell<Option<Wire>>,
+}
+
+impl Api {
+    pub(crate) fn new(address: SocketAddr) -> Api {
+        Api { address, connection: RefCell::new(None) }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Another client, for another thread.
+    pub(crate) fn another(&self) -> Api {
+        Api::new(self.address)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.request("GET", path, None, b"").unwrap()
+    }
+
+    /// Posts JSON.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.try_post(path, body).unwrap()
+    }
+
+    pub(crate) fn try_post(&self, path: &str, body: &Value) -> io::Result<Answer> {
+        self.request("POST", path, Some("application/json"), body.to_string().as_bytes())
+    }
+
+    /// Posts NDJSON.
+    pub(crate) fn post_lines(&self, path: &str, body: &str) -> Answer {
+        self.request("POST", path, Some("application/x-ndjson"), body.as_bytes()).unwrap()
+    }
+
+    /// One request and its whole answer. Not repeated by itself when it fails, save on a connection
+    /// that the server had closed in the meantime.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: Option<&str>,
+        body: &[u8],
+    ) -> io::Result<Answer> {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: api.test\r\n");
+        if let Some(content_type) = content_type {
+            head += &format!("Content-Type: {content_type}\r\n");
+        }
+        if method == "POST" || !body.is_empty() {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
+        let bytes = [(head + "\r\n").as_bytes(), body].concat();
+        let kept = self.connection.borrow_mut().take();
+        let reused = kept.is_some();
+        let mut wire = kept.map_or_else(|| Wire::try_connect(self.address), Ok)?;
+        match exchange(&mut wire, method, &bytes) {
+            Err(_) if reused => {
+                wire = Wire::try_connect(self.address)?;
+                self.keep(wire, |wire| exchange(wire, method, &bytes))
+            }
+            answer => self.keep(wire, |_| answer),
+        }
+    }
+
+    fn keep(
+        &self,
+        mut wire: Wire,
+        exchange: impl FnOnce(&mut Wire) -> io::Result<Answer>,
+    ) -> io::Result<Answer> {
+        let answer = exchange(&mut wire)?;
+        if answer.head.field("connection") != Some("close") {
+            *self.connection.borrow_mut() = Some(wire);
+        }
+        Ok(answer)
+    }
+
+    /// Sends an event; returns how many connections it was delivered to.
+    #[track_caller]
+    pub(crate) fn send(&self, about: &str, data: impl Into<Value>) -> u64 {
+        let answer = self.post("/send", &json!({ "about": about, "data": data.into() })).ok();
+        answer["delivered"].as_u64().unwrap()
+    }
+
+    /// `subscriber` follows `subscribee` from now on.
+    #[track_caller]
+    pub(crate) fn subscribe(&self, subscriber: &str, subscribee: &str) {
+        let pair = json!([{ "subscriber": subscriber, "subscribee": subscribee }]);
+        self.post("/subscriptions/add", &pair).ok();
+    }
+
+    #[track_caller]
+    pub(crate) fn connections(&self, id: &str) -> u64 {
+        self.get(&format!("/connections/{id}")).ok()["connections"].as_u64().unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn logout(&self, id: &str) -> u64 {
+        self.post(&format!("/logout/{id}"), &json!({})).ok()["closed"].as_u64().unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn stats(&self) -> Value {
+        self.get("/stats").ok()
+    }
+
+    /// Waits until the counters add up: whoever was opened is open or closed.
+    pub(crate) fn wait_settled(&self) {
+        let sum = |stats: &Value| {
+            let closed = stats["connections_closed"].as_object().unwrap();
+            closed.values().map(|count| count.as_u64().unwrap()).sum::<u64>()
+                + stats["connections_open"].as_u64().unwrap()
+        };
+        wait_for("opened connections are open or closed", || {
+            let stats = self.stats();
+            stats["connections_opened"] == sum(&stats)
+        });
+    }
+}
+
+/// Percent-encodes all but the unreserved characters of `id`.
+pub(crate) fn escape(id: &str) -> String {
+    percent_encoding::utf8_percent_encode(id, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+fn exchange(wire: &mut Wire, method: &str, bytes: &[u8]) -> io::Result<Answer> {
+    wire.try_send(bytes)?;
+    read_answer(wire, method)
+}
+
+/// Reads a whole answer to a request with `method`.
+pub(crate) fn read_answer(wire: &mut Wire, method: &str) -> io::Result<Answer> {
+    let head = wire.try_head()?;
+    let body = if method == "HEAD" {
+        Vec::new()
+    } else if let Some(len) = head.field("content-length") {
+        wire.take(len.parse().unwrap())?
+    } else if head.field("transfer-encoding") == Some("chunked") {
+        let mut body = Vec::new();
+        loop {
+            let chunk = wire.chunk()?;
+            if chunk.is_empty() {
+                break body;
+            }
+            body.extend(chunk);
+        }
+    } else {
+        return Err(io::Error::new(ErrorKind::InvalidData, "an answer of unknown length"));
+    };
+    Ok(Answer { head, body: String::from_utf8(body).unwrap() })
+}

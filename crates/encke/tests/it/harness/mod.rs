@@ -1,0 +1,37 @@
+//! What the tests stand on: the program as a child process, a raw client, and a client of the API.
+
+mod api;
+mod program;
+mod server;
+mod stream;
+mod wire;
+
+use std::time::{Duration, Instant};
+
+pub(crate) use api::{Api, check_problem, escape};
+pub(crate) use program::{Finished, Program, encke};
+pub(crate) use server::Server;
+pub(crate) use stream::{Stream, get};
+pub(crate) use wire::{End, Head, Wire};
+
+/// How long anything may take before its test fails: far beyond what a busy machine needs.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Asks `ready` again and again until it says so. `what` is told when it never does.
+pub(crate) fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !ready() {
+        assert!(Instant::now() < deadline, "not within {DEADLINE:?}: {what}");
+        // Leaves the core to the program that is waited for.
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+/// The seed of a test that draws random numbers: printed, so that a failure can be repeated with
+/// `ENCKE_TEST_SEED=… cargo test -p encke --test it NAME`.
+pub(crate) fn seed() -> u64 {
+    let given = std::env::var("ENCKE_TEST_SEED").ok().map(|text| text.parse().unwrap());
+    let seed = given.unwrap_or_else(|| fastrand::u64(..));
+    println!("ENCKE_TEST_SEED={seed}");
+    seed
+}

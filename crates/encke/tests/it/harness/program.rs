@@ -1,0 +1,173 @@
+//! The program as a child process: its lines, its end, its signals, its memory and descriptors.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::DEADLINE;
+
+/// Lines of standard output that wait for their test, far more than any prints.
+const LINES_MAX: usize = 100_000;
+
+/// `encke ARGS`, without settings from the tester's environment.
+pub(crate) fn encke<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_encke"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("ENCKE_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(args);
+    command
+}
+
+/// A running child. Dropping it kills it; when the test has failed, its standard error is shown.
+pub(crate) struct Program {
+    child: Child,
+    lines: Receiver<String>,
+    errors: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+/// A child that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    /// What was not read of standard output.
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Finished {
+    /// The exit code; a child that a signal ended has none.
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+}
+
+impl Program {
+    /// Starts `command` with both outputs read as they come.
+    pub(crate) fn spawn(command: &mut Command) -> Program {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = mpsc::sync_channel(LINES_MAX);
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let out = thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                // Fails only when the test has no more interest.
+                let _ = sender.send(line);
+            }
+        });
+        let errors = Arc::new(Mutex::new(String::new()));
+        let (mut stderr, shared) = (child.stderr.take().unwrap(), Arc::clone(&errors));
+        let err = thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(len @ 1..) = stderr.read(&mut piece) {
+                shared.lock().unwrap().push_str(&String::from_utf8_lossy(&piece[..len]));
+            }
+        });
+        Program { child, lines, errors, readers: vec![out, err] }
+    }
+
+    /// Runs `command` to its end.
+    pub(crate) fn run(command: &mut Command) -> Finished {
+        Program::spawn(command).finish()
+    }
+
+    /// The next line of standard output.
+    pub(crate) fn line(&self) -> String {
+        match self.lines.recv_timeout(DEADLINE) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => panic!("no line within {DEADLINE:?}"),
+            Err(RecvTimeoutError::Disconnected) => {
+                panic!("standard output ended; standard error: {}", self.stderr())
+            }
+        }
+    }
+
+    /// What standard error has said so far.
+    pub(crate) fn stderr(&self) -> String {
+        self.errors.lock().unwrap().clone()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends the signal of that name, such as `TERM`.
+    pub(crate) fn signal(&self, name: &str) {
+        let command = format!("kill -s {name} {}", self.pid());
+        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn finish(mut self) -> Finished {
+        let deadline = Instant::now() + DEADLINE;
+        while !self.has_ended() {
+            assert!(Instant::now() < deadline, "no end within {DEADLINE:?}: {}", self.stderr());
+            thread::park_timeout(Duration::from_millis(2));
+        }
+        let status = self.child.wait().unwrap();
+        self.readers.drain(..).for_each(|reader| reader.join().unwrap());
+        let stdout = self.lines.try_iter().map(|line| line + "\n").collect();
+        Finished { status, stdout, stderr: self.stderr() }
+    }
+
+    /// Bytes of its heap and stacks that are in memory.
+    pub(crate) fn anonymous_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        kib * 1024
+    }
+
+    /// Open sockets of its workers, whose descriptor tables are their own. Each worker has one that
+    /// is no client's: its listener.
+    pub(crate) fn worker_sockets(&self) -> usize {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
+        let mut sockets = 0;
+        for task in tasks {
+            let task = task.unwrap().path();
+            let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+            if !name.starts_with("worker-") {
+                continue;
+            }
+            for descriptor in fs::read_dir(task.join("fd")).unwrap() {
+                // One that is closed in between is no leak.
+                let target = fs::read_link(descriptor.unwrap().path()).unwrap_or_default();
+                sockets += usize::from(target.to_string_lossy().starts_with("socket:"));
+            }
+        }
+        sockets
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            println!("standard error of encke (pid {}):\n{}", self.pid(), self.stderr());
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `encke serve` on free ports.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{Api, Program, Stream, Wire, encke, wait_for};
+
+/// A server at work, on ports and in a directory of its own.
+pub(crate) struct Server {
+    program: Program,
+    listen: SocketAddr,
+    pub(crate) api: Api,
+    /// Kept for its end, which removes it.
+    _data: Option<TempDir>,
+}
+
+impl Server {
+    /// Starts one with further `options`.
+    pub(crate) fn start(options: &[&str]) -> Server {
+        let data = tempfile::tempdir().unwrap();
+        let server = Server::start_in(data.path(), options);
+        Server { _data: Some(data), ..server }
+    }
+
+    /// Starts one on a store that outlives it.
+    pub(crate) fn start_in(data: &Path, options: &[&str]) -> Server {
+        Server::of(Program::spawn(&mut encke(serve_args(data, options))))
+    }
+
+    /// Starts one that may have so many descriptors in each table.
+    pub(crate) fn start_with_descriptors(descriptors: u32, options: &[&str]) -> Server {
+        let data = tempfile::tempdir().unwrap();
+        let script = format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"");
+        let mut command = std::process::Command::new("sh");
+        command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_encke"));
+        command.args(serve_args(data.path(), options));
+        let server = Server::of(Program::spawn(&mut command));
+        Server { _data: Some(data), ..server }
+    }
+
+    /// The server that `program` becomes: waits for its line.
+    pub(crate) fn of(program: Program) -> Server {
+        let line: Value = serde_json::from_str(&program.line()).unwrap();
+        assert_eq!(line["pid"], program.pid());
+        let address = |name: &str| line[name].as_str().unwrap().parse::<SocketAddr>().unwrap();
+        let (listen, api) = (address("listen"), Api::new(address("api")));
+        Server { program, listen, api, _data: None }
+    }
+
+    /// Where clients connect.
+    pub(crate) fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// A connection to the public port that has said nothing.
+    pub(crate) fn connect(&self) -> Wire {
+        Wire::connect(self.listen)
+    }
+
+    /// A connection to the public port that has sent `bytes`.
+    pub(crate) fn ask(&self, bytes: impl AsRef<[u8]>) -> Wire {
+        let mut wire = self.connect();
+        wire.send(bytes);
+        wire
+    }
+
+    /// An NDJSON stream of `id`, logged in.
+    pub(crate) fn listener(&self, id: &str) -> Stream {
+        Stream::open(self.listen, &format!("/stream/{id}"), "application/x-ndjson")
+    }
+
+    /// A stream of `path` with `accept`, logged in.
+    pub(crate) fn stream(&self, path: &str, accept: &str) -> Stream {
+        Stream::open(self.listen, path, accept)
+    }
+
+    /// Waits until `id` has so many connections.
+    pub(crate) fn wait_online(&self, id: &str, connections: u64) {
+        wait_for(&format!("{id} has {connections} connections"), || {
+            self.api.connections(id) == connections
+        });
+    }
+
+    /// Waits until so many connections are open, whatever they are; returns the figures.
+    pub(crate) fn wait_open(&self, connections: u64) -> Value {
+        let mut stats = Value::Null;
+        wait_for(&format!("{connections} connections are open"), || {
+            stats = self.api.stats();
+            stats["connections_open"] == connections
+        });
+        stats
+    }
+
+    /// Waits until so many connections have ended for `reason`.
+    pub(crate) fn wait_closed(&self, reason: &str, connections: u64) {
+        wait_for(&format!("{connections} connections ended for {reason}"), || {
+            self.api.stats()["connections_closed"][reason] == connections
+        });
+    }
+
+    /// Sends the signal of that name and waits for the end.
+    pub(crate) fn stop(self, signal: &str) -> super::Finished {
+        self.program.signal(signal);
+        self.program.finish()
+    }
+
+    pub(crate) fn into_program(self) -> Program {
+        self.program
+    }
+}
+
+impl Deref for Server {
+    type Target = Program;
+
+    fn deref(&self) -> &Program {
+        &self.program
+    }
+}
+
+/// The arguments of a server on free ports whose store is in `data`.
+fn serve_args(data: &Path, options: &[&str]) -> Vec<OsString> {
+    let fixed = ["serve", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--json", "--workers=2"];
+    // What `options` repeat would be refused.
+    let named = |fixed: &&str| {
+        let name = fixed.split('=').next().unwrap();
+        !options.iter().any(|option| option.split('=').next() == Some(name))
+    };
+    let mut args: Vec<OsString> =
+        fixed.iter().filter(|fixed| named(fixed)).map(Into::into).collect();
+    args.extend(["--data".into(), data.into()]);
+    args.extend(options.iter().map(Into::into));
+    args
+}

@@ -1,0 +1,161 @@
+//! A raw client: bytes out, bytes in, each read with a deadline.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+
+use socket2::SockRef;
+
+use super::DEADLINE;
+
+/// A connection and what was read of it ahead of need.
+pub(crate) struct Wire {
+    socket: TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// How the other side ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    Fin,
+    Reset,
+}
+
+/// The head of an answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    /// The whole head as it came.
+    pub(crate) text: String,
+}
+
+impl Head {
+    /// The value of the field `name`, which stands there once or not at all.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let lines = self.text.lines().skip(1);
+        let mut values = lines.filter_map(|line| {
+            let (field, value) = line.split_once(':')?;
+            field.eq_ignore_ascii_case(name).then(|| value.trim())
+        });
+        let value = values.next();
+        assert_eq!(values.next(), None, "{name} stands twice in {}", self.text);
+        value
+    }
+}
+
+impl From<TcpStream> for Wire {
+    fn from(socket: TcpStream) -> Wire {
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        socket.set_write_timeout(Some(DEADLINE)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        Wire { socket, buffer: Vec::new() }
+    }
+}
+
+impl Wire {
+    pub(crate) fn connect(address: SocketAddr) -> Wire {
+        Wire::try_connect(address).unwrap()
+    }
+
+    pub(crate) fn try_connect(address: SocketAddr) -> io::Result<Wire> {
+        TcpStream::connect_timeout(&address, DEADLINE).map(Wire::from)
+    }
+
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.try_send(bytes).unwrap();
+    }
+
+    pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.socket.write_all(bytes.as_ref())
+    }
+
+    /// Reads one more piece; `false` at the end.
+    fn fill(&mut self) -> io::Result<bool> {
+        let mut piece = [0; 16 * 1024];
+        let len = self.socket.read(&mut piece)?;
+        self.buffer.extend_from_slice(&piece[..len]);
+        Ok(len > 0)
+    }
+
+    /// The next `len` bytes.
+    pub(crate) fn take(&mut self, len: usize) -> io::Result<Vec<u8>> {
+        while self.buffer.len() < len {
+            if !self.fill()? {
+                return Err(self.cut_off());
+            }
+        }
+        Ok(self.buffer.drain(..len).collect())
+    }
+
+    /// The next bytes up to `end`, which is among them.
+    pub(crate) fn take_through(&mut self, end: &[u8]) -> io::Result<Vec<u8>> {
+        let mut seen = 0;
+        loop {
+            let from = seen.min(self.buffer.len());
+            if let Some(at) = self.buffer[from..].windows(end.len()).position(|part| part == end) {
+                return self.take(from + at + end.len());
+            }
+            seen = self.buffer.len().saturating_sub(end.len() - 1);
+            if !self.fill()? {
+                return Err(self.cut_off());
+            }
+        }
+    }
+
+    fn cut_off(&self) -> io::Error {
+        let had = String::from_utf8_lossy(&self.buffer);
+        io::Error::new(ErrorKind::UnexpectedEof, format!("the other side ended after {had:?}"))
+    }
+
+    pub(crate) fn head(&mut self) -> Head {
+        self.try_head().unwrap()
+    }
+
+    pub(crate) fn try_head(&mut self) -> io::Result<Head> {
+        let text = String::from_utf8(self.take_through(b"\r\n\r\n")?).unwrap();
+        let status = text.strip_prefix("HTTP/1.1 ").unwrap()[..3].parse().unwrap();
+        Ok(Head { status, text })
+    }
+
+    /// The data of the next chunk, empty for the last one.
+    pub(crate) fn chunk(&mut self) -> io::Result<Vec<u8>> {
+        let size = self.take_through(b"\r\n")?;
+        let size = str::from_utf8(&size).unwrap().trim_end();
+        let size = usize::from_str_radix(size, 16).unwrap_or_else(|_| panic!("size {size:?}"));
+        let mut data = self.take(size + 2)?;
+        assert_eq!(data.split_off(size), b"\r\n");
+        Ok(data)
+    }
+
+    /// Everything up to the end, which must be an orderly one.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        while self.fill().unwrap() {}
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// Reads and forgets until the other side ends.
+    pub(crate) fn end(&mut self) -> End {
+        loop {
+            self.buffer.clear();
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => return End::Fin,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return End::Reset,
+                Err(error) => panic!("no end: {error}"),
+            }
+        }
+    }
+
+    /// Ends this side only.
+    pub(crate) fn half_close(&self) {
+        self.socket.shutdown(Shutdown::Write).unwrap();
+    }
+
+    /// Ends it with a reset.
+    pub(crate) fn reset(self) {
+        SockRef::from(&self.socket).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    }
+
+    pub(crate) fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+}

@@ -1,0 +1,23 @@
+//! The real program over real sockets: each test starts `encke` on free ports and a directory of its
+//! own, acts as its clients, applications and operators do, and looks only at what they can see.
+//!
+//! Nothing here sleeps or measures: a test waits for a state that the program shows, with a deadline
+//! that is far beyond what a loaded machine needs. So the tests may run side by side.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a failed test should panic, and a skipped one say why"
+)]
+
+mod harness;
+
+mod audience;
+mod ending;
+mod hostile;
+mod logout;
+mod refusals;
+mod silence;
+mod starting;
+mod streams;
+mod streams_ids;

@@ -1,0 +1,112 @@
+//! Which ids a request logs in.
+
+use serde_json::json;
+
+use crate::harness::{Server, escape, get};
+
+#[test]
+fn ids_of_path_and_query_are_all_logged_in() {
+    let server = Server::start(&[]);
+    let mut stream = server.listener("1?id=alice&x=y&id=photo:789&id=alice&id=1");
+    for id in ["1", "alice", "photo:789"] {
+        assert_eq!(server.api.connections(id), 1, "{id}");
+        assert_eq!(server.api.send(id, id), 1);
+        let event = stream.event();
+        assert_eq!((&event["about"], &event["data"]), (&json!(id), &json!(id)));
+    }
+    assert_eq!((server.api.connections("y"), server.api.connections("x")), (0, 0));
+    assert_eq!(server.api.stats()["ids_online"], 3);
+    drop(stream);
+    for id in ["1", "alice", "photo:789"] {
+        server.wait_online(id, 0);
+    }
+    assert_eq!(server.api.stats()["ids_online"], 0);
+}
+
+#[test]
+fn classic_page_takes_more_ids_too() {
+    let server = Server::start(&[]);
+    let mut page = server.stream("/test/1?id=2", "*/*");
+    assert_eq!(page.chunk(), "Welcome, id 1<br/>\n");
+    assert_eq!(server.api.send("2", "x"), 1);
+    assert_eq!(page.chunk(), "Recvd msg #1: 'x'<br/>\n");
+}
+
+#[test]
+fn as_many_ids_as_fit_a_head_are_logged_in_and_out() {
+    let server = Server::start(&[]);
+    let ids: Vec<String> = (0..700).map(|n| format!("i{n}")).collect();
+    let query: String = ids.iter().map(|id| format!("&id={id}")).collect();
+    let mut stream = server.listener(&format!("0?{query}"));
+    for id in ids.iter().step_by(97).chain(ids.last()) {
+        assert_eq!(server.api.send(id, id.as_str()), 1);
+        assert_eq!(stream.data(), id.as_str());
+    }
+    assert_eq!(server.api.stats()["ids_online"], 701);
+    stream.wire.reset();
+    server.wait_online("i699", 0);
+    server.wait_open(0);
+    assert_eq!(server.api.stats()["ids_online"], 0);
+}
+
+#[test]
+fn percent_encoded_ids_are_the_ids_they_encode() {
+    let server = Server::start(&[]);
+    for id in ["é", "日本語", "a&b=c", "100%", "a+b", "\"quoted\"\\", "<b>", ";,:@!$'()*~"] {
+        let escaped = escape(id);
+        let mut stream = server.listener(&escaped);
+        assert_eq!(server.api.connections(&escaped), 1, "{id}");
+        assert_eq!(server.api.send(id, 1), 1, "{id}");
+        assert_eq!(stream.event()["about"], id);
+        let mut second = server.listener(&format!("other?id={escaped}"));
+        assert_eq!(server.api.send(id, 2), 2, "{id}");
+        assert_eq!(second.event()["about"], id);
+        assert_eq!(server.api.logout(&escaped), 2, "{id}");
+    }
+}
+
+#[test]
+fn number_and_string_are_the_same_id() {
+    let server = Server::start(&[]);
+    let mut stream = server.listener("123");
+    let pair = json!([{ "subscriber": 123, "subscribee": 5 }]);
+    assert_eq!(server.api.post("/subscriptions/add", &pair).ok(), json!({ "added": 1 }));
+    let pair = json!([{ "subscriber": "123", "subscribee": "5" }]);
+    assert_eq!(server.api.post("/subscriptions/add", &pair).ok(), json!({ "added": 0 }));
+    for (about, text) in [(json!(123), "123"), (json!("123"), "123"), (json!(5), "5")] {
+        let answer = server.api.post("/send", &json!({ "about": about, "data": 1 })).ok();
+        assert_eq!(answer["delivered"], 1, "{about}");
+        assert_eq!(stream.event()["about"], text);
+    }
+    for other in ["0123", "+123", "123.0", "１２３"] {
+        assert_eq!(server.api.send(other, 1), 0, "{other}");
+    }
+}
+
+#[test]
+fn numbers_past_every_integer_type_are_ids_like_any_name() {
+    let server = Server::start(&[]);
+    for id in ["0", "9223372036854775807", "9223372036854775808", "18446744073709551615", "-1"] {
+        let mut stream = server.listener(id);
+        let body = format!("{{\"about\":{id},\"data\":1}}");
+        let answer = server.api.request("POST", "/send", None, body.as_bytes()).unwrap().ok();
+        assert_eq!(answer["delivered"], 1, "{id}");
+        assert_eq!(stream.event()["about"], id);
+        assert_eq!(server.api.send(id, 2), 1, "{id} as a string");
+    }
+}
+
+#[test]
+fn longest_id_is_an_id_and_one_byte_more_is_not() {
+    let server = Server::start(&[]);
+    let longest = "é".repeat(127) + "x";
+    let mut stream = server.listener(&escape(&longest));
+    assert_eq!(server.api.send(&longest, 1), 1);
+    assert_eq!(stream.event()["about"], longest);
+    let mut wire = server.ask(get(&format!("/stream/{}", "x".repeat(256)), &[]));
+    assert_eq!(wire.head().status, 400);
+    let long = json!({ "about": "x".repeat(256), "data": 1 });
+    assert!(
+        server.api.post("/send", &long).problem(400)["detail"].as_str().unwrap().contains("255")
+    );
+}
