@@ -1,9 +1,9 @@
 //! Where options come from: the command line, then the environment, then a file, then the default.
 //!
 //! Each long option of each command, say `--max-backlog`, is also the environment variable
-//! `ENCKE_MAX_BACKLOG`, and a key `max-backlog` (or `max_backlog`) of the TOML file. A key at the top
-//! of the file belongs to the command that is run; a key in a table belongs to the command of that
-//! name, so one file can hold the options of all of them:
+//! `ENCKE_MAX_BACKLOG`, and a key `max-backlog` (or `max_backlog`) of the TOML file. A key at the
+//! top of the file belongs to the command that is run; a key in a table belongs to the command of
+//! that name, so one file can hold the options of all of them:
 //!
 //! ```toml
 //! [serve]

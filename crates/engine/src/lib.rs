@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! router --mail--> mailbox --> worker: wait, accept, read, take mail, write once each, tick, sleep
-//!                               shard: the sans-io heart, the same under epoll and in the simulator
+//!                               shard: the sans-io heart, the same in the simulator
 //! ```
 //!
 //! Cost of an idle connection: one 64-byte slot and its place in the directory. Cost of a delivery:
@@ -23,6 +23,7 @@ pub mod limits;
 mod mailbox;
 mod outbox;
 mod receipt;
+mod replies;
 mod router;
 mod shard;
 #[cfg(test)]
@@ -36,6 +37,7 @@ mod worker;
 pub use config::{EngineConfig, Origins};
 pub use counters::{Snapshot, WorkerSnapshot};
 pub use receipt::Receipt;
+pub use replies::Replies;
 pub use router::{Router, Sending, Step};
 pub use start::{Engine, StartError};
 

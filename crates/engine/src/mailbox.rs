@@ -123,7 +123,8 @@ mod tests {
     fn full_mailbox_gives_the_mail_back_and_its_receipt_completes_when_dropped() {
         let mailbox = Mailbox::new().unwrap();
         let event = Arc::new(Event::new(1, "a", "1"));
-        let (stub, receipt) = Stub::first();
+        let replies = Arc::new(crate::replies::Replies::new().unwrap());
+        let (stub, receipt) = Stub::first(&replies);
         let deliver = |targets: usize| Mail::Deliver {
             event: event.clone(),
             targets: (0..targets).map(|slot| ConnRef::new(0, slot, 0)).collect(),

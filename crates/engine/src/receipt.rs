@@ -6,9 +6,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc as StdArc;
 use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
+
+use crate::replies::Replies;
 #[cfg(loom)]
 use loom::sync::{
     Arc,
@@ -26,6 +29,8 @@ struct Ticket {
     open: AtomicU32,
     count: AtomicU32,
     sender: AtomicWaker,
+    /// Where the sender's waker goes.
+    replies: StdArc<Replies>,
 }
 
 /// The sender's half: resolves to the number of connections reached.
@@ -41,9 +46,10 @@ pub(crate) struct Stub {
 
 impl Stub {
     /// A ticket's first stub, and the receipt that completes when all its stubs are gone.
-    pub(crate) fn first() -> (Stub, Receipt) {
+    pub(crate) fn first(replies: &StdArc<Replies>) -> (Stub, Receipt) {
         let (open, count) = (AtomicU32::new(1), AtomicU32::new(0));
-        let ticket = Arc::new(Ticket { open, count, sender: AtomicWaker::new() });
+        let (sender, replies) = (AtomicWaker::new(), replies.clone());
+        let ticket = Arc::new(Ticket { open, count, sender, replies });
         (Stub { ticket: ticket.clone(), count: 0 }, Receipt(ticket))
     }
 
@@ -65,8 +71,9 @@ impl Drop for Stub {
         // Ordering: the release of each stub's count is acquired by the last one through the same
         // counter, so the receipt reads the full sum.
         self.ticket.count.fetch_add(self.count, Ordering::Relaxed);
-        if self.ticket.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.ticket.sender.wake();
+        let last = self.ticket.open.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last && let Some(sender) = self.ticket.sender.take() {
+            self.ticket.replies.post(sender);
         }
     }
 }
@@ -97,7 +104,7 @@ mod tests {
 
     #[test]
     fn receipt_is_ready_when_the_last_stub_is_gone() {
-        let (first, receipt) = Stub::first();
+        let (first, receipt) = Stub::first(&StdArc::new(Replies::new().unwrap()));
         let mut mails: Vec<Stub> = (0..3).map(|_| first.another()).collect();
         drop(first);
         assert_eq!(receipt.ready(), None);
@@ -119,7 +126,7 @@ mod loom_tests {
     #[test]
     fn ready_receipt_has_every_stub_counted() {
         loom::model(|| {
-            let (first, receipt) = Stub::first();
+            let (first, receipt) = Stub::first(&StdArc::new(Replies::new().unwrap()));
             let workers: Vec<_> = (0..2)
                 .map(|_| {
                     let mut stub = first.another();

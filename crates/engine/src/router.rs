@@ -15,12 +15,14 @@ use hub::{IdText, Names};
 use crate::Event;
 use crate::mailbox::{Mail, Mailbox, Targets};
 use crate::receipt::{Receipt, Stub};
+use crate::replies::Replies;
 
 /// Finds audiences and posts mail. Shared by all senders.
 pub struct Router {
     names: Arc<Names>,
     directory: Arc<Directory>,
     mailboxes: Arc<[Arc<Mailbox>]>,
+    replies: Arc<Replies>,
     event_ids: EventIds,
 }
 
@@ -40,8 +42,9 @@ impl Router {
         names: Arc<Names>,
         directory: Arc<Directory>,
         mailboxes: Arc<[Arc<Mailbox>]>,
+        replies: Arc<Replies>,
     ) -> Router {
-        Router { names, directory, mailboxes, event_ids: EventIds::default() }
+        Router { names, directory, mailboxes, replies, event_ids: EventIds::default() }
     }
 
     /// Makes the event that a sender asked for. `data` must be one valid JSON value.
@@ -65,7 +68,8 @@ impl Router {
     /// A name that is neither online nor stored has no audience.
     fn sending(&self, audience: Option<Audience>, letter: Letter) -> Sending<'_> {
         let audience = audience.unwrap_or_default();
-        Sending { router: self, letter, audience, gathered: false, ticket: Some(Stub::first()) }
+        let ticket = Some(Stub::first(&self.replies));
+        Sending { router: self, letter, audience, gathered: false, ticket }
     }
 
     /// How many connections are logged in under `id`.

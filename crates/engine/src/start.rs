@@ -14,6 +14,7 @@ use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits;
 use crate::mailbox::{Mail, Mailbox};
+use crate::replies::Replies;
 use crate::router::Router;
 use crate::shard::{Shard, Shared};
 use crate::worker::{Kernel, Worker};
@@ -37,6 +38,7 @@ pub struct Engine {
     router: Arc<Router>,
     address: SocketAddr,
     mailboxes: Arc<[Arc<Mailbox>]>,
+    replies: Arc<Replies>,
     counters: Vec<Arc<Counters>>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
@@ -54,11 +56,14 @@ impl Engine {
             (0..config.workers).map(|_| Mailbox::new().map(Arc::new)).collect();
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
         let directory = Arc::new(Directory::default());
-        let router = Router::new(names.clone(), directory.clone(), mailboxes.clone());
+        let replies = Arc::new(Replies::new().map_err(StartError::Worker)?);
+        let router =
+            Router::new(names.clone(), directory.clone(), mailboxes.clone(), replies.clone());
         let mut engine = Engine {
             router: Arc::new(router),
             address,
             mailboxes,
+            replies,
             counters: Vec::new(),
             threads: Vec::new(),
         };
@@ -82,6 +87,12 @@ impl Engine {
     /// The way in for events.
     pub fn router(&self) -> &Arc<Router> {
         &self.router
+    }
+
+    /// Where the senders that wait for receipts are woken: the control plane must look there as
+    /// long as it waits for any.
+    pub fn replies(&self) -> &Arc<Replies> {
+        &self.replies
     }
 
     /// All counters as they stand.
@@ -113,13 +124,13 @@ impl Engine {
     }
 
     fn spawn(&mut self, worker: usize, config: EngineConfig, shared: Shared) -> io::Result<()> {
-        let mailbox = self.mailboxes[worker].clone();
+        let (mailbox, replies) = (self.mailboxes[worker].clone(), self.replies.clone());
         let (started, start) = mpsc::sync_channel(1);
         let run = move || {
             let _guard = EndProcessOnPanic;
             let (listen, counters) = (config.listen, shared.counters.clone());
             let shard = Shard::new(worker, Kernel, config, shared);
-            let worker = Worker::new(listen, shard, mailbox, counters);
+            let worker = Worker::new(listen, shard, mailbox, &replies, counters);
             let (worker, outcome) = match worker {
                 Ok(worker) => (Some(worker), Ok(())),
                 Err(error) => (None, Err(error)),

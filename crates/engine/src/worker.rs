@@ -18,6 +18,7 @@ use sys::{clock, socket, table};
 use crate::counters::Counters;
 use crate::limits;
 use crate::mailbox::{Mail, Mailbox};
+use crate::replies::Replies;
 use crate::shard::Shard;
 use crate::slab::Key;
 use crate::sockets::Sockets;
@@ -77,9 +78,10 @@ impl Worker {
         listen: SocketAddr,
         shard: Shard<Kernel>,
         mailbox: Arc<Mailbox>,
+        replies: &Replies,
         counters: Arc<Counters>,
     ) -> io::Result<Worker> {
-        table::make_private(&[&*mailbox])?;
+        table::make_private(&[&*mailbox, replies])?;
         let epoll = Epoll::new()?;
         let listener = socket::listen_in_group(listen, limits::LISTEN_BACKLOG)?;
         socket::bound_kernel_buffers(&listener, limits::KERNEL_UNSENT_BYTES, limits::VANISHED_MS)?;

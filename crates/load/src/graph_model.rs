@@ -112,8 +112,9 @@ impl Attachment {
         }
     }
 
-    /// One of the users below `newcomer`, by friends plus one, as of the first `edges` edges. A uniform choice among all ends of
-    /// all friendships is one by friends; one more ticket each is the plus one.
+    /// One of the users below `newcomer`, by friends plus one, as of the first `edges` edges. A
+    /// uniform choice among all ends of all friendships is one by friends; one more ticket each is
+    /// the plus one.
     fn choose(&mut self, newcomer: u32, edges: u64) -> u32 {
         let ends = 2 * edges;
         let ticket = self.random.below(ends + u64::from(newcomer));
@@ -266,9 +267,9 @@ mod tests {
         }
     }
 
-    /// igraph 1.0.0, twenty seeds at this size: median 21, p90 48 (90,058 users have at most that, on
-    /// average; here 90,057), p99 151 to 155, degree 15 at 11,321 to 11,588 users, largest hub 1,511
-    /// to 1,992.
+    /// igraph 1.0.0, twenty seeds at this size: median 21, p90 48 (90,058 users have at most that,
+    /// on average; here 90,057), p99 151 to 155, degree 15 at 11,321 to 11,588 users, largest hub
+    /// 1,511 to 1,992.
     #[test]
     fn degrees_are_distributed_as_igraph_has_them() {
         for seed in 1..4 {

@@ -27,8 +27,8 @@ pub(crate) enum Verdict {
     Untracked,
 }
 
-/// Streams that are followed at most, over all threads, each of which gets its share: 300 to 600 MB,
-/// since a table doubles when it is seven eighths full.
+/// Streams that are followed at most, over all threads, each of which gets its share: 300 to 600
+/// MB, since a table doubles when it is seven eighths full.
 pub(crate) const STREAMS_MAX: usize = 14_000_000;
 
 /// The streams that one thread follows.

@@ -26,6 +26,9 @@ const RUNTIME_IN: [&str; 2] = ["backend", "encke"];
 /// Crates that state their lints themselves, since they allow `unsafe` somewhere.
 const OWN_LINTS: [&str; 2] = ["backend", "sys"];
 
+/// What they state otherwise: the lint itself, and cfgs that they do not have.
+const CRATE_S_OWN: [&str; 2] = ["unexpected_cfgs", "unsafe_code"];
+
 /// A member of the workspace.
 pub(super) struct Member<'t> {
     pub(super) file: &'t File,
@@ -146,14 +149,29 @@ pub(super) fn runtime(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
+/// The workspace's lints, inherited or, where `unsafe` is allowed somewhere, repeated.
 pub(super) fn lints(tree: &Tree) -> Vec<Fault> {
+    let root: Option<Table> = tree.find("Cargo.toml").and_then(|file| file.text.parse().ok());
+    let wanted = root.as_ref().and_then(|root| root.get("workspace")?.get("lints")?.as_table());
     let mut faults = Vec::new();
     for member in members(tree) {
         let lints = member.manifest.get("lints");
-        let inherits = lints.and_then(|lints| lints.get("workspace")?.as_bool()) == Some(true);
-        let own = OWN_LINTS.contains(&member.name.as_str());
-        if lints.is_none() || (!inherits && !own) {
+        if lints.and_then(|lints| lints.get("workspace")?.as_bool()) == Some(true) {
+            continue;
+        }
+        if !OWN_LINTS.contains(&member.name.as_str()) {
             faults.push(member.fault("add [lints] with workspace = true".to_owned()));
+            continue;
+        }
+        for (tool, wanted) in wanted.into_iter().flatten() {
+            let own = lints.and_then(|lints| lints.get(tool)?.as_table());
+            for (lint, level) in wanted.as_table().into_iter().flatten() {
+                let same = own.and_then(|own| own.get(lint)) == Some(level);
+                if !same && !CRATE_S_OWN.contains(&lint.as_str()) {
+                    let what = format!("repeat the workspace's lint: {lint} = {level}");
+                    faults.push(member.fault(what));
+                }
+            }
         }
     }
     faults
@@ -236,9 +254,21 @@ mod tests {
 
     #[test]
     fn crate_without_the_lints_is_caught() {
-        let bare = "[package]\nname = \"engine\"\n";
-        assert_eq!(faults(lints, bare).len(), 1);
+        assert_eq!(faults(lints, "[package]\nname = \"engine\"\n").len(), 1);
         assert_eq!(faults(lints, &manifest("engine", "")).len(), 0);
+    }
+
+    #[test]
+    fn crate_with_lints_of_its_own_that_lack_one_is_caught() {
+        let root = "[workspace.lints.rust]\nunsafe_code = \"forbid\"\nmissing_docs = \"warn\"\n";
+        let package = "[package]\nname = \"sys\"\n[lints.rust]\nunsafe_code = \"deny\"\n";
+        let check = |rest: &str| {
+            let manifest = format!("{package}{rest}");
+            lints(&Tree::of(&[("Cargo.toml", root), ("crates/sys/Cargo.toml", &manifest)])).len()
+        };
+        assert_eq!(check("missing_docs = \"warn\"\n"), 0);
+        assert_eq!(check("missing_docs = \"allow\"\n"), 1);
+        assert_eq!(check(""), 1);
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Bare {
             let (broadcasts, unicasts) = (AtomicU64::new(0), AtomicU64::new(0));
             let orders = Arc::new(Orders { waker: Waker::new()?, broadcasts, unicasts });
             bare.workers.push(orders.clone());
-            let (started, start) = std::sync::mpsc::channel();
+            let (started, start) = std::sync::mpsc::sync_channel(1);
             thread::spawn(move || {
                 table::make_private(&[&orders.waker])?;
                 let listener = socket::listen_in_group(address, 65_535)?;
@@ -106,7 +106,8 @@ fn work(listener: &OwnedFd, orders: &Orders) -> io::Result<()> {
                 ORDERS => send_all(&sockets, orders, event),
                 token => {
                     let socket = &sockets[token as usize];
-                    if report.readable() && socket::receive(socket, &mut buffer).is_ok_and(|n| n > 0)
+                    if report.readable()
+                        && socket::receive(socket, &mut buffer).is_ok_and(|n| n > 0)
                     {
                         // The client's socket is empty, so there is room.
                         let _ = socket::send(socket, &head);

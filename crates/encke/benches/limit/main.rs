@@ -9,6 +9,8 @@
 //! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20), `--workers N`
 //! (default: as many as cores), `--times N` (default 3: the median of each figure counts).
 
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
 mod bare;
 mod child;
 mod encke;
@@ -150,13 +152,8 @@ fn bring_online(
     first_id: u64,
 ) -> Result<Flood, Box<dyn std::error::Error>> {
     let url = format!("http://127.0.0.1:{}/stream/{{id}}", child.port);
-    let crowd = Flood::start(FloodConfig {
-        url,
-        users,
-        first_id,
-        threads: 1,
-        ..FloodConfig::default()
-    })?;
+    let crowd =
+        Flood::start(FloodConfig { url, users, first_id, threads: 1, ..FloodConfig::default() })?;
     if !crowd.wait_until(PATIENCE, |totals| totals.open() == u64::from(users)) {
         return Err("the crowd did not get online".into());
     }

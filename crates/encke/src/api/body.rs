@@ -1,4 +1,5 @@
-//! Request bodies: what kind they are, and reading small ones whole, within bounds of size and time.
+//! Request bodies: what kind they are, and reading small ones whole, within bounds of size and
+//! time.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The API: the private port, through which applications send events and keep the graph.
 //!
-//! JSON over HTTP/1.1 and HTTP/2, described by `openapi.json` beside this file. It holds no state of
-//! its own but a count: everything is asked of the [router](engine::Router) and of the
+//! JSON over HTTP/1.1 and HTTP/2, described by `openapi.json` beside this file. It holds no state
+//! of its own but a count: everything is asked of the [router](engine::Router) and of the
 //! [graph](backend::Graph). It has no authentication: it belongs on an address that only the
 //! application's own hosts can reach.
 //!
@@ -17,14 +17,12 @@ mod openapi;
 mod page;
 mod post;
 mod problem;
-mod relay;
 mod router;
 mod send;
 mod send_stream;
 mod stats;
 mod subscriptions;
 
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
@@ -35,7 +33,6 @@ pub(crate) use router::routes;
 
 use crate::stop::Stop;
 use problem::Problem;
-use relay::Relay;
 
 /// What the handlers share.
 pub(crate) struct Api {
@@ -49,7 +46,6 @@ pub(crate) struct Api {
     /// Events that were accepted. Relaxed: it is only reported.
     events: AtomicU64,
     stop: Stop,
-    relay: Relay,
 }
 
 impl Api {
@@ -59,12 +55,12 @@ impl Api {
         graph: Graph,
         backlog_bytes_max: usize,
         stop: Stop,
-    ) -> io::Result<Api> {
+    ) -> Api {
         let router = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(engine.router())
         };
-        Ok(Api {
+        Api {
             router,
             graph,
             engine,
@@ -72,8 +68,7 @@ impl Api {
             started: Instant::now(),
             events: AtomicU64::new(0),
             stop,
-            relay: Relay::start()?,
-        })
+        }
     }
 
     /// The workers' counters; a problem while the engine drains.

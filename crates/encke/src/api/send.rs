@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::Api;
 use super::body::{BodyKind, read_whole};
-use super::post::{EventBody, push_answer};
+use super::post::{EventBody, Posted, push_answer};
 use super::problem::Problem;
 use super::router::PathId;
 use super::send_stream::SendStream;
@@ -37,10 +37,10 @@ async fn send_one(api: &Api, body: Body) -> Result<Response, Problem> {
     let bytes = read_whole(body, EVENT_BODY_BYTES_MAX).await?;
     let body: EventBody<'_> =
         serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
-    let mut posted = api.post(&body).await?;
-    let delivered = api.relay.count(&mut posted.receipt).await;
+    let Posted { event, receipt } = api.post(&body).await?;
+    let delivered = receipt.await;
     let mut answer = Vec::with_capacity(64);
-    push_answer(&mut answer, delivered, &posted.event);
+    push_answer(&mut answer, delivered, &event);
     Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())
 }
 
@@ -50,7 +50,6 @@ pub(super) async fn logout(
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
     let sending = api.router.logout(id.as_text());
-    let mut receipt = api.finish(sending).await?;
-    let closed = api.relay.count(&mut receipt).await;
+    let closed = api.finish(sending).await?.await;
     Ok(axum::Json(serde_json::json!({ "closed": closed })).into_response())
 }

@@ -23,16 +23,16 @@ const POLLS_PER_LINE: u32 = 10;
 
 /// Brings a crowd of listeners online, counts and times what they receive.
 ///
-/// Works against any server that streams over HTTP. Prints a line a second and a summary at the end:
-/// after --seconds, or with Ctrl-C. Of events that `encke spam` made it knows which are missing,
-/// doubled or late.
+/// Works against any server that streams over HTTP. Prints a line a second and a summary at the
+/// end: after --seconds, or with Ctrl-C. Of events that `encke spam` made it knows which are
+/// missing, doubled or late.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   encke flood --users 10000 --seconds 60
   encke flood --users 1000000 --connect-rate 20000
   encke flood --transport ndjson --url 'http://127.0.0.1:8000/stream/{id}' --json
-  encke flood --url 'http://127.0.0.1:9000/sub?channel={id}' --source 127.0.0.2 --source 127.0.0.3")]
+  encke flood --url 'http://127.0.0.1:9000/sub?ch={id}' --source 127.0.0.2 --source 127.0.0.3")]
 pub(crate) struct FloodArgs {
     /// Where to listen; {id} is the listener's id. Default: Encke on this machine.
     #[arg(long, value_name = "URL")]

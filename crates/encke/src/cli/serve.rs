@@ -26,10 +26,12 @@ const BACKLOG_BYTES_MIN: usize = 4096;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Where clients connect. Port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = parse_address)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    #[arg(value_parser = parse_address)]
     pub(crate) listen: SocketAddr,
     /// Where applications connect.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001", value_parser = parse_address)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]
+    #[arg(value_parser = parse_address)]
     pub(crate) api: SocketAddr,
     /// Where the friends graph is stored.
     #[arg(long, value_name = "DIR", default_value = "./encke-data")]

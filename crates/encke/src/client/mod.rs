@@ -75,7 +75,7 @@ impl ServerUrl {
     fn unreachable(&self, error: &io::Error) -> anyhow::Error {
         match error.kind() {
             ErrorKind::ConnectionRefused => anyhow!(
-                "no server at {self}: start one with `encke serve`, or tell where it is (see --help)"
+                "no server at {self}: start one with `encke serve`, or say where it is (see --help)"
             ),
             _ => anyhow!("cannot connect to {self}: {error}; check the address"),
         }

@@ -18,6 +18,7 @@ use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits::LINGER_MS;
 use crate::mailbox::{Mail, Mailbox};
 use crate::receipt::Receipt;
+use crate::replies::Replies;
 use crate::router::{Router, Step};
 use crate::shard::{Shard, Shared};
 use crate::slab::Key;
@@ -168,7 +169,8 @@ impl World {
             nets.push(net);
             counters.push(counted);
         }
-        let router = Router::new(names.clone(), directory.clone(), mailboxes.clone());
+        let replies = Arc::new(Replies::new().unwrap());
+        let router = Router::new(names.clone(), directory.clone(), mailboxes.clone(), replies);
         World {
             random,
             plan,
