@@ -6,8 +6,8 @@
 //! workers, under the same crowd on the same cores. What is printed are figures of this machine at
 //! this hour, and their ratio, which is what to compare.
 //!
-//! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20), `--workers N`
-//! (default: as many as cores), `--times N` (default 3: the median of each figure counts).
+//! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20),
+//! `--workers N` (default: as many as cores), `--times N` (default 3: the median of each counts).
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 

@@ -1,7 +1,7 @@
 //! The control plane's ear: wakes the tasks that wait for the workers' receipts.
 //!
-//! Workers only ring a bell (see [`engine::Replies`] for why); this task hears it on a thread of the
-//! runtime, where waking is safe.
+//! Workers only ring a bell (see [`engine::Replies`] for why); this task hears it on a thread of
+//! the runtime, where waking is safe.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
