@@ -1,8 +1,9 @@
-//! The real program over real sockets: each test starts `encke` on free ports and a directory of its
-//! own, acts as its clients, applications and operators do, and looks only at what they can see.
+//! The real program over real sockets: each test starts `encke` on free ports and a directory of
+//! its own, acts as its clients, applications and operators do, and looks only at what they can
+//! see.
 //!
-//! Nothing here sleeps or measures: a test waits for a state that the program shows, with a deadline
-//! that is far beyond what a loaded machine needs. So the tests may run side by side.
+//! Nothing here sleeps or measures: a test waits for a state that the program shows, with a
+//! deadline that is far beyond what a loaded machine needs. So the tests may run side by side.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,7 +14,10 @@
 mod harness;
 
 mod audience;
+mod crash;
 mod ending;
+mod full_disk;
+mod graph;
 mod hostile;
 mod logout;
 mod refusals;

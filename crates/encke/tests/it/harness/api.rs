@@ -159,6 +159,22 @@ impl Api {
         self.get("/stats").ok()
     }
 
+    /// All ids of a list such as `/subscribers/rj`, read page by page.
+    pub(crate) fn ids(&self, path: &str, limit: usize) -> Vec<String> {
+        let mut ids = Vec::new();
+        let mut after = String::new();
+        loop {
+            let page = self.get(&format!("{path}?limit={limit}{after}")).ok();
+            let part = page["ids"].as_array().unwrap();
+            assert!(part.len() <= limit);
+            ids.extend(part.iter().map(|id| id.as_str().unwrap().to_owned()));
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={}", escape(next)),
+                None => return ids,
+            }
+        }
+    }
+
     /// Waits until the counters add up: whoever was opened is open or closed.
     pub(crate) fn wait_settled(&self) {
         let sum = |stats: &Value| {

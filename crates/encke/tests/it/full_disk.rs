@@ -1,0 +1,101 @@
+//! A disk that is full: changes of the graph say so, everything else goes on, and it all works again
+//! once there is room.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::harness::{Program, Server, encke};
+
+const DISK_BYTES: usize = 16 << 20;
+const BALLAST_BYTES: usize = 12 << 20;
+
+/// A server whose data directory is a small disk: a tmpfs in a mount namespace of its own, which
+/// goes when the server goes. `None` where this user may not make one.
+fn server_on_a_small_disk(mount_point: &Path) -> Option<Server> {
+    let unshare = ["--user", "--map-root-user", "--mount"];
+    // Root needs no user namespace, and in a container may have none.
+    for namespaces in [&unshare[2..], &unshare[..]] {
+        let mut probe = Command::new("unshare");
+        probe.args(namespaces).args(["mount", "-t", "tmpfs", "tmpfs"]).arg(mount_point);
+        let probe = probe.stderr(Stdio::null()).status();
+        if !probe.is_ok_and(|status| status.success()) {
+            continue;
+        }
+        let script =
+            format!("mount -t tmpfs -o size={DISK_BYTES} tmpfs \"$1\" && shift && exec \"$@\"");
+        let mut command = Command::new("unshare");
+        command.args(namespaces).args(["sh", "-c", &script, "sh"]).arg(mount_point);
+        let data = mount_point.join("data");
+        let serve =
+            encke(["serve", "--json", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--data"]);
+        command.arg(serve.get_program()).args(serve.get_args()).arg(data);
+        return Some(Server::of(Program::spawn(&mut command)));
+    }
+    None
+}
+
+/// `path` as the process sees it in its own mount namespace.
+fn inside(server: &Server, path: &Path) -> PathBuf {
+    Path::new(&format!("/proc/{}/root", server.pid())).join(path.strip_prefix("/").unwrap())
+}
+
+/// Subscriptions in one request.
+const BATCH: usize = 5000;
+
+/// Adds batch after batch until one is refused; returns how many were acknowledged.
+fn add_until_full(server: &Server, label: &str) -> usize {
+    for batch in 0..1000 {
+        let pairs: Vec<_> = (0..BATCH)
+            .map(|n| json!({ "subscriber": format!("{label}:{batch}:{n}"), "subscribee": n % 50 }))
+            .collect();
+        let answer = server.api.post("/subscriptions/add", &json!(pairs));
+        if answer.status() != 200 {
+            let problem = answer.problem(507);
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains("disk is full") && detail.contains("free"), "{detail}");
+            return batch;
+        }
+    }
+    panic!("five million subscriptions fit on {DISK_BYTES} bytes");
+}
+
+#[test]
+fn full_disk_is_told_and_the_server_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = server_on_a_small_disk(dir.path()) else {
+        println!("skipped: this user may not mount a small disk (unshare --mount)");
+        return;
+    };
+    server.api.subscribe("bob", "rj");
+    let ballast = inside(&server, &dir.path().join("ballast"));
+    fs::write(&ballast, vec![1; BALLAST_BYTES]).unwrap();
+    let stored = 1 + BATCH * add_until_full(&server, "early");
+
+    let mut bob = server.listener("bob");
+    for n in 0..20 {
+        assert_eq!(server.api.send("rj", n), 1);
+        assert_eq!(bob.data(), n);
+        assert_eq!(server.api.get("/subscribers/rj").ok()["ids"], json!(["bob"]));
+        // A single pair may find room in pages that are there already.
+        let more = json!([{ "subscriber": n, "subscribee": "new" }]);
+        let answer = server.api.post("/subscriptions/add", &more);
+        assert!(matches!(answer.status(), 200 | 507), "{answer:?}");
+    }
+    server.api.get("/readyz").ok();
+    assert!(server.api.stats()["subscriptions"].as_u64().unwrap() >= stored as u64);
+
+    fs::remove_file(&ballast).unwrap();
+    let before = server.api.stats()["subscriptions"].as_u64().unwrap();
+    let more = add_until_full(&server, "late");
+    assert!(more > 0, "works again once there is room");
+    let after = server.api.stats()["subscriptions"].as_u64().unwrap();
+    assert_eq!(after, before + (BATCH * more) as u64);
+    let ids = server.api.ids("/subscribers/7", 5000);
+    assert_eq!(ids.len(), (stored - 1 + BATCH * more) / 50);
+    assert_eq!(server.api.send("rj", "still here"), 1);
+    assert_eq!(bob.data(), "still here");
+    assert_eq!(server.stop("TERM").code(), Some(0));
+}
