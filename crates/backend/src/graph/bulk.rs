@@ -16,13 +16,10 @@ use thiserror::Error;
 
 use super::Graph;
 use super::block::BlockBuf;
-use super::edge_list::{self, LineError};
+use super::edge_list::{self, Malformed};
 use super::error::WriteError;
 use super::lists::Lists;
 use super::transaction::Transaction;
-
-/// Malformed lines that a report names; it counts all of them.
-const MALFORMED_NAMED_MAX: usize = 20;
 
 /// Rows between two calls of `progress`.
 const PROGRESS_STEP: u64 = 1 << 16;
@@ -71,15 +68,6 @@ pub struct LoadReport {
     pub malformed: Malformed,
 }
 
-/// Lines that are not pairs.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Malformed {
-    /// How many there are.
-    pub count: u64,
-    /// The first ones: the line's number, from 1, and what is wrong.
-    pub first: Vec<(u64, LineError)>,
-}
-
 /// Why a file was not loaded. The store is as it was.
 #[derive(Debug, Error)]
 pub enum LoadError {
@@ -92,7 +80,7 @@ pub enum LoadError {
         error: io::Error,
     },
     /// There were malformed lines, and they were not to be skipped.
-    #[error("nothing was loaded, {name} has {}", malformed_lines(.name, .malformed))]
+    #[error("nothing was loaded, {}", .malformed.complaint(.name))]
     Malformed {
         /// The file.
         name: String,
@@ -102,18 +90,6 @@ pub enum LoadError {
     /// The store took no more.
     #[error(transparent)]
     Write(#[from] WriteError),
-}
-
-fn malformed_lines(name: &str, malformed: &Malformed) -> String {
-    let lines = if malformed.count == 1 { "line" } else { "lines" };
-    let mut text = format!("{} malformed {lines}; correct or skip them:", malformed.count);
-    for (number, error) in &malformed.first {
-        text.push_str(&format!("\n{name}:{number}: {error}"));
-    }
-    match malformed.count - malformed.first.len() as u64 {
-        0 => text,
-        more => text + &format!("\nand {more} more"),
-    }
 }
 
 /// Both ids of a pair, the one that the list belongs to in the upper half: integers sort faster
@@ -211,12 +187,7 @@ impl Load<'_, '_> {
                     self.push(a, b).map_err(Failed::Store)?;
                 }
                 Ok(None) => {}
-                Err(error) => {
-                    malformed.count += 1;
-                    if malformed.first.len() < MALFORMED_NAMED_MAX {
-                        malformed.first.push((number, error));
-                    }
-                }
+                Err(error) => malformed.note(number, error),
             }
             Ok(())
         })?;

@@ -29,11 +29,47 @@ pub enum LineError {
     TooLong,
 }
 
-/// The line's two ids; `None` when it has none to have.
-pub(super) type Line<'a> = Result<Option<(IdText<'a>, IdText<'a>)>, LineError>;
+/// Malformed lines that are named; all are counted.
+const NAMED_MAX: usize = 20;
 
-/// Calls `visit` with each line and the number of bytes read so far.
-pub(super) fn for_each_line<E: From<io::Error>>(
+/// Lines that are not pairs.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Malformed {
+    /// How many there are.
+    pub count: u64,
+    /// The first ones: the line's number, from 1, and what is wrong.
+    pub first: Vec<(u64, LineError)>,
+}
+
+impl Malformed {
+    /// Takes note of line `number`.
+    pub fn note(&mut self, number: u64, error: LineError) {
+        self.count += 1;
+        if self.first.len() < NAMED_MAX {
+            self.first.push((number, error));
+        }
+    }
+
+    /// What to tell the owner of the file `name`: "has 2 malformed lines", and which.
+    pub fn complaint(&self, name: &str) -> String {
+        let lines = if self.count == 1 { "line" } else { "lines" };
+        let mut text =
+            format!("{name} has {} malformed {lines}; correct or skip them:", self.count);
+        for (number, error) in &self.first {
+            text.push_str(&format!("\n{name}:{number}: {error}"));
+        }
+        match self.count - self.first.len() as u64 {
+            0 => text,
+            more => text + &format!("\nand {more} more"),
+        }
+    }
+}
+
+/// The line's two ids; `None` when it has none to have.
+pub type Line<'a> = Result<Option<(IdText<'a>, IdText<'a>)>, LineError>;
+
+/// Calls `visit` with each line and the number of bytes read so far, until it fails.
+pub fn for_each_line<E: From<io::Error>>(
     input: &mut dyn Read,
     mut visit: impl FnMut(Line<'_>, u64) -> Result<(), E>,
 ) -> Result<(), E> {

@@ -32,9 +32,9 @@ use std::thread::{self, JoinHandle};
 use hub::Names;
 use tokio::sync::{mpsc, oneshot};
 
-pub use bulk::{LoadError, LoadOptions, LoadReport, Malformed, Phase, Progress};
+pub use bulk::{LoadError, LoadOptions, LoadReport, Phase, Progress};
 pub use degrees::{Degrees, PowerLaw};
-pub use edge_list::LineError;
+pub use edge_list::{Line, LineError, Malformed, for_each_line};
 pub use error::{OpenError, OpenReason, ReadError, WriteError};
 pub use open::GraphOptions;
 pub use pair::{OwnedId, Pair};
