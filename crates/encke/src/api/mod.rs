@@ -29,10 +29,10 @@ use std::time::Instant;
 
 use backend::Graph;
 use engine::{Engine, Router, Snapshot};
+pub(crate) use problem::Problem;
 pub(crate) use router::routes;
 
 use crate::stop::Stop;
-use problem::Problem;
 
 /// What the handlers share.
 pub(crate) struct Api {

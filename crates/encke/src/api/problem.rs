@@ -52,7 +52,7 @@ impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem {
             kind: "about:blank",
-            title: status.canonical_reason().unwrap_or("Error"),
+            title: title(status),
             status,
             detail: detail.into(),
             line: None,
@@ -146,11 +146,30 @@ impl Problem {
         Problem { removed: Some(removed), ..self }
     }
 
+    /// A whole answer of HTTP/1.1, after which the connection is closed.
+    pub(crate) fn to_http(&self) -> String {
+        let (status, body) = (self.status.as_u16(), self.to_json());
+        format!(
+            "HTTP/1.1 {status} {}\r\ncontent-type: {CONTENT_TYPE}\r\ncontent-length: {}\r\n\
+             connection: close\r\n\r\n{body}",
+            self.title,
+            body.len()
+        )
+    }
+
     /// The body: one line of JSON.
     pub(crate) fn to_json(&self) -> String {
         let mut json = serde_json::to_string(self).expect("all members are plain values");
         json.push('\n');
         json
+    }
+}
+
+/// The phrase of a status code (RFC 9110, section 15), which for 413 is newer than the library's.
+fn title(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => "Content Too Large",
+        status => status.canonical_reason().unwrap_or("Error"),
     }
 }
 

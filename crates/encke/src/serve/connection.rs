@@ -3,7 +3,7 @@
 
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::refusal;
 use crate::stop::Stop;
 
 /// How long a request's head may take, and how long a connection may idle between requests.
@@ -99,6 +100,8 @@ fn log(ended: hyper::Result<()>) {
 struct Opened {
     first: Bytes,
     stream: TcpStream,
+    /// What is left to write of an answer that took the place of another.
+    exchanged: Bytes,
 }
 
 /// The start of HTTP/2's preface (RFC 9113, section 3.4), which no method starts with.
@@ -113,11 +116,20 @@ impl Opened {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        Ok(Opened { first: first.into(), stream })
+        Ok(Opened { first: first.into(), stream, exchanged: Bytes::new() })
     }
 
     fn is_h2(&self) -> bool {
         self.first == H2_PREFACE
+    }
+
+    /// Writes what is left of the exchanged answer, and then reports `len` bytes as written.
+    fn poll_exchanged(&mut self, context: &mut Context<'_>, len: usize) -> Poll<io::Result<usize>> {
+        while !self.exchanged.is_empty() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.exchanged))?;
+            self.exchanged.advance(written);
+        }
+        Poll::Ready(Ok(len))
     }
 }
 
@@ -143,7 +155,13 @@ impl AsyncWrite for Opened {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        if self.exchanged.is_empty() {
+            match refusal::with_body(bytes) {
+                Some(answer) => self.exchanged = answer,
+                None => return Pin::new(&mut self.stream).poll_write(context, bytes),
+            }
+        }
+        self.poll_exchanged(context, bytes.len())
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -159,6 +177,12 @@ impl AsyncWrite for Opened {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        // A refusal has no body, so it is one part, or the first of empty ones.
+        if let Some(first) = parts.iter().find(|part| !part.is_empty())
+            && (!self.exchanged.is_empty() || first.starts_with(b"HTTP/1.1 4"))
+        {
+            return self.poll_write(context, first);
+        }
         Pin::new(&mut self.stream).poll_write_vectored(context, parts)
     }
 

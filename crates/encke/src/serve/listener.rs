@@ -13,7 +13,7 @@ use crate::stop::Stop;
 
 /// Connections to the API at one time; further ones wait to be accepted. With HTTP/2's windows a
 /// hostile client can make each hold up to 1 MiB.
-const CONNECTIONS_MAX: u32 = 1024;
+const CONNECTIONS_MAX: u32 = 4096;
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

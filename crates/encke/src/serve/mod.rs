@@ -9,6 +9,7 @@
 
 mod connection;
 mod listener;
+mod refusal;
 mod replies;
 pub(crate) mod signals;
 
