@@ -127,8 +127,8 @@ fn everything(server: &Server) -> Pairs {
     forth
 }
 
-/// Waits for so many acknowledgements, and then for no event at all: the moment of the kill must not
-/// depend on what the server does.
+/// Waits for so many acknowledgements, and then for no event at all: the moment of the kill must
+/// not depend on what the server does.
 fn wait(acknowledgements: &AtomicU64, count: u64, then: Duration) {
     let deadline = Instant::now() + DEADLINE;
     while acknowledgements.load(Ordering::Relaxed) < count {

@@ -1,5 +1,5 @@
-//! A disk that is full: changes of the graph say so, everything else goes on, and it all works again
-//! once there is room.
+//! A disk that is full: changes of the graph say so, everything else goes on, and it all works
+//! again once there is room.
 
 use std::fs;
 use std::path::{Path, PathBuf};

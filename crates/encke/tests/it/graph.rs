@@ -35,8 +35,11 @@ fn adding_and_removing_count_what_they_changed() {
 #[test]
 fn lines_are_as_good_as_an_array() {
     let server = Server::start(&[]);
-    let lines = "{\"subscriber\":\"a\",\"subscribee\":\"b\"}\r\n\n  \n\
-                 {\"subscribee\":7,\"subscriber\":\"a\"}\n{\"subscriber\":\"a\",\"subscribee\":\"b\"}";
+    let lines = concat!(
+        "{\"subscriber\":\"a\",\"subscribee\":\"b\"}\r\n\n  \n",
+        "{\"subscribee\":7,\"subscriber\":\"a\"}\n",
+        "{\"subscriber\":\"a\",\"subscribee\":\"b\"}",
+    );
     assert_eq!(server.api.post_lines("/subscriptions/add", lines).ok(), json!({ "added": 2 }));
     assert_eq!(server.api.get("/subscriptions/a").ok(), page(&["7", "b"]));
     let removed = server.api.post_lines("/subscriptions/remove", lines).ok();

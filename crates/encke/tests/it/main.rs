@@ -13,14 +13,18 @@
 
 mod harness;
 
+mod api;
 mod audience;
 mod crash;
 mod ending;
 mod full_disk;
 mod graph;
 mod hostile;
+mod http2;
 mod logout;
+mod metrics;
 mod refusals;
+mod send_stream;
 mod silence;
 mod starting;
 mod streams;

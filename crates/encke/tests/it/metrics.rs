@@ -1,0 +1,130 @@
+//! `/stats` and `/metrics`: the same figures, and true ones.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::harness::{Server, get};
+
+/// A server at rest after some of everything.
+fn busy_server() -> (Server, Vec<crate::harness::Stream>) {
+    let server = Server::start(&["--workers=3"]);
+    server.api.subscribe("a", "rj");
+    server.api.subscribe("b", "rj");
+    let mut streams: Vec<_> = ["a", "b", "c", "d"].map(|id| server.listener(id)).into();
+    streams.push(server.stream("/stream/a", "text/event-stream"));
+    streams.push(server.stream("/test/b", "*/*"));
+    (0..10).for_each(|n| assert_eq!(server.api.send("rj", n), 4));
+    assert_eq!(server.api.send("nobody", 1), 0);
+    assert_eq!(server.ask(get("/nowhere", &[])).head().status, 404);
+    streams.remove(3).wire.reset();
+    drop(streams.remove(2));
+    server.wait_open(4);
+    (server, streams)
+}
+
+#[test]
+fn stats_tell_what_happened_by_worker_and_in_sum() {
+    let (server, _streams) = busy_server();
+    let stats = server.api.stats();
+    for (member, expected) in [
+        ("events", 11),
+        ("deliveries", 40),
+        ("dropped", 0),
+        ("subscriptions", 2),
+        ("ids_online", 2),
+        ("connections_open", 4),
+        ("connections_opened", 7),
+    ] {
+        assert_eq!(stats[member], expected, "{member}");
+    }
+    let closed = &stats["connections_closed"];
+    for (reason, expected) in [("client_closed", 1), ("client_reset", 1), ("bad_request", 1)] {
+        assert_eq!(closed[reason], expected, "{reason} of {closed}");
+    }
+    let streams = &stats["streams_open"];
+    assert_eq!(
+        (&streams["sse"], &streams["ndjson"], &streams["classic"]),
+        (&1.into(), &2.into(), &1.into())
+    );
+    assert!(stats["resident_bytes"].as_u64().unwrap() > 1 << 20);
+    assert!(stats["uptime_seconds"].as_f64().unwrap() > 0.0);
+    let workers = stats["workers"].as_array().unwrap();
+    assert_eq!(workers.len(), 3);
+    for member in ["connections_open", "connections_opened", "deliveries", "sent_bytes", "writes"] {
+        let sum: u64 = workers.iter().map(|worker| worker[member].as_u64().unwrap()).sum();
+        assert_eq!(stats[member], sum, "{member}");
+    }
+}
+
+/// The samples of a text in Prometheus' format, by name and sorted labels; checks the format on the
+/// way.
+fn samples(text: &str) -> BTreeMap<String, f64> {
+    let mut samples = BTreeMap::new();
+    let (mut family, mut kind) = ("", "");
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').unwrap();
+            assert!(help.ends_with('.'), "{line}");
+            family = name;
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, of) = rest.split_once(' ').unwrap();
+            assert_eq!(name, family, "help and type of a family stand together");
+            kind = of;
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            assert_eq!(name, family, "samples stand with their family: {line}");
+            assert!(["counter", "gauge"].contains(&kind));
+            let before = samples.insert(series.to_owned(), value.parse().unwrap());
+            assert_eq!(before, None, "{series} stands twice");
+        }
+    }
+    samples
+}
+
+/// The sum of a family's samples whose labels contain `label`.
+fn sum(samples: &BTreeMap<String, f64>, name: &str, label: &str) -> f64 {
+    let of_family = |series: &str| {
+        series.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('{'))
+    };
+    let found: Vec<_> =
+        samples.iter().filter(|(series, _)| of_family(series) && series.contains(label)).collect();
+    assert!(!found.is_empty(), "no {name} with {label}");
+    found.into_iter().map(|(_, value)| value).sum()
+}
+
+#[test]
+fn metrics_are_in_prometheus_format_and_agree_with_stats() {
+    let (server, _streams) = busy_server();
+    let answer = server.api.get("/metrics");
+    let content_type = answer.head.field("content-type").unwrap();
+    assert!(content_type.starts_with("text/plain; version=0.0.4"), "{content_type}");
+    let samples = samples(&answer.body);
+    let stats = server.api.stats();
+    let number = |value: &Value| value.as_f64().unwrap();
+    for (name, member) in [
+        ("encke_connections_open", "connections_open"),
+        ("encke_connections_opened_total", "connections_opened"),
+        ("encke_deliveries_total", "deliveries"),
+        ("encke_deliveries_dropped_total", "dropped"),
+        ("encke_events_total", "events"),
+        ("encke_ids_online", "ids_online"),
+        ("encke_subscriptions", "subscriptions"),
+        ("encke_sent_bytes_total", "sent_bytes"),
+        ("encke_writes_total", "writes"),
+    ] {
+        assert_eq!(sum(&samples, name, ""), number(&stats[member]), "{name}");
+    }
+    for (reason, count) in stats["connections_closed"].as_object().unwrap() {
+        let label = format!("reason=\"{reason}\"");
+        assert_eq!(sum(&samples, "encke_connections_closed_total", &label), number(count));
+    }
+    for (transport, count) in stats["streams_open"].as_object().unwrap() {
+        let label = format!("transport=\"{transport}\"");
+        assert_eq!(sum(&samples, "encke_streams_open", &label), number(count));
+    }
+    assert!(sum(&samples, "process_resident_memory_bytes", "") > 1e6);
+    assert!(sum(&samples, "process_start_time_seconds", "") > 1.7e9);
+}
