@@ -77,6 +77,9 @@ pub struct SpamConfig {
     pub seed: u64,
     /// How events are sent.
     pub mode: SpamMode,
+    /// Events of a stream that fall due within this time go out in one write, as from an application
+    /// with many threads. Each keeps its own intended time, so the wait counts as latency.
+    pub coalesce: Duration,
     /// Events on their way on one connection, at most.
     pub in_flight_max: usize,
 }
@@ -88,13 +91,14 @@ impl Default for SpamConfig {
             users: 10_000,
             first_id: 0,
             senders: 1_000,
-            connections: 2,
+            connections: 1,
             rate: 1_000.0,
             duration: None,
             payload_bytes: 100,
             zipf: None,
             seed: 1,
             mode: SpamMode::Stream,
+            coalesce: Duration::from_millis(2),
             in_flight_max: 10_000,
         }
     }
@@ -310,7 +314,9 @@ impl Connection {
             SpamMode::Stream => {
                 let (sender, receiver) = sync_channel(config.in_flight_max);
                 let reader = Reader { stream: stream.try_clone()?, in_flight: receiver };
-                let writer = Writer { stream, share, messages, start_ns, in_flight: sender };
+                let coalesce_ns = config.coalesce.as_nanos() as u64;
+                let in_flight = sender;
+                let writer = Writer { stream, share, messages, start_ns, coalesce_ns, in_flight };
                 threads
                     .push(spawn("spam writer", &link, move |link| writer.run(&host, &path, link))?);
                 threads.push(spawn("spam reader", &link, move |link| reader.run(link))?);

@@ -17,9 +17,6 @@ use crate::spam::{Link, PATIENCE, no_answer, wait_until};
 
 /// A chunk is written once it has so many bytes, even if more events are due.
 const BATCH_BYTES: usize = 32 * 1024;
-/// Events that fall due within this time go out in one write: at 1,000 events a second each goes
-/// alone and at once, at 100,000 on two connections a write carries 25.
-const COALESCE_NS: u64 = 500_000;
 /// A reader that waits for an answer looks up after this.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -29,6 +26,8 @@ pub(super) struct Writer {
     pub(super) share: Share,
     pub(super) messages: Messages,
     pub(super) start_ns: u64,
+    /// Events that fall due within this time go out in one write.
+    pub(super) coalesce_ns: u64,
     /// Intended times of the events that are on their way. It is bounded, and so are they.
     pub(super) in_flight: SyncSender<u64>,
 }
@@ -50,7 +49,7 @@ impl Writer {
                 if batch.write(&mut self.stream, link)? {
                     written_ns = now_ns;
                 }
-                wait_until(due_ns.max(written_ns + COALESCE_NS), link);
+                wait_until(due_ns.max(written_ns + self.coalesce_ns), link);
                 now_ns = clock::monotonic_ns();
             }
             if link.stopped() {
