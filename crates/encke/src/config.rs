@@ -20,7 +20,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::builder::ArgAction;
+use clap::builder::{ArgAction, FalseyValueParser};
 use clap::{Arg, ArgMatches, Command};
 use thiserror::Error;
 use toml::{Table, Value};
@@ -44,12 +44,19 @@ pub(crate) enum ConfigError {
     Type { path: PathBuf, key: String },
 }
 
-/// Gives every long option of `command` and of its subcommands its environment variable.
+/// Gives every long option of `command` and of its subcommands its environment variable, but for
+/// those that hide it.
 pub(crate) fn with_environment(command: Command) -> Command {
     let with_variable = |arg: Arg| {
-        let Some(long) = arg.get_long().filter(|_| takes_settings(&arg)) else { return arg };
+        let from_environment = takes_settings(&arg) && !arg.is_hide_env_set();
+        let Some(long) = arg.get_long().filter(|_| from_environment) else { return arg };
         let variable = format!("ENCKE_{}", long.replace('-', "_").to_uppercase());
-        arg.env(variable).hide_env_values(true)
+        let arg = arg.env(variable).hide_env_values(true);
+        match arg.get_action() {
+            // `ENCKE_JSON=1` as well as `true`; 0, no, off and nothing are false.
+            ArgAction::SetTrue => arg.value_parser(FalseyValueParser::new()),
+            _ => arg,
+        }
     };
     command.mut_args(with_variable).mut_subcommands(with_environment)
 }

@@ -62,7 +62,7 @@ pub(crate) struct FloodArgs {
     threads: u32,
     /// Connect from this address; may be repeated. Default: as many loopback addresses as it takes
     /// when the server is on one, else the system's choice.
-    #[arg(long, value_name = "IP")]
+    #[arg(long, value_name = "IP", value_delimiter = ',')]
     source: Vec<IpAddr>,
     /// End after so long, in seconds. Default: with Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]

@@ -75,8 +75,8 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_backlog)]
     max_backlog: usize,
     /// Let browser pages of this origin connect, besides the server's own; * lets all. May be
-    /// repeated.
-    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
+    /// repeated, or a list with commas.
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, value_delimiter = ',')]
     allow_origin: Vec<String>,
 }
 
@@ -161,6 +161,8 @@ fn announce(server: &Server, json: bool) -> Result<()> {
 /// Reads `127.0.0.1:8000`, `[::1]:8000` or `localhost:8000`.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let hint = "write an address and a port, such as 127.0.0.1:8000";
+    // As the clients of the same ENCKE_API write it.
+    let text = text.strip_prefix("http://").unwrap_or(text);
     let resolved = text.to_socket_addrs().map_err(|error| format!("{error}; {hint}"));
     resolved?.next().ok_or_else(|| format!("no such host; {hint}"))
 }

@@ -34,7 +34,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "DIR", default_value = "./encke-data")]
     data: PathBuf,
     /// Load into the server whose API this is, instead of a data directory.
-    #[arg(long, value_name = "URL")]
+    // Not from the environment: where the API is must not decide where the pairs go.
+    #[arg(long, value_name = "URL", hide_env = true)]
     api: Option<ServerUrl>,
     /// Load each pair both ways: friends follow one another.
     #[arg(long)]

@@ -4,17 +4,16 @@
 //! Standard input can be read only once, so there the good lines are stored even when there are
 //! malformed ones. Loading again does no harm: adding is idempotent.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use axum::body::Body;
-use backend::graph::{LineError, LoadOptions, LoadReport, Malformed, OwnedId, Pair};
+use backend::graph::{LoadOptions, LoadReport, Malformed, for_each_line};
 use bytes::Bytes;
 use futures_util::stream;
 use hub::IdText;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::load::open;
@@ -28,12 +27,6 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 /// Pieces that wait to be sent.
 const PIECES_MAX: usize = 4;
-
-/// The longest line, as for a load into a data directory.
-const LINE_BYTES_MAX: u64 = 1 << 20;
-
-/// Malformed lines that are named; all are counted.
-const MALFORMED_NAMED_MAX: usize = 20;
 
 #[derive(Deserialize)]
 struct Added {
@@ -56,10 +49,11 @@ pub(super) fn run(file: &Path, api: &ServerUrl, options: LoadOptions) -> Result<
 async fn upload(file: &Path, api: &ServerUrl, options: LoadOptions) -> Result<LoadReport> {
     let mut client = ApiClient::connect(api).await?;
     let name = file.display().to_string();
+    let cannot = || format!("cannot read {name}");
     if file != Path::new("-") && !options.skip_malformed {
         let input = open(file)?;
         let checked = tokio::task::spawn_blocking(move || read(input, options, &mut |_| true));
-        refuse(&name, &checked.await??.malformed)?;
+        refuse(&name, &checked.await?.with_context(cannot)?.malformed)?;
     }
     let (pieces, queue) = mpsc::channel::<Bytes>(PIECES_MAX);
     let input = open(file)?;
@@ -68,10 +62,10 @@ async fn upload(file: &Path, api: &ServerUrl, options: LoadOptions) -> Result<Lo
     });
     let body = stream::unfold(queue, |mut queue| async {
         let piece = queue.recv().await?;
-        Some((Ok::<_, std::io::Error>(piece), queue))
+        Some((Ok::<_, io::Error>(piece), queue))
     });
     let answer = client.post_lines("/subscriptions/add", Body::from_stream(body)).await;
-    let Found { pairs, malformed } = reading.await??;
+    let Found { pairs, malformed } = reading.await?.with_context(cannot)?;
     let Added { added } = answer?;
     if !options.skip_malformed {
         refuse(&name, &malformed)?;
@@ -87,90 +81,69 @@ struct Found {
 
 /// Says which lines are malformed.
 fn refuse(name: &str, malformed: &Malformed) -> Result<()> {
-    if malformed.count == 0 {
-        return Ok(());
-    }
-    let lines = if malformed.count == 1 { "line" } else { "lines" };
-    let mut text =
-        format!("{name} has {} malformed {lines}; correct or skip them:", malformed.count);
-    for (number, error) in &malformed.first {
-        text += &format!("\n{name}:{number}: {error}");
-    }
-    match malformed.count - malformed.first.len() as u64 {
-        0 => bail!("{text}"),
-        more => bail!("{text}\nand {more} more"),
-    }
+    ensure!(malformed.count == 0, "{}", malformed.complaint(name));
+    Ok(())
 }
 
-/// Reads all lines of `input` and hands them as JSON lines to `send`, piece by piece, as long as it
-/// wants more. Malformed lines are noted and left out.
+/// Reads all lines of `input` and hands them as JSON lines to `send`, piece by piece, until it wants
+/// no more. Malformed lines are noted and left out.
 fn read(
-    (input, bytes): (Box<dyn Read + Send>, u64),
+    (mut input, bytes): (Box<dyn Read + Send>, u64),
     options: LoadOptions,
     send: &mut dyn FnMut(&[u8]) -> bool,
-) -> Result<Found> {
-    let mut input = BufReader::with_capacity(PIECE_BYTES, input);
+) -> io::Result<Found> {
     let mut progress = Progress::new("reading");
     let mut found = Found { pairs: 0, malformed: Malformed::default() };
-    let (mut line, mut piece) = (Vec::new(), Vec::new());
-    let (mut number, mut done) = (0, 0);
-    let mut wanted = true;
-    while wanted {
-        line.clear();
-        let len = (&mut input).take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line)? as u64;
+    let (mut piece, mut number) = (Vec::new(), 0);
+    let unwanted = || io::Error::from(ErrorKind::BrokenPipe);
+    let done = for_each_line(&mut input, |line, done| {
         number += 1;
-        done += len;
-        let parsed = if len > LINE_BYTES_MAX { Err(LineError::TooLong) } else { parse(&line) };
-        match parsed {
-            Ok(Some(pair)) => {
+        match line {
+            Ok(Some((subscriber, subscribee))) => {
                 found.pairs += 1;
-                push(&pair, options.both, &mut piece);
-            }
-            Ok(None) => {}
-            Err(error) => {
-                found.malformed.count += 1;
-                if found.malformed.first.len() < MALFORMED_NAMED_MAX {
-                    found.malformed.first.push((number, error));
+                push(subscriber, subscribee, &mut piece);
+                if options.both {
+                    push(subscribee, subscriber, &mut piece);
                 }
             }
+            Ok(None) => {}
+            Err(error) => found.malformed.note(number, error),
         }
-        let last = len == 0;
-        if piece.len() >= PIECE_BYTES || last {
-            wanted = (piece.is_empty() || send(&piece)) && !last;
-            piece.clear();
+        if piece.len() >= PIECE_BYTES {
             progress.set("reading", done, bytes);
+            let wanted = send(&piece);
+            piece.clear();
+            return if wanted { Ok(()) } else { Err(unwanted()) };
         }
+        Ok(())
+    });
+    match done {
+        Ok(()) => {}
+        // The server has answered before its time; the answer says why.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(found),
+        Err(error) => return Err(error),
+    }
+    if !piece.is_empty() {
+        send(&piece);
     }
     Ok(found)
 }
 
-fn parse(line: &[u8]) -> Result<Option<Pair>, LineError> {
-    let text = str::from_utf8(line).map_err(|_| LineError::NotText)?;
-    let mut fields = text.split_ascii_whitespace();
-    let Some(first) = fields.next().filter(|first| !first.starts_with('#')) else {
-        return Ok(None);
+/// Appends the pair as a line of JSON.
+fn push(subscriber: IdText<'_>, subscribee: IdText<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"subscriber\":");
+    push_id(subscriber, out);
+    out.extend_from_slice(b",\"subscribee\":");
+    push_id(subscribee, out);
+    out.extend_from_slice(b"}\n");
+}
+
+fn push_id(id: IdText<'_>, out: &mut Vec<u8>) {
+    let written = match id {
+        IdText::Integer(id) => serde_json::to_writer(out, &id.to_bits()),
+        IdText::Name(name) => serde_json::to_writer(out, name),
     };
-    match (fields.next(), fields.count()) {
-        (Some(second), 0) => Ok(Some(Pair::parse(first, second)?)),
-        (None, _) => Err(LineError::Fields(1)),
-        (Some(_), more) => Err(LineError::Fields(2 + more)),
-    }
-}
-
-/// Appends the pair as a line of JSON, and the other way round when asked for.
-fn push(pair: &Pair, both: bool, out: &mut Vec<u8>) {
-    let (a, b) = (json(&pair.subscriber), json(&pair.subscribee));
-    out.extend_from_slice(format!("{{\"subscriber\":{a},\"subscribee\":{b}}}\n").as_bytes());
-    if both {
-        out.extend_from_slice(format!("{{\"subscriber\":{b},\"subscribee\":{a}}}\n").as_bytes());
-    }
-}
-
-fn json(id: &OwnedId) -> String {
-    match id.as_text() {
-        IdText::Integer(id) => id.to_bits().to_string(),
-        IdText::Name(name) => Value::from(name).to_string(),
-    }
+    written.expect("memory takes everything");
 }
 
 #[cfg(test)]
