@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
@@ -38,22 +39,37 @@ pub(crate) fn say_bytes(line: &[u8]) -> Result<(), OutputError> {
     Ok(out.flush()?)
 }
 
-/// Prints `line` on standard output: on a terminal in place of the last one that was printed so,
-/// elsewhere as a line of its own.
-pub(crate) fn say_over(line: &str) -> Result<(), OutputError> {
-    let mut out = io::stdout().lock();
-    if !out.is_terminal() {
-        drop(out);
-        return say(line);
-    }
-    // Back to the line's start, and clear what the last one left (ECMA-48, EL).
-    write!(out, "\r{line}\x1b[K")?;
-    Ok(out.flush()?)
+/// A line on standard output that is kept up to date: on a terminal one line, cut to its width, and
+/// elsewhere a new line each time.
+pub(crate) struct LiveLine {
+    bar: Option<ProgressBar>,
 }
 
-/// Ends the line that [`say_over`] keeps printing over.
-pub(crate) fn end_over() -> Result<(), OutputError> {
-    if io::stdout().is_terminal() { say("") } else { Ok(()) }
+impl LiveLine {
+    pub(crate) fn new() -> LiveLine {
+        let bar = io::stdout().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());
+            bar.with_style(ProgressStyle::with_template("{wide_msg}").expect("it is valid"))
+        });
+        LiveLine { bar }
+    }
+
+    /// Shows `line`.
+    pub(crate) fn set(&self, line: String) -> Result<(), OutputError> {
+        match &self.bar {
+            Some(bar) => bar.set_message(line),
+            None => say(line)?,
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LiveLine {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 /// Prints `line` on standard error. When that is gone too, there is nobody left to tell.

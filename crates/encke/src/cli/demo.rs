@@ -13,15 +13,15 @@ use backend::Graph;
 use backend::graph::LoadOptions;
 use clap::Args;
 use load::graph_model::BarabasiAlbert;
-use load::report::{FloodReport, RunReport, SpamReport, flood_line, grouped};
-use load::{Flood, FloodConfig, Spam, SpamConfig};
+use load::report::{FloodReport, RunReport, SpamReport, grouped};
+use load::{Flood, FloodConfig, FloodSnapshot, Spam, SpamConfig};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::flood;
 use super::serve::LimitArgs;
 use super::work::Progress;
-use crate::console::{self, say};
+use crate::console::{LiveLine, say};
 use crate::serve::signals::Signals;
 use crate::serve::{self, ServeConfig, Server, open_graph};
 use crate::units::{parse_rate, parse_seconds};
@@ -119,6 +119,22 @@ fn conclude(report: &RunReport, json: bool) -> Result<()> {
         bail!("{failed} streams did not open");
     }
     Ok(())
+}
+
+/// The line of a second: counts since the start, the rate and the latencies of the last second.
+fn summary(now: &FloodSnapshot, before: &FloodSnapshot, sent: u64) -> String {
+    let seconds = (now.seconds - before.seconds).max(1e-3);
+    let rate = (now.totals.events - before.totals.events) as f64 / seconds;
+    let missing = now.totals.missing();
+    format!(
+        "online {}  sent {}  received {} ({}/s)  missing {missing}  p50 {:.2} ms  p99 {:.2} ms",
+        grouped(now.totals.open()),
+        grouped(sent),
+        grouped(now.totals.events),
+        grouped(rate.round() as u64),
+        now.latency.p50_ms,
+        now.latency.p99_ms,
+    )
 }
 
 struct Demo {
@@ -263,6 +279,7 @@ impl Demo {
         let mut polls = interval(POLL_PERIOD);
         polls.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut before = flood.snapshot();
+        let live = (!self.args.json).then(LiveLine::new);
         for poll in 1u32.. {
             tokio::select! {
                 _ = polls.tick() => {}
@@ -273,21 +290,19 @@ impl Demo {
             }
             if poll.is_multiple_of(POLLS_PER_LINE) {
                 let (now, sent) = (flood.snapshot(), spam.snapshot().totals.sent);
-                let line = flood_line(&now, &before);
-                self.live(&format!("{line}  sent {}", grouped(sent)))?;
+                let line = summary(&now, &before, sent);
+                match &live {
+                    Some(live) => live.set(line)?,
+                    None => self.note(&line)?,
+                }
                 before = now;
             }
         }
-        if self.args.json { Ok(()) } else { Ok(console::end_over()?) }
+        Ok(())
     }
 
     /// A line that stays.
     fn note(&self, line: &str) -> Result<()> {
         flood::report_line(line, self.args.json)
-    }
-
-    /// The summary line: written over the last one on a terminal, a line of its own elsewhere.
-    fn live(&self, line: &str) -> Result<()> {
-        if self.args.json { self.note(line) } else { Ok(console::say_over(line)?) }
     }
 }

@@ -43,9 +43,13 @@ pub(crate) struct SpamArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     senders: u32,
     /// Connections to the API.
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
+    /// Events that fall due within this time share a write, in milliseconds; each counts its latency
+    /// from its own time.
+    #[arg(long, value_name = "MS", default_value_t = 2.0)]
+    coalesce: f64,
     /// Events a second.
     #[arg(long, value_name = "RATE", default_value = "1000", value_parser = parse_rate)]
     rate: f64,
@@ -86,6 +90,7 @@ impl SpamArgs {
             payload_bytes: self.payload,
             zipf: self.zipf,
             seed: self.seed,
+            coalesce: Duration::from_secs_f64(self.coalesce.clamp(0.0, 1e3) / 1e3),
             mode: if self.post { SpamMode::Post } else { SpamMode::Stream },
             in_flight_max: self.in_flight,
         }

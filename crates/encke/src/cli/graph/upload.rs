@@ -85,8 +85,8 @@ fn refuse(name: &str, malformed: &Malformed) -> Result<()> {
     Ok(())
 }
 
-/// Reads all lines of `input` and hands them as JSON lines to `send`, piece by piece, until it wants
-/// no more. Malformed lines are noted and left out.
+/// Reads all lines of `input` and hands them as JSON lines to `send`, piece by piece, until it
+/// wants no more. Malformed lines are noted and left out.
 fn read(
     (mut input, bytes): (Box<dyn Read + Send>, u64),
     options: LoadOptions,
