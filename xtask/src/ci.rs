@@ -52,10 +52,18 @@ const STEPS: [Step; 8] = [
         work: Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[]),
         extent: Extent::Fast,
     },
-    Step { name: "test", work: Cargo(&["test", "--workspace"], &[]), extent: Extent::Fast },
+    Step {
+        name: "test",
+        work: Cargo(&["test", "--workspace", "--no-fail-fast"], &[]),
+        extent: Extent::Fast,
+    },
     Step {
         name: "docs",
-        work: Cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")]),
+        // With private items: our docs are for those who read the code, and link into it.
+        work: Cargo(
+            &["doc", "--workspace", "--no-deps", "--document-private-items"],
+            &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")],
+        ),
         extent: Extent::Fast,
     },
     Step {
@@ -135,8 +143,7 @@ mod tests {
     fn command_line_has_the_variables_and_can_be_pasted() {
         let lines: Vec<String> = STEPS.iter().map(|step| step.work.command_line()).collect();
         assert!(lines.contains(&"cargo clippy --workspace --all-targets -- -D warnings".into()));
-        assert!(
-            lines.contains(&"RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps".into())
-        );
+        let docs = lines.iter().find(|line| line.contains(" doc ")).unwrap();
+        assert!(docs.starts_with("RUSTDOCFLAGS='-D warnings -A "), "{docs}");
     }
 }
