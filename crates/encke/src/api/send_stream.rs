@@ -11,15 +11,12 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::BodyExt;
-use tokio::time::{Instant, Sleep, sleep};
 
 use super::Api;
 use super::lines::{Line, Lines};
@@ -33,14 +30,8 @@ const WINDOW_EVENTS_MAX: usize = 1024;
 /// Bytes of the events that wait for their count, past which no further line is taken.
 const WINDOW_BYTES_MAX: usize = 1 << 20;
 
-/// Answers are handed to the connection when there are this many bytes, or when the first of them
-/// has waited for [`ANSWER_DELAY`].
+/// Answers are handed to the connection when there are this many bytes, or nothing else to do.
 const ANSWER_BYTES: usize = 32 * 1024;
-
-/// How long an answer may wait for others, so that they share a write and nobody is woken for each
-/// of them. Waking costs more than sending: at 1,000 events a second answers one by one were a third
-/// of the server's work. Who needs each answer at once sends single events.
-const ANSWER_DELAY: Duration = Duration::from_millis(2);
 
 /// A stream of events and of its answers.
 pub(super) struct SendStream {
@@ -52,10 +43,6 @@ pub(super) struct SendStream {
     window: VecDeque<Pending>,
     window_bytes: usize,
     answers: Vec<u8>,
-    /// When answers must be sent, counted from the first line that none has been sent for.
-    due: Pin<Box<Sleep>>,
-    /// Whether there is such a line.
-    owes_answers: bool,
     stop: Stop,
 }
 
@@ -78,8 +65,6 @@ impl SendStream {
             window: VecDeque::new(),
             window_bytes: 0,
             answers: Vec::new(),
-            due: Box::pin(sleep(ANSWER_DELAY)),
-            owes_answers: false,
             stop,
         }
     }
@@ -105,26 +90,23 @@ impl SendStream {
                 self.take(line).await;
                 continue;
             }
-            let ended = !self.reading && self.window.is_empty();
-            let due = self.owes_answers && self.due.is_elapsed();
-            if !self.answers.is_empty() && (due || ended || !room) {
+            // The connection sends what there is before this waits for anything.
+            if !self.answers.is_empty() {
                 return Some(self.take_answers());
             }
-            if ended {
+            if !self.reading && self.window.is_empty() {
                 return None;
             }
             self.wait(room && self.reading).await;
         }
     }
 
-    /// Waits until there is something to do: more of the body or the time for answers, or, when no
-    /// more may be read, the first answer.
+    /// Waits until there is something to do: the first answer, or more of the body.
     async fn wait(&mut self, read: bool) {
-        let SendStream { body, window, stop, due, owes_answers, .. } = self;
-        let counted_by_time = read && !due.is_elapsed();
+        let SendStream { body, window, stop, .. } = self;
         let first = async {
             match window.front_mut() {
-                Some(Pending::Event(posted)) if !counted_by_time => {
+                Some(Pending::Event(posted)) => {
                     (&mut posted.receipt).await;
                 }
                 _ => std::future::pending().await,
@@ -133,7 +115,6 @@ impl SendStream {
         tokio::select! {
             biased;
             () = first => {}
-            () = due.as_mut(), if *owes_answers && counted_by_time => {}
             () = stop.said(), if read => self.stop_reading(),
             frame = body.frame(), if read => match frame {
                 Some(Ok(frame)) => {
@@ -165,9 +146,6 @@ impl SendStream {
     }
 
     async fn take(&mut self, line: Line) {
-        if !std::mem::replace(&mut self.owes_answers, true) {
-            self.due.as_mut().reset(Instant::now() + ANSWER_DELAY);
-        }
         let pending = match post(&self.api, line).await {
             Ok(posted) => {
                 self.window_bytes += posted.event.json().len();
@@ -201,8 +179,6 @@ impl SendStream {
     }
 
     fn take_answers(&mut self) -> Bytes {
-        self.owes_answers = !self.window.is_empty();
-        self.due.as_mut().reset(Instant::now() + ANSWER_DELAY);
         Bytes::from(std::mem::take(&mut self.answers))
     }
 }
