@@ -10,7 +10,7 @@ mod ci;
 mod programs;
 mod tidy;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -60,12 +60,9 @@ fn run(chore: impl FnOnce(&Path) -> anyhow::Result<bool>) -> anyhow::Result<bool
     while !is_root(&here) {
         anyhow::ensure!(here.pop(), "run it inside the project's folder");
     }
-    std::env::set_current_dir(&here).with_context(|| format!("cannot go to {}", here.display()))?;
     chore(&here)
 }
 
 fn is_root(directory: &Path) -> bool {
-    let manifest: PathBuf = directory.join("Cargo.toml");
-    directory.join("xtask").is_dir()
-        && std::fs::read_to_string(manifest).is_ok_and(|text| text.contains("[workspace]"))
+    directory.join("Cargo.toml").is_file() && directory.join("xtask").is_dir()
 }

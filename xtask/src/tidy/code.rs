@@ -34,8 +34,9 @@ const LISTEN_OPTIONS: [&str; 2] = ["--listen", "--api"];
 const PURE: [&str; 2] = ["crates/proto/src/", "crates/hub/src/"];
 
 /// The modules of `std` through which it would.
-const WORLD: [&str; 7] = [
+const WORLD: [&str; 8] = [
     "std::fs",
+    "std::io",
     "std::net",
     "std::os",
     "std::process",
