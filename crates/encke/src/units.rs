@@ -46,6 +46,20 @@ pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| format!("{text:?} is no rate: write how many a second, 0 or more"))
 }
 
+/// Reads a rate a second, over 0.
+pub(crate) fn parse_rate_over_0(text: &str) -> Result<f64, String> {
+    match parse_rate(text)? {
+        0.0 => Err("the rate must be over 0 a second".into()),
+        rate => Ok(rate),
+    }
+}
+
+/// Reads a whole number from 1 on.
+pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
+    let count = text.trim().parse().ok().filter(|&count| count > 0);
+    count.ok_or_else(|| format!("{text:?} is no count: write a whole number from 1 on"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +96,7 @@ mod tests {
         assert!(parse_share("1.01").is_err() && parse_share("x").is_err());
         assert_eq!(parse_rate("16666"), Ok(16_666.0));
         assert!(parse_rate("-1").is_err() && parse_rate("inf").is_err());
+        assert!(parse_rate_over_0("0").is_err() && parse_rate_over_0("0.1").is_ok());
+        assert!(parse_count("0").is_err() && parse_count("7") == Ok(7));
     }
 }

@@ -24,7 +24,7 @@ use super::work::Progress;
 use crate::console::{LiveLine, say};
 use crate::serve::signals::Signals;
 use crate::serve::{self, ServeConfig, Server, open_graph};
-use crate::units::{parse_rate, parse_seconds};
+use crate::units::{parse_rate_over_0, parse_seconds};
 
 /// How long to wait for what is still on its way when the last event is sent.
 const ARRIVAL_PATIENCE: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ pub(crate) struct DemoArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     edges_per_user: u32,
     /// Events a second.
-    #[arg(long, value_name = "RATE", default_value = "1000", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", default_value = "1000", value_parser = parse_rate_over_0)]
     rate: f64,
     /// End after sending for so long, in seconds. Default: with Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]

@@ -21,7 +21,8 @@ const BACKLOG_BYTES_MIN: usize = 4096;
 ///
 /// Clients open streams at --listen; applications send events and keep the friends graph through
 /// --api, which has no authentication: leave it on an address that only your own hosts can reach.
-/// SIGTERM or Ctrl-C ends it in order, within --grace; a second one ends it at once.
+/// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
+/// once, with exit code 143 or 130.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use load::report::{SpamReport, spam_line};
+use load::spam::PAYLOAD_BYTES_MIN;
 use load::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -12,7 +13,7 @@ use super::client::{ApiArgs, runtime};
 use super::flood::report_line;
 use crate::console::say;
 use crate::serve::signals::Signals;
-use crate::units::{parse_rate, parse_seconds};
+use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, parse_seconds};
 
 const POLL_PERIOD: Duration = Duration::from_millis(100);
 const POLLS_PER_LINE: u32 = 10;
@@ -51,17 +52,18 @@ pub(crate) struct SpamArgs {
     #[arg(long, value_name = "MS", default_value_t = 2.0)]
     coalesce: f64,
     /// Events a second.
-    #[arg(long, value_name = "RATE", default_value = "1000", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", default_value = "1000", value_parser = parse_rate_over_0)]
     rate: f64,
     /// End after so long, in seconds. Default: with Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     seconds: Option<Duration>,
     /// Length of a payload as JSON, in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    #[arg(long, value_name = "BYTES", default_value = "100", value_parser = parse_payload)]
     payload: usize,
     /// Choose subjects by Zipf's law with this exponent (1 when none is given), the first user most
     /// often, instead of all alike.
     #[arg(long, value_name = "EXPONENT", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(value_parser = parse_rate)]
     zipf: Option<f64>,
     /// Names the run's random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -70,7 +72,7 @@ pub(crate) struct SpamArgs {
     #[arg(long)]
     post: bool,
     /// Events on their way on one connection, at most.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_count)]
     in_flight: usize,
     /// Print the summary as JSON; the lines go to standard error then.
     #[arg(long)]
@@ -114,6 +116,15 @@ pub(crate) fn run(args: SpamArgs) -> Result<()> {
     match report.failure {
         Some(failure) => bail!("a connection to the API ended before its time: {failure}"),
         None => Ok(()),
+    }
+}
+
+fn parse_payload(text: &str) -> Result<usize, String> {
+    match parse_bytes(text)? {
+        bytes if bytes < PAYLOAD_BYTES_MIN => {
+            Err(format!("a payload has at least {PAYLOAD_BYTES_MIN} bytes, for its stamp"))
+        }
+        bytes => Ok(bytes),
     }
 }
 

@@ -125,7 +125,7 @@ fn print(stats: &Stats, xmin: u64) -> Result<()> {
 
 /// The distribution in octaves: who has 1, 2 to 3, 4 to 7, … friends.
 fn print_distribution(stats: &Stats) -> Result<()> {
-    let mut low = 1;
+    let mut low = 1 << stats.degrees.min().max(1).ilog2();
     while low <= stats.degrees.max() {
         let octave =
             stats.degrees.counts.iter().filter(|(degree, _)| (low..2 * low).contains(degree));
