@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, Wire, check_problem, wait_for};
+use crate::harness::{Server, Wire, check_problem, read_answer, wait_for};
 
 #[test]
 fn sigterm_delivers_what_was_posted_ends_streams_well_and_exits_0() {
@@ -137,4 +137,23 @@ fn server_that_starts_again_has_its_graph_and_its_ports() {
     let mut bob = server.listener("bob");
     assert_eq!((server.api.send("rj", "again"), server.api.send("8", 1)), (1, 0));
     assert_eq!(bob.data(), "again");
+}
+
+#[test]
+fn server_that_is_stopped_and_continued_loses_nothing() {
+    let server = Server::start(&[]);
+    let mut stream = server.listener("1");
+    for n in 0..20 {
+        server.signal("STOP");
+        let mut wire = Wire::connect(server.api.address());
+        let event = format!("{{\"about\":1,\"data\":{n}}}");
+        let length = event.len();
+        wire.send(format!("POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"));
+        wire.send(event);
+        server.signal("CONT");
+        assert_eq!(read_answer(&mut wire, "POST").unwrap().ok()["delivered"], 1);
+        assert_eq!(stream.data(), n);
+    }
+    assert_eq!(server.stop("TERM").code(), Some(0));
+    stream.expect_last_chunk();
 }

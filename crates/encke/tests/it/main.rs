@@ -15,12 +15,15 @@ mod harness;
 
 mod api;
 mod audience;
+mod commands;
 mod crash;
 mod ending;
 mod full_disk;
 mod graph;
+mod graph_commands;
 mod hostile;
 mod http2;
+mod instruments;
 mod logout;
 mod metrics;
 mod refusals;

@@ -89,8 +89,7 @@ impl Api {
         self.request("POST", path, Some("application/x-ndjson"), body.as_bytes()).unwrap()
     }
 
-    /// One request and its whole answer. Not repeated by itself when it fails, save on a connection
-    /// that the server had closed in the meantime.
+    /// One request and its whole answer.
     pub(crate) fn request(
         &self,
         method: &str,
@@ -106,24 +105,11 @@ impl Api {
             head += &format!("Content-Length: {}\r\n", body.len());
         }
         let bytes = [(head + "\r\n").as_bytes(), body].concat();
-        let kept = self.connection.borrow_mut().take();
-        let reused = kept.is_some();
+        // The server may have closed it in the meantime.
+        let kept = self.connection.borrow_mut().take().filter(Wire::is_open);
         let mut wire = kept.map_or_else(|| Wire::try_connect(self.address), Ok)?;
-        match exchange(&mut wire, method, &bytes) {
-            Err(_) if reused => {
-                wire = Wire::try_connect(self.address)?;
-                self.keep(wire, |wire| exchange(wire, method, &bytes))
-            }
-            answer => self.keep(wire, |_| answer),
-        }
-    }
-
-    fn keep(
-        &self,
-        mut wire: Wire,
-        exchange: impl FnOnce(&mut Wire) -> io::Result<Answer>,
-    ) -> io::Result<Answer> {
-        let answer = exchange(&mut wire)?;
+        wire.try_send(&bytes)?;
+        let answer = read_answer(&mut wire, method)?;
         if answer.head.field("connection") != Some("close") {
             *self.connection.borrow_mut() = Some(wire);
         }
@@ -192,11 +178,6 @@ impl Api {
 /// Percent-encodes all but the unreserved characters of `id`.
 pub(crate) fn escape(id: &str) -> String {
     percent_encoding::utf8_percent_encode(id, percent_encoding::NON_ALPHANUMERIC).to_string()
-}
-
-fn exchange(wire: &mut Wire, method: &str, bytes: &[u8]) -> io::Result<Answer> {
-    wire.try_send(bytes)?;
-    read_answer(wire, method)
 }
 
 /// Reads a whole answer to a request with `method`.

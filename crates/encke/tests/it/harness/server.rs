@@ -57,6 +57,16 @@ impl Server {
         self.listen
     }
 
+    /// `http://…` of the API, as commands want it.
+    pub(crate) fn api_url(&self) -> String {
+        format!("http://{}", self.api.address())
+    }
+
+    /// `http://…` of the public port.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.listen)
+    }
+
     /// A connection to the public port that has said nothing.
     pub(crate) fn connect(&self) -> Wire {
         Wire::connect(self.listen)

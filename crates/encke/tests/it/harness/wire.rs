@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Instant;
 
 use socket2::SockRef;
 
@@ -68,10 +69,24 @@ impl Wire {
         self.socket.write_all(bytes.as_ref())
     }
 
+    /// Sends `piece` again and again until the other side takes no more.
+    pub(crate) fn send_until_cut_off(&mut self, piece: &str) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.try_send(piece).is_ok() {
+            assert!(Instant::now() < deadline, "{piece:.20} can be sent for ever");
+        }
+    }
+
     /// Reads one more piece; `false` at the end.
     fn fill(&mut self) -> io::Result<bool> {
         let mut piece = [0; 16 * 1024];
-        let len = self.socket.read(&mut piece)?;
+        // With a timeout a read ends early when the process is stopped and continued (signal(7)).
+        let len = loop {
+            match self.socket.read(&mut piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
         self.buffer.extend_from_slice(&piece[..len]);
         Ok(len > 0)
     }
@@ -143,6 +158,14 @@ impl Wire {
                 Err(error) => panic!("no end: {error}"),
             }
         }
+    }
+
+    /// Whether the other side has neither ended nor said anything.
+    pub(crate) fn is_open(&self) -> bool {
+        self.socket.set_nonblocking(true).unwrap();
+        let peeked = self.socket.peek(&mut [0]);
+        self.socket.set_nonblocking(false).unwrap();
+        peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
 
     /// Ends this side only.

@@ -1,0 +1,233 @@
+//! The commands that talk to a server, as people and scripts use them.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Finished, Program, Server, encke, wait_for};
+
+/// Runs a command against the API of `server`.
+fn run(server: &Server, args: &[&str]) -> Finished {
+    Program::run(encke(args).args(["--api", &server.api_url()]))
+}
+
+/// What a command that does its work prints.
+#[track_caller]
+fn said(server: &Server, args: &[&str]) -> String {
+    let finished = run(server, args);
+    assert_eq!(finished.code(), Some(0), "{args:?}: {finished:?}");
+    finished.stdout.trim_end().to_owned()
+}
+
+/// `encke listen`, online.
+fn listen(server: &Server, ids: &[&str], options: &[&str]) -> Program {
+    let mut command = encke(["listen", "--url", &server.url()]);
+    let program = Program::spawn(command.args(ids).args(options));
+    server.wait_online(ids[0], 1);
+    program
+}
+
+#[test]
+fn subscribe_send_and_listen_work_together() {
+    let server = Server::start(&[]);
+    assert_eq!(said(&server, &["subscribe", "bob", "rj"]), "bob now follows rj");
+    assert!(said(&server, &["subscribe", "bob", "rj"]).starts_with("bob follow"));
+    let bob = listen(&server, &["bob", "7"], &[]);
+    assert_eq!(said(&server, &["send", "rj", "{\"photo\": 789}"]), "delivered to 1 connection");
+    assert!(bob.line().ends_with("{\"photo\":789}"));
+    assert_eq!(said(&server, &["send", "7", "no JSON at all"]), "delivered to 1 connection");
+    let line = bob.line();
+    assert!(line.starts_with('7') && line.ends_with("\"no JSON at all\""), "{line}");
+    assert_eq!(said(&server, &["send", "nobody", "true"]), "delivered to 0 connections");
+    assert_eq!(said(&server, &["send", "7", "-5"]), "delivered to 1 connection");
+    assert_eq!(said(&server, &["unsubscribe", "bob", "rj"]), "bob no longer follows rj");
+    assert_eq!(said(&server, &["unsubscribe", "bob", "rj"]), "bob did not follow rj");
+    assert_eq!(said(&server, &["send", "rj", "1"]), "delivered to 0 connections");
+    bob.signal("INT");
+    assert_eq!(bob.finish().code(), Some(0));
+}
+
+#[test]
+fn json_is_the_api_s_answer() {
+    let server = Server::start(&[]);
+    let answer = |args: &[&str]| -> Value {
+        serde_json::from_str(&said(&server, &[args, &["--json"]].concat())).unwrap()
+    };
+    assert_eq!(answer(&["subscribe", "bob", "rj"]), json!({ "added": 1 }));
+    let bob = listen(&server, &["bob"], &["--json", "--count=2"]);
+    let first = answer(&["send", "rj", "[1,2]"]);
+    let second = answer(&["send", "bob", "x"]);
+    assert_eq!((&first["delivered"], &second["delivered"]), (&json!(1), &json!(1)));
+    for (answer, about, data) in [(first, "rj", json!([1, 2])), (second, "bob", json!("x"))] {
+        let event: Value = serde_json::from_str(&bob.line()).unwrap();
+        assert_eq!(event, json!({ "id": answer["id"], "about": about, "data": data }));
+    }
+    assert_eq!(bob.finish().code(), Some(0), "ends after --count events");
+    assert_eq!(answer(&["unsubscribe", "bob", "rj"]), json!({ "removed": 1 }));
+    assert_eq!(answer(&["subscribers", "rj"]), json!({ "ids": [], "next": null }));
+}
+
+#[test]
+fn subscribers_lists_all_pages_one_id_a_line() {
+    let server = Server::start(&[]);
+    let lines: String = (0..23_000)
+        .map(|n| format!("{{\"subscriber\":\"fan:{n}\",\"subscribee\":\"star\"}}\n"))
+        .collect();
+    server.api.post_lines("/subscriptions/add", &lines).ok();
+    let mut fans: Vec<_> =
+        said(&server, &["subscribers", "star"]).lines().map(String::from).collect();
+    fans.sort_unstable();
+    fans.dedup();
+    assert_eq!(fans.len(), 23_000);
+    assert_eq!(said(&server, &["subscribers", "fan:5"]), "");
+    assert_eq!(said(&server, &["subscribers", "--following", "fan:5"]), "star");
+    let pages = said(&server, &["subscribers", "star", "--json"]);
+    let pages: Vec<Value> = pages.lines().map(|page| serde_json::from_str(page).unwrap()).collect();
+    assert!(pages.len() > 1 && pages.last().unwrap()["next"].is_null());
+}
+
+#[test]
+fn problem_of_the_api_is_told_in_its_words() {
+    let server = Server::start(&[]);
+    let finished = run(&server, &["send", "a b", "1"]);
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.stderr.starts_with("encke: "), "{finished:?}");
+    assert!(finished.stderr.contains("white space"), "{finished:?}");
+    let mut listen = encke(["listen", "a b", "--url", &server.url()]);
+    let finished = Program::run(&mut listen);
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("white space"), "{finished:?}");
+}
+
+#[test]
+fn no_server_is_a_sentence_and_exit_1() {
+    // Bound and not listening: nobody else gets the port, and nobody answers there.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let free: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
+    socket.bind(&free.into()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap().as_socket().unwrap());
+    for args in [
+        &["send", "a", "1", "--api", &url][..],
+        &["subscribe", "a", "b", "--api", &url],
+        &["unsubscribe", "a", "b", "--api", &url],
+        &["subscribers", "a", "--api", &url],
+        &["listen", "a", "--url", &url],
+        &["spam", "--seconds=1", "--api", &url],
+        &["flood", "--seconds=1", "--users=5", "--url", &format!("{url}/stream/{{id}}")],
+        &["graph", "load", "/dev/null", "--api", &url],
+    ] {
+        let finished = Program::run(&mut encke(args));
+        assert_eq!(finished.code(), Some(1), "{args:?}: {finished:?}");
+        let told = finished.stderr.lines().any(|line| {
+            line.starts_with("encke: ") && line.contains(&url) && line.contains("encke serve")
+        });
+        assert!(told, "{args:?}: {finished:?}");
+    }
+}
+
+#[test]
+fn listener_comes_back_when_its_server_does() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_in(data.path(), &[]);
+    let (port, api) = (server.listen(), server.api.address());
+    let bob = listen(&server, &["bob"], &[]);
+    server.api.send("bob", 1);
+    assert!(bob.line().ends_with('1'));
+    server.into_program().kill();
+    let (port, api) = (format!("--listen={port}"), format!("--api={api}"));
+    let server = Server::start_in(data.path(), &[&port, &api]);
+    server.wait_online("bob", 1);
+    assert_eq!(server.api.send("bob", 2), 1);
+    assert!(bob.line().ends_with('2'));
+}
+
+#[test]
+fn every_command_explains_itself_with_examples() {
+    let overview = Program::run(&mut encke(["help"]));
+    assert_eq!(overview.code(), Some(0), "{overview:?}");
+    let commands = [
+        "demo",
+        "serve",
+        "send",
+        "listen",
+        "subscribe",
+        "unsubscribe",
+        "subscribers",
+        "flood",
+        "spam",
+        "graph",
+        "graph generate",
+        "graph load",
+        "graph stats",
+    ];
+    for command in commands {
+        let words: Vec<&str> = command.split(' ').collect();
+        let first = format!("\n  {} ", words[0]);
+        assert!(overview.stdout.contains(&first), "{command} is not in the overview");
+        let help = Program::run(encke(&words).arg("--help"));
+        assert_eq!(help.code(), Some(0), "{help:?}");
+        let examples = help.stdout.split("Examples:").nth(1).unwrap();
+        assert!(examples.contains(&format!("\n  encke {command}")), "{command}: {examples}");
+        let same = Program::run(encke(["help"]).args(&words));
+        assert_eq!((same.code(), same.stdout), (Some(0), help.stdout), "help {command}");
+    }
+    let version = Program::run(&mut encke(["--version"]));
+    assert_eq!(version.stdout, format!("encke {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+/// Runs `encke ARGS` and reads one line of it, as `| head -1` does. `before` makes it print one,
+/// `after` makes it notice that nobody reads any more.
+fn expect_good_end_in_head(args: &[&str], before: impl FnOnce(), after: impl FnOnce()) {
+    let mut command = encke(args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    before();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(!line.is_empty(), "{args:?}");
+    after();
+    wait_for("the command ends", || child.try_wait().unwrap().is_some());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
+    assert!(!stderr.contains("panic") && !stderr.contains("report it"), "{args:?}: {stderr}");
+}
+
+#[test]
+fn reader_that_has_enough_is_a_good_end() {
+    let server = Server::start(&[]);
+    let lines: String = (0..50_000)
+        .map(|n| format!("{{\"subscriber\":\"fan:{n}\",\"subscribee\":\"star\"}}\n"))
+        .collect();
+    server.api.post_lines("/subscriptions/add", &lines).ok();
+    let api = server.api_url();
+    let flood = format!("{}/stream/{{id}}", server.url());
+    for args in [
+        &["subscribers", "star", "--api", &api][..],
+        &["graph", "generate", "--users=100000"],
+        &["spam", "--rate=100", "--api", &api],
+        &["flood", "--users=10", "--url", &flood],
+    ] {
+        expect_good_end_in_head(args, || {}, || {});
+    }
+    let send_first = || {
+        server.wait_online("bob", 1);
+        assert_eq!(server.api.send("bob", 1), 1);
+    };
+    // A listener sees it with its next event.
+    let send_on = || wait_for("bob is gone", || server.api.send("bob", 2) == 0);
+    expect_good_end_in_head(&["listen", "bob", "--url", &server.url()], send_first, send_on);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let server = Server::start(&[]);
+    for args in [&["send", "a", "1", "--api", &server.api_url()][..], &["graph", "generate"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = encke(args).stdout(full).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stderr.contains("encke: ") && !stderr.contains("report it"), "{stderr}");
+    }
+}

@@ -1,0 +1,157 @@
+//! `encke graph`: made, loaded and described.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Finished, Program, Server, encke};
+
+fn graph(args: &[&str]) -> Finished {
+    Program::run(encke(["graph"]).args(args))
+}
+
+/// The JSON that a command prints.
+#[track_caller]
+fn json_of(finished: &Finished) -> Value {
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    serde_json::from_str(&finished.stdout).unwrap()
+}
+
+/// A friends graph of a thousand users in a file.
+fn friends(dir: &Path) -> String {
+    let path = dir.join("friends.txt").display().to_string();
+    let args = ["generate", "--users=1000", "--edges-per-user=15", "--seed=7", "-o", &path];
+    assert_eq!(graph(&args).code(), Some(0));
+    path
+}
+
+#[test]
+fn generated_graph_is_the_one_that_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(friends(dir.path())).unwrap();
+    let mut edges = BTreeSet::new();
+    for line in text.lines() {
+        let (a, b) = line.split_once(' ').unwrap();
+        let (a, b): (u32, u32) = (a.parse().unwrap(), b.parse().unwrap());
+        assert!(a != b && a.max(b) < 1000, "{line}");
+        assert!(edges.insert((a.min(b), a.max(b))), "{line} stands there twice");
+    }
+    assert_eq!(edges.len(), 15 * 1000 - 120);
+    let again = graph(&["generate", "--users=1000", "--seed=7"]);
+    assert_eq!((again.code(), again.stdout == text), (Some(0), true), "the same from its seed");
+    let other = graph(&["generate", "--users=1000", "--seed=8"]);
+    assert!(other.stdout != text, "another one from another seed");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing but the file is left");
+}
+
+#[test]
+fn loaded_graph_is_served_and_described() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, data) = (friends(dir.path()), dir.path().join("data").display().to_string());
+    let loaded = json_of(&graph(&["load", &file, "--both", "--data", &data, "--json"]));
+    assert_eq!((&loaded["pairs"], &loaded["added"]), (&json!(14_880), &json!(29_760)));
+    let again = json_of(&graph(&["load", &file, "--data", &data, "--json"]));
+    assert_eq!(again["added"], 0, "loading again does no harm");
+
+    let plot = dir.path().join("degrees.svg").display().to_string();
+    let stats = json_of(&graph(&["stats", "--data", &data, "--json", "--plot", &plot]));
+    assert_eq!((&stats["users"], &stats["subscriptions"]), (&json!(1000), &json!(29_760)));
+    assert_eq!((&stats["degree"]["min"], &stats["mutual"]), (&json!(15), &json!(14_880)));
+    assert!(fs::read_to_string(&plot).unwrap().contains("</svg>"));
+    let told = graph(&["stats", "--data", &data]);
+    assert!(told.stdout.contains("29,760"), "{told:?}");
+
+    let server = Server::start_in(Path::new(&data), &[]);
+    assert_eq!(server.api.stats()["subscriptions"], 29_760);
+    let mut followers = server.api.ids("/subscribers/0", 100);
+    let mut following = server.api.ids("/subscriptions/0", 100);
+    followers.sort_unstable();
+    following.sort_unstable();
+    assert_eq!(followers, following);
+    let busy = graph(&["load", &file, "--data", &data]);
+    assert_eq!(busy.code(), Some(1));
+    assert!(busy.stderr.contains(&server.pid().to_string()), "{busy:?}");
+}
+
+#[test]
+fn graph_is_loaded_into_a_running_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = friends(dir.path());
+    let server = Server::start(&[]);
+    let loaded = json_of(&graph(&["load", &file, "--api", &server.api_url(), "--json"]));
+    assert_eq!((&loaded["pairs"], &loaded["added"]), (&json!(14_880), &json!(14_880)));
+    let loaded = json_of(&graph(&["load", &file, "--both", "--api", &server.api_url(), "--json"]));
+    assert_eq!(loaded["added"], 14_880);
+    assert_eq!(server.api.stats()["subscriptions"], 29_760);
+    let first = fs::read_to_string(&file).unwrap();
+    let (a, b) = first.lines().next().unwrap().split_once(' ').unwrap();
+    let _follower = server.listener(a);
+    assert_eq!(server.api.send(b, 1), 1, "a follows b");
+}
+
+#[test]
+fn malformed_lines_are_named_by_file_and_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pairs.txt");
+    fs::write(&path, "# friends\nbob rj\n\nonly-one\ncarol  rj\na b c\n7 \u{e9}\r\nx/y z\n")
+        .unwrap();
+    let (file, data) = (path.to_str().unwrap(), dir.path().join("data").display().to_string());
+    let server = Server::start(&[]);
+    for target in [["--data", &data], ["--api", &server.api_url()]] {
+        let refused = graph(&[&["load", file][..], &target].concat());
+        assert_eq!(refused.code(), Some(1), "{refused:?}");
+        for number in [4, 6, 8] {
+            let place = format!("{file}:{number}: ");
+            assert!(refused.stderr.contains(&place), "{place} in {refused:?}");
+        }
+        assert!(!refused.stderr.contains(&format!("{file}:5: ")), "{refused:?}");
+        let skipped = graph(&[&["load", file, "--skip-malformed", "--json"][..], &target].concat());
+        let report = json_of(&skipped);
+        assert_eq!((&report["added"], &report["skipped"]), (&json!(3), &json!(3)), "{target:?}");
+    }
+    assert_eq!(server.api.get("/subscriptions/7").ok()["ids"], json!(["é"]));
+    let mut followers = server.api.ids("/subscribers/rj", 10);
+    followers.sort_unstable();
+    assert_eq!(followers, ["bob", "carol"]);
+}
+
+#[test]
+fn what_is_not_there_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let none = dir.path().join("none").display().to_string();
+    for args in [
+        &["load", &none, "--data", &none][..],
+        &["stats", "--data", &none],
+        &["generate", "--users=100", "-o", &format!("{none}/friends.txt")],
+    ] {
+        let finished = graph(args);
+        assert_eq!(finished.code(), Some(1), "{finished:?}");
+        assert!(finished.stderr.contains(&none), "{finished:?}");
+    }
+    assert_eq!(graph(&["generate", "--users=x"]).code(), Some(2));
+    assert_eq!(graph(&["generate", "--model=er"]).code(), Some(2));
+}
+
+#[test]
+fn load_that_is_stopped_leaves_the_store_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, data) = (friends(dir.path()), dir.path().join("data"));
+    let fifo = dir.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let server = Server::start_in(&data, &[]);
+    server.api.subscribe("bob", "rj");
+    assert_eq!(server.stop("TERM").code(), Some(0));
+
+    let load = Program::spawn(encke(["graph", "load"]).arg(&fifo).arg("--data").arg(&data));
+    // Opens once the load reads; half a graph, and no end of it.
+    let mut writer = fs::File::options().write(true).open(&fifo).unwrap();
+    std::io::Write::write_all(&mut writer, &fs::read(&file).unwrap()).unwrap();
+    load.signal("TERM");
+    let stopped = load.finish();
+    assert_eq!(stopped.code(), Some(1), "{stopped:?}");
+    assert!(stopped.stderr.contains("stopped"), "{stopped:?}");
+    let server = Server::start_in(&data, &[]);
+    assert_eq!(server.api.stats()["subscriptions"], 1);
+}

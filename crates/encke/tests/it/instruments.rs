@@ -1,0 +1,135 @@
+//! `encke flood`, `encke spam` and `encke demo`: their accounts agree with the server's.
+
+use serde_json::Value;
+
+use crate::harness::{Finished, Program, Server, encke, wait_for};
+
+/// The summary that an instrument with `--json` prints.
+#[track_caller]
+fn report(finished: &Finished) -> Value {
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    serde_json::from_str(&finished.stdout).unwrap()
+}
+
+fn number(report: &Value, member: &str) -> u64 {
+    report[member].as_u64().unwrap_or_else(|| panic!("{member} of {report}"))
+}
+
+/// The server's listeners, users 0 to 199, all online.
+fn flood(server: &Server, transport: &str) -> Program {
+    let path = if transport == "classic" { "test" } else { "stream" };
+    let url = format!("{}/{path}/{{id}}", server.url());
+    let args = ["flood", "--users=200", "--json", "--transport", transport, "--url", &url];
+    let flood = Program::spawn(&mut encke(args));
+    server.wait_open(200);
+    flood
+}
+
+fn spam(server: &Server, options: &[&str]) -> Value {
+    let fixed = ["spam", "--users=200", "--seconds=2", "--rate=500", "--json", "--api"];
+    report(&Program::run(encke(fixed).arg(server.api_url()).args(options)))
+}
+
+/// Ends the crowd once it has told of so many events.
+fn end(flood: Program, events: u64) -> Value {
+    let grouped = match events {
+        0..1000 => events.to_string(),
+        _ => format!("{},{:03}", events / 1000, events % 1000),
+    };
+    let told = format!("  events {grouped} (");
+    wait_for(&format!("the crowd tells of {events} events"), || flood.stderr().contains(&told));
+    flood.signal("INT");
+    report(&flood.finish())
+}
+
+/// What must hold of a crowd and its senders when nothing went wrong.
+fn expect_no_loss(server: &Server, spam: &Value, flood: &Value) {
+    let sent = number(spam, "sent");
+    assert!((900..=1000).contains(&sent), "2 s at 500 a second: {spam}");
+    assert_eq!((number(spam, "answered"), &spam["problems"]), (sent, &serde_json::json!({})));
+    let delivered = number(spam, "delivered");
+    assert_eq!((number(flood, "events"), number(flood, "stamped")), (delivered, delivered));
+    for member in ["missing", "doubled", "overtaken", "stale", "untracked", "failed", "closed"] {
+        assert_eq!(number(flood, member), 0, "{member} of {flood}");
+    }
+    assert_eq!((number(flood, "opened"), number(flood, "open")), (200, 200));
+    assert_eq!(number(&flood["latency"], "count"), delivered);
+    let stats = server.wait_open(0);
+    assert_eq!((&stats["events"], &stats["deliveries"]), (&sent.into(), &delivered.into()));
+    assert_eq!(stats["dropped"], 0);
+}
+
+#[test]
+fn accounts_of_senders_listeners_and_server_agree() {
+    for (transport, options) in [
+        ("sse", &[][..]),
+        ("ndjson", &["--zipf", "--payload=2000", "--connections=4"]),
+        ("classic", &["--post", "--senders=3"]),
+    ] {
+        let server = Server::start(&[]);
+        let crowd = flood(&server, transport);
+        let spam = spam(&server, options);
+        assert_eq!(number(&spam, "delivered"), number(&spam, "sent"), "each about one user online");
+        let flood = end(crowd, number(&spam, "delivered"));
+        expect_no_loss(&server, &spam, &flood);
+    }
+}
+
+#[test]
+fn friends_hear_what_is_about_each_other() {
+    let server = Server::start(&[]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("friends.txt");
+    let generate = ["graph", "generate", "--users=200", "--edges-per-user=5", "-o"];
+    assert_eq!(Program::run(encke(generate).arg(&file)).code(), Some(0));
+    let mut load = encke(["graph", "load", "--both", "--api", &server.api_url()]);
+    assert_eq!(Program::run(load.arg(&file)).code(), Some(0));
+    let crowd = flood(&server, "sse");
+    let spam = spam(&server, &[]);
+    assert!(number(&spam, "delivered") > 5 * number(&spam, "sent"), "{spam}");
+    let flood = end(crowd, number(&spam, "delivered"));
+    expect_no_loss(&server, &spam, &flood);
+}
+
+#[test]
+fn streams_that_the_server_ends_are_told_by_reason() {
+    let server = Server::start(&["--workers=1", "--max-connections=150"]);
+    let url = format!("{}/stream/{{id}}", server.url());
+    let flood = Program::spawn(&mut encke(["flood", "--users=200", "--json", "--url", &url]));
+    server.wait_closed("full", 50);
+    server.wait_open(150);
+    assert_eq!(server.stop("TERM").code(), Some(0));
+    wait_for("the crowd hears of the end", || flood.stderr().contains("closed 150"));
+    flood.signal("TERM");
+    let report = report(&flood.finish());
+    assert_eq!((number(&report, "opened"), number(&report, "failed")), (150, 50), "{report}");
+    assert_eq!((number(&report, "closed"), number(&report, "open")), (150, 0), "{report}");
+}
+
+#[test]
+fn demo_shows_the_whole_system_and_loses_nothing() {
+    let args = ["demo", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--users=200", "--seconds=3"];
+    let finished = Program::run(encke(args).arg("--json"));
+    let told = report(&finished);
+    assert_eq!(told["lost"], 0, "{told}");
+    let sent = number(&told["spam"], "sent");
+    assert!(sent > 0 && number(&told["spam"], "delivered") > sent, "{told}");
+    assert_eq!(number(&told["flood"], "stamped"), number(&told["spam"], "delivered"));
+    assert!(finished.stderr.contains("http://127.0.0.1:"), "tells where to look: {finished:?}");
+
+    let plain = Program::run(encke(args).args(["--rate=200"]));
+    assert_eq!(plain.code(), Some(0), "{plain:?}");
+    assert!(plain.stdout.contains("lost 0"), "{plain:?}");
+    assert!(!plain.stdout.contains('\r') && !plain.stdout.contains('\u{1b}'), "no terminal here");
+}
+
+#[test]
+fn demo_ends_in_order_with_ctrl_c() {
+    let args = ["demo", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--users=50", "--json"];
+    let demo = Program::spawn(&mut encke(args));
+    wait_for("events are sent", || demo.stderr().contains("sending"));
+    demo.signal("INT");
+    let finished = demo.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert_eq!(report(&finished)["lost"], 0);
+}
