@@ -25,9 +25,9 @@ use super::problem::Problem;
 /// The largest array, about 150,000 pairs.
 const ARRAY_BYTES_MAX: usize = 8 << 20;
 
-/// Pairs of a stream that are stored in one request to the graph: enough that the sync costs little
-/// of it, few enough that others are not kept waiting.
-const BATCH_PAIRS: usize = 8192;
+/// Pairs of a stream that are stored in one request to the graph, as many as its writer takes into
+/// one transaction: 3 million random pairs took 30 s by 8,192 and 13 s by 65,536. About 3 MB.
+const BATCH_PAIRS: usize = 65_536;
 
 /// A subscription as a client writes it.
 #[derive(Debug, Deserialize)]
