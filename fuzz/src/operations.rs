@@ -20,7 +20,7 @@ pub fn directory(data: &[u8]) {
             directory.login(id, conn);
         }
         let mut visited = Vec::new();
-        directory.visit(id, |conn| visited.push(conn));
+        directory.visit(&[id], |conn| visited.push(conn));
         visited.sort();
         assert!(visited.iter().eq(conns.iter()), "{id:?}: {visited:?}, not {conns:?}");
     }

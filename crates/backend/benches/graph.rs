@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 
 use backend::Graph;
 use backend::graph::{GraphOptions, LoadOptions, Pair};
-use hub::{Followers, Id};
+use hub::{Audience, ConnRef, Directory, Followers, Id};
 use load::graph_model::BarabasiAlbert;
 
 const USERS: u32 = 1_000_000;
+const READS: u32 = 1_000_000;
+const WORKERS: usize = 2;
 
 fn main() {
     let below = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
@@ -40,7 +42,9 @@ fn main() {
         println!("\nload{}:", if both { " --both" } else { "" });
         load(&file, &store, both);
         let graph = Graph::open(&store, &GraphOptions::default()).unwrap();
-        read_typical(&graph);
+        let users = random_users();
+        read_typical(&graph, &users);
+        gather_typical(&graph, &users);
         read_largest(&graph);
         stats(&graph);
         change(&graph);
@@ -72,21 +76,49 @@ fn peak() -> String {
     line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
 }
 
-fn read_typical(graph: &Graph) {
-    let reads = 1_000_000;
+fn random_users() -> Vec<Id> {
     let mut random = fastrand::Rng::with_seed(7);
-    let users: Vec<Id> =
-        (0..reads).map(|_| Id::from_bits(random.u64(..u64::from(USERS)))).collect();
+    (0..READS).map(|_| Id::from_bits(random.u64(..u64::from(USERS)))).collect()
+}
+
+fn read_typical(graph: &Graph, users: &[Id]) {
     let mut found = 0u64;
     // The first round touches the pages, so that the second one is not about the disk.
     for round in ["first", "then"] {
         let start = Instant::now();
-        for &user in &users {
+        for &user in users {
             graph.slice(user, None, &mut |_| found += 1).unwrap();
         }
-        println!("  followers of a random user: {round} {:?}", start.elapsed() / reads);
+        println!("  followers of a random user: {round} {:?}", start.elapsed() / READS);
     }
-    println!("    {} on average", found as f64 / f64::from(2 * reads));
+    println!("    {} on average", found as f64 / f64::from(2 * READS));
+}
+
+/// The whole audience, as a sender needs it: read, looked up among a share of the users that are
+/// online, and grouped by worker.
+fn gather_typical(graph: &Graph, users: &[Id]) {
+    for online_percent in [1, 10, 100] {
+        let directory = Directory::default();
+        for user in (0..USERS).filter(|user| user % 100 < online_percent) {
+            let conn = ConnRef::new(user as usize % WORKERS, user as usize / WORKERS, 0);
+            directory.login(Id::from_bits(u64::from(user)), conn);
+        }
+        let (mut found, start) = (0, Instant::now());
+        for &user in users {
+            let mut audience = Audience::of_subject(user);
+            while audience.gather(&directory, graph).unwrap() {}
+            while let Some((_, connections)) = audience.group() {
+                found += connections.len();
+                audience.next_group();
+            }
+        }
+        println!(
+            "  audience of a random user, {online_percent} % online: found and grouped in {:?}, \
+             {:.1} connections",
+            start.elapsed() / READS,
+            found as f64 / f64::from(READS)
+        );
+    }
 }
 
 fn read_largest(graph: &Graph) {

@@ -8,6 +8,8 @@
 //! Cost for a typical audience of 16: one look into the store, 16 into the directory, one
 //! allocation, one sort of 16 numbers.
 
+use smallvec::SmallVec;
+
 use crate::directory::{ConnRef, Directory};
 use crate::followers::{Followers, FollowersError};
 use crate::id::Id;
@@ -45,14 +47,13 @@ impl Audience {
     ) -> Result<bool, FollowersError> {
         let found = &mut self.found;
         found.reserve(TYPICAL);
-        let mut include = |id| directory.visit(id, |conn| found.push(conn));
-        if let Some(id) = self.member.take() {
-            include(id);
-        }
+        let mut members: SmallVec<[Id; TYPICAL]> = SmallVec::new();
+        members.extend(self.member.take());
         if let Some((subject, after)) = self.unread {
-            let last = followers.slice(subject, after, &mut include)?;
+            let last = followers.slice(subject, after, &mut |id| members.push(id))?;
             self.unread = last.map(|last| (subject, Some(last)));
         }
+        directory.visit(&members, |conn| found.push(conn));
         if self.unread.is_some() {
             return Ok(true);
         }

@@ -7,15 +7,24 @@
 //! and go in a straight line.
 //!
 //! The table grows stripe by stripe: the longest pause under a lock is the growth of 1/1024 of it.
+//!
+//! At a million ids each look-up misses the cache two or three times, and a lock between two
+//! look-ups keeps the processor from working on both. So a sender's look-ups go sixteen together:
+//! first their stripes are locked, as many as are free, then all are looked up at once.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
+use crate::crowd::{Crowd, Crowds};
 use crate::id::Id;
+use crate::keys::Keys;
 
 const STRIPES: usize = 1024;
+
+/// Look-ups that go together: a typical audience. More would hold more stripes at one time.
+const TOGETHER: usize = 16;
 
 /// Where a connection lives: the worker, its slot in the worker's slab, and the slot's generation,
 /// so that a reference to a connection that has ended meets nobody else. `shared` says that the
@@ -38,6 +47,11 @@ impl ConnRef {
         debug_assert!(worker < Self::WORKERS_MAX && slot < Self::SLOTS_MAX);
         debug_assert!(generation < Self::GENERATIONS);
         ConnRef((worker as u64) << 51 | (slot as u64) << 27 | u64::from(generation))
+    }
+
+    /// The reference as a number, for hashing.
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
     }
 
     /// The worker that owns the connection.
@@ -77,19 +91,39 @@ struct Slot {
 #[derive(Default)]
 struct Stripe {
     slots: HashTable<Slot>,
-    crowds: Vec<Crowd>,
-    free_crowds: Vec<usize>,
+    crowds: Crowds,
 }
+
+impl Stripe {
+    fn place(&self, hash: u64, id: Id) -> Option<Place> {
+        self.slots.find(hash, |slot| slot.id == id).map(|slot| slot.place)
+    }
+
+    fn visit(&self, place: Place, visit: &mut impl FnMut(ConnRef)) {
+        match place.crowd() {
+            None => visit(ConnRef(place.0)),
+            Some(index) => self.crowds.look(index).members().iter().copied().for_each(visit),
+        }
+    }
+}
+
+/// On a cache line of its own: the lock and the table's head come with one miss, and two threads in
+/// neighbouring stripes do not fight over a line.
+#[derive(Default)]
+#[repr(align(64))]
+struct Locked(Mutex<Stripe>);
+
+const _: () = assert!(size_of::<Locked>() == 64);
 
 /// Ids to connections, shared by all threads.
 pub struct Directory {
     keys: Keys,
-    stripes: Box<[Mutex<Stripe>]>,
+    stripes: Box<[Locked]>,
 }
 
 impl Default for Directory {
     fn default() -> Directory {
-        let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
+        let stripes = (0..STRIPES).map(|_| Locked::default()).collect();
         Directory { keys: Keys::random(), stripes }
     }
 }
@@ -99,25 +133,19 @@ impl Directory {
     pub fn login(&self, id: Id, conn: ConnRef) {
         let hash = self.keys.hash(id.to_bits());
         let mut stripe = self.stripe(hash);
-        let Stripe { slots, crowds, free_crowds } = &mut *stripe;
+        let Stripe { slots, crowds } = &mut *stripe;
         let Some(slot) = slots.find_mut(hash, |slot| slot.id == id) else {
             let slot = Slot { id, place: Place(conn.0) };
             slots.insert_unique(hash, slot, |slot| self.keys.hash(slot.id.to_bits()));
             return;
         };
         match slot.place.crowd() {
-            Some(index) => crowds[index].insert(conn, &self.keys),
+            Some(index) => crowds.at(index).insert(conn, &self.keys),
             None => {
                 let mut crowd = Crowd::default();
                 crowd.insert(ConnRef(slot.place.0), &self.keys);
                 crowd.insert(conn, &self.keys);
-                let index = free_crowds.pop().unwrap_or(crowds.len());
-                if index == crowds.len() {
-                    crowds.push(crowd);
-                } else {
-                    crowds[index] = crowd;
-                }
-                slot.place = Place(CROWD_BIT | index as u64);
+                slot.place = Place(CROWD_BIT | crowds.add(crowd) as u64);
             }
         }
     }
@@ -126,7 +154,7 @@ impl Directory {
     pub fn logout(&self, id: Id, conn: ConnRef) {
         let hash = self.keys.hash(id.to_bits());
         let mut stripe = self.stripe(hash);
-        let Stripe { slots, crowds, free_crowds } = &mut *stripe;
+        let Stripe { slots, crowds } = &mut *stripe;
         let Ok(mut found) = slots.find_entry(hash, |slot| slot.id == id) else { return };
         match found.get().place.crowd() {
             None if found.get().place.0 == conn.0 => {
@@ -134,31 +162,58 @@ impl Directory {
             }
             None => {}
             Some(index) => {
-                crowds[index].remove(conn, &self.keys);
-                if let [last] = crowds[index].members[..] {
+                crowds.at(index).remove(conn, &self.keys);
+                if let [last] = *crowds.at(index).members() {
                     found.get_mut().place = Place(last.0);
-                    crowds[index] = Crowd::default();
-                    free_crowds.push(index);
+                    crowds.give_back(index);
                 }
             }
         }
     }
 
-    /// Calls `visit` with every connection of `id`, under the stripe's lock: `visit` only notes it.
-    pub fn visit(&self, id: Id, mut visit: impl FnMut(ConnRef)) {
-        let hash = self.keys.hash(id.to_bits());
-        let stripe = self.stripe(hash);
-        let Some(slot) = stripe.slots.find(hash, |slot| slot.id == id) else { return };
-        match slot.place.crowd() {
-            None => visit(ConnRef(slot.place.0)),
-            Some(index) => stripe.crowds[index].members.iter().copied().for_each(visit),
+    /// Calls `visit` with every connection of every one of `ids`, under their stripes' locks: `visit`
+    /// only notes it. A connection that has two of the ids is visited twice.
+    pub fn visit(&self, ids: &[Id], mut visit: impl FnMut(ConnRef)) {
+        for together in ids.chunks(TOGETHER) {
+            self.visit_together(together, &mut visit);
+        }
+    }
+
+    fn visit_together(&self, ids: &[Id], visit: &mut impl FnMut(ConnRef)) {
+        let mut hashes = [0; TOGETHER];
+        let mut held: SmallVec<[Option<MutexGuard<'_, Stripe>>; TOGETHER]> = SmallVec::new();
+        for (id, hash) in ids.iter().zip(&mut hashes) {
+            *hash = self.keys.hash(id.to_bits());
+            // Trying never waits, so holding several stripes cannot end in a ring of waiters.
+            held.push(self.stripes[stripe_of(*hash)].0.try_lock().ok());
+        }
+        // Plain loads from here on: the misses of all look-ups are under way at one time.
+        let mut places = [None; TOGETHER];
+        for (((&id, &hash), held), place) in ids.iter().zip(&hashes).zip(&held).zip(&mut places) {
+            let slot = |stripe: &MutexGuard<'_, Stripe>| stripe.place(hash, id);
+            *place = held.as_ref().and_then(slot);
+        }
+        for (place, held) in places.into_iter().zip(&mut held) {
+            if let (Some(place), Some(stripe)) = (place, held.as_ref()) {
+                stripe.visit(place, visit);
+            }
+        }
+        // A stripe that two ids share, or that another thread holds, is waited for, alone.
+        let missed: SmallVec<[usize; TOGETHER]> =
+            (0..held.len()).filter(|&index| held[index].is_none()).collect();
+        drop(held);
+        for index in missed {
+            let stripe = self.stripe(hashes[index]);
+            if let Some(place) = stripe.place(hashes[index], ids[index]) {
+                stripe.visit(place, visit);
+            }
         }
     }
 
     /// How many connections `id` has.
     pub fn connections(&self, id: Id) -> usize {
         let mut count = 0;
-        self.visit(id, |_| count += 1);
+        self.visit(&[id], |_| count += 1);
         count
     }
 
@@ -168,66 +223,18 @@ impl Directory {
     }
 
     fn stripe(&self, hash: u64) -> MutexGuard<'_, Stripe> {
-        // The table takes its bits from both ends of the hash; the stripe is named by the middle.
-        lock(&self.stripes[(hash >> 32) as usize % STRIPES])
+        lock(&self.stripes[stripe_of(hash)])
     }
 }
 
-/// The connections of an id that has several: in the order of their login but for removals, with
-/// an index from connection to position.
-#[derive(Default)]
-struct Crowd {
-    members: Vec<ConnRef>,
-    positions: HashTable<u32>,
-}
-
-impl Crowd {
-    fn insert(&mut self, conn: ConnRef, keys: &Keys) {
-        let Crowd { members, positions } = self;
-        let position = members.len() as u32;
-        members.push(conn);
-        positions.insert_unique(keys.hash(conn.0), position, |&p| keys.hash(members[p as usize].0));
-    }
-
-    fn remove(&mut self, conn: ConnRef, keys: &Keys) {
-        let Crowd { members, positions } = self;
-        let hash = keys.hash(conn.0);
-        let Ok(found) = positions.find_entry(hash, |&p| members[p as usize] == conn) else {
-            return;
-        };
-        let (position, _) = found.remove();
-        let last = members.len() as u32 - 1;
-        members.swap_remove(position as usize);
-        if position != last {
-            let moved = keys.hash(members[position as usize].0);
-            let entry = positions.find_mut(moved, |&p| p == last);
-            *entry.expect("every member has a position") = position;
-        }
-    }
-}
-
-/// The table's hash: a folded multiplication under keys drawn at start, because clients choose
-/// integer ids and must not be able to choose colliding ones.
-struct Keys {
-    add: u64,
-    multiply: u64,
-}
-
-impl Keys {
-    fn random() -> Keys {
-        let random = RandomState::new();
-        Keys { add: random.hash_one(0_u8), multiply: random.hash_one(1_u8) | 1 }
-    }
-
-    fn hash(&self, value: u64) -> u64 {
-        let wide = u128::from(value ^ self.add) * u128::from(self.multiply);
-        (wide as u64 ^ (wide >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
+/// The table takes its bits from both ends of the hash; the stripe is named by the middle.
+fn stripe_of(hash: u64) -> usize {
+    (hash >> 32) as usize % STRIPES
 }
 
 /// A poisoned stripe is whole: nothing that can panic runs between two halves of a change.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(stripe: &Locked) -> MutexGuard<'_, Stripe> {
+    stripe.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -240,7 +247,7 @@ mod tests {
 
     fn seen(directory: &Directory, number: u64) -> Vec<ConnRef> {
         let mut seen = Vec::new();
-        directory.visit(id(number), |conn| seen.push(conn));
+        directory.visit(&[id(number)], |conn| seen.push(conn));
         seen.sort();
         seen
     }

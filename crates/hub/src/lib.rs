@@ -2,17 +2,19 @@
 //! and who follows whom as far as a sender must ask.
 //!
 //! This crate does no IO, reads no clock and starts no thread. Its tables are shared by all
-//! workers and senders; they are striped, and a stripe's lock is held for one look-up or one
-//! change, never across another lock.
+//! workers and senders; they are striped, and a stripe's lock is held for a few look-ups or
+//! one change.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod audience;
+mod crowd;
 mod directory;
 mod disconnect;
 mod event;
 mod followers;
 mod id;
+mod keys;
 mod names;
 
 pub use audience::Audience;
