@@ -171,8 +171,8 @@ impl Directory {
         }
     }
 
-    /// Calls `visit` with every connection of every one of `ids`, under their stripes' locks: `visit`
-    /// only notes it. A connection that has two of the ids is visited twice.
+    /// Calls `visit` with every connection of every one of `ids`, under their stripes' locks:
+    /// `visit` only notes it. A connection that has two of the ids is visited twice.
     pub fn visit(&self, ids: &[Id], mut visit: impl FnMut(ConnRef)) {
         for together in ids.chunks(TOGETHER) {
             self.visit_together(together, &mut visit);

@@ -47,8 +47,8 @@ pub(crate) struct SpamArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Events that fall due within this time share a write, in milliseconds; each counts its latency
-    /// from its own time.
+    /// Events that fall due within this time share a write, in milliseconds; each counts its
+    /// latency from its own time.
     #[arg(long, value_name = "MS", default_value_t = 2.0)]
     coalesce: f64,
     /// Events a second.

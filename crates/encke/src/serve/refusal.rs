@@ -1,9 +1,9 @@
 //! Refusals of requests that are no HTTP, with a body.
 //!
 //! hyper answers those by itself, before any of our code is asked, with a status and no body. The
-//! API promises that every error is a problem that says what to do, so on its way out such an answer
-//! is exchanged for one with a body. It is known by its length: no answer of ours is an error and
-//! empty.
+//! API promises that every error is a problem that says what to do, so on its way out such an
+//! answer is exchanged for one with a body. It is known by its length: no answer of ours is an
+//! error and empty.
 
 use axum::http::StatusCode;
 use bytes::Bytes;

@@ -77,8 +77,9 @@ pub struct SpamConfig {
     pub seed: u64,
     /// How events are sent.
     pub mode: SpamMode,
-    /// Events of a stream that fall due within this time go out in one write, as from an application
-    /// with many threads. Each keeps its own intended time, so the wait counts as latency.
+    /// Events of a stream that fall due within this time go out in one write, as from an
+    /// application with many threads. Each keeps its own intended time, so the wait counts as
+    /// latency.
     pub coalesce: Duration,
     /// Events on their way on one connection, at most.
     pub in_flight_max: usize,
