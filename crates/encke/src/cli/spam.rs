@@ -49,8 +49,8 @@ pub(crate) struct SpamArgs {
     connections: u32,
     /// Events that fall due within this time share a write, in milliseconds; each counts its
     /// latency from its own time.
-    #[arg(long, value_name = "MS", default_value_t = 2.0)]
-    coalesce: f64,
+    #[arg(long, value_name = "MS", default_value = "2", value_parser = parse_milliseconds)]
+    coalesce: Duration,
     /// Events a second.
     #[arg(long, value_name = "RATE", default_value = "1000", value_parser = parse_rate_over_0)]
     rate: f64,
@@ -92,7 +92,7 @@ impl SpamArgs {
             payload_bytes: self.payload,
             zipf: self.zipf,
             seed: self.seed,
-            coalesce: Duration::from_secs_f64(self.coalesce.clamp(0.0, 1e3) / 1e3),
+            coalesce: self.coalesce,
             mode: if self.post { SpamMode::Post } else { SpamMode::Stream },
             in_flight_max: self.in_flight,
         }
@@ -117,6 +117,14 @@ pub(crate) fn run(args: SpamArgs) -> Result<()> {
         Some(failure) => bail!("a connection to the API ended before its time: {failure}"),
         None => Ok(()),
     }
+}
+
+/// A time to wait, in milliseconds, up to a second.
+fn parse_milliseconds(text: &str) -> Result<Duration, String> {
+    let ms = text.trim().parse().ok().filter(|ms: &f64| (0.0..=1e3).contains(ms));
+    let ms =
+        ms.ok_or_else(|| format!("{text:?} is no time: write milliseconds, from 0 to 1000"))?;
+    Ok(Duration::from_secs_f64(ms / 1e3))
 }
 
 fn parse_payload(text: &str) -> Result<usize, String> {

@@ -101,6 +101,12 @@ impl Server {
         self.api
     }
 
+    /// How many connections clients have opened so far.
+    pub(crate) fn connections_opened(&self) -> u64 {
+        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+        engine.snapshot().whole().opened
+    }
+
     /// Ends everything within `grace`.
     pub(crate) async fn stop(self, grace: Duration) -> Result<()> {
         let Server { engine, graph, stopper, mut api_task, .. } = self;
