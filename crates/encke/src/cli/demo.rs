@@ -103,8 +103,8 @@ pub(crate) fn run(args: DemoArgs) -> Result<()> {
 /// What came of it.
 struct Outcome {
     report: RunReport,
-    /// Streams that others opened, to look at the demo. What they heard was delivered, and the crowd
-    /// did not receive it.
+    /// Streams that others opened, to look at the demo. What they heard was delivered, and the
+    /// crowd did not receive it.
     visitors: u64,
 }
 
@@ -118,8 +118,8 @@ fn conclude(outcome: &Outcome, json: bool) -> Result<()> {
     }
     if *visitors > 0 {
         tell(format!(
-            "{visitors} others connected too: what they heard counts as delivered, so of losses only \
-             those that left a gap can be told"
+            "{visitors} others connected too: what they heard counts as delivered, so of losses \
+             only those that left a gap can be told"
         ));
     }
     let FloodReport { failed, missing, doubled, .. } = report.flood;
