@@ -287,3 +287,31 @@ fn hundreds_of_applications_at_one_time_are_served() {
         assert_eq!(stream.data(), "x");
     }
 }
+
+#[test]
+fn strange_payloads_harm_nobody() {
+    let server = Server::start(&["--max-backlog=4MiB"]);
+    let mut streams = [server.listener("1"), server.stream("/test/1", "*/*")];
+    streams[1].chunk();
+    let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    let halves = "\"\\ud800 \\udc00\\ud800\"";
+    for data in [halves, &nested(100), &nested(10_000), &nested(500_000), &"[".repeat(500_000)] {
+        let body = format!("{{\"about\":1,\"data\":{data}}}");
+        let answer = server.api.request("POST", "/send", JSON, body.as_bytes()).unwrap();
+        // To take it or not is the server's choice; to take it and not to deliver it is not.
+        match answer.status() {
+            200 => {
+                assert_eq!(answer.json()["delivered"], 2);
+                assert!(streams[0].chunk().ends_with(&format!("{data}}}\n")));
+                assert!(streams[1].chunk().ends_with("'<br/>\n"));
+            }
+            status => assert_eq!(answer.problem(status)["status"], 400),
+        }
+    }
+    let deep = "[".repeat(3_000_000);
+    for path in ["/send", "/subscriptions/add"] {
+        let answer = server.api.request("POST", path, JSON, deep.as_bytes()).unwrap();
+        assert!(matches!(answer.status(), 400 | 413), "{answer:?}");
+    }
+    assert_eq!(server.api.send("1", "well"), 2);
+}

@@ -26,6 +26,7 @@ mod http2;
 mod instruments;
 mod logout;
 mod metrics;
+mod pressure;
 mod refusals;
 mod send_stream;
 mod silence;

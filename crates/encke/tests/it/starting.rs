@@ -202,3 +202,19 @@ fn workers_are_as_many_as_asked_for() {
     assert_eq!(server.api.send("1", 1), 50);
     drop(streams);
 }
+
+#[test]
+fn addresses_may_be_ipv6() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        println!("skipped: this machine has no IPv6");
+        return;
+    }
+    let server = Server::start(&["--listen=[::1]:0", "--api=[::1]:0"]);
+    assert!(server.listen().is_ipv6() && server.api.address().is_ipv6());
+    let mut stream = server.listener("1");
+    assert_eq!(server.api.send("1", "hello"), 1);
+    assert_eq!(stream.data(), "hello");
+    let words = ["in use", "another address"];
+    let data = tempfile::tempdir().unwrap();
+    expect_failure(&serve(&server.listen().to_string(), FREE, data.path()), &words);
+}
