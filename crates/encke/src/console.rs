@@ -84,6 +84,8 @@ pub(crate) fn start_logging(level: LevelFilter) {
         .with_target(false)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(io::stderr)
+        // A log that nobody reads any more is no reason to end.
+        .log_internal_errors(false)
         .init();
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();

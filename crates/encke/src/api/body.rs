@@ -28,14 +28,16 @@ pub(super) enum BodyKind {
 }
 
 impl BodyKind {
-    /// By the `Content-Type` field; without one it is JSON.
+    /// By the `Content-Type` field; without one it is JSON, and so is what `curl -d` calls a form
+    /// unless it is told otherwise. (What a page of another origin may say here does not matter: see
+    /// [`super::origin`].)
     pub(super) fn of(headers: &HeaderMap) -> Result<BodyKind, Problem> {
         let Some(field) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyKind::Json) };
         let text = field.to_str().map_err(|_| Problem::media_type())?;
         // RFC 9110, section 8.3.1: parameters follow a semicolon, names are without case.
         let kind = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {
-            "application/json" => Ok(BodyKind::Json),
+            "application/json" | "application/x-www-form-urlencoded" => Ok(BodyKind::Json),
             "application/x-ndjson" | "application/ndjson" => Ok(BodyKind::Ndjson),
             _ => Err(Problem::media_type()),
         }

@@ -108,6 +108,7 @@ fn push_decimal(out: &mut Vec<u8>, mut number: u32) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::object::Object;
     use super::*;
 
     #[test]
@@ -126,8 +127,10 @@ mod tests {
         let body: EventBody<'_> =
             serde_json::from_slice(b"{\"data\": {\"x\" :1.50}, \"about\":12}").unwrap();
         assert_eq!((&*body.about.0, body.data.get()), ("12", "{\"x\" :1.50}"));
-        for bad in [r#"{"about":1}"#, r#"{"data":1}"#, r#"{"about":1,"data":2,"x":3}"#, "[]"] {
-            assert!(serde_json::from_str::<EventBody<'_>>(bad).is_err(), "{bad}");
+        for bad in
+            [r#"{"about":1}"#, r#"{"data":1}"#, r#"{"about":1,"data":2,"x":3}"#, "[]", "[1,2]"]
+        {
+            assert!(serde_json::from_str::<Object<EventBody<'_>>>(bad).is_err(), "{bad}");
         }
     }
 }

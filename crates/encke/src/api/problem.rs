@@ -83,6 +83,12 @@ impl Problem {
         Problem::bad_request(detail).on_line(line)
     }
 
+    /// 403: a page of another origin.
+    pub(crate) fn foreign_origin() -> Problem {
+        let detail = "Pages of other origins may not use the API. Let your own server call it.";
+        Problem::new(StatusCode::FORBIDDEN, detail)
+    }
+
     /// 404: a path that leads nowhere.
     pub(crate) fn not_found() -> Problem {
         let detail = "There is nothing at this path. GET /openapi.json describes those that are.";

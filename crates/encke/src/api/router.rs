@@ -12,7 +12,7 @@ use hub::IdText;
 use percent_encoding::percent_decode_str;
 
 use super::problem::Problem;
-use super::{Api, lookup, metrics, openapi, page, send, stats, subscriptions};
+use super::{Api, lookup, metrics, openapi, origin, page, send, stats, subscriptions};
 
 /// The whole API.
 pub(crate) fn routes(api: Api) -> Router {
@@ -23,6 +23,7 @@ pub(crate) fn routes(api: Api) -> Router {
     router
         .fallback(async || Problem::not_found())
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
+        .layer(axum::middleware::from_fn(origin::own_only))
         .with_state(Arc::new(api))
 }
 

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::Api;
 use super::body::{BodyKind, read_whole};
+use super::object::Object;
 use super::post::{EventBody, Posted, push_answer};
 use super::problem::Problem;
 use super::router::PathId;
@@ -35,7 +36,7 @@ pub(super) async fn send(
 
 async fn send_one(api: &Api, body: Body) -> Result<Response, Problem> {
     let bytes = read_whole(body, EVENT_BODY_BYTES_MAX).await?;
-    let body: EventBody<'_> =
+    let Object(body): Object<EventBody<'_>> =
         serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
     let Posted { event, receipt } = api.post(&body).await?;
     let delivered = receipt.await;

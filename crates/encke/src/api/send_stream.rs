@@ -20,6 +20,7 @@ use http_body_util::BodyExt;
 
 use super::Api;
 use super::lines::{Line, Lines};
+use super::object::Object;
 use super::post::{EventBody, Posted, push_answer};
 use super::problem::Problem;
 use crate::stop::Stop;
@@ -185,7 +186,7 @@ impl SendStream {
 
 async fn post(api: &Api, line: Line) -> Result<Posted, Problem> {
     let text = line.text()?;
-    let body: EventBody<'_> =
+    let Object(body): Object<EventBody<'_>> =
         serde_json::from_slice(text).map_err(|error| Problem::bad_line(&error, line.number))?;
     api.post(&body).await.map_err(|problem| problem.on_line(line.number))
 }

@@ -20,6 +20,7 @@ use super::Api;
 use super::body::{BodyKind, read_whole};
 use super::id::IdField;
 use super::lines::{Line, Lines};
+use super::object::Object;
 use super::problem::Problem;
 
 /// The largest array, about 150,000 pairs.
@@ -107,9 +108,9 @@ async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Chan
 
 async fn array(body: Body) -> Result<Vec<Pair>, Problem> {
     let bytes = read_whole(body, ARRAY_BYTES_MAX).await?;
-    let bodies: Vec<PairBody<'_>> =
+    let bodies: Vec<Object<PairBody<'_>>> =
         serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
-    let check = |(at, body): (usize, &PairBody<'_>)| {
+    let check = |(at, Object(body)): (usize, &Object<PairBody<'_>>)| {
         body.check().map_err(|mut problem| {
             problem.detail = format!("Pair {} of the array: {}", at + 1, problem.detail).into();
             problem
@@ -175,7 +176,7 @@ async fn next_piece(api: &Api, body: &mut Body) -> Result<Option<Bytes>, Problem
 
 fn read_line(line: &Line) -> Result<Pair, Problem> {
     let text = line.text()?;
-    let body: PairBody<'_> =
+    let Object(body): Object<PairBody<'_>> =
         serde_json::from_slice(text).map_err(|error| Problem::bad_line(&error, line.number))?;
     body.check().map_err(|problem| problem.on_line(line.number))
 }

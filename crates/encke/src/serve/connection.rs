@@ -36,11 +36,16 @@ const H2_HEAD_BYTES_MAX: u32 = 16 * 1024;
 const H2_PING: Duration = Duration::from_secs(20);
 
 /// Serves `stream` until its client or `stop` ends it.
-pub(super) async fn serve(stream: TcpStream, routes: Router, stop: Stop) {
+pub(super) async fn serve(stream: TcpStream, routes: Router, mut stop: Stop) {
     // Both fail only on a connection that is gone, which the first read will tell.
     let _ = stream.set_nodelay(true);
     let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(STALL_TIMEOUT));
-    match timeout(HEAD_TIMEOUT, Opened::new(stream)).await {
+    let opened = tokio::select! {
+        opened = timeout(HEAD_TIMEOUT, Opened::new(stream)) => opened,
+        // It has asked for nothing yet.
+        () = stop.said() => return,
+    };
+    match opened {
         Ok(Ok(opened)) if opened.is_h2() => serve_h2(opened, routes, stop).await,
         Ok(Ok(opened)) => serve_h1(opened, routes, stop).await,
         // It said nothing, so there is nothing to answer.
