@@ -9,9 +9,9 @@ pub struct EngineConfig {
     pub listen: SocketAddr,
     /// Worker threads, from 1 to [`hub::ConnRef::WORKERS_MAX`].
     pub workers: usize,
-    /// Connections of one worker, past which new ones are answered 503. Cut to what the descriptor
-    /// limit allows.
-    pub connections_per_worker_max: usize,
+    /// Connections of all workers together, past which new ones are answered 503. A worker whose
+    /// own descriptors are all taken answers so before.
+    pub connections_max: usize,
     /// Silence after which a stream sends a keep-alive, in milliseconds; 0 is never.
     pub keepalive_ms: u64,
     /// Time for a client to send its request head, in milliseconds.
@@ -28,7 +28,7 @@ impl EngineConfig {
         EngineConfig {
             listen,
             workers: 1,
-            connections_per_worker_max: hub::ConnRef::SLOTS_MAX,
+            connections_max: usize::MAX,
             keepalive_ms: 30_000,
             head_timeout_ms: 10_000,
             backlog_bytes_max: 64 * 1024,

@@ -22,6 +22,7 @@ mod doorbell;
 pub mod limits;
 mod mailbox;
 mod outbox;
+mod places;
 mod receipt;
 mod replies;
 mod router;

@@ -51,13 +51,9 @@ impl<T> Slab<T> {
         self.len
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.len >= self.max
-    }
-
     /// Puts `value` in a free slot; gives it back when the slab is full.
     pub(crate) fn insert(&mut self, value: T) -> Result<Key, T> {
-        if self.is_full() {
+        if self.len >= self.max {
             return Err(value);
         }
         if self.free.is_empty() {

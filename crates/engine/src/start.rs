@@ -14,6 +14,7 @@ use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits;
 use crate::mailbox::{Mail, Mailbox};
+use crate::places::Places;
 use crate::replies::Replies;
 use crate::router::Router;
 use crate::shard::{Shard, Shared};
@@ -51,7 +52,7 @@ impl Engine {
         config.workers = config.workers.clamp(1, ConnRef::WORKERS_MAX);
         let descriptors = process_limits::descriptors().map_err(StartError::Worker)?;
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
-        config.connections_per_worker_max = config.connections_per_worker_max.min(room);
+        let places = Arc::new(Places::new(config.connections_max));
         let mailboxes: io::Result<Arc<[_]>> =
             (0..config.workers).map(|_| Mailbox::new().map(Arc::new)).collect();
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
@@ -70,7 +71,13 @@ impl Engine {
         for worker in 0..config.workers {
             let counters = Arc::new(Counters::default());
             engine.counters.push(counters.clone());
-            let shared = Shared { names: names.clone(), directory: directory.clone(), counters };
+            let shared = Shared {
+                names: names.clone(),
+                directory: directory.clone(),
+                counters,
+                places: places.clone(),
+                slots_max: room,
+            };
             if let Err(error) = engine.spawn(worker, config.clone(), shared) {
                 engine.drain(0);
                 return Err(StartError::Worker(error));

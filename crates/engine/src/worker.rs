@@ -186,7 +186,6 @@ impl Worker {
         for _ in 0..limits::ACCEPTS_PER_TURN {
             let Some(listener) = &self.listener else { return };
             match socket::accept(listener) {
-                Ok(socket) if self.shard.is_full() => self.refuse(socket),
                 Ok(socket) => self.admit(socket),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return,
@@ -199,7 +198,10 @@ impl Worker {
     }
 
     fn admit(&mut self, socket: OwnedFd) {
-        let Ok(key) = self.shard.accept(socket) else { return };
+        let key = match self.shard.accept(socket) {
+            Ok(key) => key,
+            Err(socket) => return self.refuse(socket),
+        };
         let added =
             self.shard.socket(key).map(|socket| self.epoll.add_stream(socket, key.to_token()));
         if let Some(Err(_)) = added {

@@ -147,6 +147,36 @@ fn no_slot_left_is_503_with_retry_after_until_one_is_free() {
 }
 
 #[test]
+fn bound_on_connections_is_reached_with_any_number_of_workers() {
+    let server = Server::start(&["--workers=4", "--max-connections=300"]);
+    for _ in 0..4 {
+        let mut streams: Vec<_> = (0..300).map(|_| server.listener("1")).collect();
+        for _ in 0..8 {
+            refused(&server, get("/stream/1", &[]), 503);
+        }
+        assert_eq!(server.api.send("1", "all in"), 300);
+        streams.truncate(100);
+        server.wait_open(100);
+        streams.extend((0..200).map(|_| server.listener("1")));
+        refused(&server, get("/stream/1", &[]), 503);
+        drop(streams);
+        server.wait_open(0);
+    }
+}
+
+#[test]
+fn workers_are_as_many_as_the_descriptor_limit_asks_for() {
+    let options = ["--workers=0", "--max-connections=1000"];
+    let server = Server::start_with_descriptors(256, &options);
+    let workers = server.api.stats()["workers"].as_array().unwrap().len();
+    assert!((5..20).contains(&workers), "{workers} workers for 1,000 connections");
+    let streams: Vec<_> = (0..1000).map(|_| server.listener("1")).collect();
+    assert_eq!(server.api.send("1", "all in"), 1000);
+    refused(&server, get("/stream/1", &[]), 503);
+    drop(streams);
+}
+
+#[test]
 fn descriptor_limit_is_503_and_the_core_does_not_spin() {
     let server = Server::start_with_descriptors(48, &["--workers=1"]);
     let mut streams = Vec::new();

@@ -20,6 +20,7 @@ use crate::counters::Counters;
 use crate::limits;
 use crate::mailbox::{Mail, Targets};
 use crate::outbox::Flushed;
+use crate::places::Places;
 use crate::receipt::Stub;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;
@@ -33,6 +34,7 @@ pub(crate) struct Shard<S: Sockets> {
     names: Arc<Names>,
     directory: Arc<Directory>,
     counters: Arc<Counters>,
+    places: Arc<Places>,
     conns: Slab<Conn<S::Socket>>,
     wheel: Wheel,
     /// Connections that got small mail in this turn: written to before the turn ends.
@@ -59,6 +61,10 @@ pub(crate) struct Shared {
     pub(crate) names: Arc<Names>,
     pub(crate) directory: Arc<Directory>,
     pub(crate) counters: Arc<Counters>,
+    /// The bound on the connections of all shards together.
+    pub(crate) places: Arc<Places>,
+    /// Connections that this shard alone can hold.
+    pub(crate) slots_max: usize,
 }
 
 impl<S: Sockets> Shard<S> {
@@ -66,7 +72,8 @@ impl<S: Sockets> Shard<S> {
         Shard {
             io,
             worker,
-            conns: Slab::new(config.connections_per_worker_max),
+            conns: Slab::new(shared.slots_max),
+            places: shared.places,
             rules: Rules {
                 keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
                 head_timeout: ticks(config.head_timeout_ms),
@@ -89,13 +96,15 @@ impl<S: Sockets> Shard<S> {
         self.conns.len()
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.conns.is_full()
-    }
-
-    /// A client has connected. Gives the socket back when there is no slot for it.
+    /// A client has connected. Gives the socket back when there is no place for it.
     pub(crate) fn accept(&mut self, socket: S::Socket) -> Result<Key, S::Socket> {
-        let key = self.conns.insert(Conn::new(socket, self.now)).map_err(|conn| conn.socket)?;
+        if !self.places.take() {
+            return Err(socket);
+        }
+        let key = self.conns.insert(Conn::new(socket, self.now)).map_err(|conn| {
+            self.places.give_back();
+            conn.socket
+        })?;
         self.counters.opened.add(1);
         self.wheel.start(&mut self.conns, key.slot, self.now + self.rules.head_timeout);
         Ok(key)
@@ -376,6 +385,7 @@ impl<S: Sockets> Shard<S> {
         self.logout(slot);
         self.wheel.stop(&mut self.conns, slot);
         if let Some(conn) = self.conns.remove(slot) {
+            self.places.give_back();
             self.counters.closed[reason as usize].add(1);
             self.io.close(conn.socket, abort);
         }

@@ -17,6 +17,7 @@ use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits::LINGER_MS;
 use crate::mailbox::{Mail, Mailbox};
+use crate::places::Places;
 use crate::receipt::Receipt;
 use crate::replies::Replies;
 use crate::router::{Router, Step};
@@ -158,12 +159,15 @@ impl World {
         let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
         config.backlog_bytes_max = plan.backlog_bytes_max;
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
+        let places = Arc::new(Places::new(config.connections_max));
         for worker in 0..SHARDS {
             let (net, counted) = (Net::default(), Arc::new(Counters::default()));
             let shared = Shared {
                 names: names.clone(),
                 directory: directory.clone(),
                 counters: counted.clone(),
+                places: places.clone(),
+                slots_max: ConnRef::SLOTS_MAX,
             };
             shards.push(Shard::new(worker, net.clone(), config.clone(), shared));
             nets.push(net);
