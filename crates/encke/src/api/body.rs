@@ -29,8 +29,8 @@ pub(super) enum BodyKind {
 
 impl BodyKind {
     /// By the `Content-Type` field; without one it is JSON, and so is what `curl -d` calls a form
-    /// unless it is told otherwise. (What a page of another origin may say here does not matter: see
-    /// [`super::origin`].)
+    /// unless it is told otherwise. (What a page of another origin may say here does not matter:
+    /// see [`super::origin`].)
     pub(super) fn of(headers: &HeaderMap) -> Result<BodyKind, Problem> {
         let Some(field) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyKind::Json) };
         let text = field.to_str().map_err(|_| Problem::media_type())?;

@@ -1,8 +1,8 @@
 //! No page but the API's own may use it.
 //!
-//! A browser on a host that can reach the API would otherwise let any page send to it: a simple POST
-//! needs no leave (Fetch Standard, section 3.2), only its answer stays hidden. Browsers name the
-//! page's origin in every such request, and programs that are no browsers name none.
+//! A browser on a host that can reach the API would otherwise let any page send to it: a simple
+//! POST needs no leave (Fetch Standard, section 3.2), only its answer stays hidden. Browsers name
+//! the page's origin in every such request, and programs that are no browsers name none.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, Uri, header};

@@ -122,9 +122,9 @@ impl LimitArgs {
     }
 }
 
-/// Connections that a worker with so many descriptors is meant to have. The kernel spreads them over
-/// the workers by a hash, so a worker's number varies by its square root; six times that stays free,
-/// and even one of 60 workers is full before its time once in ten million starts.
+/// Connections that a worker with so many descriptors is meant to have. The kernel spreads them
+/// over the workers by a hash, so a worker's number varies by its square root; six times that stays
+/// free, and even one of 60 workers is full before its time once in ten million starts.
 fn fair_room(descriptors: u64) -> u64 {
     let room = descriptors.saturating_sub(engine::limits::DESCRIPTORS_RESERVED);
     room.saturating_sub(6 * room.isqrt()).max(1)
