@@ -39,10 +39,11 @@ fn paths_and_methods_that_are_not_there_are_404_and_405() {
 #[test]
 fn bodies_that_say_something_else_are_400() {
     let server = Server::start(&[]);
-    let bad_events: [&[u8]; 16] = [
+    let bad_events: [&[u8]; 17] = [
         b"",
         b"{",
         b"[]",
+        b"[1,2]",
         b"1",
         b"{\"about\":1}",
         b"{\"data\":1}",
@@ -61,7 +62,7 @@ fn bodies_that_say_something_else_are_400() {
         problem(&server, ("POST", "/send"), JSON, body, 400);
     }
     for path in ["/subscriptions/add", "/subscriptions/remove"] {
-        for body in [&b""[..], b"{}", b"[1]", b"[{}]", b"null"] {
+        for body in [&b""[..], b"{}", b"[1]", b"[{}]", b"[[\"a\",\"b\"]]", b"null"] {
             problem(&server, ("POST", path), JSON, body, 400);
         }
     }
@@ -87,6 +88,34 @@ fn other_media_types_are_415_and_parameters_do_not_matter() {
         server.api.request("POST", "/send", Some(kind), event).unwrap().ok();
     }
     server.api.request("POST", "/send", None, event).unwrap().ok();
+    // What `curl -d` says of itself.
+    let form = Some("application/x-www-form-urlencoded");
+    server.api.request("POST", "/send", form, event).unwrap().ok();
+}
+
+#[test]
+fn page_of_another_origin_is_refused_and_nothing_is_sent() {
+    let server = Server::start(&[]);
+    let body = "{\"about\":1,\"data\":1}";
+    let post = |origin: &str| {
+        let mut wire = Wire::connect(server.api.address());
+        wire.send(
+            format!(
+                "POST /send HTTP/1.1\r\nHost: api.test\r\nOrigin: {origin}\r\nConnection: close\r\n\
+                 Content-Type: application/x-www-form-urlencoded\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .as_bytes(),
+        );
+        let answer = String::from_utf8(wire.rest()).unwrap();
+        answer[9..12].to_owned()
+    };
+    for origin in ["https://evil.test", "null", "http://api.test.evil.test", "\u{e9}"] {
+        assert_eq!(post(origin), "403", "{origin}");
+    }
+    assert_eq!(server.api.stats()["events"], 0);
+    assert_eq!(post("http://api.test"), "200");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! How the server ends: in order at the first signal, at once at the second.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, Wire, check_problem, read_answer, wait_for};
+use crate::harness::{Server, Stream, Wire, check_problem, encke, read_answer, wait_for};
 
 #[test]
 fn sigterm_delivers_what_was_posted_ends_streams_well_and_exits_0() {
@@ -156,4 +158,23 @@ fn server_that_is_stopped_and_continued_loses_nothing() {
     }
     assert_eq!(server.stop("TERM").code(), Some(0));
     stream.expect_last_chunk();
+}
+
+#[test]
+fn server_whose_log_nobody_reads_ends_well() {
+    let data = tempfile::tempdir().unwrap();
+    let mut command = encke(["serve", "--json", "--listen=127.0.0.1:0", "--api=127.0.0.1:0"]);
+    command.arg("--data").arg(data.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stderr.take());
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let addresses: Value = serde_json::from_str(&line).unwrap();
+    let listen = addresses["listen"].as_str().unwrap().parse().unwrap();
+    let mut stream = Stream::open(listen, "/stream/1", "*/*");
+    let kill = format!("kill -s TERM {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    stream.expect_last_chunk();
+    wait_for("the server ends", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
