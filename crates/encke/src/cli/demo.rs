@@ -241,6 +241,8 @@ impl Demo {
             users: self.args.users,
             rate: self.args.rate,
             duration: self.args.seconds,
+            // The latency shown is the server's, not that of a sender that waits for company.
+            coalesce: Duration::ZERO,
             ..SpamConfig::default()
         };
         let mut spam = spawn_blocking(move || Spam::start(&config)).await??;

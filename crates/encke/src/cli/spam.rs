@@ -47,9 +47,10 @@ pub(crate) struct SpamArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Events that fall due within this time share a write, in milliseconds; each counts its
-    /// latency from its own time.
-    #[arg(long, value_name = "MS", default_value = "2", value_parser = parse_milliseconds)]
+    /// Events that fall due within this time share a write, as from an application with many
+    /// threads, in milliseconds. Each counts its latency from its own time, so up to so much of it
+    /// is this wait; 0 sends each event by itself.
+    #[arg(long, value_name = "MS", default_value = "4", value_parser = parse_milliseconds)]
     coalesce: Duration,
     /// Events a second.
     #[arg(long, value_name = "RATE", default_value = "1000", value_parser = parse_rate_over_0)]

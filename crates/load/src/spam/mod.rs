@@ -99,7 +99,7 @@ impl Default for SpamConfig {
             zipf: None,
             seed: 1,
             mode: SpamMode::Stream,
-            coalesce: Duration::from_millis(2),
+            coalesce: Duration::from_millis(4),
             in_flight_max: 10_000,
         }
     }
