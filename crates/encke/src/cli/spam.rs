@@ -7,16 +7,12 @@ use clap::Args;
 use load::report::{SpamReport, spam_line};
 use load::spam::PAYLOAD_BYTES_MIN;
 use load::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::client::{ApiArgs, runtime};
-use super::flood::report_line;
+use super::flood::{Polls, report_line};
 use crate::console::say;
 use crate::serve::signals::Signals;
 use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, parse_seconds};
-
-const POLL_PERIOD: Duration = Duration::from_millis(100);
-const POLLS_PER_LINE: u32 = 10;
 
 /// Sends events about random users at a fixed rate.
 ///
@@ -153,18 +149,11 @@ fn explain(error: SpamError) -> anyhow::Error {
 /// Prints a line a second until all is sent and answered or a signal ends it.
 async fn watch(mut spam: Spam, json: bool, signals: &mut Signals) -> Result<SpamSnapshot> {
     let mut before = spam.snapshot();
-    let mut polls = interval(POLL_PERIOD);
-    polls.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut stopped = false;
-    for poll in 1u32.. {
-        tokio::select! {
-            _ = polls.tick() => {}
-            _ = signals.next() => stopped = true,
-        }
-        if stopped || spam.is_finished() {
-            break;
-        }
-        if poll.is_multiple_of(POLLS_PER_LINE) {
+    let mut polls = Polls::new();
+    while let Some(line_is_due) = polls.next(signals).await
+        && !spam.is_finished()
+    {
+        if line_is_due {
             let now = spam.snapshot();
             report_line(&spam_line(&now, &before), json)?;
             before = now;

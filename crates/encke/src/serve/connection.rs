@@ -10,6 +10,7 @@ use axum::Router;
 use bytes::{Buf, Bytes};
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -53,7 +54,7 @@ pub(super) async fn serve(stream: TcpStream, routes: Router, mut stop: Stop) {
     }
 }
 
-async fn serve_h1(stream: Opened, routes: Router, mut stop: Stop) {
+async fn serve_h1(stream: Opened, routes: Router, stop: Stop) {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -61,18 +62,10 @@ async fn serve_h1(stream: Opened, routes: Router, mut stop: Stop) {
         .max_buf_size(BUFFER_BYTES_MAX)
         .half_close(true);
     let service = TowerToHyperService::new(routes);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = &mut connection => ended,
-        () = stop.said() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    log(ended);
+    until_stop(builder.serve_connection(TokioIo::new(stream), service), stop).await;
 }
 
-async fn serve_h2(stream: Opened, routes: Router, mut stop: Stop) {
+async fn serve_h2(stream: Opened, routes: Router, stop: Stop) {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -83,7 +76,15 @@ async fn serve_h2(stream: Opened, routes: Router, mut stop: Stop) {
         .keep_alive_interval(H2_PING)
         .keep_alive_timeout(H2_PING);
     let service = TowerToHyperService::new(routes);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    until_stop(builder.serve_connection(TokioIo::new(stream), service), stop).await;
+}
+
+/// Serves until the client is done, or until `stop` and the requests in progress are.
+async fn until_stop<C>(connection: C, mut stop: Stop)
+where
+    C: GracefulConnection<Error = hyper::Error>,
+{
+    let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,
         () = stop.said() => {
