@@ -5,12 +5,6 @@ use super::tree::{Fault, File, Tree};
 /// A reader takes a file of this many lines in one sitting.
 const LINES_MAX: usize = 500;
 
-/// Files that may be longer, and why.
-const LONG: [(&str, &str); 1] = [(
-    "crates/engine/src/sim/world.rs",
-    "the simulator's world and its naive model, which check each other line by line",
-)];
-
 /// Kinds of files that people write by hand and read in an editor.
 const HAND_WRITTEN: [&str; 7] = [".rs", ".toml", ".md", ".sh", ".js", ".css", ".html"];
 
@@ -34,14 +28,10 @@ pub(super) fn file_lengths(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for file in tree.files() {
         let lines = file.text.lines().count();
-        let listed = LONG.iter().any(|(path, _)| *path == file.path);
         let hand_written = HAND_WRITTEN.iter().any(|kind| file.path.ends_with(kind));
-        if hand_written && !listed && lines > LINES_MAX {
+        if hand_written && lines > LINES_MAX {
             let what = format!("{lines} lines, at most {LINES_MAX} fit a reader's head: split it");
             faults.push(file.fault(lines, what));
-        }
-        if listed && lines <= LINES_MAX {
-            faults.push(file.fault(1, "short enough now: take it off the list in tidy/text.rs"));
         }
     }
     faults
@@ -132,8 +122,6 @@ mod tests {
     fn long_file_is_caught_unless_listed() {
         let long = "//! x\n".repeat(LINES_MAX + 1);
         assert_eq!(faults(file_lengths, "a.rs", &long).len(), 1);
-        assert_eq!(faults(file_lengths, LONG[0].0, &long).len(), 0);
-        assert_eq!(faults(file_lengths, LONG[0].0, "//! x\n").len(), 1);
         assert_eq!(faults(file_lengths, "Cargo.lock", &long).len(), 0);
     }
 

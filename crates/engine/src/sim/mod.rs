@@ -6,6 +6,7 @@
 
 mod net;
 mod random;
+mod scene;
 mod wire;
 mod world;
 
