@@ -112,6 +112,23 @@ fn slow_reader_within_its_backlog_hears_everything_once_it_reads() {
 }
 
 #[test]
+fn slow_reader_hears_all_that_was_posted_before_the_end() {
+    let server = Server::start(&["--max-backlog=4MiB"]);
+    let mut slow = narrow_stream(&server, "/stream/1", "text/event-stream");
+    let padding = "x".repeat(1000);
+    for n in 0..400 {
+        assert_eq!(server.api.send("1", json!([n, padding])), 1);
+    }
+    server.signal("TERM");
+    for n in 0..400 {
+        let chunk = slow.chunk();
+        assert!(chunk.contains(&format!("\"data\":[{n},")), "{chunk:.80} should be event {n}");
+    }
+    slow.expect_last_chunk();
+    assert_eq!(server.into_program().finish().code(), Some(0));
+}
+
+#[test]
 fn slow_readers_of_every_transport_are_held_to_the_bound() {
     let server = Server::start(&["--max-backlog=4KiB", "--keepalive=0.05"]);
     let before = server.anonymous_bytes();
