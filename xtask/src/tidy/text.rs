@@ -17,7 +17,7 @@ const UNDONE: [&str; 3] = ["TODO", "FIXME", "XXX"];
 const TRYING: [&str; 3] = ["todo!", "dbg!", "unimplemented!"];
 
 /// Where one machine keeps things that others do not have.
-const MACHINE_PATHS: [&str; 3] = ["/work/", "/root/", "/home/"];
+const MACHINE_PATHS: [&str; 3] = ["/home/", "/root/", "/srv/"];
 
 /// Files made by programs, or by lawyers.
 fn is_foreign(file: &File) -> bool {
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(faults(machine_paths, "a.md", "cd /home/me/x").len(), 1);
         assert_eq!(faults(machine_paths, "a.md", "`/root/x`").len(), 1);
         assert_eq!(faults(machine_paths, "a.md", "https://h.example/home/me").len(), 0);
-        assert_eq!(faults(machine_paths, "a.md", "docs/work/x").len(), 0);
+        assert_eq!(faults(machine_paths, "a.md", "docs/srv/x").len(), 0);
     }
 
     #[test]
