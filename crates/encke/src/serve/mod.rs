@@ -29,7 +29,7 @@ use crate::api::{self, Api};
 use crate::stop::{self, Stopper};
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
-/// is ever handed from one to another: that was half of the API's cost at 1,000 events a second.
+/// is ever handed from one to another, which would wake one thread more for it.
 const CONTROL_THREADS: usize = 1;
 
 /// The part of the grace time that API requests in progress may use.
