@@ -34,6 +34,15 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Reads a time between two looks, from 10 ms to a day.
+pub(crate) fn parse_period(text: &str) -> Result<Duration, String> {
+    let period = parse_seconds(text)?;
+    match period.as_secs_f64() {
+        0.01..=86_400.0 => Ok(period),
+        _ => Err(format!("{text:?} is no time between two rows: write 0.01 to 86400 seconds")),
+    }
+}
+
 /// Reads a share from 0 to 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
@@ -88,6 +97,8 @@ mod tests {
         for text in ["", "-1", "1m", "nan", "inf", "1e99"] {
             assert!(parse_seconds(text).is_err(), "{text}");
         }
+        assert_eq!(parse_period("0.01"), Ok(Duration::from_millis(10)));
+        assert!(parse_period("0").is_err() && parse_period("86401").is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The instruments: a crowd of listeners ([`flood`]), a generator of messages ([`spam`]), and the
-//! reports that join what the two saw ([`report`]).
+//! The instruments: a crowd of listeners ([`flood`]), a generator of messages ([`spam`]), the
+//! reports that join what the two saw ([`report`]), and figures over time ([`run`]) with their
+//! pictures ([`plot`]).
 //!
 //! They run on the machine under test, often on the same two cores, so what counts is that they
 //! cost little and tell the truth: exact counts, latencies from the time at which an event was *to
@@ -15,6 +16,7 @@ mod order;
 pub mod plot;
 mod random;
 pub mod report;
+pub mod run;
 pub mod spam;
 pub mod stamp;
 mod target;

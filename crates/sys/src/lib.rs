@@ -2,8 +2,8 @@
 //!
 //! The only crate with `unsafe`: each block is one system call, behind a safe function. It decides
 //! nothing; it gives the engine and the load tools epoll, a waker, sockets, private descriptor
-//! tables, clocks and the process' own figures. Cost: the system call, and no allocation on any
-//! path that a connection takes.
+//! tables, clocks and the figures of the process and of the machine's sockets. Cost: the system
+//! call, and no allocation on any path that a connection takes.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
@@ -13,6 +13,7 @@ pub mod limits;
 pub mod process;
 pub mod signals;
 pub mod socket;
+pub mod socket_memory;
 pub mod table;
 pub mod waker;
 

@@ -10,7 +10,9 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use engine::WorkerSnapshot;
 use hub::DisconnectReason;
-use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{
+    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
+};
 use prometheus::{Encoder, TextEncoder};
 use proto::Transport;
 
@@ -52,13 +54,51 @@ fn control(api: &Api) -> Vec<MetricFamily> {
             resident.anonymous as f64,
         ),
         counter("encke_events_total", "Events accepted by the API.", api.events() as f64),
+        send_durations(api),
         gauge("encke_ids_online", "Ids with a stream.", api.router.ids_online() as f64),
         gauge("encke_subscriptions", "Stored subscriptions.", api.graph.subscriptions() as f64),
     ];
     if let Ok(bytes) = api.graph.disk_bytes() {
         families.push(gauge("encke_store_bytes", "Size of the graph's file.", bytes as f64));
     }
+    let sockets = api.sockets.read();
+    if let Some(bytes) = sockets.total {
+        families.push(gauge(
+            "encke_kernel_socket_bytes",
+            "Kernel memory of the machine's TCP sockets.",
+            bytes as f64,
+        ));
+    }
+    if let Some(bytes) = sockets.buffers {
+        families.push(gauge(
+            "encke_kernel_tcp_buffer_bytes",
+            "Bytes that wait in the machine's TCP sockets to be sent or read.",
+            bytes as f64,
+        ));
+    }
     families
+}
+
+fn send_durations(api: &Api) -> MetricFamily {
+    let (buckets, count) = api.durations.cumulative();
+    let bucket = |(bound, below)| {
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(bound);
+        bucket.set_cumulative_count(below);
+        bucket
+    };
+    let mut histogram = Histogram::default();
+    histogram.set_bucket(buckets.into_iter().map(bucket).collect());
+    histogram.set_sample_count(count);
+    histogram.set_sample_sum(api.durations.sum_seconds());
+    let mut metric = Metric::default();
+    metric.set_histogram(histogram);
+    family(
+        "encke_send_duration_seconds",
+        "Time from reading an event to knowing how many connections it was handed to.",
+        MetricType::HISTOGRAM,
+        vec![metric],
+    )
 }
 
 /// How a figure is read out of a worker's counters.

@@ -1,7 +1,7 @@
 //! The API: the private port, through which applications send events and keep the graph.
 //!
 //! JSON over HTTP/1.1 and HTTP/2, described by `openapi.json` beside this file. It holds no state
-//! of its own but a count: everything is asked of the [router](engine::Router) and of the
+//! of its own but counts: everything is asked of the [router](engine::Router) and of the
 //! [graph](backend::Graph). It has no authentication: it belongs on an address that only the
 //! application's own hosts can reach.
 //!
@@ -9,6 +9,7 @@
 //! plane's threads, never on a worker's.
 
 mod body;
+mod duration;
 mod id;
 mod lines;
 mod lookup;
@@ -22,6 +23,7 @@ mod problem;
 mod router;
 mod send;
 mod send_stream;
+mod sockets;
 mod stats;
 mod subscriptions;
 
@@ -34,6 +36,8 @@ use engine::{Engine, Router, Snapshot};
 pub(crate) use problem::Problem;
 pub(crate) use router::routes;
 
+use self::duration::SendDurations;
+use self::sockets::SocketMemoryReader;
 use crate::stop::Stop;
 
 /// What the handlers share.
@@ -47,6 +51,8 @@ pub(crate) struct Api {
     started: Instant,
     /// Events that were accepted. Relaxed: it is only reported.
     events: AtomicU64,
+    durations: SendDurations,
+    sockets: SocketMemoryReader,
     stop: Stop,
 }
 
@@ -69,6 +75,8 @@ impl Api {
             backlog_bytes_max,
             started: Instant::now(),
             events: AtomicU64::new(0),
+            durations: SendDurations::default(),
+            sockets: SocketMemoryReader::default(),
             stop,
         }
     }

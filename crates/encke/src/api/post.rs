@@ -4,13 +4,13 @@
 //! workers deliver the last one. Cost of posting: 1 to 3 µs for a typical audience.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::{Event, Receipt, Sending, Step};
 use hub::IdText;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::Api;
 use super::id::IdField;
@@ -40,11 +40,14 @@ pub(super) struct EventBody<'a> {
 pub(super) struct Posted {
     pub(super) event: Arc<Event>,
     pub(super) receipt: Receipt,
+    /// When the API had read it.
+    pub(super) accepted: Instant,
 }
 
 impl Api {
     /// Hands an event to the mailboxes of all workers that have listeners of it.
     pub(super) async fn post(&self, body: &EventBody<'_>) -> Result<Posted, Problem> {
+        let accepted = Instant::now();
         let about = IdText::parse(&body.about.0)?;
         let data = body.data.get();
         if body.about.0.len() + data.len() + FRAME_BYTES > self.backlog_bytes_max {
@@ -59,7 +62,7 @@ impl Api {
         let sending = self.router.send(about, Arc::clone(&event));
         let receipt = self.finish(sending).await?;
         self.count_event();
-        Ok(Posted { event, receipt })
+        Ok(Posted { event, receipt, accepted })
     }
 
     /// Takes all steps of a send, pausing where it must.

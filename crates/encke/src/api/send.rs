@@ -1,6 +1,7 @@
 //! `POST /send` and `POST /logout/{id}`.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -38,8 +39,9 @@ async fn send_one(api: &Api, body: Body) -> Result<Response, Problem> {
     let bytes = read_whole(body, EVENT_BODY_BYTES_MAX).await?;
     let Object(body): Object<EventBody<'_>> =
         serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
-    let Posted { event, receipt } = api.post(&body).await?;
+    let Posted { event, receipt, accepted } = api.post(&body).await?;
     let delivered = receipt.await;
+    api.durations.record(accepted, Instant::now());
     let mut answer = Vec::with_capacity(64);
     push_answer(&mut answer, delivered, &event);
     Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())

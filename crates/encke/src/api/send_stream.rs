@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -164,8 +165,9 @@ impl SendStream {
                 Pending::Problem(problem) => {
                     self.answers.extend_from_slice(problem.to_json().as_bytes());
                 }
-                Pending::Event(Posted { event, receipt }) => {
+                Pending::Event(Posted { event, receipt, accepted }) => {
                     let Some(delivered) = receipt.ready() else { return };
+                    self.api.durations.record(*accepted, Instant::now());
                     push_answer(&mut self.answers, delivered, event);
                     self.answers.push(b'\n');
                     self.window_bytes -= event.json().len();

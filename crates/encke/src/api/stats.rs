@@ -11,6 +11,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::Api;
+use super::duration::DurationStats;
 use super::problem::Problem;
 
 /// The figures of the whole server at one moment.
@@ -25,8 +26,13 @@ pub(super) struct Stats {
     resident_anonymous_bytes: u64,
     /// Mapped files, such as the graph's pages in the page cache.
     resident_file_bytes: u64,
+    /// What the kernel keeps for the sockets of the whole machine; null when it may not be read.
+    kernel_socket_bytes: Option<u64>,
+    /// The part of it that waits to be sent or read.
+    kernel_tcp_buffer_bytes: Option<u64>,
     /// Events accepted by the API since start.
     events: u64,
+    send_duration: DurationStats,
     ids_online: usize,
     subscriptions: u64,
     /// Size of the graph's file; null when it cannot be told.
@@ -101,6 +107,7 @@ impl Serialize for ByTransport {
 pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Problem> {
     let snapshot = api.snapshot()?;
     let resident = sys::process::resident().unwrap_or_default();
+    let sockets = api.sockets.read();
     Ok(Json(Stats {
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: api.started.elapsed().as_secs_f64(),
@@ -108,7 +115,10 @@ pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Pr
         resident_bytes: resident.total,
         resident_anonymous_bytes: resident.anonymous,
         resident_file_bytes: resident.file,
+        kernel_socket_bytes: sockets.total,
+        kernel_tcp_buffer_bytes: sockets.buffers,
         events: api.events(),
+        send_duration: api.durations.reading(),
         ids_online: api.router.ids_online(),
         subscriptions: api.graph.subscriptions(),
         store_bytes: api.graph.disk_bytes().ok(),

@@ -10,6 +10,7 @@ mod graph;
 mod listen;
 mod serve;
 mod spam;
+mod watch;
 mod work;
 
 use std::path::PathBuf;
@@ -99,6 +100,7 @@ enum Command {
     Graph(graph::GraphArgs),
     Flood(flood::FloodArgs),
     Spam(spam::SpamArgs),
+    Watch(watch::WatchArgs),
 }
 
 /// Runs the program.
@@ -119,6 +121,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Graph(args) => graph::run(args),
         Command::Flood(args) => flood::run(args),
         Command::Spam(args) => spam::run(args),
+        Command::Watch(args) => watch::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -227,7 +227,9 @@ fn answer_has_the_members_that_the_description_requires() {
     check(&server.api.post("/logout/1", &json!({})).ok(), &schemas["Closed"]);
     check(&server.api.get("/healthz").ok(), &schemas["Status"]);
     check(&server.api.post("/send", &json!(1)).problem(400), &schemas["Problem"]);
-    check(&server.api.stats()["workers"][0], &schemas["WorkerStats"]);
+    let stats = server.api.stats();
+    check(&stats["workers"][0], &schemas["WorkerStats"]);
+    check(&stats["send_duration"], &schemas["DurationStats"]);
 }
 
 #[test]

@@ -33,3 +33,4 @@ mod silence;
 mod starting;
 mod streams;
 mod streams_ids;
+mod watch;

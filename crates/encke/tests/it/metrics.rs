@@ -49,6 +49,18 @@ fn stats_tell_what_happened_by_worker_and_in_sum() {
     );
     assert!(stats["resident_bytes"].as_u64().unwrap() > 1 << 20);
     assert!(stats["uptime_seconds"].as_f64().unwrap() > 0.0);
+    let duration = &stats["send_duration"];
+    let buckets = duration["buckets"].as_array().unwrap();
+    let count: u64 = buckets.iter().map(|bucket| bucket["count"].as_u64().unwrap()).sum();
+    assert_eq!(
+        (&duration["count"], count),
+        (&11.into(), 11),
+        "each send took its time: {duration}"
+    );
+    assert!(duration["sum_seconds"].as_f64().unwrap() > 0.0);
+    if let Some(bytes) = stats["kernel_socket_bytes"].as_u64() {
+        assert!(bytes > stats["kernel_tcp_buffer_bytes"].as_u64().unwrap());
+    }
     let workers = stats["workers"].as_array().unwrap();
     assert_eq!(workers.len(), 3);
     for member in ["connections_open", "connections_opened", "deliveries", "sent_bytes", "writes"] {
@@ -75,8 +87,11 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
         } else {
             let (series, value) = line.rsplit_once(' ').unwrap();
             let name = series.split('{').next().unwrap();
-            assert_eq!(name, family, "samples stand with their family: {line}");
-            assert!(["counter", "gauge"].contains(&kind));
+            let member = name.strip_prefix(family).unwrap_or("another's");
+            let members: &[&str] =
+                if kind == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            assert!(members.contains(&member), "samples stand with their family: {line}");
+            assert!(["counter", "gauge", "histogram"].contains(&kind));
             let before = samples.insert(series.to_owned(), value.parse().unwrap());
             assert_eq!(before, None, "{series} stands twice");
         }
@@ -125,6 +140,11 @@ fn metrics_are_in_prometheus_format_and_agree_with_stats() {
         let label = format!("transport=\"{transport}\"");
         assert_eq!(sum(&samples, "encke_streams_open", &label), number(count));
     }
+    let duration = &stats["send_duration"];
+    let took = sum(&samples, "encke_send_duration_seconds_sum", "");
+    assert_eq!(sum(&samples, "encke_send_duration_seconds_count", ""), number(&duration["count"]));
+    assert_eq!(took, number(&duration["sum_seconds"]));
+    assert!(sum(&samples, "encke_kernel_tcp_buffer_bytes", "") >= 0.0);
     assert!(sum(&samples, "process_resident_memory_bytes", "") > 1e6);
     assert!(sum(&samples, "process_start_time_seconds", "") > 1.7e9);
 }

@@ -1,0 +1,102 @@
+//! The server's own figures at one moment, out of the JSON of `GET /stats`, and what two of them
+//! say of the time in between.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Durations, Row, round};
+
+/// What a run takes from `GET /stats`; the rest of it is passed over.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+pub struct Reading {
+    uptime_seconds: f64,
+    cpu_seconds: f64,
+    resident_bytes: u64,
+    resident_anonymous_bytes: u64,
+    resident_file_bytes: u64,
+    kernel_socket_bytes: Option<u64>,
+    kernel_tcp_buffer_bytes: Option<u64>,
+    connections_open: u64,
+    connections_opened: u64,
+    /// By reason.
+    connections_closed: BTreeMap<String, u64>,
+    ids_online: u64,
+    subscriptions: u64,
+    events: u64,
+    deliveries: u64,
+    dropped: u64,
+    send_duration: Durations,
+}
+
+impl Reading {
+    /// The row of this reading, `seconds` after the start of the run. What is a rate needs the
+    /// reading `before`, of the same server: after a restart there is none.
+    pub fn row(&self, seconds: f64, before: Option<&Reading>) -> Row {
+        let closed = &self.connections_closed;
+        let mut row = Row {
+            resident_bytes: Some(self.resident_bytes),
+            resident_anonymous_bytes: Some(self.resident_anonymous_bytes),
+            resident_file_bytes: Some(self.resident_file_bytes),
+            kernel_socket_bytes: self.kernel_socket_bytes,
+            kernel_tcp_buffer_bytes: self.kernel_tcp_buffer_bytes,
+            connections_open: Some(self.connections_open),
+            connections_opened: Some(self.connections_opened),
+            connections_closed: Some(closed.values().sum()),
+            slow_readers_closed: Some(closed.get("slow_reader").copied().unwrap_or(0)),
+            ids_online: Some(self.ids_online),
+            subscriptions: Some(self.subscriptions),
+            events: Some(self.events),
+            deliveries: Some(self.deliveries),
+            dropped: Some(self.dropped),
+            ..Row::unknown(seconds)
+        };
+        // The server's own clock, so that the way of the answer makes no difference.
+        let same = |before: &&Reading| before.uptime_seconds < self.uptime_seconds;
+        if let Some(before) = before.filter(same) {
+            let interval = self.uptime_seconds - before.uptime_seconds;
+            let rate =
+                |now: u64, then: u64| Some(round(now.saturating_sub(then) as f64 / interval, 10.0));
+            row.events_per_second = rate(self.events, before.events);
+            row.deliveries_per_second = rate(self.deliveries, before.deliveries);
+            let share = (self.cpu_seconds - before.cpu_seconds).max(0.0) / interval;
+            row.cpu_percent_of_core = Some(round(100.0 * share, 10.0));
+            row.set_sent(&self.send_duration.since(&before.send_duration));
+        }
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(uptime_seconds: f64) -> Reading {
+        let connections_closed = [("slow_reader".into(), 2), ("client_reset".into(), 3)].into();
+        Reading { uptime_seconds, connections_closed, ..Reading::default() }
+    }
+
+    #[test]
+    fn rates_are_by_the_server_s_clock() {
+        let before = Reading { cpu_seconds: 1.0, events: 5, ..reading(10.0) };
+        let now = Reading { cpu_seconds: 1.5, events: 25, deliveries: 1_000, ..reading(12.0) };
+        let row = now.row(7.0, Some(&before));
+        assert_eq!((row.seconds, row.events), (7.0, Some(25)));
+        assert_eq!(row.events_per_second, Some(10.0));
+        assert_eq!(row.deliveries_per_second, Some(500.0));
+        assert_eq!(row.cpu_percent_of_core, Some(25.0));
+        assert_eq!((row.connections_closed, row.slow_readers_closed), (Some(5), Some(2)));
+        assert_eq!(row.send_p50_ms, None, "no event, no latency");
+    }
+
+    #[test]
+    fn first_reading_and_one_after_a_restart_have_no_rates() {
+        let now = Reading { events: 25, ..reading(1.0) };
+        for before in [None, Some(&reading(10.0))] {
+            let row = now.row(0.0, before);
+            assert!(!row.is_unknown());
+            assert_eq!((row.events, row.events_per_second), (Some(25), None));
+            assert_eq!(row.cpu_percent_of_core, None);
+        }
+    }
+}
