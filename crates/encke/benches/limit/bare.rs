@@ -4,21 +4,23 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use proto::{Framing, Transport, response};
+use proto::{Frame, Framing, Transport, response};
 use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{socket, table};
 
-use crate::DATA;
 use crate::child::Server;
+use crate::{AUDIENCE, DATA};
 
 pub(crate) struct Bare {
     address: SocketAddr,
     workers: Vec<Arc<Orders>>,
+    /// Chooses the audience of each paced event.
+    random: u64,
 }
 
 /// What a worker is to send, beyond what it has sent.
@@ -26,6 +28,8 @@ struct Orders {
     waker: Waker,
     broadcasts: AtomicU64,
     unicasts: AtomicU64,
+    /// Single deliveries: the bytes, and a number that chooses the socket.
+    letters: Mutex<Vec<(Arc<[u8]>, u64)>>,
 }
 
 const LISTENER: u64 = u64::MAX;
@@ -34,10 +38,14 @@ const ORDERS: u64 = u64::MAX - 1;
 impl Bare {
     pub(crate) fn start(workers: usize) -> io::Result<Bare> {
         let address = socket::claim(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-        let mut bare = Bare { address, workers: Vec::new() };
+        let mut bare = Bare { address, workers: Vec::new(), random: 1 };
         for _ in 0..workers {
-            let (broadcasts, unicasts) = (AtomicU64::new(0), AtomicU64::new(0));
-            let orders = Arc::new(Orders { waker: Waker::new()?, broadcasts, unicasts });
+            let orders = Arc::new(Orders {
+                waker: Waker::new()?,
+                broadcasts: AtomicU64::new(0),
+                unicasts: AtomicU64::new(0),
+                letters: Mutex::default(),
+            });
             bare.workers.push(orders.clone());
             let (started, start) = std::sync::mpsc::sync_channel(1);
             thread::spawn(move || {
@@ -77,16 +85,37 @@ impl Server for Bare {
         }
         self.ring();
     }
+
+    /// Random sockets of random workers: nobody is looked up.
+    fn publish(&mut self, _about: u64, data: &str) {
+        let event = event(data).for_framing(Framing::Chunked).into();
+        for _ in 0..AUDIENCE {
+            self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            let number = self.random >> 16;
+            let worker = &self.workers[(number >> 32) as usize % self.workers.len()];
+            let mut letters = worker.letters.lock().unwrap_or_else(PoisonError::into_inner);
+            letters.push((Arc::clone(&event), number & 0xffff_ffff));
+            let was_empty = letters.len() == 1;
+            drop(letters);
+            if was_empty {
+                worker.waker.ring();
+            }
+        }
+    }
+}
+
+fn event(data: &str) -> Frame {
+    proto::sse::event(
+        "0000000000000000",
+        &format!("{{\"id\":\"0000000000000000\",\"about\":\"1\",\"data\":{data}}}"),
+    )
 }
 
 fn work(listener: &OwnedFd, orders: &Orders) -> io::Result<()> {
     let (epoll, mut events) = (Epoll::new()?, Events::with_capacity(1024));
     epoll.add_source(listener, LISTENER)?;
     epoll.add_edges(&orders.waker, ORDERS)?;
-    let frame = proto::sse::event(
-        "0000000000000000",
-        &format!("{{\"id\":\"0000000000000000\",\"about\":\"1\",\"data\":{DATA}}}"),
-    );
+    let frame = event(DATA);
     let event = frame.for_framing(Framing::Chunked);
     let (mut head, mut buffer) = (Vec::new(), [0; 4096]);
     response::stream_head(Transport::Sse, Framing::Chunked, None, &mut head);
@@ -125,6 +154,11 @@ fn send_all(sockets: &[OwnedFd], orders: &Orders, event: &[u8]) {
     for number in 0..orders.unicasts.swap(0, Ordering::Relaxed) {
         let index = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % sockets.len() as u64;
         send(&sockets[index as usize], event);
+    }
+    let letters =
+        std::mem::take(&mut *orders.letters.lock().unwrap_or_else(PoisonError::into_inner));
+    for (event, number) in letters {
+        send(&sockets[number as usize % sockets.len()], &event);
     }
 }
 

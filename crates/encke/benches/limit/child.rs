@@ -1,7 +1,18 @@
 //! The two ends of a child process: the server under test, told what to do line by line.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use load::stamp::{self, Stamp};
+use sys::clock;
+
+use crate::DATA;
+
+/// How often the paced sender looks what is due.
+const TICK: Duration = Duration::from_millis(1);
 
 /// A server that can be told to send.
 pub(crate) trait Server {
@@ -10,6 +21,8 @@ pub(crate) trait Server {
     fn broadcast(&mut self, events: u64);
     /// Sends `events` events, each to one connection.
     fn unicast(&mut self, events: u64);
+    /// Sends one event about the user `about` to an audience of [`AUDIENCE`](crate::AUDIENCE).
+    fn publish(&mut self, about: u64, data: &str);
 }
 
 /// The child's side: obeys until its standard input ends.
@@ -19,14 +32,57 @@ pub(crate) fn serve(mut server: impl Server) -> Result<(), Box<dyn std::error::E
         match line?.split_once(' ') {
             Some(("broadcast", events)) => server.broadcast(events.parse()?),
             Some(("unicast", events)) => server.unicast(events.parse()?),
+            Some(("paced", order)) => {
+                let order: Vec<u64> = order.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+                let &[rate, seconds, users] = order.as_slice() else { return Err(order_error()) };
+                pace(&mut server, rate, seconds, users);
+                println!("sent");
+            }
             // Anything else asks for the figures.
             _ => {
-                let cpu_us = sys::clock::process_cpu().as_micros();
+                let cpu_us = clock::process_cpu().as_micros();
                 println!("{cpu_us} {}", sys::process::resident()?.anonymous);
             }
         }
     }
     std::process::exit(0);
+}
+
+fn order_error() -> Box<dyn std::error::Error> {
+    "an order is: paced RATE SECONDS USERS".into()
+}
+
+/// Publishes `rate` events a second about random users. Each carries the time at which it was due,
+/// so that a sender that falls behind shows in the latency.
+fn pace(server: &mut impl Server, rate: u64, seconds: u64, users: u64) {
+    let (started_ns, events) = (clock::monotonic_ns(), rate * seconds);
+    let (mut data, mut random) = (Vec::new(), 1_u64);
+    let mut sent = 0;
+    while sent < events {
+        let elapsed_ns = clock::monotonic_ns() - started_ns;
+        let due = (elapsed_ns as u128 * u128::from(rate) / 1_000_000_000) as u64 + 1;
+        for number in sent..due.min(events) {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            let stamp = Stamp {
+                boot: stamp::boot(),
+                run: (started_ns / 1_000_000) as u32,
+                sender: 0,
+                // The stamp's subject is the event itself, so nobody may hear it twice.
+                subject: number,
+                number: 1,
+                intended_ns: started_ns + number * 1_000_000_000 / rate,
+            };
+            data.clear();
+            data.push(b'"');
+            stamp.push(&mut data);
+            data.resize(DATA.len() - 1, b'x');
+            data.push(b'"');
+            let data = std::str::from_utf8(&data).expect("a stamp is ASCII");
+            server.publish((random >> 33) % users, data);
+        }
+        sent = sent.max(due.min(events));
+        thread::sleep(TICK);
+    }
 }
 
 /// The parent's side. Ends with its standard input.
@@ -37,9 +93,14 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    pub(crate) fn spawn(role: &str, workers: usize) -> Result<Child, Box<dyn std::error::Error>> {
+    pub(crate) fn spawn(
+        role: &str,
+        workers: usize,
+        graph: Option<&Path>,
+    ) -> Result<Child, Box<dyn std::error::Error>> {
         let mut process = Command::new(std::env::current_exe()?)
             .args([role, "--workers", &workers.to_string()])
+            .args(graph.into_iter().flat_map(|dir| ["--graph".as_ref(), dir.as_os_str()]))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -52,6 +113,11 @@ impl Child {
     pub(crate) fn tell(&mut self, order: &str) -> io::Result<()> {
         let input = self.process.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(input, "{order}")
+    }
+
+    /// Waits until it has done what it was told.
+    pub(crate) fn done(&mut self) -> io::Result<()> {
+        self.line().map(drop)
     }
 
     /// Processor time so far, in microseconds.

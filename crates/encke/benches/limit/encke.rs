@@ -1,9 +1,12 @@
 //! Encke's data plane as a child: workers, router and directory, without the API in front.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
 use ::engine::{Engine, EngineConfig, Step};
+use backend::Graph;
+use backend::graph::GraphOptions;
 use hub::{Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX};
 
 use crate::DATA;
@@ -12,6 +15,8 @@ use crate::child::Server;
 pub(crate) struct Encke {
     engine: Engine,
     everybody: Everybody,
+    /// The friends graph of the paced run.
+    graph: Option<Graph>,
 }
 
 /// A subject that all follow. Who of them is online is the directory's to say.
@@ -22,17 +27,25 @@ struct Everybody {
 const CELEBRITY: u64 = 1 << 40;
 
 impl Encke {
-    pub(crate) fn start(workers: usize) -> Result<Encke, Box<dyn std::error::Error>> {
+    pub(crate) fn start(
+        workers: usize,
+        graph: Option<&Path>,
+    ) -> Result<Encke, Box<dyn std::error::Error>> {
+        let graph = graph.map(|dir| Graph::open(dir, &GraphOptions::default())).transpose()?;
+        let names = match &graph {
+            Some(graph) => Arc::clone(graph.names()),
+            None => Arc::new(Names::new([0; 16])),
+        };
         let mut config = EngineConfig::new("127.0.0.1:0".parse()?);
         config.workers = workers;
-        let engine = Engine::start(config, Arc::new(Names::new([0; 16])))?;
-        Ok(Encke { engine, everybody: Everybody { users: 0 } })
+        let engine = Engine::start(config, names)?;
+        Ok(Encke { engine, everybody: Everybody { users: 0 }, graph })
     }
 
-    fn send(&self, about: u64, followers: &dyn Followers) {
+    fn send(&self, about: u64, data: &str, followers: &dyn Followers) {
         let (router, text) = (self.engine.router(), about.to_string());
         let Ok(about) = IdText::parse(&text) else { return };
-        let mut sending = router.send(about, router.event(&text, DATA));
+        let mut sending = router.send(about, router.event(&text, data));
         loop {
             match sending.step(followers) {
                 Ok(Step::More) => {}
@@ -51,14 +64,21 @@ impl Server for Encke {
     fn broadcast(&mut self, events: u64) {
         self.everybody.users = self.engine.snapshot().whole().connections_open;
         for _ in 0..events {
-            self.send(CELEBRITY, &self.everybody);
+            self.send(CELEBRITY, DATA, &self.everybody);
         }
     }
 
     fn unicast(&mut self, events: u64) {
         let users = self.engine.snapshot().whole().connections_open;
         for event in 0..events {
-            self.send(event.wrapping_mul(0x9e37_79b9_7f4a_7c15) % users, &Nobody);
+            self.send(event.wrapping_mul(0x9e37_79b9_7f4a_7c15) % users, DATA, &Nobody);
+        }
+    }
+
+    fn publish(&mut self, about: u64, data: &str) {
+        match &self.graph {
+            Some(graph) => self.send(about, data, graph),
+            None => self.send(about, data, &Nobody),
         }
     }
 }

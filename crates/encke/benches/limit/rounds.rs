@@ -1,0 +1,126 @@
+//! Orders in a row: broadcasts and single deliveries as fast as they go, and memory as a slope.
+
+use load::Flood;
+use sys::clock;
+
+use crate::child::Child;
+use crate::{Outcome, PATIENCE, Plan};
+use crate::{await_online, heading, line, per_second, start_crowd};
+
+/// What one server did in one run.
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    connects_per_second: f64,
+    cpu_us_per_connect: f64,
+    broadcast_per_second: f64,
+    cpu_us_per_broadcast_delivery: f64,
+    unicast_per_second: f64,
+    cpu_us_per_unicast: f64,
+    flat_out_per_second: f64,
+    idle_bytes: f64,
+}
+
+/// Runs both servers in turn and prints their medians.
+pub(crate) fn run(plan: &Plan) -> Outcome<()> {
+    let (mut bare, mut encke) = (Vec::new(), Vec::new());
+    for _ in 0..plan.times {
+        bare.push(measure("child-bare", plan)?);
+        encke.push(measure("child-encke", plan)?);
+    }
+    report(&bare, &encke);
+    Ok(())
+}
+
+fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
+    let idle_bytes = idle_bytes_slope(role, plan)?;
+    let mut child = Child::spawn(role, plan.workers, None)?;
+    let (n, mut figures) = (u64::from(plan.connections), Figures::default());
+    let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
+    let crowd = bring_online(&child, plan.connections, 0)?;
+    figures.connects_per_second = per_second(n, started);
+    figures.cpu_us_per_connect = (child.cpu_us()? - cpu) / n as f64;
+
+    // One broadcast at a time: each connection is written to once per event, as in the bare loop.
+    let mut heard = 0;
+    let deliveries = n * u64::from(plan.rounds);
+    let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
+    for _ in 0..plan.rounds {
+        child.tell("broadcast 1")?;
+        heard += n;
+        await_events(&crowd, heard)?;
+    }
+    figures.broadcast_per_second = per_second(deliveries, started);
+    figures.cpu_us_per_broadcast_delivery = (child.cpu_us()? - cpu) / deliveries as f64;
+
+    // Single deliveries to random connections, as fast as they go.
+    let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
+    child.tell(&format!("unicast {deliveries}"))?;
+    heard += deliveries;
+    await_events(&crowd, heard)?;
+    figures.unicast_per_second = per_second(deliveries, started);
+    figures.cpu_us_per_unicast = (child.cpu_us()? - cpu) / deliveries as f64;
+
+    // Broadcasts without waiting for the last: whoever joins what meets in a socket wins.
+    let started = clock::monotonic_ns();
+    child.tell(&format!("broadcast {}", plan.rounds))?;
+    heard += deliveries;
+    await_events(&crowd, heard)?;
+    figures.flat_out_per_second = per_second(deliveries, started);
+    crowd.finish()?;
+    figures.idle_bytes = idle_bytes;
+    Ok(figures)
+}
+
+/// Bytes of user memory that one more idle connection costs: the slope from 1,000 to 15,000, so
+/// that what a server needs to stand at all does not count.
+fn idle_bytes_slope(role: &str, plan: &Plan) -> Outcome<f64> {
+    let mut child = Child::spawn(role, plan.workers, None)?;
+    let few = bring_online(&child, 1_000, 0)?;
+    let first = child.memory_bytes()?;
+    let more = bring_online(&child, 4_000, 1_000)?;
+    let middle = child.memory_bytes()?;
+    let most = bring_online(&child, 10_000, 5_000)?;
+    let last = child.memory_bytes()?;
+    println!(
+        "  {role}: {:.0} bytes a connection from 1,000 to 5,000, {:.0} from 5,000 to 15,000",
+        (middle - first) / 4_000.0,
+        (last - middle) / 10_000.0
+    );
+    for crowd in [few, more, most] {
+        crowd.finish()?;
+    }
+    Ok((last - first) / 14_000.0)
+}
+
+fn bring_online(child: &Child, users: u32, first_id: u64) -> Outcome<Flood> {
+    let crowd = start_crowd(child, users, first_id, 1)?;
+    await_online(&crowd, users.into())?;
+    Ok(crowd)
+}
+
+fn await_events(crowd: &Flood, events: u64) -> Outcome<()> {
+    if crowd.wait_until(PATIENCE, |totals| totals.events >= events) {
+        return Ok(());
+    }
+    Err("events were lost".into())
+}
+
+fn report(bare: &[Figures], encke: &[Figures]) {
+    heading();
+    let median = |runs: &[Figures], figure: fn(&Figures) -> f64| {
+        let mut values: Vec<f64> = runs.iter().map(figure).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let medians = |name: &str, figure: fn(&Figures) -> f64| {
+        line(name, median(bare, figure), median(encke, figure));
+    };
+    medians("connects/s", |f| f.connects_per_second);
+    medians("µs of processor per connect", |f| f.cpu_us_per_connect);
+    medians("broadcast, deliveries/s", |f| f.broadcast_per_second);
+    medians("broadcast, µs of processor per delivery", |f| f.cpu_us_per_broadcast_delivery);
+    medians("single events, deliveries/s", |f| f.unicast_per_second);
+    medians("single events, µs of processor per delivery", |f| f.cpu_us_per_unicast);
+    medians("broadcasts flat out, deliveries/s", |f| f.flat_out_per_second);
+    medians("user bytes per idle connection (slope)", |f| f.idle_bytes);
+}
