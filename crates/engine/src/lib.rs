@@ -21,6 +21,7 @@ pub mod counters;
 mod doorbell;
 pub mod limits;
 mod mailbox;
+mod nap;
 mod outbox;
 mod places;
 mod receipt;

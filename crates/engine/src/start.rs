@@ -14,6 +14,7 @@ use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits;
 use crate::mailbox::{Mail, Mailbox};
+use crate::nap::Nap;
 use crate::places::Places;
 use crate::replies::Replies;
 use crate::router::Router;
@@ -136,8 +137,10 @@ impl Engine {
         let run = move || {
             let _guard = EndProcessOnPanic;
             let (listen, counters) = (config.listen, shared.counters.clone());
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            let nap = Nap::new(config.workers, cores);
             let shard = Shard::new(worker, Kernel, config, shared);
-            let worker = Worker::new(listen, shard, mailbox, &replies, counters);
+            let worker = Worker::new(listen, shard, mailbox, &replies, counters, nap);
             let (worker, outcome) = match worker {
                 Ok(worker) => (Some(worker), Ok(())),
                 Err(error) => (None, Err(error)),

@@ -18,6 +18,7 @@ use sys::{clock, socket, table};
 use crate::counters::Counters;
 use crate::limits;
 use crate::mailbox::{Mail, Mailbox};
+use crate::nap::Nap;
 use crate::replies::Replies;
 use crate::shard::Shard;
 use crate::slab::Key;
@@ -64,12 +65,15 @@ pub(crate) struct Worker {
     epoll: Epoll,
     /// Gone once the worker drains.
     listener: Option<OwnedFd>,
+    /// How many clients the next turn may accept.
+    accepts: usize,
     /// Given up for a moment to answer a client for whom there is no descriptor.
     spare: Option<File>,
     started_ms: u64,
     /// When to look at the listener again, after the kernel was short of something.
     accept_again_ms: Option<u64>,
     drain_deadline_ms: Option<u64>,
+    nap: Nap,
 }
 
 impl Worker {
@@ -80,11 +84,14 @@ impl Worker {
         mailbox: Arc<Mailbox>,
         replies: &Replies,
         counters: Arc<Counters>,
+        nap: Nap,
     ) -> io::Result<Worker> {
         table::make_private(&[&*mailbox, replies])?;
+        clock::set_timer_slack(limits::TIMER_SLACK_NS)?;
         let epoll = Epoll::new()?;
         let listener = socket::listen_in_group(listen, limits::LISTEN_BACKLOG)?;
         socket::bound_kernel_buffers(&listener, limits::KERNEL_UNSENT_BYTES, limits::VANISHED_MS)?;
+        socket::defer_accept(&listener, limits::DEFER_ACCEPT_SECONDS)?;
         epoll.add_source(&listener, LISTENER)?;
         epoll.add_edges(&*mailbox, MAILBOX)?;
         Ok(Worker {
@@ -93,10 +100,12 @@ impl Worker {
             counters,
             epoll,
             listener: Some(listener),
+            accepts: 1,
             spare: Some(File::open("/dev/null")?),
             started_ms: clock::monotonic_ms(),
             accept_again_ms: None,
             drain_deadline_ms: None,
+            nap,
         })
     }
 
@@ -123,7 +132,8 @@ impl Worker {
     /// One turn. `true` when work is left that waits for no report.
     fn turn(&mut self, events: &Events) -> bool {
         self.counters.turns.add(1);
-        self.shard.tick(clock::monotonic_ms() - self.started_ms);
+        let now_ms = clock::monotonic_ms();
+        self.shard.tick(now_ms - self.started_ms);
         let mut clients_wait = false;
         for event in events.iter() {
             match event.token {
@@ -143,18 +153,21 @@ impl Worker {
         }
         if clients_wait {
             self.accept();
+        } else {
+            self.accepts = 1;
         }
         self.resume_accepting();
-        let mail_left = self.take_mail();
+        let (took_mail, mail_left) = self.take_mail();
+        self.nap.turned(took_mail, now_ms);
         let writes_left = self.shard.flush();
         mail_left || writes_left
     }
 
-    /// `true` when the mailbox was not emptied.
-    fn take_mail(&mut self) -> bool {
+    /// Whether there was mail, and whether some is left.
+    fn take_mail(&mut self) -> (bool, bool) {
         let mut deliveries = 0;
         while deliveries < limits::DELIVERIES_PER_TURN {
-            let Some(mail) = self.mailbox.take() else { return false };
+            let Some(mail) = self.mailbox.take() else { return (deliveries > 0, false) };
             if let Mail::Drain { deadline_ms } = mail {
                 self.drain_deadline_ms = Some(deadline_ms);
                 self.listener = None;
@@ -162,12 +175,20 @@ impl Worker {
             // A mail for nobody costs a little too.
             deliveries += self.shard.mail(mail).max(1);
         }
-        true
+        (true, true)
     }
 
-    /// Zero when there is work left or mail has come, else until the next timer.
+    /// Zero when there is work left or mail has come; else until the nap is over, or, since every
+    /// mail rings now, until the next timer.
     fn timeout_ms(&self, busy: bool) -> Option<u64> {
-        if busy || !self.mailbox.may_sleep() {
+        if busy {
+            return Some(0);
+        }
+        // A nap is shorter than a timer's tick, so the timers need not be asked.
+        if let Some(nap_ms) = self.nap.due_ms() {
+            return Some(nap_ms);
+        }
+        if !self.mailbox.may_sleep() {
             return Some(0);
         }
         let timer = self.shard.next_tick_ms().map(|at| self.started_ms + at);
@@ -182,8 +203,12 @@ impl Worker {
         })
     }
 
+    /// One client, or up to twice as many as last time: to find the queue empty costs the kernel
+    /// a socket made and thrown away, about as much as a client.
     fn accept(&mut self) {
-        for _ in 0..limits::ACCEPTS_PER_TURN {
+        let clients = self.accepts;
+        self.accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
+        for _ in 0..clients {
             let Some(listener) = &self.listener else { return };
             match socket::accept(listener) {
                 Ok(socket) => self.admit(socket),
@@ -202,6 +227,8 @@ impl Worker {
             Ok(key) => key,
             Err(socket) => return self.refuse(socket),
         };
+        // Its request is here already, or it has let us wait for it too long.
+        self.shard.readable(key, false);
         let added =
             self.shard.socket(key).map(|socket| self.epoll.add_stream(socket, key.to_token()));
         if let Some(Err(_)) = added {

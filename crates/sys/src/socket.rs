@@ -129,6 +129,16 @@ pub fn bound_kernel_buffers(
     SockRef::from(listener).set_tcp_notsent_lowat(unsent_bytes)
 }
 
+/// Reports a new connection of `listener` when its first bytes are there, or when the client has
+/// sent none for about `seconds` (`TCP_DEFER_ACCEPT`, tcp(7)): one wake-up for both.
+pub fn defer_accept(listener: &impl AsFd, seconds: i32) -> io::Result<()> {
+    let (fd, len) = (listener.as_fd().as_raw_fd(), size_of::<i32>() as u32);
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT);
+    // SAFETY: the four bytes of `seconds` outlive the call.
+    crate::check(unsafe { libc::setsockopt(fd, level, option, (&raw const seconds).cast(), len) })?;
+    Ok(())
+}
+
 /// Asks for a receive buffer of `bytes`, for clients that are meant to be slow.
 pub fn set_receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     SockRef::from(socket).set_recv_buffer_size(bytes)
