@@ -13,6 +13,7 @@ mod config;
 mod console;
 mod serve;
 mod stop;
+mod tune;
 mod units;
 
 use std::process::ExitCode;

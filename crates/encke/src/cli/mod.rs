@@ -10,6 +10,7 @@ mod graph;
 mod listen;
 mod serve;
 mod spam;
+mod tune;
 mod watch;
 mod work;
 
@@ -100,6 +101,7 @@ enum Command {
     Graph(graph::GraphArgs),
     Flood(flood::FloodArgs),
     Spam(spam::SpamArgs),
+    Tune(tune::TuneArgs),
     Watch(watch::WatchArgs),
 }
 
@@ -121,6 +123,11 @@ pub(crate) fn run() -> ExitCode {
         Command::Graph(args) => graph::run(args),
         Command::Flood(args) => flood::run(args),
         Command::Spam(args) => spam::run(args),
+        Command::Tune(args) => match tune::run(args) {
+            // The report says it, and what to do.
+            Ok(false) => return ExitCode::FAILURE,
+            done => done.map(drop),
+        },
         Command::Watch(args) => watch::run(args),
     };
     match done {

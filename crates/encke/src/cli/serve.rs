@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::console::say;
 use crate::serve::signals::Signals;
+use crate::serve::workers::{fair_room, workers_for};
 use crate::serve::{self, ServeConfig, Server};
 use crate::units::{parse_bytes, parse_seconds};
 
@@ -83,9 +84,8 @@ pub(crate) struct LimitArgs {
 impl LimitArgs {
     /// The data plane's settings on a machine with so many cores and descriptors.
     fn engine(self, listen: SocketAddr, cores: usize, descriptors: u64) -> EngineConfig {
-        let needed = u64::from(self.max_connections).div_ceil(fair_room(descriptors)) as usize;
         let workers = match self.workers {
-            0 => cores.max(needed),
+            0 => workers_for(self.max_connections.into(), descriptors, cores),
             workers => workers,
         };
         let workers = workers.min(hub::ConnRef::WORKERS_MAX);
@@ -120,14 +120,6 @@ impl LimitArgs {
         }
         Ok(config)
     }
-}
-
-/// Connections that a worker with so many descriptors is meant to have. The kernel spreads them
-/// over the workers by a hash, so a worker's number varies by its square root; six times that stays
-/// free, and even one of 60 workers is full before its time once in ten million starts.
-fn fair_room(descriptors: u64) -> u64 {
-    let room = descriptors.saturating_sub(engine::limits::DESCRIPTORS_RESERVED);
-    room.saturating_sub(6 * room.isqrt()).max(1)
 }
 
 /// Serves until a signal comes.

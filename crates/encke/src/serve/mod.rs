@@ -12,6 +12,7 @@ mod listener;
 mod refusal;
 mod replies;
 pub(crate) mod signals;
+pub(crate) mod workers;
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};

@@ -157,6 +157,7 @@ fn every_command_explains_itself_with_examples() {
         "subscribers",
         "flood",
         "spam",
+        "tune",
         "watch",
         "graph",
         "graph generate",

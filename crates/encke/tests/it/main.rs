@@ -33,4 +33,5 @@ mod silence;
 mod starting;
 mod streams;
 mod streams_ids;
+mod tune;
 mod watch;

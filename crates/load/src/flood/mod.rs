@@ -25,6 +25,7 @@ mod plan;
 mod reason;
 mod tally;
 
+pub use plan::{PORTS_PER_SOURCE, loopback_sources, threads_for};
 pub use reason::{Closure, Failure};
 pub use tally::Totals;
 

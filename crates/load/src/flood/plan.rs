@@ -8,7 +8,7 @@ use crate::flood::{FloodConfig, FloodError};
 /// Ports that are used of one source address. The kernel has about 28,000 to give
 /// (`net.ipv4.ip_local_port_range`), but looks for a free one by trying, and ports of a crowd that
 /// left a minute ago are still in TIME_WAIT: at this share the search stays short.
-const PORTS_PER_SOURCE: u32 = 12_000;
+pub const PORTS_PER_SOURCE: u32 = 12_000;
 
 /// Descriptors of a thread that are not listeners.
 const DESCRIPTORS_SPARE: u64 = 40;
@@ -33,10 +33,10 @@ impl Plan {
         descriptors: u64,
         cores: u32,
     ) -> Result<Plan, FloodError> {
-        let room = u32::try_from(descriptors.saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(u32::MAX);
+        let room = room(descriptors);
         let needed = config.users.div_ceil(room.max(1));
         let threads = match config.threads {
-            0 => needed.max(config.users.div_ceil(LISTENERS_PER_THREAD).min(cores)),
+            0 => threads_for(config.users, descriptors, cores),
             threads if threads < needed => {
                 return Err(FloodError::Descriptors { users: config.users, threads, needed, room });
             }
@@ -59,10 +59,26 @@ impl Plan {
     }
 }
 
+/// Listeners that a thread with so many descriptors has room for.
+fn room(descriptors: u64) -> u32 {
+    u32::try_from(descriptors.saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(u32::MAX)
+}
+
+/// Threads that a crowd of `users` takes, with so many descriptors each.
+pub fn threads_for(users: u32, descriptors: u64, cores: u32) -> u32 {
+    let needed = users.div_ceil(room(descriptors).max(1));
+    needed.max(users.div_ceil(LISTENERS_PER_THREAD).min(cores))
+}
+
+/// Loopback addresses from which a crowd of `users` connects.
+pub fn loopback_sources(users: u32) -> u32 {
+    users.div_ceil(PORTS_PER_SOURCE)
+}
+
 /// As many addresses of 127.0.0.0/8 as `users` need, from 127.0.0.1 on.
 fn loopback(users: u32) -> Vec<IpAddr> {
     let first = u32::from(Ipv4Addr::LOCALHOST);
-    let addresses = first..first + users.div_ceil(PORTS_PER_SOURCE);
+    let addresses = first..first + loopback_sources(users);
     addresses.map(|address| Ipv4Addr::from(address).into()).collect()
 }
 
