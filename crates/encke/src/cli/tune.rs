@@ -86,8 +86,8 @@ fn tell_changes(changes: &[Change]) {
         0 if changes.is_empty() => tell("nothing to set"),
         0 => {}
         _ => tell(
-            "This holds until the machine is restarted. `encke tune --sysctl` (or \
-             deploy/sysctl.conf)\nis the file that keeps it.",
+            "This holds until the machine is restarted; deploy/sysctl.conf (`encke tune --sysctl`) \
+             keeps it.\nA running server has its listeners' queues from its start: restart it.",
         ),
     }
 }

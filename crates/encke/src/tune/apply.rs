@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::check::{hindrance, most};
 use super::demand::{Demand, Ends};
+use super::machine::Machine;
 use super::rules::RULES;
 use super::{Report, this_machine};
 
@@ -25,7 +26,11 @@ pub(crate) struct Change {
 /// and until the machine is restarted. Limits of processes are not touched: they are inherited, and
 /// nobody else's are ours to change.
 pub(crate) fn apply(report: &Report) -> Vec<Change> {
-    let machine = this_machine();
+    apply_to(&this_machine(), report)
+}
+
+/// The same for the settings of `machine`.
+pub(super) fn apply_to(machine: &Machine, report: &Report) -> Vec<Change> {
     let wanted = report.checks.iter().filter_map(|check| Some((check.name, check.value.clone()?)));
     wanted
         .filter_map(|(key, to)| {
@@ -59,17 +64,17 @@ pub(crate) fn sysctl_file(users: u32, ends: Ends) -> String {
         grouped(users.into()),
     );
     for rule in RULES.iter().filter(|rule| !rule.default.is_empty()) {
+        let want = (rule.want)(&demand);
+        if want.iter().all(|&number| number == 0) {
+            continue;
+        }
         file.push('\n');
         for line in super::table::lines(rule.why, 78) {
             file.push_str(&format!("# {line}\n"));
         }
         // A dash lets sysctl(8) go on when the module is not loaded.
         let dash = if rule.of_module { "-" } else { "" };
-        file.push_str(&format!(
-            "{dash}{} = {}\n",
-            rule.key,
-            text(&most(&(rule.want)(&demand), rule.default))
-        ));
+        file.push_str(&format!("{dash}{} = {}\n", rule.key, text(&most(&want, rule.default))));
     }
     file
 }

@@ -113,7 +113,8 @@ fn setting(rule: &Rule, machine: &Machine, demand: &Demand) -> Option<Check> {
             return None;
         }
         check.verdict = Verdict::NotShown;
-        check.follows = Some("it is not shown here, as in many containers: ask the host".into());
+        check.follows =
+            Some("it is hidden from here, as in many containers: run this on the host".into());
         return Some(check);
     };
     check.here.clone_from(&reading.values);
@@ -137,6 +138,7 @@ pub(crate) fn hindrance(access: Access) -> Option<&'static str> {
     match access {
         Access::Writable => None,
         Access::Denied => Some("only root may set it: put sudo before it"),
+        Access::Foreign => Some("not even root may set it here: set it on the host"),
         Access::ReadOnly => {
             Some("/proc/sys is read-only here, as in most containers: set it on the host")
         }
@@ -146,6 +148,9 @@ pub(crate) fn hindrance(access: Access) -> Option<&'static str> {
 /// What else is to be said about a setting.
 fn remark(key: &str, machine: &Machine, demand: &Demand) -> Option<String> {
     match key {
+        "fs.file-max" if machine.files_open > demand.users / 10 => {
+            Some(format!("{} files are open already", grouped(machine.files_open)))
+        }
         "net.netfilter.nf_conntrack_max" if !demand.tracked => {
             Some("nothing is tracked now; it counts as soon as a firewall rule asks for it".into())
         }
@@ -205,7 +210,7 @@ fn ports(machine: &Machine, demand: &Demand) -> Option<Check> {
     check.asked = vec![demand.users.min(load::flood::PORTS_PER_SOURCE.into())];
     let sources = demand.crowd_sources;
     let last = std::net::Ipv4Addr::from(0x7f00_0000 + sources as u32);
-    check.follows = Some(format!("{sources} source addresses, 127.0.0.1 to {last}"));
+    check.follows = Some(format!("source addresses 127.0.0.1 to {last}"));
     if check.here[0] < check.asked[0] {
         check.verdict = Verdict::TooLow;
         check.command = Some(format!("sysctl -w {PORTS}=\"32768 60999\""));

@@ -29,6 +29,8 @@ pub(crate) enum Access {
     Writable,
     /// By root.
     Denied,
+    /// Not even by root: it is the host's, and we are in a container.
+    Foreign,
     /// Not here: /proc/sys is mounted read-only.
     ReadOnly,
 }
@@ -89,13 +91,15 @@ impl Machine {
         let limits = text("proc/self/limits");
         let groups = Groups::parse(root, &text("proc/self/cgroup"));
         let number = |path: &str| first_number(&text(path));
+        let status = text("proc/self/status");
+        let reading = |key| setting(root, key, is_root(&status));
         let none = Limit { soft: u64::MAX, hard: u64::MAX };
         Machine {
             cores,
             descriptors: limit(&limits, "Max open files").unwrap_or(none),
             processes: limit(&limits, "Max processes").unwrap_or(none),
-            may_raise_limits: capable(&text("proc/self/status"), CAP_SYS_RESOURCE),
-            settings: keys.iter().filter_map(|&key| Some((key, setting(root, key)?))).collect(),
+            may_raise_limits: capable(&status, CAP_SYS_RESOURCE),
+            settings: keys.iter().filter_map(|&key| Some((key, reading(key)?))).collect(),
             files_open: number("proc/sys/fs/file-nr").unwrap_or(0),
             threads: threads(&text("proc/loadavg")).unwrap_or(0),
             conntrack_entries: number("proc/sys/net/netfilter/nf_conntrack_count"),
@@ -122,7 +126,7 @@ fn setting_path(root: &Path, key: &str) -> PathBuf {
     root.join("proc/sys").join(key.replace('.', "/"))
 }
 
-fn setting(root: &Path, key: &str) -> Option<Reading> {
+fn setting(root: &Path, key: &str, is_root: bool) -> Option<Reading> {
     let path = setting_path(root, key);
     let text = fs::read_to_string(&path).ok()?;
     let values: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
@@ -130,6 +134,7 @@ fn setting(root: &Path, key: &str) -> Option<Reading> {
     let access = match OpenOptions::new().write(true).open(&path) {
         Ok(_) => Access::Writable,
         Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => Access::ReadOnly,
+        Err(_) if is_root => Access::Foreign,
         Err(_) => Access::Denied,
     };
     Some(Reading { values: values.ok()?, access })
@@ -149,6 +154,12 @@ fn capable(status: &str, capability: u32) -> bool {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
     bits >> capability & 1 == 1
+}
+
+/// Whether the effective user, the second number, is root.
+fn is_root(status: &str) -> bool {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    users.and_then(|users| users.split_whitespace().nth(1)) == Some("0")
 }
 
 fn memory(meminfo: &str) -> Option<Room> {
@@ -255,6 +266,7 @@ mod tests {
         assert_eq!(limit(limits, "Max locks"), None);
         assert!(capable("Name:\tx\nCapEff:\t000001ffffffffff\n", CAP_SYS_RESOURCE));
         assert!(!capable("CapEff:\t000001fffeffffff\n", CAP_SYS_RESOURCE));
+        assert!(is_root("Uid:\t1000\t0\t0\t0\n") && !is_root("Uid:\t0\t1000\t0\t0\n"));
         assert_eq!(threads("4.14 2.42 4.61 8/138 2372\n"), Some(138));
         assert_eq!(packets_dropped("0389e377 000014ad 1f\n033a95e0 00000353 15\n"), 6_144);
         let memory = memory("MemTotal:  2048 kB\nMemFree:  7 kB\nMemAvailable:   1024 kB\n");

@@ -41,16 +41,12 @@ impl Display for Report {
 impl Report {
     fn head(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (users, workers) = (grouped(self.users.into()), grouped(self.workers));
-        let cores = self.cores;
-        match self.ends {
-            Ends::Server => writeln!(f, "{users} users: {workers} workers on {cores} cores"),
-            Ends::Both => writeln!(
-                f,
-                "{users} users, and their clients on this machine: {workers} workers and {} \
-                 threads\nof clients on {cores} cores, {} source addresses",
-                self.crowd_threads, self.crowd_sources
-            ),
+        write!(f, "users {users}  cores {}  workers {workers}", self.cores)?;
+        if self.ends == Ends::Both {
+            let (threads, sources) = (self.crowd_threads, self.crowd_sources);
+            write!(f, "  client threads {threads}  source addresses {sources}")?;
         }
+        writeln!(f)
     }
 
     fn sum(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -62,7 +58,9 @@ impl Report {
         let low = self.with(Verdict::Low).count();
         match (self.fits, low) {
             (true, 0) => writeln!(f, "\n{users} users{clients} fit.")?,
-            (true, _) => writeln!(f, "\n{users} users{clients} fit; what is low costs them.")?,
+            (true, _) => {
+                writeln!(f, "\n{users} users{clients} fit, with the drawbacks of what is low.")?
+            }
             (false, _) => {
                 let most = self.most(self.ends);
                 writeln!(f, "\n{users} users{clients} do not fit here; at most {most} do.")?;
