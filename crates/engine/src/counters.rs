@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hub::DisconnectReason;
 use proto::Transport;
 
+use crate::turns::{TurnSnapshot, TurnTimes};
+
 /// A count with one writer.
 ///
 /// Ordering: relaxed throughout. Each value stands for itself, and readers only report it; a load
@@ -14,10 +16,14 @@ pub(crate) struct Count(AtomicU64);
 
 impl Count {
     pub(crate) fn add(&self, more: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        self.set(self.read().wrapping_add(more));
     }
 
-    fn read(&self) -> u64 {
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -35,7 +41,7 @@ pub(crate) struct Counters {
     pub(crate) keepalives: Count,
     pub(crate) writes: Count,
     pub(crate) bytes_sent: Count,
-    pub(crate) turns: Count,
+    pub(crate) turns: TurnTimes,
 }
 
 impl Counters {
@@ -57,7 +63,7 @@ impl Counters {
             keepalives: self.keepalives.read(),
             writes: self.writes.read(),
             bytes_sent: self.bytes_sent.read(),
-            turns: self.turns.read(),
+            turns: self.turns.snapshot(),
             mails_waiting: 0,
         }
     }
@@ -85,7 +91,7 @@ pub struct WorkerSnapshot {
     /// Bytes that the kernel took since start.
     pub bytes_sent: u64,
     /// Turns of the loop since start.
-    pub turns: u64,
+    pub turns: TurnSnapshot,
     /// Mails in the mailbox now.
     pub mails_waiting: u64,
 }
@@ -109,7 +115,7 @@ impl Snapshot {
             whole.keepalives += worker.keepalives;
             whole.writes += worker.writes;
             whole.bytes_sent += worker.bytes_sent;
-            whole.turns += worker.turns;
+            whole.turns.merge(&worker.turns);
             whole.mails_waiting += worker.mails_waiting;
             add_each(&mut whole.closed, &worker.closed);
             add_each(&mut whole.streams_open, &worker.streams_open);

@@ -34,6 +34,7 @@ mod slab;
 mod sockets;
 mod start;
 mod timer;
+mod turns;
 mod worker;
 
 pub use config::{EngineConfig, Origins};
@@ -42,6 +43,7 @@ pub use receipt::Receipt;
 pub use replies::Replies;
 pub use router::{Router, Sending, Step};
 pub use start::{Engine, StartError};
+pub use turns::TurnSnapshot;
 
 /// An event with the frames of our transports.
 pub type Event = hub::Event<proto::Frame>;

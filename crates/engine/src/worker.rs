@@ -131,8 +131,8 @@ impl Worker {
 
     /// One turn. `true` when work is left that waits for no report.
     fn turn(&mut self, events: &Events) -> bool {
-        self.counters.turns.add(1);
-        let now_ms = clock::monotonic_ms();
+        let began_ns = clock::monotonic_ns();
+        let now_ms = began_ns / 1_000_000;
         self.shard.tick(now_ms - self.started_ms);
         let mut clients_wait = false;
         for event in events.iter() {
@@ -160,6 +160,7 @@ impl Worker {
         let (took_mail, mail_left) = self.take_mail();
         self.nap.turned(took_mail, now_ms);
         let writes_left = self.shard.flush();
+        self.counters.turns.add(clock::monotonic_ns() - began_ns);
         mail_left || writes_left
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use engine::WorkerSnapshot;
+use engine::{TurnSnapshot, WorkerSnapshot};
 use hub::DisconnectReason;
 use prometheus::proto::{
     Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
@@ -81,18 +81,7 @@ fn control(api: &Api) -> Vec<MetricFamily> {
 
 fn send_durations(api: &Api) -> MetricFamily {
     let (buckets, count) = api.durations.cumulative();
-    let bucket = |(bound, below)| {
-        let mut bucket = Bucket::default();
-        bucket.set_upper_bound(bound);
-        bucket.set_cumulative_count(below);
-        bucket
-    };
-    let mut histogram = Histogram::default();
-    histogram.set_bucket(buckets.into_iter().map(bucket).collect());
-    histogram.set_sample_count(count);
-    histogram.set_sample_sum(api.durations.sum_seconds());
-    let mut metric = Metric::default();
-    metric.set_histogram(histogram);
+    let metric = histogram_of(buckets, count, api.durations.sum_seconds());
     family(
         "encke_send_duration_seconds",
         "Time from reading an event to knowing how many connections it was handed to.",
@@ -109,7 +98,7 @@ const WORKER_GAUGES: [(&str, &str, Read); 2] = [
     ("encke_mails_waiting", "Mails in the worker's mailbox.", |worker| worker.mails_waiting),
 ];
 
-const WORKER_COUNTERS: [(&str, &str, Read); 7] = [
+const WORKER_COUNTERS: [(&str, &str, Read); 6] = [
     ("encke_connections_opened_total", "Connections accepted.", |worker| worker.opened),
     ("encke_deliveries_total", "Events handed to connections.", |worker| worker.deliveries),
     (
@@ -120,7 +109,6 @@ const WORKER_COUNTERS: [(&str, &str, Read); 7] = [
     ("encke_keepalives_total", "Keep-alives sent.", |worker| worker.keepalives),
     ("encke_writes_total", "Write calls.", |worker| worker.writes),
     ("encke_sent_bytes_total", "Bytes that the kernel took.", |worker| worker.bytes_sent),
-    ("encke_turns_total", "Turns of the worker's loop.", |worker| worker.turns),
 ];
 
 fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
@@ -137,8 +125,9 @@ fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
     for (name, help, read) in WORKER_COUNTERS {
         families.push(family(name, help, MetricType::COUNTER, by_worker(read, counter_of)));
     }
-    let (mut closed, mut streams) = (Vec::new(), Vec::new());
+    let (mut closed, mut streams, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     for (number, worker) in numbers.iter().zip(workers) {
+        turns.push(metric(&[("worker", number)], turns_of(worker)));
         for (reason, count) in DisconnectReason::ALL.iter().zip(worker.closed) {
             let labels = [("worker", number.as_str()), ("reason", reason.as_str())];
             closed.push(metric(&labels, counter_of(count as f64)));
@@ -155,6 +144,12 @@ fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
         closed,
     ));
     families.push(family("encke_streams_open", "Streams now.", MetricType::GAUGE, streams));
+    families.push(family(
+        "encke_turn_duration_seconds",
+        "Turns of the worker's loop, without its waits.",
+        MetricType::HISTOGRAM,
+        turns,
+    ));
     families
 }
 
@@ -197,5 +192,32 @@ fn counter_of(value: f64) -> Metric {
     counter.set_value(value);
     let mut metric = Metric::default();
     metric.set_counter(counter);
+    metric
+}
+
+fn turns_of(worker: &WorkerSnapshot) -> Metric {
+    let turns = &worker.turns;
+    let buckets = TurnSnapshot::BOUNDS_NS.iter().zip(&turns.buckets);
+    let cumulative = buckets.scan(0, |below, (bound, count)| {
+        *below += count;
+        Some((*bound as f64 / 1e9, *below))
+    });
+    histogram_of(cumulative, turns.count(), turns.total_ns as f64 / 1e9)
+}
+
+/// `buckets` are upper bounds, and how many values are not above them.
+fn histogram_of(buckets: impl IntoIterator<Item = (f64, u64)>, count: u64, sum: f64) -> Metric {
+    let bucket = |(bound, below)| {
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(bound);
+        bucket.set_cumulative_count(below);
+        bucket
+    };
+    let mut histogram = Histogram::default();
+    histogram.set_bucket(buckets.into_iter().map(bucket).collect());
+    histogram.set_sample_count(count);
+    histogram.set_sample_sum(sum);
+    let mut metric = Metric::default();
+    metric.set_histogram(histogram);
     metric
 }

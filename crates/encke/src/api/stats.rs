@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use engine::WorkerSnapshot;
+use engine::{TurnSnapshot, WorkerSnapshot};
 use hub::{DisconnectReason, Id};
 use proto::Transport;
 use serde::ser::SerializeMap;
@@ -55,6 +55,10 @@ pub(super) struct WorkerStats {
     writes: u64,
     sent_bytes: u64,
     turns: u64,
+    turns_by_microseconds: ByDuration,
+    /// Time spent in turns.
+    turn_seconds: f64,
+    turn_seconds_longest: f64,
     mails_waiting: u64,
 }
 
@@ -70,7 +74,10 @@ impl From<WorkerSnapshot> for WorkerStats {
             keepalives: snapshot.keepalives,
             writes: snapshot.writes,
             sent_bytes: snapshot.bytes_sent,
-            turns: snapshot.turns,
+            turns: snapshot.turns.count(),
+            turns_by_microseconds: ByDuration(snapshot.turns.buckets),
+            turn_seconds: snapshot.turns.total_ns as f64 / 1e9,
+            turn_seconds_longest: snapshot.turns.longest_ns as f64 / 1e9,
             mails_waiting: snapshot.mails_waiting,
         }
     }
@@ -100,6 +107,21 @@ impl Serialize for ByTransport {
         for (transport, count) in Transport::ALL.iter().zip(&self.0) {
             map.serialize_entry(transport.as_str(), count)?;
         }
+        map.end()
+    }
+}
+
+/// Counts with the upper bounds as names.
+#[derive(Debug)]
+struct ByDuration([u64; TurnSnapshot::BUCKETS]);
+
+impl Serialize for ByDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (bound, count) in TurnSnapshot::BOUNDS_NS.iter().zip(&self.0) {
+            map.serialize_entry(&(bound / 1000), count)?;
+        }
+        map.serialize_entry("more", &self.0[TurnSnapshot::BUCKETS - 1])?;
         map.end()
     }
 }

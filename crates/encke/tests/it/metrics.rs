@@ -148,3 +148,29 @@ fn metrics_are_in_prometheus_format_and_agree_with_stats() {
     assert!(sum(&samples, "process_resident_memory_bytes", "") > 1e6);
     assert!(sum(&samples, "process_start_time_seconds", "") > 1.7e9);
 }
+
+#[test]
+fn turns_are_counted_by_how_long_they_take() {
+    let (server, _streams) = busy_server();
+    let stats = server.api.stats();
+    let number = |value: &Value| value.as_f64().unwrap();
+    for figures in stats["workers"].as_array().unwrap().iter().chain([&stats]) {
+        let by_duration = figures["turns_by_microseconds"].as_object().unwrap();
+        let turns: f64 = by_duration.values().map(number).sum();
+        assert_eq!(turns, number(&figures["turns"]));
+        assert!(by_duration.contains_key("64") && by_duration.contains_key("more"));
+        let (all, longest) =
+            (number(&figures["turn_seconds"]), number(&figures["turn_seconds_longest"]));
+        // One may have ended between two looks.
+        assert!(longest <= all && all <= longest * (turns + 1.0), "{longest} s of {all} s");
+    }
+    let samples = samples(&server.api.get("/metrics").body);
+    let whole = |part: &str, label: &str| {
+        sum(&samples, &format!("encke_turn_duration_seconds_{part}"), label)
+    };
+    assert!(whole("count", "") >= number(&stats["turns"]));
+    assert_eq!(whole("bucket", "le=\"+Inf\""), whole("count", ""));
+    assert!(whole("bucket", "le=\"0.000064\"") <= whole("bucket", "le=\"1.048576\""));
+    let rounding = 1e-6;
+    assert!(whole("sum", "") >= number(&stats["turn_seconds"]) - rounding);
+}
