@@ -42,6 +42,8 @@ pub(crate) struct Counters {
     pub(crate) writes: Count,
     pub(crate) bytes_sent: Count,
     pub(crate) turns: TurnTimes,
+    /// 1 while the worker has no room for another connection, and the kernel knows it.
+    pub(crate) full: Count,
 }
 
 impl Counters {
@@ -64,6 +66,7 @@ impl Counters {
             writes: self.writes.read(),
             bytes_sent: self.bytes_sent.read(),
             turns: self.turns.snapshot(),
+            full: self.full.read(),
             mails_waiting: 0,
         }
     }
@@ -92,6 +95,8 @@ pub struct WorkerSnapshot {
     pub bytes_sent: u64,
     /// Turns of the loop since start.
     pub turns: TurnSnapshot,
+    /// Workers without room for another connection now: 1 or 0 of one.
+    pub full: u64,
     /// Mails in the mailbox now.
     pub mails_waiting: u64,
 }
@@ -116,6 +121,7 @@ impl Snapshot {
             whole.writes += worker.writes;
             whole.bytes_sent += worker.bytes_sent;
             whole.turns.merge(&worker.turns);
+            whole.full += worker.full;
             whole.mails_waiting += worker.mails_waiting;
             add_each(&mut whole.closed, &worker.closed);
             add_each(&mut whole.streams_open, &worker.streams_open);

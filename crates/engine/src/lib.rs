@@ -26,6 +26,7 @@ mod outbox;
 mod places;
 mod receipt;
 mod replies;
+mod room;
 mod router;
 mod shard;
 #[cfg(test)]

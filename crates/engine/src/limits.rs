@@ -63,6 +63,14 @@ pub const KERNEL_UNSENT_BYTES: u32 = 64 * 1024;
 /// spare one, and room for whatever the process had open when the worker started.
 pub const DESCRIPTORS_RESERVED: u64 = 16;
 
+/// Places in a worker, past which it has little room and new connections go to those with more. As
+/// many clients may wait in its queue when it leaves: at 24,000 connects a second, what comes in
+/// 10 ms.
+pub const LITTLE_ROOM_MAX: usize = 256;
+
+/// The same as a share of a worker's places, where those are few: an eighth.
+pub const LITTLE_ROOM_SHARE: usize = 8;
+
 /// How long the client's host may leave sent bytes unacknowledged before the connection counts as
 /// gone (`TCP_USER_TIMEOUT`). The kernel's own patience is about 15 minutes.
 pub const VANISHED_MS: u32 = 60_000;

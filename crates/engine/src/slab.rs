@@ -51,6 +51,11 @@ impl<T> Slab<T> {
         self.len
     }
 
+    /// The most values that it holds.
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
     /// Puts `value` in a free slot; gives it back when the slab is full.
     pub(crate) fn insert(&mut self, value: T) -> Result<Key, T> {
         if self.len >= self.max {

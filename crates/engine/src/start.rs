@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use hub::{ConnRef, Directory, Names};
-use sys::{clock, limits as process_limits, socket};
+use sys::{clock, group, limits as process_limits, socket};
 use thiserror::Error;
 
 use crate::config::EngineConfig;
@@ -17,6 +17,7 @@ use crate::mailbox::{Mail, Mailbox};
 use crate::nap::Nap;
 use crate::places::Places;
 use crate::replies::Replies;
+use crate::room::{OwnRoom, Rooms};
 use crate::router::Router;
 use crate::shard::{Shard, Shared};
 use crate::worker::{Kernel, Worker};
@@ -42,6 +43,7 @@ pub struct Engine {
     mailboxes: Arc<[Arc<Mailbox>]>,
     replies: Arc<Replies>,
     counters: Vec<Arc<Counters>>,
+    rooms: Arc<Rooms>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -67,8 +69,11 @@ impl Engine {
             mailboxes,
             replies,
             counters: Vec::new(),
+            rooms: Arc::new(Rooms::new(config.workers)),
             threads: Vec::new(),
         };
+        // One after the other, and each listens before the next is begun: so a worker's number is
+        // its listener's index in the group, by which the kernel is told who is full.
         for worker in 0..config.workers {
             let counters = Arc::new(Counters::default());
             engine.counters.push(counters.clone());
@@ -90,6 +95,12 @@ impl Engine {
     /// Where clients connect, with the port that was chosen.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Whether a full worker can leave the listening group to the others on this kernel. Where it
+    /// cannot, it answers 503 although others have room.
+    pub fn full_workers_leave(&self) -> bool {
+        group::is_supported()
     }
 
     /// The way in for events.
@@ -133,6 +144,7 @@ impl Engine {
 
     fn spawn(&mut self, worker: usize, config: EngineConfig, shared: Shared) -> io::Result<()> {
         let (mailbox, replies) = (self.mailboxes[worker].clone(), self.replies.clone());
+        let room = OwnRoom::new(self.rooms.clone(), worker);
         let (started, start) = mpsc::sync_channel(1);
         let run = move || {
             let _guard = EndProcessOnPanic;
@@ -140,7 +152,7 @@ impl Engine {
             let cores = thread::available_parallelism().map_or(1, usize::from);
             let nap = Nap::new(config.workers, cores);
             let shard = Shard::new(worker, Kernel, config, shared);
-            let worker = Worker::new(listen, shard, mailbox, &replies, counters, nap);
+            let worker = Worker::new(listen, shard, mailbox, &replies, counters, nap, room);
             let (worker, outcome) = match worker {
                 Ok(worker) => (Some(worker), Ok(())),
                 Err(error) => (None, Err(error)),

@@ -13,13 +13,14 @@ use std::sync::Arc;
 use hub::DisconnectReason;
 use proto::{Problem, response};
 use sys::epoll::{Epoll, Events};
-use sys::{clock, socket, table};
+use sys::{clock, group, socket, table};
 
 use crate::counters::Counters;
 use crate::limits;
 use crate::mailbox::{Mail, Mailbox};
 use crate::nap::Nap;
 use crate::replies::Replies;
+use crate::room::OwnRoom;
 use crate::shard::Shard;
 use crate::slab::Key;
 use crate::sockets::Sockets;
@@ -74,6 +75,9 @@ pub(crate) struct Worker {
     accept_again_ms: Option<u64>,
     drain_deadline_ms: Option<u64>,
     nap: Nap,
+    room: OwnRoom,
+    /// Connections at which the kernel gave no descriptor for another, although there are places.
+    short_at: Option<usize>,
 }
 
 impl Worker {
@@ -85,6 +89,7 @@ impl Worker {
         replies: &Replies,
         counters: Arc<Counters>,
         nap: Nap,
+        room: OwnRoom,
     ) -> io::Result<Worker> {
         table::make_private(&[&*mailbox, replies])?;
         clock::set_timer_slack(limits::TIMER_SLACK_NS)?;
@@ -106,6 +111,8 @@ impl Worker {
             accept_again_ms: None,
             drain_deadline_ms: None,
             nap,
+            room,
+            short_at: None,
         })
     }
 
@@ -159,9 +166,27 @@ impl Worker {
         self.resume_accepting();
         let (took_mail, mail_left) = self.take_mail();
         self.nap.turned(took_mail, now_ms);
+        self.mind_room();
         let writes_left = self.shard.flush();
         self.counters.turns.add(clock::monotonic_ns() - began_ns);
         mail_left || writes_left
+    }
+
+    /// Tells the kernel when this worker has become full, or has room again.
+    fn mind_room(&mut self) {
+        let (taken, slots) = (self.shard.connections(), self.shard.slots_max());
+        let most = self.short_at.map_or(slots, |short_at| short_at.min(slots));
+        let Some(listener) = &self.listener else { return };
+        let changed = self.room.update(most.saturating_sub(taken), slots, |runs| {
+            let preferred = if runs.is_empty() { Ok(()) } else { group::prefer(listener, runs) };
+            // Better all than an old set. Where that fails too, a full worker answers 503.
+            if runs.is_empty() || preferred.is_err() {
+                let _ = group::prefer_none(listener);
+            }
+        });
+        if changed {
+            self.counters.full.set(u64::from(self.room.is_none()));
+        }
     }
 
     /// Whether there was mail, and whether some is left.
@@ -217,7 +242,7 @@ impl Worker {
                     ErrorKind::WouldBlock => return,
                     // The client was gone before it was accepted (accept(2), ECONNABORTED).
                     ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
-                    _ => return self.accept_failed(),
+                    _ => return self.accept_failed(&error),
                 },
             }
         }
@@ -228,6 +253,10 @@ impl Worker {
             Ok(key) => key,
             Err(socket) => return self.refuse(socket),
         };
+        // More fit than it seemed.
+        self.short_at = self.short_at.filter(|&short_at| self.shard.connections() <= short_at);
+        // Before the answer goes out: who has the last place must not find others sent here.
+        self.mind_room();
         // Its request is here already, or it has let us wait for it too long.
         self.shard.readable(key, false);
         let added =
@@ -240,7 +269,11 @@ impl Worker {
     /// No descriptor, or no memory for one: the next client in line is answered 503 by means of the
     /// spare descriptor. If even that fails, the listener is left alone for a moment, or it would
     /// be reported again at once and spin the core.
-    fn accept_failed(&mut self) {
+    fn accept_failed(&mut self, error: &io::Error) {
+        if socket::is_shortage(error) {
+            self.short_at = Some(self.shard.connections());
+            self.mind_room();
+        }
         self.spare = None;
         let Some(listener) = &self.listener else { return };
         let accepted = socket::accept(listener);

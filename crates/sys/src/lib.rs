@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod epoll;
+pub mod group;
 pub mod limits;
 pub mod process;
 pub mod signals;

@@ -50,6 +50,12 @@ pub fn accept(listener: &impl AsFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(accepted) })
 }
 
+/// Whether an accept failed for want of a descriptor or of memory: the client still waits.
+pub fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_some_and(|code| shortages.contains(&code))
+}
+
 /// Begins a connection to `target`, from the address `source` when given (the kernel picks the port
 /// as late as it can, `IP_BIND_ADDRESS_NO_PORT`, so each source address has all ports to itself).
 /// Writable means connected or failed: ask [`connect_error`].

@@ -93,8 +93,9 @@ fn send_durations(api: &Api) -> MetricFamily {
 /// How a figure is read out of a worker's counters.
 type Read = fn(&WorkerSnapshot) -> u64;
 
-const WORKER_GAUGES: [(&str, &str, Read); 2] = [
+const WORKER_GAUGES: [(&str, &str, Read); 3] = [
     ("encke_connections_open", "Connections open now.", |worker| worker.connections_open),
+    ("encke_worker_full", "1 while the worker takes no more connections.", |worker| worker.full),
     ("encke_mails_waiting", "Mails in the worker's mailbox.", |worker| worker.mails_waiting),
 ];
 

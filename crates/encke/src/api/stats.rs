@@ -59,6 +59,7 @@ pub(super) struct WorkerStats {
     /// Time spent in turns.
     turn_seconds: f64,
     turn_seconds_longest: f64,
+    full: u64,
     mails_waiting: u64,
 }
 
@@ -78,6 +79,7 @@ impl From<WorkerSnapshot> for WorkerStats {
             turns_by_microseconds: ByDuration(snapshot.turns.buckets),
             turn_seconds: snapshot.turns.total_ns as f64 / 1e9,
             turn_seconds_longest: snapshot.turns.longest_ns as f64 / 1e9,
+            full: snapshot.full,
             mails_waiting: snapshot.mails_waiting,
         }
     }

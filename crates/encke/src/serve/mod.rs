@@ -82,6 +82,12 @@ impl Server {
         // Signals are for the threads of the control plane.
         let names = Arc::clone(graph.names());
         let engine = sys::signals::blocked(|| Engine::start(config.engine, names))??;
+        if !engine.full_workers_leave() {
+            tracing::warn!(
+                "this kernel does not let a full worker leave new clients to the others \
+                 (SO_ATTACH_REUSEPORT_CBPF): some may be answered 503 before all workers are full"
+            );
+        }
         let listen = engine.address();
         tokio::spawn(replies::listen(Arc::clone(engine.replies())));
         let engine = Arc::new(RwLock::new(engine));

@@ -18,6 +18,7 @@ mod audience;
 mod commands;
 mod crash;
 mod ending;
+mod full;
 mod full_disk;
 mod graph;
 mod graph_commands;

@@ -129,6 +129,7 @@ fn metrics_are_in_prometheus_format_and_agree_with_stats() {
         ("encke_subscriptions", "subscriptions"),
         ("encke_sent_bytes_total", "sent_bytes"),
         ("encke_writes_total", "writes"),
+        ("encke_worker_full", "full"),
     ] {
         assert_eq!(sum(&samples, name, ""), number(&stats[member]), "{name}");
     }

@@ -17,7 +17,8 @@ fn refusal(wire: &mut Wire, status: u16) -> (Head, Value) {
     (head, problem)
 }
 
-fn refused(server: &Server, request: impl AsRef<[u8]>, status: u16) -> (Head, Value) {
+/// Asks and checks the refusal.
+pub(crate) fn refused(server: &Server, request: impl AsRef<[u8]>, status: u16) -> (Head, Value) {
     refusal(&mut server.ask(request), status)
 }
 
@@ -127,79 +128,6 @@ fn what_is_not_http_1_is_refused_as_such() {
     }
     let upgrade = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
     refused(&server, get("/stream/1", &upgrade), 501);
-}
-
-#[test]
-fn no_slot_left_is_503_with_retry_after_until_one_is_free() {
-    let server = Server::start(&["--workers=1", "--max-connections=3"]);
-    let mut streams: Vec<_> = (0..3).map(|_| server.listener("1")).collect();
-    for _ in 0..5 {
-        let (head, _) = refused(&server, get("/stream/1", &[]), 503);
-        assert!(head.field("retry-after").unwrap().parse::<u32>().unwrap() > 0);
-    }
-    assert_eq!(server.api.send("1", "still here"), 3);
-    streams.iter_mut().for_each(|stream| assert_eq!(stream.data(), "still here"));
-    drop(streams.pop());
-    let stats = server.wait_open(2);
-    assert_eq!(stats["connections_closed"]["full"], 5);
-    streams.push(server.listener("1"));
-    assert_eq!(server.api.send("1", "again"), 3);
-}
-
-#[test]
-fn bound_on_connections_is_reached_with_any_number_of_workers() {
-    let server = Server::start(&["--workers=4", "--max-connections=300"]);
-    for _ in 0..4 {
-        let mut streams: Vec<_> = (0..300).map(|_| server.listener("1")).collect();
-        for _ in 0..8 {
-            refused(&server, get("/stream/1", &[]), 503);
-        }
-        assert_eq!(server.api.send("1", "all in"), 300);
-        streams.truncate(100);
-        server.wait_open(100);
-        streams.extend((0..200).map(|_| server.listener("1")));
-        refused(&server, get("/stream/1", &[]), 503);
-        drop(streams);
-        server.wait_open(0);
-    }
-}
-
-#[test]
-fn workers_are_as_many_as_the_descriptor_limit_asks_for() {
-    let options = ["--workers=0", "--max-connections=1000"];
-    let server = Server::start_with_descriptors(256, &options);
-    let workers = server.api.stats()["workers"].as_array().unwrap().len();
-    assert!((5..20).contains(&workers), "{workers} workers for 1,000 connections");
-    let streams: Vec<_> = (0..1000).map(|_| server.listener("1")).collect();
-    assert_eq!(server.api.send("1", "all in"), 1000);
-    refused(&server, get("/stream/1", &[]), 503);
-    drop(streams);
-}
-
-#[test]
-fn descriptor_limit_is_503_and_the_core_does_not_spin() {
-    let server = Server::start_with_descriptors(48, &["--workers=1"]);
-    let mut streams = Vec::new();
-    let refusal = loop {
-        let mut wire = server.ask(get("/stream/1", &[]));
-        match wire.head().status {
-            200 => streams.push(wire),
-            status => break (status, wire),
-        }
-        assert!(streams.len() < 48);
-    };
-    assert_eq!(refusal.0, 503);
-    assert!(streams.len() > 16, "{} streams", streams.len());
-    assert_eq!(server.api.send("1", 1), streams.len() as u64);
-    let turns = |server: &Server| server.api.stats()["turns"].as_u64().unwrap();
-    let before = turns(&server);
-    for _ in 0..100 {
-        turns(&server);
-    }
-    assert!(turns(&server) - before < 50, "an idle worker sleeps");
-    streams.pop();
-    server.wait_online("1", streams.len() as u64);
-    assert_eq!(server.listener("1").head.status, 200);
 }
 
 #[test]

@@ -96,6 +96,11 @@ impl<S: Sockets> Shard<S> {
         self.conns.len()
     }
 
+    /// The most connections that this shard can hold.
+    pub(crate) fn slots_max(&self) -> usize {
+        self.conns.max()
+    }
+
     /// A client has connected. Gives the socket back when there is no place for it.
     pub(crate) fn accept(&mut self, socket: S::Socket) -> Result<Key, S::Socket> {
         if !self.places.take() {

@@ -1,0 +1,179 @@
+//! What happens when there are no more places: those of all workers are taken first, then clients
+//! are told to come again, and the server rests.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::harness::{Server, Stream, get, wait_for};
+use crate::refusals::refused;
+
+/// Descriptors of a worker that are no places.
+const RESERVED: u32 = 16;
+
+fn workers(stats: &Value) -> &[Value] {
+    stats["workers"].as_array().unwrap()
+}
+
+fn opened(server: &Server, streams: usize) -> Vec<Stream> {
+    (0..streams).map(|_| server.listener("1")).collect()
+}
+
+/// The next client is refused, and told when to come again.
+fn expect_full(server: &Server) {
+    let (head, _) = refused(server, get("/stream/1", &[]), 503);
+    assert!(head.field("retry-after").unwrap().parse::<u32>().unwrap() > 0);
+}
+
+/// Waits until the kernel knows which workers have room.
+fn wait_told(server: &Server, open: usize, places: u64) {
+    server.wait_open(open as u64);
+    wait_for("workers are full when they have no place left, and only then", || {
+        let full =
+            |worker: &Value| worker["full"] == u64::from(worker["connections_open"] == places);
+        workers(&server.api.stats()).iter().all(full)
+    });
+}
+
+#[test]
+fn full_worker_leaves_new_clients_to_the_others_until_all_are_full() {
+    const PLACES: usize = 80;
+    const ALL: usize = 4 * PLACES;
+    let server = Server::start_with_descriptors(PLACES as u32 + RESERVED, &["--workers=4"]);
+    let mut streams = opened(&server, ALL);
+    for round in 0..4 {
+        assert_eq!(server.api.stats()["full"], 4);
+        (0..10).for_each(|_| expect_full(&server));
+        assert_eq!(server.api.send("1", "all in"), ALL as u64);
+        streams.iter_mut().for_each(|stream| assert_eq!(stream.data(), "all in"));
+        // One, a few of some workers, many of all.
+        let leaving = [1, 7, 60, ALL][round];
+        streams.drain(..leaving);
+        wait_told(&server, streams.len(), PLACES as u64);
+        streams.extend(opened(&server, leaving));
+    }
+    expect_full(&server);
+    let stats = server.api.stats();
+    assert!(workers(&stats).iter().all(|worker| worker["connections_open"] == PLACES));
+}
+
+#[test]
+fn full_server_rests_whether_clients_knock_or_not() {
+    let server = Server::start_with_descriptors(64, &["--workers=2"]);
+    let _streams = opened(&server, 2 * (64 - RESERVED as usize));
+    let turns = || server.api.stats()["turns"].as_u64().unwrap();
+    let before = turns();
+    (0..200).for_each(|_| expect_full(&server));
+    let knocked = turns();
+    // A client's end after its answer is no report: its socket is closed already.
+    assert!(knocked - before < 2 * 200 + 50, "{} turns for 200 clients", knocked - before);
+    let idle = (0..100).map(|_| turns()).max().unwrap() - knocked;
+    assert!(idle < 50, "an idle worker sleeps, and took {idle} turns");
+}
+
+#[test]
+fn descriptor_limit_that_is_lowered_makes_workers_full_before_their_time() {
+    let server = Server::start_with_descriptors(256, &["--workers=2"]);
+    let limit = |descriptors: &str| {
+        let (pid, limit) = (format!("--pid={}", server.pid()), format!("--nofile={descriptors}:"));
+        assert!(Command::new("prlimit").args([pid, limit]).status().unwrap().success());
+    };
+    limit("64");
+    let mut streams = Vec::new();
+    let full = |streams: &mut Vec<Stream>| loop {
+        let mut wire = server.ask(get("/stream/1", &["Accept: application/x-ndjson"]));
+        match wire.head() {
+            head if head.status == 200 => streams.push(Stream { wire, head }),
+            head => break assert_eq!(head.status, 503),
+        }
+        assert!(streams.len() < 2 * 64);
+    };
+    // Each worker is found out by one client that is refused.
+    wait_for("both workers are full", || {
+        full(&mut streams);
+        server.api.stats()["full"] == 2
+    });
+    let most = streams.len();
+    assert!(most > 2 * (64 - RESERVED as usize), "{most} streams");
+    expect_full(&server);
+    streams.drain(..10);
+    server.wait_open(most as u64 - 10);
+    wait_for("a worker has room", || server.api.stats()["full"] != 2);
+    streams.extend(opened(&server, 1));
+    limit("256");
+    streams.extend(opened(&server, 2 * 64));
+    assert_eq!(server.api.send("1", 1), most as u64 - 10 + 1 + 2 * 64);
+}
+
+#[test]
+fn no_slot_left_is_503_with_retry_after_until_one_is_free() {
+    let server = Server::start(&["--workers=1", "--max-connections=3"]);
+    let mut streams: Vec<_> = (0..3).map(|_| server.listener("1")).collect();
+    for _ in 0..5 {
+        let (head, _) = refused(&server, get("/stream/1", &[]), 503);
+        assert!(head.field("retry-after").unwrap().parse::<u32>().unwrap() > 0);
+    }
+    assert_eq!(server.api.send("1", "still here"), 3);
+    streams.iter_mut().for_each(|stream| assert_eq!(stream.data(), "still here"));
+    drop(streams.pop());
+    let stats = server.wait_open(2);
+    assert_eq!(stats["connections_closed"]["full"], 5);
+    streams.push(server.listener("1"));
+    assert_eq!(server.api.send("1", "again"), 3);
+}
+
+#[test]
+fn bound_on_connections_is_reached_with_any_number_of_workers() {
+    let server = Server::start(&["--workers=4", "--max-connections=300"]);
+    for _ in 0..4 {
+        let mut streams: Vec<_> = (0..300).map(|_| server.listener("1")).collect();
+        for _ in 0..8 {
+            refused(&server, get("/stream/1", &[]), 503);
+        }
+        assert_eq!(server.api.send("1", "all in"), 300);
+        streams.truncate(100);
+        server.wait_open(100);
+        streams.extend((0..200).map(|_| server.listener("1")));
+        refused(&server, get("/stream/1", &[]), 503);
+        drop(streams);
+        server.wait_open(0);
+    }
+}
+
+#[test]
+fn workers_are_as_many_as_the_descriptor_limit_asks_for() {
+    let options = ["--workers=0", "--max-connections=1000"];
+    let server = Server::start_with_descriptors(256, &options);
+    let workers = server.api.stats()["workers"].as_array().unwrap().len();
+    assert!((5..20).contains(&workers), "{workers} workers for 1,000 connections");
+    let streams: Vec<_> = (0..1000).map(|_| server.listener("1")).collect();
+    assert_eq!(server.api.send("1", "all in"), 1000);
+    refused(&server, get("/stream/1", &[]), 503);
+    drop(streams);
+}
+
+#[test]
+fn descriptor_limit_is_503_and_the_core_does_not_spin() {
+    let server = Server::start_with_descriptors(48, &["--workers=1"]);
+    let mut streams = Vec::new();
+    let refusal = loop {
+        let mut wire = server.ask(get("/stream/1", &[]));
+        match wire.head().status {
+            200 => streams.push(wire),
+            status => break (status, wire),
+        }
+        assert!(streams.len() < 48);
+    };
+    assert_eq!(refusal.0, 503);
+    assert!(streams.len() > 16, "{} streams", streams.len());
+    assert_eq!(server.api.send("1", 1), streams.len() as u64);
+    let turns = |server: &Server| server.api.stats()["turns"].as_u64().unwrap();
+    let before = turns(&server);
+    for _ in 0..100 {
+        turns(&server);
+    }
+    assert!(turns(&server) - before < 50, "an idle worker sleeps");
+    streams.pop();
+    server.wait_online("1", streams.len() as u64);
+    assert_eq!(server.listener("1").head.status, 200);
+}

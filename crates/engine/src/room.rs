@@ -1,0 +1,222 @@
+//! Which workers have room for more connections, and that the kernel knows it.
+//!
+//! The kernel spreads new connections over the workers' listeners by a hash, and a worker's
+//! descriptors run out before the others' do. So each worker says how much room it has, and new
+//! connections go to those that have the most: to all that have plenty, else to all that have a
+//! little. Where nobody has any, all take part again, and answer 503.
+//!
+//! "A little" is kept for those that wait in the queue of a worker that leaves: it still has places
+//! for them. Without the two steps they would meet a full worker while others have room.
+//!
+//! Whoever changes its room tells the kernel the new set, which is one system call (see
+//! [`sys::group`]). Two workers may do so at the same time, and then the older set must not be the
+//! one that stays: after telling, a worker looks whether anything has changed since it read the
+//! set, and if so tells again. Each such round has a change behind it, so it ends.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+use crate::limits;
+
+/// How many more connections a worker can take.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub(crate) enum Room {
+    None,
+    Little,
+    Plenty,
+}
+
+impl Room {
+    /// What this becomes with `free` of `slots` places. Plenty returns later than it ended, so that
+    /// a worker at the edge does not tell the kernel at each connection that comes or goes.
+    pub(crate) fn next(self, free: usize, slots: usize) -> Room {
+        let little = (slots / limits::LITTLE_ROOM_SHARE).min(limits::LITTLE_ROOM_MAX);
+        let plenty = if self == Room::Plenty { little } else { 2 * little };
+        match free {
+            0 => Room::None,
+            _ if free > plenty => Room::Plenty,
+            _ => Room::Little,
+        }
+    }
+}
+
+/// Every worker's room.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    /// By worker. Ordering: relaxed, `changes` publishes them.
+    rooms: Box<[AtomicU8]>,
+    /// How often one of them has changed. Ordering: who reads a count (acquire) sees the rooms that
+    /// were stored before it was reached (release).
+    changes: AtomicUsize,
+}
+
+impl Rooms {
+    /// Plenty for so many workers.
+    pub(crate) fn new(workers: usize) -> Rooms {
+        let rooms = (0..workers).map(|_| AtomicU8::new(Room::Plenty as u8)).collect();
+        Rooms { rooms, changes: AtomicUsize::new(0) }
+    }
+
+    /// `worker` has `room` now. `tell` is given the workers that shall take new connections, as
+    /// runs of their numbers; none means that all shall. It is called again when somebody else has
+    /// changed meanwhile.
+    ///
+    /// The set told last is the one that stands. Calls of `tell` follow each other (the kernel
+    /// takes a lock), and the last one was not told again, so its set was of the count that stood
+    /// after it. A change behind that count was told after it was counted, hence later still.
+    pub(crate) fn change(&self, worker: usize, room: Room, mut tell: impl FnMut(&[Range<u16>])) {
+        self.rooms[worker].store(room as u8, Ordering::Relaxed);
+        let mut changes = self.changes.fetch_add(1, Ordering::AcqRel) + 1;
+        loop {
+            tell(&self.roomiest());
+            let now = self.changes.load(Ordering::Acquire);
+            if now == changes {
+                return;
+            }
+            changes = now;
+        }
+    }
+
+    /// The workers with the most room, as far as one program can name them (see
+    /// [`sys::group::RUNS_MAX`]; those past it have their turn when some of these are full); none
+    /// when all have the same.
+    fn roomiest(&self) -> Vec<Range<u16>> {
+        let rooms: Vec<u8> = self.rooms.iter().map(|room| room.load(Ordering::Relaxed)).collect();
+        let most = rooms.iter().copied().max();
+        let mut runs: Vec<Range<u16>> = Vec::new();
+        for worker in (0..rooms.len()).filter(|&worker| Some(rooms[worker]) == most) {
+            let worker = worker as u16;
+            match runs.last_mut() {
+                Some(run) if run.end == worker => run.end += 1,
+                _ => runs.push(worker..worker + 1),
+            }
+        }
+        if runs.first().is_some_and(|run| run.len() == rooms.len()) {
+            runs.clear();
+        }
+        runs.truncate(sys::group::RUNS_MAX);
+        runs
+    }
+}
+
+/// The room of one worker, which alone changes it.
+#[derive(Debug)]
+pub(crate) struct OwnRoom {
+    rooms: Arc<Rooms>,
+    worker: usize,
+    room: Room,
+}
+
+impl OwnRoom {
+    /// That of `worker`.
+    pub(crate) fn new(rooms: Arc<Rooms>, worker: usize) -> OwnRoom {
+        OwnRoom { rooms, worker, room: Room::Plenty }
+    }
+
+    /// Now `free` of `slots` places are left. `true` when that makes a difference; then `tell` was
+    /// called, see [`Rooms::change`].
+    pub(crate) fn update(
+        &mut self,
+        free: usize,
+        slots: usize,
+        tell: impl FnMut(&[Range<u16>]),
+    ) -> bool {
+        let room = self.room.next(free, slots);
+        let changed = room != self.room;
+        if changed {
+            self.room = room;
+            self.rooms.change(self.worker, room, tell);
+        }
+        changed
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_none(&self) -> bool {
+        self.room == Room::None
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[allow(clippy::single_range_in_vec_init, reason = "a list of runs may have one")]
+mod tests {
+    use super::*;
+
+    fn told(rooms: &Rooms, worker: usize, room: Room) -> Vec<Range<u16>> {
+        let mut told = Vec::new();
+        rooms.change(worker, room, |runs| told.push(runs.to_vec()));
+        assert_eq!(told.len(), 1, "nobody else has changed");
+        told.remove(0)
+    }
+
+    #[test]
+    fn those_with_the_most_room_are_told() {
+        let rooms = Rooms::new(4);
+        assert_eq!(told(&rooms, 1, Room::Little), [0..1, 2..4]);
+        assert_eq!(told(&rooms, 0, Room::Little), [2..4]);
+        assert_eq!(told(&rooms, 3, Room::None), [2..3]);
+        assert_eq!(told(&rooms, 2, Room::Little), [0..3]);
+        assert_eq!(told(&rooms, 0, Room::None), [1..3]);
+        assert_eq!(told(&rooms, 1, Room::None), [2..3]);
+        assert_eq!(told(&rooms, 2, Room::None), [], "all answer 503");
+        assert_eq!(told(&rooms, 0, Room::Little), [0..1]);
+        assert_eq!(told(&rooms, 3, Room::Plenty), [3..4]);
+    }
+
+    #[test]
+    fn more_runs_than_a_program_holds_are_cut() {
+        let rooms = Rooms::new(4096);
+        let mut runs = Vec::new();
+        for worker in (0..4096).step_by(2) {
+            runs = told(&rooms, worker, Room::None);
+        }
+        assert_eq!((runs.len(), &runs[0]), (sys::group::RUNS_MAX, &(1..2)));
+    }
+
+    #[test]
+    fn room_changes_late_on_the_way_back() {
+        let (slots, little) = (20_000, limits::LITTLE_ROOM_MAX);
+        let walk = |from: Room, free: usize| from.next(free, slots);
+        assert_eq!(walk(Room::Plenty, little + 1), Room::Plenty);
+        assert_eq!(walk(Room::Plenty, little), Room::Little);
+        assert_eq!(walk(Room::Little, 2 * little), Room::Little);
+        assert_eq!(walk(Room::Little, 2 * little + 1), Room::Plenty);
+        assert_eq!(walk(Room::Little, 0), Room::None);
+        assert_eq!(walk(Room::None, 1), Room::Little);
+        assert_eq!(Room::Plenty.next(1, 5), Room::Plenty, "so few places have no edge");
+        assert_eq!(Room::Plenty.next(0, 0), Room::None);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+
+    /// However three changes of two workers interleave: the set that was told last is the one that
+    /// stands. The kernel is a cell that is swapped, as its lock would do it.
+    #[test]
+    fn set_that_stands_is_told_last() {
+        loom::model(|| {
+            let (rooms, kernel) = (Arc::new(Rooms::new(3)), Arc::new(AtomicUsize::new(0)));
+            let tell = |kernel: &AtomicUsize, runs: &[Range<u16>]| {
+                let bits = runs.iter().cloned().flatten().map(|worker| 1 << worker).sum();
+                kernel.swap(bits, Ordering::AcqRel);
+            };
+            let other = {
+                let (rooms, kernel) = (rooms.clone(), kernel.clone());
+                loom::thread::spawn(move || {
+                    rooms.change(1, Room::None, |runs| tell(&kernel, runs));
+                })
+            };
+            rooms.change(0, Room::Little, |runs| tell(&kernel, runs));
+            rooms.change(0, Room::None, |runs| tell(&kernel, runs));
+            other.join().unwrap();
+            assert_eq!(kernel.load(Ordering::Acquire), 0b100);
+        });
+    }
+}
