@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 
 use serde::Serialize;
 
-use crate::flood::{Closure, Failure, FloodSnapshot};
+use crate::flood::{FloodSnapshot, TroubleReport};
 use crate::latency::Quantiles;
 use crate::run::Row;
 use crate::spam::SpamSnapshot;
@@ -55,13 +55,13 @@ pub struct FloodReport {
     pub cpu_seconds: f64,
     /// What the first stream that did not open ran into.
     pub first_failure: Option<String>,
+    /// A storm and slow listeners, and what the others heard meanwhile.
+    pub trouble: Option<TroubleReport>,
 }
 
 impl From<&FloodSnapshot> for FloodReport {
     fn from(snapshot: &FloodSnapshot) -> FloodReport {
         let totals = &snapshot.totals;
-        let failed = Failure::ALL.map(|reason| (reason.as_str(), totals.failed[reason as usize]));
-        let closed = Closure::ALL.map(|reason| (reason.as_str(), totals.closed[reason as usize]));
         FloodReport {
             seconds: snapshot.seconds,
             users: snapshot.users,
@@ -69,9 +69,9 @@ impl From<&FloodSnapshot> for FloodReport {
             opened: totals.opened,
             opened_after: totals.opened_after_ns as f64 / 1e9,
             failed: totals.failed_total(),
-            failed_by: failed.into_iter().filter(|&(_, count)| count > 0).collect(),
+            failed_by: totals.failed_by(),
             closed: totals.closed_total(),
-            closed_by: closed.into_iter().filter(|&(_, count)| count > 0).collect(),
+            closed_by: totals.closed_by(),
             events: totals.events,
             stamped: totals.stamped,
             bytes: totals.bytes,
@@ -84,6 +84,7 @@ impl From<&FloodSnapshot> for FloodReport {
             latency: snapshot.latency,
             cpu_seconds: totals.cpu_ns as f64 / 1e9,
             first_failure: snapshot.first_failure.clone(),
+            trouble: snapshot.trouble.as_deref().map(TroubleReport::from),
         }
     }
 }
@@ -264,7 +265,8 @@ impl Display for FloodReport {
             }
         }
         row(f, "processor", &processor(self.cpu_seconds, self.seconds))?;
-        self.first_failure.iter().try_for_each(|words| row(f, "first failure", words))
+        self.first_failure.iter().try_for_each(|words| row(f, "first failure", words))?;
+        self.trouble.iter().try_for_each(|trouble| trouble.fmt(f))
     }
 }
 
@@ -305,11 +307,11 @@ impl Display for Quantiles {
     }
 }
 
-fn row(f: &mut fmt::Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+pub(crate) fn row(f: &mut fmt::Formatter<'_>, name: &str, value: &str) -> fmt::Result {
     writeln!(f, "  {name:14}{value}")
 }
 
-fn by<K: Display>(total: u64, parts: &BTreeMap<K, u64>) -> String {
+pub(crate) fn by<K: Display>(total: u64, parts: &BTreeMap<K, u64>) -> String {
     let parts: Vec<String> =
         parts.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
     match parts.len() {
@@ -347,7 +349,7 @@ fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flood::Totals;
+    use crate::flood::{Closure, Failure, Totals};
 
     fn flood_snapshot() -> FloodSnapshot {
         let mut totals = Totals { opened: 12_000, events: 5_000, ..Totals::default() };
@@ -363,6 +365,7 @@ mod tests {
             totals,
             latency: Quantiles { count: 1, p50_ms: 0.25, p99_ms: 1.5, ..Quantiles::default() },
             first_failure: Some("connection refused".to_owned()),
+            trouble: None,
         }
     }
 

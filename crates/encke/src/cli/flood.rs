@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use load::flood::Storm;
 use load::report::{FloodReport, flood_line};
 use load::{Flood, FloodConfig, FloodSnapshot};
 use proto::Transport;
@@ -13,7 +14,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::client::runtime;
 use crate::console::{say, tell};
 use crate::serve::signals::Signals;
-use crate::units::{parse_rate, parse_seconds, parse_share};
+use crate::units::{parse_bytes, parse_rate, parse_seconds, parse_share};
 
 /// How often it is looked whether the crowd has ended.
 const POLL_PERIOD: Duration = Duration::from_millis(100);
@@ -26,11 +27,16 @@ const POLLS_PER_LINE: u32 = 10;
 /// Works against any server that streams over HTTP. Prints a line a second and a summary at the
 /// end: after --seconds, or with Ctrl-C. Of events that `encke spam` made it knows which are
 /// missing, doubled or late.
+///
+/// A part of the crowd can make trouble: the first ids vanish in a storm, the next come back from
+/// it, the next are slow. The summary tells what the steady rest heard before, during and after.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   encke flood --users 10000 --seconds 60
   encke flood --users 1000000 --connect-rate 20000
+  encke flood --users 100000 --storm-after 20 --seconds 60
+  encke flood --users 10000 --slow 0.1 --slow-after 10 --seconds 60
   encke flood --transport ndjson --url 'http://127.0.0.1:8000/stream/{id}' --json
   encke flood --url 'http://127.0.0.1:9000/sub?ch={id}' --source 127.0.0.2 --source 127.0.0.3")]
 pub(crate) struct FloodArgs {
@@ -67,9 +73,27 @@ pub(crate) struct FloodArgs {
     /// End after so long, in seconds. Default: with Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     seconds: Option<Duration>,
-    /// The share of listeners, 0 to 1, that open their stream and never read it.
+    /// A storm so many seconds after all are online: --vanish of the listeners reset their
+    /// connections and stay away, --come-back of them connect again as fast as they can.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    storm_after: Option<Duration>,
+    /// The share of listeners, 0 to 1, that vanish in the storm.
+    #[arg(long, value_name = "SHARE", default_value = "0.25", value_parser = parse_share)]
+    #[arg(requires = "storm_after")]
+    vanish: f64,
+    /// The share that come back from the storm; --opening-max bounds how many do so at one time.
+    #[arg(long, value_name = "SHARE", default_value = "0.25", value_parser = parse_share)]
+    #[arg(requires = "storm_after")]
+    come_back: f64,
+    /// The share of listeners, 0 to 1, that stop reading their stream.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     slow: f64,
+    /// They stop so many seconds after all are online. Default: as soon as their stream is open.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    slow_after: Option<Duration>,
+    /// Their receive buffer, so that the server soon notices; 0 is the system's choice.
+    #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_bytes)]
+    slow_buffer: usize,
     /// Listeners whose stream ended or failed come back after a second.
     #[arg(long)]
     reconnect: bool,
@@ -118,7 +142,14 @@ impl FloodArgs {
             threads: self.threads,
             sources: self.source,
             duration: self.seconds,
+            storm: self.storm_after.map(|after| Storm {
+                after,
+                vanish: self.vanish,
+                come_back: self.come_back,
+            }),
             slow: self.slow,
+            slow_after: self.slow_after,
+            slow_buffer_bytes: self.slow_buffer,
             reconnect: self.reconnect,
             late_after: self.late_after,
         }

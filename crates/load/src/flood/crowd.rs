@@ -2,34 +2,36 @@
 //!
 //! A turn: begin connections that are due, wait, read what can be read (one recv(2) for each
 //! connection, into the thread's one buffer), publish the counts. Once all are online, a silent
-//! crowd costs nothing but a wake-up a second.
+//! crowd costs nothing but a wake-up a second. A storm is gone through in slices, between which
+//! steady listeners are read, or the tool's own work would show as the server's delay.
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use proto::Transport;
 use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{clock, socket, table};
 
-use crate::flood::listener::{Listener, Outcome, Phase};
+use crate::flood::listener::{Arrival, Listener, Outcome, Phase};
+use crate::flood::role::Role;
 use crate::flood::tally::{Board, Tally};
-use crate::flood::{Closure, Failure, FloodConfig};
-use crate::target::Target;
+use crate::flood::task::{Pace, Task};
+use crate::flood::trouble::Bounds;
+use crate::flood::{Closure, Failure};
+use crate::order::mix;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 const REPORTS_PER_TURN: usize = 1024;
 /// Connections begun before the loop looks at the others again.
 const BEGUN_PER_TURN: u64 = 64;
+/// Connections that a storm resets before the loop looks at the others again.
+const RESETS_PER_TURN: usize = 64;
 const WAIT_MS_MAX: u64 = 1_000;
+/// The same while nobody can know yet when the trouble begins.
+const WAIT_MS_UNTOLD: u64 = 100;
 /// A listener that lost its stream, or did not get one, comes back after this.
 const RECONNECT_AFTER_MS: u64 = 1_000;
-/// Receive buffer of listeners that do not read: small, so that the server soon notices.
-const DEAF_BUFFER_BYTES: usize = 4_096;
 const WAKER_TOKEN: u64 = u64::MAX;
 
 /// What a thread of the crowd shares with the [`Flood`](crate::flood::Flood) that started it.
@@ -46,19 +48,6 @@ impl Link {
     }
 }
 
-/// What a thread of the crowd is to do.
-#[derive(Debug)]
-pub(super) struct Task {
-    pub(super) config: Arc<FloodConfig>,
-    pub(super) target: Arc<Target>,
-    pub(super) sources: Arc<[IpAddr]>,
-    pub(super) thread: u32,
-    pub(super) threads: u32,
-    /// Listeners of this thread.
-    pub(super) listeners: u32,
-    pub(super) streams_max: usize,
-}
-
 /// Runs the thread until its time is over or it is told to stop.
 pub(super) fn run(task: Task, link: &Link) -> io::Result<()> {
     // Where the table cannot be private (a container may forbid it), the crowd still works, within
@@ -67,8 +56,7 @@ pub(super) fn run(task: Task, link: &Link) -> io::Result<()> {
     let mut crowd = Crowd::new(task)?;
     crowd.epoll.add_edges(&link.waker, WAKER_TOKEN)?;
     let result = crowd.run(link);
-    crowd.tally.totals.cpu_ns = clock::thread_cpu().as_nanos() as u64;
-    crowd.tally.publish(&link.board);
+    crowd.publish(link);
     result
 }
 
@@ -86,6 +74,10 @@ struct Crowd {
     begun: VecDeque<Begun>,
     /// Listeners to come back, in the order of their time.
     again: VecDeque<(u64, u32)>,
+    /// Listeners whom the storm has yet to reset; `None` before it breaks out.
+    doomed: Option<Vec<u32>>,
+    /// Listeners that come back from it at once.
+    back: VecDeque<u32>,
     buffer: Box<[u8]>,
     request: Vec<u8>,
     tally: Tally,
@@ -106,11 +98,13 @@ impl Crowd {
             epoll: Epoll::new()?,
             listeners: (0..task.listeners).map(|_| Listener::default()).collect(),
             next: 0,
-            pace: Pace { rate, start_ns: clock::monotonic_ns(), begun: 0 },
+            pace: Pace::new(rate, clock::monotonic_ns()),
             opening: 0,
             opening_max: config.opening_max.div_ceil(task.threads),
             begun: VecDeque::new(),
             again: VecDeque::new(),
+            doomed: None,
+            back: VecDeque::new(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             request: Vec::new(),
             tally: Tally::new(task.streams_max, late_after_ns),
@@ -130,6 +124,9 @@ impl Crowd {
             if end_ns.is_some_and(|end_ns| now_ns >= end_ns) {
                 break;
             }
+            let planned = self.task.trouble.is_planned();
+            self.tally.bounds = planned.then(|| Bounds::of(&self.task.trouble));
+            self.storm(now_ns);
             self.begin_due(now_ns);
             let until_end = end_ns.map_or(u64::MAX, |end_ns| (end_ns - now_ns).div_ceil(1_000_000));
             let timeout_ms = self.wait_ms(clock::monotonic_ns()).min(until_end);
@@ -151,15 +148,24 @@ impl Crowd {
                 }
             }
             self.expire(clock::monotonic_ms());
-            self.tally.totals.cpu_ns = clock::thread_cpu().as_nanos() as u64;
-            self.tally.publish(&link.board);
+            self.publish(link);
         }
         Ok(())
+    }
+
+    fn publish(&mut self, link: &Link) {
+        self.tally.cpu_ns = clock::thread_cpu().as_nanos() as u64;
+        self.tally.publish(&link.board);
     }
 
     /// How long the loop may sleep, seen from `now_ns`.
     fn wait_ms(&self, now_ns: u64) -> u64 {
         let may_begin = self.opening < self.opening_max;
+        if self.doomed.as_ref().is_some_and(|doomed| !doomed.is_empty())
+            || (may_begin && !self.back.is_empty())
+        {
+            return 0;
+        }
         let next_ms = if self.next < self.task.listeners && may_begin {
             self.pace.wait_ms(now_ns)
         } else {
@@ -171,48 +177,101 @@ impl Crowd {
             }
             _ => WAIT_MS_MAX,
         };
-        next_ms.min(again_ms).min(WAIT_MS_MAX)
+        let trouble = &self.task.trouble;
+        let storm_ms = match trouble.storm_ns() {
+            _ if !trouble.is_planned() || self.doomed.is_some() => WAIT_MS_MAX,
+            None => WAIT_MS_UNTOLD,
+            Some(at_ns) => at_ns.saturating_sub(now_ns).div_ceil(1_000_000),
+        };
+        next_ms.min(again_ms).min(storm_ms).min(WAIT_MS_MAX)
+    }
+
+    /// Goes on with the storm, once it has broken out, by a slice.
+    fn storm(&mut self, now_ns: u64) {
+        let is_time = || self.task.trouble.storm_ns().is_some_and(|at_ns| now_ns >= at_ns);
+        if self.doomed.is_none() && is_time() {
+            let taken =
+                |&slot: &u32| matches!(self.task.role(slot), Role::Vanishing | Role::Returning);
+            let mut doomed: Vec<u32> = (0..self.task.listeners).filter(taken).collect();
+            // In any order, so that those who vanish and those who come back go together.
+            doomed.sort_unstable_by_key(|&slot| mix(slot.into()));
+            self.doomed = Some(doomed);
+        }
+        for _ in 0..RESETS_PER_TURN {
+            let Some(slot) = self.doomed.as_mut().and_then(Vec::pop) else { return };
+            self.reset(slot);
+        }
+    }
+
+    /// The storm takes `slot`: an open stream is reset. One that is not open is left as it is.
+    fn reset(&mut self, slot: u32) {
+        let role = self.task.role(slot);
+        let listener = &mut self.listeners[slot as usize];
+        let open = listener.is_open();
+        if let Some(socket) = listener.socket.take_if(|_| open) {
+            // Fails only on a connection that is broken already.
+            let _ = socket::reset_on_close(&socket);
+            drop(socket);
+            listener.phase = Phase::Offline;
+            listener.returning = role == Role::Returning;
+            self.tally.of(role).reset += 1;
+        }
+        let now_ns = clock::monotonic_ns();
+        self.task.trouble.resets.step(now_ns);
+        if listener.returning {
+            self.back.push_back(slot);
+        } else if role == Role::Returning {
+            self.task.trouble.returns.step(now_ns);
+        }
     }
 
     /// Begins connections that are due, as many as a turn and the limit of open ends allow.
     fn begin_due(&mut self, now_ns: u64) {
-        let now_ms = now_ns / 1_000_000;
-        let due = self.pace.due(now_ns).min(BEGUN_PER_TURN);
-        for _ in 0..due {
+        for _ in 0..BEGUN_PER_TURN {
             if self.opening >= self.opening_max {
                 return;
             }
-            let slot = match self.again.front() {
-                Some(&(due_ms, slot)) if due_ms <= now_ms => {
-                    self.again.pop_front();
-                    slot
-                }
-                _ if self.next < self.task.listeners => {
-                    self.next += 1;
-                    self.next - 1
-                }
-                _ => return,
-            };
-            self.pace.begun += 1;
-            self.begin(slot, now_ms);
+            let Some(slot) = self.next_to_begin(now_ns) else { return };
+            self.begin(slot, now_ns / 1_000_000);
         }
     }
 
+    /// Whoever comes back from the storm is in a hurry; the others keep the pace.
+    fn next_to_begin(&mut self, now_ns: u64) -> Option<u32> {
+        if let Some(slot) = self.back.pop_front() {
+            return Some(slot);
+        }
+        let again = self.again.front().filter(|&&(due_ms, _)| due_ms <= now_ns / 1_000_000);
+        let slot = match again {
+            Some(&(_, slot)) => slot,
+            None if self.next < self.task.listeners => self.next,
+            None => return None,
+        };
+        let is_again = again.is_some();
+        if !self.pace.take(now_ns) {
+            return None;
+        }
+        if is_again {
+            self.again.pop_front();
+        } else {
+            self.next += 1;
+        }
+        Some(slot)
+    }
+
     fn begin(&mut self, slot: u32, now_ms: u64) {
-        let index = self.task.index(slot);
-        let sources = &self.task.sources;
-        let source = (!sources.is_empty()).then(|| sources[index as usize % sources.len()]);
-        self.tally.totals.begun += 1;
+        let role = self.task.role(slot);
+        self.tally.of(role).begun += 1;
         self.opening += 1;
         let listener = &mut self.listeners[slot as usize];
         listener.attempt = listener.attempt.wrapping_add(1);
         let token = u64::from(listener.attempt) << 32 | u64::from(slot);
-        match socket::connect_from(source, self.task.target.address) {
+        match socket::connect_from(self.task.source(slot), self.task.target.address) {
             Err(error) => self.over(slot, Outcome::failed(&error)),
             Ok(socket) => {
-                if self.task.is_deaf(index) {
+                if let (Role::Slow, bytes @ 1..) = (role, self.task.config.slow_buffer_bytes) {
                     // Only a wish: with the default buffer the server notices later.
-                    let _ = socket::set_receive_buffer(&socket, DEAF_BUFFER_BYTES);
+                    let _ = socket::set_receive_buffer(&socket, bytes);
                 }
                 let added = self.epoll.add_stream(&socket, token);
                 listener.socket = Some(socket);
@@ -248,12 +307,17 @@ impl Crowd {
     /// Reads what there is. After a short read there was no more, and whatever comes later is
     /// reported anew; only after a hang-up the end itself must still be read.
     fn readable(&mut self, slot: u32, hung_up: bool) {
+        let role = self.task.role(slot);
+        let transport = self.task.config.transport;
+        if role == Role::Slow {
+            self.stop_reading(slot);
+        }
         let listener = &mut self.listeners[slot as usize];
         if matches!(listener.phase, Phase::Deaf) && !hung_up {
             return;
         }
-        let transport = self.task.config.transport;
         loop {
+            let listener = &mut self.listeners[slot as usize];
             let Some(socket) = &listener.socket else {
                 return;
             };
@@ -264,21 +328,16 @@ impl Crowd {
                 Ok(0) if was_open => Outcome::Closed(listener.end_of_connection()),
                 Ok(0) => Outcome::failed(&io::ErrorKind::ConnectionReset.into()),
                 Ok(len) => {
-                    self.tally.totals.bytes += len as u64;
-                    let bytes = &self.buffer[..len];
-                    listener.read(slot, bytes, transport, now_ns, &mut self.tally)
+                    self.tally.of(role).bytes += len as u64;
+                    let arrival = Arrival { slot, role, transport, now_ns };
+                    listener.read(arrival, &self.buffer[..len], &mut self.tally)
                 }
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) if was_open => Outcome::Closed(Closure::Reset),
                 Err(ref error) => Outcome::failed(error),
             };
             if !was_open && listener.is_open() {
-                self.opening -= 1;
-                self.tally.totals.opened += 1;
-                self.tally.totals.opened_after_ns = now_ns - self.pace.start_ns;
-                if self.task.is_deaf(self.task.index(slot)) {
-                    listener.phase = Phase::Deaf;
-                }
+                self.opened(slot, role, now_ns);
             }
             if outcome != Outcome::On {
                 return self.over(slot, outcome);
@@ -289,21 +348,68 @@ impl Crowd {
         }
     }
 
+    /// The stream of `slot` has opened.
+    fn opened(&mut self, slot: u32, role: Role, now_ns: u64) {
+        self.opening -= 1;
+        let totals = self.tally.of(role);
+        totals.opened += 1;
+        totals.opened_after_ns = now_ns - self.pace.start_ns;
+        let listener = &mut self.listeners[slot as usize];
+        if listener.attempt == 1 {
+            self.task.trouble.tried.step(now_ns);
+        }
+        if std::mem::take(&mut listener.returning) {
+            totals.returned += 1;
+            self.task.trouble.returns.step(now_ns);
+        }
+        if role == Role::Slow {
+            self.stop_reading(slot);
+        }
+    }
+
+    /// A slow listener whose time has come reads its open stream no more.
+    fn stop_reading(&mut self, slot: u32) {
+        let is_time =
+            self.task.trouble.slow_ns().is_some_and(|at_ns| clock::monotonic_ns() >= at_ns);
+        let listener = &mut self.listeners[slot as usize];
+        if is_time && listener.is_open() {
+            listener.phase = Phase::Deaf;
+        }
+    }
+
     /// The connection of `slot` is over.
     fn over(&mut self, slot: u32, outcome: Outcome) {
+        let (role, now_ns) = (self.task.role(slot), clock::monotonic_ns());
+        let trouble = &self.task.trouble;
         let listener = &mut self.listeners[slot as usize];
+        let was_deaf = matches!(listener.phase, Phase::Deaf);
         listener.socket = None;
         listener.phase = Phase::Offline;
+        let first = listener.attempt == 1;
+        if role == Role::Slow && first {
+            trouble.endings.step(now_ns);
+        }
         match outcome {
             Outcome::Failed(reason, words) => {
-                self.tally.failure(reason, || words);
+                if first {
+                    trouble.tried.step(now_ns);
+                }
+                self.tally.failure(role, reason, || words);
                 self.opening -= 1;
             }
-            Outcome::Closed(reason) => self.tally.closure(reason),
+            Outcome::Closed(reason) => {
+                if was_deaf {
+                    let now_ms = (now_ns / 1_000_000) as u32;
+                    let open_ns = u64::from(now_ms.wrapping_sub(listener.opened_ms)) * 1_000_000;
+                    let since_ns = now_ns.saturating_sub(trouble.slow_ns().unwrap_or(now_ns));
+                    self.tally.slow_lasted(open_ns.min(since_ns));
+                }
+                self.tally.closure(role, reason);
+            }
             Outcome::On => unreachable!("that is no end"),
         }
-        if self.task.config.reconnect {
-            self.again.push_back((clock::monotonic_ms() + RECONNECT_AFTER_MS, slot));
+        if self.task.config.reconnect || listener.returning {
+            self.again.push_back((now_ns / 1_000_000 + RECONNECT_AFTER_MS, slot));
         }
     }
 
@@ -327,60 +433,5 @@ impl Crowd {
 impl Outcome {
     fn failed(error: &io::Error) -> Outcome {
         Outcome::Failed(Failure::of(error), error.to_string())
-    }
-}
-
-impl Task {
-    /// The number of the listener in the whole crowd.
-    fn index(&self, slot: u32) -> u32 {
-        slot * self.threads + self.thread
-    }
-
-    /// Whether the listener is one of those that do not read: they are spread evenly.
-    fn is_deaf(&self, index: u32) -> bool {
-        let before = |count: u32| (f64::from(count) * self.config.slow) as u32;
-        before(index + 1) > before(index)
-    }
-
-    fn request(&self, slot: u32, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(b"GET ");
-        let id = self.config.first_id + u64::from(self.index(slot));
-        self.target.push_path(id, out);
-        out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-        out.extend_from_slice(self.target.host.as_bytes());
-        out.extend_from_slice(match self.config.transport {
-            Transport::Sse => b"\r\nAccept: text/event-stream\r\n\r\n".as_slice(),
-            Transport::Ndjson => b"\r\nAccept: application/x-ndjson\r\n\r\n",
-            Transport::Classic => b"\r\nAccept: text/html\r\n\r\n",
-        });
-    }
-}
-
-/// The rate at which connections begin.
-struct Pace {
-    /// A second; 0 is without limit.
-    rate: f64,
-    start_ns: u64,
-    begun: u64,
-}
-
-impl Pace {
-    /// How many may begin now.
-    fn due(&self, now_ns: u64) -> u64 {
-        if self.rate == 0.0 {
-            return u64::MAX;
-        }
-        let elapsed = Duration::from_nanos(now_ns.saturating_sub(self.start_ns)).as_secs_f64();
-        ((elapsed * self.rate) as u64 + 1).saturating_sub(self.begun)
-    }
-
-    /// Milliseconds until the next may begin.
-    fn wait_ms(&self, now_ns: u64) -> u64 {
-        if self.due(now_ns) > 0 {
-            return 0;
-        }
-        let due_ns = self.start_ns + (self.begun as f64 / self.rate * 1e9) as u64;
-        due_ns.saturating_sub(now_ns).div_ceil(1_000_000)
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use proto::Transport;
 use proto::client::{HeadError, Progress, StreamDecoder, response_head};
 
+use crate::flood::role::Role;
 use crate::flood::tally::{Source, Tally};
 use crate::flood::{Closure, Failure};
 
@@ -18,6 +19,18 @@ pub(super) struct Listener {
     /// When the stream opened: milliseconds on the monotonic clock, cut to 32 bits.
     pub(super) opened_ms: u32,
     pub(super) phase: Phase,
+    /// Whether the storm has reset its connection and it is to come back.
+    pub(super) returning: bool,
+}
+
+/// Which listener bytes have come for, and when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Its place in its thread.
+    pub(super) slot: u32,
+    pub(super) role: Role,
+    pub(super) transport: Transport,
+    pub(super) now_ns: u64,
 }
 
 /// How far a listener is.
@@ -33,7 +46,7 @@ pub(super) enum Phase {
     Head(Option<Box<Vec<u8>>>),
     /// The stream is open.
     Open(StreamDecoder),
-    /// The stream is open, and this listener does not read it.
+    /// The stream is open, and this listener does not read it any more.
     Deaf,
 }
 
@@ -63,19 +76,13 @@ impl Listener {
         }
     }
 
-    /// Reads `bytes`, which were there at `now_ns`. `slot` is the listener's place in its thread.
-    pub(super) fn read(
-        &mut self,
-        slot: u32,
-        bytes: &[u8],
-        transport: Transport,
-        now_ns: u64,
-        tally: &mut Tally,
-    ) -> Outcome {
+    /// Reads `bytes`, which have come as `arrival` says.
+    pub(super) fn read(&mut self, arrival: Arrival, bytes: &[u8], tally: &mut Tally) -> Outcome {
         match &mut self.phase {
             Phase::Open(decoder) => {
+                let Arrival { slot, role, now_ns, .. } = arrival;
                 let connection = u64::from(self.attempt) << 32 | u64::from(slot);
-                let source = Source { connection, opened_ms: self.opened_ms };
+                let source = Source { role, connection, opened_ms: self.opened_ms };
                 let progress = decoder.feed(bytes, |event| tally.event(source, event, now_ns));
                 match progress {
                     Ok(Progress::More) => Outcome::On,
@@ -93,21 +100,14 @@ impl Listener {
                         &whole[..]
                     }
                 };
-                self.read_head(slot, bytes, transport, now_ns, tally)
+                self.read_head(arrival, bytes, tally)
             }
             Phase::Offline | Phase::Connecting | Phase::Deaf => Outcome::On,
         }
     }
 
     /// Reads `bytes`, everything that came so far.
-    fn read_head(
-        &mut self,
-        slot: u32,
-        bytes: &[u8],
-        transport: Transport,
-        now_ns: u64,
-        tally: &mut Tally,
-    ) -> Outcome {
+    fn read_head(&mut self, arrival: Arrival, bytes: &[u8], tally: &mut Tally) -> Outcome {
         let head = match response_head(bytes) {
             Ok(Some(head)) => head,
             Ok(None) => {
@@ -125,9 +125,9 @@ impl Listener {
             let words = format!("status {}: {}", head.status, body.trim());
             return Outcome::Failed(Failure::Status, words);
         }
-        self.opened_ms = (now_ns / 1_000_000) as u32;
-        self.phase = Phase::Open(StreamDecoder::new(transport, head.body));
-        self.read(slot, body, transport, now_ns, tally)
+        self.opened_ms = (arrival.now_ns / 1_000_000) as u32;
+        self.phase = Phase::Open(StreamDecoder::new(arrival.transport, head.body));
+        self.read(arrival, body, tally)
     }
 }
 

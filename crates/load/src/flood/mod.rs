@@ -14,6 +14,11 @@
 //! told it how many deliveries each event had, so its `delivered` minus flood's `stamped` is all
 //! that was lost ([`crate::report::RunReport`]).
 //!
+//! Part of the crowd can make trouble ([`Role`]): a storm in which some reset their connections for
+//! good and some come back at full speed, and slow listeners that stop reading. What the steady
+//! rest hears before, during and after it is told apart ([`TroubleSnapshot`]). What others missed
+//! while they were away is no loss: a stream begins where it opened.
+//!
 //! It takes for granted that subscriptions do not change during a run and that one process of
 //! `spam` makes it (several have their own runs and are told apart).
 //!
@@ -23,11 +28,18 @@ mod crowd;
 mod listener;
 mod plan;
 mod reason;
+mod report;
+mod role;
 mod tally;
+mod task;
+mod trouble;
 
 pub use plan::{PORTS_PER_SOURCE, loopback_sources, threads_for};
 pub use reason::{Closure, Failure};
+pub use report::{SlowReport, SteadyReport, StormReport, TroubleReport};
+pub use role::Role;
 pub use tally::Totals;
+pub use trouble::{Span, Storm};
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -42,8 +54,12 @@ use sys::clock;
 use crate::latency::{Latencies, Quantiles};
 use crate::order::STREAMS_MAX;
 use crate::target::{Target, TargetError};
-use crowd::{Link, Task};
+use crowd::Link;
 use plan::Plan;
+use role::Cast;
+use tally::Troubled;
+use task::Task;
+use trouble::Trouble;
 
 /// What a crowd is to do.
 #[derive(Clone, PartialEq, Debug)]
@@ -70,8 +86,15 @@ pub struct FloodConfig {
     pub sources: Vec<IpAddr>,
     /// How long, counted from the start; `None` is until stopped.
     pub duration: Option<Duration>,
-    /// The share of listeners, 0 to 1, that open their stream and never read it.
+    /// What part of the crowd does at one moment.
+    pub storm: Option<Storm>,
+    /// The share of listeners, 0 to 1, that stop reading their stream.
     pub slow: f64,
+    /// When they do, counted from when all are online; `None` is as soon as it has opened.
+    pub slow_after: Option<Duration>,
+    /// Receive buffer of slow listeners: small, so that the server soon notices. 0 is the system's
+    /// choice.
+    pub slow_buffer_bytes: usize,
     /// Whether a listener whose stream ended or failed comes back after a second.
     pub reconnect: bool,
     /// The latency from which on an event is late.
@@ -91,7 +114,10 @@ impl Default for FloodConfig {
             threads: 0,
             sources: Vec::new(),
             duration: None,
+            storm: None,
             slow: 0.0,
+            slow_after: None,
+            slow_buffer_bytes: 4_096,
             reconnect: false,
             late_after: Duration::from_secs(1),
         }
@@ -139,6 +165,7 @@ pub enum FloodError {
 #[derive(Debug)]
 pub struct Flood {
     config: Arc<FloodConfig>,
+    trouble: Arc<Trouble>,
     threads: Vec<Thread>,
     start_ns: u64,
     /// Latencies of earlier snapshots.
@@ -165,6 +192,27 @@ pub struct FloodSnapshot {
     pub latency: Quantiles,
     /// What the first stream that did not open ran into.
     pub first_failure: Option<String>,
+    /// What became of the trouble; only at the end, and when there was to be any.
+    pub trouble: Option<Box<TroubleSnapshot>>,
+}
+
+/// What became of a storm and of slow listeners. Times are seconds.
+#[derive(Clone, Debug)]
+pub struct TroubleSnapshot {
+    /// Counts by [`Role`].
+    pub roles: [Totals; Role::COUNT],
+    /// How many listeners have each role.
+    pub counts: [u32; Role::COUNT],
+    /// From the start to the first of it; `None` when it did not come to that.
+    pub began: Option<f64>,
+    /// From the storm to its last reset; `None` when there were more to come, or none.
+    pub reset_after: Option<f64>,
+    /// From the storm to the last return.
+    pub returned_after: Option<f64>,
+    /// Latencies of steady listeners, by [`Span`].
+    pub steady: [Quantiles; Span::COUNT],
+    /// How long the streams of slow listeners lasted from when they were not read any more.
+    pub slow_lasted: Quantiles,
 }
 
 impl FloodSnapshot {
@@ -184,10 +232,12 @@ impl Flood {
         let plan = Plan::new(&config, target.address, limit.soft, cores)?;
         let config = Arc::new(config);
         let sources: Arc<[IpAddr]> = plan.sources.clone().into();
+        let (cast, start_ns) = (Cast::new(&config), clock::monotonic_ns());
         let mut flood = Flood {
             config: config.clone(),
+            trouble: Arc::new(Trouble::new(&config, cast, start_ns)),
             threads: Vec::new(),
-            start_ns: clock::monotonic_ns(),
+            start_ns,
             earlier: Latencies::default(),
         };
         for thread in 0..plan.threads {
@@ -196,6 +246,8 @@ impl Flood {
                 config: config.clone(),
                 target: target.clone(),
                 sources: sources.clone(),
+                trouble: flood.trouble.clone(),
+                cast,
                 thread,
                 threads: plan.threads,
                 listeners: plan.share(config.users, thread),
@@ -229,6 +281,7 @@ impl Flood {
             totals,
             latency: latencies.quantiles(),
             first_failure,
+            trouble: None,
         }
     }
 
@@ -274,7 +327,33 @@ impl Flood {
         let seconds = self.seconds();
         self.end()?;
         let snapshot = self.snapshot();
-        Ok(FloodSnapshot { seconds, latency: self.earlier.quantiles(), ..snapshot })
+        let trouble = self.trouble.is_planned().then(|| Box::new(self.trouble_snapshot()));
+        Ok(FloodSnapshot { seconds, latency: self.earlier.quantiles(), trouble, ..snapshot })
+    }
+
+    fn trouble_snapshot(&self) -> TroubleSnapshot {
+        let mut roles = [Totals::default(); Role::COUNT];
+        let mut troubled = Troubled::default();
+        for thread in &self.threads {
+            thread.link.board.with(|published| {
+                roles.iter_mut().zip(&published.roles).for_each(|(into, from)| into.add(from));
+                published.troubled.iter().for_each(|of_thread| troubled.add(of_thread));
+            });
+        }
+        let seconds =
+            |from_ns, to_ns: u64| Duration::from_nanos(to_ns.saturating_sub(from_ns)).as_secs_f64();
+        let trouble = &self.trouble;
+        let cast = Cast::new(&self.config);
+        let since_storm = |done_ns: Option<u64>| Some(seconds(trouble.storm_ns()?, done_ns?));
+        TroubleSnapshot {
+            roles,
+            counts: Role::ALL.map(|role| cast.count(role)),
+            began: trouble.begin_ns().map(|begin_ns| seconds(self.start_ns, begin_ns)),
+            reset_after: since_storm(trouble.resets.done_ns()),
+            returned_after: since_storm(trouble.returns.done_ns()),
+            steady: troubled.steady.each_ref().map(Latencies::quantiles),
+            slow_lasted: troubled.slow_lasted.quantiles(),
+        }
     }
 
     fn seconds(&self) -> f64 {
@@ -302,6 +381,9 @@ impl Drop for Flood {
 
 fn check(config: &FloodConfig) -> Result<(), FloodError> {
     let rate_fits = config.connect_rate.is_finite() && config.connect_rate >= 0.0;
+    let (vanish, come_back) =
+        config.storm.map_or((0.0, 0.0), |storm| (storm.vanish, storm.come_back));
+    let shares_fit = vanish >= 0.0 && come_back >= 0.0 && vanish + come_back + config.slow <= 1.0;
     match config {
         _ if config.users == 0 => Err(FloodError::Config("a crowd needs at least one user")),
         _ if config.first_id.checked_add(config.users.into()).is_none() => {
@@ -313,6 +395,9 @@ fn check(config: &FloodConfig) -> Result<(), FloodError> {
         _ if !rate_fits => Err(FloodError::Config("the rate of connections must be 0 or more")),
         _ if !(0.0..=1.0).contains(&config.slow) => {
             Err(FloodError::Config("the share of slow listeners must be between 0 and 1"))
+        }
+        _ if !shares_fit => {
+            Err(FloodError::Config("listeners that vanish, come back or are slow are at most all"))
         }
         _ => Ok(()),
     }

@@ -4,16 +4,19 @@
 //! nobody else takes more often than once a report: a snapshot is consistent, and a turn pays about
 //! 20 ns for it.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use proto::client::Event;
 
+use crate::flood::role::Role;
+use crate::flood::trouble::{Bounds, Span};
 use crate::flood::{Closure, Failure};
 use crate::latency::Latencies;
 use crate::order::{Streams, Verdict, stream_key};
 use crate::stamp::{self, StampFinder};
 
-/// Counts since the start.
+/// Counts since the start, of all listeners or of those with one role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// Connections begun.
@@ -26,6 +29,10 @@ pub struct Totals {
     pub failed: [u64; Failure::COUNT],
     /// Streams that ended, by [`Closure`]; not those that flood itself closed.
     pub closed: [u64; Closure::COUNT],
+    /// Streams that flood itself reset, in its storm.
+    pub reset: u64,
+    /// Streams, of those opened, with which a listener came back from the storm.
+    pub returned: u64,
     /// Events received.
     pub events: u64,
     /// Those of them that carried a stamp of `spam`.
@@ -44,7 +51,7 @@ pub struct Totals {
     pub untracked: u64,
     /// Events whose latency was over the limit.
     pub late: u64,
-    /// Processor time of the threads, nanoseconds.
+    /// Processor time of the threads, nanoseconds; 0 for a role.
     pub cpu_ns: u64,
 }
 
@@ -59,9 +66,21 @@ impl Totals {
         self.closed.iter().sum()
     }
 
+    /// Streams that did not open, by the name of the reason.
+    pub fn failed_by(&self) -> BTreeMap<&'static str, u64> {
+        let failed = Failure::ALL.map(|reason| (reason.as_str(), self.failed[reason as usize]));
+        failed.into_iter().filter(|&(_, count)| count > 0).collect()
+    }
+
+    /// Streams that ended, by the name of the reason.
+    pub fn closed_by(&self) -> BTreeMap<&'static str, u64> {
+        let closed = Closure::ALL.map(|reason| (reason.as_str(), self.closed[reason as usize]));
+        closed.into_iter().filter(|&(_, count)| count > 0).collect()
+    }
+
     /// Streams that are open.
     pub fn open(&self) -> u64 {
-        self.opened - self.closed_total()
+        self.opened - self.closed_total() - self.reset
     }
 
     /// Events that should have come before others that came, and did not.
@@ -69,13 +88,15 @@ impl Totals {
         self.gaps - self.overtaken
     }
 
-    /// Adds what another thread counted.
+    /// Adds what was counted elsewhere.
     pub(super) fn add(&mut self, other: &Totals) {
         let add_all = |into: &mut [u64], from: &[u64]| {
             into.iter_mut().zip(from).for_each(|(into, from)| *into += from);
         };
         add_all(&mut self.failed, &other.failed);
         add_all(&mut self.closed, &other.closed);
+        self.reset += other.reset;
+        self.returned += other.returned;
         self.begun += other.begun;
         self.opened += other.opened;
         self.opened_after_ns = self.opened_after_ns.max(other.opened_after_ns);
@@ -96,10 +117,31 @@ impl Totals {
 #[derive(Debug, Default)]
 pub(super) struct Published {
     pub(super) totals: Totals,
+    /// The same by [`Role`].
+    pub(super) roles: [Totals; Role::COUNT],
     /// Latencies since somebody took them last.
     pub(super) latencies: Latencies,
+    /// What a crowd with trouble ahead times beside that.
+    pub(super) troubled: Option<Box<Troubled>>,
     /// What the first stream that did not open ran into, in words.
     pub(super) first_failure: Option<String>,
+}
+
+/// What is timed around a storm and slow listeners.
+#[derive(Debug, Default)]
+pub(super) struct Troubled {
+    /// Latencies of steady listeners, by [`Span`].
+    pub(super) steady: [Latencies; Span::COUNT],
+    /// How long the streams of slow listeners lasted from when they were not read any more.
+    pub(super) slow_lasted: Latencies,
+}
+
+impl Troubled {
+    /// Adds what another thread timed.
+    pub(super) fn add(&mut self, other: &Troubled) {
+        self.steady.iter_mut().zip(&other.steady).for_each(|(into, from)| into.add(from));
+        self.slow_lasted.add(&other.slow_lasted);
+    }
 }
 
 /// The place where a thread publishes.
@@ -120,10 +162,16 @@ impl Board {
 /// The counts of one thread, while it counts.
 #[derive(Debug)]
 pub(super) struct Tally {
-    pub(super) totals: Totals,
-    pub(super) first_failure: Option<String>,
+    roles: [Totals; Role::COUNT],
+    pub(super) cpu_ns: u64,
+    first_failure: Option<String>,
     /// Of this turn.
     latencies_ns: Vec<u64>,
+    /// Of this turn and steady listeners, when there is trouble to tell them apart by.
+    steady_ns: Vec<(Span, u64)>,
+    /// Of this turn.
+    slow_lasted_ns: Vec<u64>,
+    pub(super) bounds: Option<Bounds>,
     streams: Streams,
     stamps: StampFinder,
     boot: u32,
@@ -133,6 +181,8 @@ pub(super) struct Tally {
 /// The connection that an event came on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
+    /// The role of its listener.
+    pub(super) role: Role,
     /// Its name among all connections that its thread ever had.
     pub(super) connection: u64,
     /// When it opened: milliseconds on the monotonic clock, cut to 32 bits as in stamps.
@@ -142,9 +192,13 @@ pub(super) struct Source {
 impl Tally {
     pub(super) fn new(streams_max: usize, late_after_ns: u64) -> Tally {
         Tally {
-            totals: Totals::default(),
+            roles: [Totals::default(); Role::COUNT],
+            cpu_ns: 0,
             first_failure: None,
             latencies_ns: Vec::new(),
+            steady_ns: Vec::new(),
+            slow_lasted_ns: Vec::new(),
+            bounds: None,
             streams: Streams::new(streams_max),
             stamps: StampFinder::default(),
             boot: stamp::boot(),
@@ -152,46 +206,68 @@ impl Tally {
         }
     }
 
+    /// The counts of the listeners with `role`.
+    pub(super) fn of(&mut self, role: Role) -> &mut Totals {
+        &mut self.roles[role as usize]
+    }
+
     /// Counts one event that was there at `now_ns`.
     pub(super) fn event(&mut self, source: Source, event: Event<'_>, now_ns: u64) {
-        self.totals.events += 1;
+        let totals = &mut self.roles[source.role as usize];
+        totals.events += 1;
         let Some(stamp) = self.stamps.find(event.data) else {
             return;
         };
-        self.totals.stamped += 1;
+        totals.stamped += 1;
         let same_clock = stamp.boot == self.boot;
         if same_clock {
             let latency_ns = now_ns.saturating_sub(stamp.intended_ns);
             self.latencies_ns.push(latency_ns);
-            self.totals.late += u64::from(latency_ns > self.late_after_ns);
+            totals.late += u64::from(latency_ns > self.late_after_ns);
+            if let Some(bounds) = self.bounds.filter(|_| source.role == Role::Steady) {
+                self.steady_ns.push((bounds.span(stamp.intended_ns, now_ns), latency_ns));
+            }
         }
         // A stream that was open before the run began hears it from its first event on. The
         // difference of two times that were cut to 32 bits is right up to 24 days.
         let from_start = same_clock && (source.opened_ms.wrapping_sub(stamp.run) as i32) < 0;
         let key = stream_key(source.connection, stamp.run, stamp.subject);
         match self.streams.observe(key, stamp.number, from_start) {
-            Verdict::Next { gap } => self.totals.gaps += u64::from(gap),
-            Verdict::Overtaken => self.totals.overtaken += 1,
-            Verdict::Doubled => self.totals.doubled += 1,
-            Verdict::Stale => self.totals.stale += 1,
-            Verdict::Untracked => self.totals.untracked += 1,
+            Verdict::Next { gap } => totals.gaps += u64::from(gap),
+            Verdict::Overtaken => totals.overtaken += 1,
+            Verdict::Doubled => totals.doubled += 1,
+            Verdict::Stale => totals.stale += 1,
+            Verdict::Untracked => totals.untracked += 1,
         }
     }
 
-    pub(super) fn failure(&mut self, reason: Failure, words: impl FnOnce() -> String) {
-        self.totals.failed[reason as usize] += 1;
+    pub(super) fn failure(&mut self, role: Role, reason: Failure, words: impl FnOnce() -> String) {
+        self.of(role).failed[reason as usize] += 1;
         self.first_failure.get_or_insert_with(words);
     }
 
-    pub(super) fn closure(&mut self, reason: Closure) {
-        self.totals.closed[reason as usize] += 1;
+    pub(super) fn closure(&mut self, role: Role, reason: Closure) {
+        self.of(role).closed[reason as usize] += 1;
+    }
+
+    /// The stream of a slow listener ended so long after it was read last.
+    pub(super) fn slow_lasted(&mut self, ns: u64) {
+        self.slow_lasted_ns.push(ns);
     }
 
     /// Shows on `board` what was counted so far.
     pub(super) fn publish(&mut self, board: &Board) {
         board.with(|published| {
-            published.totals = self.totals;
+            published.roles = self.roles;
+            published.totals = Totals { cpu_ns: self.cpu_ns, ..Totals::default() };
+            self.roles.iter().for_each(|totals| published.totals.add(totals));
             self.latencies_ns.drain(..).for_each(|ns| published.latencies.record(ns));
+            if self.bounds.is_some() {
+                let troubled = published.troubled.get_or_insert_default();
+                let steady = self.steady_ns.drain(..);
+                steady.for_each(|(span, ns)| troubled.steady[span as usize].record(ns));
+                self.slow_lasted_ns.drain(..).for_each(|ns| troubled.slow_lasted.record(ns));
+            }
             if published.first_failure.is_none() {
                 published.first_failure.clone_from(&self.first_failure);
             }

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should panic")]
 
 mod server;
+mod trouble;
 
 use std::time::Duration;
 
+use load::flood::Storm;
 use load::report::{FloodReport, RunReport, SpamReport};
 use load::stamp::{Stamp, boot};
 use load::{Flood, FloodConfig, Spam, SpamConfig, SpamMode};
@@ -218,21 +220,6 @@ fn stamps_are_found_on_every_transport() {
 }
 
 #[test]
-fn slow_listeners_open_their_stream_and_do_not_read_it() {
-    let server = Server::start(|_| Fate::Deliver);
-    let url = server.stream_url();
-    let flood = flood_of(FloodConfig { url, users: 4, slow: 0.5, ..FloodConfig::default() });
-    for id in 0..4 {
-        server.send(&id.to_string(), "data: x\n\n");
-    }
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 2));
-    server.close("1");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 1));
-    let report = FloodReport::from(&flood.finish().unwrap());
-    assert_eq!((report.open, report.events), (3, 2));
-}
-
-#[test]
 fn late_event_is_counted_and_timed() {
     let server = Server::start(|_| Fate::Deliver);
     let flood = flood(&server, 1);
@@ -357,6 +344,8 @@ fn figures_that_cannot_be_are_refused() {
         FloodConfig { opening_max: 0, ..default() },
         FloodConfig { connect_rate: -1.0, ..default() },
         FloodConfig { slow: f64::NAN, ..default() },
+        FloodConfig { slow: 0.6, storm: Some(Storm::default()), ..default() },
+        FloodConfig { storm: Some(Storm { vanish: -1.0, ..Storm::default() }), ..default() },
     ] {
         assert!(matches!(Flood::start(config), Err(load::FloodError::Config(_))));
     }
