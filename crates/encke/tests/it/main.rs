@@ -32,6 +32,7 @@ mod refusals;
 mod send_stream;
 mod silence;
 mod starting;
+mod storm;
 mod streams;
 mod streams_ids;
 mod tune;
