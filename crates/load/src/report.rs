@@ -338,7 +338,7 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// Bytes with the unit that keeps them short.
-fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
     match UNITS.into_iter().find(|&(_, size)| count >= size) {
         Some((unit, size)) => format!("{:.1} {unit}", count as f64 / size as f64),

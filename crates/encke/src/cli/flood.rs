@@ -105,8 +105,9 @@ pub(crate) struct FloodArgs {
     json: bool,
 }
 
+/// How listeners hear events.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum TransportArg {
+pub(super) enum TransportArg {
     /// Server-Sent Events.
     Sse,
     /// One line of JSON per event.
@@ -125,12 +126,19 @@ impl From<TransportArg> for Transport {
     }
 }
 
-impl FloodArgs {
-    fn config(self) -> FloodConfig {
-        let path = match self.transport {
+impl TransportArg {
+    /// Where Encke serves it.
+    pub(super) fn path(self) -> &'static str {
+        match self {
             TransportArg::Classic => "/test/{id}",
             TransportArg::Sse | TransportArg::Ndjson => "/stream/{id}",
-        };
+        }
+    }
+}
+
+impl FloodArgs {
+    fn config(self) -> FloodConfig {
+        let path = self.transport.path();
         FloodConfig {
             url: self.url.unwrap_or_else(|| format!("http://127.0.0.1:8000{path}")),
             transport: self.transport.into(),

@@ -1,13 +1,16 @@
 //! `encke serve`: the server.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use engine::{EngineConfig, Origins};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use crate::console::say;
 use crate::serve::signals::Signals;
@@ -43,6 +46,10 @@ pub(crate) struct ServeArgs {
     /// How long to end connections in order, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     grace: Duration,
+    /// End in order also when standard input ends, as it does with a program that started the
+    /// server for itself and holds the other end of a pipe, however that program ends.
+    #[arg(long)]
+    until_eof: bool,
     /// Print the addresses as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -82,6 +89,28 @@ pub(crate) struct LimitArgs {
 }
 
 impl LimitArgs {
+    /// The same limits, with room for `connections` unless another number was asked for.
+    pub(crate) fn with_room_for(self, connections: u32) -> LimitArgs {
+        match self.max_connections {
+            0 => LimitArgs { max_connections: connections, ..self },
+            _ => self,
+        }
+    }
+
+    /// The options of `encke serve` that say the same.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let LimitArgs { workers, max_connections, keepalive, head_timeout, .. } = self;
+        let mut options = vec![
+            format!("--workers={workers}"),
+            format!("--max-connections={max_connections}"),
+            format!("--keepalive={}", keepalive.as_secs_f64()),
+            format!("--head-timeout={}", head_timeout.as_secs_f64()),
+            format!("--max-backlog={}", self.max_backlog),
+        ];
+        options.extend(self.allow_origin.iter().map(|origin| format!("--allow-origin={origin}")));
+        options
+    }
+
     /// The data plane's settings on a machine with so many cores and descriptors.
     fn engine(self, listen: SocketAddr, cores: usize, descriptors: u64) -> EngineConfig {
         let workers = match self.workers {
@@ -106,7 +135,7 @@ impl LimitArgs {
     /// The same for this machine, whose descriptor limit is raised as far as it may be.
     pub(crate) fn engine_here(self, listen: SocketAddr) -> Result<EngineConfig> {
         let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
         let asked = u64::from(self.max_connections);
         let config = self.engine(listen, cores, limit.soft);
         let most = config.workers as u64 * fair_room(limit.soft);
@@ -135,9 +164,12 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
             );
         }
         let config = ServeConfig { engine, api: args.api, data: args.data };
-        let server = Server::open(config).await?;
+        let server = Server::start(config).await?;
         announce(&server, args.json)?;
-        signals.next().await;
+        tokio::select! {
+            _ = signals.next() => {}
+            ended = input_ended(), if args.until_eof => ended?,
+        }
         tracing::info!("stopping; a second signal ends at once");
         signals.end_at_next();
         server.stop(args.grace).await
@@ -153,6 +185,21 @@ fn announce(server: &Server, json: bool) -> Result<()> {
         say(format!("streams  http://{listen}/stream/{{id}}"))?;
         say(format!("API      http://{api}"))?;
     }
+    Ok(())
+}
+
+/// Waits until standard input ends, whatever comes before. It is read by a thread for which the end
+/// of the process need not wait.
+async fn input_ended() -> Result<()> {
+    let (reader, ended) = oneshot::channel::<()>();
+    let read = move || {
+        // An input that cannot be read is over, too.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        drop(reader);
+    };
+    thread::Builder::new().name("input".into()).spawn(read).context("cannot start a thread")?;
+    // Nothing is sent: the reader is dropped.
+    let _ = ended.await;
     Ok(())
 }
 
@@ -231,6 +278,26 @@ mod tests {
         assert_eq!(engine(&["--workers=3"], 20_000).workers, 3);
         let ten = engine(&["--max-connections=10", "--workers=1"], 20_000);
         assert_eq!(ten.connections_max, 10);
+    }
+
+    #[test]
+    fn limits_are_passed_on_as_they_are() {
+        let given = [
+            "--workers=3",
+            "--max-connections=7",
+            "--keepalive=0.25",
+            "--head-timeout=1.5",
+            "--max-backlog=1MiB",
+            "--allow-origin=https://a.test,https://b.test",
+        ];
+        for args in [&given[..], &[]] {
+            let limits = parse(args).limits;
+            let options = limits.options();
+            let again = parse(&options.iter().map(String::as_str).collect::<Vec<_>>()).limits;
+            assert_eq!(format!("{again:?}"), format!("{limits:?}"));
+        }
+        assert_eq!(parse(&[]).limits.with_room_for(9).max_connections, 9);
+        assert_eq!(parse(&given).limits.with_room_for(9).max_connections, 7);
     }
 
     #[test]

@@ -22,17 +22,24 @@ pub(crate) fn unless_stopped<T: Send + 'static>(
 ) -> Result<T> {
     runtime()?.block_on(async {
         let mut signals = Signals::new()?;
-        let (done, result) = oneshot::channel();
-        let run = move || {
-            // Fails only when nobody waits any more.
-            let _ = done.send(work());
-        };
-        thread::Builder::new().name("work".into()).spawn(run).context("cannot start a thread")?;
         tokio::select! {
-            result = result => result.context("the work broke off")?,
+            result = on_own_thread(work) => result,
             _ = signals.next() => bail!("stopped before it was done"),
         }
     })
+}
+
+/// Does `work` on a thread for which, unlike a runtime's, the end of the process does not wait.
+pub(crate) async fn on_own_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (done, result) = oneshot::channel();
+    let run = move || {
+        // Fails only when nobody waits any more.
+        let _ = done.send(work());
+    };
+    thread::Builder::new().name("work".into()).spawn(run).context("cannot start a thread")?;
+    result.await.context("the work broke off")?
 }
 
 /// How far a piece of work is: a bar on a terminal, a line now and then elsewhere. On standard

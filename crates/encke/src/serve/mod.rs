@@ -68,14 +68,9 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
 }
 
 impl Server {
-    /// Opens the store of `config` and starts.
-    pub(crate) async fn open(config: ServeConfig) -> Result<Server> {
+    /// Opens the store and starts. When this returns, clients can connect.
+    pub(crate) async fn start(config: ServeConfig) -> Result<Server> {
         let graph = open_graph(&config.data)?;
-        Server::start(config, graph).await
-    }
-
-    /// Starts with a store that is open already. When this returns, clients can connect.
-    pub(crate) async fn start(config: ServeConfig, graph: Graph) -> Result<Server> {
         let listener = bind(config.api)?;
         let api_address = listener.local_addr()?;
         let backlog_bytes_max = config.engine.backlog_bytes_max;
@@ -106,12 +101,6 @@ impl Server {
     /// Where the API is.
     pub(crate) fn api(&self) -> SocketAddr {
         self.api
-    }
-
-    /// How many connections clients have opened so far.
-    pub(crate) fn connections_opened(&self) -> u64 {
-        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        engine.snapshot().whole().opened
     }
 
     /// Ends everything within `grace`.

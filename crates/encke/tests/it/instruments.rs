@@ -1,4 +1,4 @@
-//! `encke flood`, `encke spam` and `encke demo`: their accounts agree with the server's.
+//! `encke flood` and `encke spam`: their accounts agree with the server's.
 
 use serde_json::Value;
 
@@ -104,32 +104,4 @@ fn streams_that_the_server_ends_are_told_by_reason() {
     let report = report(&flood.finish());
     assert_eq!((number(&report, "opened"), number(&report, "failed")), (150, 50), "{report}");
     assert_eq!((number(&report, "closed"), number(&report, "open")), (150, 0), "{report}");
-}
-
-#[test]
-fn demo_shows_the_whole_system_and_loses_nothing() {
-    let args = ["demo", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--users=200", "--seconds=3"];
-    let finished = Program::run(encke(args).arg("--json"));
-    let told = report(&finished);
-    assert_eq!(told["lost"], 0, "{told}");
-    let sent = number(&told["spam"], "sent");
-    assert!(sent > 0 && number(&told["spam"], "delivered") > sent, "{told}");
-    assert_eq!(number(&told["flood"], "stamped"), number(&told["spam"], "delivered"));
-    assert!(finished.stderr.contains("http://127.0.0.1:"), "tells where to look: {finished:?}");
-
-    let plain = Program::run(encke(args).args(["--rate=200"]));
-    assert_eq!(plain.code(), Some(0), "{plain:?}");
-    assert!(plain.stdout.contains("lost 0"), "{plain:?}");
-    assert!(!plain.stdout.contains('\r') && !plain.stdout.contains('\u{1b}'), "no terminal here");
-}
-
-#[test]
-fn demo_ends_in_order_with_ctrl_c() {
-    let args = ["demo", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--users=50", "--json"];
-    let demo = Program::spawn(&mut encke(args));
-    wait_for("events are sent", || demo.stderr().contains("sending"));
-    demo.signal("INT");
-    let finished = demo.finish();
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
-    assert_eq!(report(&finished)["lost"], 0);
 }

@@ -17,6 +17,7 @@ mod api;
 mod audience;
 mod commands;
 mod crash;
+mod demo;
 mod ending;
 mod full;
 mod full_disk;

@@ -285,16 +285,21 @@ impl Flood {
         }
     }
 
+    /// The counts since the start: what of a [`snapshot`](Flood::snapshot) costs next to nothing.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for thread in &self.threads {
+            thread.link.board.with(|published| totals.add(&published.totals));
+        }
+        totals
+    }
+
     /// Waits until `done` says so of a snapshot's counts, or `patience` is over; returns whether it
     /// did. The latencies stay for the next [`snapshot`](Flood::snapshot).
     pub fn wait_until(&self, patience: Duration, done: impl Fn(&Totals) -> bool) -> bool {
         let deadline_ms = clock::monotonic_ms() + patience.as_millis() as u64;
         loop {
-            let mut totals = Totals::default();
-            for thread in &self.threads {
-                thread.link.board.with(|published| totals.add(&published.totals));
-            }
-            if done(&totals) {
+            if done(&self.totals()) {
                 return true;
             }
             if clock::monotonic_ms() >= deadline_ms {

@@ -1,0 +1,145 @@
+//! The demo's friends graph: made once, and kept where it is to stay.
+//!
+//! A data directory that the demo has filled says so in a small file beside the store, so that the
+//! next run of the same demo finds its graph and uses it as it stands, and so that no run ever
+//! writes into a store of somebody else. The file is written before the graph is: the graph comes
+//! in one transaction, so behind the file there is either nothing yet or all of it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use backend::graph::LoadOptions;
+use load::graph_model::BarabasiAlbert;
+use load::report::grouped;
+use serde::{Deserialize, Serialize};
+
+use crate::cli::work::Progress;
+use crate::serve::open_graph;
+
+/// The file that says which graph the demo put into a data directory.
+const MARK: &str = "demo.json";
+
+/// The graph's random choices: every demo of a size has the same graph.
+const SEED: u64 = 1;
+
+/// Which graph a demo runs on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Friends {
+    pub(super) users: u32,
+    pub(super) edges_per_user: u32,
+    /// Each friendship is stored both ways.
+    pub(super) both: bool,
+    seed: u64,
+}
+
+/// A graph that stands in its directory, closed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored {
+    pub(super) subscriptions: u64,
+    /// It was there before.
+    pub(super) found: bool,
+}
+
+impl Friends {
+    pub(super) fn new(users: u32, edges_per_user: u32, both: bool) -> Friends {
+        Friends { users, edges_per_user, both, seed: SEED }
+    }
+
+    /// Sees to it that the graph stands in `dir`. Blocks while it is made.
+    ///
+    /// # Errors
+    /// Also when another graph stands there: it is left alone.
+    pub(super) fn provide(&self, dir: &Path) -> Result<Stored> {
+        let graph = open_graph(dir)?;
+        let subscriptions = graph.subscriptions();
+        if subscriptions > 0 {
+            self.check_mark(dir, subscriptions)?;
+            return Ok(Stored { subscriptions, found: true });
+        }
+        let Friends { users, edges_per_user, both, seed } = *self;
+        self.write_mark(dir).with_context(|| format!("cannot write to {}", dir.display()))?;
+        let mut progress = Progress::new("generating");
+        let model = BarabasiAlbert { users, edges_per_user, seed };
+        let mut lines = Vec::new();
+        model.generate(&mut lines, &mut |done, total| progress.set("generating", done, total))?;
+        let options = LoadOptions { both, skip_malformed: false };
+        let bytes = lines.len() as u64;
+        graph.load("the graph", &mut lines.as_slice(), bytes, options, &mut |now| {
+            progress.set("loading", now.done, now.total);
+        })?;
+        Ok(Stored { subscriptions: graph.subscriptions(), found: false })
+    }
+
+    fn check_mark(&self, dir: &Path, subscriptions: u64) -> Result<()> {
+        let mark = fs::read(dir.join(MARK)).ok();
+        let found = mark.and_then(|mark| serde_json::from_slice::<Friends>(&mark).ok());
+        let what = match found {
+            Some(found) if found == *self => return Ok(()),
+            Some(Friends { users, edges_per_user, both, .. }) => format!(
+                "the graph of another demo: {} users, {edges_per_user} edges each, {}",
+                grouped(users.into()),
+                if both { "both ways" } else { "one way" }
+            ),
+            None => format!("{} subscriptions that no demo made", grouped(subscriptions)),
+        };
+        bail!("{} holds {what}; name another directory with --data", dir.display())
+    }
+
+    fn write_mark(&self, dir: &Path) -> Result<()> {
+        let mut file = File::create(dir.join(MARK))?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        // Not behind the graph, which is on disk when it is loaded.
+        Ok(file.sync_all()?)
+    }
+}
+
+impl Stored {
+    /// How many hear an event on average when everybody is online: its subject and who follows it.
+    pub(super) fn mean_audience(&self, users: u32) -> f64 {
+        1.0 + self.subscriptions as f64 / f64::from(users)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn graph_is_made_once_and_found_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let friends = Friends::new(100, 5, false);
+        let made = friends.provide(dir.path()).unwrap();
+        assert_eq!((made.subscriptions, made.found), (485, false));
+        assert!((made.mean_audience(100) - 5.85).abs() < 1e-9);
+        let again = friends.provide(dir.path()).unwrap();
+        assert_eq!((again.subscriptions, again.found), (485, true));
+        let error = Friends::new(100, 5, true).provide(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("100 users, 5 edges each, one way"), "{error}");
+    }
+
+    #[test]
+    fn load_that_was_broken_off_is_done_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let friends = Friends::new(100, 5, true);
+        drop(open_graph(dir.path()).unwrap());
+        Friends::new(7, 1, false).write_mark(dir.path()).unwrap();
+        let made = friends.provide(dir.path()).unwrap();
+        assert_eq!((made.subscriptions, made.found), (970, false));
+        assert!(friends.provide(dir.path()).unwrap().found);
+    }
+
+    #[test]
+    fn store_of_somebody_else_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let graph = open_graph(dir.path()).unwrap();
+        let options = LoadOptions::default();
+        graph.load("pairs", &mut "1 2\n".as_bytes(), 4, options, &mut |_| {}).unwrap();
+        drop(graph);
+        let error = Friends::new(2, 1, false).provide(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("1 subscriptions that no demo made"), "{error}");
+        assert_eq!(open_graph(dir.path()).unwrap().subscriptions(), 1);
+        assert!(!dir.path().join(MARK).exists());
+    }
+}

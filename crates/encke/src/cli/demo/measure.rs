@@ -1,0 +1,133 @@
+//! What is measured while a demo runs: the server, the machine and the crowd at the moments that
+//! count, and how the crowd came online.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::server::{Figures, ServerProcess};
+
+/// What the server and the machine showed at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) at: Instant,
+    pub(super) server: Figures,
+    /// Memory of the whole machine that is in use and cannot be had without swapping.
+    pub(super) machine_bytes: u64,
+}
+
+impl Moment {
+    pub(super) async fn now(server: &mut ServerProcess) -> Result<Moment> {
+        let figures = server.figures().await?;
+        Ok(Moment { at: Instant::now(), server: figures, machine_bytes: machine_bytes() })
+    }
+
+    /// Processor time that the server took since `before`.
+    pub(super) fn cpu_seconds_since(&self, before: &Moment) -> f64 {
+        self.server.cpu_seconds - before.server.cpu_seconds
+    }
+
+    pub(super) fn seconds_since(&self, before: &Moment) -> f64 {
+        self.at.duration_since(before.at).as_secs_f64()
+    }
+}
+
+/// The moments of a run, and the most that was seen between the last two.
+#[derive(Clone, Debug)]
+pub(super) struct Course {
+    /// Memory of the machine in use before the demo did anything.
+    pub(super) machine_bytes_before: u64,
+    /// The server is up and nobody online.
+    pub(super) empty: Moment,
+    /// Everybody is online and nothing was sent.
+    pub(super) idle: Moment,
+    /// All was sent, and heard.
+    pub(super) end: Moment,
+    /// The server's resident memory while events were sent, at most.
+    pub(super) resident_bytes_max: u64,
+    /// The same of the machine's memory in use.
+    pub(super) machine_bytes_max: u64,
+    pub(super) opening: Opening,
+}
+
+/// How the crowd came online: how many were, after how long, from the first to the last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Opening {
+    points: Vec<(Duration, u64)>,
+}
+
+impl Opening {
+    /// So many were online so long after the start. In the order of time.
+    pub(super) fn push(&mut self, after: Duration, opened: u64) {
+        // The last one to open says when it did, which may be before somebody looked.
+        while self.points.last().is_some_and(|&(last, _)| last >= after) {
+            self.points.pop();
+        }
+        self.points.push((after, opened));
+    }
+
+    /// Connections a second over all of it, over the first tenth and over the last tenth of those
+    /// who came.
+    pub(super) fn rates(&self) -> [f64; 3] {
+        let all = self.points.last().map_or(0, |&(_, opened)| opened) as f64;
+        [(0.0, 1.0), (0.0, 0.1), (0.9, 1.0)].map(|(from, to)| {
+            let seconds = self.seconds_until(all * to) - self.seconds_until(all * from);
+            if seconds > 0.0 { all * (to - from) / seconds } else { 0.0 }
+        })
+    }
+
+    /// When so many were online, as if they had come evenly between two looks.
+    fn seconds_until(&self, opened: f64) -> f64 {
+        let mut before = (0.0, 0.0);
+        for &(after, count) in &self.points {
+            let (seconds, count) = (after.as_secs_f64(), count as f64);
+            if count >= opened && count > before.1 {
+                let share = (opened - before.1) / (count - before.1);
+                return before.0 + share.max(0.0) * (seconds - before.0);
+            }
+            before = (seconds, count);
+        }
+        before.0
+    }
+}
+
+/// Memory of the machine that is in use: all but `MemAvailable` (proc(5)). 0 where it is not told.
+pub(super) fn machine_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    in_use(&text).unwrap_or(0)
+}
+
+fn in_use(meminfo: &str) -> Option<u64> {
+    let bytes = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    };
+    bytes("MemTotal:")?.checked_sub(bytes("MemAvailable:")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_the_first_and_the_last_are_told_apart() {
+        let mut opening = Opening::default();
+        // 100 a second for a second, then 10 a second.
+        for (ms, opened) in [(500, 50), (1_000, 100), (6_000, 150), (12_000, 200), (11_000, 200)] {
+            opening.push(Duration::from_millis(ms), opened);
+        }
+        let [all, first, last] = opening.rates();
+        assert!((all - 200.0 / 11.0).abs() < 0.01, "{all}");
+        assert!((first - 100.0).abs() < 0.01, "{first}");
+        assert!((last - 10.0).abs() < 0.01, "{last}");
+        assert_eq!(Opening::default().rates(), [0.0; 3]);
+    }
+
+    #[test]
+    fn memory_in_use_is_what_is_not_available() {
+        let text = "MemTotal:  1000 kB\nMemFree:  1 kB\nMemAvailable:  600 kB\n";
+        assert_eq!(in_use(text), Some(400 * 1024));
+        assert_eq!(in_use("MemTotal: 1000 kB\n"), None);
+    }
+}

@@ -1,0 +1,281 @@
+//! `encke demo`: the whole system at work on this machine.
+//!
+//! A friends graph is made and stored, a server started on it, the crowd brought online over real
+//! sockets, and events sent over the real API. Every event is accounted for: what the server says
+//! that it delivered must have been received.
+//!
+//! The server is a process of its own, as it is in earnest, so that its memory and processor time
+//! are told apart from those of the crowd and the senders, which live in this one. Whatever ends
+//! this process ends the server too, and a temporary directory is removed at any end but kill -9.
+
+mod friends;
+mod load;
+mod measure;
+mod report;
+mod server;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::time::{Duration, Instant};
+
+use ::load::report::grouped;
+use anyhow::{Context, Result};
+use clap::Args;
+use tempfile::TempDir;
+
+use self::friends::{Friends, Stored};
+use self::load::Load;
+use self::report::DemoReport;
+use self::server::{ServerOptions, ServerProcess};
+use super::flood::{self, TransportArg};
+use super::serve::LimitArgs;
+use super::work::on_own_thread;
+use crate::console::{LiveLine, OutputError, say, tell};
+use crate::serve;
+use crate::serve::signals::Signals;
+use crate::stop::{self, Stop, Stopper};
+use crate::units::{parse_rate_over_0, parse_seconds};
+
+const DEFAULT_LISTEN: &str = "127.0.0.1:8000";
+const DEFAULT_API: &str = "127.0.0.1:8001";
+
+/// Events a second of a small demo: enough to see something.
+const RATE_MIN: f64 = 1_000.0;
+
+/// Seconds within which everybody hears an event, on average, in a large demo. One a minute is what
+/// others published for a million users.
+const SECONDS_PER_EVENT_HEARD: f64 = 60.0;
+
+/// Connections for which there is room beside the crowd.
+const ROOM_FOR_VISITORS: u32 = 10_000;
+
+/// Shows the whole system at work on this machine.
+///
+/// Makes a friends graph, serves it, brings its users online and sends events about them, each of
+/// which all followers of its subject hear. Opens nothing, but prints the addresses to look at. The
+/// server is a process of its own. Ends with Ctrl-C or after --seconds, and fails when an event was
+/// lost, a stream failed or the server ended.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke demo
+  encke demo --users 1000 --rate 5000 --seconds 10
+  encke demo --users 1000000 --data ./million --seconds 600
+  encke demo --transport ndjson --both
+  encke demo --listen 127.0.0.1:0 --api 127.0.0.1:0 --seconds 5 --json")]
+pub(crate) struct DemoArgs {
+    /// How many users there are, all of them online.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..))]
+    users: u32,
+    /// How many edges each newcomer of the graph brings: so many follow each user.
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    edges_per_user: u32,
+    /// Store each edge both ways, as friends follow one another: audiences are twice as large on
+    /// average, and a few have thousands.
+    #[arg(long)]
+    both: bool,
+    /// Events a second; each is heard by its subject and who follows it, 16 users with the default
+    /// graph. Default: 1000, or what lets everybody hear one event a minute if that is more (1042
+    /// for a million users, 16,667 deliveries a second).
+    #[arg(long, value_name = "RATE", value_parser = parse_rate_over_0)]
+    rate: Option<f64>,
+    /// End after sending for so long, in seconds. Default: with Ctrl-C.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    seconds: Option<Duration>,
+    /// How the listeners hear events.
+    #[arg(long, value_enum, default_value_t = TransportArg::Sse)]
+    transport: TransportArg,
+    /// Where clients connect. Default: 127.0.0.1:8000, or a free port when that is taken.
+    #[arg(long, value_name = "ADDRESS", value_parser = super::serve::parse_address)]
+    listen: Option<SocketAddr>,
+    /// Where applications connect. Default: 127.0.0.1:8001, or a free port when that is taken.
+    #[arg(long, value_name = "ADDRESS", value_parser = super::serve::parse_address)]
+    api: Option<SocketAddr>,
+    /// Keep the graph in this directory, where the next demo of the same size finds it. Default: a
+    /// temporary one, which is removed at the end.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Print the summary as JSON; everything else goes to standard error then.
+    #[arg(long)]
+    json: bool,
+}
+
+impl DemoArgs {
+    /// Events a second when each is heard by so many.
+    fn rate_for(&self, audience: f64) -> f64 {
+        let everybody = f64::from(self.users) / SECONDS_PER_EVENT_HEARD / audience;
+        self.rate.unwrap_or(everybody.max(RATE_MIN))
+    }
+}
+
+pub(crate) fn run(args: DemoArgs) -> Result<()> {
+    let json = args.json;
+    let (data, temporary) = directory(args.data.as_deref())?;
+    let leftover = temporary.as_ref().map(|dir| dir.path().to_owned());
+    let runtime = serve::runtime()?;
+    let outcome = runtime.block_on(async {
+        let signals = Signals::new()?;
+        let (stopper, stop) = stop::channel();
+        tokio::spawn(heed(signals, stopper, leftover));
+        Demo { args, data, stop }.run().await
+    });
+    // A graph that is being made need not be waited for: the process' end breaks it off, and the
+    // store has all of it or nothing.
+    runtime.shutdown_background();
+    if let Some(dir) = temporary {
+        dir.close().context("cannot remove the directory of the graph")?;
+    }
+    let Some(report) = outcome? else { return Ok(()) };
+    if json {
+        say(serde_json::to_string(&report)?)?;
+    } else {
+        say(report.to_string().trim_end())?;
+    }
+    if report.visitors > 0 {
+        tell(format!(
+            "{} others connected too: what they heard counts as delivered, so of losses only \
+             those that left a gap can be told",
+            report.visitors
+        ));
+    }
+    report.judge()
+}
+
+/// Where the graph is kept: the directory that was asked for, or one to be removed at the end.
+fn directory(asked: Option<&Path>) -> Result<(PathBuf, Option<TempDir>)> {
+    if let Some(dir) = asked {
+        return Ok((dir.to_owned(), None));
+    }
+    let dir = tempfile::tempdir().context("cannot make a directory for the graph")?;
+    Ok((dir.path().to_owned(), Some(dir)))
+}
+
+/// The first signal stops the demo in order. The second ends it at once: the server sees that and
+/// ends as well.
+async fn heed(mut signals: Signals, stopper: Stopper, leftover: Option<PathBuf>) {
+    signals.next().await;
+    stopper.stop();
+    let code = signals.next().await;
+    if let Some(dir) = leftover {
+        // Nobody is left who could be told.
+        let _ = fs::remove_dir_all(dir);
+    }
+    process::exit(code);
+}
+
+/// A demo, from its graph to its end.
+struct Demo {
+    args: DemoArgs,
+    data: PathBuf,
+    /// Said at the first signal.
+    stop: Stop,
+}
+
+impl Demo {
+    /// Everything in its order. `None` when it was stopped before the first event was sent.
+    async fn run(self) -> Result<Option<DemoReport>> {
+        let machine_bytes_before = measure::machine_bytes();
+        let Some(stored) = self.unless_stopped(self.graph()).await else { return Ok(None) };
+        let stored = stored?;
+        let Some(server) = self.unless_stopped(self.serve()).await else { return Ok(None) };
+        let mut server = server?;
+        let load = Load { demo: &self, server: &mut server, stored, machine_bytes_before };
+        let outcome = load.run().await;
+        self.note("stopping")?;
+        let stopped = server.stop().await;
+        let outcome = outcome?;
+        stopped?;
+        Ok(outcome)
+    }
+
+    /// The friends graph, made and stored.
+    async fn graph(&self) -> Result<Stored> {
+        let DemoArgs { users, edges_per_user, both, .. } = self.args;
+        let (data, started) = (self.data.clone(), Instant::now());
+        let provide = move || Friends::new(users, edges_per_user, both).provide(&data);
+        let stored = on_own_thread(provide).await?;
+        let how = match stored.found {
+            true => format!("found in {}", self.data.display()),
+            false => format!("made and stored in {:.1} s", started.elapsed().as_secs_f64()),
+        };
+        let (users, subscriptions) = (grouped(users.into()), grouped(stored.subscriptions));
+        self.note(&format!("graph    {users} users, {subscriptions} subscriptions, {how}"))?;
+        Ok(stored)
+    }
+
+    async fn serve(&self) -> Result<ServerProcess> {
+        let room = self.args.users.saturating_add(ROOM_FOR_VISITORS);
+        let options = ServerOptions {
+            listen: self.address(self.args.listen, DEFAULT_LISTEN)?,
+            api: self.address(self.args.api, DEFAULT_API)?,
+            data: &self.data,
+            limits: &self.args.limits.clone().with_room_for(room),
+        };
+        let server = ServerProcess::start(options).await?;
+        let (listen, api) = (server.listen(), server.api());
+        self.note(&format!("server   process {}", server.pid().unwrap_or_default()))?;
+        self.note(&format!(
+            "streams  http://{listen}/stream/{{id}}   try: curl -N {listen}/stream/0"
+        ))?;
+        self.note(&format!("page     http://{listen}/test/0"))?;
+        self.note(&format!("API      http://{api}/           try: curl {api}/subscribers/0"))?;
+        self.note(&format!(
+            "send     curl {api}/send --json '{{\"about\":0,\"data\":\"hello\"}}'"
+        ))?;
+        Ok(server)
+    }
+
+    /// The address that was asked for; else the usual one, or a free one when that is taken.
+    fn address(&self, asked: Option<SocketAddr>, usual: &str) -> Result<SocketAddr> {
+        if let Some(address) = asked {
+            return Ok(address);
+        }
+        let address: SocketAddr = usual.parse().context("the usual address is one")?;
+        // Closed again at once, so that the server can take it.
+        if TcpListener::bind(address).is_ok() {
+            return Ok(address);
+        }
+        self.note(&format!("{usual} is taken, so a free port is used instead"))?;
+        Ok(SocketAddr::new(address.ip(), 0))
+    }
+
+    /// What comes of `work`; `None` when the demo was stopped first.
+    async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            done = work => Some(done),
+            () = stop.said() => None,
+        }
+    }
+
+    /// A line that stays.
+    fn note(&self, line: &str) -> Result<()> {
+        flood::report_line(line, self.args.json)
+    }
+
+    /// A line that is kept up to date.
+    fn live(&self) -> Live {
+        Live((!self.args.json).then(LiveLine::new))
+    }
+}
+
+/// A line that is kept up to date, where it does not get between the lines for programs.
+struct Live(Option<LiveLine>);
+
+impl Live {
+    fn set(&self, line: String) -> Result<(), OutputError> {
+        match &self.0 {
+            Some(live) => live.set(line),
+            None => {
+                tell(line);
+                Ok(())
+            }
+        }
+    }
+}
