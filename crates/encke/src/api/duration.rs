@@ -8,8 +8,8 @@
 //! the answer are not counted.
 //!
 //! There are twenty buckets to a decade (the preferred numbers R 20 of ISO 3), so a percentile of
-//! any interval can be told to 14 % by whoever subtracts two readings. A send costs two reads of the
-//! clock, seven comparisons and two additions.
+//! any interval can be told to 14 % by whoever subtracts two readings. A send costs two reads of
+//! the clock, seven comparisons and two additions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -8,6 +8,7 @@ mod demo;
 mod flood;
 mod graph;
 mod listen;
+mod plot;
 mod serve;
 mod spam;
 mod tune;
@@ -103,6 +104,7 @@ enum Command {
     Spam(spam::SpamArgs),
     Tune(tune::TuneArgs),
     Watch(watch::WatchArgs),
+    Plot(plot::PlotArgs),
 }
 
 /// Runs the program.
@@ -129,6 +131,7 @@ pub(crate) fn run() -> ExitCode {
             done => done.map(drop),
         },
         Command::Watch(args) => watch::run(args),
+        Command::Plot(args) => plot::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

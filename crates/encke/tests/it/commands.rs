@@ -159,6 +159,7 @@ fn every_command_explains_itself_with_examples() {
         "spam",
         "tune",
         "watch",
+        "plot",
         "graph",
         "graph generate",
         "graph load",

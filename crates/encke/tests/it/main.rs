@@ -28,6 +28,7 @@ mod http2;
 mod instruments;
 mod logout;
 mod metrics;
+mod plot;
 mod pressure;
 mod refusals;
 mod send_stream;

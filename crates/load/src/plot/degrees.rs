@@ -12,13 +12,13 @@ use plotters::drawing::DrawingArea;
 use plotters::element::{Circle, PathElement};
 use plotters::prelude::{DrawingBackend, IntoLogRange};
 use plotters::series::LineSeries;
-use plotters::style::{BLACK, Color, IntoFont, RGBColor, ShapeStyle, WHITE};
+use plotters::style::{BLACK, Color, IntoFont, ShapeStyle, WHITE};
 
-use crate::plot::{FONT, Picture, PlotError, save};
+use crate::plot::{FONT, MONOSPACE_FONT, Picture, PlotError, Theme, save};
 use crate::report::grouped;
 
-const BLUE: RGBColor = RGBColor(0, 114, 178);
-const VERMILION: RGBColor = RGBColor(213, 94, 0);
+/// Width and height in pixels.
+const SIZE: (u32, u32) = (1_200, 800);
 const BINS_PER_DECADE: f64 = 10.0;
 
 /// A degree distribution to be drawn.
@@ -101,6 +101,13 @@ impl Degrees<'_> {
 }
 
 impl Picture for Degrees<'_> {
+    const DETAIL: u32 = 1;
+    const OVERSAMPLING: u32 = 1;
+
+    fn size(&self) -> (u32, u32) {
+        SIZE
+    }
+
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), PlotError> {
         let points: Vec<_> = self.points().collect();
         let (Some(&(first, _)), Some(&(last, _))) = (points.first(), points.last()) else {
@@ -110,6 +117,7 @@ impl Picture for Degrees<'_> {
         let shares = points.iter().chain(&bins).map(|&(_, share)| share);
         let (least, most) =
             shares.fold((1.0_f64, 0.0_f64), |(least, most), p| (least.min(p), most.max(p)));
+        let [single, law, _] = Theme::Light.colours().lines;
         area.fill(&WHITE)?;
         let title = (FONT, 26).into_font().color(&BLACK);
         let mut chart = ChartBuilder::on(area)
@@ -128,26 +136,30 @@ impl Picture for Degrees<'_> {
             .x_label_formatter(&|degree| grouped(degree.round() as u64))
             .y_label_formatter(&|share| power_of_ten(*share))
             .axis_desc_style((FONT, 20))
-            .label_style((FONT, 16))
+            .x_label_style((FONT, 16))
+            .y_label_style((MONOSPACE_FONT, 15))
             .bold_line_style(BLACK.mix(0.15))
             .light_line_style(BLACK.mix(0.05))
             .draw()?;
         let dot =
             |style: ShapeStyle, radius| move |&at: &(f64, f64)| Circle::new(at, radius, style);
-        let faint: ShapeStyle = BLUE.mix(0.25).filled();
+        let faint: ShapeStyle = single.mix(0.25).filled();
         chart
             .draw_series(points.iter().map(dot(faint, 3)))?
             .label("one degree")
             .legend(move |(x, y)| Circle::new((x + 14, y), 3, faint));
         chart
-            .draw_series(bins.iter().map(dot(BLUE.filled(), 6)))?
+            .draw_series(bins.iter().map(dot(single.filled(), 6)))?
             .label("mean over a bin")
-            .legend(|(x, y)| Circle::new((x + 14, y), 6, BLUE.filled()));
-        if let Some(law) = self.power_law {
-            let style = VERMILION.stroke_width(2);
+            .legend(move |(x, y)| Circle::new((x + 14, y), 6, single.filled()));
+        if let Some(power_law) = self.power_law {
+            let style = law.stroke_width(2);
             chart
-                .draw_series(LineSeries::new(self.line(law, last), style))?
-                .label(format!("power law, exponent {:.2}, from {}", law.exponent, law.from))
+                .draw_series(LineSeries::new(self.line(power_law, last), style))?
+                .label(format!(
+                    "power law, exponent {:.2}, from {}",
+                    power_law.exponent, power_law.from
+                ))
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 28, y)], style));
         }
         chart

@@ -1,12 +1,17 @@
 //! Pictures: SVG or PNG, by the file's extension.
 //!
-//! They look the same on every machine: PNG text is drawn with a font that comes with the program
-//! (Hack), and SVG text is measured with it and left to the viewer's fonts. Colours are from Okabe
-//! and Ito's palette, which people with colour-blindness can tell apart.
+//! They look the same on every machine: PNG text is drawn with fonts that come with the program
+//! (Ubuntu, Hack), and SVG text is measured with them and left to the viewer's fonts. Colours are
+//! those of a [`Theme`].
 
+mod axis;
 mod degrees;
+mod run;
+mod theme;
 
 pub use degrees::{Degrees, PowerLaw};
+pub use run::{Panel, RunPlot};
+pub use theme::Theme;
 
 use std::fs;
 use std::io::{self, BufWriter};
@@ -19,9 +24,13 @@ use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::prelude::DrawingBackend;
 use plotters::style::{FontStyle, register_font};
 
-/// Width and height in pixels.
-const SIZE: (u32, u32) = (1_200, 800);
 const FONT: &str = "sans-serif";
+
+/// It has the superscripts that the other lacks.
+const MONOSPACE_FONT: &str = "monospace";
+
+/// Red, green and blue.
+const CHANNELS: usize = 3;
 
 /// Why a picture could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +62,16 @@ impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for PlotE
 
 /// Something that can be drawn.
 trait Picture {
+    /// Pixels of the file for each one shown, so that it is sharp on paper and on dense screens.
+    const DETAIL: u32;
+
+    /// How much finer PNG is drawn, to be averaged then: lines have no smooth edges of their own.
+    const OVERSAMPLING: u32;
+
+    /// Width and height, as shown.
+    fn size(&self) -> (u32, u32);
+
+    /// Draws on an area of that size, or of a multiple.
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), PlotError>;
 }
 
@@ -67,18 +86,27 @@ fn save(picture: &impl Picture, path: &Path) -> Result<(), PlotError> {
     fs::write(path, bytes).map_err(|error| PlotError::Write { path: path.to_owned(), error })
 }
 
-fn svg(picture: &impl Picture) -> Result<String, PlotError> {
+fn svg<P: Picture>(picture: &P) -> Result<String, PlotError> {
     register_fonts()?;
+    let (width, height) = picture.size();
+    let (fine_width, fine_height) = (width * P::DETAIL, height * P::DETAIL);
     let mut text = String::new();
-    picture.draw(&SVGBackend::with_string(&mut text, SIZE).into_drawing_area())?;
-    Ok(text)
+    let backend = SVGBackend::with_string(&mut text, (fine_width, fine_height));
+    picture.draw(&backend.into_drawing_area())?;
+    // Coordinates are whole numbers; the viewBox makes them finer than the pixels of a screen.
+    let drawn = format!("width=\"{fine_width}\" height=\"{fine_height}\"");
+    let shown = format!("width=\"{width}\" height=\"{height}\"");
+    Ok(text.replacen(&drawn, &shown, 1))
 }
 
-fn png(picture: &impl Picture) -> Result<Vec<u8>, PlotError> {
+fn png<P: Picture>(picture: &P) -> Result<Vec<u8>, PlotError> {
     register_fonts()?;
-    let (width, height) = SIZE;
-    let mut pixels = vec![0; (width * height * 3) as usize];
-    picture.draw(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area())?;
+    let (width, height) = picture.size();
+    let (width, height) = (width * P::DETAIL, height * P::DETAIL);
+    let finer = (width * P::OVERSAMPLING, height * P::OVERSAMPLING);
+    let mut pixels = vec![0; (finer.0 * finer.1) as usize * CHANNELS];
+    picture.draw(&BitMapBackend::with_buffer(&mut pixels, finer).into_drawing_area())?;
+    let pixels = averaged(&pixels, width as usize, P::OVERSAMPLING as usize);
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(BufWriter::new(&mut file), width, height);
     encoder.set_color(png::ColorType::Rgb);
@@ -89,13 +117,53 @@ fn png(picture: &impl Picture) -> Result<Vec<u8>, PlotError> {
     Ok(file)
 }
 
+/// The means of squares of `side` times `side` pixels, `width` of which make a line.
+fn averaged(pixels: &[u8], width: usize, side: usize) -> Vec<u8> {
+    if side == 1 {
+        return pixels.to_vec();
+    }
+    let fine_line = width * side * CHANNELS;
+    let mut means = Vec::with_capacity(pixels.len() / (side * side));
+    for lines in pixels.chunks_exact(fine_line * side) {
+        for column in 0..width {
+            for channel in 0..CHANNELS {
+                let first = column * side * CHANNELS + channel;
+                let square = (0..side).flat_map(|line| {
+                    (0..side).map(move |pixel| line * fine_line + first + pixel * CHANNELS)
+                });
+                let sum: usize = square.map(|at| usize::from(lines[at])).sum();
+                means.push((sum / (side * side)) as u8);
+            }
+        }
+    }
+    means
+}
+
 fn register_fonts() -> Result<(), PlotError> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let registered = REGISTERED.get_or_init(|| {
-        let font = epaint_default_fonts::HACK_REGULAR;
-        [FontStyle::Normal, FontStyle::Bold]
+        let fonts = [
+            (FONT, epaint_default_fonts::UBUNTU_LIGHT),
+            (MONOSPACE_FONT, epaint_default_fonts::HACK_REGULAR),
+        ];
+        fonts
             .into_iter()
-            .all(|style| register_font(FONT, style, font).is_ok())
+            .all(|(family, font)| register_font(family, FontStyle::Normal, font).is_ok())
     });
-    if *registered { Ok(()) } else { Err(PlotError::Draw("the font is broken".to_owned())) }
+    if *registered { Ok(()) } else { Err(PlotError::Draw("a font is broken".to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averaged_pixels_are_the_means_of_their_squares() {
+        let white = [255; CHANNELS];
+        let black = [0; CHANNELS];
+        let lines = [[white, white, black, black], [white, black, black, black]];
+        let pixels = lines.concat().concat();
+        assert_eq!(averaged(&pixels, 2, 2), [[191; CHANNELS], black].concat());
+        assert_eq!(averaged(&pixels, 4, 1), pixels);
+    }
 }

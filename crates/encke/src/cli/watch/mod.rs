@@ -14,8 +14,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use load::report::row_line;
-use load::run::RunWriter;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use load::run::{Row, RunWriter};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use self::sampler::Sampler;
 use super::client::{ApiArgs, runtime};
@@ -58,7 +58,7 @@ pub(crate) fn run(args: WatchArgs) -> Result<()> {
         let mut signals = Signals::new()?;
         let mut sampler = Sampler::new(args.api.api.clone());
         // A wrong address is told before there is a file.
-        tokio::select! {
+        let first = tokio::select! {
             row = sampler.row() => row?,
             _ = signals.next() => return Ok(()),
         };
@@ -66,7 +66,8 @@ pub(crate) fn run(args: WatchArgs) -> Result<()> {
         let writer = RunWriter::new(file).map_err(|error| explain(error, &args.output))?;
         // Rows and lines for people do not mix.
         let live = (!is_standard_output(&args.output)).then(LiveLine::new);
-        let watch = Watch { output: &args.output, sampler, writer, live, away: false };
+        let mut watch = Watch { output: &args.output, sampler, writer, live, away: false };
+        watch.put(&first)?;
         watch.run(args.every, args.seconds, &mut signals).await
     })
 }
@@ -88,7 +89,7 @@ impl Watch<'_> {
         seconds: Option<Duration>,
         signals: &mut Signals,
     ) -> Result<()> {
-        let mut ticks = interval(every);
+        let mut ticks = interval_at(Instant::now() + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         // The row of the end belongs to the run.
         let end = Instant::now() + seconds.map_or(YEAR, |seconds| seconds + every / 2);
@@ -120,9 +121,14 @@ impl Watch<'_> {
                 self.sampler.gap()
             }
         };
-        self.writer.write(&row).map_err(|error| explain(error, self.output))?;
+        self.put(&row)
+    }
+
+    /// Writes `row` and shows it.
+    fn put(&mut self, row: &Row) -> Result<()> {
+        self.writer.write(row).map_err(|error| explain(error, self.output))?;
         match &self.live {
-            Some(live) => Ok(live.set(row_line(&row))?),
+            Some(live) => Ok(live.set(row_line(row))?),
             None => Ok(()),
         }
     }
