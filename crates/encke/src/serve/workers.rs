@@ -8,6 +8,7 @@ use hub::ConnRef;
 /// Connections that a worker with so many descriptors is meant to have. The kernel spreads them
 /// over the workers by a hash, so a worker's number varies by its square root; six times that stays
 /// free, and even one of 60 workers is full before its time once in ten million starts.
+/// Where the kernel is told who is full this is more than it takes, at little cost.
 pub(crate) fn fair_room(descriptors: u64) -> u64 {
     let room = descriptors.saturating_sub(engine::limits::DESCRIPTORS_RESERVED);
     room.saturating_sub(6 * room.isqrt()).max(1)
