@@ -1,5 +1,5 @@
 //! What the kernel keeps for TCP sockets, out of /proc/slabinfo (slabinfo(5)) and
-//! /proc/net/sockstat (proc(5)). For reports, not for the hot path: some 0.2 ms a reading.
+//! /proc/net/sockstat (proc(5)). For reports, not for the hot path: some 0.5 ms a reading.
 //!
 //! The figures are those of the whole machine: of a connection over loopback both ends count, and
 //! so do the sockets of other programs. Only root may read the slabs.

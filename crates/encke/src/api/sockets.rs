@@ -1,6 +1,6 @@
 //! What the kernel keeps for sockets, read at most once a second.
 //!
-//! The kernel goes through all its slabs for it, which takes some 0.2 ms; a dashboard and a few
+//! The kernel goes through all its slabs for it, which takes some 0.5 ms; a dashboard and a few
 //! scrapers together must not make that a load.
 
 use std::sync::{Mutex, PoisonError};

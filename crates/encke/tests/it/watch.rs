@@ -53,6 +53,7 @@ fn rows_show_connections_events_and_memory() {
     let finished = watch.finish();
     assert_eq!((finished.code(), &*finished.stderr), (Some(0), ""), "{finished:?}");
     assert!(finished.stdout.contains(" s  open 1  resident "), "{finished:?}");
+    assert!(finished.stdout.contains(" rows in "), "says what there is now: {finished:?}");
 
     let text = fs::read_to_string(&file).unwrap();
     let rows = rows(&text);

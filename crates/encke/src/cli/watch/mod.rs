@@ -4,7 +4,7 @@
 //! that is cut off leaves all but its last row. A server that goes away leaves rows without
 //! figures: a gap in the file is a gap in what is known.
 
-mod sampler;
+pub(super) mod sampler;
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use self::sampler::Sampler;
 use super::client::{ApiArgs, runtime};
-use crate::console::{LiveLine, OutputError, tell};
+use crate::console::{LiveLine, OutputError, say, tell};
 use crate::serve::signals::Signals;
 use crate::units::parse_period;
 
@@ -66,7 +66,7 @@ pub(crate) fn run(args: WatchArgs) -> Result<()> {
         let writer = RunWriter::new(file).map_err(|error| explain(error, &args.output))?;
         // Rows and lines for people do not mix.
         let live = (!is_standard_output(&args.output)).then(LiveLine::new);
-        let mut watch = Watch { output: &args.output, sampler, writer, live, away: false };
+        let mut watch = Watch { output: &args.output, sampler, writer, live, away: false, rows: 0 };
         watch.put(&first)?;
         watch.run(args.every, args.seconds, &mut signals).await
     })
@@ -80,6 +80,7 @@ struct Watch<'a> {
     live: Option<LiveLine>,
     /// Whether the server did not answer the last time.
     away: bool,
+    rows: u64,
 }
 
 impl Watch<'_> {
@@ -89,20 +90,27 @@ impl Watch<'_> {
         seconds: Option<Duration>,
         signals: &mut Signals,
     ) -> Result<()> {
-        let mut ticks = interval_at(Instant::now() + every, every);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         // The row of the end belongs to the run.
         let end = Instant::now() + seconds.map_or(YEAR, |seconds| seconds + every / 2);
-        let take_rows = async {
-            loop {
-                ticks.tick().await;
-                self.take_row().await?;
-            }
-        };
         tokio::select! {
-            done = take_rows => done,
-            () = sleep_until(end) => Ok(()),
-            _ = signals.next() => Ok(()),
+            failed = self.take_rows(every) => failed?,
+            () = sleep_until(end) => {}
+            _ = signals.next() => {}
+        }
+        if self.live.take().is_some() {
+            let (rows, file) = (self.rows, self.output.display());
+            say(format!("{rows} rows in {file}; `encke plot {file} -o run.svg` draws them"))?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row each time, until that fails.
+    async fn take_rows(&mut self, every: Duration) -> Result<()> {
+        let mut ticks = interval_at(Instant::now() + every, every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            self.take_row().await?;
         }
     }
 
@@ -127,6 +135,7 @@ impl Watch<'_> {
     /// Writes `row` and shows it.
     fn put(&mut self, row: &Row) -> Result<()> {
         self.writer.write(row).map_err(|error| explain(error, self.output))?;
+        self.rows += 1;
         match &self.live {
             Some(live) => Ok(live.set(row_line(row))?),
             None => Ok(()),
