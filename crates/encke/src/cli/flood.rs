@@ -127,6 +127,11 @@ impl From<TransportArg> for Transport {
 }
 
 impl TransportArg {
+    /// Its name on the command line.
+    pub(super) fn as_str(self) -> &'static str {
+        Transport::from(self).as_str()
+    }
+
     /// Where Encke serves it.
     pub(super) fn path(self) -> &'static str {
         match self {

@@ -236,6 +236,54 @@ fn graph_is_made_once_and_used_again() {
 }
 
 #[test]
+fn run_is_written_as_rows_report_and_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let out_option = format!("--out={}", out.display());
+    let run = || Program::run(&mut demo(&["--users=100", "--seconds=2", &out_option]));
+    let finished = run();
+    let told = report(&finished);
+    let written = fs::read_to_string(out.join("run.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), told);
+    let rows = fs::read_to_string(out.join("run.csv")).unwrap();
+    let mut lines = rows.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let column = |name: &str| header.iter().position(|&column| column == name).unwrap();
+    let (open, received) = (column("connections_open"), column("receive_p99_ms"));
+    let rows: Vec<_> = lines.collect();
+    assert_eq!(rows[0][open], "0", "{rows:?}");
+    assert!(rows.iter().any(|row| row[open] == "100" && !row[received].is_empty()), "{rows:?}");
+    for look in ["light", "dark"] {
+        let svg = fs::read_to_string(out.join(format!("run-{look}.svg"))).unwrap();
+        assert!(svg.contains("100 users online"), "{look}");
+        assert!(fs::read(out.join(format!("run-{look}.png"))).unwrap().starts_with(b"\x89PNG"));
+    }
+    let again = run();
+    assert_eq!(again.code(), Some(1), "{again:?}");
+    assert!(again.stderr.contains("has the files of a run"), "{again:?}");
+}
+
+#[test]
+fn run_that_is_stopped_before_its_events_has_no_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let demo = Demo::start(&["--users=500000", &format!("--out={}", out.display())]);
+    wait_for("the run is begun", || out.exists());
+    demo.program.signal("INT");
+    assert_eq!(demo.finish().code(), Some(0));
+    assert!(!out.exists());
+}
+
+#[test]
+fn demo_that_does_not_fit_says_what_is_too_low() {
+    let finished = Program::run(&mut demo(&["--users=4000000000"]));
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    for words in ["too low", "do not fit here", "--anyway"] {
+        assert!(finished.stderr.contains(words), "{words}: {finished:?}");
+    }
+}
+
+#[test]
 fn visitors_are_told_and_are_no_loss() {
     let demo = Demo::start(&["--users=20"]);
     let listen = demo.told("streams  http://").replace("/stream/{id}", "");

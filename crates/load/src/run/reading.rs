@@ -10,22 +10,30 @@ use super::{Durations, Row, round};
 /// What a run takes from `GET /stats`; the rest of it is passed over.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 pub struct Reading {
-    uptime_seconds: f64,
-    cpu_seconds: f64,
-    resident_bytes: u64,
-    resident_anonymous_bytes: u64,
+    /// Seconds since the server's start.
+    pub uptime_seconds: f64,
+    /// Processor time since the server's start, user and kernel.
+    pub cpu_seconds: f64,
+    /// Memory of the process.
+    pub resident_bytes: u64,
+    /// Its heap and stacks.
+    pub resident_anonymous_bytes: u64,
     resident_file_bytes: u64,
-    kernel_socket_bytes: Option<u64>,
+    /// What the kernel keeps for the sockets of the whole machine, where it may be read.
+    pub kernel_socket_bytes: Option<u64>,
     kernel_tcp_buffer_bytes: Option<u64>,
     connections_open: u64,
-    connections_opened: u64,
+    /// Connections accepted since the server's start.
+    pub connections_opened: u64,
     /// By reason.
     connections_closed: BTreeMap<String, u64>,
     ids_online: u64,
     subscriptions: u64,
     events: u64,
-    deliveries: u64,
-    dropped: u64,
+    /// Events handed to connections since the server's start.
+    pub deliveries: u64,
+    /// Those that met their connection too late or too slow.
+    pub dropped: u64,
     send_duration: Durations,
 }
 

@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use load::latency::Quantiles;
 use load::report::{FloodReport, RunReport, SpamReport, bytes, grouped};
 use load::{Flood, FloodConfig, FloodSnapshot, Spam, SpamConfig};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Demo;
+use super::files::RunFiles;
 use super::friends::Stored;
 use super::measure::{Course, Moment, Opening};
 use super::report::{DemoReport, GraphReport};
@@ -28,50 +30,44 @@ pub(super) struct Load<'a> {
     pub(super) stored: Stored,
     /// Memory of the machine in use before the demo did anything.
     pub(super) machine_bytes_before: u64,
+    /// Where each look is kept.
+    pub(super) files: Option<&'a mut RunFiles>,
 }
 
 impl Load<'_> {
     /// All of it. `None` when it was stopped before the first event was sent.
     pub(super) async fn run(mut self) -> Result<Option<DemoReport>> {
-        let Some(empty) = self.moment().await? else { return Ok(None) };
-        let Some((mut flood, opening)) = self.connect().await? else { return Ok(None) };
-        let Some(idle) = self.moment().await? else { return Ok(None) };
-        let mut course = Course {
-            machine_bytes_before: self.machine_bytes_before,
-            empty,
-            idle,
-            end: idle,
-            resident_bytes_max: idle.server.resident_bytes,
-            machine_bytes_max: idle.machine_bytes,
-            opening,
-        };
+        let empty = self.demo.unless_stopped(Moment::now(self.server)).await;
+        let Some(empty) = empty.transpose()? else { return Ok(None) };
+        if let Some(files) = &mut self.files {
+            files.add(&empty, Quantiles::default())?;
+        }
+        let mut course = Course::new(empty);
+        let Some(mut flood) = self.connect(&mut course).await? else { return Ok(None) };
         let mut spam = self.start_sending().await?;
         self.watch(&mut flood, &mut spam, &mut course).await?;
         let spam = SpamReport::from(&spawn_blocking(move || spam.finish()).await?);
         let delivered = spam.delivered;
-        let flood = spawn_blocking(move || {
+        let arrival = spawn_blocking(move || {
             flood.wait_until(ARRIVAL_PATIENCE, |totals| totals.stamped >= delivered);
             flood
         });
-        let flood = flood.await?;
-        self.look(&mut course).await?;
+        let mut flood = arrival.await?;
+        let latency = flood.snapshot().latency;
+        self.look(&mut course, latency).await?;
         let flood = FloodReport::from(&spawn_blocking(move || flood.finish()).await??);
         let graph = GraphReport {
             users: self.demo.args.users,
             subscriptions: self.stored.subscriptions,
             mean_audience: self.mean_audience(),
         };
-        Ok(Some(DemoReport::new(RunReport::new(flood, spam), graph, &course)))
-    }
-
-    /// The moment before a step. `None` when it was stopped first.
-    async fn moment(&mut self) -> Result<Option<Moment>> {
-        self.demo.unless_stopped(Moment::now(self.server)).await.transpose()
+        let run = RunReport::new(flood, spam);
+        Ok(Some(DemoReport::new(run, graph, &course, self.machine_bytes_before)))
     }
 
     /// Brings everybody online. `None` when it was stopped first.
-    async fn connect(&mut self) -> Result<Option<(Flood, Opening)>> {
-        let args = &self.demo.args;
+    async fn connect(&mut self, course: &mut Course) -> Result<Option<Flood>> {
+        let (demo, args) = (self.demo, &self.demo.args);
         let users = u64::from(args.users);
         let config = FloodConfig {
             url: format!("http://{}{}", self.server.listen(), args.transport.path()),
@@ -81,30 +77,29 @@ impl Load<'_> {
         };
         let started = Instant::now();
         let mut flood = flood::start(config)?;
-        let mut opening = Opening::default();
-        let mut polls = Polls::new();
+        let (mut opening, mut polls) = (Opening::default(), Polls::new());
         let mut before = (started, 0);
-        let live = self.demo.live();
+        let live = demo.live();
         let totals = loop {
             let totals = flood.totals();
             let now = (Instant::now(), totals.opened);
             opening.push(now.0.duration_since(started), now.1);
-            if totals.opened + totals.failed_total() >= users {
+            let all_tried = totals.opened + totals.failed_total() >= users;
+            if all_tried || polls.line_is_due() {
+                let look = self.look(course, Quantiles::default());
+                let Some(looked) = demo.unless_stopped(look).await else { return Ok(None) };
+                looked?;
+            }
+            if all_tried {
                 break totals;
             }
-            self.server.expect_alive()?;
             if polls.line_is_due() {
-                let seconds = now.0.duration_since(before.0).as_secs_f64().max(1e-3);
-                live.set(format!(
-                    "connecting {} of {} ({}/s)  server {}",
-                    grouped(now.1),
-                    grouped(users),
-                    grouped(((now.1 - before.1) as f64 / seconds).round() as u64),
-                    bytes(self.server.resident_bytes()),
-                ))?;
+                let resident = course.end.server.resident_bytes;
+                live.set(connecting_line(now, before, users, resident))?;
                 before = now;
             }
-            if self.demo.unless_stopped(polls.next()).await.is_none() {
+            self.server.expect_alive()?;
+            if demo.unless_stopped(polls.next()).await.is_none() {
                 return Ok(None);
             }
         };
@@ -115,12 +110,13 @@ impl Load<'_> {
         let last = Duration::from_nanos(totals.opened_after_ns);
         opening.push(last, totals.opened);
         let (open, [rate, ..]) = (grouped(totals.open()), opening.rates());
-        self.demo.note(&format!(
+        demo.note(&format!(
             "online   {open} listeners after {:.1} s, {}/s",
             last.as_secs_f64(),
             grouped(rate.round() as u64)
         ))?;
-        Ok(Some((flood, opening)))
+        course.all_online(opening);
+        Ok(Some(flood))
     }
 
     fn mean_audience(&self) -> f64 {
@@ -166,16 +162,17 @@ impl Load<'_> {
         while !spam.is_finished() {
             self.server.expect_alive()?;
             if polls.line_is_due() {
-                let (demo, earlier) = (self.demo, course.end);
-                match demo.unless_stopped(self.look(course)).await {
+                let (demo, earlier) = (self.demo, course.end.clone());
+                let now = flood.snapshot();
+                match demo.unless_stopped(self.look(course, now.latency)).await {
                     Some(looked) => looked?,
                     None => break,
                 }
-                let (now, sent) = (flood.snapshot(), spam.snapshot().totals.sent);
-                let line = line(&now, &before, sent);
+                let sent = spam.snapshot().totals.sent;
                 let cpu = course.end.cpu_seconds_since(&earlier);
                 live.set(format!(
-                    "{line}  server {} {:.0} %",
+                    "{}  server {} {:.0} %",
+                    sending_line(&now, &before, sent),
                     bytes(course.end.server.resident_bytes),
                     100.0 * cpu / course.end.seconds_since(&earlier).max(1e-3)
                 ))?;
@@ -188,18 +185,38 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Looks at the server and the machine once more.
-    async fn look(&mut self, course: &mut Course) -> Result<()> {
-        course.end = Moment::now(self.server).await?;
-        let resident = course.end.server.resident_bytes;
-        course.resident_bytes_max = course.resident_bytes_max.max(resident);
-        course.machine_bytes_max = course.machine_bytes_max.max(course.end.machine_bytes);
+    /// Looks at the server and the machine once more. `latency` is what the crowd measured since
+    /// the look before.
+    async fn look(&mut self, course: &mut Course, latency: Quantiles) -> Result<()> {
+        let now = Moment::now(self.server).await?;
+        if let Some(files) = &mut self.files {
+            files.add(&now, latency)?;
+        }
+        course.look_was(now);
         Ok(())
     }
 }
 
+/// The line of a second while the crowd comes online: so many were at `now` and `before`.
+fn connecting_line(
+    now: (Instant, u64),
+    before: (Instant, u64),
+    users: u64,
+    resident_bytes: u64,
+) -> String {
+    let seconds = now.0.duration_since(before.0).as_secs_f64().max(1e-3);
+    let rate = (now.1 - before.1) as f64 / seconds;
+    format!(
+        "connecting {} of {} ({}/s)  server {}",
+        grouped(now.1),
+        grouped(users),
+        grouped(rate.round() as u64),
+        bytes(resident_bytes),
+    )
+}
+
 /// The line of a second: counts since the start, the rate and the latencies of the last second.
-fn line(now: &FloodSnapshot, before: &FloodSnapshot, sent: u64) -> String {
+fn sending_line(now: &FloodSnapshot, before: &FloodSnapshot, sent: u64) -> String {
     let seconds = (now.seconds - before.seconds).max(1e-3);
     let rate = (now.totals.events - before.totals.events) as f64 / seconds;
     let mut line = format!(

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::server::{Figures, ServerProcess};
+use load::run::Reading;
+
+use super::server::ServerProcess;
 
 /// What the server and the machine showed at one moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Moment {
     pub(super) at: Instant,
-    pub(super) server: Figures,
+    pub(super) server: Reading,
     /// Memory of the whole machine that is in use and cannot be had without swapping.
     pub(super) machine_bytes: u64,
 }
@@ -36,19 +38,46 @@ impl Moment {
 /// The moments of a run, and the most that was seen between the last two.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
-    /// Memory of the machine in use before the demo did anything.
-    pub(super) machine_bytes_before: u64,
     /// The server is up and nobody online.
     pub(super) empty: Moment,
     /// Everybody is online and nothing was sent.
     pub(super) idle: Moment,
-    /// All was sent, and heard.
+    /// The last look; at the end, when all was sent and heard.
     pub(super) end: Moment,
     /// The server's resident memory while events were sent, at most.
     pub(super) resident_bytes_max: u64,
     /// The same of the machine's memory in use.
     pub(super) machine_bytes_max: u64,
     pub(super) opening: Opening,
+}
+
+impl Course {
+    /// Begins where nobody is online.
+    pub(super) fn new(empty: Moment) -> Course {
+        Course {
+            idle: empty.clone(),
+            end: empty.clone(),
+            resident_bytes_max: 0,
+            machine_bytes_max: 0,
+            opening: Opening::default(),
+            empty,
+        }
+    }
+
+    /// Everybody is online now, as of the last look.
+    pub(super) fn all_online(&mut self, opening: Opening) {
+        self.idle = self.end.clone();
+        (self.resident_bytes_max, self.machine_bytes_max) = (0, 0);
+        self.opening = opening;
+        self.look_was(self.idle.clone());
+    }
+
+    /// A look was taken.
+    pub(super) fn look_was(&mut self, now: Moment) {
+        self.resident_bytes_max = self.resident_bytes_max.max(now.server.resident_bytes);
+        self.machine_bytes_max = self.machine_bytes_max.max(now.machine_bytes);
+        self.end = now;
+    }
 }
 
 /// How the crowd came online: how many were, after how long, from the first to the last.

@@ -8,6 +8,7 @@
 //! are told apart from those of the crowd and the senders, which live in this one. Whatever ends
 //! this process ends the server too, and a temporary directory is removed at any end but kill -9.
 
+mod files;
 mod friends;
 mod load;
 mod measure;
@@ -18,13 +19,16 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ::load::report::grouped;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use tempfile::TempDir;
+use tokio::task::spawn_blocking;
 
+use self::files::RunFiles;
 use self::friends::{Friends, Stored};
 use self::load::Load;
 use self::report::DemoReport;
@@ -36,6 +40,7 @@ use crate::console::{LiveLine, OutputError, say, tell};
 use crate::serve;
 use crate::serve::signals::Signals;
 use crate::stop::{self, Stop, Stopper};
+use crate::tune::{Ends, Report, Verdict};
 use crate::units::{parse_rate_over_0, parse_seconds};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8000";
@@ -62,7 +67,7 @@ const ROOM_FOR_VISITORS: u32 = 10_000;
 Examples:
   encke demo
   encke demo --users 1000 --rate 5000 --seconds 10
-  encke demo --users 1000000 --data ./million --seconds 600
+  encke demo --users 1000000 --data ./million --seconds 600 --out ./run
   encke demo --transport ndjson --both
   encke demo --listen 127.0.0.1:0 --api 127.0.0.1:0 --seconds 5 --json")]
 pub(crate) struct DemoArgs {
@@ -99,6 +104,13 @@ pub(crate) struct DemoArgs {
     /// temporary one, which is removed at the end.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Write the run to this directory: a row a second as run.csv, the report as run.json, and
+    /// pictures of it, light and dark, as SVG and PNG.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Start although this machine does not hold so many users, as `encke tune` reckons.
+    #[arg(long)]
+    anyway: bool,
     #[command(flatten)]
     limits: LimitArgs,
     /// Print the summary as JSON; everything else goes to standard error then.
@@ -180,18 +192,76 @@ struct Demo {
 impl Demo {
     /// Everything in its order. `None` when it was stopped before the first event was sent.
     async fn run(self) -> Result<Option<DemoReport>> {
+        self.check_machine()?;
+        let mut files = self.args.out.as_deref().map(RunFiles::create).transpose()?;
+        let outcome = self.run_into(files.as_mut()).await;
+        let report = match (outcome, files) {
+            (Ok(Some(report)), Some(files)) => self.draw(files, report).await?,
+            (Ok(None), Some(files)) => {
+                files.discard();
+                return Ok(None);
+            }
+            // What was seen before a failure stays.
+            (outcome, _) => return outcome,
+        };
+        Ok(Some(report))
+    }
+
+    async fn run_into(&self, files: Option<&mut RunFiles>) -> Result<Option<DemoReport>> {
         let machine_bytes_before = measure::machine_bytes();
         let Some(stored) = self.unless_stopped(self.graph()).await else { return Ok(None) };
         let stored = stored?;
         let Some(server) = self.unless_stopped(self.serve()).await else { return Ok(None) };
         let mut server = server?;
-        let load = Load { demo: &self, server: &mut server, stored, machine_bytes_before };
+        let load = Load { demo: self, server: &mut server, stored, machine_bytes_before, files };
         let outcome = load.run().await;
         self.note("stopping")?;
         let stopped = server.stop().await;
         let outcome = outcome?;
         stopped?;
         Ok(outcome)
+    }
+
+    /// # Errors
+    /// The machine does not hold the users; what it lacks is told.
+    fn check_machine(&self) -> Result<()> {
+        let users = self.args.users;
+        let mut machine = Report::of_machine(users, Ends::Both);
+        if !machine.fits() {
+            machine.checks.retain(|check| check.verdict == Verdict::TooLow);
+            tell(machine.to_string().trim_end());
+            if !self.args.anyway {
+                bail!("so many users do not fit; with --anyway the demo tries it");
+            }
+        }
+        let low: Vec<&str> = machine.with(Verdict::Low).map(|check| check.name).collect();
+        if !low.is_empty() {
+            self.note(&format!(
+                "machine  low: {}; see encke tune --users {users} --with-clients",
+                low.join(", ")
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Completes the files.
+    async fn draw(&self, files: RunFiles, report: DemoReport) -> Result<DemoReport> {
+        let DemoArgs { users, transport, .. } = self.args;
+        let title = format!("{} users online, both ends on one machine", grouped(users.into()));
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let (audience, spam) = (report.graph.mean_audience, &report.run.spam);
+        let subtitle = format!(
+            "encke demo --users {users} --transport {}: {:.0} events/s x {audience:.1} listeners, \
+             {cores} cores",
+            transport.as_str(),
+            spam.sent as f64 / spam.seconds.max(1e-3),
+        );
+        let draw = move || files.finish(&report, &title, &subtitle).map(|()| report);
+        let report = spawn_blocking(draw).await??;
+        if let Some(dir) = &self.args.out {
+            self.note(&format!("files    {}/run.csv, run.json, run-light.svg …", dir.display()))?;
+        }
+        Ok(report)
     }
 
     /// The friends graph, made and stored.

@@ -83,7 +83,12 @@ pub(super) struct MachineReport {
 }
 
 impl DemoReport {
-    pub(super) fn new(run: RunReport, graph: GraphReport, course: &Course) -> DemoReport {
+    pub(super) fn new(
+        run: RunReport,
+        graph: GraphReport,
+        course: &Course,
+        machine_bytes_before: u64,
+    ) -> DemoReport {
         let Course { empty, idle, end, .. } = course;
         let opened = run.flood.opened;
         let deliveries = end.server.deliveries - idle.server.deliveries;
@@ -111,7 +116,7 @@ impl DemoReport {
                 dropped: end.server.dropped,
             },
             machine: MachineReport {
-                bytes_before: course.machine_bytes_before,
+                bytes_before: machine_bytes_before,
                 bytes_idle: idle.machine_bytes,
                 bytes_traffic: course.machine_bytes_max,
                 socket_bytes: end.server.kernel_socket_bytes,

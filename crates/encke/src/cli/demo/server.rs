@@ -15,6 +15,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use load::run::Reading;
 use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
@@ -55,22 +56,6 @@ pub(super) struct ServerProcess {
 struct Addresses {
     listen: SocketAddr,
     api: SocketAddr,
-}
-
-/// What the server counts and takes, as `/stats` tells it.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(super) struct Figures {
-    /// Processor time since its start, user and kernel.
-    pub(super) cpu_seconds: f64,
-    pub(super) resident_bytes: u64,
-    /// Heap and stacks: not the pages of the graph and of the program.
-    pub(super) resident_anonymous_bytes: u64,
-    pub(super) connections_opened: u64,
-    pub(super) deliveries: u64,
-    pub(super) dropped: u64,
-    /// What the kernel keeps for the sockets of the machine, where it may be read.
-    #[serde(default)]
-    pub(super) kernel_socket_bytes: Option<u64>,
 }
 
 impl ServerProcess {
@@ -118,12 +103,6 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Its memory, without asking it; 0 when it has ended.
-    pub(super) fn resident_bytes(&self) -> u64 {
-        let resident = self.pid().and_then(|pid| sys::process::resident_of(pid).ok());
-        resident.unwrap_or_default().total
-    }
-
     /// # Errors
     /// It has ended, though nobody asked it to.
     pub(super) fn expect_alive(&mut self) -> Result<()> {
@@ -134,7 +113,7 @@ impl ServerProcess {
     }
 
     /// Its figures at this moment.
-    pub(super) async fn figures(&mut self) -> Result<Figures> {
+    pub(super) async fn figures(&mut self) -> Result<Reading> {
         let ask = async { ApiClient::connect(&self.url).await?.get("/stats").await };
         let figures = match timeout(ANSWER_PATIENCE, ask).await {
             Ok(figures) => figures,
