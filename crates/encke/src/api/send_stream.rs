@@ -26,10 +26,10 @@ use super::post::{EventBody, Posted, push_answer};
 use super::problem::Problem;
 use crate::stop::Stop;
 
-/// Events that wait for their count. Answers go out in order, so the slowest worker holds up all: a
-/// turn of one among 53 on two cores that are busy with a million clients' storm can take a second.
-/// At 5,000 events a second a window of 1,024 was full then, and the delay grew as long as the storm
-/// went on. 64 bytes each and the event.
+/// Events that wait for their count. Answers go out in order, so the slowest worker holds up all,
+/// and a turn of one among 53 on two cores that are busy with a million clients' storm can take a
+/// second. At 5,000 events a second a window of 1,024 was full then, and the delay grew as long as
+/// the storm went on. 64 bytes each and the event.
 const WINDOW_EVENTS_MAX: usize = 8 * 1024;
 
 /// Bytes of the events that wait for their count, past which no further line is taken.
