@@ -18,9 +18,12 @@ use proto::Transport;
 
 use super::Api;
 use super::problem::Problem;
+use super::sockets::SocketBytes;
 
 pub(super) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
-    let families = [process(&api), control(&api), workers(&api.snapshot()?.workers)].concat();
+    let families =
+        [process(&api), control(&api, api.sockets.read().await), workers(&api.snapshot()?.workers)]
+            .concat();
     let mut text = Vec::new();
     let encoder = TextEncoder::new();
     encoder.encode(&families, &mut text).expect("every family has a name and a metric");
@@ -42,7 +45,7 @@ fn process(api: &Api) -> Vec<MetricFamily> {
     ]
 }
 
-fn control(api: &Api) -> Vec<MetricFamily> {
+fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
     let resident = sys::process::resident().unwrap_or_default();
     let build = vec![metric(&[("version", env!("CARGO_PKG_VERSION"))], gauge_of(1.0))];
     let mut families = vec![
@@ -61,7 +64,6 @@ fn control(api: &Api) -> Vec<MetricFamily> {
     if let Ok(bytes) = api.graph.disk_bytes() {
         families.push(gauge("encke_store_bytes", "Size of the graph's file.", bytes as f64));
     }
-    let sockets = api.sockets.read();
     if let Some(bytes) = sockets.total {
         families.push(gauge(
             "encke_kernel_socket_bytes",

@@ -1,12 +1,14 @@
 //! What the kernel keeps for sockets, read at most once a second.
 //!
-//! The kernel goes through all its slabs for it, which takes some 0.5 ms; a dashboard and a few
-//! scrapers together must not make that a load.
+//! It takes two dozen files of the kernel, any of which may make its reader wait while others open
+//! and close sockets by the million. So a thread beside the control plane reads them: `/stats`
+//! waits for it, and sends do not.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sys::socket_memory;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
 /// A reading serves for so long.
 const FRESH: Duration = Duration::from_secs(1);
@@ -35,12 +37,14 @@ pub(super) struct SocketMemoryReader(Mutex<Option<(Instant, SocketBytes)>>);
 
 impl SocketMemoryReader {
     /// The figures, at most a second old.
-    pub(super) fn read(&self) -> SocketBytes {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) async fn read(&self) -> SocketBytes {
+        // Held while it is read: who comes in the meantime takes the same reading.
+        let mut last = self.0.lock().await;
         match *last {
             Some((at, bytes)) if at.elapsed() < FRESH => bytes,
             _ => {
-                let bytes = SocketBytes::now();
+                // Fails only while the runtime ends.
+                let bytes = spawn_blocking(SocketBytes::now).await.unwrap_or_default();
                 *last = Some((Instant::now(), bytes));
                 bytes
             }

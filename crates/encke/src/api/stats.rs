@@ -131,7 +131,7 @@ impl Serialize for ByDuration {
 pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Problem> {
     let snapshot = api.snapshot()?;
     let resident = sys::process::resident().unwrap_or_default();
-    let sockets = api.sockets.read();
+    let sockets = api.sockets.read().await;
     Ok(Json(Stats {
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: api.started.elapsed().as_secs_f64(),
