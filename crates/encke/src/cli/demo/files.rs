@@ -43,7 +43,7 @@ impl RunFiles {
         fs::create_dir_all(dir).with_context(cannot)?;
         let file = match File::create_new(dir.join(ROWS)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(
-                "{} has the files of a run, which are left alone; name another directory with --out",
+                "{} has the files of a run, which stay; name another directory with --out",
                 dir.display()
             ),
             file => file.with_context(cannot)?,
