@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::measure::{Course, Opening};
 
-/// Connections of a crowd beside which the sockets of other programs do not count.
+/// Connections of a crowd beside which other programs do not count: the table tells figures of the
+/// whole machine from here on.
 const CROWD_ALONE: u64 = 100_000;
 
 /// The report of a demo.
@@ -188,18 +189,14 @@ impl Display for DemoReport {
         row("server, idle", format!("{idle} resident, {anonymous} of it heap and stacks"))?;
         row("  per connection", format!("{:.0} B", server.bytes_per_connection))?;
         row("server, traffic", format!("{} resident", bytes(server.resident_bytes_traffic)))?;
-        if let Some(sockets) = machine.socket_bytes {
-            // In a small crowd the sockets of others count for too much.
-            let each = match flood.opened {
-                CROWD_ALONE.. => {
-                    format!(", {:.0} B a connection", per(sockets as f64, flood.opened))
-                }
-                _ => String::new(),
-            };
-            row("sockets, kernel", format!("{} for all programs{each}", bytes(sockets)))?;
+        if flood.opened >= CROWD_ALONE {
+            if let Some(sockets) = machine.socket_bytes {
+                let each = per(sockets as f64, flood.opened);
+                row("sockets, kernel", format!("{}, {each:.0} B a connection", bytes(sockets)))?;
+            }
+            let added = bytes(machine.bytes_traffic.saturating_sub(machine.bytes_before));
+            row("whole machine", format!("{added} more than before, both ends"))?;
         }
-        let added = bytes(machine.bytes_traffic.saturating_sub(machine.bytes_before));
-        row("whole machine", format!("{added} more than before, both ends"))?;
         let (connect, delivery) = (connecting.server_cpu_us, server.cpu_us_per_delivery);
         let share = 100.0 * server.cpu_share;
         let costs = format!("{connect:.1} µs a connect, {delivery:.1} µs a delivery");
