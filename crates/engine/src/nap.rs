@@ -39,9 +39,11 @@ impl Nap {
             && last_ms.is_some_and(|last_ms| now_ms.saturating_sub(last_ms) <= self.period_ms);
     }
 
-    /// How long to nap now; `None` is not at all.
-    pub(crate) fn due_ms(&self) -> Option<u64> {
-        self.due.then_some(self.period_ms)
+    /// How long to nap at `now_ms`; `None` is not at all. All naps end at the same times, whole
+    /// multiples of their length: one interrupt ends many, and what all workers send then comes in
+    /// one burst, of which a client's machine takes its part in one go too.
+    pub(crate) fn due_ms(&self, now_ms: u64) -> Option<u64> {
+        self.due.then(|| self.period_ms - now_ms % self.period_ms)
     }
 }
 
@@ -53,13 +55,15 @@ mod tests {
     fn worker_naps_while_mail_comes_in_short_intervals() {
         let mut nap = Nap::new(50, 2);
         nap.turned(true, 100);
-        assert_eq!(nap.due_ms(), None, "one mail makes no series");
+        assert_eq!(nap.due_ms(100), None, "one mail makes no series");
         nap.turned(true, 104);
-        assert_eq!(nap.due_ms(), Some(5));
-        nap.turned(false, 109);
-        assert_eq!(nap.due_ms(), None, "nothing had come");
+        assert_eq!(nap.due_ms(104), Some(1));
+        nap.turned(true, 105);
+        assert_eq!(nap.due_ms(105), Some(5));
+        nap.turned(false, 110);
+        assert_eq!(nap.due_ms(110), None, "nothing had come");
         nap.turned(true, 200);
-        assert_eq!(nap.due_ms(), None, "the series had ended long ago");
+        assert_eq!(nap.due_ms(200), None, "the series had ended long ago");
     }
 
     #[test]
@@ -67,7 +71,7 @@ mod tests {
         let mut nap = Nap::new(2, 2);
         nap.turned(true, 100);
         nap.turned(true, 100);
-        assert_eq!(nap.due_ms(), None);
+        assert_eq!(nap.due_ms(100), None);
     }
 
     #[test]
@@ -75,6 +79,6 @@ mod tests {
         let mut nap = Nap::new(4_000, 1);
         nap.turned(true, 100);
         nap.turned(true, 101);
-        assert_eq!(nap.due_ms(), Some(NAP_MS_MAX));
+        assert_eq!(nap.due_ms(100), Some(NAP_MS_MAX));
     }
 }

@@ -211,7 +211,7 @@ impl Worker {
             return Some(0);
         }
         // A nap is shorter than a timer's tick, so the timers need not be asked.
-        if let Some(nap_ms) = self.nap.due_ms() {
+        if let Some(nap_ms) = self.nap.due_ms(clock::monotonic_ms()) {
             return Some(nap_ms);
         }
         if !self.mailbox.may_sleep() {

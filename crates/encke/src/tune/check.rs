@@ -89,6 +89,7 @@ impl Check {
 pub(crate) fn checks(machine: &Machine, demand: &Demand) -> Vec<Check> {
     let mut checks = vec![descriptors(machine, demand)];
     checks.extend(RULES.iter().filter_map(|rule| setting(rule, machine, demand)));
+    checks.extend(buckets(machine, demand));
     checks.extend(ports(machine, demand));
     checks.extend(group_threads(machine, demand));
     checks.extend(user_threads(machine, demand));
@@ -219,6 +220,29 @@ fn ports(machine: &Machine, demand: &Demand) -> Option<Check> {
     }
     Some(check)
 }
+
+/// The kernel's table of connections, in which every packet looks its own up.
+fn buckets(machine: &Machine, demand: &Demand) -> Option<Check> {
+    let &[here @ 1..=u64::MAX] = machine.values(BUCKETS)? else { return None };
+    let why = "Lists into which the kernel sorts all sockets; each packet walks along one, and \
+               misses the cache at each socket there.";
+    let mut check = Check::new(BUCKETS, why, Unit::Count);
+    (check.here, check.asked) = (vec![here], vec![demand.sockets() / SOCKETS_PER_BUCKET]);
+    if here < check.asked[0] {
+        let buckets = check.asked[0].next_power_of_two();
+        check.verdict = Verdict::Low;
+        check.command = Some(format!("thash_entries={buckets} on the kernel's command line"));
+        check.hindrance = Some("it is fixed at boot".into());
+        check.follows = Some(format!("lists of {} sockets", demand.sockets().div_ceil(here)));
+    }
+    Some(check)
+}
+
+/// Past this a look-up is mostly waiting for memory.
+const SOCKETS_PER_BUCKET: u64 = 2;
+
+/// It can be read and not written.
+pub(crate) const BUCKETS: &str = "net.ipv4.tcp_ehash_entries";
 
 /// The one setting that is a range.
 pub(crate) const PORTS: &str = "net.ipv4.ip_local_port_range";

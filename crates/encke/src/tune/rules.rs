@@ -175,5 +175,5 @@ pub(crate) const RULES: [Rule; 15] = [
 
 /// The names of all settings that are read.
 pub(crate) fn keys() -> Vec<&'static str> {
-    RULES.iter().map(|rule| rule.key).chain([super::check::PORTS]).collect()
+    RULES.iter().map(|rule| rule.key).chain([super::check::PORTS, super::check::BUCKETS]).collect()
 }

@@ -30,6 +30,7 @@ const PLENTY: [(&str, &str); 22] = [
     ("proc/sys/net/ipv4/tcp_max_orphans", "2000000\n"),
     ("proc/sys/net/ipv4/tcp_max_tw_buckets", "2000000\n"),
     ("proc/sys/net/ipv4/tcp_tw_reuse", "2\n"),
+    ("proc/sys/net/ipv4/tcp_ehash_entries", "2097152\n"),
     ("proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n"),
     ("proc/sys/kernel/threads-max", "190000\n"),
     ("proc/sys/kernel/pid_max", "4194304\n"),
@@ -95,6 +96,16 @@ fn low_hard_limit_that_stays_asks_for_workers() {
     assert!(check.follows.as_deref().unwrap().starts_with("53 workers hold 1,000,000 users"));
     let root = million(&files[..1]);
     assert_eq!(row(&root, DESCRIPTORS).hindrance, None, "who may raise it is not hindered");
+}
+
+#[test]
+fn short_table_of_the_kernel_is_low_and_set_at_boot() {
+    let report = million(&[("proc/sys/net/ipv4/tcp_ehash_entries", "65536\n")]);
+    let check = row(&report, "net.ipv4.tcp_ehash_entries");
+    assert_eq!(check.verdict, Verdict::Low);
+    assert!(check.command.as_deref().unwrap().starts_with("thash_entries=524288 "), "{check:?}");
+    assert_eq!(check.follows.as_deref(), Some("lists of 16 sockets"));
+    assert_eq!(check.value, None, "--apply leaves it alone");
 }
 
 #[test]
