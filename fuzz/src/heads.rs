@@ -1,7 +1,7 @@
 //! Request heads, and the answers to them.
 
-use proto::request::{HEAD_BYTES_MAX, parse};
-use proto::{Framing, Method, Parsed, Refusal, Request, Transport, response};
+use proto::request::{HEAD_BYTES_MAX, POLL_WAIT_SECONDS_MAX, parse};
+use proto::{Cursor, Framing, Method, Parsed, Refusal, Request, Route, Transport, response};
 
 /// A client's first bytes: the same answer however they are split, an answer that an outside
 /// parser agrees with, and a response that is whole whatever the client wrote.
@@ -41,14 +41,42 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
     assert_eq!(origins.count(), usize::from(request.origin.is_some()));
     assert!(request.origin.is_none_or(|origin| origin.bytes().all(|b| (b' '..=b'~').contains(&b))));
     let target = outside.path.unwrap();
-    assert!(target.contains("/stream/") || target.contains("/test/"));
-    if request.transport == Transport::Classic {
-        assert!(target.contains("/test/"));
+    let path = match request.route {
+        Route::Stream => "/stream/",
+        Route::Classic => "/test/",
+        Route::Poll => "/poll/",
+        Route::Page => "/",
+    };
+    assert!(target.contains(path));
+    assert!(request.transport != Transport::Classic || request.route == Route::Classic);
+    match (request.method, request.route) {
+        (Method::Options, _) | (_, Route::Page) => assert!(request.ids.is_empty()),
+        _ => assert_eq!(request.ids, naive_ids(target), "{target}"),
     }
-    match request.method {
-        Method::Options => assert!(request.ids.is_empty()),
-        Method::Get | Method::Head => assert_eq!(request.ids, naive_ids(target), "{target}"),
+    check_what_only_some_have(&outside, request);
+}
+
+/// Each wish stands where its route has it, and was written somewhere in the head.
+fn check_what_only_some_have(outside: &httparse::Request<'_, '_>, request: &Request<'_>) {
+    let sent = |name: &str| outside.headers.iter().any(|h| h.name.eq_ignore_ascii_case(name));
+    let target = outside.path.unwrap();
+    match request.cursor {
+        Some(Cursor::After(_)) => assert!(target.contains('=') || sent("last-event-id")),
+        Some(Cursor::Unknown) => assert!(sent("last-event-id")),
+        None => {}
     }
+    let continues = matches!(request.route, Route::Stream | Route::Poll);
+    assert!(request.cursor.is_none() || continues);
+    assert!(request.wait_seconds <= POLL_WAIT_SECONDS_MAX);
+    let Some(upgrade) = &request.upgrade else { return };
+    let upgradable = (Method::Get, Route::Stream, Framing::Chunked);
+    assert_eq!((request.method, request.route, request.framing), upgradable);
+    assert!(sent("upgrade"));
+    assert!(!upgrade.in_connection || sent("connection"));
+    assert_eq!(upgrade.key.is_some(), sent("sec-websocket-key"));
+    assert_eq!(upgrade.version.is_some(), sent("sec-websocket-version"));
+    assert_eq!(upgrade.protocols.is_some(), sent("sec-websocket-protocol"));
+    assert_eq!(upgrade.extensions.is_some(), sent("sec-websocket-extensions"));
 }
 
 /// The ids of a target that was served, decoded byte by byte.
@@ -98,7 +126,7 @@ fn check_stream_head(request: &Request<'_>) {
 
 fn check_problem(refusal: &Refusal<'_>) {
     let Refusal { problem, head_only, origin, .. } = refusal;
-    assert!([400, 404, 405, 406, 413, 431, 501, 505].contains(&problem.status));
+    assert!([400, 404, 405, 406, 413, 431, 505].contains(&problem.status));
     let mut wire = Vec::new();
     response::problem(problem, *head_only, *origin, &mut wire);
     let (status, body_len) = read_response(&wire, *origin);

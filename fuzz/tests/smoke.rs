@@ -15,11 +15,12 @@ const RUNS: u64 = 20_000;
 
 /// Pieces that mean something to one body or another.
 #[rustfmt::skip]
-const WORDS: [&str; 39] = [
+const WORDS: [&str; 45] = [
     "\r\n", "\n", "\r", "\r\n\r\n", "\0", " ", "\t", ":", ",", ";", "?", "&", "=", "/", "%", "%2F",
     "%c3%a9", "+", "id=", "GET ", "HEAD ", "OPTIONS ", "POST ", "/stream/", "/test/", "http://h",
     " HTTP/1.0", "Host: h\r\n", "Origin: http://h\r\n", "Accept: text/event-stream\r\n",
     "Accept: */*;q=0\r\n", "Content-Length: 0\r\n", "Upgrade: websocket\r\n",
+    "/poll/", "after=", "wait=", "last_event_id=", "0123456789abcdef", "Last-Event-ID: ",
     "é", "\"", "\\u", "\\ud834", "&lt;", "\u{2003}",
 ];
 
@@ -33,6 +34,12 @@ fn seeds(target: &str) -> &'static [&'static str] {
             "GET /stream/1?id=a+b HTTP/1.1\r\nHost: h\r\n\r\n",
             "OPTIONS /stream/1 HTTP/1.1\r\nHost: h\r\nOrigin: null\r\n\r\n",
             "GET /stream/1 HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n",
+            "GET /stream/1?last_event_id=0123456789abcdef HTTP/1.1\r\nHost: h\r\n\
+             Last-Event-ID: 0123456789abcdef\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: a\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: b\r\n\r\n",
+            "GET /poll/1?after=0123456789abcdef&wait=60&id=2 HTTP/1.1\r\nHost: h\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
             "\r\nPOST /stream/1 HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         ],

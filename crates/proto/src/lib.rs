@@ -29,5 +29,5 @@ mod transport;
 
 pub use frame::Frame;
 pub use problem::Problem;
-pub use request::{Method, Parsed, Refusal, Request};
+pub use request::{Cursor, Method, Parsed, Refusal, Request, Route, Upgrade};
 pub use transport::{Framing, Transport};

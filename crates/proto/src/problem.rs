@@ -50,8 +50,16 @@ impl Problem {
     }
 
     /// 404: a path that leads nowhere.
-    pub fn not_found(detail: impl Into<Cow<'static, str>>) -> Problem {
-        Problem::new(404, detail)
+    pub fn no_such_path() -> Problem {
+        Problem::new(404, "Streams are at /stream/{id}, the classic page is at /test/{id}.")
+    }
+
+    /// 404: the path of a long poll, which this version does not have.
+    pub fn poll_not_implemented() -> Problem {
+        Problem::new(
+            404,
+            "This version has no long poll. Ask for /stream/{id} with Accept: text/event-stream.",
+        )
     }
 
     /// 405: a method that the path does not have; `allow` lists those that it has.
@@ -150,7 +158,8 @@ mod tests {
             Problem::bad_request("\"quoted\"\n"),
             Problem::bad_id("é"),
             Problem::forbidden_origin(),
-            Problem::not_found("no"),
+            Problem::no_such_path(),
+            Problem::poll_not_implemented(),
             Problem::method_not_allowed("GET"),
             Problem::not_acceptable(),
             Problem::head_timeout(),

@@ -1,7 +1,7 @@
 //! The head of a request on the public port (RFC 9112): what it asks for, or why it is refused.
 //!
-//! A connection carries one request, and no request has a body. The caller gathers bytes and shows
-//! them to [`parse`] until it answers; nothing is copied out of them but ids that had escapes.
+//! No request has a body. The caller gathers bytes and shows them to [`parse`] until it answers;
+//! nothing is copied out of them but ids that had escapes and lists that came on several lines.
 //!
 //! Decisions that HTTP leaves to a server:
 //! - A head has at most [`HEAD_BYTES_MAX`] bytes and [`HEADER_LINES_MAX`] header lines. An empty
@@ -9,24 +9,35 @@
 //! - Neither folded header lines (section 5.2) nor white space before a colon (section 5.1) pass.
 //! - An unknown method is 405 like a known one, never 501, so that `Allow` is always there.
 //! - Fields for features that this port does not have (`Expect`, `Range`, `Upgrade` to anything
-//!   but a WebSocket) are ignored, as RFC 9110 has it.
+//!   but a WebSocket) are ignored, as RFC 9110 has it. So is an `Upgrade` where there is nothing to
+//!   upgrade: in HTTP/1.0, with a method other than `GET`, on a path other than a stream's.
+//! - Where a browser goes on by itself, its `Last-Event-ID` is newer than the `last_event_id` in
+//!   the address, and counts instead of it.
 //!
 //! Cost: bytes are looked at once for the blank line however they trickle in, and once more when
 //! the head is complete.
 
 mod accept;
+mod cursor;
 mod fields;
+mod query;
 mod target;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
 use std::borrow::Cow;
 
 use fields::Fields;
 use memchr::memchr;
-use target::Route;
+use query::Query;
 
 use crate::{Framing, Problem, Transport};
+
+pub use cursor::Cursor;
+pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
+pub use target::Route;
+pub use upgrade::Upgrade;
 
 /// The longest head, its blank line included.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
@@ -57,19 +68,32 @@ pub enum Parsed<'b> {
     Refused(Refusal<'b>),
 }
 
-/// A request for a stream.
+/// A request to serve. For [`Method::Options`] only the method, the route and the last four fields
+/// have a meaning.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Request<'b> {
-    /// What to do with the stream.
+    /// What to do with it.
     pub method: Method,
-    /// How the client wants to hear events. Of no meaning for [`Method::Options`].
+    /// What the path leads to.
+    pub route: Route,
+    /// How the client wants to hear events, on [`Route::Stream`] without an upgrade and on
+    /// [`Route::Classic`].
     pub transport: Transport,
-    /// How the stream's body is delimited.
+    /// How the body of a stream is delimited.
     pub framing: Framing,
     /// The ids to log in, decoded: the path's first, then those of the query in their order. At
     /// least one, possibly one of them twice, none checked against the rules for ids. Empty for
-    /// [`Method::Options`], which needs none.
+    /// [`Method::Options`] and [`Route::Page`], which need none.
     pub ids: Vec<Cow<'b, str>>,
+    /// Where to go on: `?after=` of a poll, `Last-Event-ID` or `?last_event_id=` of a stream.
+    pub cursor: Option<Cursor>,
+    /// How long a poll waits for an event.
+    pub wait_seconds: u8,
+    /// The wish to become a WebSocket, on [`Route::Stream`].
+    pub upgrade: Option<Upgrade<'b>>,
+    /// Whether the connection may carry another request after this one: in HTTP/1.1, unless the
+    /// client says that it will not (RFC 9112, section 9.3).
+    pub keep_alive: bool,
     /// The page's origin, when a browser sent one.
     pub origin: Option<&'b str>,
     /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
@@ -151,29 +175,25 @@ fn parse_head(head: &[u8], head_len: usize) -> Parsed<'_> {
     };
     let framing = if minor == 0 { Framing::Close } else { Framing::Chunked };
     let fields = Fields::read(parsed.headers);
-    let host = target::authority(target).or(fields.host);
-    match serve(method, target, framing, &fields) {
-        Ok((method, transport, ids)) => {
-            let origin = fields.origin;
-            Parsed::Request(Request { method, transport, framing, ids, origin, host, head_len })
-        }
+    let (origin, host) = (fields.origin, target::authority(target).or(fields.host));
+    match serve(method, target, framing, fields) {
+        Ok(request) => Parsed::Request(Request { origin, host, head_len, ..request }),
         Err(problem) => {
             let head_only = method == "HEAD";
-            Parsed::Refused(Refusal { problem, head_only, origin: fields.origin, host })
+            Parsed::Refused(Refusal { problem, head_only, origin, host })
         }
     }
 }
 
-type Served<'b> = (Method, Transport, Vec<Cow<'b, str>>);
-
+/// The request, but for the fields that a refusal has as well.
 fn serve<'b>(
     method: &str,
     target: &'b str,
     framing: Framing,
-    fields: &Fields<'b>,
-) -> Result<Served<'b>, Problem> {
+    fields: Fields<'b>,
+) -> Result<Request<'b>, Problem> {
     fields.check(framing)?;
-    let (route, target) = target::route(target)?;
+    let (route, escaped) = target::route(target)?;
     let method = match method {
         "GET" => Method::Get,
         "HEAD" => Method::Head,
@@ -181,20 +201,42 @@ fn serve<'b>(
         _ => return Err(Problem::method_not_allowed(METHODS)),
     };
     fields.check_body()?;
-    if method == Method::Options {
-        return Ok((method, Transport::Ndjson, Vec::new()));
-    }
-    // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
-    let websocket = fields.upgrade_websocket && framing == Framing::Chunked;
-    if websocket && route == Route::Stream && method == Method::Get {
-        return Err(Problem::websocket_not_implemented());
-    }
-    let ids = target.ids()?;
-    let transport = match route {
-        Route::Stream => fields.accept.best().ok_or_else(Problem::not_acceptable)?,
-        Route::Classic => Transport::Classic,
+    let mut request = Request {
+        method,
+        route,
+        transport: Transport::Ndjson,
+        framing,
+        ids: Vec::new(),
+        cursor: None,
+        wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
+        upgrade: None,
+        keep_alive: framing == Framing::Chunked && !fields.close,
+        origin: None,
+        host: None,
+        head_len: 0,
     };
-    Ok((method, transport, ids))
+    if method == Method::Options {
+        return Ok(request);
+    }
+    let query = Query::read(route, escaped)?;
+    request.ids = query.ids;
+    request.cursor = query.after.map(Cursor::After);
+    request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
+    // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
+    let upgradable = method == Method::Get && framing == Framing::Chunked;
+    match route {
+        Route::Stream => {
+            request.cursor = fields.cursor.or(request.cursor);
+            if fields.websocket && upgradable {
+                request.upgrade = Some(fields.upgrade);
+            } else {
+                request.transport = fields.accept.best().ok_or_else(Problem::not_acceptable)?;
+            }
+        }
+        Route::Classic => request.transport = Transport::Classic,
+        Route::Poll | Route::Page => {}
+    }
+    Ok(request)
 }
 
 impl Parsed<'_> {

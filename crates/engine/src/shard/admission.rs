@@ -2,7 +2,7 @@
 
 use hub::{ConnRef, DisconnectReason, Id, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
-use proto::{Framing, Method, Problem, Transport, classic, response};
+use proto::{Framing, Method, Problem, Route, Transport, classic, response};
 use smallvec::SmallVec;
 
 use super::Shard;
@@ -50,6 +50,9 @@ impl<S: Sockets> Shard<S> {
         let allows = |origin: &&str| self.rules.config.origins.allows(origin, request.host);
         let cors_origin = request.origin.filter(allows);
         let reply = Reply { head_only: request.method == Method::Head, cors_origin };
+        if let Some(problem) = not_built(request) {
+            return self.refuse(slot, &problem, &reply);
+        }
         if request.method == Method::Options {
             response::preflight(cors_origin, &mut self.answer);
             return self.answered(slot, DisconnectReason::Answered);
@@ -130,5 +133,16 @@ impl<S: Sockets> Shard<S> {
         self.send_now(slot, &answer);
         self.answer = answer;
         self.answer.clear();
+    }
+}
+
+/// What a request can ask for that this version does not have.
+fn not_built(request: &Request<'_>) -> Option<Problem> {
+    match request.route {
+        Route::Page => Some(Problem::no_such_path()),
+        Route::Poll => Some(Problem::poll_not_implemented()),
+        Route::Stream | Route::Classic => {
+            request.upgrade.is_some().then(Problem::websocket_not_implemented)
+        }
     }
 }

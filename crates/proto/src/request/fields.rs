@@ -3,6 +3,8 @@
 use httparse::Header;
 
 use super::accept::Accept;
+use super::cursor::Cursor;
+use super::upgrade::Upgrade;
 use crate::{Framing, Problem};
 
 /// What the header lines of one request say.
@@ -11,7 +13,13 @@ pub(super) struct Fields<'b> {
     pub(super) host: Option<&'b str>,
     pub(super) origin: Option<&'b str>,
     pub(super) accept: Accept,
-    pub(super) upgrade_websocket: bool,
+    /// `Last-Event-ID`.
+    pub(super) cursor: Option<Cursor>,
+    /// Whether `Upgrade` lists a WebSocket, and what else is said about it.
+    pub(super) websocket: bool,
+    pub(super) upgrade: Upgrade<'b>,
+    /// Whether `Connection` asks to close after the answer.
+    pub(super) close: bool,
     transfer_encoding: bool,
     /// Whether a `Content-Length` announced a body.
     body: bool,
@@ -44,9 +52,12 @@ impl<'b> Fields<'b> {
         } else if named("accept") {
             self.accept.read_line(value);
         } else if named("upgrade") {
-            self.upgrade_websocket |= value
-                .split(|&byte| byte == b',')
-                .any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"));
+            self.websocket |= lists(value, "websocket");
+        } else if named("connection") {
+            self.close |= lists(value, "close");
+            self.upgrade.in_connection |= lists(value, "upgrade");
+        } else if named("last-event-id") {
+            self.cursor = Cursor::of_field(value);
         } else if named("transfer-encoding") {
             self.transfer_encoding = true;
         } else if named("content-length") {
@@ -54,6 +65,10 @@ impl<'b> Fields<'b> {
                 true => self.broken = Some("Content-Length is not a number."),
                 false => self.body |= value.iter().any(|&digit| digit != b'0'),
             }
+        } else if let Some(name) = strip_prefix_ignore_case(header.name, "sec-websocket-")
+            && let Err(rule) = self.upgrade.read_line(name, value)
+        {
+            self.broken = Some(rule);
         }
     }
 
@@ -77,6 +92,17 @@ impl<'b> Fields<'b> {
             false => Ok(()),
         }
     }
+}
+
+/// Whether a list of words has `word` among them.
+fn lists(value: &[u8], word: &str) -> bool {
+    let mut words = value.split(|&byte| byte == b',');
+    words.any(|listed| listed.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+}
+
+fn strip_prefix_ignore_case<'b>(text: &'b str, prefix: &str) -> Option<&'b str> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 /// The host and port of a `Host` field, possibly empty (RFC 3986, section 3.2.2 and 3.2.3; RFC

@@ -51,9 +51,14 @@ fn stream_request_tells_method_transport_framing_and_origin() {
     );
     let expected = Request {
         method: Method::Get,
+        route: Route::Stream,
         transport: Transport::Sse,
         framing: Framing::Chunked,
         ids: vec!["alice".into(), "photo:789".into()],
+        cursor: None,
+        wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
+        upgrade: None,
+        keep_alive: true,
         origin: Some("http://encke.example:8000"),
         host: Some("encke.example:8000"),
         head_len: buf.len(),
@@ -78,8 +83,27 @@ fn path_and_header_choose_the_transport() {
 }
 
 #[test]
+fn path_leads_to_its_route() {
+    let cases = [
+        ("/stream/a", Route::Stream),
+        ("/test/a", Route::Classic),
+        ("/poll/a", Route::Poll),
+        ("/", Route::Page),
+        ("/?id=%zz&wait=x", Route::Page),
+        ("http://other.example/", Route::Page),
+    ];
+    for (target, route) in cases {
+        for method in ["GET", "HEAD", "OPTIONS"] {
+            assert_eq!(served(&head(&format!("{method} {target}"), &[])).route, route, "{target}");
+        }
+    }
+}
+
+#[test]
 fn ids_are_decoded_path_first() {
-    let cases: [(&str, &[&str]); 15] = [
+    let cases: [(&str, &[&str]); 17] = [
+        ("/poll/1?id=2&wait=3", &["1", "2"]),
+        ("/", &[]),
         ("/stream/1?id=2&id=3", &["1", "2", "3"]),
         ("/test/1?id=2", &["1", "2"]),
         ("/stream/a%20b", &["a b"]),
@@ -99,6 +123,125 @@ fn ids_are_decoded_path_first() {
     for (target, ids) in cases {
         assert_eq!(served(&head(&format!("GET {target}"), &[])).ids, ids, "{target}");
     }
+}
+
+#[test]
+fn cursor_comes_from_the_place_that_its_route_has() {
+    const ONE: Option<Cursor> = Some(Cursor::After(1));
+    const TWO: Option<Cursor> = Some(Cursor::After(0x19aa_57c8_f4a0_0002));
+    let (one, two) = ("0000000000000001", "Last-Event-ID: 19AA57c8f4a00002");
+    let cases: [(&str, &[&str], Option<Cursor>); 14] = [
+        ("/poll/a?after=", &[], ONE),
+        ("/poll/a?after=19aa57c8f4a00002&after=", &[], ONE),
+        ("/poll/a?%61fter=", &[], ONE),
+        ("/poll/a?last_event_id=", &[two], None),
+        ("/stream/a?last_event_id=", &[], ONE),
+        ("/stream/a?last_event_id=", &[two], TWO),
+        ("/stream/a?after=", &[], None),
+        ("/stream/a?x=", &[two], TWO),
+        ("/stream/a?x=", &["last-event-id:"], None),
+        ("/stream/a?x=", &["Last-Event-ID: 17"], Some(Cursor::Unknown)),
+        ("/stream/a?x=", &["Last-Event-ID: +000000000000001"], Some(Cursor::Unknown)),
+        ("/stream/a?x=", &["Last-Event-ID: \u{e9}"], Some(Cursor::Unknown)),
+        ("/test/a?last_event_id=", &[two], None),
+        ("/?last_event_id=", &[two], None),
+    ];
+    for (target, lines, cursor) in cases {
+        let buf = head(&format!("GET {target}{one}"), lines);
+        assert_eq!(served(&buf).cursor, cursor, "{target} {lines:?}");
+    }
+}
+
+#[test]
+fn poll_waits_as_long_as_it_says() {
+    let cases = [
+        ("/poll/a", POLL_WAIT_SECONDS_DEFAULT),
+        ("/poll/a?wait=0", 0),
+        ("/poll/a?wait=060", 60),
+        ("/poll/a?wait=7&wait=8", 8),
+        ("/stream/a?wait=7", POLL_WAIT_SECONDS_DEFAULT),
+    ];
+    for (target, seconds) in cases {
+        assert_eq!(served(&head(&format!("GET {target}"), &[])).wait_seconds, seconds, "{target}");
+    }
+}
+
+#[test]
+fn parameters_that_cannot_be_read_are_refused_with_what_to_do() {
+    let long = format!("/poll/a?after={}", "0".repeat(17));
+    let cases = [
+        ("/poll/a?wait=61", "from 0 to 60"),
+        ("/poll/a?wait=", "from 0 to 60"),
+        ("/poll/a?wait=+1", "from 0 to 60"),
+        ("/poll/a?wait=-1", "from 0 to 60"),
+        ("/poll/a?wait=1.5", "from 0 to 60"),
+        ("/poll/a?wait=256", "from 0 to 60"),
+        ("/poll/a?after", "leave after out"),
+        ("/poll/a?after=1", "leave after out"),
+        ("/poll/a?after=+000000000000001", "leave after out"),
+        (&long, "leave after out"),
+        ("/stream/a?last_event_id=x", "leave last_event_id out"),
+    ];
+    for (target, advice) in cases {
+        let problem = refused(&head(&format!("GET {target}"), &[])).problem;
+        assert_eq!(problem.status, 400, "{target}");
+        assert!(problem.detail.contains(advice), "{target}: {}", problem.detail);
+    }
+}
+
+#[test]
+fn upgrade_brings_its_fields() {
+    let buf = head(
+        "GET /stream/a?id=b",
+        &[
+            "Connection: keep-alive, upgrade",
+            "Upgrade: foo, WebSocket",
+            "Accept: text/html",
+            "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Protocol: chat",
+            "Sec-WebSocket-Protocol: superchat, x",
+            "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits",
+            "Sec-WebSocket-Accept: nobody asks",
+        ],
+    );
+    let request = served(&buf);
+    let expected = Upgrade {
+        in_connection: true,
+        key: Some("dGhlIHNhbXBsZSBub25jZQ=="),
+        version: Some("13"),
+        protocols: Some("chat, superchat, x".into()),
+        extensions: Some("permessage-deflate; client_max_window_bits".into()),
+    };
+    assert_eq!((request.upgrade, request.ids.len()), (Some(expected), 2));
+    let bare = head("GET /stream/a", &["Upgrade: websocket"]);
+    assert_eq!(served(&bare).upgrade, Some(Upgrade::default()));
+}
+
+#[test]
+fn upgrade_is_ignored_where_there_is_nothing_to_upgrade() {
+    let lines = ["Upgrade: websocket", "Connection: upgrade"];
+    for start in ["HEAD /stream/a", "GET /test/a", "GET /poll/a", "GET /", "OPTIONS /stream/a"] {
+        assert_eq!(served(&head(start, &lines)).upgrade, None, "{start}");
+    }
+    let http_1_0 = b"GET /stream/1 HTTP/1.0\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n";
+    assert_eq!(served(http_1_0).upgrade, None);
+}
+
+#[test]
+fn connection_stays_in_http_1_1_unless_the_client_says_close() {
+    let cases: [(&[&str], bool); 5] = [
+        (&[], true),
+        (&["Connection: keep-alive"], true),
+        (&["Connection: close"], false),
+        (&["connection: Upgrade, Close"], false),
+        (&["Connection: TE", "Connection: close"], false),
+    ];
+    for (lines, stays) in cases {
+        assert_eq!(served(&head("GET /poll/a", lines)).keep_alive, stays, "{lines:?}");
+    }
+    let http_1_0 = b"GET /poll/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+    assert!(!served(http_1_0).keep_alive);
 }
 
 #[test]
@@ -137,13 +280,17 @@ fn options_needs_a_path_but_no_id() {
 
 #[test]
 fn bad_requests_get_the_status_of_the_rfc() {
-    let cases: [(&str, &[&str], u16); 32] = [
-        ("GET /", &[], 404),
+    let cases: [(&str, &[&str], u16); 38] = [
+        ("GET /index.html", &[], 404),
+        ("GET //", &[], 404),
+        ("GET /poll", &[], 404),
+        ("GET /poll/a/b", &[], 404),
+        ("POST /", &[], 405),
+        ("POST /poll/a", &[], 405),
         ("GET /stream", &[], 404),
         ("GET /stream/a/b", &[], 404),
         ("GET /streams/a", &[], 404),
         ("GET stream/a", &[], 404),
-        ("GET /poll/a", &[], 404),
         ("POST /nothing", &[], 404),
         ("POST /stream/a", &[], 405),
         ("PUT /test/a", &["Content-Length: 5"], 405),
@@ -166,7 +313,9 @@ fn bad_requests_get_the_status_of_the_rfc() {
         ("GET /stream/a", &["Content-Length:"], 400),
         ("GET /stream/a", &["Host: other.example"], 400),
         ("GET /stream/a", &["Origin: http://a", "Origin: http://b"], 400),
-        ("GET /stream/a", &["Upgrade: foo, WebSocket", "Connection: Upgrade"], 501),
+        ("GET /stream/a", &["Sec-WebSocket-Key: a", "Sec-WebSocket-Key: a"], 400),
+        ("GET /stream/a", &["Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 8"], 400),
+        ("GET /stream/a", &["Sec-WebSocket-Protocol: \u{e9}"], 400),
         ("GET /stream/a", &["no colon"], 400),
         ("GET /stream/a", &[": no name"], 400),
         ("GET /stream/a", &["Name : space before the colon"], 400),

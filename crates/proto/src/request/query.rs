@@ -1,0 +1,102 @@
+//! The query of a target: more ids, and where and how long to listen.
+//!
+//! Escapes are decoded after the query is cut into its parts, so an escaped delimiter never cuts
+//! (RFC 3986, section 2.4). A query is read as forms write it (WHATWG URL, section 5.1): parts
+//! between `&`, and `+` for a space. `id` may be repeated; of the others the last one counts, so
+//! that a client may append to an address that it was given. A parameter that the route does not
+//! have is ignored, whatever it says.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+use super::cursor;
+use super::target::{Escaped, Route};
+use crate::Problem;
+
+/// The longest wait of a poll. Proxies on the way are said to lose patience after a minute.
+pub const POLL_WAIT_SECONDS_MAX: u8 = 60;
+/// The wait of a poll that does not say how long.
+pub const POLL_WAIT_SECONDS_DEFAULT: u8 = 25;
+
+/// What the parameters say.
+#[derive(Default)]
+pub(super) struct Query<'b> {
+    /// The path's id, then the query's in their order, decoded.
+    pub(super) ids: Vec<Cow<'b, str>>,
+    /// `after` of a poll, `last_event_id` of a stream.
+    pub(super) after: Option<u64>,
+    /// `wait` of a poll.
+    pub(super) wait_seconds: Option<u8>,
+}
+
+impl<'b> Query<'b> {
+    pub(super) fn read(route: Route, escaped: Escaped<'b>) -> Result<Query<'b>, Problem> {
+        let mut query = Query::default();
+        if route == Route::Page {
+            return Ok(query);
+        }
+        query.ids.push(unescape(escaped.id)?);
+        for part in escaped.query.split('&') {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let name = Cow::from(percent_decode_str(name));
+            match (&*name, route) {
+                (b"id", _) => query.ids.push(unescape_plus(value)?),
+                (b"after", Route::Poll) => query.after = Some(number(value, "after")?),
+                (b"last_event_id", Route::Stream) => {
+                    query.after = Some(number(value, "last_event_id")?);
+                }
+                (b"wait", Route::Poll) => query.wait_seconds = Some(wait_seconds(value)?),
+                _ => {}
+            }
+        }
+        Ok(query)
+    }
+}
+
+fn number(value: &str, name: &str) -> Result<u64, Problem> {
+    cursor::number(value).ok_or_else(|| {
+        Problem::bad_request(format!(
+            "The parameter {name} is not the id of an event, which has 16 hexadecimal digits. Give \
+             the one that you heard last, or leave {name} out to hear what comes from now on."
+        ))
+    })
+}
+
+fn wait_seconds(value: &str) -> Result<u8, Problem> {
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds = value.parse().ok().filter(|&seconds| digits && seconds <= POLL_WAIT_SECONDS_MAX);
+    seconds.ok_or_else(|| {
+        Problem::bad_request(
+            "The parameter wait is not a whole number of seconds from 0 to 60. Correct it, or \
+             leave it out to wait 25 seconds.",
+        )
+    })
+}
+
+/// Decodes an id of a query, in which a plus means a space.
+fn unescape_plus(value: &str) -> Result<Cow<'_, str>, Problem> {
+    if value.contains('+') {
+        return Err(Problem::bad_id(
+            "A + in a query stands for a space, which no id may hold. Write a plus as %2B.",
+        ));
+    }
+    unescape(value)
+}
+
+/// Decodes the escapes of an id. What is no escape after all, or decodes to no UTF-8, is refused
+/// instead of guessed at.
+fn unescape(text: &str) -> Result<Cow<'_, str>, Problem> {
+    let is_escape = |piece: &str| match piece.as_bytes() {
+        [high, low, ..] => high.is_ascii_hexdigit() && low.is_ascii_hexdigit(),
+        _ => false,
+    };
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err(Problem::bad_id(
+            "A % is not followed by two hexadecimal digits. Write a percent sign as %25.",
+        ));
+    }
+    percent_decode_str(text)
+        .decode_utf8()
+        .map_err(|_| Problem::bad_id("An id is not UTF-8 once its % escapes are decoded."))
+}
