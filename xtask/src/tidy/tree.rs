@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::Context;
 
 /// Folders that no commit holds.
-const UNTRACKED: [&str; 6] = [".git", "target", "encke-data", "corpus", "artifacts", "coverage"];
+const UNTRACKED: [&str; 7] =
+    [".git", "target", "encke-data", "corpus", "artifacts", "coverage", "node_modules"];
 
 /// The rules' own source names what it forbids.
 const OWN: &str = "xtask/src/tidy/";

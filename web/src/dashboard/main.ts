@@ -1,0 +1,3 @@
+import { byId } from "../shared/dom";
+
+byId("main").dataset.ready = "true";

@@ -1,0 +1,52 @@
+// Figures as people read them. Units are SI for counts, 1024 for bytes.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+/** 12,345 */
+export function grouped(value: number): string {
+  return whole.format(value);
+}
+
+/** 950, 12.3 k, 4.56 M: three digits that count. */
+export function short(value: number): string {
+  const units = ["", "\u2009k", "\u2009M", "\u2009G"];
+  let unit = 0;
+  while (Math.abs(value) >= 999.5 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return digits(value, unit === 0 && Number.isInteger(value)) + units[unit];
+}
+
+/** 512 B, 64.2 MiB */
+export function bytes(value: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${digits(value, unit === 0)}\u2009${units[unit]}`;
+}
+
+/** 0.45 ms, 12.1 ms, 1.2 s, out of seconds. */
+export function duration(seconds: number): string {
+  if (seconds < 1e-3) return `${digits(seconds * 1e6, false)}\u2009µs`;
+  if (seconds < 1) return `${digits(seconds * 1e3, false)}\u2009ms`;
+  return `${digits(seconds, false)}\u2009s`;
+}
+
+/** 3 d 4:05:06 */
+export function uptime(seconds: number): string {
+  const all = Math.floor(seconds);
+  const two = (value: number): string => String(value).padStart(2, "0");
+  const time = `${Math.floor(all / 3600) % 24}:${two(Math.floor(all / 60) % 60)}:${two(all % 60)}`;
+  const days = Math.floor(all / 86_400);
+  return days > 0 ? `${days} d ${time}` : time;
+}
+
+function digits(value: number, isWhole: boolean): string {
+  if (isWhole || value === 0) return whole.format(value);
+  const places = Math.max(0, Math.min(2, 2 - Math.floor(Math.log10(Math.abs(value)))));
+  return value.toFixed(places);
+}
