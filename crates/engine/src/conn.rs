@@ -40,8 +40,8 @@ pub(crate) struct Conn<S> {
     /// The one event to be written in this turn, or what is rare.
     pub(crate) pending: Option<Arc<Event>>,
     pub(crate) rare: Option<Box<Rare>>,
-    /// The id it is logged in under; more of them are rare. Meaningless unless streaming.
-    pub(crate) id: Id,
+    /// The least of the ids that it is logged in under, or none; more of them are rare.
+    id: Id,
     pub(crate) timer: Links,
     /// When we last wrote to it; before that, when it was accepted.
     pub(crate) active: Tick,
@@ -64,8 +64,8 @@ const _: () = assert!(size_of::<Slot<Conn<std::os::fd::OwnedFd>>>() <= 64);
 /// What most connections never need.
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
-    /// The ids beside the first.
-    pub(crate) more_ids: Vec<Id>,
+    /// The ids beside the least, in order.
+    more_ids: Vec<Id>,
     /// A request head that is not complete yet.
     pub(crate) head: Vec<u8>,
     pub(crate) backlog: Backlog,
@@ -76,7 +76,7 @@ impl<S> Conn<S> {
         Conn {
             pending: None,
             rare: None,
-            id: Id::from_bits(0),
+            id: Id::NONE,
             timer: Links::STOPPED,
             active: now,
             messages: 0,
@@ -94,10 +94,20 @@ impl<S> Conn<S> {
         self.rare.get_or_insert_default()
     }
 
-    /// The ids it is logged in under.
+    /// The ids it is logged in under, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = Id> + '_ {
         let more = self.rare.iter().flat_map(|rare| rare.more_ids.iter().copied());
-        std::iter::once(self.id).chain(more)
+        (self.id != Id::NONE).then_some(self.id).into_iter().chain(more)
+    }
+
+    /// Takes note of the ids that it is logged in under; they must be in order.
+    pub(crate) fn set_ids(&mut self, ids: &[Id]) {
+        let (first, more) = ids.split_first().map_or((Id::NONE, ids), |(&id, more)| (id, more));
+        self.id = first;
+        if !more.is_empty() || self.rare.is_some() {
+            self.rare().more_ids = more.to_vec();
+            self.tidy();
+        }
     }
 
     /// Whether everything has been given to the kernel.

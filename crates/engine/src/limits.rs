@@ -14,6 +14,10 @@ pub const SCRATCH_BYTES: usize = 16 * 1024;
 /// answered request). More is not a client that means well: the connection ends.
 pub const STRAY_BYTES_PER_TURN: usize = 4 * SCRATCH_BYTES;
 
+/// Ids of one connection, 8 bytes each beside the first: more than a request head of 8 KiB can hold
+/// (`&id=1` has five bytes), and as many as later log-ins may bring it to.
+pub const IDS_PER_CONNECTION_MAX: usize = 2048;
+
 /// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker.
 pub const MAILS_MAX: usize = 2048;
 

@@ -2,13 +2,15 @@
 //!
 //! The usual case has no queue: the turn's one event sits in the record, goes out in one `send` and
 //! is gone. Only a second event in the same turn, or a kernel without room, makes a [`Backlog`].
-//! It holds pointers to frames that all connections share; no payload is copied.
+//! Of events it holds pointers to frames that all connections share; no payload is copied. Bytes
+//! that are no event (an answer, a reply, the end of the stream) stand between them as they came:
+//! never inside an event, and nothing overtakes anything.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::Arc;
 
-use proto::{Frame, Transport, classic, ndjson, sse};
+use proto::{Frame, Framing, Transport, classic, ndjson, sse};
 use smallvec::SmallVec;
 
 use crate::Event;
@@ -20,22 +22,38 @@ use crate::sockets::Sockets;
 /// Counted for the part of a classic message that is made at each write.
 const CLASSIC_PREFIX_BYTES: usize = 24;
 
-/// Unsent things in their order: an answer's bytes, events, and the end of the stream.
+/// Counted for a reply beside its bytes: its place in the queue and its allocation. Without it a
+/// client could have us keep many times the bound in replies of two bytes.
+const REPLY_COST_BYTES: usize = 64;
+
+/// Unsent things in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    answer: Vec<u8>,
-    answer_sent: usize,
-    events: VecDeque<Arc<Event>>,
-    /// Bytes of the first event that are sent.
-    event_sent: usize,
-    end: &'static [u8],
-    /// Unsent bytes, to be held against the bound: the answer's and those of whole events.
+    pieces: VecDeque<Piece>,
+    /// Bytes of the first piece that are sent.
+    sent: usize,
+    /// What the pieces count for, to be held against the bound.
     bytes: usize,
 }
 
+/// What is sent whole before the next one begins.
+#[derive(Debug)]
+enum Piece {
+    Event(Arc<Event>),
+    /// Bytes of this connection alone.
+    Reply(Box<[u8]>),
+}
+
+const _: () = assert!(size_of::<Piece>() == 16);
+
 impl Backlog {
     pub(crate) fn is_empty(&self) -> bool {
-        self.answer.is_empty() && self.events.is_empty() && self.end.is_empty()
+        self.pieces.is_empty()
+    }
+
+    fn push(&mut self, piece: Piece, transport: Transport) {
+        self.bytes += piece.cost(transport);
+        self.pieces.push_back(piece);
     }
 }
 
@@ -62,13 +80,22 @@ impl<S> Conn<S> {
         let pending = self.pending.take();
         let backlog = &mut self.rare().backlog;
         for event in pending.into_iter().chain([event.clone()]) {
-            backlog.bytes += cost(&event, transport);
-            backlog.events.push_back(event);
+            backlog.push(Piece::Event(event), transport);
         }
         backlog.bytes
     }
 
-    /// Sends the bytes of an answer on a connection for which nothing waits; what the kernel does
+    /// Puts bytes that are no event last and returns the bytes that wait, as
+    /// [`Conn::push_event`] does.
+    pub(crate) fn push_reply(&mut self, bytes: &[u8]) -> usize {
+        self.unpend();
+        let transport = self.transport;
+        let backlog = &mut self.rare().backlog;
+        backlog.push(Piece::Reply(bytes.into()), transport);
+        backlog.bytes
+    }
+
+    /// Sends bytes that are no event on a connection for which nothing waits; what the kernel does
     /// not take becomes its backlog.
     pub(crate) fn send_now<K>(&mut self, bytes: &[u8], io: &mut K, counters: &Counters) -> Flushed
     where
@@ -80,19 +107,8 @@ impl<S> Conn<S> {
             Ok(sent) => sent,
             Err(error) => return Flushed::Gone(error),
         };
-        let backlog = &mut self.rare().backlog;
-        backlog.answer = bytes[sent..].to_vec();
-        backlog.bytes += backlog.answer.len();
+        self.push_reply(&bytes[sent..]);
         Flushed::Blocked
-    }
-
-    /// Puts the end of the stream last.
-    pub(crate) fn push_end(&mut self) {
-        let end = self.framing.end();
-        if !end.is_empty() {
-            self.unpend();
-            self.rare().backlog.end = end;
-        }
     }
 
     /// Bytes that wait in the backlog.
@@ -135,16 +151,14 @@ impl<S> Conn<S> {
             return Some(Flushed::All);
         }
         self.unpend();
-        self.rare().backlog.event_sent = sent;
+        self.rare().backlog.sent = sent;
         Some(Flushed::Blocked)
     }
 
     fn unpend(&mut self) {
         let transport = self.transport;
         if let Some(event) = self.pending.take() {
-            let backlog = &mut self.rare().backlog;
-            backlog.bytes += cost(&event, transport);
-            backlog.events.push_back(event);
+            self.rare().backlog.push(Piece::Event(event), transport);
         }
     }
 
@@ -174,32 +188,50 @@ impl<S> Conn<S> {
     }
 
     /// Takes `sent` bytes off the front of the backlog.
-    fn consume(&mut self, mut sent: usize) {
+    fn consume(&mut self, sent: usize) {
         let (transport, framing) = (self.transport, self.framing);
         let Some(backlog) = self.rare.as_deref_mut().map(|rare| &mut rare.backlog) else { return };
-        let answer = sent.min(backlog.answer.len() - backlog.answer_sent);
-        backlog.answer_sent += answer;
-        backlog.bytes -= answer;
-        sent -= answer;
-        if backlog.answer_sent == backlog.answer.len() {
-            (backlog.answer, backlog.answer_sent) = (Vec::new(), 0);
-        }
-        while let Some(event) = backlog.events.front() {
-            let tail = frame(event, transport);
-            let prefix = prefix(tail, transport, framing, self.messages);
-            let len = prefix.as_ref().map_or(0, |prefix| prefix.as_bytes().len())
-                + tail.for_framing(framing).len();
-            if backlog.event_sent + sent < len {
-                backlog.event_sent += sent;
+        backlog.sent += sent;
+        while let Some(piece) = backlog.pieces.front() {
+            let len = piece.len(transport, framing, self.messages);
+            if backlog.sent < len {
                 return;
             }
-            sent -= len - backlog.event_sent;
-            backlog.event_sent = 0;
-            backlog.bytes -= cost(event, transport);
-            backlog.events.pop_front();
-            self.messages = self.messages.wrapping_add(1);
+            backlog.sent -= len;
+            backlog.bytes -= piece.cost(transport);
+            self.messages = self.messages.wrapping_add(u32::from(piece.is_event()));
+            backlog.pieces.pop_front();
         }
-        backlog.end = &backlog.end[sent..];
+        debug_assert_eq!((backlog.sent, backlog.bytes), (0, 0), "nothing is left of nothing");
+    }
+}
+
+impl Piece {
+    fn is_event(&self) -> bool {
+        matches!(self, Piece::Event(_))
+    }
+
+    /// Its bytes on the wire, when `messages` have been sent before it.
+    fn len(&self, transport: Transport, framing: Framing, messages: u32) -> usize {
+        match self {
+            Piece::Reply(bytes) => bytes.len(),
+            Piece::Event(event) => {
+                let tail = frame(event, transport);
+                let prefix = prefix(tail, transport, framing, messages);
+                prefix.map_or(0, |prefix| prefix.as_bytes().len()) + tail.for_framing(framing).len()
+            }
+        }
+    }
+
+    /// The bytes that it counts for in a backlog.
+    fn cost(&self, transport: Transport) -> usize {
+        match self {
+            Piece::Reply(bytes) => bytes.len() + REPLY_COST_BYTES,
+            Piece::Event(event) => {
+                let prefix = if transport == Transport::Classic { CLASSIC_PREFIX_BYTES } else { 0 };
+                frame(event, transport).body().len() + prefix
+            }
+        }
     }
 }
 
@@ -207,13 +239,12 @@ impl<S> Conn<S> {
 struct Prefixes(SmallVec<[classic::Prefix; PARTS_PER_WRITE / 2]>);
 
 impl Prefixes {
-    fn of(
-        backlog: &Backlog,
-        transport: Transport,
-        framing: proto::Framing,
-        messages: u32,
-    ) -> Prefixes {
-        let events = backlog.events.iter().take(PARTS_PER_WRITE / 2);
+    fn of(backlog: &Backlog, transport: Transport, framing: Framing, messages: u32) -> Prefixes {
+        let pieces = backlog.pieces.iter().take(PARTS_PER_WRITE / 2);
+        let events = pieces.filter_map(|piece| match piece {
+            Piece::Event(event) => Some(event),
+            Piece::Reply(_) => None,
+        });
         let numbered = (messages..).zip(events);
         Prefixes(
             numbered
@@ -225,41 +256,35 @@ impl Prefixes {
     }
 }
 
-/// What one write sends: the rest of the answer, events, and the end if everything before it fits.
+/// What one write sends: the rest of the first piece, and more of them.
 fn parts<'b>(
     backlog: &'b Backlog,
     prefixes: &'b Prefixes,
     transport: Transport,
-    framing: proto::Framing,
+    framing: Framing,
 ) -> SmallVec<[IoSlice<'b>; PARTS_PER_WRITE]> {
     let mut parts = SmallVec::new();
-    let answer = &backlog.answer[backlog.answer_sent..];
-    if !answer.is_empty() {
-        parts.push(IoSlice::new(answer));
-    }
-    let mut skip = backlog.event_sent;
-    let mut push = |parts: &mut SmallVec<_>, bytes: &'b [u8]| {
+    let mut prefixes = prefixes.0.iter();
+    let mut skip = backlog.sent;
+    let mut push = |bytes: &'b [u8]| {
         let skipped = skip.min(bytes.len());
         skip -= skipped;
         if skipped < bytes.len() {
             parts.push(IoSlice::new(&bytes[skipped..]));
         }
     };
-    // An event needs two parts at most, and the end one.
-    let mut whole = true;
-    for (index, event) in backlog.events.iter().enumerate() {
-        let numbered = transport != Transport::Classic || index < prefixes.0.len();
-        if parts.len() + 3 > PARTS_PER_WRITE || !numbered {
-            whole = false;
-            break;
+    let two_parts_each = transport == Transport::Classic;
+    let most = if two_parts_each { PARTS_PER_WRITE / 2 } else { PARTS_PER_WRITE };
+    for piece in backlog.pieces.iter().take(most) {
+        match piece {
+            Piece::Reply(bytes) => push(bytes),
+            Piece::Event(event) => {
+                if let Some(prefix) = prefixes.next() {
+                    push(prefix.as_bytes());
+                }
+                push(frame(event, transport).for_framing(framing));
+            }
         }
-        if let Some(prefix) = prefixes.0.get(index) {
-            push(&mut parts, prefix.as_bytes());
-        }
-        push(&mut parts, frame(event, transport).for_framing(framing));
-    }
-    if whole && !backlog.end.is_empty() {
-        parts.push(IoSlice::new(backlog.end));
     }
     parts
 }
@@ -298,15 +323,9 @@ fn frame(event: &Event, transport: Transport) -> &Frame {
 fn prefix(
     tail: &Frame,
     transport: Transport,
-    framing: proto::Framing,
+    framing: Framing,
     before: u32,
 ) -> Option<classic::Prefix> {
     let number = u64::from(before) + 1;
     (transport == Transport::Classic).then(|| classic::Prefix::new(number, tail, framing))
-}
-
-/// The bytes that an event counts for in a backlog.
-fn cost(event: &Event, transport: Transport) -> usize {
-    let prefix = if transport == Transport::Classic { CLASSIC_PREFIX_BYTES } else { 0 };
-    frame(event, transport).body().len() + prefix
 }

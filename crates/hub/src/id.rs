@@ -16,6 +16,9 @@ const NAME_BIT: u64 = 1 << 63;
 pub struct Id(u64);
 
 impl Id {
+    /// What stands where there is no id: no text has it.
+    pub const NONE: Id = Id(u64::MAX);
+
     /// The id of an integer below 2^63; `None` above (such a number is treated as a name).
     pub fn integer(number: u64) -> Option<Id> {
         (number & NAME_BIT == 0).then_some(Id(number))

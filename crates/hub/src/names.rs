@@ -132,7 +132,8 @@ impl Names {
     fn fresh_id(&self, stripe: &HashTable<Entry>, hash: u32) -> Id {
         loop {
             let id = Id::name(hash, self.counter.fetch_add(1, Ordering::Relaxed));
-            if stripe.find(spread(hash), |entry| entry.id == id).is_none() {
+            let is_free = stripe.find(spread(hash), |entry| entry.id == id).is_none();
+            if is_free && id != Id::NONE {
                 return id;
             }
         }
@@ -223,6 +224,15 @@ mod tests {
         }
         let fresh = names.acquire(name("newcomer"));
         assert!(pairs.iter().all(|(id, _)| *id != fresh));
+    }
+
+    /// The one name in 2^31 whose hash bits are all ones, when the counter comes to its end.
+    #[test]
+    fn no_name_gets_the_id_that_means_none() {
+        let names = Names::new([1; 16]);
+        names.counter.store(u32::MAX, Ordering::Relaxed);
+        assert_eq!(Id::name(u32::MAX, u32::MAX), Id::NONE);
+        assert_eq!(names.fresh_id(&HashTable::new(), u32::MAX), Id::name(u32::MAX, 0));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From a request head to a stream, or to an answer that says why not.
 
-use hub::{ConnRef, DisconnectReason, Id, IdText};
+use hub::{DisconnectReason, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
 use proto::{Framing, Method, Problem, Route, Transport, classic, response};
 use smallvec::SmallVec;
@@ -77,31 +77,14 @@ impl<S: Sockets> Shard<S> {
             let first = request.ids.first().map_or("", |id| id);
             classic::welcome(first, framing, &mut self.answer);
         }
-        self.login(slot, &ids, transport, framing);
+        self.begin(slot, &ids, transport, framing);
     }
 
     /// Logs in before the head is sent: who has read the head is online.
-    fn login(&mut self, slot: u32, texts: &[IdText<'_>], transport: Transport, framing: Framing) {
-        let me = ConnRef::new(self.worker, slot as usize, self.conns.generation(slot));
+    fn begin(&mut self, slot: u32, ids: &[IdText<'_>], transport: Transport, framing: Framing) {
+        let logged_in = self.login(slot, ids);
+        debug_assert!(logged_in.is_ok(), "a head holds fewer ids than a connection may have");
         let Some(conn) = self.conns.at(slot) else { return };
-        let mut ids: SmallVec<[Id; 4]> =
-            texts.iter().map(|&text| self.names.acquire(text)).collect();
-        ids.sort_unstable();
-        ids.dedup_by(|id, before| {
-            let twice = id == before;
-            if twice {
-                self.names.release(*id);
-            }
-            twice
-        });
-        for &id in &ids {
-            self.directory.login(id, me);
-        }
-        let (&first, more) = ids.split_first().expect("a request for a stream has an id");
-        conn.id = first;
-        if !more.is_empty() {
-            conn.rare().more_ids = more.to_vec();
-        }
         (conn.phase, conn.transport, conn.framing) = (Phase::Streaming, transport, framing);
         self.counters.streams_opened[transport.index()].add(1);
         match self.rules.keepalive {
@@ -130,7 +113,7 @@ impl<S: Sockets> Shard<S> {
 
     fn send_answer(&mut self, slot: u32) {
         let answer = std::mem::take(&mut self.answer);
-        self.send_now(slot, &answer);
+        self.reply(slot, &answer);
         self.answer = answer;
         self.answer.clear();
     }

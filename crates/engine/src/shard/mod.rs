@@ -6,6 +6,7 @@
 //! Nothing here waits. The only locks are a directory and a names stripe, at login and logout.
 
 mod admission;
+mod presence;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -193,18 +194,8 @@ impl<S: Sockets> Shard<S> {
         let Some(conn) = self.conns.find(key).filter(|conn| conn.phase == Phase::Streaming) else {
             return false;
         };
-        let bound = self.rules.config.backlog_bytes_max;
-        if conn.push_event(event) > bound {
-            // It may be we who are slow: what waits for its turn to be written is no backlog yet.
-            if !conn.blocked {
-                self.flush_slot(key.slot);
-            }
-            let Some(conn) = self.conns.find(key) else { return false };
-            if conn.backlog_bytes() > bound {
-                self.close(key.slot, DisconnectReason::SlowReader, true);
-                return false;
-            }
-            return true;
+        if conn.push_event(event) > self.rules.config.backlog_bytes_max {
+            return self.cut_backlog(key.slot);
         }
         if conn.blocked || conn.queued == Queue::Express || (bulk && conn.queued == Queue::Bulk) {
             return true;
@@ -217,6 +208,21 @@ impl<S: Sockets> Shard<S> {
             self.express.push(key.slot);
         }
         true
+    }
+
+    /// The connection in `slot` has more waiting than it may. It may be we who are slow: what waits
+    /// for its turn to be written is no backlog yet. Whether the connection lives on.
+    fn cut_backlog(&mut self, slot: u32) -> bool {
+        let Some(conn) = self.conns.at(slot) else { return false };
+        if !conn.blocked {
+            self.flush_slot(slot);
+        }
+        let Some(conn) = self.conns.at(slot) else { return false };
+        let lives = conn.backlog_bytes() <= self.rules.config.backlog_bytes_max;
+        if !lives {
+            self.close(slot, DisconnectReason::SlowReader, true);
+        }
+        lives
     }
 
     /// Writes once to each connection that got mail: to all that got small mail, to a slice of the
@@ -264,9 +270,18 @@ impl<S: Sockets> Shard<S> {
         true
     }
 
-    /// Sends bytes that are not an event on a connection for which nothing else waits.
-    fn send_now(&mut self, slot: u32, bytes: &[u8]) {
+    /// Sends bytes that are no event, after everything that waits for the connection in `slot`.
+    pub(crate) fn reply(&mut self, slot: u32, bytes: &[u8]) {
         let Some(conn) = self.conns.at(slot) else { return };
+        if !conn.is_flushed() {
+            // Where something waits, the connection is queued or the kernel will report.
+            let waiting = conn.push_reply(bytes);
+            // Its last words are not held against it.
+            if waiting > self.rules.config.backlog_bytes_max && conn.phase == Phase::Streaming {
+                self.cut_backlog(slot);
+            }
+            return;
+        }
         match conn.send_now(bytes, &mut self.io, &self.counters) {
             Flushed::All => conn.active = self.now,
             Flushed::Blocked => conn.blocked = true,
@@ -306,7 +321,7 @@ impl<S: Sockets> Shard<S> {
             if conn.is_flushed() {
                 self.counters.keepalives.add(1);
                 let bytes = conn.transport.keep_alive(conn.framing);
-                self.send_now(slot, bytes);
+                self.reply(slot, bytes);
             }
         }
         self.wheel.start(&mut self.conns, slot, due);
@@ -334,9 +349,13 @@ impl<S: Sockets> Shard<S> {
     /// Ends a stream in good manners: it hears what it was already handed and the end of the
     /// stream. It is logged out at once.
     fn end(&mut self, slot: u32, reason: DisconnectReason) {
-        self.logout(slot);
+        self.leave(slot);
         let Some(conn) = self.conns.at(slot) else { return };
-        conn.push_end();
+        (conn.phase, conn.reason) = (Phase::Ending, reason);
+        let end = conn.framing.end();
+        if !end.is_empty() {
+            self.reply(slot, end);
+        }
         self.finish(slot, reason);
     }
 
@@ -369,25 +388,9 @@ impl<S: Sockets> Shard<S> {
         }
     }
 
-    fn logout(&mut self, slot: u32) {
-        let me = ConnRef::new(self.worker, slot as usize, self.conns.generation(slot));
-        let Some(conn) = self.conns.at(slot) else { return };
-        if conn.phase != Phase::Streaming {
-            return;
-        }
-        for id in conn.ids() {
-            self.directory.logout(id, me);
-            self.names.release(id);
-        }
-        if let Some(rare) = &mut conn.rare {
-            rare.more_ids = Vec::new();
-        }
-        self.counters.streams_closed[conn.transport.index()].add(1);
-    }
-
     /// Ends a connection here and now.
     pub(crate) fn close(&mut self, slot: u32, reason: DisconnectReason, abort: bool) {
-        self.logout(slot);
+        self.leave(slot);
         self.wheel.stop(&mut self.conns, slot);
         if let Some(conn) = self.conns.remove(slot) {
             self.places.give_back();

@@ -4,9 +4,12 @@
 //! says; [`world`] drives clients, senders and shards and knows at each moment who must hear what;
 //! [`wire`] reads what a client got, byte by byte, in the plainest way.
 
+mod check;
+mod client;
 mod net;
 mod random;
 mod scene;
+mod talk;
 mod wire;
 mod world;
 

@@ -9,11 +9,13 @@ pub(super) struct Expected<'e> {
     pub(super) first_id: &'e str,
     /// Id, JSON line and payload text of each event, in order.
     pub(super) events: Vec<(String, String, String)>,
+    /// What it is told beside, each after so many events.
+    pub(super) replies: &'e [(usize, String)],
 }
 
 /// How many events `bytes` hold, whole; panics when they are anything but the head, the expected
-/// events from the first on without a gap or a double, and keep-alives between them. The last thing
-/// may be cut.
+/// events and replies from the first on without a gap or a double, and keep-alives between them.
+/// The last thing may be cut.
 pub(super) fn check(bytes: &[u8], expected: &Expected<'_>) -> usize {
     let text = std::str::from_utf8(bytes).expect("all of it is text");
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
@@ -37,11 +39,21 @@ pub(super) fn check(bytes: &[u8], expected: &Expected<'_>) -> usize {
         }
     }
     let silence = std::str::from_utf8(expected.transport.keep_alive(Framing::Close)).unwrap();
-    let mut heard = 0;
+    let (mut heard, mut replies) = (0, expected.replies.iter().peekable());
     while !rest.is_empty() {
-        let next = expected.events.get(heard).map(|event| frame(expected.transport, event, heard));
+        let reply = replies.peek().filter(|(after, _)| *after == heard);
+        let is_reply = reply.is_some();
+        let next = reply.map(|(_, text)| text.clone()).or_else(|| {
+            let event = expected.events.get(heard)?;
+            Some(frame(expected.transport, event, heard))
+        });
         if let Some(after) = next.as_ref().and_then(|next| rest.strip_prefix(next.as_str())) {
-            (rest, heard) = (after, heard + 1);
+            rest = after;
+            if is_reply {
+                replies.next();
+            } else {
+                heard += 1;
+            }
         } else if let Some(after) = rest.strip_prefix(silence) {
             rest = after;
         } else {

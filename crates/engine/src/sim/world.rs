@@ -10,13 +10,12 @@ use std::sync::Arc;
 use hub::{ConnRef, Directory, DisconnectReason, IdText, Names};
 use proto::{Framing, Transport};
 
+use super::client::{Client, SentEvent};
 use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, id_text, request};
-use super::wire::{self, Expected};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
-use crate::limits::LINGER_MS;
 use crate::mailbox::{Mail, Mailbox};
 use crate::places::Places;
 use crate::receipt::Receipt;
@@ -25,7 +24,7 @@ use crate::router::{Router, Step};
 use crate::shard::{Shard, Shared};
 use crate::slab::Key;
 
-const SHARDS: usize = 2;
+pub(super) const SHARDS: usize = 2;
 
 /// What a run is made of.
 pub(super) struct Plan {
@@ -63,49 +62,20 @@ impl Default for Plan {
     }
 }
 
-struct Client {
-    shard: usize,
-    socket: usize,
-    key: Key,
-    ids: Vec<String>,
-    transport: Transport,
-    framing: Framing,
-    /// What of the head is still to be sent.
-    unsent_head: Vec<u8>,
-    /// Reads all at once and never leaves by itself: must never lose anything.
-    diligent: bool,
-    dawdles: bool,
-    connected_ms: u64,
-    /// Logged out through the API.
-    expelled: bool,
-    left: bool,
-    got: Vec<u8>,
-    /// Numbers of the events that it must hear, in order.
-    due: Vec<usize>,
-}
-
-struct SentEvent {
-    id: String,
-    json: String,
-    text: String,
-    receipt: Option<Receipt>,
-    delivered: u32,
-}
-
 pub(super) struct World {
-    random: Random,
-    plan: Plan,
-    now_ms: u64,
-    router: Router,
-    graph: Graph,
-    mailboxes: Arc<[Arc<Mailbox>]>,
-    directory: Arc<Directory>,
-    names: Arc<Names>,
-    counters: Vec<Arc<Counters>>,
-    nets: Vec<Net>,
-    shards: Vec<Shard<Net>>,
-    clients: Vec<Client>,
-    events: Vec<SentEvent>,
+    pub(super) random: Random,
+    pub(super) plan: Plan,
+    pub(super) now_ms: u64,
+    pub(super) router: Router,
+    pub(super) graph: Graph,
+    pub(super) mailboxes: Arc<[Arc<Mailbox>]>,
+    pub(super) directory: Arc<Directory>,
+    pub(super) names: Arc<Names>,
+    pub(super) counters: Vec<Arc<Counters>>,
+    pub(super) nets: Vec<Net>,
+    pub(super) shards: Vec<Shard<Net>>,
+    pub(super) clients: Vec<Client>,
+    pub(super) events: Vec<SentEvent>,
 }
 
 impl World {
@@ -183,6 +153,8 @@ impl World {
                 }
             }
             3 if self.random.one_in(100) => self.expel(),
+            4 if self.random.one_in(2) => self.reply(),
+            5 if self.random.one_in(2) => self.change_ids(),
             _ => {
                 let shard = self.random.below(SHARDS);
                 self.turn(shard);
@@ -218,6 +190,7 @@ impl World {
             socket,
             key,
             unsent_head: request(&ids, transport, framing),
+            first_id: ids[0].clone(),
             ids,
             transport,
             framing,
@@ -228,6 +201,8 @@ impl World {
             left: false,
             got: Vec::new(),
             due: Vec::new(),
+            handed: 0,
+            replies: Vec::new(),
         });
     }
 
@@ -258,7 +233,7 @@ impl World {
         }
     }
 
-    fn is_logged_in(&self, client: &Client) -> bool {
+    pub(super) fn is_logged_in(&self, client: &Client) -> bool {
         let wires = self.nets[client.shard].0.borrow();
         let wire = &wires[client.socket];
         let head_read = client.unsent_head.is_empty() && wire.to_server.is_empty();
@@ -331,7 +306,7 @@ impl World {
     }
 
     /// One turn of a shard: reports, mail, writes, in the worker's order.
-    fn turn(&mut self, shard: usize) {
+    pub(super) fn turn(&mut self, shard: usize) {
         self.shards[shard].tick(self.now_ms);
         for client in self.clients.iter().filter(|client| client.shard == shard) {
             let (readable, writable, hung_up) = {
@@ -382,70 +357,6 @@ impl World {
             }
         }
     }
-
-    fn check_streams(&self) {
-        for client in self.clients.iter().filter(|client| client.unsent_head.is_empty()) {
-            let wire = &self.nets[client.shard].0.borrow()[client.socket];
-            let event = |&number: &usize| {
-                let SentEvent { id, json, text, .. } = &self.events[number];
-                (id.clone(), json.clone(), text.clone())
-            };
-            if client.got.starts_with(b"HTTP/1.1 408") {
-                assert!(self.now_ms >= client.connected_ms + 10_000, "timed out too early");
-                assert!(client.due.is_empty());
-                continue;
-            }
-            let heard = wire::check(
-                &client.got,
-                &Expected {
-                    transport: client.transport,
-                    framing: client.framing,
-                    first_id: &client.ids[0],
-                    events: client.due.iter().map(event).collect(),
-                },
-            );
-            let stayed = !client.left && !wire.server_closed && !wire.server_ended;
-            if stayed || (client.expelled && client.diligent) {
-                assert_eq!(heard, client.due.len(), "who stays hears all");
-            }
-            if client.diligent && !client.expelled {
-                assert!(stayed, "who reads is not disconnected");
-            }
-        }
-        for event in &self.events {
-            let count = event.receipt.as_ref().and_then(Receipt::ready);
-            assert_eq!(count, Some(event.delivered), "{}", event.json);
-        }
-        let delivered: u32 = self.events.iter().map(|event| event.delivered).sum();
-        let counted: u64 = self.counters.iter().map(|c| c.snapshot().deliveries).sum();
-        assert_eq!(u64::from(delivered), counted);
-    }
-
-    fn leave_all(&mut self) {
-        for client in self.clients.iter().filter(|client| !client.left) {
-            self.nets[client.shard].0.borrow_mut()[client.socket].client_ends();
-        }
-        for shard in 0..SHARDS {
-            self.turn(shard);
-        }
-        // What is still being answered has its moment, and no more.
-        self.now_ms += LINGER_MS + 1000;
-        for shard in 0..SHARDS {
-            self.turn(shard);
-        }
-    }
-
-    fn check_nothing_is_left(&self) {
-        assert_eq!(self.directory.ids_online(), 0);
-        assert_eq!(self.names.len(), self.graph.stored_names(), "no name of a client is left");
-        for (shard, counters) in self.shards.iter().zip(&self.counters) {
-            assert_eq!(shard.connections(), 0);
-            assert_eq!(shard.next_tick_ms(), None, "a timer without a connection");
-            let figures = counters.snapshot();
-            assert_eq!(figures.opened, figures.closed.iter().sum::<u64>());
-            assert_eq!(figures.streams_open, [0; Transport::COUNT]);
-        }
-    }
 }
 
 /// Hands one mail to its shard, and works out beforehand how many connections it must reach: those
@@ -456,7 +367,7 @@ fn take(
     shards: &mut [Shard<Net>],
     events: &mut [SentEvent],
     nets: &[Net],
-    clients: &[Client],
+    clients: &mut [Client],
     counters: &[Arc<Counters>],
 ) {
     let ended = |reason: DisconnectReason| counters[shard].snapshot().closed[reason as usize];
@@ -464,13 +375,16 @@ fn take(
     let counted = match &mail {
         Mail::Deliver { event, targets, .. } => {
             let number = events.iter().rposition(|sent| sent.id == event.id());
-            let streams = |target: &&ConnRef| {
+            let mut streams = |target: &&ConnRef| {
                 let key = Key { slot: target.slot() as u32, generation: target.generation() };
-                let client = clients.iter().find(|c| c.shard == shard && c.key == key).unwrap();
+                let mut all = clients.iter_mut();
+                let client = all.find(|c| c.shard == shard && c.key == key).unwrap();
                 let wire = &nets[shard].0.borrow()[client.socket];
-                !wire.server_closed && !wire.server_ended && !client.expelled
+                let streams = !wire.server_closed && !wire.server_ended && !client.expelled;
+                client.handed += usize::from(streams);
+                streams
             };
-            let alive = targets.iter().filter(streams).count() as u64;
+            let alive = targets.iter().filter(&mut streams).count() as u64;
             number.map(|number| (number, alive))
         }
         _ => None,
