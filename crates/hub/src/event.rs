@@ -20,15 +20,25 @@ pub struct Event<F> {
     frames: [OnceLock<F>; FRAME_SLOTS],
 }
 
-impl<F> Event<F> {
-    /// Makes the event `number` (see [`EventIds`]) about `about`. `data` must be one valid JSON
-    /// value; line breaks between its tokens are taken out, because every transport is a line
-    /// protocol.
-    pub fn new(number: u64, about: &str, data: &str) -> Event<F> {
+/// An event that has no number yet: its line is put together while nobody waits, and the number is
+/// written into it at the moment that orders it among all others.
+#[derive(Debug)]
+pub struct Draft {
+    json: String,
+    data_start: usize,
+}
+
+/// What stands before the id in an event's line, and how many digits the id has.
+const BEFORE_ID: &str = "{\"id\":\"";
+const ID_DIGITS: usize = 16;
+
+impl Draft {
+    /// A draft about `about`. `data` must be one valid JSON value; line breaks between its tokens
+    /// are taken out, because every transport is a line protocol.
+    pub fn new(about: &str, data: &str) -> Draft {
         let mut json = String::with_capacity(48 + about.len() + data.len());
-        json.push_str("{\"id\":\"");
-        push_hex(&mut json, number);
-        json.push_str("\",\"about\":\"");
+        json.push_str(BEFORE_ID);
+        json.push_str("0000000000000000\",\"about\":\"");
         push_escaped(&mut json, about);
         json.push_str("\",\"data\":");
         let data_start = json.len();
@@ -36,7 +46,27 @@ impl<F> Event<F> {
         // stands between tokens, where it means nothing.
         json.extend(data.split(['\n', '\r']));
         json.push('}');
-        Event { number, json: json.into_boxed_str(), data_start, frames: Default::default() }
+        Draft { json, data_start }
+    }
+
+    /// The event `number` (see [`EventIds`]).
+    pub fn numbered<F>(mut self, number: u64) -> Event<F> {
+        let id = BEFORE_ID.len()..BEFORE_ID.len() + ID_DIGITS;
+        let digits = hex(number);
+        self.json.replace_range(id, str::from_utf8(&digits).expect("digits are ASCII"));
+        Event {
+            number,
+            json: self.json.into_boxed_str(),
+            data_start: self.data_start,
+            frames: Default::default(),
+        }
+    }
+}
+
+impl<F> Event<F> {
+    /// Makes the event `number` at once, as [`Draft`] does in two steps.
+    pub fn new(number: u64, about: &str, data: &str) -> Event<F> {
+        Draft::new(about, data).numbered(number)
     }
 
     /// The number that orders this event among all.
@@ -46,7 +76,7 @@ impl<F> Event<F> {
 
     /// The id as clients see it: 16 hexadecimal digits, so that text order is time order.
     pub fn id(&self) -> &str {
-        &self.json[7..23]
+        &self.json[BEFORE_ID.len()..BEFORE_ID.len() + ID_DIGITS]
     }
 
     /// The whole event as one line of JSON: `{"id":…,"about":…,"data":…}`.
@@ -65,11 +95,9 @@ impl<F> Event<F> {
     }
 }
 
-fn push_hex(out: &mut String, number: u64) {
+fn hex(number: u64) -> [u8; ID_DIGITS] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for shift in (0..16).rev() {
-        out.push(char::from(DIGITS[(number >> (shift * 4) & 15) as usize]));
-    }
+    std::array::from_fn(|digit| DIGITS[(number >> (60 - 4 * digit) & 15) as usize])
 }
 
 /// Ids have no control characters, so only quote and backslash need care (RFC 8259, section 7).
@@ -102,6 +130,23 @@ impl EventIds {
             Ok(last) | Err(last) => floor.max(last + 1),
         }
     }
+
+    /// The greatest number given out; 0 when there is none.
+    pub fn last(&self) -> u64 {
+        self.last.load(Ordering::Relaxed)
+    }
+}
+
+/// The text of a number, as [`Event::id`] shows it.
+pub fn id_of_number(number: u64) -> String {
+    String::from_utf8(hex(number).to_vec()).expect("digits are ASCII")
+}
+
+/// The number in an event's id; `None` when the text is none of ours.
+pub fn number_of_id(id: &str) -> Option<u64> {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let ours = id.len() == ID_DIGITS && id.bytes().all(digit);
+    ours.then(|| u64::from_str_radix(id, 16).expect("sixteen digits fit"))
 }
 
 #[cfg(test)]
@@ -117,6 +162,18 @@ mod tests {
         );
         assert_eq!(event.id(), "0000019300000001");
         assert_eq!(event.data(), r#"{"x": [1, 2]}"#);
+    }
+
+    #[test]
+    fn id_gives_back_its_number_and_nothing_else_is_one() {
+        for number in [0, 1, 0x193_0000_0001, u64::MAX] {
+            let event: Event<()> = Draft::new("a", "1").numbered(number);
+            assert_eq!((event.number(), number_of_id(event.id())), (number, Some(number)));
+            assert_eq!(id_of_number(number), event.id());
+        }
+        for text in ["", "1", "000001930000000G", "000001930000000A", "00000193000000011", "+1"] {
+            assert_eq!(number_of_id(text), None, "{text}");
+        }
     }
 
     #[test]
@@ -142,5 +199,6 @@ mod tests {
         let later = ids.next(2_000);
         assert!(first < second && second < back && back < later);
         assert_eq!(first, 1_000 << SEQUENCE_BITS);
+        assert_eq!(ids.last(), later);
     }
 }

@@ -50,6 +50,11 @@ impl Id {
         Id(NAME_BIT | u64::from(hash & 0x7fff_ffff) << 32 | u64::from(counter))
     }
 
+    /// What stays the same when a name is freed and gets another id: its hash. Of an integer all.
+    pub(crate) fn lasting_bits(self) -> u64 {
+        if self.is_name() { self.0 & !u64::from(u32::MAX) } else { self.0 }
+    }
+
     /// The bits of the name's hash that [`Id::name`] put in.
     pub(crate) fn name_hash(self) -> u32 {
         ((self.0 & !NAME_BIT) >> 32) as u32

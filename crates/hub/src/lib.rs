@@ -1,5 +1,5 @@
 //! What Encke knows while it runs, as pure data: ids and their names, events, who is online where,
-//! and who follows whom as far as a sender must ask.
+//! who follows whom as far as a sender must ask, and what was sent of late.
 //!
 //! This crate does no IO, reads no clock and starts no thread. Its tables are shared by all
 //! workers and senders; they are striped, and a stripe's lock is held for a few look-ups or
@@ -13,6 +13,7 @@ mod directory;
 mod disconnect;
 mod event;
 mod followers;
+mod history;
 mod id;
 mod keys;
 mod names;
@@ -20,7 +21,8 @@ mod names;
 pub use audience::Audience;
 pub use directory::{ConnRef, Directory};
 pub use disconnect::DisconnectReason;
-pub use event::{Event, EventIds, FRAME_SLOTS};
+pub use event::{Draft, Event, EventIds, FRAME_SLOTS, id_of_number, number_of_id};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
+pub use history::{Begun, History, HistoryLimits, HistoryStats, Moment, Since};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use names::Names;

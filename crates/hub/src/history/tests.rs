@@ -1,0 +1,147 @@
+use super::*;
+
+fn limits(events_max: usize, age_ms_max: u64, bytes_max: usize) -> HistoryLimits {
+    HistoryLimits { events_max, age_ms_max, bytes_max }
+}
+
+fn history(limits: HistoryLimits) -> History<()> {
+    History::new(Arc::new(Names::new([5; 16])), limits)
+}
+
+fn about(text: &str) -> IdText<'_> {
+    IdText::parse(text).unwrap()
+}
+
+fn record(history: &History<()>, subject: &str, number: u64, now_ms: u64) {
+    let event = Arc::new(Event::new(number, subject, "1"));
+    history.record(history.begin(about(subject)), event, now_ms);
+}
+
+/// The numbers above `after` in order, and whether they are all.
+fn since(history: &History<()>, subjects: &[&str], after: u64) -> (Vec<u64>, bool) {
+    // As a client does that comes back: under the names' ids of now.
+    let ids: Vec<Id> =
+        subjects.iter().map(|subject| history.names.acquire(about(subject))).collect();
+    let mut events = Vec::new();
+    let Since::Read { covered } = history.since(&ids, after, history.now(), &mut events) else {
+        panic!("a send has not ended");
+    };
+    ids.into_iter().for_each(|id| history.names.release(id));
+    let mut numbers: Vec<u64> = events.iter().map(|event| event.number()).collect();
+    numbers.sort();
+    (numbers, covered)
+}
+
+#[test]
+fn subject_over_its_bound_says_that_it_lost_its_oldest() {
+    let history = history(limits(3, 1_000, usize::MAX));
+    (1..=5).for_each(|number| record(&history, "7", number * 10, 0));
+    assert_eq!(since(&history, &["7"], 20), (vec![30, 40, 50], true));
+    assert_eq!(since(&history, &["7"], 19), (vec![30, 40, 50], false));
+    assert_eq!(since(&history, &["7"], 50), (vec![], true));
+    assert_eq!(since(&history, &["8"], 0), (vec![], true), "another subject has lost nothing");
+}
+
+#[test]
+fn aged_events_are_forgotten_and_their_names_freed() {
+    let history = history(limits(100, 1_000, usize::MAX));
+    record(&history, "bob", 1, 0);
+    record(&history, "alice", 2, 600);
+    assert!(!history.expire(1_000));
+    assert_eq!(since(&history, &["alice", "bob"], 0), (vec![1, 2], true));
+    assert!(history.names.lookup(about("bob")).is_some());
+    history.expire(1_001);
+    assert_eq!(history.names.lookup(about("bob")), None);
+    assert_eq!(since(&history, &["bob"], 0), (vec![], false), "under another id");
+    assert_eq!(since(&history, &["alice"], 0), (vec![2], true));
+    history.expire(2_000);
+    assert!(history.names.is_empty());
+    assert_eq!(history.stats(), HistoryStats::default());
+}
+
+#[test]
+fn bytes_bound_all_subjects_together() {
+    let one = {
+        let history = history(HistoryLimits::default());
+        record(&history, "100", 1, 0);
+        history.stats().bytes
+    };
+    let history = history(limits(100, 1_000, 10 * one));
+    (100..200).for_each(|subject| record(&history, &subject.to_string(), subject, 0));
+    let stats = history.stats();
+    assert_eq!((stats.events, stats.subjects, stats.bytes), (10, 10, 10 * one));
+    assert_eq!(since(&history, &["199"], 0), (vec![199], true));
+    assert_eq!(since(&history, &["189"], 0), (vec![], false));
+}
+
+#[test]
+fn send_that_began_before_is_waited_for_and_a_later_one_is_not() {
+    let history = history(HistoryLimits::default());
+    let early = history.begin(about("bob"));
+    let (moment, bob) = (history.now(), early.subject());
+    let late = history.begin(about("bob"));
+    let mut events = Vec::new();
+    let other = Id::integer(3).unwrap();
+    assert_eq!(history.since(&[other, bob], 0, moment, &mut events), Since::Pending);
+    assert_eq!(history.since(&[other], 0, moment, &mut events), Since::Read { covered: true });
+    history.record(early, Arc::new(Event::new(1, "bob", "1")), 0);
+    assert_eq!(history.since(&[bob], 0, moment, &mut events), Since::Read { covered: true });
+    assert_eq!(events.len(), 1);
+    history.abandon(late);
+    history.expire(100_000);
+    assert!(history.names.is_empty(), "neither holds the name any more");
+}
+
+/// Thousands of events about a few subjects under all bounds at one time. Every answer is either
+/// exact or says that it is not, and says so only when something is missing.
+#[test]
+fn answers_are_exact_or_say_that_they_are_not() {
+    let given = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
+    for seed in given.map_or(0..100, |seed| seed..seed + 1) {
+        eprintln!("again with: ENCKE_SEED={seed} cargo test -p hub answers_are_exact");
+        random_run(seed);
+    }
+}
+
+fn random_run(seed: u64) {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut below = |bound: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (state >> 33) % bound
+    };
+    let bounds = limits(1 + below(20) as usize, 1 + below(500), 1_000 + below(40_000) as usize);
+    let history = history(bounds);
+    let subjects: Vec<String> = (0..1 + below(12))
+        .map(|n| if n % 2 == 0 { n.to_string() } else { format!("s{n}") })
+        .collect();
+    let of_all = |count: u64| subjects[count as usize % subjects.len()].as_str();
+    let mut sent: Vec<(&str, u64)> = Vec::new();
+    let (mut now_ms, mut number) = (0, 1);
+    for _ in 0..1_000 {
+        now_ms += below(10);
+        match below(20) {
+            0 => while history.expire(now_ms) {},
+            1 => history.abandon(history.begin(about(of_all(below(100))))),
+            2..5 => {
+                let asked: Vec<&str> =
+                    subjects.iter().map(String::as_str).filter(|_| below(2) == 0).collect();
+                let after = below(number);
+                let (found, covered) = since(&history, &asked, after);
+                let due =
+                    |(subject, number): &&(&str, u64)| *number > after && asked.contains(subject);
+                let all: Vec<u64> = sent.iter().filter(due).map(|(_, number)| *number).collect();
+                assert_eq!(found == all, covered, "{found:?} of {all:?} after {after}");
+                assert!(found.iter().all(|number| all.contains(number)));
+            }
+            _ => {
+                number += 1 + below(3);
+                let subject = of_all(below(100));
+                record(&history, subject, number, now_ms);
+                sent.push((subject, number));
+            }
+        }
+        assert!(history.stats().bytes <= bounds.bytes_max);
+    }
+    while history.expire(u64::MAX) {}
+    assert!(history.names.is_empty() && history.stats() == HistoryStats::default());
+}
