@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use hub::HistoryLimits;
+
 /// The settings of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -18,6 +20,8 @@ pub struct EngineConfig {
     pub head_timeout_ms: u64,
     /// Unsent bytes of one connection past which it is closed.
     pub backlog_bytes_max: usize,
+    /// What is remembered for clients that come back.
+    pub history: HistoryLimits,
     /// Which browser pages may connect.
     pub origins: Origins,
 }
@@ -32,6 +36,7 @@ impl EngineConfig {
             keepalive_ms: 30_000,
             head_timeout_ms: 10_000,
             backlog_bytes_max: 64 * 1024,
+            history: HistoryLimits::default(),
             origins: Origins::default(),
         }
     }

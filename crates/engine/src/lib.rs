@@ -24,6 +24,7 @@ mod mailbox;
 mod nap;
 mod outbox;
 mod places;
+mod posting;
 mod receipt;
 mod replies;
 mod room;
@@ -48,3 +49,6 @@ pub use turns::TurnSnapshot;
 
 /// An event with the frames of our transports.
 pub type Event = hub::Event<proto::Frame>;
+
+/// The memory of such events.
+pub type History = hub::History<proto::Frame>;

@@ -4,18 +4,28 @@
 //! may make it pause: an audience of many thousands is walked slice by slice, and a worker's
 //! mailbox may be full. What to do in a pause (yield, sleep, give up) is the caller's to say.
 //!
+//! An event gets its number once its audience is gathered, is recorded in the [history](History)
+//! and posted to all mailboxes, and only then has the next one its turn ([`Posting`]). So every
+//! connection hears growing numbers, and "I have heard all up to this number" is exact. The price
+//! is that a full mailbox holds up all senders, not only those who need it.
+//!
 //! Cost of a typical audience of 16: one look into the store, 16 into the directory, one sort of 16
-//! numbers, one mail per worker that has a listener.
+//! numbers, one mail per worker that has a listener, and a record in the history.
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
-use hub::{Audience, ConnRef, Directory, DisconnectReason, EventIds, Followers, FollowersError};
-use hub::{IdText, Names};
+use hub::{Audience, Begun, ConnRef, Directory, DisconnectReason, Draft, EventIds, Followers};
+use hub::{FollowersError, HistoryLimits, IdText, Names};
+use sys::clock;
 
-use crate::Event;
 use crate::mailbox::{Mail, Mailbox, Targets};
+use crate::posting::{Posting, Turn};
 use crate::receipt::{Receipt, Stub};
 use crate::replies::Replies;
+use crate::{Event, History};
 
 /// Finds audiences and posts mail. Shared by all senders.
 pub struct Router {
@@ -23,7 +33,10 @@ pub struct Router {
     directory: Arc<Directory>,
     mailboxes: Arc<[Arc<Mailbox>]>,
     replies: Arc<Replies>,
-    event_ids: EventIds,
+    event_ids: Arc<EventIds>,
+    /// `None` when nothing is remembered.
+    history: Option<History>,
+    posting: Posting,
 }
 
 /// What a step of a send came to.
@@ -31,7 +44,8 @@ pub struct Router {
 pub enum Step {
     /// The audience is large: a slice was walked, others may have their turn before the next.
     More,
-    /// A worker's mailbox is full: try again when it has had time to work.
+    /// A worker's mailbox is full, or another send waits for one: try again when the workers have
+    /// had time to work.
     MailboxFull,
     /// All mail is posted. The receipt tells how many connections it reached.
     Posted(Receipt),
@@ -43,33 +57,31 @@ impl Router {
         directory: Arc<Directory>,
         mailboxes: Arc<[Arc<Mailbox>]>,
         replies: Arc<Replies>,
+        event_ids: Arc<EventIds>,
+        history: HistoryLimits,
     ) -> Router {
-        Router { names, directory, mailboxes, replies, event_ids: EventIds::default() }
+        let history = history.is_on().then(|| History::new(names.clone(), history));
+        let posting = Posting::new();
+        Router { names, directory, mailboxes, replies, event_ids, history, posting }
     }
 
-    /// Makes the event that a sender asked for. `data` must be one valid JSON value.
-    pub fn event(&self, about: &str, data: &str) -> Arc<Event> {
-        let number = self.event_ids.next(sys::clock::unix_ms());
-        Arc::new(Event::new(number, about, data))
-    }
-
-    /// Begins to hand `event` to the audience of its subject `about`.
-    pub fn send(&self, about: IdText<'_>, event: Arc<Event>) -> Sending<'_> {
-        let audience = self.names.lookup(about).map(Audience::of_subject);
-        self.sending(audience, Letter::Event(event))
+    /// Begins to hand the event that becomes of `draft` to the audience of its subject `about`.
+    pub fn send(&self, about: IdText<'_>, draft: Draft) -> Sending<'_> {
+        let begun = self.history.as_ref().map(|history| history.begin(about));
+        let subject = match &begun {
+            Some(begun) => Some(begun.subject()),
+            None => self.names.lookup(about),
+        };
+        let mut sending = Sending::new(self, subject.map(Audience::of_subject));
+        sending.draft = Some(Drafted { draft, begun });
+        sending
     }
 
     /// Begins to end all connections of `id`.
     pub fn logout(&self, id: IdText<'_>) -> Sending<'_> {
-        let audience = self.names.lookup(id).map(Audience::of_id);
-        self.sending(audience, Letter::Goodbye(DisconnectReason::LoggedOut))
-    }
-
-    /// A name that is neither online nor stored has no audience.
-    fn sending(&self, audience: Option<Audience>, letter: Letter) -> Sending<'_> {
-        let audience = audience.unwrap_or_default();
-        let ticket = Some(Stub::first(&self.replies));
-        Sending { router: self, letter, audience, gathered: false, ticket }
+        let mut sending = Sending::new(self, self.names.lookup(id).map(Audience::of_id));
+        sending.letter = Some(Letter::Goodbye(DisconnectReason::LoggedOut));
+        sending
     }
 
     /// How many connections are logged in under `id`.
@@ -86,6 +98,27 @@ impl Router {
     pub fn names(&self) -> &Arc<Names> {
         &self.names
     }
+
+    /// What was sent of late; `None` when nothing is remembered.
+    pub fn history(&self) -> Option<&History> {
+        self.history.as_ref()
+    }
+
+    /// Gives the event its number and remembers it. The caller has its turn to post.
+    fn number(&self, Drafted { draft, begun }: Drafted) -> Arc<Event> {
+        let number = self.event_ids.next(clock::unix_ms());
+        let event = Arc::new(draft.numbered(number));
+        if let (Some(history), Some(begun)) = (&self.history, begun) {
+            history.record(begun, event.clone(), clock::monotonic_ms());
+        }
+        event
+    }
+}
+
+/// An event to be, and its place among the sends that have begun.
+struct Drafted {
+    draft: Draft,
+    begun: Option<Begun>,
 }
 
 enum Letter {
@@ -96,15 +129,33 @@ enum Letter {
 /// A send under way. Dropping it unfinished abandons what is not posted yet.
 pub struct Sending<'r> {
     router: &'r Router,
-    letter: Letter,
+    /// The event as long as it has no number.
+    draft: Option<Drafted>,
+    /// What is posted, once it is known.
+    letter: Option<Letter>,
     audience: Audience,
     gathered: bool,
     /// The sender's own stub, without which the receipt could complete between two mails, and the
     /// receipt; gone once all is posted.
     ticket: Option<(Stub, Receipt)>,
+    /// The right to post, from the event's number to its last mail.
+    turn: Option<Turn<'r>>,
 }
 
-impl Sending<'_> {
+impl<'r> Sending<'r> {
+    /// A name that is neither online nor stored nor remembered has no audience.
+    fn new(router: &'r Router, audience: Option<Audience>) -> Sending<'r> {
+        Sending {
+            router,
+            draft: None,
+            letter: None,
+            audience: audience.unwrap_or_default(),
+            gathered: false,
+            ticket: Some(Stub::first(&router.replies)),
+            turn: None,
+        }
+    }
+
     /// Does the next piece of work. Call it until it answers [`Step::Posted`], not after.
     pub fn step(&mut self, followers: &dyn Followers) -> Result<Step, FollowersError> {
         if !self.gathered {
@@ -113,20 +164,53 @@ impl Sending<'_> {
             }
             self.gathered = true;
         }
+        if self.draft.is_some() && !self.number() {
+            return Ok(Step::MailboxFull);
+        }
         Ok(self.post())
+    }
+
+    /// The event, once it has its number.
+    pub fn event(&self) -> Option<&Arc<Event>> {
+        match &self.letter {
+            Some(Letter::Event(event)) => Some(event),
+            _ => None,
+        }
+    }
+
+    /// Makes an event of the draft; `false` while it is another's turn.
+    fn number(&mut self) -> bool {
+        let router: &'r Router = self.router;
+        let Some(turn) = router.posting.take() else { return false };
+        if let Some(drafted) = self.draft.take() {
+            self.letter = Some(Letter::Event(router.number(drafted)));
+            self.turn = Some(turn);
+        }
+        true
     }
 
     fn post(&mut self) -> Step {
         let (stub, receipt) = self.ticket.take().expect("a finished send is not stepped again");
+        let letter = self.letter.as_ref().expect("a draft has become a letter before");
         while let Some((worker, targets)) = self.audience.group() {
-            let mail = self.letter.mail(targets, stub.another());
+            let mail = letter.mail(targets, stub.another());
             if self.router.mailboxes[worker].post(mail).is_err() {
                 self.ticket = Some((stub, receipt));
                 return Step::MailboxFull;
             }
             self.audience.next_group();
         }
+        self.turn = None;
         Step::Posted(receipt)
+    }
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        let begun = self.draft.take().and_then(|drafted| drafted.begun);
+        if let (Some(history), Some(begun)) = (&self.router.history, begun) {
+            history.abandon(begun);
+        }
     }
 }
 

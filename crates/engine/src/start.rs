@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use hub::{ConnRef, Directory, Names};
+use hub::{ConnRef, Directory, EventIds, Names};
 use sys::{clock, group, limits as process_limits, socket};
 use thiserror::Error;
 
@@ -61,8 +61,14 @@ impl Engine {
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
         let directory = Arc::new(Directory::default());
         let replies = Arc::new(Replies::new().map_err(StartError::Worker)?);
-        let router =
-            Router::new(names.clone(), directory.clone(), mailboxes.clone(), replies.clone());
+        let router = Router::new(
+            names.clone(),
+            directory.clone(),
+            mailboxes.clone(),
+            replies.clone(),
+            Arc::new(EventIds::default()),
+            config.history,
+        );
         let mut engine = Engine {
             router: Arc::new(router),
             address,

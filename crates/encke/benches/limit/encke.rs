@@ -7,7 +7,7 @@ use std::thread;
 use ::engine::{Engine, EngineConfig, Step};
 use backend::Graph;
 use backend::graph::GraphOptions;
-use hub::{Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX};
+use hub::{Draft, Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX};
 
 use crate::DATA;
 use crate::child::Server;
@@ -47,7 +47,7 @@ impl Encke {
     fn send(&self, about: u64, data: &str, followers: &dyn Followers) {
         let (router, text) = (self.engine.router(), about.to_string());
         let Ok(about) = IdText::parse(&text) else { return };
-        let mut sending = router.send(about, router.event(&text, data));
+        let mut sending = router.send(about, Draft::new(&text, data));
         loop {
             match sending.step(followers) {
                 Ok(Step::More) => {}

@@ -14,6 +14,7 @@
 //! connect, the idle crowd and one event a minute for everybody cost, and the highest rate whose
 //! 99th percentile stays under 100 ms. `--million` is that with a million connections. `--minute
 //! SECONDS` (default 30) is how long the first rate is held, `--only bare|encke` leaves one out.
+//! `--sends` measures the sender's side alone, with the history and without it.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -22,6 +23,7 @@ mod child;
 mod encke;
 mod paced;
 mod rounds;
+mod sends;
 
 use std::path::Path;
 use std::time::Duration;
@@ -88,6 +90,9 @@ fn main() -> Outcome<()> {
         "{connections} connections, {workers} workers, {cores} cores, events of {} bytes",
         DATA.len()
     );
+    if flag("--sends") {
+        return sends::run();
+    }
     if flag("--paced") || flag("--million") { paced::run(&plan) } else { rounds::run(&plan) }
 }
 

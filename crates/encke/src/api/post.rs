@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{Event, Receipt, Sending, Step};
-use hub::IdText;
+use hub::{Draft, IdText};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
@@ -58,15 +58,15 @@ impl Api {
                 self.backlog_bytes_max,
             )));
         }
-        let event = self.router.event(&body.about.0, data);
-        let sending = self.router.send(about, Arc::clone(&event));
-        let receipt = self.finish(sending).await?;
+        let mut sending = self.router.send(about, Draft::new(&body.about.0, data));
+        let receipt = self.finish(&mut sending).await?;
+        let event = Arc::clone(sending.event().expect("what is posted has its number"));
         self.count_event();
         Ok(Posted { event, receipt, accepted })
     }
 
     /// Takes all steps of a send, pausing where it must.
-    pub(super) async fn finish(&self, mut sending: Sending<'_>) -> Result<Receipt, Problem> {
+    pub(super) async fn finish(&self, sending: &mut Sending<'_>) -> Result<Receipt, Problem> {
         let mut full_since = None;
         loop {
             match sending.step(&self.graph)? {

@@ -52,7 +52,6 @@ pub(super) async fn logout(
     State(api): State<Arc<Api>>,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let sending = api.router.logout(id.as_text());
-    let closed = api.finish(sending).await?.await;
+    let closed = api.finish(&mut api.router.logout(id.as_text())).await?.await;
     Ok(axum::Json(serde_json::json!({ "closed": closed })).into_response())
 }

@@ -66,6 +66,7 @@ impl World {
 
     pub(super) fn check_nothing_is_left(&self) {
         assert_eq!(self.directory.ids_online(), 0);
+        while self.router.history().unwrap().expire(u64::MAX) {}
         assert_eq!(self.names.len(), self.graph.stored_names(), "no name of a client is left");
         for (shard, counters) in self.shards.iter().zip(&self.counters) {
             assert_eq!(shard.connections(), 0);

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, IdText, Names};
+use hub::{ConnRef, Directory, DisconnectReason, Draft, EventIds, HistoryLimits, IdText, Names};
 use proto::{Framing, Transport};
 
 use super::client::{Client, SentEvent};
@@ -18,7 +18,6 @@ use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::mailbox::{Mail, Mailbox};
 use crate::places::Places;
-use crate::receipt::Receipt;
 use crate::replies::Replies;
 use crate::router::{Router, Step};
 use crate::shard::{Shard, Shared};
@@ -112,7 +111,14 @@ impl World {
             counters.push(counted);
         }
         let replies = Arc::new(Replies::new().unwrap());
-        let router = Router::new(names.clone(), directory.clone(), mailboxes.clone(), replies);
+        let router = Router::new(
+            names.clone(),
+            directory.clone(),
+            mailboxes.clone(),
+            replies,
+            Arc::new(EventIds::default()),
+            HistoryLimits::default(),
+        );
         World {
             random,
             plan,
@@ -243,7 +249,6 @@ impl World {
     fn send(&mut self) {
         let (number, about) = (self.events.len(), id_text(self.random.below(self.plan.ids)));
         let data = format!("\"e{number}\"");
-        let event = self.router.event(&about, &data);
         let mut audience = self.graph.followers.get(&about).cloned().unwrap_or_default();
         audience.insert(about.clone());
         let hears: Vec<usize> = (0..self.clients.len())
@@ -253,25 +258,33 @@ impl World {
         for index in hears {
             self.clients[index].due.push(number);
         }
-        self.events.push(SentEvent {
-            id: event.id().to_string(),
-            json: event.json().to_string(),
-            text: format!("e{number}"),
-            receipt: None,
-            delivered: 0,
-        });
-        self.events[number].receipt = Some(self.post(&about, &event));
+        self.post(&about, Draft::new(&about, &data), format!("e{number}"));
     }
 
     /// Steps a send to its end. While a mailbox is full only mail is taken, so that nobody's login
     /// changes in the middle of the send.
-    fn post(&mut self, about: &str, event: &Arc<crate::Event>) -> Receipt {
+    fn post(&mut self, about: &str, draft: Draft, text: String) {
         let World { router, graph, mailboxes, shards, events, nets, clients, counters, .. } = self;
-        let mut sending = router.send(IdText::parse(about).unwrap(), event.clone());
+        let mut sending = router.send(IdText::parse(about).unwrap(), draft);
+        let number = events.len();
         loop {
-            match sending.step(graph).unwrap() {
+            let step = sending.step(graph).unwrap();
+            if let Some(event) = sending.event().filter(|_| events.len() == number) {
+                let (id, json) = (event.id().to_string(), event.json().to_string());
+                events.push(SentEvent {
+                    id,
+                    json,
+                    text: text.clone(),
+                    receipt: None,
+                    delivered: 0,
+                });
+            }
+            match step {
                 Step::More => {}
-                Step::Posted(receipt) => return receipt,
+                Step::Posted(receipt) => {
+                    events[number].receipt = Some(receipt);
+                    return;
+                }
                 Step::MailboxFull => {
                     for shard in 0..SHARDS {
                         let Some(mail) = mailboxes[shard].take() else { continue };

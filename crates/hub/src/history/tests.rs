@@ -1,3 +1,5 @@
+//! The memory against its bounds, and against a plain list that forgets nothing.
+
 use super::*;
 
 fn limits(events_max: usize, age_ms_max: u64, bytes_max: usize) -> HistoryLimits {

@@ -1,0 +1,73 @@
+//! The right to number an event and post it, which one send has at a time.
+//!
+//! A send takes it once its audience is gathered, and keeps it until all its mail is posted. So
+//! numbers are given in the order of posting: the mail in each mailbox, and what each connection
+//! hears, grows in number. Nobody waits for it here: who does not get it tries again.
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The right, and whether somebody has it.
+#[derive(Debug)]
+pub(crate) struct Posting {
+    taken: AtomicBool,
+}
+
+/// Whoever has this has the right, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn<'p>(&'p Posting);
+
+impl Posting {
+    pub(crate) fn new() -> Posting {
+        Posting { taken: AtomicBool::new(false) }
+    }
+
+    /// Takes the right; `None` while another has it.
+    ///
+    /// Ordering: acquires what the one before released, so the numbers and mails of both are in
+    /// the same order for everybody.
+    pub(crate) fn take(&self) -> Option<Turn<'_>> {
+        // Made only by whoever has the right: a turn that is dropped gives it back.
+        (!self.taken.swap(true, Ordering::Acquire)).then(|| Turn(self))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.taken.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicU32;
+
+    /// However two senders take turns: what they do in theirs is never done at the same time, and
+    /// the later one sees what the earlier one did.
+    #[test]
+    fn one_sender_posts_at_a_time() {
+        loom::model(|| {
+            let (posting, posted) = (Arc::new(Posting::new()), Arc::new(AtomicU32::new(0)));
+            let senders: Vec<_> = (0..2)
+                .map(|_| {
+                    let (posting, posted) = (posting.clone(), posted.clone());
+                    loom::thread::spawn(move || {
+                        let Some(turn) = posting.take() else { return 0 };
+                        let before = posted.load(Ordering::Relaxed);
+                        posted.store(before + 1, Ordering::Relaxed);
+                        drop(turn);
+                        1
+                    })
+                })
+                .collect();
+            let turns: u32 = senders.into_iter().map(|sender| sender.join().unwrap()).sum();
+            let turn = posting.take();
+            assert!(turn.is_some() && posting.take().is_none() && posting.take().is_none());
+            assert_eq!(posted.load(Ordering::Relaxed), turns);
+        });
+    }
+}

@@ -1,0 +1,150 @@
+//! Many sends under way at one time, against sets.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use hub::{Id, Since};
+
+use super::*;
+use crate::sim::Random;
+
+const WORKERS: usize = 3;
+
+/// Who follows whom, in slices of three.
+struct Graph(BTreeMap<Id, BTreeSet<Id>>);
+
+impl Followers for Graph {
+    fn slice(
+        &self,
+        subject: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        let all = self.0.get(&subject).into_iter().flatten().copied();
+        let mut rest = all.filter(|id| after.is_none_or(|after| *id > after));
+        let slice: Vec<Id> = rest.by_ref().take(3).collect();
+        slice.iter().copied().for_each(visit);
+        Ok(rest.next().and(slice.last().copied()))
+    }
+}
+
+fn router(history: HistoryLimits) -> Router {
+    let mailboxes = (0..WORKERS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
+    Router::new(
+        Arc::new(Names::new([1; 16])),
+        Arc::new(Directory::default()),
+        mailboxes,
+        Arc::new(Replies::new().unwrap()),
+        Arc::new(EventIds::default()),
+        history,
+    )
+}
+
+fn text(id: &str) -> IdText<'_> {
+    IdText::parse(id).unwrap()
+}
+
+/// A crowd of which each connection has an id of its own, and subjects with few and many followers.
+fn scene(router: &Router) -> (Graph, Vec<ConnRef>) {
+    let mut graph = Graph(BTreeMap::new());
+    let conns: Vec<ConnRef> = (0..60).map(|n| ConnRef::new(n % WORKERS, n / WORKERS, 1)).collect();
+    for (number, &conn) in (0..).zip(&conns) {
+        let id = Id::integer(1_000 + number).unwrap();
+        router.directory.login(id, conn);
+        for subject in 1..8 {
+            if number % subject == 0 {
+                graph.0.entry(Id::integer(subject).unwrap()).or_default().insert(id);
+            }
+        }
+    }
+    (graph, conns)
+}
+
+/// Whatever the order in which senders take their steps, with audiences of 9 to 60 that take up to
+/// 20 of them, and mailboxes that fill up in the middle of a send.
+#[test]
+fn connection_hears_growing_numbers_from_many_senders() {
+    for history in [HistoryLimits::default(), HistoryLimits::OFF] {
+        let mut random = Random::from_env("ENCKE_SEED");
+        let router = router(history);
+        let (graph, conns) = scene(&router);
+        let mut sendings: Vec<(u64, Sending<'_>)> = Vec::new();
+        let mut heard: HashMap<ConnRef, Vec<(u64, u64)>> = HashMap::new();
+        let (mut posted, mut full) = (BTreeMap::new(), 0);
+        for step in 0..200_000 {
+            if sendings.len() < 20 && step < 100_000 {
+                let subject = 1 + random.below(7) as u64;
+                let about = subject.to_string();
+                sendings.push((subject, router.send(text(&about), Draft::new(&about, "1"))));
+            }
+            if sendings.is_empty() {
+                break;
+            }
+            let index = random.below(sendings.len());
+            match sendings[index].1.step(&graph).unwrap() {
+                Step::More => {}
+                Step::MailboxFull => full += 1,
+                Step::Posted(_) => {
+                    let (subject, sending) = sendings.swap_remove(index);
+                    posted.insert(sending.event().unwrap().number(), subject);
+                }
+            }
+            // Rarely, so that boxes are full most of the time, and at the end often.
+            if random.one_in(10_000) || step >= 100_000 {
+                take_mail(&router, random.below(WORKERS), &mut heard);
+            }
+        }
+        (0..WORKERS).for_each(|worker| take_mail(&router, worker, &mut heard));
+        assert!(sendings.is_empty() && full > 100 && posted.len() > 2_000);
+        for (number, conn) in (0_u64..).zip(conns) {
+            let due = posted.iter().filter(|(_, subject)| number.is_multiple_of(**subject));
+            let due: Vec<(u64, u64)> = due.map(|(&number, &subject)| (number, subject)).collect();
+            let differ = heard[&conn].iter().zip(&due).position(|(heard, due)| heard != due);
+            assert_eq!(differ, None, "all, in the order of their numbers");
+            assert_eq!(heard[&conn].len(), due.len());
+        }
+    }
+}
+
+fn take_mail(router: &Router, worker: usize, heard: &mut HashMap<ConnRef, Vec<(u64, u64)>>) {
+    while let Some(Mail::Deliver { event, targets, .. }) = router.mailboxes[worker].take() {
+        let about = event.json().split('"').nth(7).unwrap().parse().unwrap();
+        for target in targets {
+            heard.entry(target).or_default().push((event.number(), about));
+        }
+    }
+}
+
+fn send(router: &Router, about: &str, data: &str) -> Arc<Event> {
+    let mut sending = router.send(text(about), Draft::new(about, data));
+    assert!(matches!(sending.step(&hub::Nobody), Ok(Step::Posted(_))));
+    sending.event().unwrap().clone()
+}
+
+#[test]
+fn event_for_a_name_that_nobody_has_is_remembered_under_it() {
+    let router = router(HistoryLimits::default());
+    let sent = send(&router, "bob", "1");
+    let bob = router.names.acquire(text("bob"));
+    let history = router.history().unwrap();
+    let mut events = Vec::new();
+    let since = history.since(&[bob], 0, history.now(), &mut events);
+    assert_eq!(since, Since::Read { covered: true });
+    assert!(Arc::ptr_eq(&events[0], &sent), "the event in flight itself");
+}
+
+#[test]
+fn send_that_is_given_up_is_nobodys_turn_and_leaves_no_name() {
+    let router = router(HistoryLimits::default());
+    let conn = ConnRef::new(0, 0, 0);
+    router.directory.login(Id::integer(7).unwrap(), conn);
+    while router.mailboxes[0].post(Mail::Drain { deadline_ms: 0 }).is_ok() {}
+    let mut stuck = router.send(text("7"), Draft::new("7", "1"));
+    assert!(matches!(stuck.step(&hub::Nobody), Ok(Step::MailboxFull)));
+    let mut waits = router.send(text("bob"), Draft::new("bob", "1"));
+    assert!(matches!(waits.step(&hub::Nobody), Ok(Step::MailboxFull)));
+    assert!(waits.event().is_none() && stuck.event().is_some());
+    drop(waits);
+    assert!(router.names.is_empty(), "it was never sent");
+    drop(stuck);
+    send(&router, "bob", "2");
+}
