@@ -13,10 +13,10 @@ pub fn client_stream(data: &[u8]) {
     if let Ok(Some(head)) = response_head(wire) {
         assert_eq!(response_head(&wire[..head.head_len]), Ok(Some(head)));
     }
-    let transport = Transport::ALL[usize::from(choice % 3)];
-    let body = match choice / 3 % 3 {
+    let transport = Transport::ALL[usize::from(choice % 4)];
+    let body = match choice / 4 % 3 {
         0 => BodyLength::Chunked,
-        1 => BodyLength::Known(u64::from(choice / 9)),
+        1 => BodyLength::Known(u64::from(choice / 12)),
         _ => BodyLength::UntilClose,
     };
     let whole = hear(transport, body, wire, wire.len().max(1));

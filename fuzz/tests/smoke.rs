@@ -67,10 +67,11 @@ fn seeds(target: &str) -> &'static [&'static str] {
         // The first character chooses transport and framing.
         "client_stream" => &[
             "\u{0}16\r\n: x\n\nid: 1\nevent: e\nda\r\n9;x=y\r\nta: a\r\n\r\n\r\n0\r\nX: y\r\n\r\n",
-            "\u{6}\u{feff}data: a\rdata:b\r\n\r\ndata\n\nid\ndata: c\n\n",
-            "\u{7}{\"id\":\"1\"}\n\n{\"id\":\"2\"}\r\n",
-            "\u{8}Welcome, id a<br/>\nRecvd msg #1: 'x'<br/>\n<!-- -->\nRecvd msg #2: 'y'<br/>\n",
-            "\u{4}HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+            "\u{8}\u{feff}data: a\rdata:b\r\n\r\ndata\n\nid\ndata: c\n\n",
+            "\u{9}{\"id\":\"1\"}\n\n{\"id\":\"2\"}\r\n",
+            "\u{a}Welcome, id a<br/>\nRecvd msg #1: 'x'<br/>\n<!-- -->\nRecvd msg #2: 'y'<br/>\n",
+            "\u{5}HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+            "\u{3}\u{1}\u{5}Hello",
         ],
         _ => &["\0\u{10}\u{20}\u{41}\u{52}\u{63}\u{74}", "abcdefgh01234567ABCDEFGHIJKLMNOP"],
     }

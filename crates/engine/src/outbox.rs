@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::Arc;
 
-use proto::{Frame, Framing, Transport, classic, ndjson, sse};
+use proto::{Frame, Framing, Transport, classic, ndjson, sse, websocket};
 use smallvec::SmallVec;
 
 use crate::Event;
@@ -316,6 +316,7 @@ fn frame(event: &Event, transport: Transport) -> &Frame {
         Transport::Sse => sse::event(event.id(), event.json()),
         Transport::Ndjson => ndjson::event(event.json()),
         Transport::Classic => classic::message(event.data()),
+        Transport::WebSocket => websocket::event(event.json()),
     })
 }
 

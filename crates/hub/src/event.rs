@@ -7,8 +7,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many transports may keep a frame of their own on an event.
-pub const FRAME_SLOTS: usize = 4;
+/// How many forms of itself an event can keep: one for each transport, and the compressed one.
+pub const FRAME_SLOTS: usize = 6;
 
 /// One event. `F` is the transport's encoded form; the hub does not look inside.
 #[derive(Debug)]

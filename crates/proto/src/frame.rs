@@ -1,42 +1,52 @@
 //! Encoded bytes that many connections share.
 
 use crate::Framing;
-use crate::chunked::SizeLine;
+use crate::chunked::{SIZE_LINE_MAX, SizeLine};
 
 /// One event as one transport sends it, made once and written to every connection as it stands.
 ///
-/// The bytes are laid out as a chunk, `<size>\r\n<body>\r\n`, and the body inside it is at the
-/// same time the form for HTTP/1.0. So one allocation serves both framings and a delivery copies
-/// nothing.
+/// The bytes of an HTTP stream are laid out as a chunk, `<size>\r\n<body>\r\n`, and the body inside
+/// it is at the same time the form for HTTP/1.0. So one allocation serves both framings and a
+/// delivery copies nothing. A transport that is no HTTP stream has the body alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
     bytes: Box<[u8]>,
-    /// Where the body starts; it ends two bytes before the end of `bytes`.
-    body_start: usize,
+    /// Bytes before the body: a size line, when there is one.
+    before: u8,
+    /// Bytes after the body: a line end, when there is one.
+    after: u8,
 }
 
 const CRLF: &[u8] = b"\r\n";
+const _: () = assert!(SIZE_LINE_MAX <= u8::MAX as usize);
 
 impl Frame {
     /// A whole chunk of `parts` one after the other. They must not all be empty: an empty chunk
     /// would end the stream.
     pub(crate) fn chunk(parts: &[&[u8]]) -> Frame {
         let size_line = SizeLine::new(parts.iter().map(|part| part.len()).sum());
-        Frame::new(size_line.as_bytes(), parts)
+        Frame::new(size_line.as_bytes(), parts, CRLF)
     }
 
     /// The end of a chunk whose size line and first bytes differ from connection to connection.
     pub(crate) fn chunk_tail(parts: &[&[u8]]) -> Frame {
-        Frame::new(b"", parts)
+        Frame::new(b"", parts, CRLF)
     }
 
-    fn new(head: &[u8], parts: &[&[u8]]) -> Frame {
+    /// The same bytes under every framing: `parts` one after the other.
+    pub(crate) fn bare(parts: &[&[u8]]) -> Frame {
+        Frame::new(b"", parts, b"")
+    }
+
+    fn new(before: &[u8], parts: &[&[u8]], after: &[u8]) -> Frame {
         let body_len: usize = parts.iter().map(|part| part.len()).sum();
-        let mut bytes = Vec::with_capacity(head.len() + body_len + CRLF.len());
-        bytes.extend_from_slice(head);
+        let mut bytes = Vec::with_capacity(before.len() + body_len + after.len());
+        bytes.extend_from_slice(before);
         parts.iter().for_each(|part| bytes.extend_from_slice(part));
-        bytes.extend_from_slice(CRLF);
-        Frame { bytes: bytes.into_boxed_slice(), body_start: head.len() }
+        bytes.extend_from_slice(after);
+        // Neither is longer than a size line, which fits (asserted above).
+        let (before, after) = (before.len() as u8, after.len() as u8);
+        Frame { bytes: bytes.into_boxed_slice(), before, after }
     }
 
     /// The bytes to write to a connection.
@@ -49,7 +59,7 @@ impl Frame {
 
     /// The bytes without their chunk.
     pub fn body(&self) -> &[u8] {
-        &self.bytes[self.body_start..self.bytes.len() - CRLF.len()]
+        &self.bytes[usize::from(self.before)..self.bytes.len() - usize::from(self.after)]
     }
 }
 
@@ -69,5 +79,13 @@ mod tests {
         let tail = Frame::chunk_tail(&[b"world"]);
         assert_eq!(tail.for_framing(Framing::Chunked), b"world\r\n");
         assert_eq!(tail.for_framing(Framing::Close), b"world");
+    }
+
+    #[test]
+    fn bare_frame_is_the_same_under_both_framings() {
+        let frame = Frame::bare(&[b"hello", b"world"]);
+        for framing in [Framing::Chunked, Framing::Close] {
+            assert_eq!(frame.for_framing(framing), b"helloworld");
+        }
     }
 }

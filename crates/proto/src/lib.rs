@@ -6,7 +6,8 @@
 //! splits at will.
 //!
 //! - The server half: [`request`] parses a head; [`response`] and [`problem`] answer it; [`sse`],
-//!   [`ndjson`] and [`classic`] turn an event into a [`Frame`] that all connections share.
+//!   [`ndjson`], [`classic`] and [`websocket`] turn an event into a [`Frame`] that all connections
+//!   share; [`websocket`] also reads what its clients send.
 //! - The client half: [`client`] reads what the server half wrote.
 //!
 //! Ids are only decoded here. Whether an id is a good one is the hub's to say.
@@ -26,6 +27,7 @@ pub mod sse;
 #[cfg(test)]
 mod testing;
 mod transport;
+pub mod websocket;
 
 pub use frame::Frame;
 pub use problem::Problem;

@@ -90,6 +90,14 @@ impl Problem {
         Problem::new(413, "A request for a stream has no body. Leave it out.")
     }
 
+    /// 426: a WebSocket of another version than RFC 6455's.
+    pub fn websocket_version() -> Problem {
+        Problem::new(
+            426,
+            "WebSockets here are of version 13 (RFC 6455). Send Sec-WebSocket-Version: 13.",
+        )
+    }
+
     /// 431: a head that is too long or has too many lines.
     pub fn head_too_large() -> Problem {
         Problem::new(
@@ -129,6 +137,7 @@ impl Problem {
             406 => "Not Acceptable",
             408 => "Request Timeout",
             413 => "Content Too Large",
+            426 => "Upgrade Required",
             431 => "Request Header Fields Too Large",
             501 => "Not Implemented",
             503 => "Service Unavailable",
@@ -164,6 +173,7 @@ mod tests {
             Problem::not_acceptable(),
             Problem::head_timeout(),
             Problem::body_refused(),
+            Problem::websocket_version(),
             Problem::head_too_large(),
             Problem::websocket_not_implemented(),
             Problem::unavailable(5),

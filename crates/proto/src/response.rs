@@ -19,6 +19,10 @@ const STREAM_FIELDS: &str = "Cache-Control: no-cache, no-store, no-transform\r\n
                              X-Content-Type-Options: nosniff\r\n\
                              Connection: close\r\n";
 
+/// What a client must do to get its WebSocket.
+const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Connection: close, upgrade\r\n";
+
 /// Request headers that a page may set, beside those that it may always set.
 const CORS_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Last-Event-ID";
 
@@ -33,6 +37,8 @@ pub fn stream_head(
         Transport::Sse => "text/event-stream",
         Transport::Ndjson => "application/x-ndjson",
         Transport::Classic => "text/html; charset=utf-8",
+        // Not HTTP's to name: a WebSocket begins with the head of its handshake, not with this one.
+        Transport::WebSocket => "application/octet-stream",
     };
     push(out, &["HTTP/1.1 200 OK\r\nContent-Type: ", content_type, "\r\n", STREAM_FIELDS]);
     if framing == Framing::Chunked {
@@ -55,7 +61,9 @@ pub fn problem(problem: &Problem, head_only: bool, cors_origin: Option<&str>, ou
     if let Some(seconds) = problem.retry_after {
         push(out, &[&format!("Retry-After: {seconds}\r\n")]);
     }
-    push(out, &["Cache-Control: no-store\r\nConnection: close\r\n"]);
+    push(out, &["Cache-Control: no-store\r\n"]);
+    // RFC 9110, section 15.5.22: 426 says what to upgrade to; RFC 6455, section 4.4: which version.
+    push(out, &[if problem.status == 426 { UPGRADE } else { "Connection: close\r\n" }]);
     push_cors(out, cors_origin);
     push(out, &["\r\n"]);
     if !head_only {

@@ -1,8 +1,8 @@
 //! The closed list of transports, and the bytes of theirs that are the same for every event.
 
-use crate::{chunked, classic, ndjson, sse};
+use crate::{chunked, classic, ndjson, sse, websocket};
 
-/// How one client hears events. A WebSocket and a long poll will be two more variants.
+/// How one client hears events.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Transport {
@@ -12,14 +12,16 @@ pub enum Transport {
     Ndjson = 1,
     /// The comet page of old: one line of HTML per event, `text/html`.
     Classic = 2,
+    /// A text frame per event (RFC 6455); it has no use for a [`Framing`].
+    WebSocket = 3,
 }
 
 impl Transport {
     /// How many there are: the length of a table with a place for each.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
     /// Each one, at its [`index`](Transport::index).
     pub const ALL: [Transport; Transport::COUNT] =
-        [Transport::Sse, Transport::Ndjson, Transport::Classic];
+        [Transport::Sse, Transport::Ndjson, Transport::Classic, Transport::WebSocket];
 
     /// Its place in a table of [`COUNT`](Transport::COUNT) entries.
     pub const fn index(self) -> usize {
@@ -32,11 +34,12 @@ impl Transport {
             Transport::Sse => "sse",
             Transport::Ndjson => "ndjson",
             Transport::Classic => "classic",
+            Transport::WebSocket => "websocket",
         }
     }
 
     /// What a silent stream sends so that everybody on the way knows that it is alive: bytes that
-    /// a client of this transport must ignore.
+    /// a client of this transport must ignore, or answer as a WebSocket's ping.
     pub const fn keep_alive(self, framing: Framing) -> &'static [u8] {
         match (self, framing) {
             (Transport::Sse, Framing::Close) => sse::KEEP_ALIVE,
@@ -45,6 +48,7 @@ impl Transport {
             (Transport::Ndjson, Framing::Chunked) => ndjson::KEEP_ALIVE_CHUNK,
             (Transport::Classic, Framing::Close) => classic::KEEP_ALIVE,
             (Transport::Classic, Framing::Chunked) => classic::KEEP_ALIVE_CHUNK,
+            (Transport::WebSocket, _) => websocket::KEEP_ALIVE,
         }
     }
 }
@@ -83,7 +87,7 @@ mod tests {
 
     #[test]
     fn keep_alive_chunk_holds_the_plain_keep_alive() {
-        for transport in Transport::ALL {
+        for transport in [Transport::Sse, Transport::Ndjson, Transport::Classic] {
             let mut chunk = Vec::new();
             chunked::push(&mut chunk, transport.keep_alive(Framing::Close));
             assert_eq!(transport.keep_alive(Framing::Chunked), chunk, "{transport:?}");

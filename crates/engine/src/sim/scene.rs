@@ -44,12 +44,16 @@ pub(super) fn id_text(number: usize) -> String {
     if number.is_multiple_of(3) { number.to_string() } else { format!("user:{number}") }
 }
 
+/// The transports that the simulated clients speak: those of plain requests.
+pub(super) const SPOKEN: [Transport; 3] = [Transport::Sse, Transport::Ndjson, Transport::Classic];
+
 /// The request head of a client.
 pub(super) fn request(ids: &[String], transport: Transport, framing: Framing) -> Vec<u8> {
     let (path, accept) = match transport {
         Transport::Sse => ("stream", "text/event-stream"),
         Transport::Ndjson => ("stream", "*/*"),
         Transport::Classic => ("test", "*/*"),
+        Transport::WebSocket => unreachable!("it is not among the transports spoken"),
     };
     let version = if framing == Framing::Chunked { "1.1" } else { "1.0" };
     let query: Vec<String> = ids[1..].iter().map(|id| format!("id={id}")).collect();

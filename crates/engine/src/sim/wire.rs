@@ -77,6 +77,7 @@ fn frame(
         Transport::Sse => format!("id: {id}\ndata: {json}\n\n"),
         Transport::Ndjson => format!("{json}\n"),
         Transport::Classic => format!("Recvd msg #{}: '{text}'<br/>\n", before + 1),
+        Transport::WebSocket => unreachable!("it is not among the transports spoken"),
     }
 }
 

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hub::{ConnRef, Directory, DisconnectReason, Draft, EventIds, HistoryLimits, IdText, Names};
-use proto::{Framing, Transport};
+use proto::Framing;
 
 use super::client::{Client, SentEvent};
 use super::net::{Net, Wire};
 use super::random::Random;
-use super::scene::{Graph, id_text, request};
+use super::scene::{Graph, SPOKEN, id_text, request};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::mailbox::{Mail, Mailbox};
@@ -181,7 +181,7 @@ impl World {
         let count = 1 + self.random.below(3);
         let ids: Vec<String> =
             (0..count).map(|_| id_text(self.random.below(self.plan.ids))).collect();
-        let transport = Transport::ALL[self.random.below(Transport::COUNT)];
+        let transport = SPOKEN[self.random.below(SPOKEN.len())];
         let framing = [Framing::Chunked, Framing::Close][self.random.below(2)];
         let piece = 1 + self.random.below(300);
         let socket = {

@@ -54,6 +54,11 @@ impl Task {
             Transport::Sse => b"\r\nAccept: text/event-stream\r\n\r\n".as_slice(),
             Transport::Ndjson => b"\r\nAccept: application/x-ndjson\r\n\r\n",
             Transport::Classic => b"\r\nAccept: text/html\r\n\r\n",
+            // The key of RFC 6455, section 1.3: a new one for each would prove nothing here.
+            Transport::WebSocket => {
+                b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+            }
         });
     }
 }

@@ -194,7 +194,7 @@ fn event(number: u32, ago: Duration) -> String {
 #[test]
 fn stamps_are_found_on_every_transport() {
     use proto::{Framing, Transport, classic, ndjson, sse};
-    for transport in Transport::ALL {
+    for transport in [Transport::Sse, Transport::Ndjson, Transport::Classic] {
         let server = Server::start(|_| Fate::Deliver);
         let url = server.stream_url();
         let flood = flood_of(FloodConfig { url, users: 1, transport, ..FloodConfig::default() });
@@ -209,6 +209,7 @@ fn stamps_are_found_on_every_transport() {
                     server.send_raw("0", prefix.as_bytes());
                     tail
                 }
+                Transport::WebSocket => unreachable!("it is not in the list above"),
             };
             server.send_raw("0", frame.for_framing(Framing::Chunked));
             server.send_raw("0", transport.keep_alive(Framing::Chunked));

@@ -7,19 +7,22 @@
 //!
 //! - [`response_head`] reads the head (RFC 9112);
 //! - [`StreamDecoder`] reads the body behind it: framing ([`ChunkedDecoder`]) and events
-//!   ([`SseDecoder`], [`LineDecoder`]).
+//!   ([`SseDecoder`], [`LineDecoder`]), or what follows the handshake ([`WebSocketDecoder`]).
 
 mod chunked;
 mod head;
 mod lines;
 mod sse;
+mod websocket;
 
 pub use chunked::{ChunkError, ChunkedDecoder};
 pub use head::{HEAD_BYTES_MAX, HeadError, ResponseHead, response_head};
 pub use lines::LineDecoder;
 pub use sse::SseDecoder;
+pub use websocket::{Reply, WebSocketDecoder};
 
 use crate::Transport;
+use crate::websocket::ReadError;
 
 /// The longest event that a decoder puts together from pieces, so that a server that never ends
 /// one cannot fill the client's memory.
@@ -32,7 +35,8 @@ pub struct Event<'b> {
     pub id: Option<&'b [u8]>,
     /// SSE's `event` line; mostly empty.
     pub name: &'b [u8],
-    /// What the event says: SSE's `data`, a line of NDJSON, the quoted text of the classic page.
+    /// What the event says: SSE's `data`, a line of NDJSON, the quoted text of the classic page, a
+    /// message of a WebSocket.
     pub data: &'b [u8],
 }
 
@@ -50,6 +54,8 @@ pub enum StreamError {
     Chunk(ChunkError),
     /// An event is.
     Event(EventError),
+    /// A frame of a WebSocket is.
+    Frame(ReadError),
 }
 
 impl std::fmt::Display for StreamError {
@@ -57,6 +63,7 @@ impl std::fmt::Display for StreamError {
         match self {
             StreamError::Chunk(error) => error.fmt(f),
             StreamError::Event(EventError::TooLong) => f.write_str("an event is over 1 MiB"),
+            StreamError::Frame(error) => error.fmt(f),
         }
     }
 }
@@ -72,6 +79,12 @@ impl From<ChunkError> for StreamError {
 impl From<EventError> for StreamError {
     fn from(error: EventError) -> StreamError {
         StreamError::Event(error)
+    }
+}
+
+impl From<ReadError> for StreamError {
+    fn from(error: ReadError) -> StreamError {
+        StreamError::Frame(error)
     }
 }
 
@@ -91,7 +104,7 @@ pub enum BodyLength {
 pub enum Progress {
     /// Yes.
     More,
-    /// No: the server ended the body, as HTTP says.
+    /// No: the server ended the body, as HTTP says, or sent a WebSocket's close frame.
     End,
 }
 
@@ -107,6 +120,8 @@ enum FramingDecoder {
     Chunked(ChunkedDecoder),
     Known(u64),
     UntilClose,
+    /// None of HTTP's: the events end by themselves.
+    Upgraded,
 }
 
 #[derive(Debug)]
@@ -114,12 +129,15 @@ enum EventDecoder {
     Sse(SseDecoder),
     Ndjson(LineDecoder),
     Classic(LineDecoder),
+    WebSocket(WebSocketDecoder),
 }
 
 impl StreamDecoder {
-    /// A decoder for a body that has not begun.
+    /// A decoder for a body that has not begun. What follows the head of a WebSocket is no body, so
+    /// `body` does not matter there.
     pub fn new(transport: Transport, body: BodyLength) -> StreamDecoder {
         let framing = match body {
+            _ if transport == Transport::WebSocket => FramingDecoder::Upgraded,
             BodyLength::Chunked => FramingDecoder::Chunked(ChunkedDecoder::default()),
             BodyLength::Known(left) => FramingDecoder::Known(left),
             BodyLength::UntilClose => FramingDecoder::UntilClose,
@@ -128,6 +146,7 @@ impl StreamDecoder {
             Transport::Sse => EventDecoder::Sse(SseDecoder::default()),
             Transport::Ndjson => EventDecoder::Ndjson(LineDecoder::default()),
             Transport::Classic => EventDecoder::Classic(LineDecoder::default()),
+            Transport::WebSocket => EventDecoder::WebSocket(WebSocketDecoder::default()),
         };
         StreamDecoder { framing, events }
     }
@@ -135,6 +154,15 @@ impl StreamDecoder {
     /// Whether only the end of the connection ends this body.
     pub fn ends_with_connection(&self) -> bool {
         matches!(self.framing, FramingDecoder::UntilClose)
+    }
+
+    /// What the server of a WebSocket is to be answered, once; asked for after each
+    /// [`feed`](StreamDecoder::feed).
+    pub fn take_reply(&mut self) -> Option<Reply> {
+        match &mut self.events {
+            EventDecoder::WebSocket(decoder) => decoder.take_reply(),
+            EventDecoder::Sse(_) | EventDecoder::Ndjson(_) | EventDecoder::Classic(_) => None,
+        }
     }
 
     /// Reads what came next and hands each event that ends in it to `on_event`. After
@@ -161,9 +189,8 @@ impl StreamDecoder {
                 *left -= len as u64;
                 *left == 0
             }
-            FramingDecoder::UntilClose => {
-                self.events.feed(bytes, &mut on_event)?;
-                false
+            FramingDecoder::UntilClose | FramingDecoder::Upgraded => {
+                self.events.feed(bytes, &mut on_event)? == Progress::End
             }
         };
         Ok(if ended { Progress::End } else { Progress::More })
@@ -175,16 +202,18 @@ impl EventDecoder {
         &mut self,
         body: &[u8],
         on_event: &mut impl FnMut(Event<'_>),
-    ) -> Result<(), EventError> {
+    ) -> Result<Progress, StreamError> {
         match self {
-            EventDecoder::Sse(sse) => sse.feed(body, on_event),
+            EventDecoder::Sse(sse) => sse.feed(body, on_event)?,
             EventDecoder::Ndjson(lines) => lines.feed(body, &mut |line| {
                 lines::ndjson_event(line).into_iter().for_each(&mut *on_event)
-            }),
+            })?,
             EventDecoder::Classic(lines) => lines.feed(body, &mut |line| {
                 lines::classic_event(line).into_iter().for_each(&mut *on_event)
-            }),
+            })?,
+            EventDecoder::WebSocket(frames) => return frames.feed(body, on_event),
         }
+        Ok(Progress::More)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Decoders split at every byte, against the server half and against decoders of another make.
 
 use super::*;
-use crate::{Framing, classic, ndjson, sse};
+use crate::{Framing, classic, ndjson, sse, websocket as server};
 use eventsource_stream::Eventsource;
 use futures::StreamExt;
 use futures::executor::block_on;
@@ -73,15 +73,19 @@ fn our_own_frames_are_read_at_any_split() {
                     wire.extend_from_slice(prefix.as_bytes());
                     tail
                 }
+                Transport::WebSocket => server::event(json),
             };
             wire.extend_from_slice(frame.for_framing(Framing::Chunked));
             expected.push(match transport {
                 Transport::Sse => Owned { id: Some(id), ..plain(json) },
-                Transport::Ndjson => plain(json),
+                Transport::Ndjson | Transport::WebSocket => plain(json),
                 Transport::Classic => plain("it&#39;s"),
             });
         }
-        wire.extend_from_slice(Framing::Chunked.end());
+        match transport {
+            Transport::WebSocket => server::push_close(&mut wire, server::Close::SHUTDOWN),
+            _ => wire.extend_from_slice(Framing::Chunked.end()),
+        }
         assert_any_split(transport, BodyLength::Chunked, &wire, &expected);
         let (_, progress) = decode(transport, BodyLength::Chunked, &[&wire]).unwrap();
         assert_eq!(progress, Progress::End);
@@ -145,7 +149,8 @@ fn sse_is_what_another_decoder_reads() {
 
 #[test]
 fn random_bytes_split_anywhere_read_the_same_and_never_panic() {
-    const BYTES: &[u8] = b"0123af;\r\n\r\n: dateid'<br/>Recvd msg #\xef\xbb\xbf\0\xff";
+    const BYTES: &[u8] =
+        b"0123af;\r\n\r\n: dateid'<br/>Recvd msg #\xef\xbb\xbf\0\xff\x81\x89\x02\x88\x80\x01";
     crate::testing::seeded(5_000, |random| {
         let wire: Vec<u8> =
             (0..random.usize(..200)).map(|_| BYTES[random.usize(..BYTES.len())]).collect();
@@ -179,7 +184,7 @@ fn known_length_ends_the_body() {
 #[test]
 fn endless_event_is_an_error() {
     let piece = vec![b'x'; EVENT_BYTES_MAX / 2 + 1];
-    for transport in Transport::ALL {
+    for transport in [Transport::Sse, Transport::Ndjson, Transport::Classic] {
         let result = decode(transport, BodyLength::UntilClose, &[&piece, &piece]);
         assert_eq!(result.unwrap_err(), StreamError::Event(EventError::TooLong));
     }

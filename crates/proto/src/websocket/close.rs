@@ -1,0 +1,85 @@
+//! How a WebSocket ends (RFC 6455, section 7): the codes, and the reasons that this server gives.
+//!
+//! The reason in a close frame is the word that the log and the metrics have for the same end, or,
+//! after a frame that breaks the rules, the rule that it broke.
+
+/// The status codes that a server sends (RFC 6455, section 7.4.1; IANA's registry for the later
+/// ones).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u16)]
+pub enum CloseCode {
+    /// What the connection was opened for is done.
+    Normal = 1000,
+    /// The server is going down.
+    GoingAway = 1001,
+    /// A frame that the protocol does not know.
+    ProtocolError = 1002,
+    /// A kind of message that is not taken: binary.
+    Unsupported = 1003,
+    /// A text that is no UTF-8, or a compressed message that does not decompress.
+    InvalidPayload = 1007,
+    /// The client broke a rule that has no code of its own.
+    Policy = 1008,
+    /// A message that is longer than the server takes.
+    TooBig = 1009,
+    /// The server met something that it was not made for.
+    InternalError = 1011,
+    /// The server has no room now; another try later may do better.
+    TryAgainLater = 1013,
+}
+
+impl CloseCode {
+    /// The code as it stands in the frame.
+    pub const fn number(self) -> u16 {
+        self as u16
+    }
+}
+
+/// What a close frame says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Close {
+    /// The status code.
+    pub code: CloseCode,
+    /// Why, in words: at most 123 bytes.
+    pub reason: &'static str,
+}
+
+impl Close {
+    /// The application ended the connections of this id. A client has no cause to come back.
+    pub const LOGGED_OUT: Close = Close { code: CloseCode::Normal, reason: "logged_out" };
+    /// The server is stopping. A client comes back to the next one.
+    pub const SHUTDOWN: Close = Close { code: CloseCode::GoingAway, reason: "shutdown" };
+    /// The client did not read fast enough and missed events. It comes back and resumes.
+    pub const SLOW_READER: Close = Close { code: CloseCode::Policy, reason: "slow_reader" };
+    /// A binary message, where commands are texts.
+    pub const BINARY: Close =
+        Close { code: CloseCode::Unsupported, reason: "commands are text messages" };
+}
+
+/// Whether a client may send the code `number` in a close frame (section 7.4): the codes of the
+/// RFC and of IANA's registry that are not reserved for an API's use, and those that libraries
+/// (3000 to 3999) and applications (4000 to 4999) give a meaning to.
+pub const fn may_be_sent(number: u16) -> bool {
+    matches!(number, 1000..=1003 | 1007..=1014 | 3000..=4999)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::websocket::CONTROL_BYTES_MAX;
+
+    #[test]
+    fn what_we_send_may_be_sent_and_fits() {
+        for close in [Close::LOGGED_OUT, Close::SHUTDOWN, Close::SLOW_READER, Close::BINARY] {
+            assert!(may_be_sent(close.code.number()), "{close:?}");
+            assert!(2 + close.reason.len() <= CONTROL_BYTES_MAX, "{close:?}");
+        }
+    }
+
+    #[test]
+    fn reserved_codes_may_not_be_sent() {
+        for number in [0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535] {
+            assert!(!may_be_sent(number), "{number}");
+        }
+    }
+}

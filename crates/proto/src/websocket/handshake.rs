@@ -1,0 +1,179 @@
+//! The opening handshake (RFC 6455, section 4.2), server side: what a client asks for is judged,
+//! and the head that agrees to it is written.
+//!
+//! The request is read by [`request`](crate::request), which also sees to `Host` and `Upgrade`;
+//! whether its `Origin` may connect is the caller's to say.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest, Sha1};
+
+use crate::Problem;
+use crate::request::Upgrade;
+
+/// The one subprotocol there is: events and commands as the protocol's page describes them. A
+/// client that asks for none gets the same without a name.
+pub const SUBPROTOCOL: &str = "encke";
+
+/// Section 1.3: appended to the key before it is hashed.
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// 20 bytes in base64.
+const ACCEPT_LEN: usize = 28;
+
+/// What both sides have agreed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Agreement {
+    accept: [u8; ACCEPT_LEN],
+    /// The subprotocol, when the client asked for ours.
+    pub protocol: Option<&'static str>,
+    /// Whether messages may be compressed (RFC 7692).
+    pub deflate: bool,
+}
+
+/// Answers what the client asks for.
+///
+/// A client that asks for other subprotocols than ours gets none of them (section 4.2.2, item 5.4),
+/// and decides by itself whether it stays. Extensions that we do not have are left out of the
+/// answer, as section 9.1 has it.
+///
+/// # Errors
+/// The request is not a handshake of version 13: 426 when it is of another version, else 400.
+pub fn agree(upgrade: &Upgrade<'_>) -> Result<Agreement, Problem> {
+    if !upgrade.in_connection {
+        return Err(Problem::bad_request(
+            "Connection does not list Upgrade (RFC 9110, section 7.8). If a proxy stands before \
+             the server, let it pass upgrades on.",
+        ));
+    }
+    if upgrade.version.map(str::trim_ascii) != Some("13") {
+        return Err(Problem::websocket_version());
+    }
+    let key = upgrade.key.map(str::trim_ascii).filter(|key| is_key(key));
+    let key = key.ok_or_else(|| {
+        Problem::bad_request(
+            "Sec-WebSocket-Key is not 16 bytes in base64 (RFC 6455, section 4.1). Send a new \
+             random one with each connection.",
+        )
+    })?;
+    let protocol = match &upgrade.protocols {
+        Some(list) => choose_protocol(list)?,
+        None => None,
+    };
+    Ok(Agreement { accept: accept(key), protocol, deflate: false })
+}
+
+/// Appends the head that opens the WebSocket.
+pub fn push_head(agreement: &Agreement, out: &mut Vec<u8>) {
+    out.extend_from_slice(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+          Sec-WebSocket-Accept: ",
+    );
+    out.extend_from_slice(&agreement.accept);
+    if let Some(protocol) = agreement.protocol {
+        out.extend_from_slice(b"\r\nSec-WebSocket-Protocol: ");
+        out.extend_from_slice(protocol.as_bytes());
+    }
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// Section 4.2.1, item 5.
+fn is_key(key: &str) -> bool {
+    key.len() == 24 && STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == 16)
+}
+
+/// The answer to `key` (section 4.2.2, item 5.4), which proves that a WebSocket server read it.
+pub(crate) fn accept(key: &str) -> [u8; ACCEPT_LEN] {
+    let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
+    let mut accept = [0; ACCEPT_LEN];
+    let len = STANDARD.encode_slice(digest, &mut accept);
+    debug_assert_eq!(len, Ok(ACCEPT_LEN), "20 bytes are 28 characters");
+    accept
+}
+
+/// Ours, if the client asks for it in its list of tokens (section 4.1, item 10).
+fn choose_protocol(list: &str) -> Result<Option<&'static str>, Problem> {
+    let mut chosen = None;
+    for name in list.split(',').map(str::trim_ascii) {
+        if name.is_empty() || !name.bytes().all(is_token_byte) {
+            return Err(Problem::bad_request(
+                "Sec-WebSocket-Protocol is not a list of names (RFC 6455, section 4.1).",
+            ));
+        }
+        if name == SUBPROTOCOL {
+            chosen = Some(SUBPROTOCOL);
+        }
+    }
+    Ok(chosen)
+}
+
+/// What a token is made of (RFC 9110, section 5.6.2).
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+
+    fn upgrade() -> Upgrade<'static> {
+        let (key, version) = (Some(KEY), Some("13"));
+        Upgrade { in_connection: true, key, version, ..Upgrade::default() }
+    }
+
+    fn head(upgrade: &Upgrade<'_>) -> String {
+        let mut out = Vec::new();
+        push_head(&agree(upgrade).unwrap(), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    /// The example of section 1.3.
+    #[test]
+    fn key_of_the_rfc_gets_its_answer() {
+        assert_eq!(
+            head(&upgrade()),
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn other_version_or_none_is_426() {
+        for version in [None, Some(""), Some("8"), Some("013"), Some("13, 8")] {
+            let problem = agree(&Upgrade { version, ..upgrade() }).unwrap_err();
+            assert_eq!(problem.status, 426, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn connection_without_upgrade_is_400() {
+        let problem = agree(&Upgrade { in_connection: false, ..upgrade() }).unwrap_err();
+        assert_eq!(problem.status, 400);
+    }
+
+    #[test]
+    fn key_of_another_length_or_alphabet_is_400() {
+        let long = "dGhlIHNhbXBsZSBub25jZSE=";
+        for key in [None, Some(""), Some("x"), Some(long), Some("dGhlIHNhbXBsZSBub25j!Q==")] {
+            let problem = agree(&Upgrade { key, ..upgrade() }).unwrap_err();
+            assert_eq!(problem.status, 400, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn our_subprotocol_is_chosen_wherever_it_stands() {
+        let asking = |list: &'static str| Upgrade { protocols: Some(list.into()), ..upgrade() };
+        let chosen = |list| agree(&asking(list)).map(|agreement| agreement.protocol);
+        assert_eq!(agree(&upgrade()).map(|agreement| agreement.protocol), Ok(None));
+        assert_eq!(chosen("encke"), Ok(Some("encke")));
+        assert_eq!(chosen("chat, encke ,superchat"), Ok(Some("encke")));
+        assert_eq!(chosen("chat"), Ok(None));
+        for list in ["", ",", "a b", "encke,", "ü"] {
+            assert_eq!(chosen(list).unwrap_err().status, 400, "{list}");
+        }
+        let head = head(&asking("encke"));
+        assert!(head.contains("\r\nSec-WebSocket-Protocol: encke\r\n"), "{head}");
+    }
+}

@@ -1,0 +1,306 @@
+//! Reading what a client sends (RFC 6455, sections 5 and 6): frames, from bytes that come in any
+//! pieces, to messages and control frames, each handed out as soon as it is whole.
+//!
+//! A frame that stands whole in the input is unmasked there and handed out from there. What comes
+//! in pieces is gathered in a buffer of the caller's, which never holds more than the longest
+//! message that [`Rules`] let pass and one control frame. Text is checked as it comes.
+//!
+//! Cost: each byte is unmasked once and looked at once, or twice if its message came in pieces.
+
+use crate::websocket::close::{Close, CloseCode, may_be_sent};
+use crate::websocket::head::{Head, Opcode, PartialHead};
+use crate::websocket::mask;
+use crate::websocket::utf8::{NotUtf8, Utf8};
+
+/// What a server lets its clients send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rules {
+    /// The longest message, in bytes as they come, all fragments of it together.
+    pub message_bytes_max: usize,
+    /// Whether messages may be compressed: the handshake agreed to it.
+    pub deflate: bool,
+}
+
+/// Something whole that a client sent.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Received<'r> {
+    /// A text message.
+    Text(&'r str),
+    /// A binary message.
+    Binary(&'r [u8]),
+    /// A compressed message, as it came (RFC 7692, section 6).
+    Compressed {
+        /// Whether it is a text once it is decompressed.
+        is_text: bool,
+        /// Its bytes, without the tail that every one of them has.
+        bytes: &'r [u8],
+    },
+    /// To be answered by a pong with the same payload, unless a close frame went out before
+    /// (section 5.5.2).
+    Ping(&'r [u8]),
+    /// An answer to a ping, or a sign of life of the client's own (section 5.5.3).
+    Pong(&'r [u8]),
+    /// The client ends the connection and is to be answered by a close frame, unless this is the
+    /// answer to ours (section 5.5.1). Whatever follows is skipped.
+    Close {
+        /// Its code, when it gave one.
+        code: Option<u16>,
+        /// Its words, for the log.
+        reason: &'r str,
+    },
+}
+
+macro_rules! errors {
+    ($($(#[doc = $doc:literal])+ $name:ident = $code:ident, $reason:literal;)+) => {
+        /// Which rule a client broke. Nothing can be read after that: answer with a close frame and
+        /// end the connection (section 7.1.7).
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum ReadError { $($(#[doc = $doc])+ $name,)+ }
+
+        impl ReadError {
+            /// Every one.
+            pub const ALL: &[ReadError] = &[$(ReadError::$name,)+];
+
+            /// What to tell the client.
+            pub const fn close(self) -> Close {
+                match self {
+                    $(ReadError::$name => Close { code: CloseCode::$code, reason: $reason },)+
+                }
+            }
+        }
+    };
+}
+
+errors! {
+    /// A reserved bit is set that nothing was agreed on for (section 5.2).
+    ReservedBit = ProtocolError, "a reserved bit is set";
+    /// An opcode that has no meaning (section 5.2).
+    ReservedOpcode = ProtocolError, "an opcode is reserved";
+    /// A control frame that is not the last of its message (section 5.5).
+    FragmentedControl = ProtocolError, "a control frame is fragmented";
+    /// A control frame with a payload over 125 bytes (section 5.5).
+    LongControl = ProtocolError, "a control frame is longer than 125 bytes";
+    /// A client's frame without a mask (section 5.1).
+    Unmasked = ProtocolError, "a frame of a client is not masked";
+    /// A server's frame with a mask (section 5.1).
+    Masked = ProtocolError, "a frame of a server is masked";
+    /// A length in more bytes than it takes (section 5.2).
+    LengthNotMinimal = ProtocolError, "a length is not written in its shortest form";
+    /// A length of 2^63 or more (section 5.2).
+    LengthTooGreat = ProtocolError, "a length has its most significant bit set";
+    /// A continuation of nothing (section 5.4).
+    NothingToContinue = ProtocolError, "a frame continues a message that has not begun";
+    /// A message in the middle of another (section 5.4).
+    MessageInMessage = ProtocolError, "a message begins before the one before has ended";
+    /// A close frame with half a code (section 5.5.1).
+    HalfCloseCode = ProtocolError, "a close frame has a payload of one byte";
+    /// A close code that may not be sent (section 7.4).
+    InvalidCloseCode = ProtocolError, "a close code is reserved";
+    /// A text message or a close reason that is no UTF-8 (section 8.1).
+    InvalidUtf8 = InvalidPayload, "a text is not UTF-8";
+    /// A message that is longer than the rules let pass (section 10.4).
+    TooLong = TooBig, "a message is too long";
+    /// A compressed message that does not decompress (RFC 7692, section 7.2.2).
+    Undecompressable = InvalidPayload, "a compressed message is broken";
+}
+
+impl std::fmt::Display for ReadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.close().reason)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl From<NotUtf8> for ReadError {
+    fn from(_: NotUtf8) -> ReadError {
+        ReadError::InvalidUtf8
+    }
+}
+
+/// Where a connection stands between two reads.
+#[derive(Clone, Debug, Default)]
+pub struct Reader {
+    head: PartialHead,
+    /// The frame whose payload has not come whole.
+    frame: Option<OpenFrame>,
+    /// The message whose last frame has not come whole.
+    message: Option<OpenMessage>,
+    /// Bytes of the buffer that belong to that message. Behind them may be a control frame.
+    kept: usize,
+    closed: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenFrame {
+    opcode: Opcode,
+    fin: bool,
+    left: u64,
+    /// Turned to the next byte.
+    key: [u8; 4],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenMessage {
+    is_text: bool,
+    compressed: bool,
+    utf8: Utf8,
+}
+
+impl Reader {
+    /// Whether nothing is half there: then this reader and its buffer may be dropped, and a new one
+    /// goes on in its place.
+    pub fn is_idle(&self) -> bool {
+        self.head.is_empty() && self.frame.is_none() && self.message.is_none() && !self.closed
+    }
+
+    /// The next thing that is whole in `input`, which is moved past it; `None` when `input` is used
+    /// up. `buffer` starts empty and is left alone between the calls.
+    ///
+    /// # Errors
+    /// The client broke a rule: [`ReadError::close`] says what to answer. The reader is of no use
+    /// any more.
+    pub fn next<'b: 'r, 'r>(
+        &mut self,
+        input: &mut &'b mut [u8],
+        buffer: &'r mut Vec<u8>,
+        rules: Rules,
+    ) -> Result<Option<Received<'r>>, ReadError> {
+        if self.frame.is_none() {
+            // What was handed out from it is done with.
+            buffer.truncate(self.kept);
+        }
+        loop {
+            if self.closed {
+                *input = &mut [];
+                return Ok(None);
+            }
+            let mut frame = match self.frame.take() {
+                Some(frame) => frame,
+                None => match self.begin(input, rules)? {
+                    Some(frame) => frame,
+                    None => return Ok(None),
+                },
+            };
+            let piece = take(input, frame.left);
+            frame.key = mask::apply(piece, frame.key);
+            frame.left -= piece.len() as u64;
+            let is_control = frame.opcode.is_control();
+            let is_alone = frame.left == 0 && frame.fin && buffer.len() == self.kept;
+            if !is_control {
+                self.check_text(piece, frame, is_alone && self.kept == 0)?;
+            }
+            if frame.left > 0 {
+                buffer.extend_from_slice(piece);
+                self.frame = Some(frame);
+                return Ok(None);
+            }
+            if !frame.fin {
+                buffer.extend_from_slice(piece);
+                self.kept = buffer.len();
+                continue;
+            }
+            let start = if is_control { self.kept } else { 0 };
+            let payload = if is_alone && start == self.kept {
+                &*piece
+            } else {
+                buffer.extend_from_slice(piece);
+                &buffer[start..]
+            };
+            return self.finish(frame.opcode, payload).map(Some);
+        }
+    }
+
+    /// Reads the head of the next frame and checks it against what came before.
+    fn begin(
+        &mut self,
+        input: &mut &mut [u8],
+        rules: Rules,
+    ) -> Result<Option<OpenFrame>, ReadError> {
+        let (len, head) = self.head.gather(input, true, rules.deflate)?;
+        take(input, len as u64);
+        let Some(Head { opcode, fin, compressed, payload_len, key }) = head else {
+            return Ok(None);
+        };
+        match opcode {
+            Opcode::Text | Opcode::Binary => {
+                if self.message.is_some() {
+                    return Err(ReadError::MessageInMessage);
+                }
+                let is_text = opcode == Opcode::Text;
+                self.message = Some(OpenMessage { is_text, compressed, utf8: Utf8::default() });
+            }
+            Opcode::Continuation if self.message.is_none() => {
+                return Err(ReadError::NothingToContinue);
+            }
+            Opcode::Continuation | Opcode::Close | Opcode::Ping | Opcode::Pong => {}
+        }
+        let room = rules.message_bytes_max.saturating_sub(self.kept);
+        if !opcode.is_control() && payload_len > room as u64 {
+            return Err(ReadError::TooLong);
+        }
+        Ok(Some(OpenFrame { opcode, fin, left: payload_len, key }))
+    }
+
+    /// Looks at the next piece of a message. One that is `whole` is looked at when it is finished.
+    fn check_text(&mut self, piece: &[u8], frame: OpenFrame, whole: bool) -> Result<(), ReadError> {
+        match &mut self.message {
+            Some(message) if message.is_text && !message.compressed && !whole => {
+                message.utf8.feed(piece)?;
+                let ends = frame.fin && frame.left == 0;
+                if ends && !message.utf8.is_whole() { Err(ReadError::InvalidUtf8) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands out what has come whole.
+    fn finish<'r>(&mut self, opcode: Opcode, payload: &'r [u8]) -> Result<Received<'r>, ReadError> {
+        match opcode {
+            Opcode::Ping => return Ok(Received::Ping(payload)),
+            Opcode::Pong => return Ok(Received::Pong(payload)),
+            Opcode::Close => {
+                let received = close(payload)?;
+                self.closed = true;
+                return Ok(received);
+            }
+            Opcode::Continuation | Opcode::Text | Opcode::Binary => {}
+        }
+        self.kept = 0;
+        let message = self.message.take().ok_or(ReadError::NothingToContinue)?;
+        if message.compressed {
+            return Ok(Received::Compressed { is_text: message.is_text, bytes: payload });
+        }
+        received(message.is_text, payload)
+    }
+}
+
+/// A whole message that is not compressed, or no longer.
+pub(crate) fn received(is_text: bool, payload: &[u8]) -> Result<Received<'_>, ReadError> {
+    if !is_text {
+        return Ok(Received::Binary(payload));
+    }
+    str::from_utf8(payload).map(Received::Text).map_err(|_| ReadError::InvalidUtf8)
+}
+
+/// Reads the payload of a close frame (section 5.5.1).
+fn close(payload: &[u8]) -> Result<Received<'_>, ReadError> {
+    let (code, reason) = match payload {
+        [] => return Ok(Received::Close { code: None, reason: "" }),
+        [_] => return Err(ReadError::HalfCloseCode),
+        [high, low, reason @ ..] => (u16::from_be_bytes([*high, *low]), reason),
+    };
+    if !may_be_sent(code) {
+        return Err(ReadError::InvalidCloseCode);
+    }
+    let reason = str::from_utf8(reason).map_err(|_| ReadError::InvalidUtf8)?;
+    Ok(Received::Close { code: Some(code), reason })
+}
+
+/// Takes up to `len` bytes off the front of `input`.
+fn take<'b>(input: &mut &'b mut [u8], len: u64) -> &'b mut [u8] {
+    let len = usize::try_from(len).map_or(input.len(), |len| len.min(input.len()));
+    let (piece, rest) = std::mem::take(input).split_at_mut(len);
+    *input = rest;
+    piece
+}
