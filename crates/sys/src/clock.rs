@@ -20,6 +20,11 @@ pub fn unix_ms() -> u64 {
     since_epoch_of(libc::CLOCK_REALTIME).as_millis() as u64
 }
 
+/// Nanoseconds since 1970.
+pub fn unix_ns() -> u64 {
+    since_epoch_of(libc::CLOCK_REALTIME).as_nanos() as u64
+}
+
 /// Processor time that this process has used, user and kernel, all threads.
 pub fn process_cpu() -> Duration {
     since_epoch_of(libc::CLOCK_PROCESS_CPUTIME_ID)

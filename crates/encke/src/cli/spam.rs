@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use load::report::{SpamReport, spam_line};
-use load::spam::PAYLOAD_BYTES_MIN;
+use load::spam::{PAYLOAD_BYTES_MIN, Payload};
 use load::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
 
 use super::client::{ApiArgs, runtime};
@@ -86,7 +86,7 @@ impl SpamArgs {
             connections: self.connections,
             rate: self.rate,
             duration: self.seconds,
-            payload_bytes: self.payload,
+            payload: Payload::Padded(self.payload),
             zipf: self.zipf,
             seed: self.seed,
             coalesce: self.coalesce,

@@ -1,8 +1,13 @@
-//! The bytes of one event for the API: `{"about":"<subject>","data":"<stamp and padding>"}`.
+//! The bytes of one event for the API: `{"about":"<subject>","data":"<stamp and padding>"}`, or
+//! `{"about":"<subject>","data":{"song":"<title>","sent_ms":<time>,"stamp":"<stamp>"}}`.
 
 use std::io::Write;
 
+use sys::clock;
+
+use crate::spam::Payload;
 use crate::spam::schedule::{Planned, Share};
+use crate::spam::songs::song;
 use crate::stamp::{self, STAMP_LEN, Stamp};
 
 /// The shortest payload: a stamp and the quotes around it.
@@ -17,24 +22,31 @@ pub(super) struct Messages {
     start_ns: u64,
     /// The last number of each subject of this connection.
     numbers: Vec<u32>,
-    padding: Vec<u8>,
+    content: Content,
+}
+
+/// What stands beside the stamp.
+#[derive(Debug)]
+enum Content {
+    Padding(Vec<u8>),
+    Song,
 }
 
 impl Messages {
-    /// For a run that starts at `start_ns`, with payloads of `payload_bytes`.
-    pub(super) fn new(
-        share: &Share,
-        first_id: u64,
-        payload_bytes: usize,
-        start_ns: u64,
-    ) -> Messages {
+    /// For a run that starts at `start_ns`.
+    pub(super) fn new(share: &Share, first_id: u64, payload: Payload, start_ns: u64) -> Messages {
         Messages {
             first_id,
             boot: stamp::boot(),
             run: (start_ns / 1_000_000) as u32,
             start_ns,
             numbers: vec![0; share.subjects()],
-            padding: vec![b'x'; payload_bytes.saturating_sub(PAYLOAD_BYTES_MIN)],
+            content: match payload {
+                Payload::Padded(bytes) => {
+                    Content::Padding(vec![b'x'; bytes.saturating_sub(PAYLOAD_BYTES_MIN)])
+                }
+                Payload::Song => Content::Song,
+            },
         }
     }
 
@@ -49,12 +61,39 @@ impl Messages {
             number: self.numbers[place],
             intended_ns: self.start_ns + planned.at_ns,
         };
-        write!(out, "{{\"about\":\"{}\",\"data\":\"", stamp.subject)
-            .expect("writing to memory does not fail");
-        stamp.push(out);
-        out.extend_from_slice(&self.padding);
-        out.extend_from_slice(b"\"}");
+        push(out, format_args!("{{\"about\":\"{}\",\"data\":", stamp.subject));
+        match &self.content {
+            Content::Padding(padding) => {
+                out.push(b'"');
+                stamp.push(out);
+                out.extend_from_slice(padding);
+                out.extend_from_slice(b"\"}");
+            }
+            Content::Song => {
+                let song = song(stamp.subject, stamp.number);
+                let (ms, us) = split_ms(unix_ns(stamp.intended_ns));
+                push(out, format_args!("{{\"song\":\"{song}\",\"sent_ms\":{ms}.{us:03},"));
+                out.extend_from_slice(b"\"stamp\":\"");
+                stamp.push(out);
+                out.extend_from_slice(b"\"}}");
+            }
+        }
     }
+}
+
+/// What the calendar's clock showed, or will show, at a time of the monotonic one. It is asked anew
+/// each time, since it may be set while a run goes on.
+fn unix_ns(monotonic_ns: u64) -> u64 {
+    clock::unix_ns().wrapping_sub(clock::monotonic_ns()).wrapping_add(monotonic_ns)
+}
+
+/// Milliseconds, and the microseconds beside them.
+fn split_ms(ns: u64) -> (u64, u64) {
+    (ns / 1_000_000, ns / 1_000 % 1_000)
+}
+
+fn push(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to memory does not fail");
 }
 
 #[cfg(test)]
@@ -67,7 +106,7 @@ mod tests {
     #[test]
     fn message_is_json_with_a_payload_of_the_length_asked_for() {
         let share = Share::new(Schedule::new(&SpamConfig::default()), 0, 1);
-        let mut messages = Messages::new(&share, 5, 100, 1_000_000_000);
+        let mut messages = Messages::new(&share, 5, Payload::Padded(100), 1_000_000_000);
         let planned = Planned { at_ns: 7, subject: 3, sender: 2 };
         for number in 1..=2 {
             let mut line = Vec::new();
@@ -79,5 +118,23 @@ mod tests {
             assert_eq!((stamp.subject, stamp.number, stamp.sender), (8, number, 2));
             assert_eq!((stamp.run, stamp.intended_ns), (1_000, 1_000_000_007));
         }
+    }
+
+    #[test]
+    fn song_is_an_object_with_title_time_and_stamp() {
+        let share = Share::new(Schedule::new(&SpamConfig::default()), 0, 1);
+        let before_ms = clock::unix_ns() as f64 / 1e6;
+        let start_ns = clock::monotonic_ns();
+        let mut messages = Messages::new(&share, 0, Payload::Song, start_ns);
+        let mut line = Vec::new();
+        messages.push(Planned { at_ns: 0, subject: 8, sender: 2 }, 3, &mut line);
+        let after_ms = clock::unix_ns() as f64 / 1e6;
+        let json: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!(json["about"], "8");
+        assert_eq!(json["data"]["song"], song(8, 1));
+        let sent_ms = json["data"]["sent_ms"].as_f64().unwrap();
+        assert!(sent_ms > before_ms - 1.0 && sent_ms < after_ms + 1.0, "{sent_ms}");
+        let stamp = StampFinder::default().find(&line).unwrap();
+        assert_eq!((stamp.subject, stamp.number, stamp.intended_ns), (8, 1, start_ns));
     }
 }

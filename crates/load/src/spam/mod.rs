@@ -12,6 +12,7 @@
 mod message;
 mod post;
 mod schedule;
+mod songs;
 mod stream;
 mod tally;
 
@@ -51,6 +52,17 @@ pub enum SpamMode {
     Post,
 }
 
+/// What an event carries beside its stamp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Payload {
+    /// A string with nothing but padding, up to this length as JSON, at least
+    /// [`PAYLOAD_BYTES_MIN`].
+    Padded(usize),
+    /// An object for people and pages to show, about 140 bytes: which song the subject listens to,
+    /// and when that was sent, in milliseconds since 1970.
+    Song,
+}
+
 /// What a run of `spam` is to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SpamConfig {
@@ -68,8 +80,8 @@ pub struct SpamConfig {
     pub rate: f64,
     /// How long; `None` is until stopped.
     pub duration: Option<Duration>,
-    /// Length of a payload as JSON, at least [`PAYLOAD_BYTES_MIN`].
-    pub payload_bytes: usize,
+    /// What each event carries.
+    pub payload: Payload,
     /// The exponent of Zipf's law by which subjects are chosen, the first user most often; `None`
     /// is all alike.
     pub zipf: Option<f64>,
@@ -95,7 +107,7 @@ impl Default for SpamConfig {
             connections: 1,
             rate: 1_000.0,
             duration: None,
-            payload_bytes: 100,
+            payload: Payload::Padded(100),
             zipf: None,
             seed: 1,
             mode: SpamMode::Stream,
@@ -309,7 +321,7 @@ impl Connection {
         path: String,
     ) -> io::Result<Connection> {
         let link = Arc::new(Link::default());
-        let messages = Messages::new(&share, config.first_id, config.payload_bytes, start_ns);
+        let messages = Messages::new(&share, config.first_id, config.payload, start_ns);
         let mut threads = Vec::new();
         match config.mode {
             SpamMode::Stream => {
@@ -366,8 +378,8 @@ fn check(config: &SpamConfig) -> Result<(), SpamError> {
             Err(SpamError::Config("the rate must be over 0 events a second"))
         }
         _ if !zipf_fits => Err(SpamError::Config("the exponent of Zipf's law must be 0 or more")),
-        _ if config.payload_bytes < PAYLOAD_BYTES_MIN => {
-            Err(SpamError::Payload(config.payload_bytes))
+        SpamConfig { payload: Payload::Padded(bytes), .. } if *bytes < PAYLOAD_BYTES_MIN => {
+            Err(SpamError::Payload(*bytes))
         }
         _ => Ok(()),
     }

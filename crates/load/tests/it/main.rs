@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use load::flood::Storm;
 use load::report::{FloodReport, RunReport, SpamReport};
+use load::spam::Payload;
 use load::stamp::{Stamp, boot};
 use load::{Flood, FloodConfig, Spam, SpamConfig, SpamMode};
 use server::{Fate, Server};
@@ -361,7 +362,7 @@ fn figures_that_cannot_be_are_refused() {
     ] {
         assert!(matches!(Spam::start(&config), Err(load::SpamError::Config(_))));
     }
-    let short = SpamConfig { payload_bytes: 20, ..default() };
+    let short = SpamConfig { payload: Payload::Padded(20), ..default() };
     let error = Spam::start(&short).unwrap_err();
     assert!(error.to_string().contains("73 bytes"), "{error}");
 }

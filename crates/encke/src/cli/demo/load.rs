@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use load::latency::Quantiles;
 use load::report::{FloodReport, RunReport, SpamReport, bytes, grouped};
+use load::spam::Payload;
 use load::{Flood, FloodConfig, FloodSnapshot, Spam, SpamConfig};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
@@ -134,6 +135,7 @@ impl Load<'_> {
             duration: args.seconds,
             // The latency shown is the server's, not that of a sender that waits for company.
             coalesce: Duration::ZERO,
+            payload: Payload::Song,
             ..SpamConfig::default()
         };
         let spam = spawn_blocking(move || Spam::start(&config)).await??;
