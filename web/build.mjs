@@ -1,11 +1,14 @@
 // Makes the pages that the server carries: src/PAGE/{index.html,main.ts,style.css} become
-// dist/PAGE.{html,js,css}. The files in dist are committed, so that cargo needs no npm.
+// dist/PAGE.{html,js,css}. The files in dist are committed, so that cargo needs no npm. The demo
+// page is one document, since the public port has a place for no more: its styles and scripts stand
+// in it, and dist/demo.csp is the policy that lets these in and nothing else.
 //
 //   npm run build     writes dist
 //   npm run check     fails, with the names, where dist is not what the sources make
 //
 // Same sources, same bytes: esbuild is pinned in package.json and nothing here knows the time.
 
+import { createHash } from "node:crypto";
 import { build } from "esbuild";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -36,6 +39,40 @@ for (const page of pages) {
   made.set(`${page}.html`, readFileSync(join(src, page, "index.html"), "utf8"));
 }
 made.set("icon.svg", readFileSync(join(src, "shared", "icon.svg"), "utf8"));
+makeWhole("demo", ["connect-src 'self' http://{host}:{api_port}"]);
+
+/** Puts a page's style, script and icon into its document, and says so in its policy. */
+function makeWhole(page, policy) {
+  const [style, script] = [`${page}.css`, `${page}.js`].map((name) => {
+    const text = made.get(name).trimEnd();
+    made.delete(name);
+    return text;
+  });
+  const icon = encodeURIComponent(made.get("icon.svg").replace(/>\s+</g, "><").trim());
+  const parts = {
+    [`<link rel="stylesheet" href="${page}.css">`]: `<style>${style}</style>`,
+    [`<script type="module" src="${page}.js"></script>`]: `<script type="module">${script}</script>`,
+    'href="icon.svg"': `href="data:image/svg+xml,${icon}"`,
+  };
+  let html = made.get(`${page}.html`);
+  for (const [place, text] of Object.entries(parts)) {
+    if (!html.includes(place)) throw new Error(`${page}: no ${place}`);
+    html = html.replace(place, () => text);
+  }
+  made.set(`${page}.html`, html);
+  const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+  const rules = [
+    "default-src 'none'",
+    `script-src ${hash(script)}`,
+    `style-src ${hash(style)}`,
+    "img-src data:",
+    ...policy,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  made.set(`${page}.csp`, `${rules.join("; ")}\n`);
+}
 
 if (process.argv.includes("--check")) {
   const there = existsSync(dist) ? readdirSync(dist) : [];

@@ -1,6 +1,9 @@
 //! What the data plane must be told at start.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+
+use proto::Page;
 
 use hub::HistoryLimits;
 
@@ -24,6 +27,8 @@ pub struct EngineConfig {
     pub history: HistoryLimits,
     /// Which browser pages may connect.
     pub origins: Origins,
+    /// What stands at `/`; nothing unless there is something to see.
+    pub page: Option<Arc<Page>>,
 }
 
 impl EngineConfig {
@@ -38,6 +43,7 @@ impl EngineConfig {
             backlog_bytes_max: 64 * 1024,
             history: HistoryLimits::default(),
             origins: Origins::default(),
+            page: None,
         }
     }
 }

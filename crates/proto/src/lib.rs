@@ -8,6 +8,7 @@
 //! - The server half: [`request`] parses a head; [`response`] and [`problem`] answer it; [`sse`],
 //!   [`ndjson`], [`classic`] and [`websocket`] turn an event into a [`Frame`] that all connections
 //!   share; [`websocket`] also reads what its clients send.
+//! - [`Page`] is a document that is served as it stands.
 //! - The client half: [`client`] reads what the server half wrote.
 //!
 //! Ids are only decoded here. Whether an id is a good one is the hub's to say.
@@ -20,6 +21,7 @@ pub mod client;
 mod frame;
 mod json;
 pub mod ndjson;
+mod page;
 pub mod problem;
 pub mod request;
 pub mod response;
@@ -30,6 +32,7 @@ mod transport;
 pub mod websocket;
 
 pub use frame::Frame;
+pub use page::{Page, PageRequest};
 pub use problem::Problem;
 pub use request::{Cursor, Method, Parsed, Refusal, Request, Route, Upgrade};
 pub use transport::{Framing, Transport};

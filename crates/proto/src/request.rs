@@ -20,6 +20,7 @@
 mod accept;
 mod cursor;
 mod fields;
+mod origin;
 mod query;
 mod target;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use query::Query;
 use crate::{Framing, Problem, Transport};
 
 pub use cursor::Cursor;
+pub use origin::{is_origin_at_port, is_own_origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
 pub use target::Route;
 pub use upgrade::Upgrade;
@@ -94,6 +96,10 @@ pub struct Request<'b> {
     /// Whether the connection may carry another request after this one: in HTTP/1.1, unless the
     /// client says that it will not (RFC 9112, section 9.3).
     pub keep_alive: bool,
+    /// Whether the client reads an answer that is compressed with gzip.
+    pub gzip: bool,
+    /// The tags of the documents that it has already: the value of `If-None-Match`.
+    pub known: Option<&'b str>,
     /// The page's origin, when a browser sent one.
     pub origin: Option<&'b str>,
     /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
@@ -114,13 +120,6 @@ pub struct Refusal<'b> {
     pub origin: Option<&'b str>,
     /// As in [`Request::host`], as far as the head could be read.
     pub host: Option<&'b str>,
-}
-
-/// Whether a page of `origin` was served by the server that the client calls `host`: its *own*
-/// origin. The scheme may be either, since whoever ends TLS before the server leaves no trace.
-pub fn is_own_origin(origin: &str, host: &str) -> bool {
-    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    authority.is_some_and(|authority| !host.is_empty() && authority.eq_ignore_ascii_case(host))
 }
 
 /// Looks at what a client has sent so far, `buf`. The first `seen` bytes of it were there at an
@@ -211,6 +210,8 @@ fn serve<'b>(
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
         keep_alive: framing == Framing::Chunked && !fields.close,
+        gzip: fields.gzip,
+        known: fields.known,
         origin: None,
         host: None,
         head_len: 0,

@@ -11,11 +11,12 @@ use backend::graph::OwnedId;
 use hub::IdText;
 use percent_encoding::percent_decode_str;
 
+use super::origin::DemoPort;
 use super::problem::Problem;
 use super::{Api, lookup, metrics, openapi, origin, page, send, stats, subscriptions};
 
-/// The whole API.
-pub(crate) fn routes(api: Api) -> Router {
+/// The whole API; a demo page at the port `demo` may use a small part of it.
+pub(crate) fn routes(api: Api, demo: DemoPort) -> Router {
     let mut router = Router::new();
     for (path, methods) in paths() {
         router = router.route(path, methods);
@@ -23,7 +24,7 @@ pub(crate) fn routes(api: Api) -> Router {
     router
         .fallback(async || Problem::not_found())
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
-        .layer(axum::middleware::from_fn(origin::own_only))
+        .layer(axum::middleware::from_fn_with_state(demo, origin::guard))
         .with_state(Arc::new(api))
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::console::say;
 use crate::serve::signals::Signals;
 use crate::serve::workers::{fair_room, workers_for};
-use crate::serve::{self, ServeConfig, Server};
+use crate::serve::{self, DemoFacts, ServeConfig, Server};
 use crate::units::{parse_bytes, parse_seconds};
 
 /// The least backlog that is of use: an event of a few kilobytes must fit.
@@ -50,6 +50,10 @@ pub(crate) struct ServeArgs {
     /// server for itself and holds the other end of a pipe, however that program ends.
     #[arg(long)]
     until_eof: bool,
+    /// Show the page of `encke demo` at / of the public port, and let it look users up and send
+    /// through the API. The value tells it of the demo, as JSON.
+    #[arg(long, value_name = "JSON", hide = true)]
+    demo_page: Option<DemoFacts>,
     /// Print the addresses as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -163,7 +167,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
                 args.api
             );
         }
-        let config = ServeConfig { engine, api: args.api, data: args.data };
+        let config = ServeConfig { engine, api: args.api, data: args.data, demo: args.demo_page };
         let server = Server::start(config).await?;
         announce(&server, args.json)?;
         tokio::select! {

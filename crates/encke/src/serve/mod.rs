@@ -8,6 +8,7 @@
 //! time, and whatever is not done then is cut off.
 
 mod connection;
+mod demo_page;
 mod listener;
 mod refusal;
 mod replies;
@@ -27,6 +28,7 @@ use engine::{Engine, EngineConfig};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::api::{self, Api};
+pub(crate) use crate::serve::demo_page::DemoFacts;
 use crate::stop::{self, Stopper};
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
@@ -45,6 +47,8 @@ pub(crate) struct ServeConfig {
     pub(crate) api: SocketAddr,
     /// Where the graph is stored.
     pub(crate) data: PathBuf,
+    /// The demo whose page the public port shows, if it is one.
+    pub(crate) demo: Option<DemoFacts>,
 }
 
 /// A server at work.
@@ -69,10 +73,12 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
 
 impl Server {
     /// Opens the store and starts. When this returns, clients can connect.
-    pub(crate) async fn start(config: ServeConfig) -> Result<Server> {
+    pub(crate) async fn start(mut config: ServeConfig) -> Result<Server> {
         let graph = open_graph(&config.data)?;
         let listener = bind(config.api)?;
         let api_address = listener.local_addr()?;
+        let page = config.demo.map(|demo| demo_page::page(demo, api_address.port()));
+        config.engine.page = page.map(Arc::new);
         let backlog_bytes_max = config.engine.backlog_bytes_max;
         // Signals are for the threads of the control plane.
         let names = Arc::clone(graph.names());
@@ -89,7 +95,8 @@ impl Server {
         let (stopper, stop) = stop::channel();
         let api = Api::new(Arc::clone(&engine), graph.clone(), backlog_bytes_max, stop.clone());
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let api_task = tokio::spawn(listener::run(listener, api::routes(api), stop));
+        let routes = api::routes(api, config.demo.map(|_| listen.port()));
+        let api_task = tokio::spawn(listener::run(listener, routes, stop));
         Ok(Server { engine, graph, listen, api: api_address, stopper, api_task })
     }
 

@@ -18,6 +18,7 @@ mod audience;
 mod commands;
 mod crash;
 mod demo;
+mod demo_page;
 mod ending;
 mod full;
 mod full_disk;

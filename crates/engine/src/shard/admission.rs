@@ -6,6 +6,7 @@ use proto::{Framing, Method, Problem, Route, Transport, classic, response};
 use smallvec::SmallVec;
 
 use super::Shard;
+use crate::config::EngineConfig;
 use crate::conn::Phase;
 use crate::sockets::Sockets;
 
@@ -50,7 +51,7 @@ impl<S: Sockets> Shard<S> {
         let allows = |origin: &&str| self.rules.config.origins.allows(origin, request.host);
         let cors_origin = request.origin.filter(allows);
         let reply = Reply { head_only: request.method == Method::Head, cors_origin };
-        if let Some(problem) = not_built(request) {
+        if let Some(problem) = not_built(request, &self.rules.config) {
             return self.refuse(slot, &problem, &reply);
         }
         if request.method == Method::Options {
@@ -59,6 +60,9 @@ impl<S: Sockets> Shard<S> {
         }
         if request.origin.is_some() && cors_origin.is_none() {
             return self.refuse(slot, &Problem::forbidden_origin(), &reply);
+        }
+        if request.route == Route::Page {
+            return self.show_page(slot, request);
         }
         let ids: Result<SmallVec<[IdText<'_>; 4]>, _> =
             request.ids.iter().map(|id| IdText::parse(id)).collect();
@@ -106,7 +110,7 @@ impl<S: Sockets> Shard<S> {
         self.answered(slot, DisconnectReason::HeadTimeout);
     }
 
-    fn answered(&mut self, slot: u32, reason: DisconnectReason) {
+    pub(super) fn answered(&mut self, slot: u32, reason: DisconnectReason) {
         self.send_answer(slot);
         self.finish(slot, reason);
     }
@@ -120,9 +124,9 @@ impl<S: Sockets> Shard<S> {
 }
 
 /// What a request can ask for that this version does not have.
-fn not_built(request: &Request<'_>) -> Option<Problem> {
+fn not_built(request: &Request<'_>, config: &EngineConfig) -> Option<Problem> {
     match request.route {
-        Route::Page => Some(Problem::no_such_path()),
+        Route::Page => config.page.is_none().then(Problem::no_such_path),
         Route::Poll => Some(Problem::poll_not_implemented()),
         Route::Stream | Route::Classic => {
             request.upgrade.is_some().then(Problem::websocket_not_implemented)

@@ -20,6 +20,10 @@ pub(super) struct Fields<'b> {
     pub(super) upgrade: Upgrade<'b>,
     /// Whether `Connection` asks to close after the answer.
     pub(super) close: bool,
+    /// Whether `Accept-Encoding` lists gzip.
+    pub(super) gzip: bool,
+    /// `If-None-Match`.
+    pub(super) known: Option<&'b str>,
     transfer_encoding: bool,
     /// Whether a `Content-Length` announced a body.
     body: bool,
@@ -56,6 +60,10 @@ impl<'b> Fields<'b> {
         } else if named("connection") {
             self.close |= lists(value, "close");
             self.upgrade.in_connection |= lists(value, "upgrade");
+        } else if named("accept-encoding") {
+            self.gzip |= accepts_gzip(value);
+        } else if named("if-none-match") {
+            self.known = str::from_utf8(value).ok();
         } else if named("last-event-id") {
             self.cursor = Cursor::of_field(value);
         } else if named("transfer-encoding") {
@@ -98,6 +106,21 @@ impl<'b> Fields<'b> {
 fn lists(value: &[u8], word: &str) -> bool {
     let mut words = value.split(|&byte| byte == b',');
     words.any(|listed| listed.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Whether a list of codings (RFC 9110, section 12.5.3) has gzip in it with a weight that is not 0.
+/// `*` does not count: who means gzip names it.
+fn accepts_gzip(value: &[u8]) -> bool {
+    let mut codings = value.split(|&byte| byte == b',');
+    codings.any(|coding| {
+        let mut parts = coding.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(b"gzip"));
+        let none = |weight: &[u8]| {
+            let digits = weight.strip_prefix(b"q=").or(weight.strip_prefix(b"Q="));
+            digits.is_some_and(|digits| digits.iter().all(|byte| b"0.".contains(byte)))
+        };
+        is_gzip && !parts.any(none)
+    })
 }
 
 fn strip_prefix_ignore_case<'b>(text: &'b str, prefix: &str) -> Option<&'b str> {

@@ -59,6 +59,8 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
         keep_alive: true,
+        gzip: false,
+        known: None,
         origin: Some("http://encke.example:8000"),
         host: Some("encke.example:8000"),
         head_len: buf.len(),
@@ -123,6 +125,23 @@ fn ids_are_decoded_path_first() {
     for (target, ids) in cases {
         assert_eq!(served(&head(&format!("GET {target}"), &[])).ids, ids, "{target}");
     }
+}
+
+#[test]
+fn page_request_tells_what_the_client_reads_and_has() {
+    for (line, gzip) in [
+        ("Accept-Encoding: gzip, deflate, br", true),
+        ("accept-encoding: br;q=1.0, GZIP;q=0.8", true),
+        ("Accept-Encoding: gzip;q=0", false),
+        ("Accept-Encoding: gzip; Q=0.00", false),
+        ("Accept-Encoding: gzipped, *", false),
+        ("Accept-Encoding:", false),
+        ("Accept: gzip", false),
+    ] {
+        assert_eq!(served(&head("GET /", &[line])).gzip, gzip, "{line}");
+    }
+    let tag = "If-None-Match: W/\"a\", \"b\"";
+    assert_eq!(served(&head("GET /", &[tag])).known, Some("W/\"a\", \"b\""));
 }
 
 #[test]

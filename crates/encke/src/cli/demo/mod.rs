@@ -37,8 +37,8 @@ use super::flood::{self, TransportArg};
 use super::serve::LimitArgs;
 use super::work::on_own_thread;
 use crate::console::{LiveLine, OutputError, say, tell};
-use crate::serve;
 use crate::serve::signals::Signals;
+use crate::serve::{self, DemoFacts};
 use crate::stop::{self, Stop, Stopper};
 use crate::tune::{Ends, Report, Verdict};
 use crate::units::{parse_rate_over_0, parse_seconds};
@@ -211,7 +211,7 @@ impl Demo {
         let machine_bytes_before = measure::machine_bytes();
         let Some(stored) = self.unless_stopped(self.graph()).await else { return Ok(None) };
         let stored = stored?;
-        let Some(server) = self.unless_stopped(self.serve()).await else { return Ok(None) };
+        let Some(server) = self.unless_stopped(self.serve(&stored)).await else { return Ok(None) };
         let mut server = server?;
         let load = Load { demo: self, server: &mut server, stored, machine_bytes_before, files };
         let outcome = load.run().await;
@@ -279,21 +279,24 @@ impl Demo {
         Ok(stored)
     }
 
-    async fn serve(&self) -> Result<ServerProcess> {
-        let room = self.args.users.saturating_add(ROOM_FOR_VISITORS);
+    async fn serve(&self, stored: &Stored) -> Result<ServerProcess> {
+        let users = self.args.users;
+        let events_per_second = self.args.rate_for(stored.mean_audience(users));
+        let room = users.saturating_add(ROOM_FOR_VISITORS);
         let options = ServerOptions {
             listen: self.address(self.args.listen, DEFAULT_LISTEN)?,
             api: self.address(self.args.api, DEFAULT_API)?,
             data: &self.data,
             limits: &self.args.limits.clone().with_room_for(room),
+            demo: DemoFacts { users, events_per_second },
         };
         let server = ServerProcess::start(options).await?;
         let (listen, api) = (server.listen(), server.api());
         self.note(&format!("server   process {}", server.pid().unwrap_or_default()))?;
+        self.note(&format!("look     http://{listen}/   be one of the users, in a browser"))?;
         self.note(&format!(
             "streams  http://{listen}/stream/{{id}}   try: curl -N {listen}/stream/0"
         ))?;
-        self.note(&format!("page     http://{listen}/test/0"))?;
         self.note(&format!("API      http://{api}/           try: curl {api}/subscribers/0"))?;
         self.note(&format!(
             "send     curl {api}/send --json '{{\"about\":0,\"data\":\"hello\"}}'"

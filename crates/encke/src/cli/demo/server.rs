@@ -24,6 +24,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::cli::serve::LimitArgs;
 use crate::client::{ApiClient, ServerUrl};
+use crate::serve::DemoFacts;
 
 /// How long the server may take to end its connections in order.
 const GRACE: Duration = Duration::from_secs(5);
@@ -40,6 +41,8 @@ pub(super) struct ServerOptions<'a> {
     pub(super) api: SocketAddr,
     pub(super) data: &'a Path,
     pub(super) limits: &'a LimitArgs,
+    /// What its page is told.
+    pub(super) demo: DemoFacts,
 }
 
 /// A server at work. Dropping it kills it.
@@ -70,6 +73,7 @@ impl ServerProcess {
         command.args(["serve", "--json", "--until-eof"]);
         command.arg(format!("--grace={}", GRACE.as_secs()));
         command.arg(format!("--log-level={}", log_level()));
+        command.arg(format!("--demo-page={}", serde_json::to_string(&options.demo)?));
         command.arg(format!("--listen={}", options.listen));
         command.arg(format!("--api={}", options.api));
         command.arg("--data").arg(options.data).args(options.limits.options());

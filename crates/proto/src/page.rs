@@ -1,0 +1,163 @@
+//! One document at `/` (RFC 9110, sections 8.4.1 and 13.1.2): ready-made, so that an answer is a
+//! head and bytes that already exist.
+//!
+//! It is one answer whole: styles and scripts stand in the document. Caches may keep it and ask
+//! each time whether it still holds.
+
+use crate::Method;
+
+/// A document and what its answers say of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// As HTML.
+    pub html: Vec<u8>,
+    /// The same, compressed with gzip.
+    pub gzip: Vec<u8>,
+    /// Names this very document: visible ASCII without quotes.
+    pub tag: String,
+    /// The content security policy. Each `{host}` in it becomes the name by which the client calls
+    /// this machine, so that the page can be let connect to another port of it.
+    pub policy: String,
+}
+
+/// What the answer depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageRequest<'r> {
+    /// [`Method::Head`] gets no body.
+    pub method: Method,
+    /// The host and port that the client speaks to.
+    pub host: Option<&'r str>,
+    /// Whether it reads gzip.
+    pub gzip: bool,
+    /// The tags of the documents that it has: the value of `If-None-Match`.
+    pub known: Option<&'r str>,
+}
+
+/// What every answer says. `same-origin` keeps other pages from embedding it or holding its window.
+const FIELDS: &str = "Cache-Control: no-cache\r\n\
+                      Vary: Accept-Encoding\r\n\
+                      X-Content-Type-Options: nosniff\r\n\
+                      Referrer-Policy: no-referrer\r\n\
+                      Cross-Origin-Opener-Policy: same-origin\r\n\
+                      Cross-Origin-Resource-Policy: same-origin\r\n\
+                      Connection: close\r\n";
+
+impl Page {
+    /// Appends the whole answer to a `GET` or a `HEAD`.
+    pub fn answer(&self, request: PageRequest<'_>, out: &mut Vec<u8>) {
+        // Weak: the compressed document and the plain one are the same to a reader.
+        let tag = format!("W/\"{}\"", self.tag);
+        let is_known = request.known.is_some_and(|known| self.is_among(known));
+        let status = if is_known { "304 Not Modified" } else { "200 OK" };
+        let mut head = format!("HTTP/1.1 {status}\r\nETag: {tag}\r\n{FIELDS}");
+        let policy = self.policy.replace("{host}", host_name(request.host));
+        head += &format!("Content-Security-Policy: {policy}\r\n");
+        let body = if request.gzip { &self.gzip } else { &self.html };
+        if !is_known {
+            head += "Content-Type: text/html; charset=utf-8\r\n";
+            head += if request.gzip { "Content-Encoding: gzip\r\n" } else { "" };
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
+        head += "\r\n";
+        out.extend_from_slice(head.as_bytes());
+        if !is_known && request.method == Method::Get {
+            out.extend_from_slice(body);
+        }
+    }
+
+    /// Weak comparison (RFC 9110, section 8.8.3.2).
+    fn is_among(&self, known: &str) -> bool {
+        known.split(',').map(str::trim).any(|tag| {
+            let tag = tag.strip_prefix("W/").unwrap_or(tag);
+            tag == "*" || tag.trim_matches('"') == self.tag
+        })
+    }
+}
+
+/// The name in `host:port`, if it may stand in a policy as it is; else one that nobody has.
+fn host_name(host: Option<&str>) -> &str {
+    let name = host.map_or("", |host| match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => name,
+        _ => host,
+    });
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-[]:".contains(&byte);
+    if !name.is_empty() && name.bytes().all(plain) { name } else { "host.invalid" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> Page {
+        Page {
+            html: b"<p>plain</p>".to_vec(),
+            gzip: b"gzip".to_vec(),
+            tag: "abc".into(),
+            policy: "connect-src 'self' http://{host}:8001".into(),
+        }
+    }
+
+    const GET: PageRequest<'_> =
+        PageRequest { method: Method::Get, host: Some("[::1]:8000"), gzip: true, known: None };
+
+    fn answer(request: PageRequest<'_>) -> (String, String) {
+        let mut out = Vec::new();
+        page().answer(request, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
+
+    #[test]
+    fn document_comes_compressed_to_who_reads_that_and_plain_to_others() {
+        let (head, body) = answer(GET);
+        assert_eq!(body, "gzip");
+        for line in ["HTTP/1.1 200 OK", "Content-Encoding: gzip", "Content-Length: 4"] {
+            assert!(head.lines().any(|one| one == line), "{line}: {head}");
+        }
+        let (head, body) = answer(PageRequest { gzip: false, ..GET });
+        assert_eq!(body, "<p>plain</p>");
+        assert!(!head.contains("Content-Encoding") && head.contains("Content-Length: 12"));
+    }
+
+    #[test]
+    fn head_is_the_same_without_the_body() {
+        let (head, body) = answer(PageRequest { method: Method::Head, ..GET });
+        assert_eq!((head, body.as_str()), (answer(GET).0, ""));
+    }
+
+    #[test]
+    fn who_has_the_document_is_told_so() {
+        for (known, status) in [
+            ("W/\"abc\"", "304"),
+            ("\"abc\"", "304"),
+            ("\"x\", W/\"abc\"", "304"),
+            ("*", "304"),
+            ("\"abcd\"", "200"),
+            ("", "200"),
+        ] {
+            let (head, body) = answer(PageRequest { known: Some(known), ..GET });
+            assert_eq!(&head[9..12], status, "{known}");
+            assert_eq!(body.is_empty(), status == "304", "{known}");
+            assert!(head.contains("ETag: W/\"abc\"\r\n"));
+        }
+    }
+
+    #[test]
+    fn policy_names_the_host_that_the_client_does_and_nothing_worse() {
+        for (host, name) in [
+            (Some("push.test:8000"), "push.test"),
+            (Some("push.test"), "push.test"),
+            (Some("[::1]:8000"), "[::1]"),
+            (Some("[::1]"), "[::1]"),
+            (Some("a;script-src *:8000"), "host.invalid"),
+            (Some("'self':80"), "host.invalid"),
+            (Some(""), "host.invalid"),
+            (None, "host.invalid"),
+        ] {
+            let (head, _) = answer(PageRequest { host, ..GET });
+            let line = format!("connect-src 'self' http://{name}:8001");
+            assert!(head.contains(&line), "{host:?}: {head}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Where a page comes from, compared with whom its request speaks to (RFC 6454; RFC 9110, section
+//! 7.2).
+//!
+//! Both are compared as text: nothing is looked up. A scheme may be http or https everywhere, since
+//! whoever ends TLS before the server leaves no trace.
+
+/// Whether a page of `origin` was served by the server that the client calls `host`: its *own*
+/// origin.
+pub fn is_own_origin(origin: &str, host: &str) -> bool {
+    let own = |(_, authority): (u16, &str)| authority.eq_ignore_ascii_case(host);
+    !host.is_empty() && authority(origin).is_some_and(own)
+}
+
+/// Whether a page of `origin` was served at `port` of the machine that the client calls `host`,
+/// whatever port it speaks to itself: two servers of one program let each other's pages in so.
+pub fn is_origin_at_port(origin: &str, host: &str, port: u16) -> bool {
+    let (name, _) = split_port(host);
+    authority(origin).is_some_and(|(default_port, authority)| {
+        let (page_name, page_port) = split_port(authority);
+        let page_port = page_port.map_or(Some(default_port), |digits| digits.parse().ok());
+        !name.is_empty() && page_name.eq_ignore_ascii_case(name) && page_port == Some(port)
+    })
+}
+
+/// The port of the scheme, which an origin leaves out, and the host, perhaps with another port.
+fn authority(origin: &str) -> Option<(u16, &str)> {
+    let http = origin.strip_prefix("http://").map(|authority| (80, authority));
+    http.or_else(|| origin.strip_prefix("https://").map(|authority| (443, authority)))
+}
+
+/// Splits `host:port`, whose host may be an IPv6 address in brackets.
+fn split_port(host: &str) -> (&str, Option<&str>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+        _ => (host, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_at_the_other_port_of_the_same_host_is_known() {
+        for (origin, host) in [
+            ("http://push.test:8000", "push.test:8001"),
+            ("https://PUSH.test:8000", "push.TEST"),
+            ("http://[::1]:8000", "[::1]:8001"),
+            ("http://[::1]:8000", "[::1]"),
+        ] {
+            assert!(is_origin_at_port(origin, host, 8000), "{origin} {host}");
+            assert!(!is_origin_at_port(origin, host, 8001), "{origin} {host}");
+        }
+        assert!(is_origin_at_port("http://push.test", "push.test:8001", 80));
+        assert!(is_origin_at_port("https://push.test", "push.test:8001", 443));
+    }
+
+    #[test]
+    fn page_of_another_host_or_of_none_is_not() {
+        for origin in [
+            "http://evil.test:8000",
+            "http://push.test.evil.test:8000",
+            "http://push.test",
+            "http://push.test:08000x",
+            "ftp://push.test:8000",
+            "push.test:8000",
+            "http://:8000",
+            "null",
+            "",
+        ] {
+            assert!(!is_origin_at_port(origin, "push.test:8001", 8000), "{origin}");
+        }
+        assert!(!is_origin_at_port("http://:8000", ":8001", 8000));
+        assert!(!is_origin_at_port("http://", "", 80));
+    }
+}

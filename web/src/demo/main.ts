@@ -1,0 +1,4 @@
+// The demo page.
+import { byId } from "../shared/dom";
+
+byId("main").textContent = byId("facts").textContent;
