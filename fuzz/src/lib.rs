@@ -1,8 +1,8 @@
 //! Fuzz bodies: each takes any bytes and panics when a promise of the code under it is broken.
 //!
-//! - [`heads`], [`ids`], [`frames`] and [`streams`] turn bytes into what a client, a sender or a
-//!   server may send, and hold the result against an outside reader, a rule written down a second
-//!   time, or the same bytes in other pieces.
+//! - [`heads`], [`ids`], [`frames`], [`streams`] and [`websocket`] turn bytes into what a client, a
+//!   sender or a server may send, and hold the result against an outside reader, a rule written
+//!   down a second time, or the same bytes in other pieces.
 //! - [`operations`] reads the bytes as a list of operations and runs them on the real thing and on
 //!   a naive model.
 //!
@@ -24,18 +24,21 @@ pub mod heads;
 pub mod ids;
 pub mod operations;
 pub mod streams;
+pub mod websocket;
 
 /// A fuzz body.
 pub type Target = fn(&[u8]);
 
 /// Every body, under the name that its fuzz target has.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("request_head", heads::request_head),
     ("id_text", ids::id_text),
     ("event_frames", frames::event_frames),
     ("chunks", frames::chunks),
     ("classic_message", frames::classic_message),
     ("client_stream", streams::client_stream),
+    ("websocket_frames", websocket::websocket_frames),
+    ("websocket_command", websocket::websocket_command),
     ("directory", operations::directory),
     ("names", operations::names),
 ];

@@ -24,7 +24,24 @@ const WORDS: [&str; 45] = [
     "é", "\"", "\\u", "\\ud834", "&lt;", "\u{2003}",
 ];
 
-fn seeds(target: &str) -> &'static [&'static str] {
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    match target {
+        "websocket_frames" => FRAMES.iter().map(|frames| frames.to_vec()).collect(),
+        _ => texts(target).iter().map(|text| text.as_bytes().to_vec()).collect(),
+    }
+}
+
+/// Frames of clients. The keys are zero, so that what is read is what stands there.
+const FRAMES: [&[u8]; 6] = [
+    b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58",
+    b"\x01\x84\0\0\0\0\xce\xba\xe1\xbd\x89\x82\0\0\0\0hi\x80\x83\0\0\0\0\xb9\xcf\x83",
+    b"\x02\x80\0\0\0\0\0\x81\0\0\0\0a\x8a\x80\0\0\0\0\x80\x80\0\0\0\0\x81\x80\0\0\0\0",
+    b"\x88\x87\0\0\0\0\x03\xe8reply\x81\x81\0\0\0\0x",
+    b"\xc1\x87\0\0\0\0\xf2\x48\xcd\xc9\xc9\x07\x00\x82\xfe\x00\x7e\0\0\0\0xxxx",
+    b"\x82\xff\0\0\0\0\0\x01\0\0\0\0\0\0",
+];
+
+fn texts(target: &str) -> &'static [&'static str] {
     match target {
         "request_head" => &[
             "GET /stream/1 HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -73,6 +90,12 @@ fn seeds(target: &str) -> &'static [&'static str] {
             "\u{5}HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
             "\u{3}\u{1}\u{5}Hello",
         ],
+        "websocket_command" => &[
+            "{\"login\":[\"a\\u0062\",123,\"c\"]}",
+            "{\"logout\":[]}",
+            " { \"ping\" : -1.5e3 } ",
+            "{\"ping\":1,\"login\":[1]}",
+        ],
         _ => &["\0\u{10}\u{20}\u{41}\u{52}\u{63}\u{74}", "abcdefgh01234567ABCDEFGHIJKLMNOP"],
     }
 }
@@ -85,8 +108,8 @@ const fn str_of(ascii: &[u8]) -> &str {
 }
 
 /// One of the seeds, with up to eight changes.
-fn mutant(rng: &mut Rng, seeds: &[&str]) -> Vec<u8> {
-    let mut bytes = rng.choice(seeds).unwrap_or(&"").as_bytes().to_vec();
+fn mutant(rng: &mut Rng, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = rng.choice(seeds).cloned().unwrap_or_default();
     for _ in 0..rng.usize(..=8) {
         let at = rng.usize(..=bytes.len());
         let end = (at + rng.usize(..=8)).min(bytes.len());
@@ -98,7 +121,7 @@ fn mutant(rng: &mut Rng, seeds: &[&str]) -> Vec<u8> {
             4 if at < bytes.len() => bytes[at] ^= 1 << rng.u8(..8),
             5 => drop(bytes.splice(at..at, bytes[at..end].repeat(rng.usize(..40)))),
             6 => {
-                let other = rng.choice(seeds).unwrap_or(&"").as_bytes();
+                let other = rng.choice(seeds).map_or(&[][..], Vec::as_slice);
                 bytes.splice(at.., other[at.min(other.len())..].iter().copied());
             }
             _ => {
@@ -129,10 +152,10 @@ fn every_body_holds_on_its_seeds_and_their_mutants() {
     println!("ENCKE_SEED={seed}");
     for (name, target) in TARGETS {
         let seeds = seeds(name);
-        seeds.iter().for_each(|bytes| run(name, target, bytes.as_bytes()));
+        seeds.iter().for_each(|bytes| run(name, target, bytes));
         let mut rng = Rng::with_seed(seed);
         for _ in 0..runs {
-            run(name, target, &mutant(&mut rng, seeds));
+            run(name, target, &mutant(&mut rng, &seeds));
         }
     }
 }
