@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::{programs, tidy};
+use crate::{node, programs, tidy};
 
 /// How much to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ enum Work {
 
 use Work::{Cargo, Own};
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step {
         name: "programs",
         work: Own(|_| programs::ensure_all().map(|()| true), "cargo xtask ci"),
@@ -57,6 +57,7 @@ const STEPS: [Step; 8] = [
         work: Cargo(&["test", "--workspace", "--no-fail-fast"], &[]),
         extent: Extent::Fast,
     },
+    Step { name: "node", work: Own(node::packages, "cargo xtask node"), extent: Extent::Fast },
     Step {
         name: "docs",
         // With private items: our docs are for those who read the code, and link into it.

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod ci;
+mod node;
 mod programs;
 mod tidy;
 
@@ -22,6 +23,7 @@ Usage: cargo xtask <CHORE>
 
 Chores:
   ci [--fast]  every check that a change must pass; --fast leaves out the model checker and the demo
+  node         the browser client and the server's pages: types, tests, size, build
   tidy         the project's own rules: who may know whom, lengths, docs, leftovers
   help         this text
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let done = match arguments[..] {
         ["ci"] => run(|root| ci::run(root, ci::Extent::Whole)),
         ["ci", "--fast"] => run(|root| ci::run(root, ci::Extent::Fast)),
+        ["node"] => run(node::packages),
         ["tidy"] => run(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

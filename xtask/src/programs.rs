@@ -16,11 +16,17 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 6] = [
     Program { name: "cc", package: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", package: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", package: "util-linux", reason: "a test fills a disk of its own" },
     Program { name: "mount", package: "mount", reason: "a test fills a disk of its own" },
+    Program { name: "node", package: "nodejs", reason: "it builds and tests the browser client" },
+    Program {
+        name: "npm",
+        package: "npm",
+        reason: "it brings what the browser client is built with",
+    },
 ];
 
 /// Installs what is missing where that is possible. An error names what is missing still.

@@ -1,0 +1,29 @@
+/**
+ * How far a client has heard.
+ *
+ * Ids of events have one length and grow on every connection, so text order is their order, and one
+ * id says it all. After a gap the server may be another one with lower ids: then the next id counts
+ * whatever it is, and until it comes the old one stays, lest a second failure make a silent hole.
+ */
+export class Cursor {
+  #afterGap = false;
+
+  constructor(
+    /** Everything up to this id was heard. */
+    public at: string,
+  ) {}
+
+  /** Moves on to `id`; false when that was heard before. */
+  pass(id: string): boolean {
+    if (!id || (id <= this.at && !this.#afterGap)) {
+      return false;
+    }
+    this.at = id;
+    this.#afterGap = false;
+    return true;
+  }
+
+  gap(): void {
+    this.#afterGap = true;
+  }
+}

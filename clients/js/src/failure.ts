@@ -1,0 +1,30 @@
+/**
+ * Refusals as errors: what a `problem+json` (RFC 9457) says, in an `Error`.
+ */
+
+import type { Failure } from "./types.js";
+
+/** A problem as the server words it. */
+interface Problem {
+  status?: number;
+  title?: string;
+  detail?: string;
+}
+
+/** The error of a problem; one without words gets `otherwise`. */
+export function failure(problem: Problem, otherwise: string): Failure {
+  const { status, title, detail } = problem;
+  const words = [title, detail].filter(Boolean).join(": ");
+  return Object.assign(new Error(words || otherwise), { status });
+}
+
+/** The error of an answer that is not what was asked for. */
+export async function refusal(response: Response): Promise<Failure> {
+  const { status, statusText, headers } = response;
+  // A proxy's page of HTML is no JSON and tells nobody what to do.
+  const problem = await response.json().catch(() => null);
+  const error = failure({ ...problem, status }, `HTTP ${status} ${statusText}`);
+  error.retryAfterMs = 1000 * (Number(headers.get("retry-after")) || 0);
+  error.final = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
+  return error;
+}

@@ -1,0 +1,41 @@
+/**
+ * A connection's events for `for await`.
+ *
+ * What arrives while the body of the loop is at work waits in a list without a bound: a page that
+ * cannot keep up says so by its memory, not by a hole.
+ */
+
+import type { Connection, EnckeEvent, Failure } from "./types.js";
+
+/** Events from the first `next` on, until the connection is closed; a refusal is thrown. */
+export async function* iterate<T>(
+  connection: Pick<Connection<T>, "on" | "state">,
+): AsyncGenerator<EnckeEvent<T>, void> {
+  const queue: EnckeEvent<T>[] = [];
+  let fault: Failure | undefined;
+  let wake = () => {};
+  const ends = [
+    connection.on("event", (event) => {
+      queue.push(event);
+      wake();
+    }),
+    connection.on("state", (_, why) => {
+      fault = why;
+      wake();
+    }),
+  ];
+  try {
+    while (queue[0] || connection.state !== "closed") {
+      if (queue[0]) {
+        yield queue.shift()!;
+      } else {
+        await new Promise<void>((resolve) => (wake = resolve));
+      }
+    }
+    if (fault) {
+      throw fault;
+    }
+  } finally {
+    ends.forEach((end) => end());
+  }
+}

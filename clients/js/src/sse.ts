@@ -1,0 +1,51 @@
+/**
+ * Server-Sent Events (WHATWG HTML, section 9.2) read from a `fetch` body.
+ *
+ * Not by `EventSource`: that hides the status and words of a refusal and `Retry-After`, does not
+ * show keep-alives, retries by its own clock, and is not in Node. The reader takes line feeds only,
+ * which is what Encke writes, and a message's last `data` line, of which there is one.
+ */
+
+import { ask } from "./ask.js";
+import type { Link } from "./link.js";
+
+/** Reads one stream to its end. */
+export async function sse(link: Link): Promise<void> {
+  const response = await ask(link, link.url("stream", "last_event_id"), "text/event-stream");
+  const decoder = new TextDecoder();
+  const reader = response.body!.getReader();
+  let message: Record<string, string> = {};
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) {
+      return;
+    }
+    // Not at the head: a proxy that holds the stream back lets that through.
+    link.opened();
+    link.watch(link.shared.silenceMs);
+    const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) {
+      const colon = line.indexOf(": ");
+      if (colon > 0) {
+        message[line.slice(0, colon)] = line.slice(colon + 2);
+      } else if (!line) {
+        dispatch(link, message);
+        message = {};
+      }
+    }
+  }
+}
+
+/** Tells what a message is: a gap, an event, or a cursor alone. */
+function dispatch(link: Link, { id, event, data }: Record<string, string>): void {
+  if (event === "gap") {
+    link.gap();
+  } else if (data) {
+    link.event(JSON.parse(data));
+  }
+  if (id) {
+    link.heard(id);
+  }
+}

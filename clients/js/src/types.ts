@@ -1,0 +1,87 @@
+/**
+ * What a user of the library sees: events, states, options, and the connection itself.
+ *
+ * Types only; nothing of this file is in the bundle.
+ */
+
+/** The name of anything that can be online or be followed. `7` and `"7"` are the same id. */
+export type Id = string | number;
+
+/** How events travel, from the best to the most widely let through. */
+export type TransportName = "websocket" | "sse" | "poll";
+
+/**
+ * `connecting`: a transport is being tried; `open`: logged in, events arrive; `waiting`: all
+ * transports failed and the next attempt is due later; `closed`: for good.
+ */
+export type State = "connecting" | "open" | "waiting" | "closed";
+
+/** A payload about one id. */
+export interface EnckeEvent<T = unknown> {
+  /** Opaque, unique, and greater than that of every event before it. */
+  readonly id: string;
+  /** The subject. */
+  readonly about: string;
+  /** What its sender sent. */
+  readonly data: T;
+}
+
+/** Why an attempt failed. The message of a refusal says what to do. */
+export interface Failure extends Error {
+  /** The HTTP status of a refusal. */
+  status?: number;
+  /** How long the server asked to wait before the next attempt. */
+  retryAfterMs?: number;
+  /** Trying again as before is of no use, so the connection is closed. */
+  final?: boolean;
+}
+
+/** What a connection tells, and what each listener is called with. */
+export interface Listeners<T = unknown> {
+  /** An event, once, in the order sent. */
+  event: (event: EnckeEvent<T>) => void;
+  /** Events were missed that the server no longer remembers: read your data afresh. */
+  gap: () => void;
+  /** The state is another; `why` is the failure that led to it, if one did. */
+  state: (state: State, why?: Failure) => void;
+  /** The server refused: the connection (it is closed then) or one `login` or `logout`. */
+  error: (error: Failure) => void;
+}
+
+/** How to connect. Only `ids` must be given. */
+export interface Options {
+  /** Who this client is: one id or several. */
+  ids: Id | readonly Id[];
+  /** What to try, in this order. Default: all three, as far as the platform has them. */
+  transports?: readonly TransportName[];
+  /** A `cursor` of an earlier connection to the same server, to hear what came since. */
+  after?: string;
+  /** The first wait is random within this time, each further one within twice the last. 1,000. */
+  retryMs?: number;
+  /** No wait is longer, unless the server asks for it. 30,000. */
+  retryMaxMs?: number;
+  /** A transport that has not opened, or a ping that has no answer, after this time. 10,000. */
+  openMs?: number;
+  /**
+   * A server that says nothing for so long is asked (WebSocket) or left (SSE). More than twice
+   * its `--keepalive`; 0 is never. 75,000.
+   */
+  silenceMs?: number;
+}
+
+/** A connection to Encke that comes back by itself until it is closed. */
+export interface Connection<T = unknown> extends AsyncIterable<EnckeEvent<T>> {
+  readonly state: State;
+  /** The one in use, or being tried. */
+  readonly transport: TransportName;
+  /** All events up to this one were heard; `""` before the first answer. */
+  readonly cursor: string;
+  /** Calls `listener` from now on; the function that it returns ends that. */
+  on<K extends keyof Listeners<T>>(what: K, listener: Listeners<T>[K]): () => void;
+  /** Hears what is about these ids too. Resolves to whether the server took it. */
+  login(...ids: Id[]): Promise<boolean>;
+  /** No longer. Who logs out of the last id closes the connection. */
+  logout(...ids: Id[]): Promise<boolean>;
+  /** Ends it for good. */
+  close(): void;
+}

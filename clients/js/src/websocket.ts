@@ -1,0 +1,53 @@
+/**
+ * WebSocket (RFC 6455) by the platform's own class.
+ *
+ * A script sees neither the server's pings nor the status of a refused handshake. So the stream is
+ * open when the answer to a first `{"ping":1}` is here (some proxies take the handshake and no
+ * frame), later silence is answered by another one, and a refusal is an ordinary failure after
+ * which another transport hears the reason.
+ */
+
+import { failure } from "./failure.js";
+import type { Link } from "./link.js";
+
+/** Keeps one stream to its end. */
+export function websocket(link: Link): Promise<void> {
+  return new Promise((_, reject) => {
+    const url = link.url("stream", "last_event_id");
+    url.protocol = url.protocol.replace("http", "ws");
+    const socket = new WebSocket(url);
+    const say = (words: object) => socket.send(JSON.stringify(words));
+    const ping = () => {
+      say({ ping: 1 });
+      link.watch(link.shared.openMs);
+    };
+    link.signal.addEventListener("abort", () => {
+      // A dead network keeps `close` waiting; nobody waits for that.
+      socket.onmessage = socket.onopen = socket.onclose = null;
+      socket.close();
+      reject(link.signal.reason);
+    });
+    socket.onopen = ping;
+    // `close` follows; but one of Node's classes takes an error that nobody hears for a crash.
+    socket.onerror = () => {};
+    socket.onclose = ({ code, reason }) => {
+      // 1000 is the application's logout: coming back would undo it.
+      const final = code === 1000;
+      reject(Object.assign(new Error(`WebSocket closed: ${code} ${reason}`), { final }));
+    };
+    socket.onmessage = ({ data }) => {
+      link.watch(link.shared.silenceMs, ping);
+      const message = JSON.parse(data);
+      if (message.about) {
+        link.event(message);
+      } else if (message.gap) {
+        link.gap();
+      } else if (message.ok?.ping) {
+        link.opened(say);
+        link.heard(message.ok.next);
+      } else {
+        link.answered(message.error && failure(message.error, "refused"));
+      }
+    };
+  });
+}
