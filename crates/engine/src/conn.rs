@@ -15,8 +15,10 @@ use crate::timer::{Links, Tick, Timed};
 pub(crate) enum Phase {
     /// Its request head is not complete.
     Head,
-    /// It is logged in and hears events.
+    /// It is logged in and hears events; a poll until it has heard some, or long enough.
     Streaming,
+    /// Its poll is answered, the answer perhaps not all sent, and no further request has begun.
+    Between,
     /// It hears no more; its last bytes are being sent.
     Ending,
     /// Everything is sent and our side is ended; the client has not ended its own yet.
@@ -45,12 +47,17 @@ pub(crate) struct Conn<S> {
     pub(crate) timer: Links,
     /// When we last wrote to it; before that, when it was accepted.
     pub(crate) active: Tick,
-    /// Messages of the classic page that are sent; it numbers them.
+    /// Messages of the classic page that are sent; it numbers them. Elements of a poll's array that
+    /// are sent; the first has no comma.
     pub(crate) messages: u32,
     pub(crate) socket: S,
     pub(crate) phase: Phase,
     pub(crate) transport: Transport,
+    /// How the body ends. A poll's always has a length: under [`Framing::Close`] the connection
+    /// ends with it, else it may carry another.
     pub(crate) framing: Framing,
+    /// Whether a page of another origin polls.
+    pub(crate) cors: bool,
     /// Why it ends, once it does.
     pub(crate) reason: DisconnectReason,
     /// In which of the shard's queues of connections to write to.
@@ -84,6 +91,7 @@ impl<S> Conn<S> {
             phase: Phase::Head,
             transport: Transport::Ndjson,
             framing: Framing::Chunked,
+            cors: false,
             reason: DisconnectReason::ClientClosed,
             queued: Queue::None,
             blocked: false,
@@ -108,6 +116,21 @@ impl<S> Conn<S> {
             self.rare().more_ids = more.to_vec();
             self.tidy();
         }
+    }
+
+    /// Whether a request may be served now.
+    pub(crate) fn awaits_request(&self) -> bool {
+        self.phase == Phase::Head || (self.phase == Phase::Between && self.is_flushed())
+    }
+
+    /// Whether what the client sends belongs to requests.
+    pub(crate) fn takes_requests(&self) -> bool {
+        matches!(self.phase, Phase::Head | Phase::Between) || self.polls()
+    }
+
+    /// Whether it is a poll that has not been answered yet.
+    pub(crate) fn polls(&self) -> bool {
+        self.phase == Phase::Streaming && self.transport == Transport::Poll
     }
 
     /// Whether everything has been given to the kernel.

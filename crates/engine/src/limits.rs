@@ -18,6 +18,14 @@ pub const STRAY_BYTES_PER_TURN: usize = 4 * SCRATCH_BYTES;
 /// (`&id=1` has five bytes), and as many as later log-ins may bring it to.
 pub const IDS_PER_CONNECTION_MAX: usize = 2048;
 
+/// How long a connection whose poll is answered may be silent until the next one, in milliseconds.
+/// A client that polls without a pause stays; 75 s are nginx' `keepalive_timeout`.
+pub const POLL_IDLE_MS: u64 = 75_000;
+
+/// Bytes of further requests that a client may send while its poll waits: two heads of the largest
+/// size.
+pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
+
 /// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker.
 pub const MAILS_MAX: usize = 2048;
 

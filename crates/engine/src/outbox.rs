@@ -6,11 +6,13 @@
 //! that are no event (an answer, a reply, the end of the stream) stand between them as they came:
 //! never inside an event, and nothing overtakes anything.
 
+mod array;
+
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::Arc;
 
-use proto::{Frame, Framing, Transport, classic, ndjson, sse, websocket};
+use proto::{Frame, Framing, Transport, classic, ndjson, poll, sse, websocket};
 use smallvec::SmallVec;
 
 use crate::Event;
@@ -171,7 +173,7 @@ impl<S> Conn<S> {
                 break;
             };
             let prefixes = Prefixes::of(backlog, self.transport, self.framing, self.messages);
-            let parts = parts(backlog, &prefixes, self.transport, self.framing);
+            let parts = parts(backlog, &prefixes, self.transport, self.framing, self.messages);
             let whole: usize = parts.iter().map(|part| part.len()).sum();
             let sent = match send(io, &self.socket, &parts, counters) {
                 Ok(sent) => sent,
@@ -216,9 +218,9 @@ impl Piece {
         match self {
             Piece::Reply(bytes) => bytes.len(),
             Piece::Event(event) => {
-                let tail = frame(event, transport);
-                let prefix = prefix(tail, transport, framing, messages);
-                prefix.map_or(0, |prefix| prefix.as_bytes().len()) + tail.for_framing(framing).len()
+                let prefix = prefix(frame(event, transport), transport, framing, messages);
+                let body = body(event, transport, framing, messages);
+                prefix.map_or(0, |prefix| prefix.as_bytes().len()) + body.len()
             }
         }
     }
@@ -262,6 +264,7 @@ fn parts<'b>(
     prefixes: &'b Prefixes,
     transport: Transport,
     framing: Framing,
+    mut messages: u32,
 ) -> SmallVec<[IoSlice<'b>; PARTS_PER_WRITE]> {
     let mut parts = SmallVec::new();
     let mut prefixes = prefixes.0.iter();
@@ -282,7 +285,8 @@ fn parts<'b>(
                 if let Some(prefix) = prefixes.next() {
                     push(prefix.as_bytes());
                 }
-                push(frame(event, transport).for_framing(framing));
+                push(body(event, transport, framing, messages));
+                messages = messages.wrapping_add(1);
             }
         }
     }
@@ -317,7 +321,18 @@ fn frame(event: &Event, transport: Transport) -> &Frame {
         Transport::Ndjson => ndjson::event(event.json()),
         Transport::Classic => classic::message(event.data()),
         Transport::WebSocket => websocket::event(event.json()),
+        Transport::Poll => poll::event(event.json()),
     })
+}
+
+/// The bytes of the event on the wire, when `messages` have been sent before it; behind its prefix,
+/// if it has one.
+fn body(event: &Event, transport: Transport, framing: Framing, messages: u32) -> &[u8] {
+    let frame = frame(event, transport);
+    match transport {
+        Transport::Poll => poll::element(frame, messages as usize),
+        _ => frame.for_framing(framing),
+    }
 }
 
 /// The start of the message after `before` others; only the classic page has one.

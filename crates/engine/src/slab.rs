@@ -22,17 +22,6 @@ pub(crate) struct Key {
     pub(crate) generation: u32,
 }
 
-impl Key {
-    /// The key as an epoll token.
-    pub(crate) fn to_token(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.slot)
-    }
-
-    pub(crate) fn from_token(token: u64) -> Key {
-        Key { slot: token as u32, generation: (token >> 32) as u32 }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     chunks: Vec<Box<[Slot<T>]>>,
@@ -80,6 +69,12 @@ impl<T> Slab<T> {
         self.free.push(slot);
         self.len -= 1;
         Some(value)
+    }
+
+    /// Makes the old keys of the value in `slot` find nobody, as if it had been put there anew.
+    pub(crate) fn renew(&mut self, slot: u32) {
+        let place = self.slot_mut(slot);
+        place.generation = (place.generation + 1) % ConnRef::GENERATIONS;
     }
 
     /// The value under `key`, if its slot has not been given away since.
@@ -133,7 +128,10 @@ mod tests {
         assert_eq!(third.slot, first.slot);
         assert_eq!(slab.find(first), None);
         assert_eq!(slab.find(second), Some(&mut 'b'));
-        assert_eq!(slab.find(Key::from_token(third.to_token())), Some(&mut 'c'));
+        assert_eq!(slab.find(third), Some(&mut 'c'));
+        slab.renew(third.slot);
+        assert_eq!(slab.find(third), None);
+        assert_eq!(slab.at(third.slot), Some(&mut 'c'));
         assert_eq!(slab.find(Key { slot: 1_000_000, generation: 0 }), None);
     }
 }

@@ -22,7 +22,6 @@ use crate::nap::Nap;
 use crate::replies::Replies;
 use crate::room::OwnRoom;
 use crate::shard::Shard;
-use crate::slab::Key;
 use crate::sockets::Sockets;
 
 const LISTENER: u64 = u64::MAX;
@@ -148,12 +147,12 @@ impl Worker {
                 // Edge-triggered: each ring is a report of its own, nothing must be read.
                 MAILBOX => {}
                 token => {
-                    let key = Key::from_token(token);
+                    let slot = slot_of(token);
                     if event.writable() {
-                        self.shard.writable(key);
+                        self.shard.writable(slot);
                     }
                     if event.readable() {
-                        self.shard.readable(key, event.hung_up());
+                        self.shard.readable(slot, event.hung_up());
                     }
                 }
             }
@@ -249,8 +248,8 @@ impl Worker {
     }
 
     fn admit(&mut self, socket: OwnedFd) {
-        let key = match self.shard.accept(socket) {
-            Ok(key) => key,
+        let slot = match self.shard.accept(socket) {
+            Ok(key) => key.slot,
             Err(socket) => return self.refuse(socket),
         };
         // More fit than it seemed.
@@ -258,11 +257,11 @@ impl Worker {
         // Before the answer goes out: who has the last place must not find others sent here.
         self.mind_room();
         // Its request is here already, or it has let us wait for it too long.
-        self.shard.readable(key, false);
+        self.shard.readable(slot, false);
         let added =
-            self.shard.socket(key).map(|socket| self.epoll.add_stream(socket, key.to_token()));
+            self.shard.socket(slot).map(|socket| self.epoll.add_stream(socket, u64::from(slot)));
         if let Some(Err(_)) = added {
-            self.shard.close(key.slot, DisconnectReason::Full, true);
+            self.shard.close(slot, DisconnectReason::Full, true);
         }
     }
 
@@ -315,4 +314,10 @@ impl Worker {
             self.accept_again_ms = added.is_err().then(|| clock::monotonic_ms() + ACCEPT_PAUSE_MS);
         }
     }
+}
+
+/// The slot that a report is for. It needs no generation: what is closed leaves epoll at once, and
+/// a slot is given away again only when all reports of a turn are dealt with.
+fn slot_of(token: u64) -> u32 {
+    token as u32
 }

@@ -31,6 +31,8 @@ reasons! {
     ClientVanished = "client_vanished",
     /// The exchange is complete: an error answer, `HEAD` or a preflight was sent.
     Answered = "answered",
+    /// No further request came on a connection whose polls are answered.
+    Idle = "idle",
     /// The head was not complete in time (answered 408).
     HeadTimeout = "head_timeout",
     /// The head was no valid request (answered 4xx or 5xx).

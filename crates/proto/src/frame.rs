@@ -38,6 +38,12 @@ impl Frame {
         Frame::new(b"", parts, b"")
     }
 
+    /// A part that follows others, `body` behind a `separator`; the first one goes out as the
+    /// [body](Frame::body) alone.
+    pub(crate) fn after(separator: &[u8], body: &[u8]) -> Frame {
+        Frame::new(separator, &[body], b"")
+    }
+
     fn new(before: &[u8], parts: &[&[u8]], after: &[u8]) -> Frame {
         let body_len: usize = parts.iter().map(|part| part.len()).sum();
         let mut bytes = Vec::with_capacity(before.len() + body_len + after.len());
@@ -87,5 +93,12 @@ mod tests {
         for framing in [Framing::Chunked, Framing::Close] {
             assert_eq!(frame.for_framing(framing), b"helloworld");
         }
+    }
+
+    #[test]
+    fn part_has_its_separator_before_it() {
+        let frame = Frame::after(b", ", b"world");
+        assert_eq!(frame.for_framing(Framing::Chunked), b", world");
+        assert_eq!(frame.for_framing(Framing::Close), b"world");
     }
 }

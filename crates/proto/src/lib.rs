@@ -6,8 +6,8 @@
 //! splits at will.
 //!
 //! - The server half: [`request`] parses a head; [`response`] and [`problem`] answer it; [`sse`],
-//!   [`ndjson`], [`classic`] and [`websocket`] turn an event into a [`Frame`] that all connections
-//!   share; [`websocket`] also reads what its clients send.
+//!   [`ndjson`], [`classic`], [`poll`] and [`websocket`] turn an event into a [`Frame`] that all
+//!   connections share; [`websocket`] also reads what its clients send.
 //! - [`Page`] is a document that is served as it stands.
 //! - The client half: [`client`] reads what the server half wrote.
 //!
@@ -22,6 +22,7 @@ mod frame;
 mod json;
 pub mod ndjson;
 mod page;
+pub mod poll;
 pub mod problem;
 pub mod request;
 pub mod response;

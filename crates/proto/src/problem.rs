@@ -51,14 +51,10 @@ impl Problem {
 
     /// 404: a path that leads nowhere.
     pub fn no_such_path() -> Problem {
-        Problem::new(404, "Streams are at /stream/{id}, the classic page is at /test/{id}.")
-    }
-
-    /// 404: the path of a long poll, which this version does not have.
-    pub fn poll_not_implemented() -> Problem {
         Problem::new(
             404,
-            "This version has no long poll. Ask for /stream/{id} with Accept: text/event-stream.",
+            "Streams are at /stream/{id}, long polls at /poll/{id}, the classic page is at \
+             /test/{id}.",
         )
     }
 
@@ -168,7 +164,6 @@ mod tests {
             Problem::bad_id("é"),
             Problem::forbidden_origin(),
             Problem::no_such_path(),
-            Problem::poll_not_implemented(),
             Problem::method_not_allowed("GET"),
             Problem::not_acceptable(),
             Problem::head_timeout(),

@@ -78,8 +78,7 @@ pub struct Request<'b> {
     pub method: Method,
     /// What the path leads to.
     pub route: Route,
-    /// How the client wants to hear events, on [`Route::Stream`] without an upgrade and on
-    /// [`Route::Classic`].
+    /// How the client wants to hear events. Of no meaning with an upgrade and on [`Route::Page`].
     pub transport: Transport,
     /// How the body of a stream is delimited.
     pub framing: Framing,
@@ -235,7 +234,8 @@ fn serve<'b>(
             }
         }
         Route::Classic => request.transport = Transport::Classic,
-        Route::Poll | Route::Page => {}
+        Route::Poll => request.transport = Transport::Poll,
+        Route::Page => {}
     }
     Ok(request)
 }

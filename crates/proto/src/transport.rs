@@ -14,14 +14,16 @@ pub enum Transport {
     Classic = 2,
     /// A text frame per event (RFC 6455); it has no use for a [`Framing`].
     WebSocket = 3,
+    /// An array of JSON in an answer of its own, and the next request asks for the next ones.
+    Poll = 4,
 }
 
 impl Transport {
     /// How many there are: the length of a table with a place for each.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
     /// Each one, at its [`index`](Transport::index).
     pub const ALL: [Transport; Transport::COUNT] =
-        [Transport::Sse, Transport::Ndjson, Transport::Classic, Transport::WebSocket];
+        [Self::Sse, Self::Ndjson, Self::Classic, Self::WebSocket, Self::Poll];
 
     /// Its place in a table of [`COUNT`](Transport::COUNT) entries.
     pub const fn index(self) -> usize {
@@ -35,11 +37,13 @@ impl Transport {
             Transport::Ndjson => "ndjson",
             Transport::Classic => "classic",
             Transport::WebSocket => "websocket",
+            Transport::Poll => "poll",
         }
     }
 
     /// What a silent stream sends so that everybody on the way knows that it is alive: bytes that
-    /// a client of this transport must ignore, or answer as a WebSocket's ping.
+    /// a client of this transport must ignore, or answer as a WebSocket's ping. A poll has none:
+    /// its answer is the sign.
     pub const fn keep_alive(self, framing: Framing) -> &'static [u8] {
         match (self, framing) {
             (Transport::Sse, Framing::Close) => sse::KEEP_ALIVE,
@@ -49,6 +53,7 @@ impl Transport {
             (Transport::Classic, Framing::Close) => classic::KEEP_ALIVE,
             (Transport::Classic, Framing::Chunked) => classic::KEEP_ALIVE_CHUNK,
             (Transport::WebSocket, _) => websocket::KEEP_ALIVE,
+            (Transport::Poll, _) => b"",
         }
     }
 }

@@ -30,6 +30,7 @@ mod instruments;
 mod logout;
 mod metrics;
 mod plot;
+mod poll;
 mod pressure;
 mod refusals;
 mod send_stream;

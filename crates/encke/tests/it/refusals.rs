@@ -25,9 +25,17 @@ pub(crate) fn refused(server: &Server, request: impl AsRef<[u8]>, status: u16) -
 #[test]
 fn wrong_paths_are_404() {
     let server = Server::start(&[]);
-    for path in
-        ["/", "/stream", "/streams/1", "/stream/1/2", "/test", "/send", "/STREAM/1", "/poll/1"]
-    {
+    for path in [
+        "/",
+        "/stream",
+        "/streams/1",
+        "/stream/1/2",
+        "/test",
+        "/send",
+        "/STREAM/1",
+        "/poll",
+        "/poll/1/2",
+    ] {
         let (_, problem) = refused(&server, get(path, &[]), 404);
         assert!(problem["detail"].as_str().unwrap().contains("/stream/"), "{path}: {problem}");
     }

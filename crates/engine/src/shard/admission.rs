@@ -1,4 +1,4 @@
-//! From a request head to a stream, or to an answer that says why not.
+//! From a request head to a stream or a poll, or to an answer that says why not.
 
 use hub::{DisconnectReason, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::Shard;
 use crate::config::EngineConfig;
 use crate::conn::Phase;
+use crate::limits;
 use crate::sockets::Sockets;
 
 /// An answer that ends the exchange, as far as it depends on the request.
@@ -17,33 +18,77 @@ struct Reply<'r> {
 }
 
 impl<S: Sockets> Shard<S> {
-    /// The first `len` bytes of the scratch buffer belong to the connection's request head.
+    /// The first `len` bytes of the scratch buffer belong to the connection's requests.
     pub(super) fn read_head(&mut self, slot: u32, len: usize) {
         let scratch = std::mem::take(&mut self.scratch);
-        self.gather_head(slot, &scratch[..len]);
+        let mut unread = self.take_unread(slot);
+        if unread.is_empty() {
+            let used = self.read_requests(slot, &scratch[..len], 0);
+            if used < len {
+                self.put_by(slot, scratch[used..len].to_vec());
+            }
+        } else {
+            let seen = unread.len();
+            unread.extend_from_slice(&scratch[..len]);
+            self.read_gathered(slot, unread, seen);
+        }
         self.scratch = scratch;
     }
 
-    fn gather_head(&mut self, slot: u32, bytes: &[u8]) {
-        let Some(conn) = self.conns.at(slot) else { return };
-        let mut gathered =
-            conn.rare.as_mut().map_or(Vec::new(), |rare| std::mem::take(&mut rare.head));
-        let seen = gathered.len();
-        let head = if seen == 0 {
-            bytes
-        } else {
-            gathered.extend_from_slice(bytes);
-            &gathered
-        };
-        match request::parse(head, seen) {
-            Parsed::NeedMore if seen == 0 => conn.rare().head = bytes.to_vec(),
-            Parsed::NeedMore => conn.rare().head = gathered,
-            Parsed::Request(request) => self.admit(slot, &request),
-            Parsed::Refused(Refusal { problem, head_only, origin, host }) => {
-                let cors_origin =
-                    origin.filter(|origin| self.rules.config.origins.allows(origin, host));
-                self.refuse(slot, &problem, &Reply { head_only, cors_origin });
+    /// Goes on with what was sent while a poll waited, now that it is answered.
+    pub(super) fn read_on(&mut self, slot: u32) {
+        let unread = self.take_unread(slot);
+        if !unread.is_empty() {
+            self.read_gathered(slot, unread, 0);
+        }
+    }
+
+    fn take_unread(&mut self, slot: u32) -> Vec<u8> {
+        let rare = self.conns.at(slot).and_then(|conn| conn.rare.as_mut());
+        rare.map_or(Vec::new(), |rare| std::mem::take(&mut rare.head))
+    }
+
+    fn read_gathered(&mut self, slot: u32, mut bytes: Vec<u8>, seen: usize) {
+        let used = self.read_requests(slot, &bytes, seen);
+        bytes.drain(..used);
+        self.put_by(slot, bytes);
+    }
+
+    /// Serves the requests that `bytes` begin with: one, or after polls that are answered at once
+    /// several. The first `seen` bytes were looked at before. Returns how many are dealt with.
+    fn read_requests(&mut self, slot: u32, bytes: &[u8], mut seen: usize) -> usize {
+        let mut used = 0;
+        while self.conns.at(slot).is_some_and(|conn| conn.awaits_request()) {
+            match request::parse(&bytes[used..], seen) {
+                Parsed::NeedMore => break,
+                Parsed::Request(request) => {
+                    (used, seen) = (used + request.head_len, 0);
+                    self.admit(slot, &request);
+                }
+                Parsed::Refused(Refusal { problem, head_only, origin, host }) => {
+                    let cors_origin =
+                        origin.filter(|origin| self.rules.config.origins.allows(origin, host));
+                    self.refuse(slot, &problem, &Reply { head_only, cors_origin });
+                }
             }
+        }
+        used
+    }
+
+    /// Keeps bytes that cannot be dealt with yet: half a head, or what was sent while a poll waits.
+    /// On an open stream they mean nothing.
+    fn put_by(&mut self, slot: u32, unread: Vec<u8>) {
+        let Some(conn) = self.conns.at(slot) else { return };
+        if unread.is_empty() || !conn.takes_requests() {
+            return;
+        }
+        if unread.len() > limits::PIPELINED_BYTES_MAX {
+            return self.close(slot, DisconnectReason::BadRequest, true);
+        }
+        conn.rare().head = unread;
+        if conn.phase == Phase::Between && conn.is_flushed() {
+            conn.phase = Phase::Head;
+            self.wheel.start(&mut self.conns, slot, self.now + self.rules.head_timeout);
         }
     }
 
@@ -72,6 +117,13 @@ impl<S: Sockets> Shard<S> {
                 return self.refuse(slot, &Problem::bad_id(format!("{error}.")), &reply);
             }
         };
+        if request.route == Route::Poll {
+            if request.method == Method::Get {
+                return self.begin_poll(slot, &ids, request);
+            }
+            self.describe_poll(cors_origin.is_some());
+            return self.answered(slot, DisconnectReason::Answered);
+        }
         let (transport, framing) = (request.transport, request.framing);
         response::stream_head(transport, framing, cors_origin, &mut self.answer);
         if request.method == Method::Head {
@@ -90,6 +142,7 @@ impl<S: Sockets> Shard<S> {
         debug_assert!(logged_in.is_ok(), "a head holds fewer ids than a connection may have");
         let Some(conn) = self.conns.at(slot) else { return };
         (conn.phase, conn.transport, conn.framing) = (Phase::Streaming, transport, framing);
+        conn.messages = 0;
         self.counters.streams_opened[transport.index()].add(1);
         match self.rules.keepalive {
             Some(silence) => self.wheel.start(&mut self.conns, slot, self.now + silence),
@@ -127,8 +180,7 @@ impl<S: Sockets> Shard<S> {
 fn not_built(request: &Request<'_>, config: &EngineConfig) -> Option<Problem> {
     match request.route {
         Route::Page => config.page.is_none().then(Problem::no_such_path),
-        Route::Poll => Some(Problem::poll_not_implemented()),
-        Route::Stream | Route::Classic => {
+        Route::Stream | Route::Classic | Route::Poll => {
             request.upgrade.is_some().then(Problem::websocket_not_implemented)
         }
     }

@@ -7,6 +7,7 @@
 
 mod admission;
 mod page;
+mod poll;
 mod presence;
 
 use std::collections::VecDeque;
@@ -14,6 +15,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use hub::{ConnRef, Directory, DisconnectReason, Names};
+use proto::Transport;
 
 use crate::Event;
 use crate::config::EngineConfig;
@@ -55,6 +57,7 @@ struct Rules {
     config: EngineConfig,
     keepalive: Option<Tick>,
     head_timeout: Tick,
+    poll_idle: Tick,
     linger: Tick,
 }
 
@@ -79,6 +82,7 @@ impl<S: Sockets> Shard<S> {
             rules: Rules {
                 keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
                 head_timeout: ticks(config.head_timeout_ms),
+                poll_idle: ticks(config.head_timeout_ms.max(limits::POLL_IDLE_MS)),
                 linger: ticks(limits::LINGER_MS),
                 config,
             },
@@ -117,28 +121,28 @@ impl<S: Sockets> Shard<S> {
         Ok(key)
     }
 
-    /// The socket under `key`, as long as its connection lives.
-    pub(crate) fn socket(&mut self, key: Key) -> Option<&S::Socket> {
-        self.conns.find(key).map(|conn| &conn.socket)
+    /// The socket of the connection in `slot`, as long as it lives.
+    pub(crate) fn socket(&mut self, slot: u32) -> Option<&S::Socket> {
+        self.conns.at(slot).map(|conn| &conn.socket)
     }
 
     /// There is something to read. With `hung_up` the end of the client's side is in there too.
-    pub(crate) fn readable(&mut self, key: Key, hung_up: bool) {
+    pub(crate) fn readable(&mut self, slot: u32, hung_up: bool) {
         let mut stray_bytes = 0;
-        while let Some(conn) = self.conns.find(key) {
+        while let Some(conn) = self.conns.at(slot) {
             let len = match self.io.receive(&conn.socket, &mut self.scratch) {
-                Ok(0) => return self.client_closed(key.slot),
+                Ok(0) => return self.client_closed(slot),
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return self.broken(key.slot, &error),
+                Err(error) => return self.broken(slot, &error),
             };
-            if conn.phase == Phase::Head {
-                self.read_head(key.slot, len);
+            if conn.takes_requests() {
+                self.read_head(slot, len);
             } else {
                 stray_bytes += len;
                 if stray_bytes > limits::STRAY_BYTES_PER_TURN {
-                    return self.close(key.slot, DisconnectReason::BadRequest, true);
+                    return self.close(slot, DisconnectReason::BadRequest, true);
                 }
             }
             // A short read has emptied the socket: what comes later is reported anew.
@@ -149,12 +153,12 @@ impl<S: Sockets> Shard<S> {
     }
 
     /// There is room to write.
-    pub(crate) fn writable(&mut self, key: Key) {
-        if let Some(conn) = self.conns.find(key)
+    pub(crate) fn writable(&mut self, slot: u32) {
+        if let Some(conn) = self.conns.at(slot)
             && conn.blocked
         {
             conn.blocked = false;
-            self.flush_slot(key.slot);
+            self.flush_slot(slot);
         }
     }
 
@@ -257,12 +261,21 @@ impl<S: Sockets> Shard<S> {
         if conn.blocked || conn.is_flushed() {
             return false;
         }
+        if conn.polls() {
+            self.answer_poll(slot, None);
+            self.read_on(slot);
+            return true;
+        }
         match conn.flush(&mut self.io, &self.counters) {
             Flushed::All => {
                 conn.active = self.now;
-                if conn.phase == Phase::Ending {
-                    conn.phase = Phase::Lingering;
-                    self.io.shutdown(&conn.socket);
+                match conn.phase {
+                    Phase::Ending => {
+                        conn.phase = Phase::Lingering;
+                        self.io.shutdown(&conn.socket);
+                    }
+                    Phase::Between => self.read_on(slot),
+                    Phase::Head | Phase::Streaming | Phase::Lingering => {}
                 }
             }
             Flushed::Blocked => conn.blocked = true,
@@ -300,6 +313,8 @@ impl<S: Sockets> Shard<S> {
             let (phase, reason) = (conn.phase, conn.reason);
             match phase {
                 Phase::Head => self.head_timed_out(slot),
+                Phase::Streaming if conn.transport == Transport::Poll => self.poll_timed_out(slot),
+                Phase::Between => self.idle_timed_out(slot),
                 Phase::Streaming => self.keep_alive(slot),
                 Phase::Ending => self.close(slot, reason, true),
                 Phase::Lingering => self.close(slot, reason, false),
@@ -331,7 +346,7 @@ impl<S: Sockets> Shard<S> {
     fn client_closed(&mut self, slot: u32) {
         let Some(conn) = self.conns.at(slot) else { return };
         let reason = match conn.phase {
-            Phase::Head | Phase::Streaming => DisconnectReason::ClientClosed,
+            Phase::Head | Phase::Streaming | Phase::Between => DisconnectReason::ClientClosed,
             Phase::Ending | Phase::Lingering => conn.reason,
         };
         self.close(slot, reason, false);
@@ -350,6 +365,9 @@ impl<S: Sockets> Shard<S> {
     /// Ends a stream in good manners: it hears what it was already handed and the end of the
     /// stream. It is logged out at once.
     fn end(&mut self, slot: u32, reason: DisconnectReason) {
+        if self.conns.at(slot).is_some_and(|conn| conn.polls()) {
+            return self.answer_poll(slot, Some(reason));
+        }
         self.leave(slot);
         let Some(conn) = self.conns.at(slot) else { return };
         (conn.phase, conn.reason) = (Phase::Ending, reason);
@@ -376,6 +394,7 @@ impl<S: Sockets> Shard<S> {
         for slot in 0..self.conns.slots() {
             match self.conns.at(slot).map(|conn| conn.phase) {
                 Some(Phase::Head) => self.close(slot, DisconnectReason::Shutdown, false),
+                Some(Phase::Between) => self.end_between(slot, DisconnectReason::Shutdown),
                 Some(Phase::Streaming) => self.end(slot, DisconnectReason::Shutdown),
                 _ => {}
             }

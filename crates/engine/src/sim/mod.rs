@@ -7,6 +7,7 @@
 mod check;
 mod client;
 mod net;
+mod polls;
 mod random;
 mod scene;
 mod talk;
@@ -32,11 +33,21 @@ fn run_seeds(
     plan: impl Fn() -> Plan,
     happened: impl Fn(&WorkerSnapshot) -> bool,
 ) {
+    run_seeds_of(name, seeds, |seed| World::new(seed, plan()).run(), happened);
+}
+
+/// The same for a world of another kind.
+fn run_seeds_of(
+    name: &str,
+    seeds: u64,
+    run: impl Fn(u64) -> WorkerSnapshot,
+    happened: impl Fn(&WorkerSnapshot) -> bool,
+) {
     let given = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut figures = Snapshot::default();
     for seed in given.map_or(0..seeds, |seed: u64| seed..seed + 1) {
         let again = AgainOnPanic(format!("ENCKE_SEED={seed} cargo test -p engine {name}"));
-        figures.workers.push(World::new(seed, plan()).run());
+        figures.workers.push(run(seed));
         drop(again);
     }
     assert!(given.is_some() || happened(&figures.whole()), "{:?}", figures.whole());

@@ -54,6 +54,7 @@ pub(super) fn request(ids: &[String], transport: Transport, framing: Framing) ->
         Transport::Ndjson => ("stream", "*/*"),
         Transport::Classic => ("test", "*/*"),
         Transport::WebSocket => unreachable!("it is not among the transports spoken"),
+        Transport::Poll => ("poll", "*/*"),
     };
     let version = if framing == Framing::Chunked { "1.1" } else { "1.0" };
     let query: Vec<String> = ids[1..].iter().map(|id| format!("id={id}")).collect();

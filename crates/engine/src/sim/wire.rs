@@ -78,6 +78,7 @@ fn frame(
         Transport::Ndjson => format!("{json}\n"),
         Transport::Classic => format!("Recvd msg #{}: '{text}'<br/>\n", before + 1),
         Transport::WebSocket => unreachable!("it is not among the transports spoken"),
+        Transport::Poll => unreachable!("an answer of its own, see `polls`"),
     }
 }
 

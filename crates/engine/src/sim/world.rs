@@ -332,10 +332,10 @@ impl World {
                 (readable, writable, wire.client_ended || wire.client_reset)
             };
             if writable {
-                self.shards[shard].writable(client.key);
+                self.shards[shard].writable(client.key.slot);
             }
             if readable {
-                self.shards[shard].readable(client.key, hung_up);
+                self.shards[shard].readable(client.key.slot, hung_up);
             }
         }
         for _ in 0..self.random.below(5) {

@@ -59,6 +59,7 @@ impl Task {
                 b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
             }
+            Transport::Poll => b"\r\nAccept: application/json\r\n\r\n",
         });
     }
 }

@@ -210,7 +210,9 @@ fn stamps_are_found_on_every_transport() {
                     server.send_raw("0", prefix.as_bytes());
                     tail
                 }
-                Transport::WebSocket => unreachable!("it is not in the list above"),
+                Transport::WebSocket | Transport::Poll => {
+                    unreachable!("it is not in the list above")
+                }
             };
             server.send_raw("0", frame.for_framing(Framing::Chunked));
             server.send_raw("0", transport.keep_alive(Framing::Chunked));

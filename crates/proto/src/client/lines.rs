@@ -1,4 +1,4 @@
-//! Streams of lines, reading side: NDJSON and the classic comet page.
+//! Lines, reading side: NDJSON, the classic comet page, and the answers to polls.
 //!
 //! A line that stands whole in the caller's buffer is handed on in place; only one that is split
 //! over reads is put together in a buffer, which is given back as soon as the line is out.
@@ -52,6 +52,13 @@ fn without_cr(line: &[u8]) -> &[u8] {
 pub(super) fn ndjson_event(line: &[u8]) -> Option<Event<'_>> {
     let data = line.trim_ascii();
     (!data.is_empty()).then_some(Event { id: None, name: b"", data })
+}
+
+/// The event that a line of a poll's answer is: an array of one event a line.
+pub(super) fn poll_event(line: &[u8]) -> Option<Event<'_>> {
+    let data = line.strip_prefix(b"[").unwrap_or(line);
+    let data = data.strip_suffix(b",").or_else(|| data.strip_suffix(b"]")).unwrap_or(data);
+    ndjson_event(data)
 }
 
 /// The event that a line of the comet page is: what stands between its quotes, HTML-escaped as it

@@ -130,6 +130,7 @@ enum EventDecoder {
     Ndjson(LineDecoder),
     Classic(LineDecoder),
     WebSocket(WebSocketDecoder),
+    Poll(LineDecoder),
 }
 
 impl StreamDecoder {
@@ -147,6 +148,7 @@ impl StreamDecoder {
             Transport::Ndjson => EventDecoder::Ndjson(LineDecoder::default()),
             Transport::Classic => EventDecoder::Classic(LineDecoder::default()),
             Transport::WebSocket => EventDecoder::WebSocket(WebSocketDecoder::default()),
+            Transport::Poll => EventDecoder::Poll(LineDecoder::default()),
         };
         StreamDecoder { framing, events }
     }
@@ -161,7 +163,7 @@ impl StreamDecoder {
     pub fn take_reply(&mut self) -> Option<Reply> {
         match &mut self.events {
             EventDecoder::WebSocket(decoder) => decoder.take_reply(),
-            EventDecoder::Sse(_) | EventDecoder::Ndjson(_) | EventDecoder::Classic(_) => None,
+            _ => None,
         }
     }
 
@@ -210,6 +212,9 @@ impl EventDecoder {
             })?,
             EventDecoder::Classic(lines) => lines.feed(body, &mut |line| {
                 lines::classic_event(line).into_iter().for_each(&mut *on_event)
+            })?,
+            EventDecoder::Poll(lines) => lines.feed(body, &mut |line| {
+                lines::poll_event(line).into_iter().for_each(&mut *on_event)
             })?,
             EventDecoder::WebSocket(frames) => return frames.feed(body, on_event),
         }

@@ -1,7 +1,7 @@
 //! Decoders split at every byte, against the server half and against decoders of another make.
 
 use super::*;
-use crate::{Framing, classic, ndjson, sse, websocket as server};
+use crate::{Framing, classic, ndjson, poll, sse, websocket as server};
 use eventsource_stream::Eventsource;
 use futures::StreamExt;
 use futures::executor::block_on;
@@ -56,7 +56,8 @@ fn plain(data: &str) -> Owned {
 #[test]
 fn our_own_frames_are_read_at_any_split() {
     let json = [r#"{"id":"1","about":"a","data":1}"#, r#"{"id":"2","about":"ü","data":"\n"}"#];
-    for transport in Transport::ALL {
+    let streams = Transport::ALL.into_iter().filter(|&transport| transport != Transport::Poll);
+    for transport in streams {
         let (mut wire, mut expected) = (Vec::new(), Vec::new());
         if transport == Transport::Classic {
             classic::welcome("123", Framing::Chunked, &mut wire);
@@ -74,11 +75,12 @@ fn our_own_frames_are_read_at_any_split() {
                     tail
                 }
                 Transport::WebSocket => server::event(json),
+                Transport::Poll => unreachable!("it has no stream"),
             };
             wire.extend_from_slice(frame.for_framing(Framing::Chunked));
             expected.push(match transport {
                 Transport::Sse => Owned { id: Some(id), ..plain(json) },
-                Transport::Ndjson | Transport::WebSocket => plain(json),
+                Transport::Ndjson | Transport::WebSocket | Transport::Poll => plain(json),
                 Transport::Classic => plain("it&#39;s"),
             });
         }
@@ -89,6 +91,22 @@ fn our_own_frames_are_read_at_any_split() {
         assert_any_split(transport, BodyLength::Chunked, &wire, &expected);
         let (_, progress) = decode(transport, BodyLength::Chunked, &[&wire]).unwrap();
         assert_eq!(progress, Progress::End);
+    }
+}
+
+#[test]
+fn answers_to_polls_are_read_at_any_split() {
+    let json = [r#"{"id":"1","data":[1,[2]]}"#, r#"{"id":"2","data":"],"}"#, r#"{"id":"3"}"#];
+    for count in 0..=json.len() {
+        let frames: Vec<_> = json[..count].iter().map(|json| poll::event(json)).collect();
+        let elements =
+            frames.iter().enumerate().map(|(before, frame)| poll::element(frame, before));
+        let body =
+            [b"[", elements.collect::<Vec<_>>().concat().as_slice(), poll::ARRAY_END].concat();
+        let expected: Vec<Owned> = json[..count].iter().map(|json| plain(json)).collect();
+        let length = BodyLength::Known(body.len() as u64);
+        assert_any_split(Transport::Poll, length, &body, &expected);
+        assert_eq!(decode(Transport::Poll, length, &[&body]).unwrap().1, Progress::End);
     }
 }
 

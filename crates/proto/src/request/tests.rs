@@ -70,7 +70,8 @@ fn stream_request_tells_method_transport_framing_and_origin() {
 
 #[test]
 fn path_and_header_choose_the_transport() {
-    let cases: [(&str, &[&str], Transport); 7] = [
+    let cases: [(&str, &[&str], Transport); 8] = [
+        ("GET /poll/1", &["Accept: text/event-stream"], Transport::Poll),
         ("GET /stream/1", &[], Transport::Ndjson),
         ("GET /stream/1", &["accept: text/event-stream"], Transport::Sse),
         ("GET /stream/1", &["Accept: text/html;q=0.9", "ACCEPT: text/*;q=0.1"], Transport::Sse),

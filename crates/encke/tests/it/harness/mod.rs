@@ -8,7 +8,7 @@ mod wire;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use api::{Api, check_problem, escape, read_answer};
+pub(crate) use api::{Answer, Api, check_problem, escape, read_answer};
 pub(crate) use program::{Finished, Program, encke};
 pub(crate) use server::Server;
 pub(crate) use stream::{Stream, get};

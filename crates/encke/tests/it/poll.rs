@@ -1,0 +1,250 @@
+//! Long polls: what an answer holds, how long it takes to come, and connections that carry many.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, End, Server, Wire, get, read_answer, wait_for};
+
+/// A client that polls on a connection that stays.
+struct Poller {
+    wire: Wire,
+}
+
+impl Poller {
+    fn connect(address: SocketAddr) -> Poller {
+        Poller { wire: Wire::connect(address) }
+    }
+
+    /// Asks for `path`, without reading the answer.
+    fn ask(&mut self, path: &str) {
+        self.wire.send(get(path, &[]));
+    }
+
+    fn answer(&mut self) -> Answer {
+        read_answer(&mut self.wire, "GET").unwrap()
+    }
+
+    /// The payloads of the next answer.
+    fn heard(&mut self) -> Vec<Value> {
+        let answer = self.answer().ok();
+        answer.as_array().unwrap().iter().map(|event| event["data"].clone()).collect()
+    }
+}
+
+fn poller(server: &Server) -> Poller {
+    Poller::connect(server.listen())
+}
+
+#[test]
+fn event_answers_the_poll_that_waits_and_the_connection_carries_the_next() {
+    let server = Server::start(&[]);
+    let mut poller = poller(&server);
+    for number in 0..3 {
+        poller.ask("/poll/123");
+        server.wait_online("123", 1);
+        let sent = server.api.post("/send", &json!({ "about": 123, "data": number })).ok();
+        assert_eq!(sent["delivered"], 1);
+        let answer = poller.answer();
+        assert_eq!(answer.head.field("content-type"), Some("application/json"));
+        assert_eq!(answer.head.field("cache-control"), Some("no-store"));
+        assert_eq!(answer.head.field("connection"), None);
+        let event = json!({ "id": sent["id"], "about": "123", "data": number });
+        assert_eq!(answer.ok(), json!([event]));
+        assert!(answer.body.ends_with("]\n"));
+        // It is logged out before it is answered.
+        assert_eq!(server.api.connections("123"), 0);
+    }
+    let stats = server.api.stats();
+    assert_eq!((&stats["deliveries"], &stats["connections_opened"]), (&json!(3), &json!(1)));
+    assert_eq!(stats["streams_open"]["poll"], 0);
+}
+
+#[test]
+fn poll_without_an_event_is_answered_empty_after_its_wait() {
+    let server = Server::start(&[]);
+    let mut poller = poller(&server);
+    poller.ask("/poll/1?wait=0");
+    assert_eq!(poller.answer().body, "[]\n");
+    poller.ask("/poll/1?wait=1");
+    server.wait_online("1", 1);
+    assert_eq!(server.api.stats()["streams_open"]["poll"], 1);
+    assert_eq!(poller.answer().body, "[]\n");
+    assert_eq!(server.api.connections("1"), 0);
+    assert_eq!(server.api.send("1", "late"), 0);
+}
+
+#[test]
+fn poll_of_many_ids_hears_an_event_once() {
+    let server = Server::start(&[]);
+    server.api.subscribe("a", "rj");
+    server.api.subscribe("b", "rj");
+    let mut poller = poller(&server);
+    poller.ask("/poll/a?id=b&id=c&wait=60");
+    server.wait_online("c", 1);
+    assert_eq!(server.api.send("rj", "both"), 1);
+    assert_eq!(poller.heard(), ["both"]);
+    for id in ["a", "b", "c"] {
+        assert_eq!(server.api.connections(id), 0);
+    }
+}
+
+#[test]
+fn events_that_come_together_are_one_answer() {
+    let server = Server::start(&["--workers=1"]);
+    let mut poller = poller(&server);
+    let mut heard = Vec::new();
+    let lines: String = (0..500).map(|n| format!("{{\"about\":7,\"data\":{n}}}\n")).collect();
+    poller.ask("/poll/7");
+    server.wait_online("7", 1);
+    let answers = server.api.post_lines("/send", &lines);
+    let delivered = answers.body.lines().map(|line| {
+        let answer: Value = serde_json::from_str(line).unwrap();
+        answer["delivered"].as_u64().unwrap()
+    });
+    let delivered: u64 = delivered.sum();
+    heard.extend(poller.heard());
+    assert_eq!(heard.len() as u64, delivered, "what was counted was heard");
+    assert_eq!(heard, (0..delivered).map(Value::from).collect::<Vec<_>>());
+}
+
+#[test]
+fn requests_sent_ahead_are_served_one_after_the_other() {
+    let server = Server::start(&[]);
+    let mut poller = poller(&server);
+    let second = get("/poll/2?wait=0", &[]);
+    let (start, rest) = second.split_at(20);
+    poller.wire.send(get("/poll/1", &[]) + &get("/poll/1?wait=0", &[]) + start);
+    server.wait_online("1", 1);
+    poller.wire.send(rest.to_owned() + &get("/poll/3", &[]));
+    assert_eq!(server.api.send("1", "first"), 1);
+    assert_eq!(poller.heard(), ["first"]);
+    assert_eq!(poller.heard(), [Value::Null; 0]);
+    assert_eq!(poller.heard(), [Value::Null; 0]);
+    server.wait_online("3", 1);
+    assert_eq!(server.api.send("3", "third"), 1);
+    assert_eq!(poller.heard(), ["third"]);
+    // A stream may come last.
+    poller.wire.send(get("/stream/4", &[]));
+    assert_eq!(poller.wire.head().status, 200);
+    assert_eq!(server.api.send("4", 4), 1);
+    assert!(String::from_utf8(poller.wire.chunk().unwrap()).unwrap().contains("\"data\":4"));
+}
+
+#[test]
+fn who_sends_too_much_ahead_is_disconnected() {
+    let server = Server::start(&[]);
+    let mut poller = poller(&server);
+    poller.ask("/poll/1");
+    server.wait_online("1", 1);
+    poller.wire.send_until_cut_off(&get("/poll/1", &[]).repeat(100));
+    server.wait_closed("bad_request", 1);
+    assert_eq!(server.api.connections("1"), 0);
+}
+
+#[test]
+fn connection_closes_after_the_answer_where_the_client_wants_it() {
+    let server = Server::start(&[]);
+    for request in [
+        "GET /poll/1?wait=0 HTTP/1.0\r\n\r\n".to_owned(),
+        get("/poll/1?wait=0", &["Connection: close"]),
+    ] {
+        let mut wire = server.ask(request);
+        let answer = read_answer(&mut wire, "GET").unwrap();
+        assert_eq!(
+            (answer.head.field("connection"), answer.body.as_str()),
+            (Some("close"), "[]\n")
+        );
+        assert_eq!(wire.end(), End::Fin);
+    }
+    server.wait_closed("answered", 2);
+}
+
+#[test]
+fn client_that_goes_while_it_waits_is_logged_out() {
+    let server = Server::start(&[]);
+    let [mut gone, mut reset, mut between] = [(); 3].map(|()| poller(&server));
+    gone.ask("/poll/1");
+    reset.ask("/poll/1");
+    between.ask("/poll/1?wait=0");
+    between.answer();
+    server.wait_online("1", 2);
+    drop((gone, between));
+    reset.wire.reset();
+    server.wait_online("1", 0);
+    server.wait_closed("client_closed", 2);
+    server.wait_closed("client_reset", 1);
+}
+
+#[test]
+fn logged_out_and_stopped_polls_are_answered_and_closed() {
+    let server = Server::start(&[]);
+    let [mut expelled, mut stopped, mut idle] = [(); 3].map(|()| poller(&server));
+    expelled.ask("/poll/1");
+    stopped.ask("/poll/2");
+    idle.ask("/poll/3?wait=0");
+    idle.answer();
+    server.wait_online("1", 1);
+    server.wait_online("2", 1);
+    assert_eq!(server.api.logout("1"), 1);
+    let answer = expelled.answer();
+    assert_eq!((answer.head.field("connection"), answer.body.as_str()), (Some("close"), "[]\n"));
+    assert_eq!(expelled.wire.end(), End::Fin);
+    server.signal("TERM");
+    let answer = stopped.answer();
+    assert_eq!((answer.head.field("connection"), answer.body.as_str()), (Some("close"), "[]\n"));
+    assert_eq!(stopped.wire.end(), End::Fin);
+    assert_eq!(idle.wire.end(), End::Fin);
+}
+
+#[test]
+fn bad_polls_say_what_to_do() {
+    let server = Server::start(&[]);
+    for (path, words) in [
+        ("/poll/1?wait=61", "from 0 to 60"),
+        ("/poll/1?wait=a", "from 0 to 60"),
+        ("/poll/1?after=17", "16 hexadecimal digits"),
+        ("/poll/a%20b", "white space"),
+    ] {
+        let mut wire = server.ask(get(path, &[]));
+        let problem = read_answer(&mut wire, "GET").unwrap().problem(400);
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+        assert_eq!(wire.end(), End::Fin);
+    }
+    let head = "HEAD /poll/1 HTTP/1.1\r\nHost: encke.test\r\n\r\n";
+    let mut wire = server.ask(head);
+    assert_eq!(wire.head().field("content-type"), Some("application/json"));
+    assert_eq!(wire.rest(), b"");
+}
+
+#[test]
+fn page_of_a_listed_origin_may_poll_and_read_the_cursor() {
+    let server = Server::start(&["--allow-origin=https://page.test"]);
+    let mut wire = server.ask(get("/poll/1?wait=0", &["Origin: https://page.test"]));
+    let answer = read_answer(&mut wire, "GET").unwrap();
+    assert_eq!(answer.head.field("access-control-allow-origin"), Some("*"));
+    let exposed = answer.head.field("access-control-expose-headers").unwrap();
+    assert!(exposed.contains("Encke-Next"));
+    let mut wire = server.ask(get("/poll/1?wait=0", &["Origin: https://evil.test"]));
+    read_answer(&mut wire, "GET").unwrap().problem(403);
+}
+
+/// A proxy may carry the polls of several clients on one connection.
+#[test]
+fn mail_for_an_answered_poll_does_not_reach_the_next_one() {
+    let server = Server::start(&[]);
+    let mut poller = poller(&server);
+    for round in 0..200 {
+        poller.ask("/poll/alice");
+        server.wait_online("alice", 1);
+        // Two events in two requests: the second one may come before or after the answer.
+        let about_alice = json!({ "about": "alice", "data": round });
+        let lines = format!("{about_alice}\n{about_alice}\n");
+        let answer = server.api.post_lines("/send", &lines);
+        assert_eq!(answer.status(), 200);
+        assert!(poller.heard().iter().all(|data| *data == round));
+        poller.ask("/poll/bob?wait=0");
+        assert_eq!(poller.answer().body, "[]\n");
+    }
+    wait_for("every poll is answered", || server.api.stats()["streams_open"]["poll"] == 0);
+}

@@ -1,0 +1,85 @@
+//! The answer to a poll: all events that wait, as one array.
+//!
+//! Its usual case is one event in the record: head, event and end go out in one call and nothing is
+//! allocated. Else head and end are put around what waits in the backlog.
+
+use std::io::IoSlice;
+use std::iter;
+
+use proto::{Transport, poll};
+use smallvec::SmallVec;
+
+use super::{Flushed, Piece, frame, send};
+use crate::Event;
+use crate::conn::Conn;
+use crate::counters::Counters;
+use crate::sockets::Sockets;
+
+/// What an array will hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Elements {
+    /// Bytes of all of them.
+    pub(crate) len: usize,
+    /// The number of the last one.
+    pub(crate) last: Option<u64>,
+}
+
+impl<S> Conn<S> {
+    /// The events that wait, for a poll that has not been answered.
+    pub(crate) fn elements(&self) -> Elements {
+        let pieces = self.rare.iter().flat_map(|rare| &rare.backlog.pieces);
+        let queued = pieces.filter_map(|piece| match piece {
+            Piece::Event(event) => Some(event),
+            Piece::Reply(_) => None,
+        });
+        let mut elements = Elements::default();
+        for (before, event) in queued.chain(&self.pending).enumerate() {
+            elements.len += element(event, before).len();
+            elements.last = Some(event.number());
+        }
+        elements
+    }
+
+    /// Sends `head`, the events that wait, and the end of the array; what the kernel does not take
+    /// becomes the backlog.
+    pub(crate) fn send_array<K>(&mut self, head: &[u8], io: &mut K, counters: &Counters) -> Flushed
+    where
+        K: Sockets<Socket = S>,
+    {
+        self.messages = 0;
+        if self.rare.as_ref().is_some_and(|rare| !rare.backlog.is_empty()) {
+            self.surround(head);
+            return self.flush(io, counters);
+        }
+        let event = self.pending.as_deref().map(|event| element(event, 0));
+        let parts: SmallVec<[IoSlice<'_>; 3]> =
+            iter::once(head).chain(event).chain([poll::ARRAY_END]).map(IoSlice::new).collect();
+        let whole: usize = parts.iter().map(|part| part.len()).sum();
+        let sent = match send(io, &self.socket, &parts, counters) {
+            Ok(sent) => sent,
+            Err(error) => return Flushed::Gone(error),
+        };
+        drop(parts);
+        if sent == whole {
+            self.pending = None;
+            return Flushed::All;
+        }
+        self.surround(head);
+        self.consume(sent);
+        Flushed::Blocked
+    }
+
+    /// Puts `head` before everything that waits, and the end of the array behind it.
+    fn surround(&mut self, head: &[u8]) {
+        self.unpend();
+        let backlog = &mut self.rare().backlog;
+        let head = Piece::Reply(head.into());
+        backlog.bytes += head.cost(Transport::Poll);
+        backlog.pieces.push_front(head);
+        backlog.push(Piece::Reply(poll::ARRAY_END.into()), Transport::Poll);
+    }
+}
+
+fn element(event: &Event, before: usize) -> &[u8] {
+    poll::element(frame(event, Transport::Poll), before)
+}

@@ -1,0 +1,403 @@
+//! Clients that poll: one request after the other on connections that stay, by seed.
+//!
+//! The model looks at the wires alone. A poll waits from the moment at which the server has read
+//! its last byte and sent the answer to the one before, until a byte of its own answer is sent. An
+//! event whose mail is taken while it waits must stand in its answer, and no other may.
+
+mod model;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hub::{ConnRef, Directory, DisconnectReason, Draft, EventIds, HistoryLimits, IdText, Names};
+use proto::Transport;
+
+use self::model::{Answer, Client, Poll, SentEvent};
+use super::net::{Net, Wire};
+use super::random::Random;
+use super::scene::{Graph, id_text};
+use super::{ended, run_seeds_of};
+use crate::config::EngineConfig;
+use crate::counters::{Counters, Snapshot, WorkerSnapshot};
+use crate::limits::LINGER_MS;
+use crate::mailbox::{Mail, Mailbox};
+use crate::places::Places;
+use crate::replies::Replies;
+use crate::router::{Router, Step};
+use crate::shard::{Shard, Shared};
+
+const SHARDS: usize = 2;
+const CLIENTS: usize = 30;
+const IDS: usize = 8;
+
+/// What a run is made of.
+#[derive(Clone, Copy)]
+struct Plan {
+    steps: usize,
+    backlog_bytes_max: usize,
+    slow_one_in: usize,
+    jump_one_in: usize,
+    /// How often clients stop sending for a while, be it in the middle of a head.
+    pause_one_in: usize,
+}
+
+const PLAN: Plan = Plan {
+    steps: 1500,
+    backlog_bytes_max: 64 * 1024,
+    slow_one_in: 5,
+    jump_one_in: 1_000_000,
+    pause_one_in: 1_000_000,
+};
+
+struct World {
+    random: Random,
+    plan: Plan,
+    now_ms: u64,
+    router: Router,
+    graph: Graph,
+    mailboxes: Arc<[Arc<Mailbox>]>,
+    directory: Arc<Directory>,
+    counters: Vec<Arc<Counters>>,
+    nets: Vec<Net>,
+    shards: Vec<Shard<Net>>,
+    clients: Vec<Client>,
+    events: Vec<SentEvent>,
+}
+
+impl World {
+    fn new(seed: u64, plan: Plan) -> World {
+        let names = Arc::new(Names::new([9; 16]));
+        let directory = Arc::new(Directory::default());
+        let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
+        let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
+        config.backlog_bytes_max = plan.backlog_bytes_max;
+        let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
+        let places = Arc::new(Places::new(config.connections_max));
+        for worker in 0..SHARDS {
+            let (net, counted) = (Net::default(), Arc::new(Counters::default()));
+            let shared = Shared {
+                names: names.clone(),
+                directory: directory.clone(),
+                counters: counted.clone(),
+                places: places.clone(),
+                slots_max: ConnRef::SLOTS_MAX,
+            };
+            shards.push(Shard::new(worker, net.clone(), config.clone(), shared));
+            nets.push(net);
+            counters.push(counted);
+        }
+        let replies = Arc::new(Replies::new().unwrap());
+        let router = Router::new(
+            names.clone(),
+            directory.clone(),
+            mailboxes.clone(),
+            replies,
+            Arc::new(EventIds::default()),
+            HistoryLimits::OFF,
+        );
+        World {
+            random: Random::new(seed),
+            plan,
+            now_ms: 0,
+            router,
+            graph: Graph { names, followers: BTreeMap::new() },
+            mailboxes,
+            directory,
+            counters,
+            nets,
+            shards,
+            clients: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> WorkerSnapshot {
+        for _ in 0..self.plan.steps {
+            self.step();
+        }
+        self.settle();
+        self.check();
+        let workers = self.counters.iter().map(|counters| counters.snapshot()).collect();
+        Snapshot { workers }.whole()
+    }
+
+    fn step(&mut self) {
+        let open = self.clients.iter().filter(|client| !client.left).count();
+        match self.random.below(10) {
+            0 if open < CLIENTS => self.connect(),
+            1 | 2 => self.send(),
+            3 if self.random.one_in(30) => self.expel(),
+            _ => {
+                let shard = self.random.below(SHARDS);
+                self.turn(shard);
+            }
+        }
+        let jump = if self.random.one_in(self.plan.jump_one_in) { 40_000 } else { 30 };
+        self.now_ms += self.random.below(jump) as u64;
+        if jump > 30 {
+            // Further behind than its wheel is long, a shard may fire early.
+            (0..SHARDS).for_each(|shard| self.shards[shard].tick(self.now_ms));
+            self.note_waiting();
+        }
+        for client in 0..self.clients.len() {
+            self.act(client);
+        }
+    }
+
+    fn connect(&mut self) {
+        let shard = self.random.below(SHARDS);
+        let diligent = !self.random.one_in(self.plan.slow_one_in);
+        let room = if diligent { 1 << 30 } else { 300 };
+        let piece = 1 + self.random.below(300);
+        let socket = {
+            let mut wires = self.nets[shard].0.borrow_mut();
+            wires.push(Wire::new(room, piece));
+            wires.len() - 1
+        };
+        self.shards[shard].tick(self.now_ms);
+        let slot = self.shards[shard].accept(socket).unwrap().slot;
+        self.clients.push(Client::new(shard, socket, slot, diligent));
+    }
+
+    /// What a client does by itself between two steps.
+    fn act(&mut self, index: usize) {
+        let World { random, clients, nets, now_ms, .. } = self;
+        let client = &mut clients[index];
+        let wire = &mut nets[client.shard].0.borrow_mut()[client.socket];
+        if client.left {
+            return;
+        }
+        let len = if client.diligent { usize::MAX } else { random.below(80) };
+        client.read(&wire.client_reads(len), *now_ms);
+        client.left |= wire.server_closed || wire.server_ended;
+        if random.one_in(self.plan.pause_one_in) {
+            client.paused = !client.paused;
+        }
+        if client.paused {
+            return;
+        }
+        // Now and then the next poll goes out before the one before is answered.
+        let unanswered = client.polls.len().saturating_sub(client.answers.len());
+        if client.unsent.is_empty() && !client.last && (unanswered == 0 || random.one_in(60)) {
+            let ids = (0..1 + random.below(3)).map(|_| id_text(random.below(IDS))).collect();
+            let wait_seconds = [0, 1, 2, 25, 60][random.below(5)];
+            client.ask(ids, wait_seconds, random.one_in(30));
+        }
+        if !random.one_in(3) {
+            let len = (1 + random.below(150)).min(client.unsent.len());
+            let piece: Vec<u8> = client.unsent.drain(..len).collect();
+            wire.client_sends(&piece);
+        }
+        if random.one_in(2000) {
+            client.left = true;
+            if random.one_in(2) { wire.client_resets() } else { wire.client_ends() }
+        }
+    }
+
+    /// The poll of a client that waits now.
+    fn waiting(&self, client: &Client) -> Option<usize> {
+        client.waiting(&self.nets[client.shard].0.borrow()[client.socket])
+    }
+
+    fn send(&mut self) {
+        // The model must know by now who has gone.
+        (0..SHARDS).for_each(|shard| self.report(shard));
+        let (number, about) = (self.events.len(), id_text(self.random.below(IDS)));
+        let heard_by = (0..self.clients.len()).filter_map(|index| {
+            let poll = self.waiting(&self.clients[index])?;
+            self.clients[index].polls[poll].ids.contains(&about).then_some((index, poll))
+        });
+        let due = heard_by.collect();
+        let draft = Draft::new(&about, &format!("\"e{number}\""));
+        let mut sending = self.router.send(IdText::parse(&about).unwrap(), draft);
+        let receipt = loop {
+            match sending.step(&self.graph).unwrap() {
+                Step::Posted(receipt) => break receipt,
+                Step::More => {}
+                Step::MailboxFull => panic!("a box of thousands is full"),
+            }
+        };
+        let event = sending.event().expect("what is posted has its number").clone();
+        drop(sending);
+        let (id, json) = (event.id().to_string(), event.json().to_string());
+        self.events.push(SentEvent { id, json, due, receipt, delivered: 0 });
+    }
+
+    fn expel(&mut self) {
+        let id = id_text(self.random.below(IDS));
+        (0..SHARDS).for_each(|shard| self.report(shard));
+        (0..SHARDS).for_each(|shard| self.take_all(shard));
+        let expelled = |client: &&Client| {
+            self.waiting(client).is_some_and(|poll| client.polls[poll].ids.contains(&id))
+        };
+        let count = self.clients.iter().filter(expelled).count();
+        let mut sending = self.router.logout(IdText::parse(&id).unwrap());
+        let Step::Posted(receipt) = sending.step(&self.graph).unwrap() else { panic!("box full") };
+        drop(sending);
+        (0..SHARDS).for_each(|shard| self.take_all(shard));
+        assert_eq!(receipt.ready(), Some(count as u32), "polls of {id}");
+    }
+
+    /// One turn of a shard: timers, reports, mail, writes, in the worker's order.
+    fn turn(&mut self, shard: usize) {
+        self.report(shard);
+        for _ in 0..self.random.below(5) {
+            self.take_mail(shard);
+        }
+        self.shards[shard].flush();
+        self.note_waiting();
+    }
+
+    fn report(&mut self, shard: usize) {
+        self.shards[shard].tick(self.now_ms);
+        for client in self.clients.iter().filter(|client| client.shard == shard) {
+            let (readable, writable, hung_up) = {
+                let wire = &mut self.nets[shard].0.borrow_mut()[client.socket];
+                if wire.server_closed {
+                    continue;
+                }
+                let readable = std::mem::take(&mut wire.readable);
+                let writable = std::mem::take(&mut wire.writable);
+                (readable, writable, wire.client_ended || wire.client_reset)
+            };
+            if writable {
+                self.shards[shard].writable(client.slot);
+            }
+            if readable {
+                self.shards[shard].readable(client.slot, hung_up);
+            }
+        }
+        self.note_waiting();
+    }
+
+    /// Remembers since when polls wait, and sees that none waits for too long.
+    fn note_waiting(&mut self) {
+        let World { clients, nets, now_ms, .. } = self;
+        for client in clients {
+            let waiting = client.waiting(&nets[client.shard].0.borrow()[client.socket]);
+            let Some(poll) = waiting.map(|poll| &mut client.polls[poll]) else { continue };
+            let since_ms = *poll.since_ms.get_or_insert(*now_ms);
+            poll.overdue = *now_ms > since_ms + poll.wait_ms + 200;
+        }
+    }
+
+    fn take_mail(&mut self, shard: usize) -> bool {
+        let Some(mail) = self.mailboxes[shard].take() else { return false };
+        if let Mail::Deliver { event, .. } = &mail {
+            let number = self.events.iter().position(|sent| sent.id == event.id()).unwrap();
+            for (index, poll) in self.events[number].due.clone() {
+                if self.clients[index].shard == shard
+                    && self.waiting(&self.clients[index]) == Some(poll)
+                {
+                    self.clients[index].polls[poll].expected.push(number);
+                    self.events[number].delivered += 1;
+                }
+            }
+        }
+        self.shards[shard].mail(mail);
+        true
+    }
+
+    fn take_all(&mut self, shard: usize) {
+        while self.take_mail(shard) {}
+        while self.shards[shard].flush() {}
+        self.note_waiting();
+    }
+
+    /// Lets everybody read to the end and every shard do all its work; then everybody goes.
+    fn settle(&mut self) {
+        for _ in 0..100 {
+            for shard in 0..SHARDS {
+                self.turn(shard);
+                self.take_all(shard);
+            }
+            for client in self.clients.iter_mut().filter(|client| !client.left) {
+                let wire = &mut self.nets[client.shard].0.borrow_mut()[client.socket];
+                client.read(&wire.client_reads(usize::MAX), self.now_ms);
+            }
+        }
+        for client in &self.clients {
+            let late = client.polls.iter().any(|poll| poll.overdue && poll.answered_ms.is_none());
+            assert!(client.left || !late, "a poll that waits too long");
+            self.nets[client.shard].0.borrow_mut()[client.socket].client_ends();
+        }
+        (0..SHARDS).for_each(|shard| self.turn(shard));
+        self.now_ms += LINGER_MS + 1000;
+        (0..SHARDS).for_each(|shard| self.turn(shard));
+    }
+
+    fn check(&self) {
+        let json = |&number: &usize| self.events[number].json.as_str();
+        for client in &self.clients {
+            for (poll, answer) in client.polls.iter().zip(&client.answers) {
+                let Answer { status, body, .. } = answer;
+                if *status == 408 {
+                    assert!(self.plan.jump_one_in < 1000, "a head that timed out");
+                    break;
+                }
+                let expected: Vec<&str> = poll.expected.iter().map(json).collect();
+                assert_eq!(*body, format!("[{}]\n", expected.join(",\n")));
+                check_time(poll, answer);
+            }
+        }
+        for event in &self.events {
+            assert_eq!(event.receipt.ready(), Some(event.delivered), "{}", event.json);
+        }
+        assert_eq!(self.directory.ids_online(), 0);
+        assert_eq!(self.graph.names.len(), 0, "no name of a client is left");
+        for (shard, counters) in self.shards.iter().zip(&self.counters) {
+            assert_eq!((shard.connections(), shard.next_tick_ms()), (0, None));
+            let figures = counters.snapshot();
+            assert_eq!(figures.opened, figures.closed.iter().sum::<u64>());
+            assert_eq!(figures.streams_open, [0; Transport::COUNT]);
+        }
+    }
+}
+
+/// An answer without events has waited its time, unless it was the end.
+fn check_time(poll: &Poll, answer: &Answer) {
+    if poll.expected.is_empty()
+        && !answer.closes
+        && let Some((since_ms, answered_ms)) = poll.since_ms.zip(poll.answered_ms)
+    {
+        assert!(
+            answered_ms + 200 >= since_ms + poll.wait_ms,
+            "[] {since_ms} {answered_ms} {}",
+            poll.wait_ms
+        );
+    }
+}
+
+fn run_seeds(name: &str, seeds: u64, plan: Plan, happened: impl Fn(&WorkerSnapshot) -> bool) {
+    run_seeds_of(name, seeds, |seed| World::new(seed, plan).run(), happened);
+}
+
+#[test]
+fn polls_hear_what_came_while_they_waited() {
+    run_seeds("polls_hear_what_came", 100, PLAN, |figures| {
+        let reasons = [
+            DisconnectReason::Answered,
+            DisconnectReason::ClientClosed,
+            DisconnectReason::ClientReset,
+            DisconnectReason::LoggedOut,
+        ];
+        reasons.iter().all(|&reason| ended(figures, reason) > 20) && figures.deliveries > 1000
+    });
+}
+
+#[test]
+fn polls_with_small_backlogs_are_answered_early() {
+    let plan = Plan { backlog_bytes_max: 60, slow_one_in: 1_000_000, ..PLAN };
+    run_seeds("polls_with_small_backlogs", 50, plan, |figures| {
+        figures.deliveries > 1000 && ended(figures, DisconnectReason::SlowReader) == 0
+    });
+}
+
+#[test]
+fn polls_meet_a_clock_that_jumps() {
+    let plan = Plan { jump_one_in: 20, pause_one_in: 100, ..PLAN };
+    run_seeds("polls_meet_a_clock", 100, plan, |figures| {
+        ended(figures, DisconnectReason::HeadTimeout) > 20
+            && ended(figures, DisconnectReason::Idle) > 20
+    });
+}
