@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 
 use proto::websocket::command::{self, Command};
+use proto::websocket::deflate;
 use proto::websocket::{ReadError, Reader, Received, Rules};
 use tungstenite::error::ProtocolError;
 use tungstenite::protocol::{Role, WebSocketConfig};
@@ -21,9 +22,14 @@ pub fn websocket_frames(data: &[u8]) {
         let split = read(data, piece_len, RULES);
         assert_eq!(split, (ours.clone(), error), "{piece_len} bytes at a time");
     }
-    let deflate = Rules { deflate: true, ..RULES };
-    let compressed = read(data, data.len().max(1), deflate);
-    assert_eq!(read(data, 1, deflate), compressed);
+    let rules = Rules { deflate: true, ..RULES };
+    let (compressed, error_of_it) = read(data, data.len().max(1), rules);
+    assert_eq!(read(data, 1, rules), (compressed.clone(), error_of_it));
+    compressed.iter().filter(|(kind, _)| "TB".contains(*kind)).for_each(|(_, bytes)| {
+        let mut out = Vec::new();
+        let inflated = deflate::inflate(false, bytes, 1000, &mut out);
+        assert!(inflated.is_err() || out.len() <= 1000);
+    });
     // Where they are laxer (lengths that are too long) or stricter (1014, of the registry), or
     // where we refuse what they would still wait for, only what came before is compared.
     use ReadError::{LengthNotMinimal, LengthTooGreat, LongControl};

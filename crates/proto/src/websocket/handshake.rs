@@ -10,6 +10,7 @@ use sha1::{Digest, Sha1};
 
 use crate::Problem;
 use crate::request::Upgrade;
+use crate::websocket::extensions;
 
 /// The one subprotocol there is: events and commands as the protocol's page describes them. A
 /// client that asks for none gets the same without a name.
@@ -31,7 +32,8 @@ pub struct Agreement {
     pub deflate: bool,
 }
 
-/// Answers what the client asks for.
+/// Answers what the client asks for. Messages may be compressed if it asks for that and `deflate`
+/// allows it.
 ///
 /// A client that asks for other subprotocols than ours gets none of them (section 4.2.2, item 5.4),
 /// and decides by itself whether it stays. Extensions that we do not have are left out of the
@@ -39,7 +41,7 @@ pub struct Agreement {
 ///
 /// # Errors
 /// The request is not a handshake of version 13: 426 when it is of another version, else 400.
-pub fn agree(upgrade: &Upgrade<'_>) -> Result<Agreement, Problem> {
+pub fn agree(upgrade: &Upgrade<'_>, deflate: bool) -> Result<Agreement, Problem> {
     if !upgrade.in_connection {
         return Err(Problem::bad_request(
             "Connection does not list Upgrade (RFC 9110, section 7.8). If a proxy stands before \
@@ -60,7 +62,11 @@ pub fn agree(upgrade: &Upgrade<'_>) -> Result<Agreement, Problem> {
         Some(list) => choose_protocol(list)?,
         None => None,
     };
-    Ok(Agreement { accept: accept(key), protocol, deflate: false })
+    let asked = match &upgrade.extensions {
+        Some(list) => extensions::ask_for_deflate(list)?,
+        None => false,
+    };
+    Ok(Agreement { accept: accept(key), protocol, deflate: asked && deflate })
 }
 
 /// Appends the head that opens the WebSocket.
@@ -73,6 +79,10 @@ pub fn push_head(agreement: &Agreement, out: &mut Vec<u8>) {
     if let Some(protocol) = agreement.protocol {
         out.extend_from_slice(b"\r\nSec-WebSocket-Protocol: ");
         out.extend_from_slice(protocol.as_bytes());
+    }
+    if agreement.deflate {
+        out.extend_from_slice(b"\r\nSec-WebSocket-Extensions: ");
+        out.extend_from_slice(extensions::DEFLATE_ANSWER);
     }
     out.extend_from_slice(b"\r\n\r\n");
 }
@@ -108,7 +118,7 @@ fn choose_protocol(list: &str) -> Result<Option<&'static str>, Problem> {
 }
 
 /// What a token is made of (RFC 9110, section 5.6.2).
-pub(crate) fn is_token_byte(byte: u8) -> bool {
+pub(super) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
@@ -125,7 +135,7 @@ mod tests {
 
     fn head(upgrade: &Upgrade<'_>) -> String {
         let mut out = Vec::new();
-        push_head(&agree(upgrade).unwrap(), &mut out);
+        push_head(&agree(upgrade, true).unwrap(), &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -142,14 +152,14 @@ mod tests {
     #[test]
     fn other_version_or_none_is_426() {
         for version in [None, Some(""), Some("8"), Some("013"), Some("13, 8")] {
-            let problem = agree(&Upgrade { version, ..upgrade() }).unwrap_err();
+            let problem = agree(&Upgrade { version, ..upgrade() }, true).unwrap_err();
             assert_eq!(problem.status, 426, "{version:?}");
         }
     }
 
     #[test]
     fn connection_without_upgrade_is_400() {
-        let problem = agree(&Upgrade { in_connection: false, ..upgrade() }).unwrap_err();
+        let problem = agree(&Upgrade { in_connection: false, ..upgrade() }, true).unwrap_err();
         assert_eq!(problem.status, 400);
     }
 
@@ -157,7 +167,7 @@ mod tests {
     fn key_of_another_length_or_alphabet_is_400() {
         let long = "dGhlIHNhbXBsZSBub25jZSE=";
         for key in [None, Some(""), Some("x"), Some(long), Some("dGhlIHNhbXBsZSBub25j!Q==")] {
-            let problem = agree(&Upgrade { key, ..upgrade() }).unwrap_err();
+            let problem = agree(&Upgrade { key, ..upgrade() }, true).unwrap_err();
             assert_eq!(problem.status, 400, "{key:?}");
         }
     }
@@ -165,8 +175,8 @@ mod tests {
     #[test]
     fn our_subprotocol_is_chosen_wherever_it_stands() {
         let asking = |list: &'static str| Upgrade { protocols: Some(list.into()), ..upgrade() };
-        let chosen = |list| agree(&asking(list)).map(|agreement| agreement.protocol);
-        assert_eq!(agree(&upgrade()).map(|agreement| agreement.protocol), Ok(None));
+        let chosen = |list| agree(&asking(list), true).map(|agreement| agreement.protocol);
+        assert_eq!(agree(&upgrade(), true).map(|agreement| agreement.protocol), Ok(None));
         assert_eq!(chosen("encke"), Ok(Some("encke")));
         assert_eq!(chosen("chat, encke ,superchat"), Ok(Some("encke")));
         assert_eq!(chosen("chat"), Ok(None));
@@ -175,5 +185,22 @@ mod tests {
         }
         let head = head(&asking("encke"));
         assert!(head.contains("\r\nSec-WebSocket-Protocol: encke\r\n"), "{head}");
+    }
+
+    #[test]
+    fn compression_is_agreed_on_when_both_want_it() {
+        let extensions = Some("permessage-deflate; client_max_window_bits".into());
+        let asking = Upgrade { extensions, ..upgrade() };
+        assert!(head(&asking).ends_with(
+            "\r\nSec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; \
+             client_no_context_takeover\r\n\r\n"
+        ));
+        let refused = agree(&asking, false).unwrap();
+        assert!(!refused.deflate);
+        let mut out = Vec::new();
+        push_head(&refused, &mut out);
+        assert!(!String::from_utf8(out).unwrap().contains("Extensions"));
+        let broken = Upgrade { extensions: Some("permessage-deflate; =".into()), ..upgrade() };
+        assert_eq!(agree(&broken, false).unwrap_err().status, 400);
     }
 }

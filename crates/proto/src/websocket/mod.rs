@@ -4,6 +4,7 @@
 //! - [`event`] is an event's [`Frame`](crate::Frame), which all connections share;
 //!   [`push_text`], [`push_ping`], [`push_pong`] and [`push_close`] write what is for one of them;
 //! - [`Reader`] reads what a client sends, over slices of the caller's buffer;
+//! - [`deflate`] compresses events and decompresses messages, where both sides agreed to it;
 //! - [`command`] is what its text messages may say, and what they are answered;
 //! - [`close`] are the codes and reasons with which a connection ends.
 //!
@@ -17,6 +18,8 @@
 
 pub mod close;
 pub mod command;
+pub mod deflate;
+mod extensions;
 mod frame;
 pub mod handshake;
 pub(crate) mod head;
