@@ -15,6 +15,7 @@ mod serve;
 mod stop;
 mod tune;
 mod units;
+mod web;
 
 use std::process::ExitCode;
 

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use proto::Page;
-
 use hub::HistoryLimits;
+use proto::Page;
+use proto::request::{is_origin_at_port, is_own_origin};
 
 /// The settings of an engine.
 #[derive(Clone, Debug)]
@@ -53,20 +53,37 @@ impl EngineConfig {
 pub struct Origins {
     any: bool,
     list: Vec<String>,
+    api: Option<SocketAddr>,
 }
 
 impl Origins {
     /// The server's own origins and those in `list`; `*` in it lets every page in.
     pub fn new(list: Vec<String>) -> Origins {
-        Origins { any: list.iter().any(|origin| origin == "*"), list }
+        Origins { any: list.iter().any(|origin| origin == "*"), list, api: None }
+    }
+
+    /// Lets in the pages of the API at `api` as well: the same host's under the API's port, and
+    /// those that reach the API by its own address.
+    pub fn allow_api(&mut self, api: SocketAddr) {
+        self.api = Some(api);
     }
 
     /// Whether a page of `origin` may connect to the server that its request calls `host`.
     pub fn allows(&self, origin: &str, host: Option<&str>) -> bool {
         self.any
             || self.list.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
-            || host.is_some_and(|host| proto::request::is_own_origin(origin, host))
+            || host.is_some_and(|host| is_own_origin(origin, host))
+            || self.api.is_some_and(|api| is_api_origin(origin, api, host.unwrap_or_default()))
     }
+}
+
+/// Whether a page of `origin` was served by the API at `api`, beside which clients call the public
+/// port `host`.
+fn is_api_origin(origin: &str, api: SocketAddr, host: &str) -> bool {
+    let port = api.port();
+    is_origin_at_port(origin, host, port)
+        || is_own_origin(origin, &api.to_string())
+        || api.ip().is_loopback() && is_origin_at_port(origin, "localhost", port)
 }
 
 #[cfg(test)]
@@ -81,5 +98,24 @@ mod tests {
         assert!(!origins.allows("https://evil.test", Some("push.test:8000")));
         assert!(!origins.allows("null", None));
         assert!(Origins::new(vec!["*".into()]).allows("null", None));
+    }
+
+    #[test]
+    fn pages_of_the_api_may_connect_and_those_of_other_ports_not() {
+        let mut origins = Origins::default();
+        origins.allow_api("127.0.0.1:8001".parse().unwrap());
+        for (origin, host, allowed) in [
+            ("http://push.test:8001", "push.test:8000", true),
+            ("http://push.test:8001", "push.test", true),
+            ("http://127.0.0.1:8001", "10.0.0.5:8000", true),
+            ("http://localhost:8001", "10.0.0.5:8000", true),
+            ("http://[::1]:8001", "[::1]:8000", true),
+            ("http://push.test:8002", "push.test:8000", false),
+            ("http://push.test", "push.test:8000", false),
+            ("http://evil.test:8001", "push.test:8000", false),
+            ("http://localhost.evil.test:8001", "push.test:8000", false),
+        ] {
+            assert_eq!(origins.allows(origin, Some(host)), allowed, "{origin} at {host}");
+        }
     }
 }

@@ -18,6 +18,16 @@ export function short(value: number): string {
   return digits(value, unit === 0 && Number.isInteger(value)) + units[unit];
 }
 
+/** 0, 500, 2.5 k: round numbers without the digits that are zero. */
+export function tick(value: number): string {
+  return trimmed(short(value));
+}
+
+/** Whatever was formatted, without zeros behind the point. */
+export function trimmed(text: string): string {
+  return text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+}
+
 /** 512 B, 64.2 MiB */
 export function bytes(value: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -14,6 +14,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use load::run::{Bucket, Durations};
 use serde::Serialize;
 
 /// The R 20 series of ISO 3 in hundredths: twenty steps to ten times the first.
@@ -78,6 +79,16 @@ impl SendDurations {
 
     /// For `/stats`.
     pub(super) fn reading(&self) -> DurationStats {
+        let Durations { buckets } = self.since_start();
+        DurationStats {
+            count: buckets.iter().map(|bucket| bucket.count).sum(),
+            sum_seconds: self.sum_seconds(),
+            buckets,
+        }
+    }
+
+    /// For whoever compares two readings.
+    pub(super) fn since_start(&self) -> Durations {
         let counts = self.counts();
         let occupied = counts.iter().enumerate().filter(|&(_, &count)| count > 0);
         let buckets = occupied.map(|(bucket, &count)| Bucket {
@@ -85,11 +96,7 @@ impl SendDurations {
             up_to_seconds: BOUNDS_NS.get(bucket).map(|&bound| seconds(bound)),
             count,
         });
-        DurationStats {
-            count: counts.iter().sum(),
-            sum_seconds: self.sum_seconds(),
-            buckets: buckets.collect(),
-        }
+        Durations { buckets: buckets.collect() }
     }
 
     /// For `/metrics`: upper bounds in seconds and how many sends took at most that, and the number
@@ -127,15 +134,6 @@ pub(super) struct DurationStats {
     sum_seconds: f64,
     /// Those that hold anything, ascending.
     buckets: Vec<Bucket>,
-}
-
-/// Sends that took about the same time.
-#[derive(Debug, Serialize)]
-struct Bucket {
-    over_seconds: f64,
-    /// Null for the last, which has no bound.
-    up_to_seconds: Option<f64>,
-    count: u64,
 }
 
 #[cfg(test)]

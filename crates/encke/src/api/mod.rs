@@ -8,7 +8,9 @@
 //! Whatever happens here, connected users keep their streams: these handlers run on the control
 //! plane's threads, never on a worker's.
 
+mod assets;
 mod body;
+mod dashboard;
 mod duration;
 mod id;
 mod lines;
@@ -17,7 +19,6 @@ mod metrics;
 mod object;
 mod openapi;
 mod origin;
-mod page;
 mod post;
 mod problem;
 mod router;
@@ -26,12 +27,16 @@ mod send_stream;
 mod sockets;
 mod stats;
 mod subscriptions;
+mod tune;
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
+use anyhow::Context;
 use backend::Graph;
+pub(crate) use dashboard::live;
 use engine::{Engine, Router, Snapshot};
 pub(crate) use problem::Problem;
 pub(crate) use router::routes;
@@ -44,6 +49,10 @@ use crate::stop::Stop;
 pub(crate) struct Api {
     router: Arc<Router>,
     graph: Graph,
+    /// The public port.
+    listen: SocketAddr,
+    /// The id that the dashboard's figures are sent about.
+    live_id: String,
     /// Locked for writing only while it drains.
     engine: Arc<RwLock<Engine>>,
     /// An event must fit into a connection's backlog, or nobody could ever hear it.
@@ -63,14 +72,17 @@ impl Api {
         graph: Graph,
         backlog_bytes_max: usize,
         stop: Stop,
-    ) -> Api {
-        let router = {
+    ) -> anyhow::Result<Api> {
+        let (router, listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(engine.router())
+            (Arc::clone(engine.router()), engine.address())
         };
-        Api {
+        let live_id = live::id().context("the system's random source fails")?;
+        Ok(Api {
             router,
             graph,
+            listen,
+            live_id,
             engine,
             backlog_bytes_max,
             started: Instant::now(),
@@ -78,7 +90,7 @@ impl Api {
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
             stop,
-        }
+        })
     }
 
     /// The workers' counters; a problem while the engine drains.

@@ -59,8 +59,8 @@ fn is_demo_page(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap, demo: Demo
     origin.to_str().is_ok_and(|origin| is_origin_at_port(origin, host(uri, headers), port))
 }
 
-/// Whom the client believes to speak to.
-fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> &'r str {
+/// Whom the client believes to speak to; empty when it does not say.
+pub(super) fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> &'r str {
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
     // HTTP/2 has the host in the target.
     host.or(uri.authority().map(|authority| authority.as_str())).unwrap_or_default()

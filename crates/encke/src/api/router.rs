@@ -13,10 +13,10 @@ use percent_encoding::percent_decode_str;
 
 use super::origin::DemoPort;
 use super::problem::Problem;
-use super::{Api, lookup, metrics, openapi, origin, page, send, stats, subscriptions};
+use super::{Api, dashboard, lookup, metrics, openapi, origin, send, stats, subscriptions, tune};
 
 /// The whole API; a demo page at the port `demo` may use a small part of it.
-pub(crate) fn routes(api: Api, demo: DemoPort) -> Router {
+pub(crate) fn routes(api: Arc<Api>, demo: DemoPort) -> Router {
     let mut router = Router::new();
     for (path, methods) in paths() {
         router = router.route(path, methods);
@@ -25,13 +25,17 @@ pub(crate) fn routes(api: Api, demo: DemoPort) -> Router {
         .fallback(async || Problem::not_found())
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
         .layer(axum::middleware::from_fn_with_state(demo, origin::guard))
-        .with_state(Arc::new(api))
+        .with_state(api)
 }
 
 /// Every path; `openapi.json` describes each of them.
 pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
     vec![
-        ("/", get(page::page)),
+        ("/", get(dashboard::page)),
+        ("/dashboard.js", get(dashboard::script)),
+        ("/dashboard.css", get(dashboard::style)),
+        ("/icon.svg", get(dashboard::icon)),
+        ("/dashboard.json", get(dashboard::facts)),
         ("/send", post(send::send)),
         ("/logout/{id}", post(send::logout)),
         // `add` and `remove` are ids too, whose subscriptions may be asked for.
@@ -44,6 +48,7 @@ pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/metrics", get(metrics::metrics)),
         ("/healthz", get(stats::healthz)),
         ("/readyz", get(stats::readyz)),
+        ("/tune.json", get(tune::tune)),
         ("/openapi.json", get(openapi::openapi)),
     ]
 }

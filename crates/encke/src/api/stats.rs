@@ -87,7 +87,7 @@ impl From<WorkerSnapshot> for WorkerStats {
 
 /// Counts with the reasons as names.
 #[derive(Debug)]
-struct ByReason([u64; DisconnectReason::COUNT]);
+pub(super) struct ByReason(pub(super) [u64; DisconnectReason::COUNT]);
 
 impl Serialize for ByReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -101,7 +101,7 @@ impl Serialize for ByReason {
 
 /// Counts with the transports as names.
 #[derive(Debug)]
-struct ByTransport([u64; Transport::COUNT]);
+pub(super) struct ByTransport(pub(super) [u64; Transport::COUNT]);
 
 impl Serialize for ByTransport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

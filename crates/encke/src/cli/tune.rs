@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::console::{say, tell};
 use crate::tune::apply::{Change, apply, sysctl_file};
-use crate::tune::{Ends, Report, Verdict};
+use crate::tune::{Ends, Report, USERS_DEFAULT, Verdict};
 
 /// Checks what this machine and its limits allow against a number of users.
 ///
@@ -24,7 +24,7 @@ Examples:
   encke tune --json | jq '.checks[] | select(.verdict != \"enough\")'")]
 pub(crate) struct TuneArgs {
     /// How many users there are to be, each with one connection.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = USERS_DEFAULT)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     users: u32,
     /// Their clients are on this machine, too.

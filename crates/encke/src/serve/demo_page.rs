@@ -4,13 +4,12 @@
 //! files. At the start it is told what it cannot know, where the API is and how large the demo,
 //! and is compressed once.
 
-use std::io::Write;
 use std::str::FromStr;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use proto::Page;
 use serde::{Deserialize, Serialize};
+
+use crate::web::compress;
 
 const DOCUMENT: &str = include_str!("../../../../web/dist/demo.html");
 
@@ -54,11 +53,6 @@ pub(super) fn page(facts: DemoFacts, api_port: u16) -> Page {
     let tag = trailer.iter().map(|byte| format!("{byte:02x}")).collect();
     let policy = POLICY.trim_end().replace("{api_port}", &api_port.to_string());
     Page { html, gzip, tag, policy }
-}
-
-fn compress(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory takes all bytes")
 }
 
 #[cfg(test)]

@@ -80,6 +80,7 @@ impl Server {
         let page = config.demo.map(|demo| demo_page::page(demo, api_address.port()));
         config.engine.page = page.map(Arc::new);
         let backlog_bytes_max = config.engine.backlog_bytes_max;
+        config.engine.origins.allow_api(api_address);
         // Signals are for the threads of the control plane.
         let names = Arc::clone(graph.names());
         let engine = sys::signals::blocked(|| Engine::start(config.engine, names))??;
@@ -93,7 +94,9 @@ impl Server {
         tokio::spawn(replies::listen(Arc::clone(engine.replies())));
         let engine = Arc::new(RwLock::new(engine));
         let (stopper, stop) = stop::channel();
-        let api = Api::new(Arc::clone(&engine), graph.clone(), backlog_bytes_max, stop.clone());
+        let api = Api::new(Arc::clone(&engine), graph.clone(), backlog_bytes_max, stop.clone())?;
+        let api = Arc::new(api);
+        tokio::spawn(api::live::run(Arc::clone(&api)));
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let routes = api::routes(api, config.demo.map(|_| listen.port()));
         let api_task = tokio::spawn(listener::run(listener, routes, stop));

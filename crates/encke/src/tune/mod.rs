@@ -22,6 +22,9 @@ use demand::Demand;
 pub(crate) use demand::Ends;
 use machine::Machine;
 
+/// Users that a machine is judged for when nobody says how many.
+pub(crate) const USERS_DEFAULT: u32 = 1_000_000;
+
 /// What a machine allows, against what a number of users takes.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {

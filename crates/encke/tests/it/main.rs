@@ -17,6 +17,7 @@ mod api;
 mod audience;
 mod commands;
 mod crash;
+mod dashboard;
 mod demo;
 mod demo_page;
 mod ending;

@@ -1,6 +1,6 @@
 //! Percentiles of an interval, out of two readings of a histogram that only grows.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::latency::Quantiles;
 
@@ -12,7 +12,7 @@ pub struct Durations {
 }
 
 /// How many took so long.
-#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 pub struct Bucket {
     /// Longer than this.
     pub over_seconds: f64,

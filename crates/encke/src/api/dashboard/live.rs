@@ -1,0 +1,77 @@
+//! The figures of the server as events, one a second, while somebody listens.
+//!
+//! The event goes through the router as any other and is heard over any transport. It is not
+//! counted among the events that the API accepted, but its deliveries are deliveries. While nobody
+//! listens a second costs one look into the directory; an event costs a look at all counters and
+//! about 2 KB of text.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hub::{Draft, IdText};
+use load::run::Durations;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::super::Api;
+use super::sample::Sample;
+
+/// The time from one event to the next.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// An id that nobody can guess: what is sent about it is for those whom the API told it.
+pub(in crate::api) fn id() -> Result<String, getrandom::Error> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)?;
+    let mut id = "encke:dashboard:".to_owned();
+    for byte in random {
+        write!(id, "{byte:02x}").expect("a string takes everything");
+    }
+    Ok(id)
+}
+
+/// Sends the figures until the server stops.
+pub(crate) async fn run(api: Arc<Api>) {
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut stop = api.stop.clone();
+    let mut before = None;
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => before = tick(&api, before).await,
+            () = stop.said() => return,
+        }
+    }
+}
+
+/// Sends the figures if there is somebody to hear them, and returns how long sends have taken so
+/// far, against which those of the next second are told apart.
+async fn tick(api: &Api, before: Option<Durations>) -> Option<Durations> {
+    let id = IdText::parse(&api.live_id).expect("the id is made of plain characters");
+    if api.router.connections(id) == 0 {
+        return None;
+    }
+    let now = api.durations.since_start();
+    let sends = before.map(|before| now.since(&before));
+    // While the engine drains there is nobody left to tell.
+    if let Ok(sample) = Sample::take(api, sends).await {
+        let data = sample.into_json(api.backlog_bytes_max);
+        let mut sending = api.router.send(id, Draft::new(&api.live_id, &data));
+        // Who misses one hears the next.
+        let _ = api.finish(&mut sending).await;
+    }
+    Some(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn id_is_another_one_each_time_and_a_good_one() {
+        let (one, other) = (id().unwrap(), id().unwrap());
+        assert_ne!(one, other);
+        assert!(IdText::parse(&one).is_ok());
+        assert_eq!(one.len(), "encke:dashboard:".len() + 32);
+    }
+}

@@ -1,0 +1,67 @@
+//! Files of the pages that the server carries, in the program itself, plain and compressed.
+//!
+//! They are made by `web/build.mjs` and committed as text; each is compressed once, when it is
+//! first asked for. Nothing here reads a disk, so the pages are there wherever the program is, and
+//! never of another version than it.
+
+use std::io::Write;
+use std::sync::LazyLock;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// A file of a page.
+#[derive(Debug)]
+pub(crate) struct Asset {
+    /// Its media type.
+    pub(crate) content_type: &'static str,
+    /// As it is.
+    pub(crate) plain: &'static [u8],
+    /// The same as gzip (RFC 1952).
+    pub(crate) gzip: LazyLock<Vec<u8>>,
+}
+
+macro_rules! asset {
+    ($name:literal, $content_type:literal) => {
+        Asset {
+            content_type: $content_type,
+            plain: include_bytes!(concat!("../../../web/dist/", $name)),
+            gzip: LazyLock::new(|| compress(include_bytes!(concat!("../../../web/dist/", $name)))),
+        }
+    };
+}
+
+pub(crate) static DASHBOARD_PAGE: Asset = asset!("dashboard.html", "text/html; charset=utf-8");
+pub(crate) static DASHBOARD_SCRIPT: Asset =
+    asset!("dashboard.js", "text/javascript; charset=utf-8");
+pub(crate) static DASHBOARD_STYLE: Asset = asset!("dashboard.css", "text/css; charset=utf-8");
+pub(crate) static ICON: Asset = asset!("icon.svg", "image/svg+xml");
+
+impl Asset {
+    /// What tells this version of the file from others (RFC 9110, section 8.8.3): CRC and length,
+    /// the last 8 bytes of the gzip. Weak, since it is the same for both encodings.
+    pub(crate) fn etag(&self) -> String {
+        let trailer = self.gzip.last_chunk::<8>().expect("a gzip has a trailer");
+        format!("W/\"{:016x}\"", u64::from_le_bytes(*trailer))
+    }
+}
+
+/// `bytes` as gzip, as small as it gets.
+pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory takes all bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trailer_of_the_compressed_file_tells_the_plain_one() {
+        for asset in [&DASHBOARD_PAGE, &DASHBOARD_SCRIPT, &DASHBOARD_STYLE, &ICON] {
+            let length = asset.gzip.last_chunk::<4>().unwrap();
+            assert_eq!(u32::from_le_bytes(*length) as usize, asset.plain.len());
+        }
+        assert_ne!(DASHBOARD_PAGE.etag(), DASHBOARD_SCRIPT.etag());
+    }
+}

@@ -1,0 +1,123 @@
+// The server's API, as this page uses it. Errors are the problems of RFC 9457: their detail says
+// what to do, and is shown as it is.
+
+/** What one event of the figures holds. Counts are since the server's start. */
+export interface Sample {
+  unix_seconds: number;
+  uptime_seconds: number;
+  cpu_seconds: number;
+  resident_bytes: number;
+  kernel_socket_bytes: number | null;
+  ids_online: number;
+  subscriptions: number;
+  events: number;
+  send_p50_seconds: number | null;
+  send_p99_seconds: number | null;
+  connections_open: number;
+  connections_opened: number;
+  connections_closed: Record<string, number>;
+  streams_open: Record<string, number>;
+  deliveries: number;
+  dropped: number;
+  sent_bytes: number;
+  mails_waiting: number;
+  workers: Workers;
+}
+
+/** One number for each worker, or for each group of neighbours. */
+export interface Workers {
+  count: number;
+  workers_per_row: number;
+  connections_open: number[];
+  deliveries: number[];
+  turns: number[];
+  turn_seconds: number[];
+  mails_waiting: number[];
+  full: number[];
+}
+
+export interface Facts {
+  version: string;
+  id: string;
+  public_url: string;
+  interval_seconds: number;
+  now: Sample;
+}
+
+/** A page of ids; `next` is what to go on after. */
+export interface Ids {
+  ids: string[];
+  next: string | null;
+}
+
+export interface Check {
+  name: string;
+  verdict: "enough" | "not_shown" | "low" | "too_low";
+  here: number[];
+  asked: number[];
+  unit: "count" | "bytes";
+  why: string;
+  command: string | null;
+  hindrance: string | null;
+  follows: string | null;
+}
+
+export interface Tune {
+  users: number;
+  ends: "server" | "both";
+  fits: boolean;
+  users_max: number;
+  users_max_with_clients: number;
+  cores: number;
+  workers: number;
+  checks: Check[];
+}
+
+/** How long an answer may take. */
+const PATIENCE_MS = 10_000;
+
+async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const answer = await fetch(path, { ...init, signal, cache: "no-store" }).catch(() => {
+    throw new Error("The server does not answer.");
+  });
+  if (!answer.ok) {
+    const problem = (await answer.json().catch(() => ({}))) as { detail?: string };
+    throw new Error(problem.detail ?? `The server answers ${answer.status}.`);
+  }
+  return (await answer.json()) as T;
+}
+
+export const facts = (): Promise<Facts> => call("/dashboard.json");
+
+export const connections = (id: string): Promise<{ connections: number }> =>
+  call(`/connections/${encodeURIComponent(id)}`);
+
+export type List = "subscribers" | "subscriptions";
+
+/** A part of a list, `after` an id or from its start. */
+export function ids(list: List, id: string, limit: number, after: string | null): Promise<Ids> {
+  const query = new URLSearchParams({ limit: String(limit) });
+  if (after !== null) query.set("after", after);
+  return call(`/${list}/${encodeURIComponent(id)}?${query}`);
+}
+
+/** Sends an event; `data` is JSON text. */
+export function send(about: string, data: string): Promise<{ delivered: number; id: string }> {
+  const body = `{"about":${JSON.stringify(about)},"data":${data}}`;
+  return call("/send", { method: "POST", headers: { "Content-Type": "application/json" }, body });
+}
+
+export function tune(users: number, withClients: boolean): Promise<Tune> {
+  return call(`/tune.json?users=${users}&with_clients=${withClients}`);
+}
+
+/** Where a stream of `id` is. */
+export function streamUrl(publicUrl: string, id: string): string {
+  return `${publicUrl}/stream/${encodeURIComponent(id)}`;
+}
+
+/** The text of a failure. */
+export function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,156 @@
+// What the samples say besides charts: the table of seconds, the workers, the endings.
+
+import type { Sample } from "./api";
+import { byId, setText } from "../shared/dom";
+import { bytes, duration, grouped, short, uptime } from "../shared/format";
+import { Table } from "./tables";
+import { type Row, type Rows, clock } from "./window";
+
+/** Seconds that the table shows. */
+const SECONDS_SHOWN = 30;
+
+/** How people call the reasons; one that is not here shows as the server calls it. */
+const REASONS: Record<string, string> = {
+  client_closed: "closed by the client",
+  client_reset: "reset by the client",
+  client_vanished: "client vanished",
+  answered: "answered, as asked for",
+  head_timeout: "request did not come in time",
+  bad_request: "request not understood",
+  slow_reader: "read too slowly",
+  logged_out: "logged out through the API",
+  shutdown: "server stopping",
+  full: "no place left",
+};
+
+const unknown = "–";
+const or = (value: number | null, format: (value: number) => string): string =>
+  value === null ? unknown : format(value);
+const rounded = (value: number): string => grouped(Math.round(value));
+
+function secondsOf(row: Row): string[] {
+  return [
+    clock(row.unix_seconds),
+    or(row.connections_open, grouped),
+    or(row.events_per_second, rounded),
+    or(row.deliveries_per_second, rounded),
+    or(row.send_p50_seconds, duration),
+    or(row.send_p99_seconds, duration),
+    or(row.resident_bytes, bytes),
+    or(row.kernel_socket_bytes, bytes),
+  ];
+}
+
+export class Figures {
+  private readonly details = byId<HTMLDetailsElement>("figures-details");
+  private readonly seconds = new Table(byId<HTMLTableElement>("figures-table"), [
+    "Time",
+    "Connections",
+    "Events/s",
+    "Deliveries/s",
+    "Send, half",
+    "Send, 99 of 100",
+    "Resident",
+    "Kernel sockets",
+  ]);
+  private readonly workers = new Table(byId<HTMLTableElement>("workers-table"), [
+    "Worker",
+    "Connections",
+    "Deliveries/s",
+    "Turns/s",
+    "Busy",
+    "Full",
+  ]);
+  private readonly endings = new Table(byId<HTMLTableElement>("endings-table"), [
+    "Reason",
+    "Since start",
+    "Seen here",
+  ]);
+  private readonly transports = new Table(byId<HTMLTableElement>("transports-table"), [
+    "Transport",
+    "Open",
+  ]);
+  /** The first sample of this run of the server that this page saw. */
+  private first: Sample | null = null;
+
+  constructor(private readonly rows: Rows) {
+    this.details.addEventListener("toggle", () => this.showSeconds());
+  }
+
+  /** Another run of the server: nothing counted so far holds. */
+  restart(): void {
+    this.first = null;
+  }
+
+  show(sample: Sample): void {
+    this.first ??= sample;
+    const parts = [
+      `up ${uptime(sample.uptime_seconds)}`,
+      `${grouped(sample.ids_online)} ids online`,
+      `${grouped(sample.subscriptions)} subscriptions`,
+    ];
+    setText(byId("facts"), parts.join("\u2002·\u2002"));
+    this.showSeconds();
+    this.showWorkers(sample);
+    this.showEndings(sample, this.first);
+  }
+
+  private showSeconds(): void {
+    if (!this.details.open) return;
+    const rows = this.rows.rows.filter((row) => row.connections_open !== null);
+    this.seconds.show(rows.slice(-SECONDS_SHOWN).reverse().map(secondsOf));
+  }
+
+  private showWorkers({ workers, uptime_seconds }: Sample): void {
+    const before = this.rows.previous;
+    const seconds = before === null ? null : uptime_seconds - before.uptime_seconds;
+    const rate = (now: number[], then: number[] | undefined, at: number): number | null => {
+      if (seconds === null || then === undefined || then.length !== now.length) return null;
+      return ((now[at] ?? 0) - (then[at] ?? 0)) / seconds;
+    };
+    const most = Math.max(1, ...workers.connections_open);
+    const group = workers.workers_per_row;
+    const rows = workers.connections_open.map((open, at) => {
+      const first = at * group;
+      const last = Math.min(first + group, workers.count) - 1;
+      const busy = rate(workers.turn_seconds, before?.workers.turn_seconds, at);
+      const share = busy === null ? 0 : busy / (last - first + 1);
+      return [
+        first === last ? String(first) : `${first}–${last}`,
+        { text: grouped(open), share: open / most },
+        or(rate(workers.deliveries, before?.workers.deliveries, at), rounded),
+        or(rate(workers.turns, before?.workers.turns, at), rounded),
+        { text: busy === null ? unknown : `${(100 * share).toFixed(1)}\u2009%`, share },
+        (workers.full[at] ?? 0) > 0 ? "full" : "no",
+      ];
+    });
+    this.workers.show(rows, workers.full.map((full) => (full > 0 ? "bad" : "")));
+    const full = workers.full.reduce((sum, each) => sum + each, 0);
+    const note = `${grouped(workers.count)} in all, ${full === 0 ? "none" : grouped(full)} full.`;
+    setText(byId("workers-note"), note);
+  }
+
+  private showEndings(sample: Sample, first: Sample): void {
+    setText(byId("slow"), grouped(sample.connections_closed["slow_reader"] ?? 0));
+    setText(byId("dropped"), grouped(sample.dropped));
+    setText(byId("waiting"), short(sample.mails_waiting));
+    const reasons = Object.entries(sample.connections_closed);
+    this.endings.show(
+      reasons.map(([reason, count]) => [
+        REASONS[reason] ?? reason.replaceAll("_", " "),
+        grouped(count),
+        grouped(count - (first.connections_closed[reason] ?? 0)),
+      ]),
+      reasons.map(([reason, count]) => (reason === "slow_reader" && count > 0 ? "warn" : "")),
+    );
+    const names: Record<string, string> = { sse: "Server-Sent Events", ndjson: "NDJSON" };
+    const transports = Object.entries(sample.streams_open);
+    this.transports.show(
+      transports.map(([name, count]) => [names[name] ?? capital(name), grouped(count)]),
+    );
+  }
+}
+
+function capital(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}
