@@ -25,6 +25,7 @@ for (const page of pages) {
   const bundle = await build({
     entryPoints: { [page]: join(src, page, "main.ts"), [`${page}-style`]: join(src, page, "style.css") },
     outdir: dist,
+    alias: { encke: join(here, "..", "clients", "js", "src", "index.ts") },
     bundle: true,
     minify: true,
     write: false,

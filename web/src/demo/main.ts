@@ -15,7 +15,7 @@ import { nameOf } from "./people";
 import { anybody, expectedRate } from "./pick";
 import { planet } from "./planet";
 import { sparkline } from "./spark";
-import { listen, type State } from "./stream";
+import { listen, type State, type TransportName } from "./stream";
 
 const facts = JSON.parse(byId("facts").textContent) as Facts;
 const api = new Api(facts.api_port);
@@ -66,7 +66,7 @@ function become(id: string): void {
   setText(byId("someone-error"), "");
   setText(byId("said"), "");
   feed.begin(id);
-  leave = listen(id, { event: hear, state: showState, gap });
+  leave = listen(id, { event: hear, state: showState, gap, refused });
   void friends.show(id);
 }
 
@@ -86,17 +86,23 @@ function hear(event: Event): void {
   }
 }
 
-function showState(state: State): void {
-  const words = { connecting: "connecting", live: "live", away: "the line is cut, trying again" };
+function showState(state: State, transport: TransportName): void {
+  if (state === "waiting") cutAt ??= performance.now();
+  const via = { websocket: "WebSocket", sse: "server-sent events", poll: "long poll" }[transport];
+  const trying = cutAt === undefined ? "connecting" : "the line is cut, trying again";
+  const words = { connecting: trying, open: `live over ${via}`, waiting: trying, closed: "ended" };
   byId("state").className = `state ${state}`;
   setText(byId("state-words"), words[state]);
-  if (state === "away" && cutAt === undefined) cutAt = performance.now();
-  if (state === "live" && cutAt !== undefined) {
+  if (state === "open" && cutAt !== undefined) {
     const seconds = (performance.now() - cutAt) / 1000;
     feed.note(`The line was cut for ${seconds.toFixed(1)} s, and is back.`);
     cutAt = undefined;
     void friends.show(me);
   }
+}
+
+function refused(why: string): void {
+  setText(byId("someone-error"), why);
 }
 
 function gap(): void {

@@ -1,37 +1,42 @@
-// The stream of one user: events as they come, and how the line is.
+// The stream of one user, through the client library: events as they come, and how the line is.
 
+import { connect, type State, type TransportName } from "encke";
 import type { Event } from "./news";
 
-export type State = "connecting" | "live" | "away";
+export type { State, TransportName };
 
 export interface Ears {
   event(event: Event): void;
-  state(state: State): void;
+  state(state: State, transport: TransportName): void;
   /** Some news was missed that the server does not remember any more. */
   gap(): void;
+  /** The server does not let this user in, and says why. */
+  refused(why: string): void;
 }
 
-/** A browser tries a cut line again by itself, but not one that was answered with an error. */
-const RETRY_MS = 3000;
+/** A page that somebody looks at comes back sooner than a program would. */
+const RETRY_MAX_MS = 5000;
+
+/** Nothing is sent up this line, so the simplest transport is tried first. */
+const TRANSPORTS: TransportName[] = ["sse", "websocket", "poll"];
 
 /** Listens as `id`; the function that it returns ends that. */
 export function listen(id: string, ears: Ears): () => void {
-  let source: EventSource;
-  let timer = 0;
-  const open = (): void => {
-    source = new EventSource(`/stream/${encodeURIComponent(id)}`);
-    source.onopen = () => ears.state("live");
-    source.onmessage = ({ data }) => ears.event(JSON.parse(data) as Event);
-    source.addEventListener("gap", () => ears.gap());
-    source.onerror = () => {
-      ears.state("away");
-      if (source.readyState === EventSource.CLOSED) timer = window.setTimeout(open, RETRY_MS);
-    };
-  };
-  ears.state("connecting");
-  open();
+  const connection = connect<unknown>("/", {
+    ids: id,
+    transports: TRANSPORTS,
+    retryMaxMs: RETRY_MAX_MS,
+  });
+  let isLeft = false;
+  ears.state(connection.state, connection.transport);
+  connection.on("event", (event) => ears.event(event));
+  connection.on("gap", () => ears.gap());
+  connection.on("state", (state) => {
+    if (!isLeft) ears.state(state, connection.transport);
+  });
+  connection.on("error", (error) => ears.refused(error.message));
   return () => {
-    clearTimeout(timer);
-    source.close();
+    isLeft = true;
+    connection.close();
   };
 }

@@ -1,0 +1,10 @@
+// The client library by its name, which build.mjs leads to clients/js/src: its own types, but its
+// sources are checked there, by its own rules.
+
+declare module "encke" {
+  export type Connection<T> = import("../../../clients/js/src/types").Connection<T>;
+  export type Options = import("../../../clients/js/src/types").Options;
+  export type State = import("../../../clients/js/src/types").State;
+  export type TransportName = import("../../../clients/js/src/types").TransportName;
+  export function connect<T>(url: string | URL, options: Options): Connection<T>;
+}
