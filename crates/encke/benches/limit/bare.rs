@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use proto::{Frame, Framing, Transport, response};
+use proto::websocket::{self, handshake};
+use proto::{Frame, Framing, Transport, Upgrade, response};
 use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{socket, table};
@@ -18,6 +19,7 @@ use crate::{AUDIENCE, DATA};
 
 pub(crate) struct Bare {
     address: SocketAddr,
+    transport: Transport,
     workers: Vec<Arc<Orders>>,
     /// Chooses the audience of each paced event.
     random: u64,
@@ -36,9 +38,9 @@ const LISTENER: u64 = u64::MAX;
 const ORDERS: u64 = u64::MAX - 1;
 
 impl Bare {
-    pub(crate) fn start(workers: usize) -> io::Result<Bare> {
+    pub(crate) fn start(workers: usize, transport: Transport) -> io::Result<Bare> {
         let address = socket::claim(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-        let mut bare = Bare { address, workers: Vec::new(), random: 1 };
+        let mut bare = Bare { address, transport, workers: Vec::new(), random: 1 };
         for _ in 0..workers {
             let orders = Arc::new(Orders {
                 waker: Waker::new()?,
@@ -53,7 +55,7 @@ impl Bare {
                 let listener = socket::listen_in_group(address, 65_535)?;
                 // The parent waits for it below, so there is somebody to hear it.
                 let _ = started.send(());
-                work(&listener, &orders)
+                work(&listener, &orders, transport)
             });
             start.recv().map_err(io::Error::other)?;
         }
@@ -88,7 +90,7 @@ impl Server for Bare {
 
     /// Random sockets of random workers: nobody is looked up.
     fn publish(&mut self, _about: u64, data: &str) {
-        let event = event(data).for_framing(Framing::Chunked).into();
+        let event = event(data, self.transport).for_framing(Framing::Chunked).into();
         for _ in 0..AUDIENCE {
             self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             let number = self.random >> 16;
@@ -104,21 +106,37 @@ impl Server for Bare {
     }
 }
 
-fn event(data: &str) -> Frame {
-    proto::sse::event(
-        "0000000000000000",
-        &format!("{{\"id\":\"0000000000000000\",\"about\":\"1\",\"data\":{data}}}"),
-    )
+fn event(data: &str, transport: Transport) -> Frame {
+    let json = format!("{{\"id\":\"0000000000000000\",\"about\":\"1\",\"data\":{data}}}");
+    match transport {
+        Transport::WebSocket => websocket::event(&json),
+        _ => proto::sse::event("0000000000000000", &json),
+    }
 }
 
-fn work(listener: &OwnedFd, orders: &Orders) -> io::Result<()> {
+/// What opens a stream. Every listener of the crowd sends the same key, that of RFC 6455, section
+/// 1.3, so this one answer fits all.
+fn head(transport: Transport) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    if transport == Transport::WebSocket {
+        let (key, version) = (Some("dGhlIHNhbXBsZSBub25jZQ=="), Some("13"));
+        let upgrade = Upgrade { in_connection: true, key, version, ..Upgrade::default() };
+        let agreement = handshake::agree(&upgrade, false);
+        let agreement = agreement.map_err(|problem| io::Error::other(problem.to_json()))?;
+        handshake::push_head(&agreement, &mut head);
+    } else {
+        response::stream_head(Transport::Sse, Framing::Chunked, None, &mut head);
+    }
+    Ok(head)
+}
+
+fn work(listener: &OwnedFd, orders: &Orders, transport: Transport) -> io::Result<()> {
     let (epoll, mut events) = (Epoll::new()?, Events::with_capacity(1024));
     epoll.add_source(listener, LISTENER)?;
     epoll.add_edges(&orders.waker, ORDERS)?;
-    let frame = event(DATA);
+    let frame = event(DATA, transport);
     let event = frame.for_framing(Framing::Chunked);
-    let (mut head, mut buffer) = (Vec::new(), [0; 4096]);
-    response::stream_head(Transport::Sse, Framing::Chunked, None, &mut head);
+    let (head, mut buffer) = (head(transport)?, [0; 4096]);
     let mut sockets: Vec<OwnedFd> = Vec::new();
     loop {
         epoll.wait(&mut events, None)?;

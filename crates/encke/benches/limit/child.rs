@@ -9,7 +9,7 @@ use std::time::Duration;
 use load::stamp::{self, Stamp};
 use sys::clock;
 
-use crate::DATA;
+use crate::{DATA, Plan};
 
 /// How often the paced sender looks what is due.
 const TICK: Duration = Duration::from_millis(1);
@@ -95,11 +95,12 @@ pub(crate) struct Child {
 impl Child {
     pub(crate) fn spawn(
         role: &str,
-        workers: usize,
+        plan: &Plan,
         graph: Option<&Path>,
     ) -> Result<Child, Box<dyn std::error::Error>> {
         let mut process = Command::new(std::env::current_exe()?)
-            .args([role, "--workers", &workers.to_string()])
+            .args([role, "--workers", &plan.workers.to_string()])
+            .args(["--transport", plan.transport.as_str()])
             .args(graph.into_iter().flat_map(|dir| ["--graph".as_ref(), dir.as_os_str()]))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

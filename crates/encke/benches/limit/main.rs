@@ -8,7 +8,7 @@
 //!
 //! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20),
 //! `--workers N` (default: as many as cores, or as the descriptor limit asks for), `--times N`
-//! (default 3: the median of each counts).
+//! (default 3: the median of each counts), `--transport sse|websocket` (default sse).
 //!
 //! `--paced` measures at fixed rates instead, with the friends graph and audiences of 16: what a
 //! connect, the idle crowd and one event a minute for everybody cost, and the highest rate whose
@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use child::Child;
 use load::{Flood, FloodConfig};
+use proto::Transport;
 use sys::clock;
 
 /// Payload of each event, as JSON: 100 bytes, the size that others publish.
@@ -57,6 +58,7 @@ struct Plan {
     times: usize,
     minute: u64,
     only: Option<String>,
+    transport: Transport,
 }
 
 fn main() -> Outcome<()> {
@@ -78,17 +80,25 @@ fn main() -> Outcome<()> {
         times: value("--times", 3)? as usize,
         minute: value("--minute", 30)?,
         only: text("--only").cloned(),
+        transport: match text("--transport").map_or("sse", String::as_str) {
+            "sse" => Transport::Sse,
+            "websocket" => Transport::WebSocket,
+            other => return Err(format!("--transport is sse or websocket, not {other}").into()),
+        },
     };
     let graph = text("--graph").map(Path::new);
     match arguments.get(1).map(String::as_str) {
-        Some("child-bare") => return child::serve(bare::Bare::start(plan.workers)?),
+        Some("child-bare") => {
+            return child::serve(bare::Bare::start(plan.workers, plan.transport)?);
+        }
         Some("child-encke") => return child::serve(encke::Encke::start(plan.workers, graph)?),
         _ => {}
     }
-    let Plan { connections, workers, .. } = plan;
+    let Plan { connections, workers, transport, .. } = plan;
     println!(
-        "{connections} connections, {workers} workers, {cores} cores, events of {} bytes",
-        DATA.len()
+        "{connections} connections, {workers} workers, {cores} cores, events of {} bytes, {}",
+        DATA.len(),
+        transport.as_str()
     );
     if flag("--sends") {
         return sends::run();
@@ -96,10 +106,19 @@ fn main() -> Outcome<()> {
     if flag("--paced") || flag("--million") { paced::run(&plan) } else { rounds::run(&plan) }
 }
 
-/// A crowd of `users` on its way to `child`; 0 threads is as many as the descriptor limit asks for.
-fn start_crowd(child: &Child, users: u32, first_id: u64, threads: u32) -> Outcome<Flood> {
+/// A crowd of `users` on its way to `child`, on the plan's transport; 0 threads is as many as the
+/// descriptor limit asks for.
+fn start_crowd(
+    child: &Child,
+    plan: &Plan,
+    users: u32,
+    first_id: u64,
+    threads: u32,
+) -> Outcome<Flood> {
     let url = format!("http://127.0.0.1:{}/stream/{{id}}", child.port);
-    Ok(Flood::start(FloodConfig { url, users, first_id, threads, ..FloodConfig::default() })?)
+    let transport = plan.transport;
+    let config = FloodConfig { url, transport, users, first_id, threads, ..FloodConfig::default() };
+    Ok(Flood::start(config)?)
 }
 
 fn await_online(crowd: &Flood, users: u64) -> Outcome<()> {

@@ -95,12 +95,12 @@ fn make_graph(users: u32, dir: &Path) -> Outcome<()> {
 }
 
 fn measure(role: &str, plan: &Plan, graph: &Path) -> Outcome<Figures> {
-    let mut child = Child::spawn(role, plan.workers, Some(graph))?;
+    let mut child = Child::spawn(role, plan, Some(graph))?;
     let (users, mut figures) = (u64::from(plan.connections), Figures::default());
     let (available, memory) = (available_bytes()?, child.memory_bytes()?);
     let own = sys::process::resident()?.anonymous as f64;
     let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
-    let crowd = start_crowd(&child, plan.connections, 0, 0)?;
+    let crowd = start_crowd(&child, plan, plan.connections, 0, 0)?;
     let last_tenth = users / 10;
     await_online(&crowd, users - last_tenth)?;
     let middle = clock::monotonic_ns();

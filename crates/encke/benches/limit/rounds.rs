@@ -33,10 +33,10 @@ pub(crate) fn run(plan: &Plan) -> Outcome<()> {
 
 fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
     let idle_bytes = idle_bytes_slope(role, plan)?;
-    let mut child = Child::spawn(role, plan.workers, None)?;
+    let mut child = Child::spawn(role, plan, None)?;
     let (n, mut figures) = (u64::from(plan.connections), Figures::default());
     let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
-    let crowd = bring_online(&child, plan.connections, 0)?;
+    let crowd = bring_online(&child, plan, plan.connections, 0)?;
     figures.connects_per_second = per_second(n, started);
     figures.cpu_us_per_connect = (child.cpu_us()? - cpu) / n as f64;
 
@@ -74,12 +74,12 @@ fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
 /// Bytes of user memory that one more idle connection costs: the slope from 1,000 to 15,000, so
 /// that what a server needs to stand at all does not count.
 fn idle_bytes_slope(role: &str, plan: &Plan) -> Outcome<f64> {
-    let mut child = Child::spawn(role, plan.workers, None)?;
-    let few = bring_online(&child, 1_000, 0)?;
+    let mut child = Child::spawn(role, plan, None)?;
+    let few = bring_online(&child, plan, 1_000, 0)?;
     let first = child.memory_bytes()?;
-    let more = bring_online(&child, 4_000, 1_000)?;
+    let more = bring_online(&child, plan, 4_000, 1_000)?;
     let middle = child.memory_bytes()?;
-    let most = bring_online(&child, 10_000, 5_000)?;
+    let most = bring_online(&child, plan, 10_000, 5_000)?;
     let last = child.memory_bytes()?;
     println!(
         "  {role}: {:.0} bytes a connection from 1,000 to 5,000, {:.0} from 5,000 to 15,000",
@@ -92,8 +92,8 @@ fn idle_bytes_slope(role: &str, plan: &Plan) -> Outcome<f64> {
     Ok((last - first) / 14_000.0)
 }
 
-fn bring_online(child: &Child, users: u32, first_id: u64) -> Outcome<Flood> {
-    let crowd = start_crowd(child, users, first_id, 1)?;
+fn bring_online(child: &Child, plan: &Plan, users: u32, first_id: u64) -> Outcome<Flood> {
+    let crowd = start_crowd(child, plan, users, first_id, 1)?;
     await_online(&crowd, users.into())?;
     Ok(crowd)
 }

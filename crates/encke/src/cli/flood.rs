@@ -37,6 +37,7 @@ Examples:
   encke flood --users 1000000 --connect-rate 20000
   encke flood --users 100000 --storm-after 20 --seconds 60
   encke flood --users 10000 --slow 0.1 --slow-after 10 --seconds 60
+  encke flood --transport websocket --users 10000
   encke flood --transport ndjson --url 'http://127.0.0.1:8000/stream/{id}' --json
   encke flood --url 'http://127.0.0.1:9000/sub?ch={id}' --source 127.0.0.2 --source 127.0.0.3")]
 pub(crate) struct FloodArgs {
@@ -114,6 +115,9 @@ pub(super) enum TransportArg {
     Ndjson,
     /// The comet page of old.
     Classic,
+    /// WebSocket, a text message per event.
+    #[value(name = "websocket")]
+    WebSocket,
 }
 
 impl From<TransportArg> for Transport {
@@ -122,6 +126,7 @@ impl From<TransportArg> for Transport {
             TransportArg::Sse => Transport::Sse,
             TransportArg::Ndjson => Transport::Ndjson,
             TransportArg::Classic => Transport::Classic,
+            TransportArg::WebSocket => Transport::WebSocket,
         }
     }
 }
@@ -136,7 +141,7 @@ impl TransportArg {
     pub(super) fn path(self) -> &'static str {
         match self {
             TransportArg::Classic => "/test/{id}",
-            TransportArg::Sse | TransportArg::Ndjson => "/stream/{id}",
+            TransportArg::Sse | TransportArg::Ndjson | TransportArg::WebSocket => "/stream/{id}",
         }
     }
 }

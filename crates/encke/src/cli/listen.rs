@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -23,7 +23,8 @@ const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 Examples:
   encke listen bob
   encke listen bob photo:789 --count 1
-  encke listen 123 --json | jq .data")]
+  encke listen 123 --json | jq .data
+  encke listen bob --transport websocket")]
 pub(crate) struct ListenArgs {
     /// The ids to be online as.
     #[arg(required = true, value_name = "ID")]
@@ -31,12 +32,25 @@ pub(crate) struct ListenArgs {
     /// The server's public port.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8000")]
     url: ServerUrl,
+    /// How to hear events.
+    #[arg(long, value_enum, default_value_t = ListenTransport::Sse)]
+    transport: ListenTransport,
     /// End after so many events.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Print each event as JSON, with its id.
     #[arg(long)]
     json: bool,
+}
+
+/// How a terminal hears events.
+#[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
+enum ListenTransport {
+    /// Server-Sent Events.
+    Sse,
+    /// WebSocket.
+    #[value(name = "websocket")]
+    WebSocket,
 }
 
 /// An event as it comes.
@@ -60,8 +74,9 @@ pub(crate) fn run(args: ListenArgs) -> Result<()> {
 async fn listen(args: &ListenArgs) -> Result<()> {
     let mut left = args.count.unwrap_or(u64::MAX);
     let mut first = true;
+    let websocket = args.transport == ListenTransport::WebSocket;
     while left > 0 {
-        match Listener::open(&args.url, &args.ids).await {
+        match Listener::open(&args.url, &args.ids, websocket).await {
             Ok(Opening::Open(mut listener)) => {
                 first = false;
                 tell(format!("online at {} as {}", args.url, args.ids.join(", ")));

@@ -68,7 +68,7 @@ impl ServerUrl {
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.context("the server speaks no HTTP")?;
         // It ends with the sender; what went wrong is told to whoever waits for an answer.
-        tokio::spawn(connection);
+        tokio::spawn(connection.with_upgrades());
         Ok(sender)
     }
 

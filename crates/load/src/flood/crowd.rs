@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proto::client::{Reply, push_reply};
 use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{clock, socket, table};
@@ -336,7 +337,10 @@ impl Crowd {
                 Err(_) if was_open => Outcome::Closed(Closure::Reset),
                 Err(ref error) => Outcome::failed(error),
             };
-            if !was_open && listener.is_open() {
+            if let Some(reply) = listener.take_reply() {
+                self.reply(slot, &reply, now_ns);
+            }
+            if !was_open && self.listeners[slot as usize].is_open() {
                 self.opened(slot, role, now_ns);
             }
             if outcome != Outcome::On {
@@ -345,6 +349,16 @@ impl Crowd {
             if matches!(read, Ok(len) if len < BUFFER_BYTES) && !hung_up {
                 return;
             }
+        }
+    }
+
+    /// Answers a ping, or the close frame. Where there is no room for a few bytes the server does
+    /// not read, and would not miss them.
+    fn reply(&mut self, slot: u32, reply: &Reply, now_ns: u64) {
+        self.request.clear();
+        push_reply(reply, (mix(now_ns) as u32).to_ne_bytes(), &mut self.request);
+        if let Some(socket) = &self.listeners[slot as usize].socket {
+            let _ = socket::send(socket, &self.request);
         }
     }
 

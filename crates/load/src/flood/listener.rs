@@ -4,10 +4,11 @@
 use std::os::fd::OwnedFd;
 
 use proto::Transport;
-use proto::client::{HeadError, Progress, StreamDecoder, response_head};
+use proto::client::{HeadError, Progress, Reply, StreamDecoder, accepts, response_head};
 
 use crate::flood::role::Role;
 use crate::flood::tally::{Source, Tally};
+use crate::flood::task::WEBSOCKET_KEY;
 use crate::flood::{Closure, Failure};
 
 /// One listener.
@@ -106,6 +107,14 @@ impl Listener {
         }
     }
 
+    /// What the server of a WebSocket is to be answered after a read.
+    pub(super) fn take_reply(&mut self) -> Option<Reply> {
+        match &mut self.phase {
+            Phase::Open(decoder) => decoder.take_reply(),
+            Phase::Offline | Phase::Connecting | Phase::Head(_) | Phase::Deaf => None,
+        }
+    }
+
     /// Reads `bytes`, everything that came so far.
     fn read_head(&mut self, arrival: Arrival, bytes: &[u8], tally: &mut Tally) -> Outcome {
         let head = match response_head(bytes) {
@@ -119,11 +128,17 @@ impl Listener {
             }
         };
         let body = &bytes[head.head_len..];
-        if head.status != 200 {
+        let websocket = arrival.transport == Transport::WebSocket;
+        let good_status = if websocket { 101 } else { 200 };
+        if head.status != good_status {
             // As much of the body as came along and fits into a line.
             let body = String::from_utf8_lossy(&body[..body.len().min(200)]);
             let words = format!("status {}: {}", head.status, body.trim());
             return Outcome::Failed(Failure::Status, words);
+        }
+        if websocket && !head.websocket_accept.is_some_and(|a| accepts(WEBSOCKET_KEY, a)) {
+            let words = "the answer to the WebSocket's key is wrong".to_owned();
+            return Outcome::Failed(Failure::Malformed, words);
         }
         self.opened_ms = (arrival.now_ns / 1_000_000) as u32;
         self.phase = Phase::Open(StreamDecoder::new(arrival.transport, head.body));

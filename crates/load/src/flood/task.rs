@@ -4,12 +4,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::Transport;
+use proto::{Transport, client};
 
 use crate::flood::FloodConfig;
 use crate::flood::role::{Cast, Role};
 use crate::flood::trouble::Trouble;
 use crate::target::Target;
+
+/// The key of RFC 6455, section 1.3, for all listeners: random ones keep caches from answering,
+/// which an instrument does not speak to.
+pub(super) const WEBSOCKET_KEY: &[u8; 24] = b"dGhlIHNhbXBsZSBub25jZQ==";
 
 /// What a thread of the crowd is to do.
 #[derive(Clone, Debug)]
@@ -50,17 +54,15 @@ impl Task {
         self.target.push_path(id, out);
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         out.extend_from_slice(self.target.host.as_bytes());
-        out.extend_from_slice(match self.config.transport {
-            Transport::Sse => b"\r\nAccept: text/event-stream\r\n\r\n".as_slice(),
-            Transport::Ndjson => b"\r\nAccept: application/x-ndjson\r\n\r\n",
-            Transport::Classic => b"\r\nAccept: text/html\r\n\r\n",
-            // The key of RFC 6455, section 1.3: a new one for each would prove nothing here.
-            Transport::WebSocket => {
-                b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-            }
-            Transport::Poll => b"\r\nAccept: application/json\r\n\r\n",
-        });
+        out.extend_from_slice(b"\r\n");
+        match self.config.transport {
+            Transport::Sse => out.extend_from_slice(b"Accept: text/event-stream\r\n"),
+            Transport::Ndjson => out.extend_from_slice(b"Accept: application/x-ndjson\r\n"),
+            Transport::Classic => out.extend_from_slice(b"Accept: text/html\r\n"),
+            Transport::Poll => out.extend_from_slice(b"Accept: application/json\r\n"),
+            Transport::WebSocket => client::push_upgrade(WEBSOCKET_KEY, out),
+        }
+        out.extend_from_slice(b"\r\n");
     }
 }
 

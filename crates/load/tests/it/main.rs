@@ -194,8 +194,9 @@ fn event(number: u32, ago: Duration) -> String {
 
 #[test]
 fn stamps_are_found_on_every_transport() {
-    use proto::{Framing, Transport, classic, ndjson, sse};
-    for transport in [Transport::Sse, Transport::Ndjson, Transport::Classic] {
+    use proto::{Framing, Transport, classic, ndjson, sse, websocket};
+    let streams = [Transport::Sse, Transport::Ndjson, Transport::Classic, Transport::WebSocket];
+    for transport in streams {
         let server = Server::start(|_| Fate::Deliver);
         let url = server.stream_url();
         let flood = flood_of(FloodConfig { url, users: 1, transport, ..FloodConfig::default() });
@@ -210,9 +211,8 @@ fn stamps_are_found_on_every_transport() {
                     server.send_raw("0", prefix.as_bytes());
                     tail
                 }
-                Transport::WebSocket | Transport::Poll => {
-                    unreachable!("it is not in the list above")
-                }
+                Transport::WebSocket => websocket::event(&json),
+                Transport::Poll => unreachable!("it is not in the list"),
             };
             server.send_raw("0", frame.for_framing(Framing::Chunked));
             server.send_raw("0", transport.keep_alive(Framing::Chunked));
@@ -221,6 +221,33 @@ fn stamps_are_found_on_every_transport() {
         let report = FloodReport::from(&flood.finish().unwrap());
         assert_eq!((report.stamped, report.missing, report.closed), (3, 0, 0), "{transport:?}");
     }
+}
+
+#[test]
+fn websocket_listener_answers_pings_and_the_close_frame() {
+    use proto::{Transport, websocket};
+    let server = Server::start(|_| Fate::Deliver);
+    let (url, transport) = (server.stream_url(), Transport::WebSocket);
+    let flood = flood_of(FloodConfig { url, users: 1, transport, ..FloodConfig::default() });
+    let mut wire = Vec::new();
+    websocket::push_ping(&mut wire, b"still there?");
+    server.send_raw("0", &wire);
+    let unmasked = |frame: Vec<u8>| -> Vec<u8> {
+        let (key, payload) = (&frame[2..6], &frame[6..]);
+        payload.iter().zip(key.iter().cycle()).map(|(byte, key)| byte ^ key).collect()
+    };
+    let pong = server.receive("0", 6 + 12);
+    assert_eq!(pong[..2], [0x8a, 0x80 | 12]);
+    assert_eq!(unmasked(pong), b"still there?");
+
+    wire.clear();
+    websocket::push_close(&mut wire, websocket::Close::SHUTDOWN);
+    server.send_raw("0", &wire);
+    let close = server.receive("0", 6 + 10);
+    assert_eq!(close[..2], [0x88, 0x80 | 10]);
+    assert_eq!(unmasked(close), b"\x03\xe9shutdown");
+    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 1));
+    flood.finish().unwrap();
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! A scripted server for tests of the instruments: real sockets, no cleverness. Streams are SSE;
-//! the API takes chunked NDJSON and single posts. What happens to each event is the test's to say.
+//! A scripted server for tests of the instruments: real sockets, no cleverness. Streams are SSE, or
+//! what a test writes to them, as a WebSocket too; the API takes chunked NDJSON and single posts.
+//! What happens to each event is the test's to say.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -79,6 +80,14 @@ impl Server {
         streams.get_mut(id).unwrap().write_all(bytes).unwrap();
     }
 
+    /// The next `len` bytes that the listener of `id` sends.
+    pub(crate) fn receive(&self, id: &str, len: usize) -> Vec<u8> {
+        let mut stream = self.shared.streams.lock().unwrap()[id].try_clone().unwrap();
+        let mut bytes = vec![0; len];
+        stream.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
     /// Closes the stream of `id`.
     pub(crate) fn close(&self, id: &str) {
         let stream = self.shared.streams.lock().unwrap().remove(id).unwrap();
@@ -120,6 +129,10 @@ impl Shared {
     }
 }
 
+/// The answer to the key of RFC 6455, section 1.3, which every listener sends.
+const UPGRADED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+    Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
 fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;
@@ -139,7 +152,11 @@ fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
                     .write_all(format!("{head}: {}\r\n\r\n{body}", body.len()).as_bytes());
             }
             let mut streams = shared.streams.lock().unwrap();
-            writer.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+            writer.write_all(if head.contains("Upgrade: websocket") {
+                UPGRADED
+            } else {
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            })?;
             streams.insert(id.to_owned(), writer);
             return Ok(());
         }

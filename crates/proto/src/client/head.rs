@@ -37,6 +37,8 @@ pub struct ResponseHead<'b> {
     pub body: BodyLength,
     /// The media type with its parameters.
     pub content_type: Option<&'b str>,
+    /// What a server of WebSockets makes of the key ([`accepts`](crate::client::accepts)).
+    pub websocket_accept: Option<&'b str>,
     /// Bytes of the head in the buffer; the body starts there.
     pub head_len: usize,
 }
@@ -66,8 +68,9 @@ pub fn response_head(buffer: &[u8]) -> Result<Option<ResponseHead<'_>>, HeadErro
     } else {
         BodyLength::UntilClose
     };
-    let content_type = field("content-type").and_then(|f| std::str::from_utf8(f.value).ok());
-    Ok(Some(ResponseHead { status, body, content_type, head_len }))
+    let text = |name| field(name).and_then(|field| std::str::from_utf8(field.value).ok());
+    let (content_type, websocket_accept) = (text("content-type"), text("sec-websocket-accept"));
+    Ok(Some(ResponseHead { status, body, content_type, websocket_accept, head_len }))
 }
 
 #[cfg(test)]

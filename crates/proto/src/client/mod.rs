@@ -19,7 +19,7 @@ pub use chunked::{ChunkError, ChunkedDecoder};
 pub use head::{HEAD_BYTES_MAX, HeadError, ResponseHead, response_head};
 pub use lines::LineDecoder;
 pub use sse::SseDecoder;
-pub use websocket::{Reply, WebSocketDecoder};
+pub use websocket::{Reply, WebSocketDecoder, accepts, key, push_reply, push_text, push_upgrade};
 
 use crate::Transport;
 use crate::websocket::ReadError;

@@ -20,10 +20,10 @@ pub mod close;
 pub mod command;
 pub mod deflate;
 mod extensions;
-mod frame;
+pub(crate) mod frame;
 pub mod handshake;
 pub(crate) mod head;
-mod mask;
+pub(crate) mod mask;
 mod read;
 #[cfg(test)]
 mod tests;
