@@ -1,0 +1,111 @@
+/**
+ * The real server for a test: `encke serve` on free ports, with a data folder of its own.
+ *
+ * The program is what `ENCKE` names, else the debug build of this repository.
+ */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { atEnd } from "./ends.js";
+
+const PROGRAM = process.env.ENCKE ?? join(root(), "target/debug/encke");
+
+/** The repository's root. */
+export function root(): string {
+  return fileURLToPath(new URL("../../..", import.meta.url));
+}
+
+export class Encke {
+  /** Where clients connect, as `127.0.0.1:41234`. */
+  listen = "";
+  /** Where applications connect. */
+  api = "";
+  #process?: ChildProcess;
+  /** All that it printed to standard error, for a test that fails. */
+  #log = "";
+
+  private constructor(
+    readonly data: string,
+    readonly options: string[],
+  ) {}
+
+  /** Starts one with further `options`; it ends with the test. */
+  static async start(test: TestContext, ...options: string[]): Promise<Encke> {
+    const data = await mkdtemp(join(tmpdir(), "encke-e2e-"));
+    const server = new Encke(data, options);
+    atEnd(test, async () => {
+      await server.kill();
+      await rm(data, { recursive: true, force: true });
+    });
+    await server.start();
+    return server;
+  }
+
+  /** Starts it, again or for the first time, on other free ports. */
+  async start(): Promise<void> {
+    const fixed = ["--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--json", "--workers=2"];
+    const args = ["serve", ...fixed, "--data", this.data, ...this.options];
+    const child = spawn(PROGRAM, args, { stdio: ["ignore", "pipe", "pipe"] });
+    this.#process = child;
+    child.stderr.on("data", (text) => (this.#log += text));
+    const failed = new Promise<never>((_, reject) => {
+      child.once("error", reject);
+      child.once("exit", () => reject(new Error(`encke serve ended: ${this.#log}`)));
+    });
+    failed.catch(() => {});
+    const [line] = await Promise.race([once(createInterface(child.stdout), "line"), failed]);
+    const { listen, api } = JSON.parse(line);
+    this.listen = listen;
+    this.api = api;
+  }
+
+  /** Ends it as a power failure would. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (child && child.exitCode === null && child.signalCode === null) {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }
+  }
+
+  /** Sends an event; returns how many connections heard it. */
+  async send(about: string, data: unknown): Promise<number> {
+    return (await this.call("/send", { about, data })).delivered;
+  }
+
+  async subscribe(subscriber: string, subscribee: string): Promise<void> {
+    await this.call("/subscriptions/add", [{ subscriber, subscribee }]);
+  }
+
+  /** How many connections the id has. */
+  async connections(id: string): Promise<number> {
+    return (await this.call(`/connections/${encodeURIComponent(id)}`)).connections;
+  }
+
+  /** One call of the API; a body makes it a POST. */
+  async call(path: string, body?: unknown): Promise<any> {
+    const headers = { "content-type": "application/json" };
+    const post = { method: "POST", headers, body: JSON.stringify(body) };
+    const answer = await fetch(`http://${this.api}${path}`, body === undefined ? {} : post);
+    if (!answer.ok) {
+      throw new Error(`${path}: ${await answer.text()}`);
+    }
+    return answer.json();
+  }
+}
+
+/** Waits until `check` holds, by asking again; only a test that fails waits long. */
+export async function until(what: string, check: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!(await check())) {
+    if (performance.now() > deadline) {
+      throw new Error(`not in time: ${what}`);
+    }
+  }
+}
