@@ -25,6 +25,8 @@ pub struct EngineConfig {
     pub backlog_bytes_max: usize,
     /// What is remembered for clients that come back.
     pub history: HistoryLimits,
+    /// The longest message of a WebSocket client, in bytes.
+    pub message_bytes_max: usize,
     /// Which browser pages may connect.
     pub origins: Origins,
     /// What stands at `/`; nothing unless there is something to see.
@@ -42,6 +44,7 @@ impl EngineConfig {
             head_timeout_ms: 10_000,
             backlog_bytes_max: 64 * 1024,
             history: HistoryLimits::default(),
+            message_bytes_max: 4 * 1024,
             origins: Origins::default(),
             page: None,
         }

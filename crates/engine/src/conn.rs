@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hub::{DisconnectReason, Id};
+use proto::websocket::Reader;
 use proto::{Framing, Transport};
 
 use crate::Event;
@@ -64,6 +65,8 @@ pub(crate) struct Conn<S> {
     pub(crate) queued: Queue,
     /// The kernel has no room; it will report when it has.
     pub(crate) blocked: bool,
+    /// It is in the queue of those whose input waits for the next turn.
+    pub(crate) deferred: bool,
 }
 
 const _: () = assert!(size_of::<Slot<Conn<std::os::fd::OwnedFd>>>() <= 64);
@@ -75,7 +78,15 @@ pub(crate) struct Rare {
     more_ids: Vec<Id>,
     /// A request head that is not complete yet.
     pub(crate) head: Vec<u8>,
+    pub(crate) partial: Partial,
     pub(crate) backlog: Backlog,
+}
+
+/// What has come of a WebSocket's message that is not whole.
+#[derive(Debug, Default)]
+pub(crate) struct Partial {
+    pub(crate) reader: Reader,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl<S> Conn<S> {
@@ -95,6 +106,7 @@ impl<S> Conn<S> {
             reason: DisconnectReason::ClientClosed,
             queued: Queue::None,
             blocked: false,
+            deferred: false,
         }
     }
 
@@ -133,6 +145,11 @@ impl<S> Conn<S> {
         self.phase == Phase::Streaming && self.transport == Transport::Poll
     }
 
+    /// Whether its client may send messages.
+    pub(crate) fn hears_messages(&self) -> bool {
+        self.transport == Transport::WebSocket && self.phase == Phase::Streaming
+    }
+
     /// Whether everything has been given to the kernel.
     pub(crate) fn is_flushed(&self) -> bool {
         self.pending.is_none() && self.rare.as_ref().is_none_or(|rare| rare.backlog.is_empty())
@@ -141,7 +158,10 @@ impl<S> Conn<S> {
     /// Gives the rare box back when nothing is left in it.
     pub(crate) fn tidy(&mut self) {
         let idle = |rare: &Rare| {
-            rare.more_ids.is_empty() && rare.head.is_empty() && rare.backlog.is_empty()
+            rare.more_ids.is_empty()
+                && rare.head.is_empty()
+                && rare.partial.reader.is_idle()
+                && rare.backlog.is_empty()
         };
         if self.rare.as_deref().is_some_and(idle) {
             self.rare = None;

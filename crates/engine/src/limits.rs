@@ -14,6 +14,11 @@ pub const SCRATCH_BYTES: usize = 16 * 1024;
 /// answered request). More is not a client that means well: the connection ends.
 pub const STRAY_BYTES_PER_TURN: usize = 4 * SCRATCH_BYTES;
 
+/// Bytes that WebSocket clients may be read of in one turn, all together; the rest waits for the
+/// next one, each client's for its turn. As the shortest messages that are answered, 4 KiB of them
+/// are some 600 commands. Tests have few bytes, which must come to the bound too.
+pub const CLIENT_BYTES_PER_TURN: usize = if cfg!(test) { 512 } else { 4 * SCRATCH_BYTES };
+
 /// Ids of one connection, 8 bytes each beside the first: more than a request head of 8 KiB can hold
 /// (`&id=1` has five bytes), and as many as later log-ins may bring it to.
 pub const IDS_PER_CONNECTION_MAX: usize = 2048;

@@ -140,6 +140,7 @@ impl Worker {
         let began_ns = clock::monotonic_ns();
         let now_ms = began_ns / 1_000_000;
         self.shard.tick(now_ms - self.started_ms);
+        self.shard.read_deferred();
         let mut clients_wait = false;
         for event in events.iter() {
             match event.token {
@@ -168,7 +169,7 @@ impl Worker {
         self.mind_room();
         let writes_left = self.shard.flush();
         self.counters.turns.add(clock::monotonic_ns() - began_ns);
-        mail_left || writes_left
+        mail_left || writes_left || self.shard.owes_reads()
     }
 
     /// Tells the kernel when this worker has become full, or has room again.

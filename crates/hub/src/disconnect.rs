@@ -1,4 +1,4 @@
-//! Why a connection ended: one closed list for the log, the metrics and, later, close frames.
+//! Why a connection ended: one closed list for the log, the metrics and close frames.
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)+) => {
@@ -37,6 +37,10 @@ reasons! {
     HeadTimeout = "head_timeout",
     /// The head was no valid request (answered 4xx or 5xx).
     BadRequest = "bad_request",
+    /// A WebSocket's frame that breaks the protocol's rules.
+    ProtocolError = "protocol_error",
+    /// A WebSocket's message that is longer than messages may be.
+    MessageTooLarge = "message_too_large",
     /// More unsent bytes than the backlog may hold: the reader is too slow.
     SlowReader = "slow_reader",
     /// The application logged the id out through the API.

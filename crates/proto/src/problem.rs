@@ -103,15 +103,6 @@ impl Problem {
         )
     }
 
-    /// 501: an `Upgrade` to a WebSocket, which this version does not speak.
-    pub fn websocket_not_implemented() -> Problem {
-        Problem::new(
-            501,
-            "This version has no WebSockets. Ask for the same path with \
-             Accept: text/event-stream, without Upgrade.",
-        )
-    }
-
     /// 503: no place for another connection; `retry_after` is in seconds.
     pub fn unavailable(retry_after: u32) -> Problem {
         let detail = "The server has no place for another connection. Try again later.";
@@ -135,7 +126,6 @@ impl Problem {
             413 => "Content Too Large",
             426 => "Upgrade Required",
             431 => "Request Header Fields Too Large",
-            501 => "Not Implemented",
             503 => "Service Unavailable",
             505 => "HTTP Version Not Supported",
             _ => "Error",
@@ -170,7 +160,6 @@ mod tests {
             Problem::body_refused(),
             Problem::websocket_version(),
             Problem::head_too_large(),
-            Problem::websocket_not_implemented(),
             Problem::unavailable(5),
             Problem::http_version(),
         ]

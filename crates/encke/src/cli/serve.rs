@@ -21,6 +21,12 @@ use crate::units::{parse_bytes, parse_seconds};
 /// The least backlog that is of use: an event of a few kilobytes must fit.
 const BACKLOG_BYTES_MIN: usize = 4096;
 
+/// The shortest bound on messages: a command with one id of the greatest length must fit.
+const MESSAGE_BYTES_MIN: usize = 512;
+
+/// The longest: a client that sends half of such a message keeps that much memory.
+const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+
 /// Serves streams to clients, and the API to applications.
 ///
 /// Clients open streams at --listen; applications send events and keep the friends graph through
@@ -86,6 +92,9 @@ pub(crate) struct LimitArgs {
     /// Unsent bytes of one connection past which it is closed.
     #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_backlog)]
     max_backlog: usize,
+    /// The longest message that a WebSocket client may send.
+    #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_message)]
+    max_message: usize,
     /// Let browser pages of this origin connect, besides the server's own; * lets all. May be
     /// repeated, or a list with commas.
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, value_delimiter = ',')]
@@ -110,6 +119,7 @@ impl LimitArgs {
             format!("--keepalive={}", keepalive.as_secs_f64()),
             format!("--head-timeout={}", head_timeout.as_secs_f64()),
             format!("--max-backlog={}", self.max_backlog),
+            format!("--max-message={}", self.max_message),
         ];
         options.extend(self.allow_origin.iter().map(|origin| format!("--allow-origin={origin}")));
         options
@@ -131,6 +141,7 @@ impl LimitArgs {
             keepalive_ms: self.keepalive.as_millis() as u64,
             head_timeout_ms: self.head_timeout.as_millis() as u64,
             backlog_bytes_max: self.max_backlog,
+            message_bytes_max: self.max_message,
             origins: Origins::new(self.allow_origin),
             ..config
         }
@@ -228,6 +239,14 @@ fn parse_backlog(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)?;
     if bytes < BACKLOG_BYTES_MIN {
         return Err(format!("an event must fit: at least {BACKLOG_BYTES_MIN} bytes"));
+    }
+    Ok(bytes)
+}
+
+fn parse_message(text: &str) -> Result<usize, String> {
+    let bytes = parse_bytes(text)?;
+    if !(MESSAGE_BYTES_MIN..=MESSAGE_BYTES_MAX).contains(&bytes) {
+        return Err(format!("from {MESSAGE_BYTES_MIN} bytes to {MESSAGE_BYTES_MAX}"));
     }
     Ok(bytes)
 }

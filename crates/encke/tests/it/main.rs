@@ -42,3 +42,5 @@ mod streams;
 mod streams_ids;
 mod tune;
 mod watch;
+mod websocket;
+mod websocket_ends;

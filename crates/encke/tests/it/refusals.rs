@@ -134,8 +134,6 @@ fn what_is_not_http_1_is_refused_as_such() {
     ] {
         refused(&server, request, status);
     }
-    let upgrade = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
-    refused(&server, get("/stream/1", &upgrade), 501);
 }
 
 #[test]

@@ -6,7 +6,6 @@ use proto::{Framing, Method, Problem, Route, Transport, classic, response};
 use smallvec::SmallVec;
 
 use super::Shard;
-use crate::config::EngineConfig;
 use crate::conn::Phase;
 use crate::limits;
 use crate::sockets::Sockets;
@@ -76,9 +75,13 @@ impl<S: Sockets> Shard<S> {
     }
 
     /// Keeps bytes that cannot be dealt with yet: half a head, or what was sent while a poll waits.
-    /// On an open stream they mean nothing.
-    fn put_by(&mut self, slot: u32, unread: Vec<u8>) {
+    /// On an open stream they mean nothing. On a WebSocket they are messages: its client should
+    /// have waited (RFC 6455, section 4.1), but to skip them would read the next ones wrong.
+    fn put_by(&mut self, slot: u32, mut unread: Vec<u8>) {
         let Some(conn) = self.conns.at(slot) else { return };
+        if conn.hears_messages() {
+            return self.hear(slot, &mut unread);
+        }
         if unread.is_empty() || !conn.takes_requests() {
             return;
         }
@@ -96,8 +99,8 @@ impl<S: Sockets> Shard<S> {
         let allows = |origin: &&str| self.rules.config.origins.allows(origin, request.host);
         let cors_origin = request.origin.filter(allows);
         let reply = Reply { head_only: request.method == Method::Head, cors_origin };
-        if let Some(problem) = not_built(request, &self.rules.config) {
-            return self.refuse(slot, &problem, &reply);
+        if request.route == Route::Page && self.rules.config.page.is_none() {
+            return self.refuse(slot, &Problem::no_such_path(), &reply);
         }
         if request.method == Method::Options {
             response::preflight(cors_origin, &mut self.answer);
@@ -123,6 +126,12 @@ impl<S: Sockets> Shard<S> {
             }
             self.describe_poll(cors_origin.is_some());
             return self.answered(slot, DisconnectReason::Answered);
+        }
+        if let Some(upgrade) = &request.upgrade {
+            return match self.shake_hands(upgrade) {
+                Ok(()) => self.begin(slot, &ids, Transport::WebSocket, Framing::Close),
+                Err(problem) => self.refuse(slot, &problem, &reply),
+            };
         }
         let (transport, framing) = (request.transport, request.framing);
         response::stream_head(transport, framing, cors_origin, &mut self.answer);
@@ -168,20 +177,14 @@ impl<S: Sockets> Shard<S> {
         self.finish(slot, reason);
     }
 
-    fn send_answer(&mut self, slot: u32) {
+    /// Sends what is in the buffer for answers.
+    pub(super) fn send_answer(&mut self, slot: u32) {
+        if self.answer.is_empty() {
+            return;
+        }
         let answer = std::mem::take(&mut self.answer);
         self.reply(slot, &answer);
         self.answer = answer;
         self.answer.clear();
-    }
-}
-
-/// What a request can ask for that this version does not have.
-fn not_built(request: &Request<'_>, config: &EngineConfig) -> Option<Problem> {
-    match request.route {
-        Route::Page => config.page.is_none().then(Problem::no_such_path),
-        Route::Stream | Route::Classic | Route::Poll => {
-            request.upgrade.is_some().then(Problem::websocket_not_implemented)
-        }
     }
 }

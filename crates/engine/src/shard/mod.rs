@@ -9,6 +9,7 @@ mod admission;
 mod page;
 mod poll;
 mod presence;
+mod websocket;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -45,6 +46,10 @@ pub(crate) struct Shard<S: Sockets> {
     express: Vec<u32>,
     /// Connections that got bulk mail: written to in slices, turn by turn.
     bulk: VecDeque<u32>,
+    /// Clients who have said more than a turn has time for.
+    deferred: VecDeque<u32>,
+    /// Bytes that clients of WebSockets were read of in this turn.
+    heard_bytes: usize,
     /// The one read buffer.
     scratch: Box<[u8]>,
     /// The one buffer for answers.
@@ -92,6 +97,8 @@ impl<S: Sockets> Shard<S> {
             wheel: Wheel::new(),
             express: Vec::new(),
             bulk: VecDeque::new(),
+            deferred: VecDeque::new(),
+            heard_bytes: 0,
             scratch: vec![0; limits::SCRATCH_BYTES].into(),
             answer: Vec::new(),
             now: 0,
@@ -130,6 +137,11 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn readable(&mut self, slot: u32, hung_up: bool) {
         let mut stray_bytes = 0;
         while let Some(conn) = self.conns.at(slot) {
+            let takes_turns = conn.transport == Transport::WebSocket;
+            let no_time = conn.deferred || self.heard_bytes >= limits::CLIENT_BYTES_PER_TURN;
+            if takes_turns && no_time {
+                return self.defer(slot);
+            }
             let len = match self.io.receive(&conn.socket, &mut self.scratch) {
                 Ok(0) => return self.client_closed(slot),
                 Ok(len) => len,
@@ -139,6 +151,14 @@ impl<S: Sockets> Shard<S> {
             };
             if conn.takes_requests() {
                 self.read_head(slot, len);
+            } else if takes_turns {
+                self.heard_bytes += len;
+                if conn.hears_messages() {
+                    self.read_messages(slot, len);
+                }
+                if len == self.scratch.len() {
+                    return self.defer(slot);
+                }
             } else {
                 stray_bytes += len;
                 if stray_bytes > limits::STRAY_BYTES_PER_TURN {
@@ -307,6 +327,7 @@ impl<S: Sockets> Shard<S> {
     /// budget.
     pub(crate) fn tick(&mut self, now_ms: u64) {
         self.now = (now_ms / TICK_MS) as Tick;
+        self.heard_bytes = 0;
         for _ in 0..limits::TIMERS_PER_TURN {
             let Some(slot) = self.wheel.fire(&mut self.conns, self.now) else { return };
             let Some(conn) = self.conns.at(slot) else { continue };
@@ -365,16 +386,21 @@ impl<S: Sockets> Shard<S> {
     /// Ends a stream in good manners: it hears what it was already handed and the end of the
     /// stream. It is logged out at once.
     fn end(&mut self, slot: u32, reason: DisconnectReason) {
-        if self.conns.at(slot).is_some_and(|conn| conn.polls()) {
-            return self.answer_poll(slot, Some(reason));
+        let Some(conn) = self.conns.at(slot) else { return };
+        match conn.transport {
+            Transport::WebSocket => websocket::push_farewell(reason, &mut self.answer),
+            Transport::Poll => return self.answer_poll(slot, Some(reason)),
+            _ => self.answer.extend_from_slice(conn.framing.end()),
         }
+        self.end_with_answer(slot, reason);
+    }
+
+    /// The same, when its last words are in the buffer for answers.
+    fn end_with_answer(&mut self, slot: u32, reason: DisconnectReason) {
         self.leave(slot);
         let Some(conn) = self.conns.at(slot) else { return };
         (conn.phase, conn.reason) = (Phase::Ending, reason);
-        let end = conn.framing.end();
-        if !end.is_empty() {
-            self.reply(slot, end);
-        }
+        self.send_answer(slot);
         self.finish(slot, reason);
     }
 

@@ -51,7 +51,6 @@ impl<S: Sockets> Shard<S> {
 
     /// Logs the connection in `slot` out of those of `texts` that it is logged in under. Says how
     /// many they were.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for clients that can say so: WebSocket"))]
     pub(crate) fn logout(&mut self, slot: u32, texts: &[IdText<'_>]) -> usize {
         let me = self.conn_ref(slot);
         let Some(conn) = self.conns.at(slot) else { return 0 };

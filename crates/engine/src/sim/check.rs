@@ -11,7 +11,7 @@ use crate::receipt::Receipt;
 impl World {
     /// Everybody got what the model says, in its order, and it was counted so.
     pub(super) fn check_streams(&self) {
-        for client in self.clients.iter().filter(|client| client.unsent_head.is_empty()) {
+        for client in self.clients.iter().filter(|client| self.is_asked(client)) {
             let wire = &self.nets[client.shard].0.borrow()[client.socket];
             let event = |&number: &usize| {
                 let SentEvent { id, json, text, .. } = &self.events[number];
@@ -30,6 +30,7 @@ impl World {
                     first_id: &client.first_id,
                     events: client.due.iter().map(event).collect(),
                     replies: &client.replies,
+                    ended: client.expelled,
                 },
             );
             let stayed = !client.left && !wire.server_closed && !wire.server_ended;

@@ -1,5 +1,7 @@
 //! What the model remembers of clients and events.
 
+use std::collections::VecDeque;
+
 use proto::{Framing, Transport};
 
 use crate::receipt::Receipt;
@@ -16,13 +18,19 @@ pub(super) struct Client {
     pub(super) ids: Vec<String>,
     pub(super) transport: Transport,
     pub(super) framing: Framing,
-    /// What of the head is still to be sent.
-    pub(super) unsent_head: Vec<u8>,
+    /// How many bytes its request has.
+    pub(super) head_len: usize,
+    /// What of the request, and of the commands after it, is still to be sent.
+    pub(super) unsent: Vec<u8>,
+    /// How many bytes it has to say, sent or not.
+    pub(super) said: usize,
+    /// Commands that the server has not read, and after how many bytes it has read each.
+    pub(super) commands: VecDeque<(usize, Said)>,
     /// Reads all at once and never leaves by itself: must never lose anything.
     pub(super) diligent: bool,
     pub(super) dawdles: bool,
     pub(super) connected_ms: u64,
-    /// Logged out through the API.
+    /// Logged out for good, through the API or by its own close frame.
     pub(super) expelled: bool,
     pub(super) left: bool,
     pub(super) got: Vec<u8>,
@@ -31,7 +39,16 @@ pub(super) struct Client {
     /// How many events its shard has been handed for it.
     pub(super) handed: usize,
     /// Bytes of its own that it must read, and after how many events.
-    pub(super) replies: Vec<(usize, String)>,
+    pub(super) replies: Vec<(usize, Vec<u8>)>,
+}
+
+/// What a client says on its WebSocket, and the bytes that it is answered with, if any.
+pub(super) enum Said {
+    Login(Vec<String>, Vec<u8>),
+    Logout(Vec<String>, Vec<u8>),
+    /// Something that changes nothing.
+    Other(Vec<u8>),
+    Close,
 }
 
 /// An event, and how often it was handed out.

@@ -14,6 +14,8 @@ pub(super) struct Wire {
     pub(super) to_server: VecDeque<u8>,
     /// Sent by the server, not yet read by the client.
     pub(super) to_client: VecDeque<u8>,
+    /// How many bytes the server has received.
+    pub(super) received: usize,
     /// How many bytes `to_client` may hold.
     pub(super) room: usize,
     /// Most bytes that one receive of the server gets.
@@ -81,6 +83,7 @@ impl Sockets for Net {
         for byte in &mut buffer[..len] {
             *byte = wire.to_server.pop_front().unwrap();
         }
+        wire.received += len;
         // What a short read leaves behind is reported anew, as by a packet that came a bit later.
         wire.readable |= !wire.to_server.is_empty();
         Ok(len)

@@ -44,8 +44,14 @@ pub(super) fn id_text(number: usize) -> String {
     if number.is_multiple_of(3) { number.to_string() } else { format!("user:{number}") }
 }
 
-/// The transports that the simulated clients speak: those of plain requests.
-pub(super) const SPOKEN: [Transport; 3] = [Transport::Sse, Transport::Ndjson, Transport::Classic];
+/// The transports whose connection is one answer without end; polls have a world of their own.
+pub(super) const STREAMS: [Transport; 4] =
+    [Transport::Sse, Transport::Ndjson, Transport::Classic, Transport::WebSocket];
+
+/// The fields of a WebSocket's handshake, after an `Accept` that says nothing.
+const UPGRADE: &str = "*/*\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                       Sec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
 
 /// The request head of a client.
 pub(super) fn request(ids: &[String], transport: Transport, framing: Framing) -> Vec<u8> {
@@ -53,10 +59,11 @@ pub(super) fn request(ids: &[String], transport: Transport, framing: Framing) ->
         Transport::Sse => ("stream", "text/event-stream"),
         Transport::Ndjson => ("stream", "*/*"),
         Transport::Classic => ("test", "*/*"),
-        Transport::WebSocket => unreachable!("it is not among the transports spoken"),
+        Transport::WebSocket => ("stream", UPGRADE),
         Transport::Poll => ("poll", "*/*"),
     };
-    let version = if framing == Framing::Chunked { "1.1" } else { "1.0" };
+    let is_new = framing == Framing::Chunked || transport == Transport::WebSocket;
+    let version = if is_new { "1.1" } else { "1.0" };
     let query: Vec<String> = ids[1..].iter().map(|id| format!("id={id}")).collect();
     let (id, query) = (&ids[0], query.join("&"));
     format!("GET /{path}/{id}?{query} HTTP/{version}\r\nHost: encke\r\nAccept: {accept}\r\n\r\n")

@@ -2,6 +2,8 @@
 
 use proto::{Framing, Transport};
 
+use super::talk::server_text;
+
 /// The stream that a client reads.
 pub(super) struct Expected<'e> {
     pub(super) transport: Transport,
@@ -10,22 +12,29 @@ pub(super) struct Expected<'e> {
     /// Id, JSON line and payload text of each event, in order.
     pub(super) events: Vec<(String, String, String)>,
     /// What it is told beside, each after so many events.
-    pub(super) replies: &'e [(usize, String)],
+    pub(super) replies: &'e [(usize, Vec<u8>)],
+    /// Whether a WebSocket may end with a close frame.
+    pub(super) ended: bool,
 }
 
 /// How many events `bytes` hold, whole; panics when they are anything but the head, the expected
 /// events and replies from the first on without a gap or a double, and keep-alives between them.
 /// The last thing may be cut.
 pub(super) fn check(bytes: &[u8], expected: &Expected<'_>) -> usize {
-    let text = std::str::from_utf8(bytes).expect("all of it is text");
-    let Some((head, body)) = text.split_once("\r\n\r\n") else {
-        assert!(text.len() < 1000, "a head without end: {text}");
+    let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+        assert!(bytes.len() < 1000, "a head without end: {}", show(bytes));
         return 0;
     };
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    let (head, body) = (&bytes[..end], &bytes[end + 4..]);
+    if expected.transport == Transport::WebSocket {
+        assert!(head.starts_with(b"HTTP/1.1 101 Switching Protocols\r\n"), "{}", show(head));
+        return follow(body, expected);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 200 OK\r\n"), "{}", show(head));
+    let text = std::str::from_utf8(body).expect("all of it is text");
     let body = match expected.framing {
-        Framing::Chunked => dechunk(body),
-        Framing::Close => body.to_string(),
+        Framing::Chunked => dechunk(text),
+        Framing::Close => text.to_string(),
     };
     let mut rest = body.as_str();
     if expected.transport == Transport::Classic {
@@ -38,16 +47,21 @@ pub(super) fn check(bytes: &[u8], expected: &Expected<'_>) -> usize {
             }
         }
     }
-    let silence = std::str::from_utf8(expected.transport.keep_alive(Framing::Close)).unwrap();
+    follow(rest.as_bytes(), expected)
+}
+
+/// The same for what comes after the head.
+fn follow(mut rest: &[u8], expected: &Expected<'_>) -> usize {
+    let silence = expected.transport.keep_alive(Framing::Close);
     let (mut heard, mut replies) = (0, expected.replies.iter().peekable());
     while !rest.is_empty() {
         let reply = replies.peek().filter(|(after, _)| *after == heard);
         let is_reply = reply.is_some();
-        let next = reply.map(|(_, text)| text.clone()).or_else(|| {
+        let next = reply.map(|(_, bytes)| bytes.clone()).or_else(|| {
             let event = expected.events.get(heard)?;
             Some(frame(expected.transport, event, heard))
         });
-        if let Some(after) = next.as_ref().and_then(|next| rest.strip_prefix(next.as_str())) {
+        if let Some(after) = next.as_ref().and_then(|next| rest.strip_prefix(&next[..])) {
             rest = after;
             if is_reply {
                 replies.next();
@@ -56,28 +70,39 @@ pub(super) fn check(bytes: &[u8], expected: &Expected<'_>) -> usize {
             }
         } else if let Some(after) = rest.strip_prefix(silence) {
             rest = after;
+        } else if expected.transport == Transport::WebSocket && rest[0] == CLOSE {
+            assert!(expected.ended, "a close frame that nobody asked for");
+            let whole = rest.get(1).map_or(2, |len| 2 + usize::from(*len));
+            assert!(rest.len() <= whole, "bytes after the end: {}", show(rest));
+            break;
         } else {
             let cut = next.as_ref().is_some_and(|next| next.starts_with(rest));
-            assert!(
-                cut || silence.starts_with(rest),
-                "expected {next:?} after {heard}, got {rest}"
-            );
+            let next = next.as_deref().map(show);
+            let got = show(rest);
+            assert!(cut || silence.starts_with(rest), "{next:?} after {heard}, got {got}");
             break;
         }
     }
     heard
 }
 
+/// The first byte of a close frame.
+const CLOSE: u8 = 0x88;
+
+fn show(bytes: &[u8]) -> String {
+    bytes[..bytes.len().min(400)].escape_ascii().to_string()
+}
+
 fn frame(
     transport: Transport,
     (id, json, text): &(String, String, String),
     before: usize,
-) -> String {
+) -> Vec<u8> {
     match transport {
-        Transport::Sse => format!("id: {id}\ndata: {json}\n\n"),
-        Transport::Ndjson => format!("{json}\n"),
-        Transport::Classic => format!("Recvd msg #{}: '{text}'<br/>\n", before + 1),
-        Transport::WebSocket => unreachable!("it is not among the transports spoken"),
+        Transport::Sse => format!("id: {id}\ndata: {json}\n\n").into(),
+        Transport::Ndjson => format!("{json}\n").into(),
+        Transport::Classic => format!("Recvd msg #{}: '{text}'<br/>\n", before + 1).into(),
+        Transport::WebSocket => server_text(json),
         Transport::Poll => unreachable!("an answer of its own, see `polls`"),
     }
 }

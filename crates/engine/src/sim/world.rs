@@ -4,7 +4,7 @@
 //! read all of its head and as long as it has not been told otherwise. From that follows who must
 //! hear an event, how many deliveries a mail makes, and what the counters must add up to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hub::{ConnRef, Directory, DisconnectReason, Draft, EventIds, HistoryLimits, IdText, Names};
@@ -13,7 +13,7 @@ use proto::Framing;
 use super::client::{Client, SentEvent};
 use super::net::{Net, Wire};
 use super::random::Random;
-use super::scene::{Graph, SPOKEN, id_text, request};
+use super::scene::{Graph, STREAMS, id_text, request};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::mailbox::{Mail, Mailbox};
@@ -160,7 +160,7 @@ impl World {
             }
             3 if self.random.one_in(100) => self.expel(),
             4 if self.random.one_in(2) => self.reply(),
-            5 if self.random.one_in(2) => self.change_ids(),
+            5 if self.random.one_in(2) => self.talk(),
             _ => {
                 let shard = self.random.below(SHARDS);
                 self.turn(shard);
@@ -181,8 +181,9 @@ impl World {
         let count = 1 + self.random.below(3);
         let ids: Vec<String> =
             (0..count).map(|_| id_text(self.random.below(self.plan.ids))).collect();
-        let transport = SPOKEN[self.random.below(SPOKEN.len())];
+        let transport = STREAMS[self.random.below(STREAMS.len())];
         let framing = [Framing::Chunked, Framing::Close][self.random.below(2)];
+        let head = request(&ids, transport, framing);
         let piece = 1 + self.random.below(300);
         let socket = {
             let mut wires = self.nets[shard].0.borrow_mut();
@@ -195,7 +196,10 @@ impl World {
             shard,
             socket,
             key,
-            unsent_head: request(&ids, transport, framing),
+            head_len: head.len(),
+            said: head.len(),
+            unsent: head,
+            commands: VecDeque::new(),
             first_id: ids[0].clone(),
             ids,
             transport,
@@ -219,9 +223,9 @@ impl World {
         if client.left {
             return;
         }
-        if !client.unsent_head.is_empty() && !client.dawdles {
-            let len = (1 + self.random.below(120)).min(client.unsent_head.len());
-            let piece: Vec<u8> = client.unsent_head.drain(..len).collect();
+        if !client.unsent.is_empty() && !client.dawdles {
+            let len = (1 + self.random.below(120)).min(client.unsent.len());
+            let piece: Vec<u8> = client.unsent.drain(..len).collect();
             wire.client_sends(&piece);
         }
         if client.diligent {
@@ -242,8 +246,13 @@ impl World {
     pub(super) fn is_logged_in(&self, client: &Client) -> bool {
         let wires = self.nets[client.shard].0.borrow();
         let wire = &wires[client.socket];
-        let head_read = client.unsent_head.is_empty() && wire.to_server.is_empty();
+        let head_read = wire.received >= client.head_len;
         head_read && !wire.server_closed && !wire.server_ended && !client.expelled
+    }
+
+    /// Whether all of its request is on its way.
+    pub(super) fn is_asked(&self, client: &Client) -> bool {
+        client.said - client.unsent.len() >= client.head_len
     }
 
     fn send(&mut self) {
@@ -321,6 +330,7 @@ impl World {
     /// One turn of a shard: reports, mail, writes, in the worker's order.
     pub(super) fn turn(&mut self, shard: usize) {
         self.shards[shard].tick(self.now_ms);
+        self.shards[shard].read_deferred();
         for client in self.clients.iter().filter(|client| client.shard == shard) {
             let (readable, writable, hung_up) = {
                 let wire = &mut self.nets[shard].0.borrow_mut()[client.socket];
@@ -338,6 +348,7 @@ impl World {
                 self.shards[shard].readable(client.key.slot, hung_up);
             }
         }
+        self.note_commands(shard);
         for _ in 0..self.random.below(5) {
             self.take_mail(shard);
         }
