@@ -47,9 +47,9 @@ export class Encke {
     return server;
   }
 
-  /** Starts it, again or for the first time, on other free ports. */
-  async start(): Promise<void> {
-    const fixed = ["--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--json", "--workers=2"];
+  /** Starts it, again or for the first time, on other free ports or on these. */
+  async start(listen = "127.0.0.1:0", api = "127.0.0.1:0"): Promise<void> {
+    const fixed = [`--listen=${listen}`, `--api=${api}`, "--json", "--workers=2"];
     const args = ["serve", ...fixed, "--data", this.data, ...this.options];
     const child = spawn(PROGRAM, args, { stdio: ["ignore", "pipe", "pipe"] });
     this.#process = child;
@@ -60,9 +60,9 @@ export class Encke {
     });
     failed.catch(() => {});
     const [line] = await Promise.race([once(createInterface(child.stdout), "line"), failed]);
-    const { listen, api } = JSON.parse(line);
-    this.listen = listen;
-    this.api = api;
+    const told = JSON.parse(line);
+    this.listen = told.listen;
+    this.api = told.api;
   }
 
   /** Ends it as a power failure would. */

@@ -1,0 +1,192 @@
+/** The dashboard at the API port, as somebody with a mouse, a keyboard or a telephone sees it. */
+
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { Page } from "playwright-core";
+import { type Expected, openContext, openPage } from "./browser.js";
+import { Encke } from "./server.js";
+
+/** What the page may take over the wire in all. */
+const BYTES_MAX = 300_000;
+
+/** Opens the dashboard of `server`, and waits for its first live figures. */
+async function dashboard(t: TestContext, server: Encke, more: Expected = {}): Promise<Page> {
+  const expected = { hosts: [server.listen], ...more };
+  const page = await openPage(t, await openContext(t), `http://${server.api}/`, expected);
+  await state(page, "live");
+  return page;
+}
+
+async function state(page: Page, state: string): Promise<void> {
+  await page.locator(`#state[data-state="${state}"]`).waitFor();
+}
+
+/** Waits until the text of `selector` matches. */
+async function says(page: Page, selector: string, text: RegExp): Promise<void> {
+  await page.locator(selector).filter({ hasText: text }).first().waitFor();
+}
+
+async function names(page: Page, list: string): Promise<string[]> {
+  return page.locator(`${list} a`).allTextContents();
+}
+
+test("charts get points, the table says the same, and little is transferred", async (t) => {
+  const server = await Encke.start(t);
+  const page = await dashboard(t, server);
+  assert.equal(await page.locator(".plot canvas").count(), 6);
+  await page.locator("#figures-details summary").click();
+  await page.locator("#figures-table tbody tr:nth-child(4)").waitFor();
+  const cells = await page.locator("#figures-table tbody tr:first-child td").allTextContents();
+  assert.equal(cells[0], "1", "the page itself is the one connection");
+  await server.send("nobody", 1);
+  await says(page, "#charts article:nth-child(2) .figure", /^1$/);
+  const bytes = await page.evaluate(() => {
+    const kinds = ["navigation", "resource"].flatMap((kind) => performance.getEntriesByType(kind));
+    const sizes = kinds.map((entry) => (entry as PerformanceResourceTiming).transferSize);
+    return sizes.reduce((sum, size) => sum + size);
+  });
+  assert.ok(bytes > 10_000 && bytes < BYTES_MAX, `${bytes} bytes`);
+  assert.equal(await page.locator("#workers-table tbody tr").count(), 2);
+});
+
+test("an id is looked up, and the graph around it walked", async (t) => {
+  const server = await Encke.start(t);
+  await server.subscribe("bob", "alice");
+  await server.subscribe("<b>carol", "alice");
+  await server.subscribe("alice", "dave");
+  // The browser's own word of the look-up that is refused.
+  const page = await dashboard(t, server, { console: /status of 400/ });
+  await page.getByLabel("Id", { exact: true }).fill("alice");
+  await page.getByRole("button", { name: "Look up" }).click();
+  await says(page, "#lookup-name", /^alice$/);
+  assert.deepEqual((await names(page, "#followers")).sort(), ["<b>carol", "bob"]);
+  assert.deepEqual(await names(page, "#follows"), ["dave"]);
+  await says(page, "#lookup-online", /^Offline/);
+  await page.locator("#followers a", { hasText: "carol" }).click();
+  await says(page, "#lookup-name", /^<b>carol$/);
+  assert.equal(await page.locator("#people b").count(), 0, "an id is text");
+  assert.deepEqual(await names(page, "#follows"), ["alice"]);
+  await page.goBack();
+  await says(page, "#lookup-name", /^alice$/);
+  await page.getByLabel("Id", { exact: true }).fill("not/an/id");
+  await page.keyboard.press("Enter");
+  await says(page, "#lookup-error", /./);
+});
+
+test("a long list comes in pages", async (t) => {
+  const server = await Encke.start(t);
+  const fans = Array.from({ length: 60 }, (_, at) => ({ subscriber: at, subscribee: "star" }));
+  await server.call("/subscriptions/add", fans);
+  const page = await dashboard(t, server);
+  await page.getByLabel("Id", { exact: true }).fill("star");
+  await page.keyboard.press("Enter");
+  await says(page, "#lookup-name", /^star$/);
+  const more = page.getByRole("button", { name: "More followers" });
+  while (await more.isVisible()) {
+    const before = (await names(page, "#followers")).length;
+    await more.click();
+    await page.locator(`#followers li:nth-child(${before + 1})`).waitFor();
+  }
+  assert.deepEqual(await names(page, "#followers"), fans.map((fan) => String(fan.subscriber)));
+});
+
+test("an event is sent and seen to arrive", async (t) => {
+  const server = await Encke.start(t);
+  const page = await dashboard(t, server);
+  await page.getByLabel("About").fill("alice");
+  await page.getByLabel(/^Data/).fill("<i>hello</i>");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await says(page, "#arrivals .took", /ms$/);
+  await says(page, "#send-status", /^Delivered to 1 connection, .* Here after .*ms\.$/);
+  await says(page, "#arrivals code", /^"<i>hello<\/i>"$/);
+  await server.send("alice", { from: "outside" });
+  await says(page, "#others", /1 event of others, the last \{"from":"outside"\}/);
+});
+
+test("the machine's limits are shown for a number of users", async (t) => {
+  const server = await Encke.start(t);
+  const page = await dashboard(t, server);
+  await says(page, "#tune-sum", /^1,000,000 users .*fit/);
+  assert.ok((await page.locator("#tune-table tbody tr").count()) > 5);
+  await page.getByLabel("Users").fill("1000");
+  await page.keyboard.press("Enter");
+  await says(page, "#tune-sum", /^1,000 users fit/);
+  await page.getByLabel("their clients are here, too").check();
+  await says(page, "#tune-sum", /^1,000 users with their clients fit/);
+});
+
+test("everything can be done with the keyboard", async (t) => {
+  const server = await Encke.start(t);
+  await server.subscribe("bob", "alice");
+  const page = await dashboard(t, server);
+  /** Goes on with Tab until the element that `selector` names has the focus. */
+  const tabTo = async (selector: string) => {
+    for (let steps = 0; steps < 60; steps += 1) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate((s) => document.activeElement?.matches(s), selector)) return;
+    }
+    assert.fail(`Tab does not lead to ${selector}`);
+  };
+  await tabTo(".skip");
+  await page.keyboard.press("Enter");
+  await tabTo("#lookup-id");
+  await page.keyboard.type("alice");
+  await page.keyboard.press("Enter");
+  await says(page, "#lookup-name", /^alice$/);
+  await tabTo("#followers a");
+  await page.keyboard.press("Enter");
+  await says(page, "#lookup-name:focus", /^bob$/);
+  await tabTo("#send-about");
+  await page.keyboard.type("bob");
+  await tabTo("#send-form button");
+  await page.keyboard.press("Enter");
+  await says(page, "#arrivals .took", /ms$/);
+  await tabTo("#tune-users");
+});
+
+test("every control has a name, and headings go down one by one", async (t) => {
+  const server = await Encke.start(t);
+  const page = await dashboard(t, server);
+  const nameless = await page.evaluate(() => {
+    const controls = [...document.querySelectorAll<HTMLElement>("input, textarea, button, a")];
+    return controls
+      .filter((one) => !one.textContent?.trim() && !(one as HTMLInputElement).labels?.length)
+      .map((one) => one.outerHTML);
+  });
+  assert.deepEqual(nameless, []);
+  const levels = await page.evaluate(() =>
+    [...document.querySelectorAll("h1, h2, h3, h4")].map(({ tagName }) => Number(tagName[1])),
+  );
+  levels.reduce((before, level) => {
+    assert.ok(level <= before + 1, levels.join(" "));
+    return level;
+  });
+  for (const region of await page.locator("section").all()) {
+    assert.ok(await region.getAttribute("aria-labelledby"));
+  }
+});
+
+test("a telephone needs no scrolling sideways, and the dark is dark", async (t) => {
+  const server = await Encke.start(t);
+  const page = await dashboard(t, server);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.equal(width, 390);
+  const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.emulateMedia({ colorScheme: "light" });
+  const light = await paper();
+  await page.emulateMedia({ colorScheme: "dark" });
+  assert.notEqual(await paper(), light);
+});
+
+test("the page says when the server is gone, and goes on when it is back", async (t) => {
+  const server = await Encke.start(t);
+  // What the browser itself says of connections that break.
+  const page = await dashboard(t, server, { console: /net::ERR_/ });
+  await server.kill();
+  await state(page, "lost");
+  await says(page, "#state", /Trying again/);
+  await server.start(server.listen, server.api);
+  await state(page, "live");
+  await says(page, "#state", /restarted/);
+});
