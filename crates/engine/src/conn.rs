@@ -31,6 +31,8 @@ pub(crate) enum Phase {
 pub(crate) enum Queue {
     /// In none.
     None,
+    /// In none, and not to be written to: what it has missed is being looked up.
+    Held,
     /// Written to before the turn ends.
     Express,
     /// Written to in its slice.

@@ -31,6 +31,14 @@ pub const POLL_IDLE_MS: u64 = 75_000;
 /// size.
 pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 
+/// Resumes that wait for the control plane; who comes back past it is told of a gap. 64 bytes each,
+/// 16 MiB.
+pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
+
+/// What a held connection may have waiting, in events and replies: pointers to what the history
+/// keeps anyway, 128 KiB of them. It is held for milliseconds, but a herd may make it seconds.
+pub const HELD_PIECES_MAX: usize = 8 * 1024;
+
 /// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker.
 pub const MAILS_MAX: usize = 2048;
 

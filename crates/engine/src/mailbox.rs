@@ -27,6 +27,8 @@ pub(crate) type Targets = SmallVec<[ConnRef; 2]>;
 pub(crate) enum Mail {
     /// Hand the event to these connections.
     Deliver { event: Arc<Event>, targets: Targets, stub: Stub },
+    /// What a held connection has missed. In a box, since it is rare.
+    CatchUp(Box<CatchUp>),
     /// End these connections.
     Close { reason: DisconnectReason, targets: Targets, stub: Stub },
     /// Accept no more, end all streams once the mail before this is delivered, and stop: when the
@@ -34,11 +36,24 @@ pub(crate) enum Mail {
     Drain { deadline_ms: u64 },
 }
 
+/// What was sent before a client came back, and what else it is told.
+#[derive(Debug)]
+pub(crate) struct CatchUp {
+    pub(crate) target: ConnRef,
+    /// In the order of their numbers.
+    pub(crate) events: Vec<Arc<Event>>,
+    /// Whether there may have been others.
+    pub(crate) gap: bool,
+    /// The number up to which nothing is missing from here on.
+    pub(crate) up_to: u64,
+}
+
 impl Mail {
     /// Connections that handling this mail touches.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => targets.len(),
+            Mail::CatchUp(_) => 1,
             Mail::Drain { .. } => 0,
         }
     }

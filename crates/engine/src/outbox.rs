@@ -7,6 +7,7 @@
 //! never inside an event, and nothing overtakes anything.
 
 mod array;
+mod held;
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -36,6 +37,8 @@ pub(crate) struct Backlog {
     sent: usize,
     /// What the pieces count for, to be held against the bound.
     bytes: usize,
+    /// How many of the first pieces are not counted: what a client hears that has come back.
+    uncounted: usize,
 }
 
 /// What is sent whole before the next one begins.
@@ -200,7 +203,10 @@ impl<S> Conn<S> {
                 return;
             }
             backlog.sent -= len;
-            backlog.bytes -= piece.cost(transport);
+            match backlog.uncounted {
+                0 => backlog.bytes -= piece.cost(transport),
+                _ => backlog.uncounted -= 1,
+            }
             self.messages = self.messages.wrapping_add(u32::from(piece.is_event()));
             backlog.pieces.pop_front();
         }

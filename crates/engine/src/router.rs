@@ -25,6 +25,7 @@ use crate::mailbox::{Mail, Mailbox, Targets};
 use crate::posting::{Posting, Turn};
 use crate::receipt::{Receipt, Stub};
 use crate::replies::Replies;
+use crate::resume::{Resume, Resuming};
 use crate::{Event, History};
 
 /// Finds audiences and posts mail. Shared by all senders.
@@ -102,6 +103,21 @@ impl Router {
     /// What was sent of late; `None` when nothing is remembered.
     pub fn history(&self) -> Option<&History> {
         self.history.as_ref()
+    }
+
+    /// Begins to tell a client what it has missed; `None` when nothing is remembered.
+    pub fn resume(&self, resume: Resume) -> Option<Resuming<'_>> {
+        Some(Resuming::new(self, self.history.as_ref()?, resume))
+    }
+
+    /// Posts what a client of `worker` has missed, when no send is between its number and its last
+    /// mail; gives it back otherwise.
+    pub(crate) fn post_catch_up(&self, worker: usize, mut mail: Mail) -> Result<(), Mail> {
+        let Some(_turn) = self.posting.take() else { return Err(mail) };
+        if let Mail::CatchUp(catch_up) = &mut mail {
+            catch_up.up_to = self.event_ids.last();
+        }
+        self.mailboxes[worker].post(mail)
     }
 
     /// Gives the event its number and remembers it. The caller has its turn to post.

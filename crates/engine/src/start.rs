@@ -17,6 +17,7 @@ use crate::mailbox::{Mail, Mailbox};
 use crate::nap::Nap;
 use crate::places::Places;
 use crate::replies::Replies;
+use crate::resume::Resumes;
 use crate::room::{OwnRoom, Rooms};
 use crate::router::Router;
 use crate::shard::{Shard, Shared};
@@ -42,6 +43,7 @@ pub struct Engine {
     address: SocketAddr,
     mailboxes: Arc<[Arc<Mailbox>]>,
     replies: Arc<Replies>,
+    resumes: Arc<Resumes>,
     counters: Vec<Arc<Counters>>,
     rooms: Arc<Rooms>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -61,12 +63,14 @@ impl Engine {
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
         let directory = Arc::new(Directory::default());
         let replies = Arc::new(Replies::new().map_err(StartError::Worker)?);
+        let event_ids = Arc::new(EventIds::starting_at(clock::unix_ms()));
+        let resumes = Arc::new(Resumes::new(replies.clone()));
         let router = Router::new(
             names.clone(),
             directory.clone(),
             mailboxes.clone(),
             replies.clone(),
-            Arc::new(EventIds::default()),
+            event_ids.clone(),
             config.history,
         );
         let mut engine = Engine {
@@ -74,6 +78,7 @@ impl Engine {
             address,
             mailboxes,
             replies,
+            resumes: resumes.clone(),
             counters: Vec::new(),
             rooms: Arc::new(Rooms::new(config.workers)),
             threads: Vec::new(),
@@ -88,6 +93,8 @@ impl Engine {
                 directory: directory.clone(),
                 counters,
                 places: places.clone(),
+                event_ids: event_ids.clone(),
+                resumes: resumes.clone(),
                 slots_max: room,
             };
             if let Err(error) = engine.spawn(worker, config.clone(), shared) {
@@ -118,6 +125,12 @@ impl Engine {
     /// long as it waits for any.
     pub fn replies(&self) -> &Arc<Replies> {
         &self.replies
+    }
+
+    /// Where workers ask what clients that came back have missed: the control plane must answer, by
+    /// [`Router::resume`], or they are held for ever.
+    pub fn resumes(&self) -> &Arc<Resumes> {
+        &self.resumes
     }
 
     /// All counters as they stand.

@@ -102,6 +102,15 @@ mod tests {
             slice.iter().copied().for_each(visit);
             Ok(rest.next().and(slice.last().copied()))
         }
+
+        fn slice_of_following(
+            &self,
+            _: Id,
+            _: Option<Id>,
+            _: &mut dyn FnMut(Id),
+        ) -> Result<Option<Id>, FollowersError> {
+            unreachable!("an audience asks for followers only")
+        }
     }
 
     fn id(number: usize) -> Id {

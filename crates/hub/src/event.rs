@@ -112,14 +112,22 @@ fn push_escaped(out: &mut String, id: &str) {
 
 /// Gives out event numbers: unique, growing, and growing across restarts too, since the upper
 /// 44 bits are milliseconds since 1970 (good until the year 2527).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EventIds {
     last: AtomicU64,
+    /// The number before the first.
+    start: u64,
 }
 
 const SEQUENCE_BITS: u32 = 20;
 
 impl EventIds {
+    /// Numbers from `now_ms` on, which is wall-clock time since 1970.
+    pub fn starting_at(now_ms: u64) -> EventIds {
+        let start = now_ms << SEQUENCE_BITS;
+        EventIds { last: AtomicU64::new(start), start }
+    }
+
     /// The next number. `now_ms` is wall-clock time since 1970; when the clock steps back or more
     /// than 2^20 events fall into a millisecond, numbers go on from the last one.
     pub fn next(&self, now_ms: u64) -> u64 {
@@ -131,9 +139,15 @@ impl EventIds {
         }
     }
 
-    /// The greatest number given out; 0 when there is none.
+    /// The greatest number given out; before the first one that of the start.
     pub fn last(&self) -> u64 {
         self.last.load(Ordering::Relaxed)
+    }
+
+    /// Whether all events up to `number` are behind us and nothing before the start is asked for:
+    /// `false` for the numbers of another server, or of this one before it was started anew.
+    pub fn knows(&self, number: u64) -> bool {
+        (self.start..=self.last()).contains(&number)
     }
 }
 
@@ -192,7 +206,7 @@ mod tests {
 
     #[test]
     fn ids_grow_when_the_clock_does_not() {
-        let ids = EventIds::default();
+        let ids = EventIds::starting_at(999);
         let first = ids.next(1_000);
         let second = ids.next(1_000);
         let back = ids.next(10);
@@ -200,5 +214,8 @@ mod tests {
         assert!(first < second && second < back && back < later);
         assert_eq!(first, 1_000 << SEQUENCE_BITS);
         assert_eq!(ids.last(), later);
+        let start = 999 << SEQUENCE_BITS;
+        assert!([start, first, later].into_iter().all(|number| ids.knows(number)));
+        assert!([0, start - 1, later + 1].into_iter().all(|number| !ids.knows(number)));
     }
 }

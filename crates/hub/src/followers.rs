@@ -1,4 +1,4 @@
-//! The stored side of an audience, as the router asks for it.
+//! The stored side of an audience, as the router asks for it, and of what a client has missed.
 
 use thiserror::Error;
 
@@ -21,7 +21,7 @@ pub struct FollowersError(pub String);
 /// How many subscribers one slice holds at most: about a tenth of a millisecond of a sender's time.
 pub const SLICE_MAX: usize = 1024;
 
-/// Who follows a subject.
+/// Who follows whom.
 pub trait Followers: Send + Sync {
     /// Visits, in ascending order, at most [`SLICE_MAX`] stored subscribers of `subject` that stand
     /// after `after` (from the first one when `None`), each once. Returns the last one visited when
@@ -35,6 +35,15 @@ pub trait Followers: Send + Sync {
         after: Option<Id>,
         visit: &mut dyn FnMut(Id),
     ) -> Result<Option<Id>, FollowersError>;
+
+    /// The other direction: visits whom `subscriber` follows, as [`Followers::slice`] does its
+    /// followers.
+    fn slice_of_following(
+        &self,
+        subscriber: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError>;
 }
 
 /// A graph without edges: every audience is the subject alone.
@@ -42,6 +51,15 @@ pub struct Nobody;
 
 impl Followers for Nobody {
     fn slice(
+        &self,
+        _: Id,
+        _: Option<Id>,
+        _: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        Ok(None)
+    }
+
+    fn slice_of_following(
         &self,
         _: Id,
         _: Option<Id>,

@@ -7,7 +7,8 @@
 //!
 //! - The server half: [`request`] parses a head; [`response`] and [`problem`] answer it; [`sse`],
 //!   [`ndjson`], [`classic`], [`poll`] and [`websocket`] turn an event into a [`Frame`] that all
-//!   connections share; [`websocket`] also reads what its clients send.
+//!   connections share; [`websocket`] also reads what its clients send; [`resume`] says where a
+//!   stream stands.
 //! - [`Page`] is a document that is served as it stands.
 //! - The client half: [`client`] reads what the server half wrote.
 //!
@@ -26,6 +27,7 @@ pub mod poll;
 pub mod problem;
 pub mod request;
 pub mod response;
+pub mod resume;
 pub mod sse;
 #[cfg(test)]
 mod testing;

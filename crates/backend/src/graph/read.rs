@@ -63,6 +63,17 @@ impl Graph {
         let next = lists.slice(&txn, subject, after, limit.max(1), |id| ids.push(id))?;
         Ok(Page { ids, next })
     }
+
+    fn visit(
+        &self,
+        lists: Lists,
+        subject: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        let txn = self.store().env.read_txn().map_err(ReadError::from)?;
+        Ok(lists.slice(&txn, subject, after, SLICE_MAX, visit).map_err(ReadError::from)?)
+    }
 }
 
 impl Followers for Graph {
@@ -72,9 +83,15 @@ impl Followers for Graph {
         after: Option<Id>,
         visit: &mut dyn FnMut(Id),
     ) -> Result<Option<Id>, FollowersError> {
-        let txn = self.store().env.read_txn().map_err(ReadError::from)?;
-        let followers = self.store().tables.followers;
-        let next = followers.slice(&txn, subject, after, SLICE_MAX, visit);
-        Ok(next.map_err(ReadError::from)?)
+        self.visit(self.store().tables.followers, subject, after, visit)
+    }
+
+    fn slice_of_following(
+        &self,
+        subscriber: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        self.visit(self.store().tables.following, subscriber, after, visit)
     }
 }

@@ -97,4 +97,13 @@ impl Followers for Everybody {
         (first..end).filter_map(Id::integer).for_each(visit);
         Ok((end < self.users).then(|| Id::integer(end - 1)).flatten())
     }
+
+    fn slice_of_following(
+        &self,
+        _: Id,
+        _: Option<Id>,
+        _: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        Ok(None)
+    }
 }

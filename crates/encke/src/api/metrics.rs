@@ -47,6 +47,7 @@ fn process(api: &Api) -> Vec<MetricFamily> {
 
 fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
     let resident = sys::process::resident().unwrap_or_default();
+    let history = api.history();
     let build = vec![metric(&[("version", env!("CARGO_PKG_VERSION"))], gauge_of(1.0))];
     let mut families = vec![
         family("encke_build_info", "Which build this is.", MetricType::GAUGE, build),
@@ -58,6 +59,14 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
         ),
         counter("encke_events_total", "Events accepted by the API.", api.events() as f64),
         send_durations(api),
+        gauge("encke_history_events", "Events remembered.", history.events as f64),
+        gauge("encke_history_bytes", "Bytes of events remembered.", history.bytes as f64),
+        counter("encke_resumes_total", "Clients back with an id.", api.resumes.resumed() as f64),
+        counter(
+            "encke_resume_gaps_total",
+            "Clients back that were told of a gap.",
+            api.resumes.gaps() as f64,
+        ),
         gauge("encke_ids_online", "Ids with a stream.", api.router.ids_online() as f64),
         gauge("encke_subscriptions", "Stored subscriptions.", api.graph.subscriptions() as f64),
     ];

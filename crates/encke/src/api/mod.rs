@@ -37,7 +37,8 @@ use std::time::Instant;
 use anyhow::Context;
 use backend::Graph;
 pub(crate) use dashboard::live;
-use engine::{Engine, Router, Snapshot};
+use engine::{Engine, History, Resumes, Router, Snapshot};
+use hub::HistoryStats;
 pub(crate) use problem::Problem;
 pub(crate) use router::routes;
 
@@ -48,6 +49,7 @@ use crate::stop::Stop;
 /// What the handlers share.
 pub(crate) struct Api {
     router: Arc<Router>,
+    resumes: Arc<Resumes>,
     graph: Graph,
     /// The public port.
     listen: SocketAddr,
@@ -73,13 +75,14 @@ impl Api {
         backlog_bytes_max: usize,
         stop: Stop,
     ) -> anyhow::Result<Api> {
-        let (router, listen) = {
+        let (router, resumes, listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
-            (Arc::clone(engine.router()), engine.address())
+            (Arc::clone(engine.router()), Arc::clone(engine.resumes()), engine.address())
         };
         let live_id = live::id().context("the system's random source fails")?;
         Ok(Api {
             router,
+            resumes,
             graph,
             listen,
             live_id,
@@ -99,6 +102,11 @@ impl Api {
             Ok(engine) => Ok(engine.snapshot()),
             Err(_) => Err(Problem::stopping()),
         }
+    }
+
+    /// How much is remembered for clients that come back.
+    fn history(&self) -> HistoryStats {
+        self.router.history().map_or_else(HistoryStats::default, History::stats)
     }
 
     fn count_event(&self) {

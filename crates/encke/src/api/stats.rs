@@ -33,6 +33,12 @@ pub(super) struct Stats {
     /// Events accepted by the API since start.
     events: u64,
     send_duration: DurationStats,
+    /// Events that are remembered, and what they are counted for.
+    history_events: usize,
+    history_bytes: usize,
+    /// Clients that came back with the id of an event, and those of them that were told of a gap.
+    resumes: u64,
+    resume_gaps: u64,
     ids_online: usize,
     subscriptions: u64,
     /// Size of the graph's file; null when it cannot be told.
@@ -132,6 +138,7 @@ pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Pr
     let snapshot = api.snapshot()?;
     let resident = sys::process::resident().unwrap_or_default();
     let sockets = api.sockets.read().await;
+    let history = api.history();
     Ok(Json(Stats {
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: api.started.elapsed().as_secs_f64(),
@@ -143,6 +150,10 @@ pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Pr
         kernel_tcp_buffer_bytes: sockets.buffers,
         events: api.events(),
         send_duration: api.durations.reading(),
+        history_events: history.events,
+        history_bytes: history.bytes,
+        resumes: api.resumes.resumed(),
+        resume_gaps: api.resumes.gaps(),
         ids_online: api.router.ids_online(),
         subscriptions: api.graph.subscriptions(),
         store_bytes: api.graph.disk_bytes().ok(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use engine::{EngineConfig, Origins};
+use hub::HistoryLimits;
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -95,6 +96,15 @@ pub(crate) struct LimitArgs {
     /// The longest message that a WebSocket client may send.
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_message)]
     max_message: usize,
+    /// Events of each subject that are remembered for clients that come back; 0 remembers none.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    history_events: usize,
+    /// How long they are remembered, in seconds; 0 remembers none.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
+    history_seconds: Duration,
+    /// Bytes of all remembered events together; 0 remembers none.
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = parse_bytes)]
+    history_bytes: usize,
     /// Let browser pages of this origin connect, besides the server's own; * lets all. May be
     /// repeated, or a list with commas.
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, value_delimiter = ',')]
@@ -120,6 +130,9 @@ impl LimitArgs {
             format!("--head-timeout={}", head_timeout.as_secs_f64()),
             format!("--max-backlog={}", self.max_backlog),
             format!("--max-message={}", self.max_message),
+            format!("--history-events={}", self.history_events),
+            format!("--history-seconds={}", self.history_seconds.as_secs_f64()),
+            format!("--history-bytes={}", self.history_bytes),
         ];
         options.extend(self.allow_origin.iter().map(|origin| format!("--allow-origin={origin}")));
         options
@@ -142,6 +155,11 @@ impl LimitArgs {
             head_timeout_ms: self.head_timeout.as_millis() as u64,
             backlog_bytes_max: self.max_backlog,
             message_bytes_max: self.max_message,
+            history: HistoryLimits {
+                events_max: self.history_events,
+                age_ms_max: self.history_seconds.as_millis() as u64,
+                bytes_max: self.history_bytes,
+            },
             origins: Origins::new(self.allow_origin),
             ..config
         }
@@ -292,6 +310,7 @@ mod tests {
             (2, 30_000, 10_000)
         );
         assert_eq!(engine.backlog_bytes_max, 65_536);
+        assert_eq!(engine.history, HistoryLimits::default());
     }
 
     #[test]
@@ -311,6 +330,9 @@ mod tests {
             "--keepalive=0.25",
             "--head-timeout=1.5",
             "--max-backlog=1MiB",
+            "--history-events=7",
+            "--history-seconds=0.5",
+            "--history-bytes=1MiB",
             "--allow-origin=https://a.test,https://b.test",
         ];
         for args in [&given[..], &[]] {

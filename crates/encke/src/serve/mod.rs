@@ -12,6 +12,7 @@ mod demo_page;
 mod listener;
 mod refusal;
 mod replies;
+mod resumes;
 pub(crate) mod signals;
 pub(crate) mod workers;
 
@@ -92,6 +93,9 @@ impl Server {
         }
         let listen = engine.address();
         tokio::spawn(replies::listen(Arc::clone(engine.replies())));
+        let (router, asked) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
+        tokio::spawn(resumes::answer(Arc::clone(&router), asked, graph.clone()));
+        tokio::spawn(resumes::forget(router));
         let engine = Arc::new(RwLock::new(engine));
         let (stopper, stop) = stop::channel();
         let api = Api::new(Arc::clone(&engine), graph.clone(), backlog_bytes_max, stop.clone())?;

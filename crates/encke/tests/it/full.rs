@@ -83,7 +83,7 @@ fn descriptor_limit_that_is_lowered_makes_workers_full_before_their_time() {
     let full = |streams: &mut Vec<Stream>| loop {
         let mut wire = server.ask(get("/stream/1", &["Accept: application/x-ndjson"]));
         match wire.head() {
-            head if head.status == 200 => streams.push(Stream { wire, head }),
+            head if head.status == 200 => streams.push(Stream { wire, head, cursor: None }),
             head => break assert_eq!(head.status, 503),
         }
         assert!(streams.len() < 2 * 64);

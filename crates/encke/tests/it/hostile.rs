@@ -80,7 +80,7 @@ fn bytes_after_the_head_are_ignored() {
     let mut stream = {
         let mut wire = server.ask(pipelined);
         let head = wire.head();
-        Stream { wire, head }
+        Stream { wire, head, cursor: None }
     };
     assert_eq!((server.api.connections("1"), server.api.connections("2")), (1, 0));
     stream.wire.send("a few bytes more");

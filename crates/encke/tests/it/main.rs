@@ -34,6 +34,7 @@ mod plot;
 mod poll;
 mod pressure;
 mod refusals;
+mod resume;
 mod send_stream;
 mod silence;
 mod starting;

@@ -25,6 +25,15 @@ impl Followers for Graph {
         slice.iter().copied().for_each(visit);
         Ok(rest.next().and(slice.last().copied()))
     }
+
+    fn slice_of_following(
+        &self,
+        _: Id,
+        _: Option<Id>,
+        _: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        Ok(None)
+    }
 }
 
 fn router(history: HistoryLimits) -> Router {
@@ -34,7 +43,7 @@ fn router(history: HistoryLimits) -> Router {
         Arc::new(Directory::default()),
         mailboxes,
         Arc::new(Replies::new().unwrap()),
-        Arc::new(EventIds::default()),
+        Arc::new(EventIds::starting_at(0)),
         history,
     )
 }

@@ -2,7 +2,7 @@
 
 use hub::{DisconnectReason, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
-use proto::{Framing, Method, Problem, Route, Transport, classic, response};
+use proto::{Cursor, Framing, Method, Problem, Route, Transport, classic, response};
 use smallvec::SmallVec;
 
 use super::Shard;
@@ -129,7 +129,9 @@ impl<S: Sockets> Shard<S> {
         }
         if let Some(upgrade) = &request.upgrade {
             return match self.shake_hands(upgrade) {
-                Ok(()) => self.begin(slot, &ids, Transport::WebSocket, Framing::Close),
+                Ok(()) => {
+                    self.begin(slot, &ids, Transport::WebSocket, Framing::Close, request.cursor)
+                }
                 Err(problem) => self.refuse(slot, &problem, &reply),
             };
         }
@@ -142,11 +144,19 @@ impl<S: Sockets> Shard<S> {
             let first = request.ids.first().map_or("", |id| id);
             classic::welcome(first, framing, &mut self.answer);
         }
-        self.begin(slot, &ids, transport, framing);
+        self.begin(slot, &ids, transport, framing, request.cursor);
     }
 
     /// Logs in before the head is sent: who has read the head is online.
-    fn begin(&mut self, slot: u32, ids: &[IdText<'_>], transport: Transport, framing: Framing) {
+    fn begin(
+        &mut self,
+        slot: u32,
+        ids: &[IdText<'_>],
+        transport: Transport,
+        framing: Framing,
+        cursor: Option<Cursor>,
+    ) {
+        let newest = self.event_ids.last();
         let logged_in = self.login(slot, ids);
         debug_assert!(logged_in.is_ok(), "a head holds fewer ids than a connection may have");
         let Some(conn) = self.conns.at(slot) else { return };
@@ -157,6 +167,7 @@ impl<S: Sockets> Shard<S> {
             Some(silence) => self.wheel.start(&mut self.conns, slot, self.now + silence),
             None => self.wheel.stop(&mut self.conns, slot),
         }
+        self.begin_at(slot, cursor, newest);
         self.send_answer(slot);
     }
 

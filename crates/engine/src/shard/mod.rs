@@ -9,13 +9,14 @@ mod admission;
 mod page;
 mod poll;
 mod presence;
+mod resume;
 mod websocket;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, Names};
+use hub::{ConnRef, Directory, DisconnectReason, EventIds, Names};
 use proto::Transport;
 
 use crate::Event;
@@ -27,6 +28,7 @@ use crate::mailbox::{Mail, Targets};
 use crate::outbox::Flushed;
 use crate::places::Places;
 use crate::receipt::Stub;
+use crate::resume::Resumes;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;
 use crate::timer::{TICK_MS, Tick, Wheel};
@@ -40,6 +42,8 @@ pub(crate) struct Shard<S: Sockets> {
     directory: Arc<Directory>,
     counters: Arc<Counters>,
     places: Arc<Places>,
+    event_ids: Arc<EventIds>,
+    resumes: Arc<Resumes>,
     conns: Slab<Conn<S::Socket>>,
     wheel: Wheel,
     /// Connections that got small mail in this turn: written to before the turn ends.
@@ -73,6 +77,9 @@ pub(crate) struct Shared {
     pub(crate) counters: Arc<Counters>,
     /// The bound on the connections of all shards together.
     pub(crate) places: Arc<Places>,
+    /// The numbers of events: where a stream begins.
+    pub(crate) event_ids: Arc<EventIds>,
+    pub(crate) resumes: Arc<Resumes>,
     /// Connections that this shard alone can hold.
     pub(crate) slots_max: usize,
 }
@@ -84,6 +91,8 @@ impl<S: Sockets> Shard<S> {
             worker,
             conns: Slab::new(shared.slots_max),
             places: shared.places,
+            event_ids: shared.event_ids,
+            resumes: shared.resumes,
             rules: Rules {
                 keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
                 head_timeout: ticks(config.head_timeout_ms),
@@ -197,6 +206,7 @@ impl<S: Sockets> Shard<S> {
                     }
                 }
             }
+            Mail::CatchUp(catch_up) => self.catch_up(*catch_up),
             Mail::Drain { .. } => self.end_all(),
         }
         weight
@@ -219,7 +229,11 @@ impl<S: Sockets> Shard<S> {
         let Some(conn) = self.conns.find(key).filter(|conn| conn.phase == Phase::Streaming) else {
             return false;
         };
-        if conn.push_event(event) > self.rules.config.backlog_bytes_max {
+        let waiting = conn.push_event(event);
+        if conn.is_held() {
+            return self.cut_held(key.slot);
+        }
+        if waiting > self.rules.config.backlog_bytes_max {
             return self.cut_backlog(key.slot);
         }
         if conn.blocked || conn.queued == Queue::Express || (bulk && conn.queued == Queue::Bulk) {
@@ -277,6 +291,9 @@ impl<S: Sockets> Shard<S> {
     /// Writes what waits for the connection in `slot`. `false` when there was nothing to write.
     fn flush_slot(&mut self, slot: u32) -> bool {
         let Some(conn) = self.conns.at(slot) else { return false };
+        if conn.is_held() {
+            return false;
+        }
         conn.queued = Queue::None;
         if conn.blocked || conn.is_flushed() {
             return false;
@@ -310,6 +327,10 @@ impl<S: Sockets> Shard<S> {
         if !conn.is_flushed() {
             // Where something waits, the connection is queued or the kernel will report.
             let waiting = conn.push_reply(bytes);
+            if conn.is_held() {
+                self.cut_held(slot);
+                return;
+            }
             // Its last words are not held against it.
             if waiting > self.rules.config.backlog_bytes_max && conn.phase == Phase::Streaming {
                 self.cut_backlog(slot);
@@ -397,6 +418,7 @@ impl<S: Sockets> Shard<S> {
 
     /// The same, when its last words are in the buffer for answers.
     fn end_with_answer(&mut self, slot: u32, reason: DisconnectReason) {
+        self.let_go(slot);
         self.leave(slot);
         let Some(conn) = self.conns.at(slot) else { return };
         (conn.phase, conn.reason) = (Phase::Ending, reason);

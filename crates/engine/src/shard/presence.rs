@@ -87,7 +87,7 @@ impl<S: Sockets> Shard<S> {
         self.counters.streams_closed[conn.transport.index()].add(1);
     }
 
-    fn conn_ref(&self, slot: u32) -> ConnRef {
+    pub(super) fn conn_ref(&self, slot: u32) -> ConnRef {
         ConnRef::new(self.worker, slot as usize, self.conns.generation(slot))
     }
 }

@@ -9,6 +9,7 @@ mod client;
 mod net;
 mod polls;
 mod random;
+mod resume;
 mod scene;
 mod talk;
 mod wire;

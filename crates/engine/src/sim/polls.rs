@@ -23,6 +23,7 @@ use crate::limits::LINGER_MS;
 use crate::mailbox::{Mail, Mailbox};
 use crate::places::Places;
 use crate::replies::Replies;
+use crate::resume::Resumes;
 use crate::router::{Router, Step};
 use crate::shard::{Shard, Shared};
 
@@ -73,6 +74,9 @@ impl World {
         config.backlog_bytes_max = plan.backlog_bytes_max;
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
         let places = Arc::new(Places::new(config.connections_max));
+        let replies = Arc::new(Replies::new().unwrap());
+        let resumes = Arc::new(Resumes::new(replies.clone()));
+        let event_ids = Arc::new(EventIds::starting_at(0));
         for worker in 0..SHARDS {
             let (net, counted) = (Net::default(), Arc::new(Counters::default()));
             let shared = Shared {
@@ -80,19 +84,20 @@ impl World {
                 directory: directory.clone(),
                 counters: counted.clone(),
                 places: places.clone(),
+                event_ids: event_ids.clone(),
+                resumes: resumes.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
             };
             shards.push(Shard::new(worker, net.clone(), config.clone(), shared));
             nets.push(net);
             counters.push(counted);
         }
-        let replies = Arc::new(Replies::new().unwrap());
         let router = Router::new(
             names.clone(),
             directory.clone(),
             mailboxes.clone(),
             replies,
-            Arc::new(EventIds::default()),
+            event_ids,
             HistoryLimits::OFF,
         );
         World {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use hub::{Followers, FollowersError, Id, IdText, Names};
 use proto::{Framing, Transport};
 
+use super::random::Random;
+
 /// Who follows whom, by text.
 pub(super) struct Graph {
     pub(super) names: Arc<Names>,
@@ -13,9 +15,41 @@ pub(super) struct Graph {
 }
 
 impl Graph {
+    /// About three subscriptions for each of so many ids.
+    pub(super) fn random(random: &mut Random, names: Arc<Names>, ids: usize) -> Graph {
+        let mut followers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for _ in 0..ids * 3 {
+            let (a, b) = (random.below(ids), random.below(ids));
+            // A store pins the names that it refers to.
+            for id in [a, b] {
+                names.pin(IdText::parse(&id_text(id)).unwrap());
+            }
+            followers.entry(id_text(a)).or_default().insert(id_text(b));
+        }
+        Graph { names, followers }
+    }
+
     pub(super) fn stored_names(&self) -> usize {
         let both = self.followers.iter().flat_map(|(a, b)| b.iter().chain([a]));
         both.filter(|text| text.starts_with("user")).collect::<BTreeSet<_>>().len()
+    }
+}
+
+impl Graph {
+    /// A slice of `texts`. Slices of two, so that every list is walked in several.
+    fn slice_of<'t>(
+        &self,
+        texts: impl Iterator<Item = &'t String>,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Option<Id> {
+        let resolve = |text: &String| self.names.lookup(IdText::parse(text).unwrap()).unwrap();
+        let mut ids: Vec<Id> = texts.map(resolve).collect();
+        ids.sort();
+        let mut rest = ids.into_iter().filter(|id| after.is_none_or(|after| *id > after));
+        let slice: Vec<Id> = rest.by_ref().take(2).collect();
+        slice.iter().copied().for_each(visit);
+        rest.next().and(slice.last().copied())
     }
 }
 
@@ -28,14 +62,20 @@ impl Followers for Graph {
     ) -> Result<Option<Id>, FollowersError> {
         let subject = self.names.text(subject).unwrap();
         let texts = self.followers.get(&subject).into_iter().flatten();
-        let resolve = |text: &String| self.names.lookup(IdText::parse(text).unwrap()).unwrap();
-        let mut ids: Vec<Id> = texts.map(resolve).collect();
-        ids.sort();
-        // Slices of two, so that every audience is walked in several.
-        let mut rest = ids.into_iter().filter(|id| after.is_none_or(|after| *id > after));
-        let slice: Vec<Id> = rest.by_ref().take(2).collect();
-        slice.iter().copied().for_each(visit);
-        Ok(rest.next().and(slice.last().copied()))
+        Ok(self.slice_of(texts, after, visit))
+    }
+
+    fn slice_of_following(
+        &self,
+        subscriber: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        let subscriber = self.names.text(subscriber).unwrap();
+        let follows =
+            |(_, followers): &(&String, &BTreeSet<String>)| followers.contains(&subscriber);
+        let texts = self.followers.iter().filter(follows).map(|(subject, _)| subject);
+        Ok(self.slice_of(texts, after, visit))
     }
 }
 
@@ -55,6 +95,16 @@ const UPGRADE: &str = "*/*\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
 
 /// The request head of a client.
 pub(super) fn request(ids: &[String], transport: Transport, framing: Framing) -> Vec<u8> {
+    request_with(ids, transport, framing, "")
+}
+
+/// The same with further header lines, each with its end.
+pub(super) fn request_with(
+    ids: &[String],
+    transport: Transport,
+    framing: Framing,
+    lines: &str,
+) -> Vec<u8> {
     let (path, accept) = match transport {
         Transport::Sse => ("stream", "text/event-stream"),
         Transport::Ndjson => ("stream", "*/*"),
@@ -66,6 +116,7 @@ pub(super) fn request(ids: &[String], transport: Transport, framing: Framing) ->
     let version = if is_new { "1.1" } else { "1.0" };
     let query: Vec<String> = ids[1..].iter().map(|id| format!("id={id}")).collect();
     let (id, query) = (&ids[0], query.join("&"));
-    format!("GET /{path}/{id}?{query} HTTP/{version}\r\nHost: encke\r\nAccept: {accept}\r\n\r\n")
+    let host = "Host: encke\r\n";
+    format!("GET /{path}/{id}?{query} HTTP/{version}\r\n{host}Accept: {accept}\r\n{lines}\r\n")
         .into()
 }

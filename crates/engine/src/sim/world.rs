@@ -4,7 +4,7 @@
 //! read all of its head and as long as it has not been told otherwise. From that follows who must
 //! hear an event, how many deliveries a mail makes, and what the counters must add up to.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hub::{ConnRef, Directory, DisconnectReason, Draft, EventIds, HistoryLimits, IdText, Names};
@@ -19,6 +19,7 @@ use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::mailbox::{Mail, Mailbox};
 use crate::places::Places;
 use crate::replies::Replies;
+use crate::resume::Resumes;
 use crate::router::{Router, Step};
 use crate::shard::{Shard, Shared};
 use crate::slab::Key;
@@ -83,18 +84,13 @@ impl World {
         let names = Arc::new(Names::new([9; 16]));
         let directory = Arc::new(Directory::default());
         let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
-        let mut followers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for _ in 0..plan.ids * 3 {
-            let (a, b) = (random.below(plan.ids), random.below(plan.ids));
-            // A store pins the names that it refers to.
-            for id in [a, b] {
-                names.pin(IdText::parse(&id_text(id)).unwrap());
-            }
-            followers.entry(id_text(a)).or_default().insert(id_text(b));
-        }
-        let graph = Graph { names: names.clone(), followers };
+        let graph = Graph::random(&mut random, names.clone(), plan.ids);
         let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
         config.backlog_bytes_max = plan.backlog_bytes_max;
+        let replies = Arc::new(Replies::new().unwrap());
+        let resumes = Arc::new(Resumes::new(replies.clone()));
+        // As after a restart: clients may come back with a number of before.
+        let event_ids = Arc::new(EventIds::starting_at(sys::clock::unix_ms()));
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
         let places = Arc::new(Places::new(config.connections_max));
         for worker in 0..SHARDS {
@@ -104,19 +100,20 @@ impl World {
                 directory: directory.clone(),
                 counters: counted.clone(),
                 places: places.clone(),
+                event_ids: event_ids.clone(),
+                resumes: resumes.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
             };
             shards.push(Shard::new(worker, net.clone(), config.clone(), shared));
             nets.push(net);
             counters.push(counted);
         }
-        let replies = Arc::new(Replies::new().unwrap());
         let router = Router::new(
             names.clone(),
             directory.clone(),
             mailboxes.clone(),
             replies,
-            Arc::new(EventIds::default()),
+            event_ids.clone(),
             HistoryLimits::default(),
         );
         World {

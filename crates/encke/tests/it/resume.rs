@@ -1,0 +1,172 @@
+//! Clients that come back: what they missed, once and in its order, or the word that it is gone.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Api, Server, Stream, get, wait_for};
+
+const SSE: &str = "Accept: text/event-stream";
+
+/// A stream that goes on where `cursor` says; nothing of its body is read.
+fn resume(server: &Server, path: &str, accept: &str, cursor: &str) -> Stream {
+    let mut wire = server.ask(get(path, &[accept, &format!("Last-Event-ID: {cursor}")]));
+    let head = wire.head();
+    assert_eq!(head.status, 200, "{}", head.text);
+    Stream { wire, head, cursor: None }
+}
+
+/// The id line and the payload of the next event of an SSE stream.
+fn event(stream: &mut Stream) -> (String, Value) {
+    let block = stream.chunk();
+    let (id, data) = block.split_once("\ndata: ").expect(&block);
+    let event: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(id, format!("id: {}", event["id"].as_str().unwrap()));
+    (id["id: ".len()..].to_owned(), event["data"].clone())
+}
+
+fn is_cursor(block: &str) -> bool {
+    block.starts_with("id: ") && block.len() == 22
+}
+
+fn befriend(api: &Api, subscriber: &str, subscribees: &[&str]) {
+    subscribees.iter().for_each(|subscribee| api.subscribe(subscriber, subscribee));
+}
+
+#[test]
+fn killed_client_resumes_where_it_was() {
+    let server = Server::start(&[]);
+    let mut stream = server.stream("/stream/bob", "text/event-stream");
+    for n in 0..3 {
+        server.api.send("bob", n);
+    }
+    let heard: Vec<(String, Value)> = (0..3).map(|_| event(&mut stream)).collect();
+    stream.wire.reset();
+    server.wait_online("bob", 0);
+    for n in 3..6 {
+        assert_eq!(server.api.send("bob", n), 0, "nobody is there");
+    }
+    // As if the last event it read was the second.
+    let mut stream = resume(&server, "/stream/bob", SSE, &heard[1].0);
+    assert_eq!(event(&mut stream), heard[2]);
+    for n in 3..6 {
+        assert_eq!(event(&mut stream).1, n);
+    }
+    assert_eq!(server.api.send("bob", "live"), 1);
+    assert_eq!(event(&mut stream).1, "live");
+    let stats = server.api.stats();
+    assert_eq!((&stats["resumes"], &stats["resume_gaps"]), (&json!(1), &json!(0)));
+}
+
+#[test]
+fn client_that_heard_nothing_resumes_where_its_stream_began() {
+    let server = Server::start(&[]);
+    let stream = server.stream("/stream/7", "text/event-stream");
+    let cursor = stream.cursor.clone().unwrap();
+    stream.wire.reset();
+    server.wait_online("7", 0);
+    server.api.send("7", "missed");
+    let mut stream = resume(&server, "/stream/7", SSE, &cursor);
+    assert_eq!(event(&mut stream).1, "missed");
+    // Nothing was missed: the stream says where it stands, and no more.
+    let path = format!("/stream/7?last_event_id={cursor}");
+    let mut other = server.ask(get(&path, &[SSE]));
+    other.head();
+    let block = String::from_utf8(other.chunk().unwrap()).unwrap();
+    assert!(block.contains("missed"), "{block}");
+    let mut third = resume(&server, "/stream/8", SSE, &cursor);
+    assert!(is_cursor(&third.chunk()));
+}
+
+#[test]
+fn subjects_that_a_client_follows_are_merged_in_their_order() {
+    let server = Server::start(&[]);
+    befriend(&server.api, "bob", &["rj", "alice", "12"]);
+    let stream = server.stream("/stream/bob?id=extra", "text/event-stream");
+    let cursor = stream.cursor.clone().unwrap();
+    stream.wire.reset();
+    server.wait_online("bob", 0);
+    let subjects = ["rj", "alice", "12", "bob", "extra", "stranger"];
+    for n in 0..60 {
+        server.api.send(subjects[n % 6], n);
+    }
+    for (path, accept) in [("/stream/bob?id=extra", SSE), ("/stream/extra?id=bob", "Accept: */*")] {
+        let mut stream = resume(&server, path, accept, &cursor);
+        for n in (0..60).filter(|n| n % 6 != 5) {
+            let data = if accept == SSE { event(&mut stream).1 } else { stream.data() };
+            assert_eq!(data, n);
+        }
+    }
+}
+
+/// What a client is told that comes back to `server` after `missed` events of 1 KiB.
+fn told(server: &Server, missed: usize) -> String {
+    let stream = server.stream("/stream/bob", "text/event-stream");
+    let cursor = stream.cursor.clone().unwrap();
+    stream.wire.reset();
+    server.wait_online("bob", 0);
+    for _ in 0..missed {
+        server.api.send("bob", "x".repeat(1024));
+    }
+    resume(server, "/stream/bob", SSE, &cursor).chunk()
+}
+
+const GAP: &str = "event: gap\ndata: {}\n\n";
+
+#[test]
+fn forgotten_events_are_a_gap_that_is_told() {
+    let by_count = Server::start(&["--history-events=3"]);
+    assert!(told(&by_count, 3).contains("xxx"));
+    assert_eq!(told(&by_count, 4), GAP);
+    let by_bytes = Server::start(&["--history-bytes=16KiB"]);
+    assert!(told(&by_bytes, 2).contains("xxx"));
+    assert_eq!(told(&by_bytes, 20), GAP);
+    let by_age = Server::start(&["--history-seconds=0.02"]);
+    let stream = by_age.stream("/stream/bob", "text/event-stream");
+    by_age.api.send("bob", "x");
+    wait_for("the event is forgotten", || by_age.api.stats()["history_events"] == 0);
+    let cursor = stream.cursor.clone().unwrap();
+    assert_eq!(resume(&by_age, "/stream/bob", SSE, &cursor).chunk(), GAP);
+    let off = Server::start(&["--history-bytes=0"]);
+    assert_eq!(told(&off, 0), GAP);
+    let stats = off.api.stats();
+    assert_eq!((&stats["resumes"], &stats["resume_gaps"]), (&json!(1), &json!(1)));
+}
+
+#[test]
+fn after_a_gap_what_is_remembered_comes_all_the_same() {
+    let server = Server::start(&["--history-events=3"]);
+    let stream = server.stream("/stream/1", "text/event-stream");
+    let cursor = stream.cursor.clone().unwrap();
+    for n in 0..10 {
+        server.api.send("1", n);
+    }
+    for accept in [SSE, "Accept: application/x-ndjson"] {
+        let mut stream = resume(&server, "/stream/1", accept, &cursor);
+        assert_eq!(stream.chunk(), if accept == SSE { GAP } else { "{\"gap\":true}\n" });
+        for n in 7..10 {
+            assert!(stream.chunk().contains(&format!("\"data\":{n}}}")));
+        }
+    }
+}
+
+#[test]
+fn server_started_anew_says_that_it_does_not_know() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_in(data.path(), &[]);
+    let stream = server.stream("/stream/1", "text/event-stream");
+    let cursor = stream.cursor.clone().unwrap();
+    server.stop("KILL");
+    let server = Server::start_in(data.path(), &[]);
+    for cursor in [cursor.as_str(), "17", "ffffffffffffffff", "0000000000000000"] {
+        let mut stream = resume(&server, "/stream/1", SSE, cursor);
+        assert_eq!(stream.chunk(), GAP);
+        // From here on it can go on again.
+        assert!(is_cursor(&stream.chunk()));
+    }
+}
+
+#[test]
+fn wrong_parameter_is_refused() {
+    let server = Server::start(&[]);
+    let mut wire = server.ask(get("/stream/1?last_event_id=17", &[SSE]));
+    assert_eq!(wire.head().status, 400);
+}

@@ -1,0 +1,215 @@
+//! How a client that was away hears what it missed, once and in its order.
+//!
+//! Its stream is logged in first, so what is sent from then on is handed to it, and is *held*: what
+//! comes waits in its outbox. Its worker asks here ([`Resumes`]) for what was sent before. On the
+//! control plane a [`Resuming`] reads whom the client's ids follow from the graph and what was sent
+//! about them from the history, slice by slice, and answers by mail. The worker then puts what was
+//! missed before what came meanwhile, merged by number, and the stream goes on as any other.
+//!
+//! Why nothing falls between the two, and nothing comes twice:
+//! - a send whose audience was looked up before the log-in has not got the client in it; if it is
+//!   not posted yet, the history says so and it is waited for ([`hub::Since::Pending`]);
+//! - a send that begins later finds the client;
+//! - an event that is in both has the same number twice, and one goes;
+//! - the answer is posted when no other send is between its number and its last mail: so what comes
+//!   after it in the mailbox has greater numbers than all that is in it.
+//!
+//! Cost: nothing for a connection that does not resume. A resume is a look into the graph for each
+//! of its ids, one into the history for each subject that they follow, one sort, and one mail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use atomic_waker::AtomicWaker;
+use crossbeam_queue::SegQueue;
+use hub::{ConnRef, Followers, FollowersError, Id, Moment, Since};
+use smallvec::SmallVec;
+
+use crate::limits::RESUMES_WAITING_MAX;
+use crate::mailbox::{CatchUp, Mail};
+use crate::replies::Replies;
+use crate::router::Router;
+use crate::{Event, History};
+
+/// What a worker asks for.
+#[derive(Debug)]
+pub struct Resume {
+    pub(crate) conn: ConnRef,
+    /// The ids that it is logged in under.
+    pub(crate) ids: SmallVec<[Id; 2]>,
+    /// The number of the last event that it has heard.
+    pub(crate) after: u64,
+}
+
+/// The questions of all workers, on their way to the control plane.
+#[derive(Debug)]
+pub struct Resumes {
+    queue: SegQueue<Resume>,
+    /// Relaxed: a bound on memory, good to within what workers ask at once.
+    waiting: AtomicUsize,
+    listener: AtomicWaker,
+    /// Where the listener's waker goes: a worker must not wake a task itself.
+    replies: Arc<Replies>,
+    /// Relaxed, both: they are only reported.
+    resumed: AtomicU64,
+    gaps: AtomicU64,
+}
+
+impl Resumes {
+    pub(crate) fn new(replies: Arc<Replies>) -> Resumes {
+        Resumes {
+            queue: SegQueue::new(),
+            waiting: AtomicUsize::new(0),
+            listener: AtomicWaker::new(),
+            replies,
+            resumed: AtomicU64::new(0),
+            gaps: AtomicU64::new(0),
+        }
+    }
+
+    /// Asks. `false` when too many wait; then the client is to be told of a gap.
+    pub(crate) fn post(&self, resume: Resume) -> bool {
+        if self.waiting.load(Ordering::Relaxed) >= RESUMES_WAITING_MAX {
+            return false;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.queue.push(resume);
+        if let Some(listener) = self.listener.take() {
+            self.replies.post(listener);
+        }
+        true
+    }
+
+    /// A client has asked to go on where it was, and was told of a gap or not.
+    pub(crate) fn count(&self, gap: bool) {
+        self.resumed.fetch_add(1, Ordering::Relaxed);
+        self.gaps.fetch_add(u64::from(gap), Ordering::Relaxed);
+    }
+
+    /// The next question, if there is one.
+    pub fn take(&self) -> Option<Resume> {
+        let resume = self.queue.pop()?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        Some(resume)
+    }
+
+    /// Waits for the next question.
+    pub fn poll_take(&self, context: &mut Context<'_>) -> Poll<Resume> {
+        self.listener.register(context.waker());
+        self.take().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// How many clients have come back with an id since the start.
+    pub fn resumed(&self) -> u64 {
+        self.resumed.load(Ordering::Relaxed)
+    }
+
+    /// How many of them had to be told of a gap.
+    pub fn gaps(&self) -> u64 {
+        self.gaps.load(Ordering::Relaxed)
+    }
+}
+
+/// What a step of a resume came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResumeStep {
+    /// A slice is read, others may have their turn before the next.
+    More,
+    /// A send must be posted first, or a mailbox is full: try again a little later.
+    Wait,
+    /// The worker has its answer.
+    Done,
+}
+
+/// One client's resume under way. Dropped unfinished, it leaves the client held.
+pub struct Resuming<'r> {
+    router: &'r Router,
+    history: &'r History,
+    resume: Resume,
+    moment: Moment,
+    /// Which of the ids is being read, and the last one read of those that it follows.
+    reading: usize,
+    last: Option<Id>,
+    /// The subjects of the slice that is read and not looked up yet.
+    subjects: Vec<Id>,
+    events: Vec<Arc<Event>>,
+    covered: bool,
+    /// Made, and not posted yet.
+    answer: Option<Mail>,
+}
+
+impl<'r> Resuming<'r> {
+    pub(crate) fn new(router: &'r Router, history: &'r History, resume: Resume) -> Resuming<'r> {
+        Resuming {
+            router,
+            history,
+            resume,
+            moment: history.now(),
+            reading: 0,
+            last: None,
+            subjects: Vec::new(),
+            events: Vec::new(),
+            covered: true,
+            answer: None,
+        }
+    }
+
+    /// Does the next piece of work. Call it until it answers [`ResumeStep::Done`], not after.
+    pub fn step(&mut self, followers: &dyn Followers) -> ResumeStep {
+        if self.subjects.is_empty() && self.read_slice(followers).is_err() {
+            // What cannot be read may have been missed.
+            self.covered = false;
+            self.reading = self.resume.ids.len();
+        }
+        if self.subjects.is_empty() {
+            return self.answer();
+        }
+        let (after, moment) = (self.resume.after, self.moment);
+        match self.history.since(&self.subjects, after, moment, &mut self.events) {
+            Since::Pending => ResumeStep::Wait,
+            Since::Read { covered } => {
+                self.covered &= covered;
+                self.subjects.clear();
+                ResumeStep::More
+            }
+        }
+    }
+
+    /// Reads the next ids that the client hears: those of its own, and whom each follows.
+    fn read_slice(&mut self, followers: &dyn Followers) -> Result<(), FollowersError> {
+        while let Some(&id) = self.resume.ids.get(self.reading) {
+            let subjects = &mut self.subjects;
+            if self.last.is_none() {
+                subjects.push(id);
+            }
+            let next = followers
+                .slice_of_following(id, self.last, &mut |subject| subjects.push(subject))?;
+            self.last = next;
+            self.reading += usize::from(next.is_none());
+            if !self.subjects.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self) -> ResumeStep {
+        let mail = self.answer.take().unwrap_or_else(|| self.catch_up());
+        match self.router.post_catch_up(self.resume.conn.worker(), mail) {
+            Ok(()) => ResumeStep::Done,
+            Err(mail) => {
+                self.answer = Some(mail);
+                ResumeStep::Wait
+            }
+        }
+    }
+
+    fn catch_up(&mut self) -> Mail {
+        let mut events = std::mem::take(&mut self.events);
+        events.sort_unstable_by_key(|event| event.number());
+        events.dedup_by_key(|event| event.number());
+        let gap = !self.covered;
+        Mail::CatchUp(Box::new(CatchUp { target: self.resume.conn, events, gap, up_to: 0 }))
+    }
+}

@@ -1,0 +1,377 @@
+//! Clients that go away at any moment, be it in the middle of an event, and come back with the id
+//! of the last one they heard; beside them many sends under way at one time.
+//!
+//! The model knows what was sent, and so what each user must hear after all its connections: every
+//! event about its subjects once, in the order of their numbers, but for those of which a notice of
+//! a gap said that they may be missing: all up to the moment when it was looked up.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use hub::{ConnRef, Directory, Draft, EventIds, HistoryLimits, IdText, Names, number_of_id};
+use proto::{Framing, Transport};
+
+use super::AgainOnPanic;
+use super::net::{Net, Wire};
+use super::random::Random;
+use super::scene::{Graph, id_text, request_with};
+use super::wire::dechunk;
+use crate::config::EngineConfig;
+use crate::counters::Counters;
+use crate::mailbox::Mailbox;
+use crate::places::Places;
+use crate::replies::Replies;
+use crate::resume::{ResumeStep, Resumes, Resuming};
+use crate::router::{Router, Sending, Step};
+use crate::shard::{Shard, Shared};
+use crate::slab::Key;
+
+const SHARDS: usize = 2;
+const IDS: usize = 12;
+const USERS: usize = 20;
+
+/// What a user heard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Heard {
+    Event(u64),
+    /// Up to this number some may be missing.
+    Gap(u64),
+    /// The stream stands there.
+    Cursor(u64),
+}
+
+struct User {
+    ids: Vec<String>,
+    transport: Transport,
+    framing: Framing,
+    online: Option<Connection>,
+    heard: Vec<Heard>,
+    /// Events that it need not hear: they were on their way when it came without a place to go on.
+    excused: BTreeSet<usize>,
+}
+
+struct Connection {
+    shard: usize,
+    socket: usize,
+    key: Key,
+    got: Vec<u8>,
+    /// The newest number when it was known what the client had missed.
+    resumed_at: u64,
+}
+
+type Resumings<'r> = VecDeque<(ConnRef, Resuming<'r>)>;
+
+/// Everything but the router, from which sends and resumes borrow.
+struct Resumers {
+    random: Random,
+    graph: Graph,
+    mailboxes: Arc<[Arc<Mailbox>]>,
+    directory: Arc<Directory>,
+    resumes: Arc<Resumes>,
+    event_ids: Arc<EventIds>,
+    nets: Vec<Net>,
+    shards: Vec<Shard<Net>>,
+    users: Vec<User>,
+    /// The subject and, once it has one, the number of each send, in the order of their beginning.
+    sent: Vec<(String, Option<u64>)>,
+}
+
+impl Resumers {
+    fn new(seed: u64, history: HistoryLimits) -> (Router, Resumers) {
+        let mut random = Random::new(seed);
+        let names = Arc::new(Names::new([9; 16]));
+        let graph = Graph::random(&mut random, names.clone(), IDS);
+        let (directory, replies) =
+            (Arc::new(Directory::default()), Arc::new(Replies::new().unwrap()));
+        let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
+        let (event_ids, resumes) = (
+            Arc::new(EventIds::starting_at(sys::clock::unix_ms())),
+            Arc::new(Resumes::new(replies.clone())),
+        );
+        let nets: Vec<Net> = (0..SHARDS).map(|_| Net::default()).collect();
+        let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
+        config.history = history;
+        let shard = |(worker, net): (usize, &Net)| {
+            let shared = Shared {
+                names: names.clone(),
+                directory: directory.clone(),
+                counters: Arc::new(Counters::default()),
+                places: Arc::new(Places::new(USERS)),
+                event_ids: event_ids.clone(),
+                resumes: resumes.clone(),
+                slots_max: USERS,
+            };
+            Shard::new(worker, net.clone(), config.clone(), shared)
+        };
+        let shards = nets.iter().enumerate().map(shard).collect();
+        let router = Router::new(
+            names,
+            directory.clone(),
+            mailboxes.clone(),
+            replies,
+            event_ids.clone(),
+            history,
+        );
+        let users = (0..USERS).map(|_| User::random(&mut random)).collect();
+        let sent = Vec::new();
+        let world = Resumers {
+            random,
+            graph,
+            mailboxes,
+            directory,
+            resumes,
+            event_ids,
+            nets,
+            shards,
+            users,
+            sent,
+        };
+        (router, world)
+    }
+
+    fn run(&mut self, router: &Router, steps: usize) {
+        let mut sendings: Vec<(usize, Sending<'_>)> = Vec::new();
+        let mut resumings: Resumings<'_> = VecDeque::new();
+        for step in 0..steps {
+            let ending = step > steps - 1_000;
+            let mut user = self.random.below(USERS);
+            if ending && let Some(away) = self.users.iter().position(|user| user.online.is_none()) {
+                user = away;
+            }
+            match self.random.below(12) {
+                0 if self.users[user].online.is_none() => {
+                    let under_way = sendings.iter().map(|(number, _)| *number).collect();
+                    self.connect(user, under_way);
+                }
+                1 if !ending && self.random.one_in(3) => self.drop_off(user),
+                2 | 3 if !ending && sendings.len() < 6 => {
+                    let about = id_text(self.random.below(IDS));
+                    let draft = Draft::new(&about, "1");
+                    let sending = router.send(IdText::parse(&about).unwrap(), draft);
+                    sendings.push((self.sent.len(), sending));
+                    self.sent.push((about, None));
+                }
+                4..=6 if !sendings.is_empty() => self.step_send(&mut sendings),
+                7 | 8 => self.step_resume(router, &mut resumings),
+                9 => self.read(user),
+                _ => drop(self.turn(step % SHARDS)),
+            }
+        }
+        assert!(sendings.is_empty() && resumings.is_empty() && self.resumes.take().is_none());
+        for _ in 0..20 {
+            (0..SHARDS).for_each(|shard| while self.turn(shard) {});
+            (0..USERS).for_each(|user| self.read(user));
+        }
+        (0..USERS).for_each(|user| self.drop_off(user));
+        (0..SHARDS).for_each(|shard| while self.turn(shard) {});
+        assert_eq!(self.directory.ids_online(), 0);
+        while router.history().unwrap().expire(u64::MAX) {}
+        assert_eq!(router.names().len(), self.graph.stored_names(), "no name is left");
+    }
+
+    fn connect(&mut self, user: usize, under_way: Vec<usize>) {
+        let shard = self.random.below(SHARDS);
+        let socket = {
+            let mut wires = self.nets[shard].0.borrow_mut();
+            wires.push(Wire::new(1 << 20, 4_096));
+            wires.len() - 1
+        };
+        let key = self.shards[shard].accept(socket).unwrap();
+        let foreign = self.random.one_in(20).then(|| format!("{:016x}", self.random.next() >> 8));
+        let user = &mut self.users[user];
+        let cursor = foreign.clone().or_else(|| user.cursor().map(hub::id_of_number));
+        if cursor.is_none() || foreign.is_some() {
+            user.excused.extend(under_way);
+        }
+        let field = cursor.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
+        let head = request_with(&user.ids, user.transport, user.framing, &field);
+        self.nets[shard].0.borrow_mut()[socket].client_sends(&head);
+        // The server reads it at once, so the model knows what is under way at that moment.
+        self.shards[shard].readable(key.slot, false);
+        let resumed_at = self.event_ids.last();
+        user.online = Some(Connection { shard, socket, key, got: Vec::new(), resumed_at });
+    }
+
+    /// The user's network is gone: what it has not read it never will.
+    fn drop_off(&mut self, user: usize) {
+        let user = &mut self.users[user];
+        let Some(connection) = user.online.take() else { return };
+        let Connection { shard, socket, key, got, resumed_at } = connection;
+        self.nets[shard].0.borrow_mut()[socket].client_resets();
+        self.shards[shard].readable(key.slot, true);
+        user.hear(&got, resumed_at);
+    }
+
+    fn read(&mut self, user: usize) {
+        let Some(connection) = &mut self.users[user].online else { return };
+        let wire = &mut self.nets[connection.shard].0.borrow_mut()[connection.socket];
+        let most = if self.random.one_in(2) { 1 << 20 } else { self.random.below(80) };
+        connection.got.extend(wire.client_reads(most));
+        assert!(!wire.server_closed && !wire.server_ended, "nobody here is too slow");
+    }
+
+    fn step_send(&mut self, sendings: &mut Vec<(usize, Sending<'_>)>) {
+        let index = self.random.below(sendings.len());
+        let (number, sending) = &mut sendings[index];
+        let step = sending.step(&self.graph).unwrap();
+        self.sent[*number].1 = sending.event().map(|event| event.number());
+        if let Step::Posted(_) = step {
+            sendings.swap_remove(index);
+        }
+    }
+
+    fn step_resume<'r>(&mut self, router: &'r Router, resumings: &mut Resumings<'r>) {
+        if let Some(resume) = self.resumes.take() {
+            resumings.push_back((resume.conn, router.resume(resume).unwrap()));
+        }
+        let Some((conn, mut resuming)) = resumings.pop_front() else { return };
+        if resuming.step(&self.graph) != ResumeStep::Done {
+            return resumings.push_back((conn, resuming));
+        }
+        let key = Key { slot: conn.slot() as u32, generation: conn.generation() };
+        let mut online = self.users.iter_mut().filter_map(|user| user.online.as_mut());
+        if let Some(connection) = online.find(|c| (c.shard, c.key) == (conn.worker(), key)) {
+            connection.resumed_at = self.event_ids.last();
+        }
+    }
+
+    fn turn(&mut self, shard: usize) -> bool {
+        let mut took = false;
+        for _ in 0..self.random.below(4) {
+            let Some(mail) = self.mailboxes[shard].take() else { break };
+            self.shards[shard].mail(mail);
+            took = true;
+        }
+        self.shards[shard].flush();
+        took
+    }
+
+    /// How many gaps were told.
+    fn check(&self) -> usize {
+        self.users.iter().map(|user| self.check_user(user)).sum()
+    }
+
+    fn check_user(&self, user: &User) -> usize {
+        let hears = |about: &String| {
+            let followers = self.graph.followers.get(about);
+            user.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
+        };
+        // An NDJSON stream does not say where it begins: what comes before its first event is
+        // nobody's loss.
+        let Some(start) = user.heard.iter().find_map(|heard| match (heard, user.transport) {
+            (Heard::Cursor(number), _) => Some(*number),
+            (Heard::Event(number), Transport::Ndjson) => Some(number - 1),
+            _ => None,
+        }) else {
+            return 0;
+        };
+        let mut due: Vec<(u64, usize)> = (0..self.sent.len())
+            .filter(|&sent| hears(&self.sent[sent].0))
+            .map(|sent| (self.sent[sent].1.expect("all are posted"), sent))
+            .filter(|(number, _)| *number > start)
+            .collect();
+        due.sort();
+        let mut due = due.into_iter().peekable();
+        let (mut gap, mut gaps, mut behind) = (0, 0, start);
+        for heard in user.heard.iter().copied().chain([Heard::Cursor(u64::MAX - 1)]) {
+            let (number, is_event) = match heard {
+                Heard::Event(number) => (number, true),
+                Heard::Cursor(number) => (number, false),
+                Heard::Gap(up_to) => {
+                    (gap, gaps) = (up_to, gaps + 1);
+                    continue;
+                }
+            };
+            assert!(number >= behind + u64::from(is_event), "{number:x}: {:x?}", user.heard);
+            behind = number;
+            while let Some((missed, sent)) =
+                due.next_if(|(due, _)| *due < number + u64::from(!is_event))
+            {
+                let excused = user.excused.contains(&sent) || missed <= gap;
+                assert!(excused, "{missed:x} is lost before {heard:x?}: {:x?}", user.heard);
+            }
+            if is_event {
+                assert_eq!(due.next().map(|next| next.0), Some(number), "what was sent to it");
+            }
+        }
+        gaps
+    }
+}
+
+impl User {
+    fn random(random: &mut Random) -> User {
+        User {
+            ids: (0..1 + random.below(2)).map(|_| id_text(random.below(IDS))).collect(),
+            transport: [Transport::Sse, Transport::Sse, Transport::Ndjson][random.below(3)],
+            framing: [Framing::Chunked, Framing::Close][random.below(2)],
+            online: None,
+            heard: Vec::new(),
+            excused: BTreeSet::new(),
+        }
+    }
+
+    /// What an `EventSource` gives as its last event id.
+    fn cursor(&self) -> Option<u64> {
+        self.heard.iter().rev().find_map(|heard| match heard {
+            Heard::Event(number) | Heard::Cursor(number) => Some(*number),
+            Heard::Gap(_) => None,
+        })
+    }
+
+    /// Takes note of all that is whole in what one connection has got.
+    fn hear(&mut self, got: &[u8], resumed_at: u64) {
+        let text = str::from_utf8(got).unwrap();
+        let Some((_, body)) = text.split_once("\r\n\r\n") else { return };
+        let body = match self.framing {
+            Framing::Chunked => dechunk(body),
+            Framing::Close => body.to_string(),
+        };
+        let end = if self.transport == Transport::Sse { "\n\n" } else { "\n" };
+        let mut blocks: Vec<&str> = body.split(end).collect();
+        // What stands behind the last end is cut.
+        blocks.pop();
+        let number = |id: &str| number_of_id(id).expect("an id of ours");
+        for block in blocks {
+            let id = block.strip_prefix("id: ");
+            self.heard.push(match (self.transport, id) {
+                (Transport::Sse, Some(id)) if id.contains("\ndata: ") => {
+                    Heard::Event(number(&id[..16]))
+                }
+                (Transport::Sse, Some(id)) => Heard::Cursor(number(id)),
+                _ if block == "event: gap\ndata: {}" || block == "{\"gap\":true}" => {
+                    Heard::Gap(resumed_at)
+                }
+                _ => Heard::Event(number(&block["{\"id\":\"".len()..][..16])),
+            });
+        }
+    }
+}
+
+fn run(name: &str, seeds: u64, history: HistoryLimits) -> (u64, u64) {
+    let given = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let (mut resumed, mut gaps) = (0, 0);
+    for seed in given.map_or(0..seeds, |seed: u64| seed..seed + 1) {
+        let again = AgainOnPanic(format!("ENCKE_SEED={seed} cargo test -p engine {name}"));
+        let (router, mut world) = Resumers::new(seed, history);
+        world.run(&router, 12_000);
+        assert!(world.check() as u64 <= world.resumes.gaps(), "a gap is counted");
+        resumed += world.resumes.resumed();
+        gaps += world.resumes.gaps();
+        drop(again);
+    }
+    (resumed, gaps)
+}
+
+#[test]
+fn client_that_comes_back_hears_all_it_missed_once_and_in_order() {
+    let (resumed, gaps) = run("client_that_comes_back", 60, HistoryLimits::default());
+    // One in twenty came with the id of another server.
+    assert!(resumed > 1_000 && gaps > 0 && gaps * 10 < resumed, "{gaps} of {resumed}");
+}
+
+#[test]
+fn client_that_missed_more_than_is_remembered_is_told_of_a_gap() {
+    let history = HistoryLimits { events_max: 2, ..HistoryLimits::default() };
+    let (resumed, gaps) = run("client_that_missed_more", 60, history);
+    assert!(resumed > 1_000 && gaps * 10 > resumed, "{gaps} of {resumed}");
+}
