@@ -86,6 +86,10 @@ pub(crate) struct FloodArgs {
     #[arg(long, value_name = "SHARE", default_value = "0.25", value_parser = parse_share)]
     #[arg(requires = "storm_after")]
     come_back: f64,
+    /// Whoever comes back says which event it heard last (Last-Event-ID) and must then hear every
+    /// one since. For SSE.
+    #[arg(long)]
+    resume: bool,
     /// The share of listeners, 0 to 1, that stop reading their stream.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     slow: f64,
@@ -168,6 +172,7 @@ impl FloodArgs {
             slow: self.slow,
             slow_after: self.slow_after,
             slow_buffer_bytes: self.slow_buffer,
+            resume: self.resume,
             reconnect: self.reconnect,
             late_after: self.late_after,
         }

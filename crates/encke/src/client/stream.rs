@@ -9,7 +9,7 @@ use hyper::upgrade::Upgraded;
 use hyper::{Method, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use proto::Transport;
-use proto::client::{self, BodyLength, Progress, SseDecoder, StreamDecoder};
+use proto::client::{self, BodyLength, Event, Progress, SseDecoder, StreamDecoder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{ServerUrl, escape, read_answer};
@@ -101,7 +101,12 @@ impl Listener {
             Listener::Sse { body, decoder, .. } => {
                 let Some(Ok(frame)) = body.frame().await else { return false };
                 let Some(bytes) = frame.data_ref() else { return true };
-                decoder.feed(bytes, &mut |event| on_event(event.data)).is_ok()
+                let mut hand_on = |event: Event<'_>| {
+                    if !event.is_position() {
+                        on_event(event.data);
+                    }
+                };
+                decoder.feed(bytes, &mut hand_on).is_ok()
             }
             Listener::WebSocket { io, decoder, buffer } => {
                 let Ok(len @ 1..) = io.read(buffer).await else { return false };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Api, Server, Stream, get, wait_for};
+use crate::harness::{Api, Program, Server, Stream, encke, get, wait_for};
 
 const SSE: &str = "Accept: text/event-stream";
 
@@ -169,4 +169,35 @@ fn wrong_parameter_is_refused() {
     let server = Server::start(&[]);
     let mut wire = server.ask(get("/stream/1?last_event_id=17", &[SSE]));
     assert_eq!(wire.head().status, 400);
+}
+
+#[test]
+fn crowd_that_loses_its_network_hears_every_event_once() {
+    let server = Server::start(&[]);
+    let url = format!("{}/stream/{{id}}", server.url());
+    let args = ["flood", "--users=400", "--storm-after=1", "--vanish=0", "--come-back=1"];
+    let flood = Program::spawn(encke(args).args(["--resume", "--json", "--url", &url]));
+    wait_for("the crowd is online", || server.api.stats()["connections_opened"] == 400);
+    let args = ["spam", "--users=400", "--rate=500", "--seconds=4", "--json"];
+    let spam = Program::run(encke(args).args(["--api", &server.api_url()]));
+    let spam: Value = serde_json::from_str(&spam.stdout).unwrap();
+    assert_eq!(spam["sent"], 2_000);
+    wait_for("everybody is back", || server.api.stats()["resumes"] == 400);
+    // Whether an event was handed to the connection that was lost or to the one that came back,
+    // each is heard, and none twice.
+    wait_for("the crowd tells of all events", || flood.stderr().contains("  events 2,000 ("));
+    flood.signal("INT");
+    let flood: Value = serde_json::from_str(&flood.finish().stdout).unwrap();
+    let storm = &flood["trouble"]["storm"];
+    for (part, member, expected) in [
+        (storm, "returned", 400),
+        (storm, "missing", 0),
+        (storm, "doubled", 0),
+        (storm, "told_gaps", 0),
+        (&flood, "stamped", 2_000),
+        (&flood, "missing", 0),
+        (&flood, "doubled", 0),
+    ] {
+        assert_eq!(part[member], expected, "{member} of {flood}");
+    }
 }

@@ -215,6 +215,7 @@ impl Crowd {
             drop(socket);
             listener.phase = Phase::Offline;
             listener.returning = role == Role::Returning;
+            listener.catching_up = listener.returning && self.task.config.resume;
             self.tally.of(role).reset += 1;
         }
         let now_ns = clock::monotonic_ns();
@@ -296,7 +297,8 @@ impl Crowd {
         if let Ok(Some(error)) | Err(error) = socket::connect_error(socket) {
             return self.over(slot, Outcome::failed(&error));
         }
-        self.task.request(slot, &mut self.request);
+        let cursor = listener.cursor.filter(|_| self.task.config.resume);
+        self.task.request(slot, cursor, &mut self.request);
         // A few hundred bytes fit into the empty buffer of a new socket, or nothing does.
         match socket::send(socket, &self.request) {
             Ok(len) if len == self.request.len() => listener.phase = Phase::Head(None),
@@ -309,7 +311,7 @@ impl Crowd {
     /// reported anew; only after a hang-up the end itself must still be read.
     fn readable(&mut self, slot: u32, hung_up: bool) {
         let role = self.task.role(slot);
-        let transport = self.task.config.transport;
+        let (transport, resumes) = (self.task.config.transport, self.task.config.resume);
         if role == Role::Slow {
             self.stop_reading(slot);
         }
@@ -324,14 +326,20 @@ impl Crowd {
             };
             let read = socket::receive(socket, &mut self.buffer);
             let now_ns = clock::monotonic_ns();
-            let was_open = listener.is_open();
+            let (was_open, cursor) = (listener.is_open(), listener.cursor);
             let outcome = match read {
                 Ok(0) if was_open => Outcome::Closed(listener.end_of_connection()),
                 Ok(0) => Outcome::failed(&io::ErrorKind::ConnectionReset.into()),
                 Ok(len) => {
                     self.tally.of(role).bytes += len as u64;
-                    let arrival = Arrival { slot, role, transport, now_ns };
-                    listener.read(arrival, &self.buffer[..len], &mut self.tally)
+                    let arrival = Arrival { slot, role, transport, now_ns, resumes };
+                    let outcome = listener.read(arrival, &self.buffer[..len], &mut self.tally);
+                    if listener.catching_up && listener.cursor != cursor {
+                        listener.catching_up = false;
+                        let storm_ns = self.task.trouble.storm_ns().unwrap_or(now_ns);
+                        self.tally.caught_up(now_ns.saturating_sub(storm_ns));
+                    }
+                    outcome
                 }
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) if was_open => Outcome::Closed(Closure::Reset),

@@ -1,6 +1,7 @@
 //! One listener of the crowd: a descriptor and where its stream stands. It owns no buffer, save for
 //! the moment in which a response head or an event is half there.
 
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 
 use proto::Transport;
@@ -22,6 +23,10 @@ pub(super) struct Listener {
     pub(super) phase: Phase,
     /// Whether the storm has reset its connection and it is to come back.
     pub(super) returning: bool,
+    /// Whether its stream was resumed and has told nothing yet.
+    pub(super) catching_up: bool,
+    /// The id that it heard last, as a number: where its stream is resumed.
+    pub(super) cursor: Option<NonZeroU64>,
 }
 
 /// Which listener bytes have come for, and when.
@@ -32,6 +37,8 @@ pub(super) struct Arrival {
     pub(super) role: Role,
     pub(super) transport: Transport,
     pub(super) now_ns: u64,
+    /// Whether all connections of the listener are one stream.
+    pub(super) resumes: bool,
 }
 
 /// How far a listener is.
@@ -81,10 +88,17 @@ impl Listener {
     pub(super) fn read(&mut self, arrival: Arrival, bytes: &[u8], tally: &mut Tally) -> Outcome {
         match &mut self.phase {
             Phase::Open(decoder) => {
-                let Arrival { slot, role, now_ns, .. } = arrival;
-                let connection = u64::from(self.attempt) << 32 | u64::from(slot);
+                let Arrival { slot, role, now_ns, resumes, .. } = arrival;
+                let attempt = if resumes { 0 } else { self.attempt };
+                let connection = u64::from(attempt) << 32 | u64::from(slot);
                 let source = Source { role, connection, opened_ms: self.opened_ms };
-                let progress = decoder.feed(bytes, |event| tally.event(source, event, now_ns));
+                let cursor = &mut self.cursor;
+                let progress = decoder.feed(bytes, |event| {
+                    if resumes {
+                        *cursor = event.id.and_then(number_of).or(*cursor);
+                    }
+                    tally.event(source, event, now_ns);
+                });
                 match progress {
                     Ok(Progress::More) => Outcome::On,
                     Ok(Progress::End) => Outcome::Closed(Closure::Ended),
@@ -140,10 +154,19 @@ impl Listener {
             let words = "the answer to the WebSocket's key is wrong".to_owned();
             return Outcome::Failed(Failure::Malformed, words);
         }
-        self.opened_ms = (arrival.now_ns / 1_000_000) as u32;
+        // A stream that is resumed began when it was opened first.
+        if !arrival.resumes || self.cursor.is_none() {
+            self.opened_ms = (arrival.now_ns / 1_000_000) as u32;
+        }
         self.phase = Phase::Open(StreamDecoder::new(arrival.transport, head.body));
         self.read(arrival, body, tally)
     }
+}
+
+/// The number in an event's id: an id that can be kept in 8 bytes.
+fn number_of(id: &[u8]) -> Option<NonZeroU64> {
+    let text = str::from_utf8(id).ok().filter(|text| text.len() == 16)?;
+    NonZeroU64::new(u64::from_str_radix(text, 16).ok()?)
 }
 
 #[cfg(test)]
@@ -152,6 +175,6 @@ mod tests {
 
     #[test]
     fn listener_is_small() {
-        assert!(size_of::<Listener>() <= 56, "{} bytes", size_of::<Listener>());
+        assert!(size_of::<Listener>() <= 64, "{} bytes", size_of::<Listener>());
     }
 }

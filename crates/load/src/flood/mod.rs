@@ -17,12 +17,13 @@
 //! Part of the crowd can make trouble ([`Role`]): a storm in which some reset their connections for
 //! good and some come back at full speed, and slow listeners that stop reading. What the steady
 //! rest hears before, during and after it is told apart ([`TroubleSnapshot`]). What others missed
-//! while they were away is no loss: a stream begins where it opened.
+//! while they were away is no loss: a stream begins where it opened. Unless they *resume*: then all
+//! connections of a listener are one stream, in which nothing may be missing.
 //!
 //! It takes for granted that subscriptions do not change during a run and that one process of
 //! `spam` makes it (several have their own runs and are told apart).
 //!
-//! Cost: 56 bytes a listener and no buffer, one recv(2) and about 0.2 µs of user time an event.
+//! Cost: 64 bytes a listener and no buffer, one recv(2) and about 0.2 µs of user time an event.
 
 mod crowd;
 mod listener;
@@ -95,6 +96,9 @@ pub struct FloodConfig {
     /// Receive buffer of slow listeners: small, so that the server soon notices. 0 is the system's
     /// choice.
     pub slow_buffer_bytes: usize,
+    /// Whether a listener that comes back says which event it heard last, and must then hear
+    /// every event since (SSE only).
+    pub resume: bool,
     /// Whether a listener whose stream ended or failed comes back after a second.
     pub reconnect: bool,
     /// The latency from which on an event is late.
@@ -118,6 +122,7 @@ impl Default for FloodConfig {
             slow: 0.0,
             slow_after: None,
             slow_buffer_bytes: 4_096,
+            resume: false,
             reconnect: false,
             late_after: Duration::from_secs(1),
         }
@@ -211,6 +216,8 @@ pub struct TroubleSnapshot {
     pub returned_after: Option<f64>,
     /// Latencies of steady listeners, by [`Span`].
     pub steady: [Quantiles; Span::COUNT],
+    /// From the storm to the first thing that a resumed stream told.
+    pub caught_up: Quantiles,
     /// How long the streams of slow listeners lasted from when they were not read any more.
     pub slow_lasted: Quantiles,
 }
@@ -357,6 +364,7 @@ impl Flood {
             reset_after: since_storm(trouble.resets.done_ns()),
             returned_after: since_storm(trouble.returns.done_ns()),
             steady: troubled.steady.each_ref().map(Latencies::quantiles),
+            caught_up: troubled.caught_up.quantiles(),
             slow_lasted: troubled.slow_lasted.quantiles(),
         }
     }

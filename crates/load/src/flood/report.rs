@@ -61,6 +61,14 @@ pub struct StormReport {
     pub returned_after: Option<f64>,
     /// Returns a second, up to the last one.
     pub return_rate: Option<f64>,
+    /// Events that those who came back should have heard and did not, if they resume.
+    pub missing: u64,
+    /// Events that they heard twice.
+    pub doubled: u64,
+    /// How many of them were told of a gap.
+    pub told_gaps: u64,
+    /// From the beginning to the first thing that a resumed stream told.
+    pub caught_up: Quantiles,
 }
 
 /// What became of slow listeners.
@@ -120,6 +128,10 @@ impl StormReport {
             reset_after: snapshot.reset_after,
             returned_after: snapshot.returned_after,
             return_rate: snapshot.returned_after.filter(|&seconds| seconds > 0.0).map(rate),
+            missing: returning.missing(),
+            doubled: returning.doubled,
+            told_gaps: returning.told_gaps,
+            caught_up: snapshot.caught_up,
         }
     }
 }
@@ -164,7 +176,19 @@ impl Display for StormReport {
         let rate = self.return_rate.map_or_else(String::new, |rate| format!(", {rate:.0}/s"));
         let (returned, left) = (grouped(self.returned), grouped(self.left));
         let returned_after = after(self.returned_after);
-        row(f, "came back", &format!("{returned} of {left}, {returned_after}{rate}"))
+        row(f, "came back", &format!("{returned} of {left}, {returned_after}{rate}"))?;
+        if self.caught_up.count == 0 {
+            return Ok(());
+        }
+        row(f, "  caught up", &format!("{} ({})", self.caught_up, grouped(self.caught_up.count)))?;
+        for (name, count) in [
+            ("  missing", self.missing),
+            ("  doubled", self.doubled),
+            ("  told of gaps", self.told_gaps),
+        ] {
+            row(f, name, &grouped(count))?;
+        }
+        Ok(())
     }
 }
 

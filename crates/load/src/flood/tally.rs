@@ -33,6 +33,8 @@ pub struct Totals {
     pub reset: u64,
     /// Streams, of those opened, with which a listener came back from the storm.
     pub returned: u64,
+    /// Streams that were told that events are missing.
+    pub told_gaps: u64,
     /// Events received.
     pub events: u64,
     /// Those of them that carried a stamp of `spam`.
@@ -100,6 +102,7 @@ impl Totals {
         self.begun += other.begun;
         self.opened += other.opened;
         self.opened_after_ns = self.opened_after_ns.max(other.opened_after_ns);
+        self.told_gaps += other.told_gaps;
         self.events += other.events;
         self.stamped += other.stamped;
         self.bytes += other.bytes;
@@ -130,6 +133,8 @@ pub(super) struct Published {
 /// What is timed around a storm and slow listeners.
 #[derive(Debug, Default)]
 pub(super) struct Troubled {
+    /// From the storm to the first thing that a resumed stream told.
+    pub(super) caught_up: Latencies,
     /// Latencies of steady listeners, by [`Span`].
     pub(super) steady: [Latencies; Span::COUNT],
     /// How long the streams of slow listeners lasted from when they were not read any more.
@@ -140,6 +145,7 @@ impl Troubled {
     /// Adds what another thread timed.
     pub(super) fn add(&mut self, other: &Troubled) {
         self.steady.iter_mut().zip(&other.steady).for_each(|(into, from)| into.add(from));
+        self.caught_up.add(&other.caught_up);
         self.slow_lasted.add(&other.slow_lasted);
     }
 }
@@ -171,6 +177,8 @@ pub(super) struct Tally {
     steady_ns: Vec<(Span, u64)>,
     /// Of this turn.
     slow_lasted_ns: Vec<u64>,
+    /// Of this turn.
+    caught_up_ns: Vec<u64>,
     pub(super) bounds: Option<Bounds>,
     streams: Streams,
     stamps: StampFinder,
@@ -198,6 +206,7 @@ impl Tally {
             latencies_ns: Vec::new(),
             steady_ns: Vec::new(),
             slow_lasted_ns: Vec::new(),
+            caught_up_ns: Vec::new(),
             bounds: None,
             streams: Streams::new(streams_max),
             stamps: StampFinder::default(),
@@ -214,6 +223,13 @@ impl Tally {
     /// Counts one event that was there at `now_ns`.
     pub(super) fn event(&mut self, source: Source, event: Event<'_>, now_ns: u64) {
         let totals = &mut self.roles[source.role as usize];
+        if event.is_position() {
+            return;
+        }
+        if event.name == b"gap" {
+            totals.told_gaps += 1;
+            return;
+        }
         totals.events += 1;
         let Some(stamp) = self.stamps.find(event.data) else {
             return;
@@ -255,6 +271,11 @@ impl Tally {
         self.slow_lasted_ns.push(ns);
     }
 
+    /// A stream was resumed, and heard the first thing so long after the storm.
+    pub(super) fn caught_up(&mut self, ns: u64) {
+        self.caught_up_ns.push(ns);
+    }
+
     /// Shows on `board` what was counted so far.
     pub(super) fn publish(&mut self, board: &Board) {
         board.with(|published| {
@@ -267,6 +288,7 @@ impl Tally {
                 let steady = self.steady_ns.drain(..);
                 steady.for_each(|(span, ns)| troubled.steady[span as usize].record(ns));
                 self.slow_lasted_ns.drain(..).for_each(|ns| troubled.slow_lasted.record(ns));
+                self.caught_up_ns.drain(..).for_each(|ns| troubled.caught_up.record(ns));
             }
             if published.first_failure.is_none() {
                 published.first_failure.clone_from(&self.first_failure);

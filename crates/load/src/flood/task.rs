@@ -1,6 +1,7 @@
 //! What a thread of the crowd is to do, and the rate at which it does it.
 
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +48,8 @@ impl Task {
     }
 
     /// Writes the listener's request to `out`.
-    pub(super) fn request(&self, slot: u32, out: &mut Vec<u8>) {
+    /// With a `cursor` it asks for what came after the event with that number.
+    pub(super) fn request(&self, slot: u32, cursor: Option<NonZeroU64>, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(b"GET ");
         let id = self.config.first_id + u64::from(self.index(slot));
@@ -55,6 +57,9 @@ impl Task {
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         out.extend_from_slice(self.target.host.as_bytes());
         out.extend_from_slice(b"\r\n");
+        if let Some(cursor) = cursor {
+            out.extend_from_slice(format!("Last-Event-ID: {cursor:016x}\r\n").as_bytes());
+        }
         match self.config.transport {
             Transport::Sse => out.extend_from_slice(b"Accept: text/event-stream\r\n"),
             Transport::Ndjson => out.extend_from_slice(b"Accept: application/x-ndjson\r\n"),

@@ -35,9 +35,17 @@ pub struct Event<'b> {
     pub id: Option<&'b [u8]>,
     /// SSE's `event` line; mostly empty.
     pub name: &'b [u8],
-    /// What the event says: SSE's `data`, a line of NDJSON, the quoted text of the classic page, a
+    /// What the event says; empty where SSE only tells an id (see [`Event::is_position`]): SSE's
+    /// `data`, a line of NDJSON, the quoted text of the classic page, a
     /// message of a WebSocket.
     pub data: &'b [u8],
+}
+
+impl Event<'_> {
+    /// Whether this is no event, but SSE's word on where the stream stands.
+    pub fn is_position(&self) -> bool {
+        self.id.is_some() && self.data.is_empty()
+    }
 }
 
 /// Why an event could not be read.

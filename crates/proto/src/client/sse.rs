@@ -108,9 +108,8 @@ impl SseDecoder {
 
 impl Partial {
     fn dispatch(&self, on_event: &mut impl FnMut(Event<'_>)) {
-        if let Some((_last_line_feed, data)) = self.data.split_last() {
-            on_event(Event { id: self.id.as_deref(), name: &self.name, data });
-        }
+        let data = self.data.split_last().map(|(_last_line_feed, data)| data);
+        dispatch(self.id.as_deref(), &self.name, data, on_event);
     }
 }
 
@@ -137,10 +136,24 @@ fn whole_event(rest: &[u8], on_event: &mut impl FnMut(Event<'_>)) -> Option<usiz
             Field::Other => {}
         }
     }
-    if let Some(data) = data {
-        on_event(Event { id, name, data });
-    }
+    dispatch(id, name, data, on_event);
     Some(at)
+}
+
+/// Hands on an event, or what a block without data says of the stream: the id from which it can be
+/// resumed. Such a block is no event to the standard (the blank line, first step), which still
+/// takes note of its id.
+fn dispatch(
+    id: Option<&[u8]>,
+    name: &[u8],
+    data: Option<&[u8]>,
+    on_event: &mut impl FnMut(Event<'_>),
+) {
+    match (data, id) {
+        (Some(data), _) => on_event(Event { id, name, data }),
+        (None, Some(_)) => on_event(Event { id, name: b"", data: b"" }),
+        (None, None) => {}
+    }
 }
 
 enum Field<'b> {
