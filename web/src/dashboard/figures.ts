@@ -15,12 +15,24 @@ const REASONS: Record<string, string> = {
   client_reset: "reset by the client",
   client_vanished: "client vanished",
   answered: "answered, as asked for",
+  idle: "idle between polls",
   head_timeout: "request did not come in time",
   bad_request: "request not understood",
+  protocol_error: "WebSocket's rules broken",
+  message_too_large: "message too long",
   slow_reader: "read too slowly",
   logged_out: "logged out through the API",
   shutdown: "server stopping",
   full: "no place left",
+};
+
+/** The same of transports. */
+const TRANSPORTS: Record<string, string> = {
+  sse: "Server-Sent Events",
+  ndjson: "NDJSON",
+  classic: "Classic page",
+  websocket: "WebSocket",
+  poll: "Long poll",
 };
 
 const unknown = "–";
@@ -143,14 +155,9 @@ export class Figures {
       ]),
       reasons.map(([reason, count]) => (reason === "slow_reader" && count > 0 ? "warn" : "")),
     );
-    const names: Record<string, string> = { sse: "Server-Sent Events", ndjson: "NDJSON" };
     const transports = Object.entries(sample.streams_open);
     this.transports.show(
-      transports.map(([name, count]) => [names[name] ?? capital(name), grouped(count)]),
+      transports.map(([name, count]) => [TRANSPORTS[name] ?? name, grouped(count)]),
     );
   }
-}
-
-function capital(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1);
 }
