@@ -48,7 +48,7 @@ pub(crate) struct Conn<S> {
     /// The least of the ids that it is logged in under, or none; more of them are rare.
     id: Id,
     pub(crate) timer: Links,
-    /// When we last wrote to it; before that, when it was accepted.
+    /// When we last wrote to it; before that, when it was accepted. Until when a poll waits.
     pub(crate) active: Tick,
     /// Messages of the classic page that are sent; it numbers them. Elements of a poll's array that
     /// are sent; the first has no comma.
@@ -59,8 +59,8 @@ pub(crate) struct Conn<S> {
     /// How the body ends. A poll's always has a length: under [`Framing::Close`] the connection
     /// ends with it, else it may carry another.
     pub(crate) framing: Framing,
-    /// Whether a page of another origin polls.
-    pub(crate) cors: bool,
+    /// What the answer to a poll is to say.
+    pub(crate) marks: PollMarks,
     /// Why it ends, once it does.
     pub(crate) reason: DisconnectReason,
     /// In which of the shard's queues of connections to write to.
@@ -72,6 +72,33 @@ pub(crate) struct Conn<S> {
 }
 
 const _: () = assert!(size_of::<Slot<Conn<std::os::fd::OwnedFd>>>() <= 64);
+
+/// What the answer to a poll is to say beside its events, in the one byte that there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct PollMarks(u8);
+
+impl PollMarks {
+    const CORS: u8 = 1;
+    const GAP: u8 = 2;
+
+    /// A poll by a page of another origin, or by somebody else.
+    pub(crate) fn new(cors: bool) -> PollMarks {
+        PollMarks(if cors { Self::CORS } else { 0 })
+    }
+
+    /// The same, of a client that may have missed something.
+    pub(crate) fn with_gap(self) -> PollMarks {
+        PollMarks(self.0 | Self::GAP)
+    }
+
+    pub(crate) fn cors(self) -> bool {
+        self.0 & Self::CORS != 0
+    }
+
+    pub(crate) fn gap(self) -> bool {
+        self.0 & Self::GAP != 0
+    }
+}
 
 /// What most connections never need.
 #[derive(Debug, Default)]
@@ -104,7 +131,7 @@ impl<S> Conn<S> {
             phase: Phase::Head,
             transport: Transport::Ndjson,
             framing: Framing::Chunked,
-            cors: false,
+            marks: PollMarks::default(),
             reason: DisconnectReason::ClientClosed,
             queued: Queue::None,
             blocked: false,

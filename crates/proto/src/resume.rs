@@ -15,6 +15,7 @@ pub fn push_gap(out: &mut Vec<u8>, transport: Transport, framing: Framing) {
         Transport::Sse => push(out, framing, b"event: gap\ndata: {}\n\n"),
         Transport::Ndjson => push(out, framing, b"{\"gap\":true}\n"),
         Transport::WebSocket => websocket::push_text(out, "{\"gap\":true}"),
+        // A poll's answer says it in its head.
         Transport::Classic | Transport::Poll => {}
     }
 }

@@ -248,3 +248,107 @@ fn mail_for_an_answered_poll_does_not_reach_the_next_one() {
     }
     wait_for("every poll is answered", || server.api.stats()["streams_open"]["poll"] == 0);
 }
+
+/// The place for the next poll.
+fn next(answer: &Answer) -> String {
+    answer.head.field("encke-next").expect("it says where to go on").to_owned()
+}
+
+#[test]
+fn what_is_sent_between_two_polls_is_in_the_second() {
+    let server = Server::start(&[]);
+    server.api.subscribe("alice", "rj");
+    let mut poller = poller(&server);
+    poller.ask("/poll/alice?wait=0");
+    let first = poller.answer();
+    assert_eq!(first.body, "[]\n");
+    for (number, about) in ["alice", "rj", "bob", "rj"].into_iter().enumerate() {
+        assert_eq!(server.api.send(about, number), 0);
+    }
+    poller.ask(&format!("/poll/alice?after={}", next(&first)));
+    let second = poller.answer();
+    let events = second.ok();
+    let heard: Vec<_> = events.as_array().unwrap().iter().map(|event| &event["data"]).collect();
+    assert_eq!(heard, [0, 1, 3]);
+    assert_eq!(events[2]["id"], next(&second));
+    assert_eq!(second.head.field("encke-gap"), None);
+    // Asked again in the same place it answers the same, asked in the next one it waits.
+    poller.ask(&format!("/poll/alice?after={}", next(&first)));
+    assert_eq!(poller.answer().ok(), events);
+    poller.ask(&format!("/poll/alice?wait=1&after={}", next(&second)));
+    let third = poller.answer();
+    assert_eq!((third.body.as_str(), third.head.field("encke-gap")), ("[]\n", None));
+    assert!(next(&third) >= next(&second));
+}
+
+#[test]
+fn poll_of_another_servers_place_is_told_of_a_gap_and_can_go_on() {
+    let server = Server::start(&[]);
+    let mut poller = poller(&server);
+    poller.ask("/poll/1?after=0000000000000001");
+    let answer = poller.answer();
+    assert_eq!((answer.head.field("encke-gap"), answer.body.as_str()), (Some("true"), "[]\n"));
+    assert_eq!(server.api.send("1", "later"), 0);
+    poller.ask(&format!("/poll/1?after={}", next(&answer)));
+    let answer = poller.answer();
+    assert_eq!(answer.head.field("encke-gap"), None);
+    assert_eq!(answer.ok()[0]["data"], "later");
+}
+
+#[test]
+fn server_that_remembers_nothing_promises_nothing() {
+    let server = Server::start(&["--history-bytes=0"]);
+    let mut poller = poller(&server);
+    poller.ask("/poll/1?wait=0");
+    assert_eq!(poller.answer().head.field("encke-next"), None);
+    poller.ask("/poll/1?wait=0&after=0000000000000001");
+    let answer = poller.answer();
+    assert_eq!(answer.head.field("encke-gap"), Some("true"));
+    assert_eq!(answer.head.field("encke-next"), None);
+}
+
+/// Twenty clients poll while 5,000 events are sent, a fifth of them in the middle of nothing: on a
+/// new connection each time.
+#[test]
+fn clients_that_poll_under_a_stream_of_events_hear_each_once() {
+    const EVENTS: u64 = 5_000;
+    let server = Server::start(&["--history-events=10000"]);
+    let listen = server.listen();
+    let clients: Vec<_> = (0..20)
+        .map(|client| {
+            let mut poller = poller(&server);
+            poller.ask("/poll/news?wait=0");
+            let mut after = next(&poller.answer());
+            std::thread::spawn(move || {
+                let mut heard = Vec::new();
+                while heard.len() < EVENTS as usize {
+                    if client % 5 == 0 {
+                        poller = Poller::connect(listen);
+                    }
+                    poller.ask(&format!("/poll/news?wait=5&after={after}"));
+                    let answer = poller.answer();
+                    assert_eq!(answer.head.field("encke-gap"), None);
+                    after = next(&answer);
+                    let events = answer.ok();
+                    heard.extend(
+                        events
+                            .as_array()
+                            .unwrap()
+                            .iter()
+                            .map(|event| event["data"].as_u64().expect("a number was sent")),
+                    );
+                }
+                heard
+            })
+        })
+        .collect();
+    for hundred in 0..EVENTS / 100 {
+        let lines: String = (hundred * 100..hundred * 100 + 100)
+            .map(|number| format!("{{\"about\":\"news\",\"data\":{number}}}\n"))
+            .collect();
+        assert_eq!(server.api.post_lines("/send", &lines).status(), 200);
+    }
+    for client in clients {
+        assert!(client.join().unwrap().into_iter().eq(0..EVENTS), "each once, in order");
+    }
+}

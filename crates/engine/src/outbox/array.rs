@@ -74,7 +74,10 @@ impl<S> Conn<S> {
         self.unpend();
         let backlog = &mut self.rare().backlog;
         let head = Piece::Reply(head.into());
-        backlog.bytes += head.cost(Transport::Poll);
+        match backlog.uncounted {
+            0 => backlog.bytes += head.cost(Transport::Poll),
+            _ => backlog.uncounted += 1,
+        }
         backlog.pieces.push_front(head);
         backlog.push(Piece::Reply(poll::ARRAY_END.into()), Transport::Poll);
     }

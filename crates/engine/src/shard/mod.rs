@@ -44,6 +44,8 @@ pub(crate) struct Shard<S: Sockets> {
     places: Arc<Places>,
     event_ids: Arc<EventIds>,
     resumes: Arc<Resumes>,
+    /// All events up to this number that are for a connection here have come.
+    settled: u64,
     conns: Slab<Conn<S::Socket>>,
     wheel: Wheel,
     /// Connections that got small mail in this turn: written to before the turn ends.
@@ -91,6 +93,7 @@ impl<S: Sockets> Shard<S> {
             worker,
             conns: Slab::new(shared.slots_max),
             places: shared.places,
+            settled: shared.event_ids.last(),
             event_ids: shared.event_ids,
             resumes: shared.resumes,
             rules: Rules {
@@ -213,6 +216,8 @@ impl<S: Sockets> Shard<S> {
     }
 
     fn deliver(&mut self, event: &Arc<Event>, targets: &Targets, mut stub: Stub) {
+        // Mail comes in the order of its numbers.
+        self.settled = self.settled.max(event.number());
         let bulk = targets.len() > limits::EXPRESS_TARGETS_MAX;
         for &target in targets {
             if self.deliver_one(event, key_of(target), bulk) {
@@ -299,7 +304,7 @@ impl<S: Sockets> Shard<S> {
             return false;
         }
         if conn.polls() {
-            self.answer_poll(slot, None);
+            self.answer_poll(slot, None, None);
             self.read_on(slot);
             return true;
         }
@@ -410,7 +415,7 @@ impl<S: Sockets> Shard<S> {
         let Some(conn) = self.conns.at(slot) else { return };
         match conn.transport {
             Transport::WebSocket => websocket::push_farewell(reason, &mut self.answer),
-            Transport::Poll => return self.answer_poll(slot, Some(reason)),
+            Transport::Poll => return self.answer_poll(slot, Some(reason), None),
             _ => self.answer.extend_from_slice(conn.framing.end()),
         }
         self.end_with_answer(slot, reason);

@@ -39,7 +39,7 @@ impl<S: Sockets> Shard<S> {
     }
 
     /// Whether it could be asked what the client has missed.
-    fn ask(&mut self, slot: u32, after: u64) -> bool {
+    pub(super) fn ask(&mut self, slot: u32, after: u64) -> bool {
         let conn_ref = self.conn_ref(slot);
         let Some(conn) = self.conns.at(slot) else { return false };
         let resume = Resume { conn: conn_ref, ids: conn.ids().collect(), after };
@@ -48,9 +48,12 @@ impl<S: Sockets> Shard<S> {
 
     /// A held stream goes on: with what it has missed, then what has come meanwhile.
     pub(super) fn catch_up(&mut self, catch_up: CatchUp) {
-        let CatchUp { target, events, gap, up_to } = catch_up;
-        let key = super::key_of(target);
+        let key = super::key_of(catch_up.target);
         let Some(conn) = self.conns.find(key).filter(|conn| conn.is_held()) else { return };
+        if conn.polls() {
+            return self.catch_up_poll(key.slot, catch_up);
+        }
+        let CatchUp { events, gap, up_to, .. } = catch_up;
         self.resumes.count(gap);
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         if gap {

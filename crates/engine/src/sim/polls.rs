@@ -1,4 +1,5 @@
-//! Clients that poll: one request after the other on connections that stay, by seed.
+//! Clients that poll: one request after the other on connections that stay, by seed. Nothing is
+//! remembered between two of them here; that a client misses nothing by it is [`super::resume`]'s.
 //!
 //! The model looks at the wires alone. A poll waits from the moment at which the server has read
 //! its last byte and sent the answer to the one before, until a byte of its own answer is sent. An
@@ -12,7 +13,8 @@ use std::sync::Arc;
 use hub::{ConnRef, Directory, DisconnectReason, Draft, EventIds, HistoryLimits, IdText, Names};
 use proto::Transport;
 
-use self::model::{Answer, Client, Poll, SentEvent};
+pub(super) use self::model::{Answer, request};
+use self::model::{Client, Poll, SentEvent};
 use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, id_text};
@@ -72,6 +74,7 @@ impl World {
         let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
         let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
         config.backlog_bytes_max = plan.backlog_bytes_max;
+        config.history = HistoryLimits::OFF;
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
         let places = Arc::new(Places::new(config.connections_max));
         let replies = Arc::new(Replies::new().unwrap());

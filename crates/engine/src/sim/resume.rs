@@ -11,11 +11,11 @@ use std::sync::Arc;
 use hub::{ConnRef, Directory, Draft, EventIds, HistoryLimits, IdText, Names, number_of_id};
 use proto::{Framing, Transport};
 
-use super::AgainOnPanic;
 use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, id_text, request_with};
 use super::wire::dechunk;
+use super::{AgainOnPanic, polls};
 use crate::config::EngineConfig;
 use crate::counters::Counters;
 use crate::mailbox::Mailbox;
@@ -57,6 +57,8 @@ struct Connection {
     got: Vec<u8>,
     /// The newest number when it was known what the client had missed.
     resumed_at: u64,
+    /// Whether it is one whose poll is answered.
+    idle: bool,
 }
 
 type Resumings<'r> = VecDeque<(ConnRef, Resuming<'r>)>;
@@ -72,6 +74,7 @@ struct Resumers {
     nets: Vec<Net>,
     shards: Vec<Shard<Net>>,
     users: Vec<User>,
+    now_ms: u64,
     /// The subject and, once it has one, the number of each send, in the order of their beginning.
     sent: Vec<(String, Option<u64>)>,
 }
@@ -124,6 +127,7 @@ impl Resumers {
             nets,
             shards,
             users,
+            now_ms: 0,
             sent,
         };
         (router, world)
@@ -133,6 +137,8 @@ impl Resumers {
         let mut sendings: Vec<(usize, Sending<'_>)> = Vec::new();
         let mut resumings: Resumings<'_> = VecDeque::new();
         for step in 0..steps {
+            // No silence is so long that a stream would break it.
+            self.now_ms += 1;
             let ending = step > steps - 1_000;
             let mut user = self.random.below(USERS);
             if ending && let Some(away) = self.users.iter().position(|user| user.online.is_none()) {
@@ -153,15 +159,17 @@ impl Resumers {
                 }
                 4..=6 if !sendings.is_empty() => self.step_send(&mut sendings),
                 7 | 8 => self.step_resume(router, &mut resumings),
-                9 => self.read(user),
+                9 => self.read(user, true),
                 _ => drop(self.turn(step % SHARDS)),
             }
         }
-        assert!(sendings.is_empty() && resumings.is_empty() && self.resumes.take().is_none());
-        for _ in 0..20 {
+        assert!(sendings.is_empty());
+        for round in 0..30 {
             (0..SHARDS).for_each(|shard| while self.turn(shard) {});
-            (0..USERS).for_each(|user| self.read(user));
+            (0..USERS).for_each(|user| self.read(user, round < 20));
+            (0..3 * USERS).for_each(|_| self.step_resume(router, &mut resumings));
         }
+        assert!(resumings.is_empty() && self.resumes.take().is_none());
         (0..USERS).for_each(|user| self.drop_off(user));
         (0..SHARDS).for_each(|shard| while self.turn(shard) {});
         assert_eq!(self.directory.ids_online(), 0);
@@ -180,34 +188,62 @@ impl Resumers {
         let foreign = self.random.one_in(20).then(|| format!("{:016x}", self.random.next() >> 8));
         let user = &mut self.users[user];
         let cursor = foreign.clone().or_else(|| user.cursor().map(hub::id_of_number));
-        if cursor.is_none() || foreign.is_some() {
+        let polls = user.transport == Transport::Poll;
+        // A poll asks for what is under way, too.
+        if (cursor.is_none() || foreign.is_some()) && !polls {
             user.excused.extend(under_way);
         }
-        let field = cursor.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
-        let head = request_with(&user.ids, user.transport, user.framing, &field);
+        let head = if polls {
+            polls::request(&user.ids, cursor, &mut self.random)
+        } else {
+            let field = cursor.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
+            request_with(&user.ids, user.transport, user.framing, &field)
+        };
         self.nets[shard].0.borrow_mut()[socket].client_sends(&head);
         // The server reads it at once, so the model knows what is under way at that moment.
         self.shards[shard].readable(key.slot, false);
         let resumed_at = self.event_ids.last();
-        user.online = Some(Connection { shard, socket, key, got: Vec::new(), resumed_at });
+        let got = Vec::new();
+        user.online = Some(Connection { shard, socket, key, got, resumed_at, idle: false });
     }
 
     /// The user's network is gone: what it has not read it never will.
     fn drop_off(&mut self, user: usize) {
         let user = &mut self.users[user];
         let Some(connection) = user.online.take() else { return };
-        let Connection { shard, socket, key, got, resumed_at } = connection;
+        let Connection { shard, socket, key, got, resumed_at, .. } = connection;
         self.nets[shard].0.borrow_mut()[socket].client_resets();
         self.shards[shard].readable(key.slot, true);
-        user.hear(&got, resumed_at);
+        if user.transport != Transport::Poll {
+            user.hear(&got, resumed_at);
+        }
     }
 
-    fn read(&mut self, user: usize) {
+    /// Somebody reads, all or a little; whoever polls and `asks` goes on.
+    fn read(&mut self, user: usize, asks: bool) {
         let Some(connection) = &mut self.users[user].online else { return };
-        let wire = &mut self.nets[connection.shard].0.borrow_mut()[connection.socket];
+        let mut wires = self.nets[connection.shard].0.borrow_mut();
+        let wire = &mut wires[connection.socket];
         let most = if self.random.one_in(2) { 1 << 20 } else { self.random.below(80) };
         connection.got.extend(wire.client_reads(most));
         assert!(!wire.server_closed && !wire.server_ended, "nobody here is too slow");
+        drop(wires);
+        let user = &mut self.users[user];
+        if user.transport != Transport::Poll {
+            return;
+        }
+        user.hear_answers();
+        let cursor = user.cursor().map(hub::id_of_number);
+        let Some(connection) = user.online.as_mut().filter(|connection| connection.idle) else {
+            return;
+        };
+        if asks {
+            connection.idle = false;
+            let head = polls::request(&user.ids, cursor, &mut self.random);
+            let Connection { shard, socket, key, .. } = *connection;
+            self.nets[shard].0.borrow_mut()[socket].client_sends(&head);
+            self.shards[shard].readable(key.slot, false);
+        }
     }
 
     fn step_send(&mut self, sendings: &mut Vec<(usize, Sending<'_>)>) {
@@ -236,6 +272,7 @@ impl Resumers {
     }
 
     fn turn(&mut self, shard: usize) -> bool {
+        self.shards[shard].tick(self.now_ms);
         let mut took = false;
         for _ in 0..self.random.below(4) {
             let Some(mail) = self.mailboxes[shard].take() else { break };
@@ -256,11 +293,11 @@ impl Resumers {
             let followers = self.graph.followers.get(about);
             user.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
         };
-        // An NDJSON stream does not say where it begins: what comes before its first event is
-        // nobody's loss.
+        // An NDJSON stream does not say where it begins, and the answer to a first poll only where
+        // it ends: what comes before its first event is nobody's loss.
         let Some(start) = user.heard.iter().find_map(|heard| match (heard, user.transport) {
             (Heard::Cursor(number), _) => Some(*number),
-            (Heard::Event(number), Transport::Ndjson) => Some(number - 1),
+            (Heard::Event(number), Transport::Ndjson | Transport::Poll) => Some(number - 1),
             _ => None,
         }) else {
             return 0;
@@ -302,7 +339,7 @@ impl User {
     fn random(random: &mut Random) -> User {
         User {
             ids: (0..1 + random.below(2)).map(|_| id_text(random.below(IDS))).collect(),
-            transport: [Transport::Sse, Transport::Sse, Transport::Ndjson][random.below(3)],
+            transport: [Transport::Sse, Transport::Ndjson, Transport::Poll][random.below(3)],
             framing: [Framing::Chunked, Framing::Close][random.below(2)],
             online: None,
             heard: Vec::new(),
@@ -316,6 +353,23 @@ impl User {
             Heard::Event(number) | Heard::Cursor(number) => Some(*number),
             Heard::Gap(_) => None,
         })
+    }
+
+    /// Takes note of the answers that have come whole.
+    fn hear_answers(&mut self) {
+        let Some(connection) = &mut self.online else { return };
+        while let Some((answer, len)) = polls::Answer::read(&connection.got) {
+            connection.got.drain(..len);
+            connection.idle = true;
+            let next = answer.next.map(|id| number_of_id(&id).expect("an id of ours"));
+            if answer.gap {
+                self.heard.push(Heard::Gap(next.expect("a gap has an end")));
+            }
+            let ids = answer.body.split("{\"id\":\"").skip(1).map(|event| &event[..16]);
+            let numbers = ids.map(number_of_id);
+            self.heard.extend(numbers.map(|number| Heard::Event(number.expect("an id of ours"))));
+            self.heard.extend(next.map(Heard::Cursor));
+        }
     }
 
     /// Takes note of all that is whole in what one connection has got.

@@ -4,6 +4,7 @@ use std::str;
 
 use crate::receipt::Receipt;
 use crate::sim::net::Wire;
+use crate::sim::random::Random;
 
 /// One poll.
 pub(super) struct Poll {
@@ -20,11 +21,13 @@ pub(super) struct Poll {
 }
 
 /// A whole answer.
-pub(super) struct Answer {
+pub(in crate::sim) struct Answer {
     pub(super) status: u16,
     /// Whether the connection ends with it.
     pub(super) closes: bool,
-    pub(super) body: String,
+    pub(in crate::sim) next: Option<String>,
+    pub(in crate::sim) gap: bool,
+    pub(in crate::sim) body: String,
 }
 
 /// A client and its one connection.
@@ -54,6 +57,18 @@ pub(super) struct SentEvent {
     pub(super) due: Vec<(usize, usize)>,
     pub(super) receipt: Receipt,
     pub(super) delivered: u32,
+}
+
+/// A poll of somebody who goes on after `cursor`.
+pub(in crate::sim) fn request(
+    ids: &[String],
+    cursor: Option<String>,
+    random: &mut Random,
+) -> Vec<u8> {
+    let more: String = ids[1..].iter().map(|id| format!("&id={id}")).collect();
+    let after = cursor.map_or(String::new(), |id| format!("&after={id}"));
+    let (id, wait) = (&ids[0], [0, 1, 25][random.below(3)]);
+    format!("GET /poll/{id}?wait={wait}{more}{after} HTTP/1.1\r\nHost: encke\r\n\r\n").into()
 }
 
 impl Client {
@@ -126,7 +141,7 @@ impl Client {
 
 impl Answer {
     /// The answer that `bytes` begin with, and its length, if it is all there.
-    fn read(bytes: &[u8]) -> Option<(Answer, usize)> {
+    pub(in crate::sim) fn read(bytes: &[u8]) -> Option<(Answer, usize)> {
         let text = str::from_utf8(bytes).expect("all of it is text");
         let (head, rest) = text.split_once("\r\n\r\n")?;
         let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
@@ -134,6 +149,8 @@ impl Answer {
         let body = rest.get(..len)?.to_string();
         let status = head["HTTP/1.1 ".len()..][..3].parse().unwrap();
         let closes = field("Connection: ") == Some("close");
-        Some((Answer { status, closes, body }, head.len() + 4 + len))
+        let (next, gap) = (field("Encke-Next: ").map(str::to_string), field("Encke-Gap: "));
+        let answer = Answer { status, closes, next, gap: gap == Some("true"), body };
+        Some((answer, head.len() + 4 + len))
     }
 }
