@@ -77,19 +77,20 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All files of the project that are text.
-#[derive(Debug)]
+/// All files of the project: those that are text, and the paths of the others.
+#[derive(Debug, Default)]
 pub(super) struct Tree {
     files: Vec<File>,
+    pictures: Vec<String>,
 }
 
 impl Tree {
     /// Reads the files under `root`.
     pub(super) fn read(root: &Path) -> anyhow::Result<Tree> {
-        let mut files = Vec::new();
-        gather(root, "", &mut files)?;
-        files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-        Ok(Tree { files })
+        let mut tree = Tree::default();
+        tree.gather(root, "")?;
+        tree.files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(tree)
     }
 
     /// A project made up for a test.
@@ -99,7 +100,7 @@ impl Tree {
             path: (*path).to_owned(),
             text: (*text).to_owned(),
         };
-        Tree { files: files.iter().map(file).collect() }
+        Tree { files: files.iter().map(file).collect(), pictures: Vec::new() }
     }
 
     pub(super) fn files(&self) -> &[File] {
@@ -123,26 +124,28 @@ impl Tree {
     /// Whether `path` is a file or a folder.
     pub(super) fn has(&self, path: &str) -> bool {
         let folder = format!("{}/", path.trim_end_matches('/'));
-        self.files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
+        let mut paths = self.files.iter().map(|file| &file.path).chain(&self.pictures);
+        paths.any(|file| file == path || file.starts_with(&folder))
     }
-}
 
-fn gather(directory: &Path, prefix: &str, files: &mut Vec<File>) -> anyhow::Result<()> {
-    let unreadable = || format!("cannot read {}", directory.display());
-    for entry in fs::read_dir(directory).with_context(unreadable)? {
-        let entry = entry.with_context(unreadable)?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let path = format!("{prefix}{name}");
-        let kind = entry.file_type().with_context(unreadable)?;
-        if kind.is_dir() && !UNTRACKED.contains(&name.as_str()) {
-            gather(&entry.path(), &format!("{path}/"), files)?;
-        } else if kind.is_file()
-            && let Ok(text) = fs::read_to_string(entry.path())
-        {
-            files.push(File { path, text });
+    fn gather(&mut self, directory: &Path, prefix: &str) -> anyhow::Result<()> {
+        let unreadable = || format!("cannot read {}", directory.display());
+        for entry in fs::read_dir(directory).with_context(unreadable)? {
+            let entry = entry.with_context(unreadable)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = format!("{prefix}{name}");
+            let kind = entry.file_type().with_context(unreadable)?;
+            if kind.is_dir() && !UNTRACKED.contains(&name.as_str()) {
+                self.gather(&entry.path(), &format!("{path}/"))?;
+            } else if kind.is_file() {
+                match fs::read_to_string(entry.path()) {
+                    Ok(text) => self.files.push(File { path, text }),
+                    Err(_) => self.pictures.push(path),
+                }
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
