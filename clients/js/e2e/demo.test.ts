@@ -1,0 +1,171 @@
+/** The demo page: two users in two tabs, with the crowd around them, and a server that goes. */
+
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import type { Page } from "playwright-core";
+import { openContext, openPage } from "./browser.js";
+import { atEnd } from "./ends.js";
+import { root, until } from "./server.js";
+
+const PROGRAM = process.env.ENCKE ?? join(root(), "target/debug/encke");
+
+/** The issue's bound on what the page may cost over the wire. */
+const TRANSFER_BYTES_MAX = 300_000;
+
+/** What Chromium says by itself of connections that break. */
+const BROKEN = /Failed to load resource|ERR_CONNECTION|WebSocket connection to/;
+
+/** A child that prints what the test waits for, and ends with it. */
+class Program {
+  text = "";
+
+  private constructor(private readonly child: ChildProcess) {
+    for (const output of [child.stdout, child.stderr]) {
+      output?.on("data", (text) => (this.text += text));
+    }
+  }
+
+  static async start(test: TestContext, words: string, ...args: string[]): Promise<Program> {
+    const program = new Program(spawn(PROGRAM, args, { stdio: ["ignore", "pipe", "pipe"] }));
+    atEnd(test, () => program.end("SIGTERM"));
+    await until(`${args[0]} says ${words}`, async () => {
+      assert.equal(program.child.exitCode, null, program.text);
+      await new Promise((resolve) => setImmediate(resolve));
+      return program.text.includes(words);
+    });
+    return program;
+  }
+
+  /** What follows `words` up to the next space. */
+  told(words: string): string {
+    const [, value] = this.text.split(words);
+    return value.split(/\s/)[0];
+  }
+
+  async end(signal: NodeJS.Signals): Promise<void> {
+    if (this.child.exitCode === null && this.child.signalCode === null) {
+      this.child.kill(signal);
+      await once(this.child, "exit");
+    }
+  }
+}
+
+/** Waits for so many rows of the feed. */
+async function rows(page: Page, selector: string, count: number): Promise<void> {
+  const enough = ([selector, count]: readonly [string, number]) =>
+    document.querySelectorAll(`#feed ${selector}`).length >= count;
+  await page.waitForFunction(enough, [selector, count] as const);
+}
+
+function user(page: Page): string {
+  return new URL(page.url()).hash.slice(1);
+}
+
+async function say(page: Page, words: string): Promise<void> {
+  await page.fill("#words", words);
+  await page.press("#words", "Enter");
+}
+
+test("two users of a demo are friends in two tabs, and one hears the other", async (t) => {
+  const free = ["--listen=127.0.0.1:0", "--api=127.0.0.1:0"];
+  const demo = await Program.start(t, "sending", "demo", "--users=300", "--rate=600", ...free);
+  const api = demo.told("API      http://").split("/")[0];
+  const context = await openContext(t);
+  const ask = { hosts: [api] };
+  const page = await openPage(t, context, demo.told("look     "), ask);
+  await rows(page, ".listens", 5);
+  assert.match(await page.title(), /^\S.* \(\d+\) · Encke$/);
+
+  // Its friends are the API's.
+  const me = user(page);
+  for (const [list, path] of [["followers", "subscribers"], ["following", "subscriptions"]]) {
+    const { ids } = await (await fetch(`http://${api}/${path}/${me}`)).json();
+    await page.waitForFunction((list) => document.getElementById(`${list}-count`)?.textContent, list);
+    assert.equal(await page.textContent(`#${list}-count`), String(ids.length));
+    const shown = await page.$$eval(`#${list} li[data-id]`, (all) =>
+      all.map((one) => (one as HTMLElement).dataset.id),
+    );
+    assert.equal(shown.length, Math.min(12, ids.length));
+    assert.ok(shown.every((id) => ids.includes(id)));
+  }
+  await page.waitForSelector("#followers .there.online");
+
+  // A friend in a second tab hears what is said here, as it was typed.
+  const opened = context.waitForEvent("page");
+  await page.click("#followers a >> nth=0");
+  const friend = await opened;
+  await rows(friend, ".item", 1);
+  assert.equal(user(friend), await page.getAttribute("#followers li >> nth=0", "data-id"));
+  await say(page, "Good evening, <b>Earth</b>");
+  const heard = friend.locator("#feed .says", { hasText: "Good evening, <b>Earth</b>" });
+  await heard.waitFor();
+  assert.match(await heard.locator(".took").innerText(), /^[\d.]+\s(ms|s)$/);
+  await page.locator("#said", { hasText: /Heard on \d+ streams\. Back here after/ }).waitFor();
+  assert.equal(await friend.locator("#feed q *").count(), 0);
+  await friend.close();
+
+  // Somebody else, by keyboard; and what cannot be an id is told.
+  await page.fill("#someone", "7");
+  await page.press("#someone", "Enter");
+  await page.locator("#me-id", { hasText: "user 7" }).waitFor();
+  assert.equal(user(page), "7");
+  await rows(page, ".item", 3);
+  await page.fill("#someone", "no such id");
+  await page.press("#someone", "Enter");
+  await page.locator("#someone-error", { hasText: "no spaces" }).waitFor();
+
+  // A pause holds what comes, and tells how much that is.
+  await page.click("#pause");
+  await page.locator("#pause", { hasText: /^Go on \(\d+\)$/ }).waitFor();
+  const held = await page.locator("#feed > *").count();
+  await page.click("#pause");
+  await rows(page, "> *", held + 1);
+
+  const bytes = await page.evaluate(() => {
+    const entries = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+    return entries.reduce((sum, entry) => sum + (entry as PerformanceResourceTiming).transferSize, 0);
+  });
+  assert.ok(bytes > 0 && bytes < TRANSFER_BYTES_MAX, `${bytes} bytes`);
+  t.diagnostic(`the page took ${bytes} bytes`);
+});
+
+test("page says that its server is gone, and goes on when it is back", async (t) => {
+  const data = await mkdtemp(join(tmpdir(), "encke-e2e-"));
+  atEnd(t, () => rm(data, { recursive: true, force: true }));
+  const [port, apiPort] = [await freePort(), await freePort()];
+  const args = [
+    "serve", `--listen=127.0.0.1:${port}`, `--api=127.0.0.1:${apiPort}`, "--json", "--data", data,
+    '--demo-page={"users":10,"events_per_second":1}',
+  ];
+  const server = await Program.start(t, "pid", ...args);
+  const context = await openContext(t);
+  const expected = { console: BROKEN, hosts: [`127.0.0.1:${apiPort}`] };
+  const page = await openPage(t, context, `http://127.0.0.1:${port}/#1`, expected);
+  const state = (words: string) => page.locator("#state-words", { hasText: words }).waitFor();
+  await state("live over");
+  await server.end("SIGKILL");
+  await state("trying again");
+  await say(page, "Is anybody there?");
+  await page.locator("#said", { hasText: "Not sent." }).waitFor();
+  await Program.start(t, "pid", ...args);
+  await state("live over");
+  await page.locator("#feed .note", { hasText: "is back" }).waitFor();
+  await say(page, "There you are");
+  await page.locator("#feed .says", { hasText: "There you are" }).waitFor();
+});
+
+/** A port that was free a moment ago: the restarted server must come back where it was. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
