@@ -128,6 +128,25 @@ fn no_server_is_a_sentence_and_exit_1() {
 }
 
 #[test]
+fn listener_on_a_websocket_hears_the_same_and_answers_pings() {
+    let server = Server::start(&["--keepalive=1"]);
+    let options = ["--transport=websocket", "--json", "--count=3"];
+    let bob = listen(&server, &["bob", "7"], &options);
+    assert_eq!(server.wait_open(1)["streams_open"]["websocket"], 1);
+    let sent = |about: &str, data: &str| said(&server, &["send", about, data]);
+    sent("bob", "\"hello\"");
+    wait_for("a ping", || server.api.stats()["keepalives"].as_u64() > Some(0));
+    sent("7", "[1]");
+    sent("bob", &format!("\"{}\"", "x".repeat(40_000)));
+    let finished = bob.finish();
+    let events: Vec<Value> =
+        finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let data: Vec<&Value> = events.iter().map(|event| &event["data"]).collect();
+    assert_eq!(data[..2], [&Value::from("hello"), &json!([1])]);
+    assert_eq!(data[2].as_str().map(str::len), Some(40_000));
+}
+
+#[test]
 fn listener_comes_back_when_its_server_does() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_in(data.path(), &[]);

@@ -107,7 +107,7 @@ fn demo_shows_the_whole_system_and_loses_nothing() {
 
 #[test]
 fn demo_prints_a_table_for_people_whatever_the_transport() {
-    for transport in ["ndjson", "classic"] {
+    for transport in ["ndjson", "classic", "websocket"] {
         let args = ["demo", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--users=100", "--both"];
         let options = ["--seconds=1", "--rate=200", "--transport", transport];
         let plain = Program::run(encke(args).args(options));

@@ -65,6 +65,7 @@ fn accounts_of_senders_listeners_and_server_agree() {
         ("sse", &[][..]),
         ("ndjson", &["--zipf", "--payload=2000", "--connections=4"]),
         ("classic", &["--post", "--senders=3"]),
+        ("websocket", &["--payload=300", "--connections=2"]),
     ] {
         let server = Server::start(&[]);
         let crowd = flood(&server, transport);
