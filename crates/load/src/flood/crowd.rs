@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proto::client::{Reply, push_reply};
@@ -14,7 +15,7 @@ use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{clock, socket, table};
 
-use crate::flood::listener::{Arrival, Listener, Outcome, Phase};
+use crate::flood::listener::{Arrival, Listener, Outcome, Phase, STEP_MS};
 use crate::flood::role::Role;
 use crate::flood::tally::{Board, Tally};
 use crate::flood::task::{Pace, Task};
@@ -215,7 +216,8 @@ impl Crowd {
             drop(socket);
             listener.phase = Phase::Offline;
             listener.returning = role == Role::Returning;
-            listener.catching_up = listener.returning && self.task.config.resume;
+            let resumes = listener.returning && self.task.config.resume;
+            listener.left = resumes.then(|| step(clock::monotonic_ns()));
             self.tally.of(role).reset += 1;
         }
         let now_ns = clock::monotonic_ns();
@@ -334,10 +336,9 @@ impl Crowd {
                     self.tally.of(role).bytes += len as u64;
                     let arrival = Arrival { slot, role, transport, now_ns, resumes };
                     let outcome = listener.read(arrival, &self.buffer[..len], &mut self.tally);
-                    if listener.catching_up && listener.cursor != cursor {
-                        listener.catching_up = false;
-                        let storm_ns = self.task.trouble.storm_ns().unwrap_or(now_ns);
-                        self.tally.caught_up(now_ns.saturating_sub(storm_ns));
+                    if let Some(left) = listener.left.take_if(|_| listener.cursor != cursor) {
+                        let steps = step(now_ns).get().wrapping_sub(left.get());
+                        self.tally.caught_up(u64::from(steps) * STEP_MS * 1_000_000);
                     }
                     outcome
                 }
@@ -450,6 +451,11 @@ impl Crowd {
             }
         }
     }
+}
+
+/// The time in steps, see [`Listener::left`].
+fn step(now_ns: u64) -> NonZeroU16 {
+    NonZeroU16::new((now_ns / 1_000_000 / STEP_MS) as u16).unwrap_or(NonZeroU16::MIN)
 }
 
 impl Outcome {

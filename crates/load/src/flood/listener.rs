@@ -1,7 +1,7 @@
 //! One listener of the crowd: a descriptor and where its stream stands. It owns no buffer, save for
 //! the moment in which a response head or an event is half there.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU16, NonZeroU64};
 use std::os::fd::OwnedFd;
 
 use proto::Transport;
@@ -23,11 +23,15 @@ pub(super) struct Listener {
     pub(super) phase: Phase,
     /// Whether the storm has reset its connection and it is to come back.
     pub(super) returning: bool,
-    /// Whether its stream was resumed and has told nothing yet.
-    pub(super) catching_up: bool,
+    /// When the storm has reset its connection, in steps of [`STEP_MS`] on the monotonic clock cut
+    /// to 16 bits, until the stream that resumes it has told something.
+    pub(super) left: Option<NonZeroU16>,
     /// The id that it heard last, as a number: where its stream is resumed.
     pub(super) cursor: Option<NonZeroU64>,
 }
+
+/// The clock of what must fit into two bytes: it goes round in 5 minutes.
+pub(super) const STEP_MS: u64 = 5;
 
 /// Which listener bytes have come for, and when.
 #[derive(Clone, Copy, Debug)]

@@ -216,7 +216,7 @@ pub struct TroubleSnapshot {
     pub returned_after: Option<f64>,
     /// Latencies of steady listeners, by [`Span`].
     pub steady: [Quantiles; Span::COUNT],
-    /// From the storm to the first thing that a resumed stream told.
+    /// From the loss of a connection to the first thing that the resumed stream told, to 5 ms.
     pub caught_up: Quantiles,
     /// How long the streams of slow listeners lasted from when they were not read any more.
     pub slow_lasted: Quantiles,

@@ -133,7 +133,7 @@ pub(super) struct Published {
 /// What is timed around a storm and slow listeners.
 #[derive(Debug, Default)]
 pub(super) struct Troubled {
-    /// From the storm to the first thing that a resumed stream told.
+    /// From the loss of a connection to the first thing that the resumed stream told.
     pub(super) caught_up: Latencies,
     /// Latencies of steady listeners, by [`Span`].
     pub(super) steady: [Latencies; Span::COUNT],
@@ -271,7 +271,7 @@ impl Tally {
         self.slow_lasted_ns.push(ns);
     }
 
-    /// A stream was resumed, and heard the first thing so long after the storm.
+    /// A stream was resumed, and heard the first thing so long after its connection was lost.
     pub(super) fn caught_up(&mut self, ns: u64) {
         self.caught_up_ns.push(ns);
     }
