@@ -29,8 +29,11 @@ impl Posting {
     /// Ordering: acquires what the one before released, so the numbers and mails of both are in
     /// the same order for everybody.
     pub(crate) fn take(&self) -> Option<Turn<'_>> {
+        // An exchange, since who does not get the right writes nothing: the line stays with its
+        // owner.
+        let taken = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
         // Made only by whoever has the right: a turn that is dropped gives it back.
-        (!self.taken.swap(true, Ordering::Acquire)).then(|| Turn(self))
+        taken.is_ok().then(|| Turn(self))
     }
 }
 
