@@ -216,6 +216,9 @@ impl<'r> Sending<'r> {
             }
             self.audience.next_group();
         }
+        if let Letter::Event(event) = letter {
+            self.router.event_ids.set_posted(event.number());
+        }
         self.turn = None;
         Step::Posted(receipt)
     }

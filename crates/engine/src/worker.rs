@@ -191,9 +191,13 @@ impl Worker {
 
     /// Whether there was mail, and whether some is left.
     fn take_mail(&mut self) -> (bool, bool) {
+        let posted = self.shard.posted();
         let mut deliveries = 0;
         while deliveries < limits::DELIVERIES_PER_TURN {
-            let Some(mail) = self.mailbox.take() else { return (deliveries > 0, false) };
+            let Some(mail) = self.mailbox.take() else {
+                self.shard.settle(posted);
+                return (deliveries > 0, false);
+            };
             if let Mail::Drain { deadline_ms } = mail {
                 self.drain_deadline_ms = Some(deadline_ms);
                 self.listener = None;

@@ -115,6 +115,8 @@ fn push_escaped(out: &mut String, id: &str) {
 #[derive(Debug)]
 pub struct EventIds {
     last: AtomicU64,
+    /// The last one whose event is in every mailbox that it is for.
+    posted: AtomicU64,
     /// The number before the first.
     start: u64,
 }
@@ -125,7 +127,7 @@ impl EventIds {
     /// Numbers from `now_ms` on, which is wall-clock time since 1970.
     pub fn starting_at(now_ms: u64) -> EventIds {
         let start = now_ms << SEQUENCE_BITS;
-        EventIds { last: AtomicU64::new(start), start }
+        EventIds { last: AtomicU64::new(start), posted: AtomicU64::new(start), start }
     }
 
     /// The next number. `now_ms` is wall-clock time since 1970; when the clock steps back or more
@@ -142,6 +144,20 @@ impl EventIds {
     /// The greatest number given out; before the first one that of the start.
     pub fn last(&self) -> u64 {
         self.last.load(Ordering::Relaxed)
+    }
+
+    /// The event `number`, and with it all before it, is in every mailbox that it is for. Said by
+    /// whoever has its turn to post.
+    ///
+    /// Ordering: releases the posting of the mails, for who then looks into a mailbox.
+    pub fn set_posted(&self, number: u64) {
+        self.posted.store(number, Ordering::Release);
+    }
+
+    /// The last number that [`EventIds::set_posted`] was told. Who then finds a mailbox empty has
+    /// taken all mail up to it.
+    pub fn posted(&self) -> u64 {
+        self.posted.load(Ordering::Acquire)
     }
 
     /// Whether all events up to `number` are behind us and nothing before the start is asked for:

@@ -114,7 +114,7 @@ fn answers_keep_their_place_among_events() {
                 let value: serde_json::Value =
                     serde_json::from_str(message.to_text().unwrap()).unwrap();
                 if value["ok"].is_object() {
-                    assert_eq!(value, json!({"ok": {"ping": answers}}));
+                    assert_eq!(value["ok"]["ping"], answers);
                     assert!(events > answers, "its event was there before");
                     answers += 1;
                 } else {
@@ -186,8 +186,9 @@ fn bad_handshakes_are_refused() {
 /// The answer to a ping that came in whatever pieces.
 #[track_caller]
 fn expect_pong(wire: &mut Wire) {
-    let answer = b"\x81\x11{\"ok\":{\"ping\":1}}";
-    assert_eq!(wire.take(answer.len()).unwrap(), answer[..]);
+    let head = b"\x81\x2b{\"ok\":{\"ping\":1,\"next\":\"";
+    assert_eq!(wire.take(head.len()).unwrap(), head);
+    assert_eq!(wire.take(19).unwrap()[16..], *b"\"}}");
 }
 
 #[test]
@@ -226,4 +227,45 @@ fn silent_websocket_is_pinged() {
     assert_eq!(wire.take(4).unwrap(), [0x89, 0, 0x89, 0]);
     wire.send(frame(0x8a, b""));
     assert_eq!(wire.take(2).unwrap(), [0x89, 0]);
+}
+
+/// A client that has heard no event yet can say where it stands, and what it heard last counts
+/// until the next answer.
+#[test]
+fn answer_to_a_ping_says_where_to_resume() {
+    let server = Server::start(&[]);
+    assert_eq!(server.api.send("a", "before"), 0);
+    let mut socket = Socket::open(server.listen(), "/stream/a");
+    let next = |socket: &mut Socket| socket.ask(json!({"ping": 1}))["ok"]["next"].clone();
+    for round in 0..3 {
+        let (heard, at) = (server.api.send("a", round), socket.data());
+        assert_eq!((heard, at), (1, json!(round)));
+        let cursor = next(&mut socket);
+        drop(socket);
+        server.wait_open(0);
+        assert_eq!(server.api.send("a", "missed"), 0);
+        let path = format!("/stream/a?last_event_id={}", cursor.as_str().unwrap());
+        socket = Socket::open(server.listen(), &path);
+        assert_eq!(socket.data(), "missed");
+        assert!(next(&mut socket).as_str() > cursor.as_str());
+    }
+    drop(socket);
+    // Who has heard nothing at all goes on from its log-in: "missed" is not told again.
+    socket = Socket::open(server.listen(), "/stream/a");
+    let cursor = next(&mut socket);
+    drop(socket);
+    let path = format!("/stream/a?last_event_id={}", cursor.as_str().unwrap());
+    let mut socket = Socket::open(server.listen(), &path);
+    assert_eq!(server.api.send("a", "new"), 1);
+    assert_eq!(socket.data(), "new");
+}
+
+#[test]
+fn client_of_another_server_is_told_of_a_gap() {
+    let server = Server::start(&[]);
+    let mut socket = Socket::open(server.listen(), "/stream/a?last_event_id=0000000000000001");
+    assert_eq!(socket.json(), json!({"gap": true}));
+    let server = Server::start(&["--history-bytes=0"]);
+    let mut socket = Socket::open(server.listen(), "/stream/a");
+    assert_eq!(socket.ask(json!({"ping": 1})), json!({"ok": {"ping": 1}}));
 }

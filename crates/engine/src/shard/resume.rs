@@ -46,6 +46,16 @@ impl<S: Sockets> Shard<S> {
         self.rules.config.history.is_on() && self.resumes.post(resume)
     }
 
+    /// The number up to which all events are posted now, for [`Shard::settle`].
+    pub(crate) fn posted(&self) -> u64 {
+        self.event_ids.posted()
+    }
+
+    /// The mailbox is empty, since all up to `posted` was: that is all taken.
+    pub(crate) fn settle(&mut self, posted: u64) {
+        self.settled = self.settled.max(posted);
+    }
+
     /// A held stream goes on: with what it has missed, then what has come meanwhile.
     pub(super) fn catch_up(&mut self, catch_up: CatchUp) {
         let key = super::key_of(catch_up.target);
@@ -55,6 +65,8 @@ impl<S: Sockets> Shard<S> {
         }
         let CatchUp { events, gap, up_to, .. } = catch_up;
         self.resumes.count(gap);
+        // No send was under way when it was answered, so all mail up to there came before.
+        self.settled = self.settled.max(up_to);
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         if gap {
             resume::push_gap(&mut before, conn.transport, conn.framing);

@@ -10,7 +10,7 @@
 //!
 //! Cost: a command is one look at each of its bytes, a parse of its JSON and an answer.
 
-use hub::{DisconnectReason, IdText};
+use hub::{DisconnectReason, IdText, id_of_number};
 use proto::websocket::command::{self, Command};
 use proto::websocket::handshake;
 use proto::websocket::{self, Close, CloseCode, ReadError, Received, Rules};
@@ -118,9 +118,17 @@ impl<S: Sockets> Shard<S> {
                 }
                 Command::Ping(_) => {}
             }
-            Ok(command::ok(&command, None))
+            Ok(command::ok(&command, self.next(slot).as_deref()))
         });
         done.unwrap_or_else(|problem| command::error(&problem))
+    }
+
+    /// The id after which the client may resume, or nothing where nothing is remembered, or as long
+    /// as it is still to be told what it has missed. All up to it is in the connection's outbox or
+    /// was never for it, and the answer leaves behind that.
+    fn next(&mut self, slot: u32) -> Option<String> {
+        let is_held = self.conns.at(slot).is_none_or(|conn| conn.is_held());
+        (self.rules.config.history.is_on() && !is_held).then(|| id_of_number(self.settled))
     }
 
     /// Leaves the rest of what the client in `slot` has sent to the next turn.

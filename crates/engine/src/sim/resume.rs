@@ -14,6 +14,7 @@ use proto::{Framing, Transport};
 use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, id_text, request_with};
+use super::talk::{client_frame, server_texts};
 use super::wire::dechunk;
 use super::{AgainOnPanic, polls};
 use crate::config::EngineConfig;
@@ -29,6 +30,10 @@ use crate::slab::Key;
 const SHARDS: usize = 2;
 const IDS: usize = 12;
 const USERS: usize = 20;
+
+/// Those on which a client can go on.
+const TRANSPORTS: [Transport; 4] =
+    [Transport::Sse, Transport::Ndjson, Transport::Poll, Transport::WebSocket];
 
 /// What a user heard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,6 +164,7 @@ impl Resumers {
                 }
                 4..=6 if !sendings.is_empty() => self.step_send(&mut sendings),
                 7 | 8 => self.step_resume(router, &mut resumings),
+                9 if self.random.one_in(2) => self.ping(user),
                 9 => self.read(user, true),
                 _ => drop(self.turn(step % SHARDS)),
             }
@@ -193,6 +199,10 @@ impl Resumers {
         if (cursor.is_none() || foreign.is_some()) && !polls {
             user.excused.extend(under_way);
         }
+        // The answer to its first ping may name a place before it came, which costs it nothing.
+        if cursor.is_none() && user.transport == Transport::WebSocket {
+            user.excused.extend(0..self.sent.len());
+        }
         let head = if polls {
             polls::request(&user.ids, cursor, &mut self.random)
         } else {
@@ -216,6 +226,18 @@ impl Resumers {
         self.shards[shard].readable(key.slot, true);
         if user.transport != Transport::Poll {
             user.hear(&got, resumed_at);
+        }
+    }
+
+    /// The next client of a WebSocket asks where it stands.
+    fn ping(&mut self, user: usize) {
+        let mut users = self.users[user..].iter();
+        let websocket = users.find(|user| user.transport == Transport::WebSocket);
+        if let Some(connection) = websocket.and_then(|user| user.online.as_ref()) {
+            let Connection { shard, socket, key, .. } = *connection;
+            let bytes = client_frame(0x81, b"{\"ping\":1}");
+            self.nets[shard].0.borrow_mut()[socket].client_sends(&bytes);
+            self.shards[shard].readable(key.slot, false);
         }
     }
 
@@ -273,9 +295,13 @@ impl Resumers {
 
     fn turn(&mut self, shard: usize) -> bool {
         self.shards[shard].tick(self.now_ms);
-        let mut took = false;
+        self.shards[shard].read_deferred();
+        let (mut took, posted) = (false, self.shards[shard].posted());
         for _ in 0..self.random.below(4) {
-            let Some(mail) = self.mailboxes[shard].take() else { break };
+            let Some(mail) = self.mailboxes[shard].take() else {
+                self.shards[shard].settle(posted);
+                break;
+            };
             self.shards[shard].mail(mail);
             took = true;
         }
@@ -293,12 +319,13 @@ impl Resumers {
             let followers = self.graph.followers.get(about);
             user.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
         };
-        // An NDJSON stream does not say where it begins, and the answer to a first poll only where
-        // it ends: what comes before its first event is nobody's loss.
+        // An NDJSON stream does not say where it begins, a WebSocket only when it is asked, and the
+        // answer to a first poll only where it ends: what comes before is nobody's loss.
         let Some(start) = user.heard.iter().find_map(|heard| match (heard, user.transport) {
             (Heard::Cursor(number), _) => Some(*number),
-            (Heard::Event(number), Transport::Ndjson | Transport::Poll) => Some(number - 1),
-            _ => None,
+            (Heard::Event(_), Transport::Sse) => None,
+            (Heard::Event(number), _) => Some(number - 1),
+            (Heard::Gap(_), _) => None,
         }) else {
             return 0;
         };
@@ -339,7 +366,7 @@ impl User {
     fn random(random: &mut Random) -> User {
         User {
             ids: (0..1 + random.below(2)).map(|_| id_text(random.below(IDS))).collect(),
-            transport: [Transport::Sse, Transport::Ndjson, Transport::Poll][random.below(3)],
+            transport: TRANSPORTS[random.below(TRANSPORTS.len())],
             framing: [Framing::Chunked, Framing::Close][random.below(2)],
             online: None,
             heard: Vec::new(),
@@ -374,6 +401,9 @@ impl User {
 
     /// Takes note of all that is whole in what one connection has got.
     fn hear(&mut self, got: &[u8], resumed_at: u64) {
+        if self.transport == Transport::WebSocket {
+            return self.hear_messages(got, resumed_at);
+        }
         let text = str::from_utf8(got).unwrap();
         let Some((_, body)) = text.split_once("\r\n\r\n") else { return };
         let body = match self.framing {
@@ -397,6 +427,26 @@ impl User {
                 }
                 _ => Heard::Event(number(&block["{\"id\":\"".len()..][..16])),
             });
+        }
+    }
+
+    /// The same on a WebSocket.
+    fn hear_messages(&mut self, got: &[u8], resumed_at: u64) {
+        let Some(head) = got.windows(4).position(|four| four == b"\r\n\r\n") else { return };
+        for text in server_texts(&got[head + 4..]) {
+            let id = |before: &str| text.strip_prefix(before).map(|rest| &rest[..16]);
+            let number = |id: &str| number_of_id(id).expect("an id of ours");
+            let heard = match (id("{\"id\":\""), id("{\"ok\":{\"ping\":1,\"next\":\"")) {
+                (Some(id), _) => Heard::Event(number(id)),
+                (None, Some(next)) => Heard::Cursor(number(next)),
+                (None, None) if text == "{\"gap\":true}" => Heard::Gap(resumed_at),
+                // Not as long as it is not known what was missed.
+                (None, None) => {
+                    assert_eq!(text, "{\"ok\":{\"ping\":1}}");
+                    continue;
+                }
+            };
+            self.heard.push(heard);
         }
     }
 }

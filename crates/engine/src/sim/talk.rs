@@ -151,8 +151,25 @@ pub(super) fn server_text(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// The text messages that `bytes` of a server hold, whole; the last one may be cut.
+pub(super) fn server_texts(mut bytes: &[u8]) -> Vec<&str> {
+    let mut texts = Vec::new();
+    while let [first, len, rest @ ..] = bytes {
+        assert_eq!(*first, 0x81, "a text in one piece");
+        let (len, rest) = match (len, rest) {
+            (126, [high, low, rest @ ..]) => (usize::from(u16::from_be_bytes([*high, *low])), rest),
+            (126, _) => break,
+            (len, rest) => (usize::from(*len), rest),
+        };
+        let Some((text, behind)) = rest.split_at_checked(len) else { break };
+        texts.push(str::from_utf8(text).expect("a text is UTF-8"));
+        bytes = behind;
+    }
+    texts
+}
+
 /// A frame of a client, whose payload has at most 125 bytes or 65,535; the mask is one that shows.
-fn client_frame(first: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn client_frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
         len @ ..=125 => frame.push(0x80 | len as u8),
