@@ -45,3 +45,4 @@ mod tune;
 mod watch;
 mod websocket;
 mod websocket_ends;
+mod websocket_resume;
