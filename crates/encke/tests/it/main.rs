@@ -45,4 +45,5 @@ mod tune;
 mod watch;
 mod websocket;
 mod websocket_ends;
+mod websocket_hostile;
 mod websocket_resume;

@@ -1,14 +1,14 @@
 //! How WebSockets end: by the client, by the application, by the server, by a broken rule; and
-//! clients that mean harm.
+//! clients that take more than their share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use serde_json::json;
+use tungstenite::Message;
 use tungstenite::protocol::frame::coding::CloseCode;
-use tungstenite::{Bytes, Message};
 
-use crate::harness::{End, Server, Socket, Wire, frame, seed, wait_for};
+use crate::harness::{End, Server, Socket, Wire, frame, wait_for};
 
 #[test]
 fn client_that_closes_gets_its_code_back() {
@@ -109,17 +109,6 @@ fn long_message_is_answered_although_it_goes_on() {
 }
 
 #[test]
-fn answers_that_nobody_reads_make_a_slow_reader() {
-    let server = Server::start(&["--max-backlog=16KiB"]);
-    let mut socket = Socket::open(server.listen(), "/stream/a");
-    socket.send_until_cut_off(&Message::Text("no command".into()));
-    server.wait_closed("slow_reader", 1);
-    let mut socket = Socket::open(server.listen(), "/stream/a");
-    socket.send_until_cut_off(&Message::Ping(Bytes::from_static(&[1; 125])));
-    server.wait_closed("slow_reader", 2);
-}
-
-#[test]
 fn events_that_nobody_reads_make_a_slow_reader() {
     let server = Server::start(&["--max-backlog=16KiB"]);
     let mut socket = Socket::open(server.listen(), "/stream/a");
@@ -155,44 +144,4 @@ fn client_that_talks_without_end_takes_nobody_elses_turn() {
         done.store(true, Ordering::Relaxed);
     });
     server.wait_closed("client_closed", 2);
-}
-
-#[test]
-fn hostile_bytes_end_their_connection_and_nothing_else() {
-    let server = Server::start(&["--max-message=1KiB"]);
-    let sockets = server.worker_sockets();
-    let mut random = fastrand::Rng::with_seed(seed());
-    let good = [
-        frame(0x81, br#"{"login":["a","b",7]}"#),
-        frame(0x01, br#"{"logout""#),
-        frame(0x89, b"ping"),
-        frame(0x80, br#":["b"]}"#),
-        frame(0x82, b"\x01\x02"),
-        frame(0x88, b"\x03\xe8bye"),
-    ];
-    for round in 0..300 {
-        let mut wire = Socket::raw(server.listen(), "/stream/x");
-        let mut bytes = good.concat();
-        if round % 3 == 0 {
-            bytes = (0..random.usize(1..3000)).map(|_| random.u8(..)).collect();
-        }
-        for _ in 0..random.usize(..4) {
-            let at = random.usize(..bytes.len());
-            bytes[at] = random.u8(..);
-        }
-        bytes.truncate(random.usize(1..=bytes.len()));
-        // The server may have ended it meanwhile.
-        let _ = wire.try_send(&bytes);
-        match random.u8(..3) {
-            0 => wire.half_close(),
-            1 => wire.reset(),
-            _ => drop(wire),
-        }
-    }
-    assert_eq!(server.wait_open(0)["ids_online"], 0);
-    server.api.wait_settled();
-    assert_eq!(server.worker_sockets(), sockets, "no descriptor is left over");
-    let mut socket = Socket::open(server.listen(), "/stream/well");
-    assert_eq!(server.api.send("well", "hello"), 1);
-    assert_eq!(socket.data(), "hello");
 }
