@@ -36,7 +36,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use backend::Graph;
-pub(crate) use dashboard::live;
+pub(crate) use dashboard::{PublicUrl, live};
 use engine::{Engine, History, Resumes, Router, Snapshot};
 use hub::HistoryStats;
 pub(crate) use problem::Problem;
@@ -53,6 +53,8 @@ pub(crate) struct Api {
     graph: Graph,
     /// The public port.
     listen: SocketAddr,
+    /// Where browsers reach it, when that is another place.
+    public_url: Option<PublicUrl>,
     /// The id that the dashboard's figures are sent about.
     live_id: String,
     /// Locked for writing only while it drains.
@@ -73,6 +75,7 @@ impl Api {
         engine: Arc<RwLock<Engine>>,
         graph: Graph,
         backlog_bytes_max: usize,
+        public_url: Option<PublicUrl>,
         stop: Stop,
     ) -> anyhow::Result<Api> {
         let (router, resumes, listen) = {
@@ -85,6 +88,7 @@ impl Api {
             resumes,
             graph,
             listen,
+            public_url,
             live_id,
             engine,
             backlog_bytes_max,

@@ -13,6 +13,7 @@ use hub::HistoryLimits;
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use crate::api::PublicUrl;
 use crate::console::say;
 use crate::serve::signals::Signals;
 use crate::serve::workers::{fair_room, workers_for};
@@ -45,6 +46,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]
     #[arg(value_parser = parse_address)]
     pub(crate) api: SocketAddr,
+    /// Where browsers reach --listen when a proxy stands before it, for the dashboard: its scheme
+    /// and host, with a path if the proxy has one.
+    #[arg(long, value_name = "URL")]
+    public_url: Option<PublicUrl>,
     /// Where the friends graph is stored.
     #[arg(long, value_name = "DIR", default_value = "./encke-data")]
     data: PathBuf,
@@ -196,7 +201,13 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
                 args.api
             );
         }
-        let config = ServeConfig { engine, api: args.api, data: args.data, demo: args.demo_page };
+        let config = ServeConfig {
+            engine,
+            api: args.api,
+            public_url: args.public_url,
+            data: args.data,
+            demo: args.demo_page,
+        };
         let server = Server::start(config).await?;
         announce(&server, args.json)?;
         tokio::select! {
@@ -353,6 +364,7 @@ mod tests {
             "--head-timeout=0",
             "--allow-origin=example.org",
             "--allow-origin=https://example.org/",
+            "--public-url=push.example.org",
             "--keepalive=-1",
             "--workers=5000",
         ] {

@@ -28,7 +28,7 @@ use backend::graph::GraphOptions;
 use engine::{Engine, EngineConfig};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::api::{self, Api};
+use crate::api::{self, Api, PublicUrl};
 pub(crate) use crate::serve::demo_page::DemoFacts;
 use crate::stop::{self, Stopper};
 
@@ -46,6 +46,8 @@ pub(crate) struct ServeConfig {
     pub(crate) engine: EngineConfig,
     /// The private address.
     pub(crate) api: SocketAddr,
+    /// Where browsers reach the public port, when that is another place.
+    pub(crate) public_url: Option<PublicUrl>,
     /// Where the graph is stored.
     pub(crate) data: PathBuf,
     /// The demo whose page the public port shows, if it is one.
@@ -98,7 +100,13 @@ impl Server {
         tokio::spawn(resumes::forget(router));
         let engine = Arc::new(RwLock::new(engine));
         let (stopper, stop) = stop::channel();
-        let api = Api::new(Arc::clone(&engine), graph.clone(), backlog_bytes_max, stop.clone())?;
+        let api = Api::new(
+            Arc::clone(&engine),
+            graph.clone(),
+            backlog_bytes_max,
+            config.public_url,
+            stop.clone(),
+        )?;
         let api = Arc::new(api);
         tokio::spawn(api::live::run(Arc::clone(&api)));
         let listener = tokio::net::TcpListener::from_std(listener)?;

@@ -73,6 +73,15 @@ fn page_may_talk_to_its_two_ports_and_to_nobody_else() {
     assert!(!forged.contains("script-src"), "{forged}");
 }
 
+#[test]
+fn page_behind_a_proxy_is_told_where_the_public_port_is() {
+    let server = Server::start(&["--public-url=https://push.example.org/encke/"]);
+    assert_eq!(facts(&server)["public_url"], "https://push.example.org/encke");
+    let policy = fetch(&server, "/", &[]).0.field("content-security-policy").unwrap().to_owned();
+    let connect = "connect-src 'self' https://push.example.org wss://push.example.org;";
+    assert!(policy.contains(connect), "{policy}");
+}
+
 /// What the page is told first, by a request to `localhost`.
 fn facts(server: &Server) -> Value {
     let mut wire = Wire::connect(server.api.address());

@@ -20,6 +20,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use serde::Serialize;
 
+pub(crate) use self::reach::PublicUrl;
 use self::sample::Sample;
 use super::problem::Problem;
 use super::{Api, assets, origin};
@@ -40,7 +41,7 @@ pub(super) struct Facts {
 }
 
 pub(super) async fn page(State(api): State<Arc<Api>>, request: Request) -> Response {
-    let policy = policy(&public_authority(&api, &request));
+    let policy = policy(&public_url(&api, &request));
     let mut response = assets::answer(&web::DASHBOARD_PAGE, request.headers());
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_SECURITY_POLICY, policy);
@@ -63,7 +64,7 @@ pub(super) async fn facts(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Json<Facts>, Problem> {
-    let public_url = format!("http://{}", public_authority(&api, &request));
+    let public_url = public_url(&api, &request).to_string();
     Ok(Json(Facts {
         version: env!("CARGO_PKG_VERSION"),
         id: api.live_id.clone(),
@@ -73,17 +74,19 @@ pub(super) async fn facts(
     }))
 }
 
-/// The public port as the client of this request reaches it.
-fn public_authority(api: &Api, request: &Request) -> String {
+/// The public port: where the operator says that it is, else as the client of this request reaches
+/// it.
+fn public_url(api: &Api, request: &Request) -> PublicUrl {
     let host = origin::host(request.uri(), request.headers());
-    reach::public_authority(api.listen, host)
+    api.public_url.clone().unwrap_or_else(|| PublicUrl::of(api.listen, host))
 }
 
 /// What the page may load, run and connect to (CSP Level 3).
-fn policy(public: &str) -> HeaderValue {
+fn policy(public: &PublicUrl) -> HeaderValue {
     let policy = format!(
-        "default-src 'self'; connect-src 'self' http://{public} ws://{public}; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'"
+        "default-src 'self'; connect-src 'self' {}; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'",
+        public.sources()
     );
     policy.try_into().expect("an authority is visible ASCII")
 }
