@@ -4,20 +4,16 @@
 //! encoded at most once per transport, on first need, by whoever needs it first; from then on a
 //! delivery is a pointer to those bytes.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many forms of itself an event can keep: one for each transport, and the compressed one.
-pub const FRAME_SLOTS: usize = 6;
+use crate::frames::Frames;
 
 /// One event. `F` is the transport's encoded form; the hub does not look inside.
 #[derive(Debug)]
 pub struct Event<F> {
     number: u64,
     json: Box<str>,
-    /// Where the payload stands in `json`.
-    data_start: usize,
-    frames: [OnceLock<F>; FRAME_SLOTS],
+    frames: Frames<F>,
 }
 
 /// An event that has no number yet: its line is put together while nobody waits, and the number is
@@ -25,12 +21,15 @@ pub struct Event<F> {
 #[derive(Debug)]
 pub struct Draft {
     json: String,
-    data_start: usize,
 }
 
 /// What stands before the id in an event's line, and how many digits the id has.
 const BEFORE_ID: &str = "{\"id\":\"";
 const ID_DIGITS: usize = 16;
+
+/// What stands between the subject and the payload. It does not occur before: in a subject each
+/// quote has a backslash before it.
+const BEFORE_DATA: &str = "\",\"data\":";
 
 impl Draft {
     /// A draft about `about`. `data` must be one valid JSON value; line breaks between its tokens
@@ -40,13 +39,12 @@ impl Draft {
         json.push_str(BEFORE_ID);
         json.push_str("0000000000000000\",\"about\":\"");
         push_escaped(&mut json, about);
-        json.push_str("\",\"data\":");
-        let data_start = json.len();
+        json.push_str(BEFORE_DATA);
         // RFC 8259, section 7: inside a string line breaks are escaped, so what is left of them
         // stands between tokens, where it means nothing.
         json.extend(data.split(['\n', '\r']));
         json.push('}');
-        Draft { json, data_start }
+        Draft { json }
     }
 
     /// The event `number` (see [`EventIds`]).
@@ -54,12 +52,7 @@ impl Draft {
         let id = BEFORE_ID.len()..BEFORE_ID.len() + ID_DIGITS;
         let digits = hex(number);
         self.json.replace_range(id, str::from_utf8(&digits).expect("digits are ASCII"));
-        Event {
-            number,
-            json: self.json.into_boxed_str(),
-            data_start: self.data_start,
-            frames: Default::default(),
-        }
+        Event { number, json: self.json.into_boxed_str(), frames: Frames::default() }
     }
 }
 
@@ -84,14 +77,24 @@ impl<F> Event<F> {
         &self.json
     }
 
-    /// The payload as JSON.
+    /// The payload as JSON. It is searched for: only one transport asks, once, and an event is
+    /// shorter without the place.
     pub fn data(&self) -> &str {
-        &self.json[self.data_start..self.json.len() - 1]
+        let before = self.json.find(BEFORE_DATA).expect("a draft puts it there");
+        &self.json[before + BEFORE_DATA.len()..self.json.len() - 1]
     }
 
-    /// The encoded form in `slot` (below [`FRAME_SLOTS`]), made by `encode` on first need.
+    /// The encoded form in `slot`, one for each transport, made by `encode` on first need.
     pub fn frame(&self, slot: usize, encode: impl FnOnce(&Self) -> F) -> &F {
-        self.frames[slot].get_or_init(|| encode(self))
+        self.frames.get_or_make(slot, || encode(self))
+    }
+
+    /// What is kept of an encoded form beside its bytes.
+    pub(crate) const FRAME_BYTES: usize = Frames::<F>::FRAME_BYTES;
+
+    /// Forgets the encoded forms. They are made again for whoever needs one.
+    pub(crate) fn forget_frames(&mut self) {
+        self.frames = Frames::default();
     }
 }
 
@@ -192,6 +195,9 @@ mod tests {
         );
         assert_eq!(event.id(), "0000019300000001");
         assert_eq!(event.data(), r#"{"x": [1, 2]}"#);
+        for about in ["\",\"data\":", "\\", "a\\\",\"data\":\\"] {
+            assert_eq!(Event::<()>::new(1, about, "[2]").data(), "[2]", "{about}");
+        }
     }
 
     #[test]
@@ -208,7 +214,7 @@ mod tests {
 
     #[test]
     fn frame_is_encoded_once() {
-        let event: Event<u32> = Event::new(1, "a", "1");
+        let mut event: Event<u32> = Event::new(1, "a", "1");
         let mut encoded = 0;
         for _ in 0..3 {
             event.frame(2, |_| {
@@ -217,7 +223,9 @@ mod tests {
             });
         }
         assert_eq!(*event.frame(2, |_| unreachable!("made before")), 1);
-        assert_eq!(encoded, 1);
+        assert_eq!((encoded, *event.frame(0, |_| 7)), (1, 7));
+        event.forget_frames();
+        assert_eq!(*event.frame(2, |_| 8), 8);
     }
 
     #[test]

@@ -6,9 +6,10 @@
 //! for a slice of subjects.
 //!
 //! It never says that nothing was missed when something was. What is evicted leaves its number
-//! behind in a sketch of fixed size ([`Evicted`]): a look-up from a number on is *covered* when
-//! nothing after it can have been evicted. Subjects may be mistaken for each other there, and then
-//! a gap is told that is none; the other way round cannot be.
+//! behind, with its subject's oldest event ([`Kept`]) or in a bounded list of the subjects that
+//! have none any more ([`Evicted`]): a look-up from a number on is *covered* when nothing after it
+//! can have been evicted. For a subject that fell off that list a gap is told that may be none; the
+//! other way round cannot be.
 //!
 //! It also knows the sends that have begun and are not posted ([`Begun`]). Their audience may have
 //! been looked up before a client came, and their event is not here yet: whoever looks up what that
@@ -18,8 +19,8 @@
 //! offline for a moment waits for it.
 //!
 //! Cost: a record is two look-ups in tables and a few stores (`cargo bench --bench limit --
-//! --sends`); an event that is kept costs 40 bytes beside itself, a subject 24, the sketch 8 MiB of
-//! address space of which pages are taken as subjects lose events.
+//! --sends`). An event that is kept costs its line, 180 bytes at most around it, and for some
+//! seconds a frame.
 
 mod evicted;
 mod kept;
@@ -58,7 +59,7 @@ impl HistoryLimits {
 
 impl Default for HistoryLimits {
     fn default() -> HistoryLimits {
-        HistoryLimits { events_max: 100, age_ms_max: 60_000, bytes_max: 64 << 20 }
+        HistoryLimits { events_max: 100, age_ms_max: 60_000, bytes_max: 32 << 20 }
     }
 }
 
@@ -67,6 +68,13 @@ const EXPIRED_MAX: usize = 1024;
 
 /// Aged events forgotten with each one that comes: more than one, so that they become fewer.
 const EXPIRED_PER_RECORD: usize = 2;
+
+/// How long an event keeps its frames, unless room is short: those who are to be sent it have it
+/// then, but for slow ones.
+const WARM_MS: u64 = 1_000;
+
+/// Events that are looked at for that with each one that comes.
+const COOLED_PER_RECORD: usize = 2;
 
 /// The last events of each subject. `F` is as in [`Event`].
 pub struct History<F> {
@@ -119,8 +127,9 @@ pub enum Since {
 pub struct HistoryStats {
     /// Events.
     pub events: usize,
-    /// Bytes that they are counted for: of each event its line, the frame of one transport, and
-    /// what is kept around them. Frames of further transports come on top.
+    /// Bytes that they are counted for: of each event its line and what is kept around it, and the
+    /// frame of one transport while it may be on its way. Frames of further transports, and those
+    /// made again for clients that come back, come on top.
     pub bytes: usize,
     /// Subjects that have any.
     pub subjects: usize,
@@ -168,6 +177,8 @@ impl<F> History<F> {
         if state.kept.events_of(begun.subject) > self.limits.events_max {
             self.forget(&mut state, begun.subject);
         }
+        let is_full = state.kept.bytes() > self.limits.bytes_max;
+        cool(&mut state, now_ms, is_full, COOLED_PER_RECORD);
         while state.kept.bytes() > self.limits.bytes_max {
             let Some(subject) = state.kept.oldest().map(|(subject, _)| subject) else { break };
             self.forget(&mut state, subject);
@@ -175,10 +186,11 @@ impl<F> History<F> {
         self.forget_aged(&mut state, now_ms, EXPIRED_PER_RECORD);
     }
 
-    /// Forgets what is too old, a slice of it. `true` when there is more.
+    /// Forgets what is too old, events and frames, a slice of it. `true` when there is more.
     pub fn expire(&self, now_ms: u64) -> bool {
         let mut state = self.lock();
-        self.forget_aged(&mut state, now_ms, EXPIRED_MAX)
+        let is_more = self.forget_aged(&mut state, now_ms, EXPIRED_MAX);
+        cool(&mut state, now_ms, false, EXPIRED_MAX) | is_more
     }
 
     /// The moment before which sends have begun that [`History::since`] is to wait for.
@@ -203,8 +215,8 @@ impl<F> History<F> {
         }
         let mut covered = true;
         for &subject in subjects {
-            state.kept.since(subject, after, events);
-            covered &= state.evicted.newest(subject) <= after;
+            let lost = state.kept.since(subject, after, events);
+            covered &= lost.max(state.evicted.newest(subject)) <= after;
         }
         Since::Read { covered }
     }
@@ -229,9 +241,8 @@ impl<F> History<F> {
 
     /// Forgets the oldest event of `subject`.
     fn forget(&self, state: &mut State<F>, subject: Id) {
-        let Some((number, is_last)) = state.kept.pop(subject) else { return };
-        state.evicted.note(subject, number);
-        if is_last {
+        if let Some((number, true)) = state.kept.pop(subject) {
+            state.evicted.note(subject, number);
             self.names.release(subject);
         }
     }
@@ -240,6 +251,13 @@ impl<F> History<F> {
     fn lock(&self) -> MutexGuard<'_, State<F>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Forgets the frames of the next `most` events that have had their time, or of the next ones that
+/// nobody is being sent any more when it is `urgent`. `true` when there may be more.
+fn cool<F>(state: &mut State<F>, now_ms: u64, urgent: bool, most: usize) -> bool {
+    let until_ms = now_ms.checked_sub(WARM_MS);
+    (urgent || until_ms.is_some()) && state.kept.cool(until_ms.unwrap_or(0), urgent, most)
 }
 
 impl<F> State<F> {

@@ -108,7 +108,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
     history_seconds: Duration,
     /// Bytes of all remembered events together; 0 remembers none.
-    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = parse_bytes)]
     history_bytes: usize,
     /// Let browser pages of this origin connect, besides the server's own; * lets all. May be
     /// repeated, or a list with commas.

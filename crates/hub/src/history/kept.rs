@@ -2,7 +2,13 @@
 //! subject.
 //!
 //! The lists are links in a slab, so an event leaves in O(1) wherever it stands in the list of all:
-//! of its subject it is always the oldest one that leaves.
+//! of its subject it is always the oldest one that leaves. What there is to say of a subject stands
+//! with its oldest event, so a subject with one event, as most have, costs a table's place of four
+//! bytes.
+//!
+//! An event is *warm* when it comes: somebody is being sent it, in a frame as long as itself. A
+//! little later its frames are forgotten, unless somebody slow still has them to send; whoever
+//! comes back for it has them made again.
 
 use std::sync::Arc;
 
@@ -15,38 +21,43 @@ use crate::keys::Keys;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// What an event costs beside its text: itself and its counts, its slot here, its subject's place
-/// with the room that a table leaves free, and a name.
-const fn overhead<F>() -> usize {
-    size_of::<Event<F>>() + 16 + size_of::<Slot<F>>() + 2 * size_of::<Subject>() + 64
-}
+const LISTED: &str = "a listed slot has an event";
+
+/// What an allocation costs beside its bytes, about: its head, and what it is rounded up by.
+const ALLOCATION: usize = 16;
+
+/// What a name costs that is known for its events alone, see [`crate::Names`].
+const NAME: usize = 80;
 
 struct Slot<F> {
     /// Gone while the slot is free.
     event: Option<Arc<Event<F>>>,
     subject: Id,
     at_ms: u64,
+    /// Of a subject's oldest event: the number of the last one that it has lost before.
+    lost: u64,
     /// Neighbours in the list of all; of free slots, `newer` is the next free one.
     older: u32,
     newer: u32,
     /// The next newer one of the same subject.
     next: u32,
-}
-
-struct Subject {
-    id: Id,
-    events: u32,
-    first: u32,
+    /// Of a subject's oldest event: the newest one, and how many there are.
     last: u32,
+    events: u32,
+    /// The bytes that it is counted for.
+    cost: u32,
 }
 
 pub(super) struct Kept<F> {
     keys: Keys,
-    subjects: HashTable<Subject>,
+    /// The oldest event of each subject.
+    subjects: HashTable<u32>,
     slots: Vec<Slot<F>>,
     free: u32,
     oldest: u32,
     newest: u32,
+    /// The oldest event that is warm.
+    warm: u32,
     len: usize,
     bytes: usize,
 }
@@ -60,6 +71,7 @@ impl<F> Default for Kept<F> {
             free: NONE,
             oldest: NONE,
             newest: NONE,
+            warm: NONE,
             len: 0,
             bytes: 0,
         }
@@ -80,7 +92,7 @@ impl<F> Kept<F> {
     }
 
     pub(super) fn events_of(&self, subject: Id) -> usize {
-        self.subject(subject).map_or(0, |subject| subject.events as usize)
+        self.first(subject).map_or(0, |first| first.events as usize)
     }
 
     /// The subject of the oldest event of all, and when it came.
@@ -91,74 +103,120 @@ impl<F> Kept<F> {
 
     /// Adds the newest event. `true` when it is the only one of its subject.
     pub(super) fn push(&mut self, subject: Id, event: Arc<Event<F>>, at_ms: u64) -> bool {
+        let cost = cold_cost(subject, &event) + frame_cost(&event);
         self.len += 1;
-        self.bytes += cost(&event);
+        self.bytes += cost;
         let slot = self.take_slot(Slot {
             event: Some(event),
             subject,
             at_ms,
+            lost: 0,
             older: self.newest,
             newer: NONE,
             next: NONE,
+            last: NONE,
+            events: 0,
+            cost: cost as u32,
         });
         match self.slots.get_mut(self.newest as usize) {
             Some(before) => before.newer = slot,
             None => self.oldest = slot,
         }
         self.newest = slot;
-        let hash = self.keys.hash(subject.to_bits());
-        let Some(found) = self.subjects.find_mut(hash, |other| other.id == subject) else {
-            let first = Subject { id: subject, events: 1, first: slot, last: slot };
-            let keys = &self.keys;
-            self.subjects.insert_unique(hash, first, |other| keys.hash(other.id.to_bits()));
-            return true;
-        };
-        self.slots[found.last as usize].next = slot;
-        found.last = slot;
-        found.events += 1;
-        false
+        if self.warm == NONE {
+            self.warm = slot;
+        }
+        self.join(subject, slot)
+    }
+
+    /// Puts the newest event last among those of its subject. `true` when it is the only one.
+    fn join(&mut self, subject: Id, slot: u32) -> bool {
+        let Kept { keys, subjects, slots, .. } = self;
+        let hash = keys.hash(subject.to_bits());
+        let of = |first: u32, slots: &[Slot<F>]| slots[first as usize].subject;
+        let found = subjects.find(hash, |&first| of(first, slots) == subject).copied();
+        let first = found.unwrap_or(slot);
+        if found.is_none() {
+            subjects.insert_unique(hash, slot, |&first| keys.hash(of(first, slots).to_bits()));
+        } else {
+            let last = slots[first as usize].last;
+            slots[last as usize].next = slot;
+        }
+        let first = &mut slots[first as usize];
+        first.last = slot;
+        first.events += 1;
+        found.is_none()
     }
 
     /// Takes the oldest event of `subject` out: its number, and whether it was the last one.
     pub(super) fn pop(&mut self, subject: Id) -> Option<(u64, bool)> {
-        let hash = self.keys.hash(subject.to_bits());
-        let mut found = self.subjects.find_entry(hash, |other| other.id == subject).ok()?;
-        let slot = found.get().first;
-        let is_last = found.get().events == 1;
+        let Kept { keys, subjects, slots, .. } = self;
+        let hash = keys.hash(subject.to_bits());
+        let same = |&first: &u32| slots[first as usize].subject == subject;
+        let mut found = subjects.find_entry(hash, same).ok()?;
+        let slot = *found.get();
+        let Slot { next, last, events, cost, .. } = slots[slot as usize];
+        let is_last = events == 1;
         if is_last {
             found.remove();
         } else {
-            found.get_mut().events -= 1;
-            found.get_mut().first = self.slots[slot as usize].next;
+            *found.get_mut() = next;
         }
-        let event = self.give_slot_back(slot);
+        let number = self.give_slot_back(slot).number();
+        if let Some(first) = self.slots.get_mut(next as usize) {
+            (first.last, first.events, first.lost) = (last, events - 1, number);
+        }
         self.len -= 1;
-        self.bytes -= cost(&event);
-        Some((event.number(), is_last))
+        self.bytes -= cost as usize;
+        Some((number, is_last))
     }
 
-    /// Puts the events of `subject` above the number `after` into `events`.
-    pub(super) fn since(&self, subject: Id, after: u64, events: &mut Vec<Arc<Event<F>>>) {
-        let Some(subject) = self.subject(subject) else { return };
-        if self.event(subject.last).number() <= after {
-            return;
-        }
-        let mut slot = subject.first;
-        while slot != NONE {
-            let event = self.event(slot);
+    /// Puts the events of `subject` above the number `after` into `events`. Tells the number of the
+    /// last one that it has lost of late.
+    pub(super) fn since(&self, subject: Id, after: u64, events: &mut Vec<Arc<Event<F>>>) -> u64 {
+        let Some(first) = self.first(subject) else { return 0 };
+        let mut next = Some(first).filter(|first| self.event(first.last).number() > after);
+        while let Some(slot) = next {
+            let event = slot.event.as_ref().expect(LISTED);
             if event.number() > after {
                 events.push(event.clone());
             }
-            slot = self.slots[slot as usize].next;
+            next = self.slots.get(slot.next as usize);
         }
+        first.lost
     }
 
-    fn subject(&self, id: Id) -> Option<&Subject> {
-        self.subjects.find(self.keys.hash(id.to_bits()), |subject| subject.id == id)
+    /// Forgets the frames of the next `most` events at most that came up to `until_ms`, and of
+    /// younger ones when it is `urgent`. `true` when there may be more.
+    pub(super) fn cool(&mut self, until_ms: u64, urgent: bool, most: usize) -> bool {
+        for _ in 0..most {
+            let Some(slot) = self.slots.get_mut(self.warm as usize) else { return false };
+            let is_due = slot.at_ms <= until_ms;
+            // Whoever else has the event may be about to send its frames.
+            let event = slot.event.as_mut().and_then(Arc::get_mut);
+            if !is_due && (!urgent || event.is_none()) {
+                return false;
+            }
+            self.warm = slot.newer;
+            if let Some(event) = event {
+                event.forget_frames();
+                let cost = cold_cost(slot.subject, event) as u32;
+                self.bytes -= (slot.cost - cost) as usize;
+                slot.cost = cost;
+            }
+        }
+        true
+    }
+
+    fn first(&self, subject: Id) -> Option<&Slot<F>> {
+        let slot = |first: u32| &self.slots[first as usize];
+        let hash = self.keys.hash(subject.to_bits());
+        let found = self.subjects.find(hash, |&first| slot(first).subject == subject);
+        found.map(|&first| slot(first))
     }
 
     fn event(&self, slot: u32) -> &Arc<Event<F>> {
-        self.slots[slot as usize].event.as_ref().expect("a listed slot has an event")
+        self.slots[slot as usize].event.as_ref().expect(LISTED)
     }
 
     fn take_slot(&mut self, slot: Slot<F>) -> u32 {
@@ -179,8 +237,11 @@ impl<F> Kept<F> {
     /// Takes the slot out of the list of all, and its event out of the slot.
     fn give_slot_back(&mut self, index: u32) -> Arc<Event<F>> {
         let slot = &mut self.slots[index as usize];
-        let event = slot.event.take().expect("a listed slot has an event");
+        let event = slot.event.take().expect(LISTED);
         let (older, newer) = (slot.older, slot.newer);
+        if self.warm == index {
+            self.warm = newer;
+        }
         slot.newer = self.free;
         self.free = index;
         match self.slots.get_mut(older as usize) {
@@ -195,7 +256,16 @@ impl<F> Kept<F> {
     }
 }
 
-/// The bytes that an event is counted for: its line, a frame of it, and what is kept around them.
-fn cost<F>(event: &Event<F>) -> usize {
-    2 * event.json().len() + overhead::<F>()
+/// The bytes that an event is counted for without a frame: its line, itself and its counts, its
+/// slot here with the room that a vector leaves free, its subject's place, and perhaps its name.
+fn cold_cost<F>(subject: Id, event: &Event<F>) -> usize {
+    let itself = size_of::<Event<F>>() + 2 * size_of::<usize>() + ALLOCATION;
+    let slot = size_of::<Slot<F>>() * 3 / 2 + 2 * size_of::<u32>();
+    let name = if subject.is_name() { NAME } else { 0 };
+    event.json().len() + ALLOCATION + itself + slot + name
+}
+
+/// The bytes of a frame of one transport: the line, and what stands around it and is kept with it.
+fn frame_cost<F>(event: &Event<F>) -> usize {
+    event.json().len() + Event::<F>::FRAME_BYTES + 3 * ALLOCATION
 }
