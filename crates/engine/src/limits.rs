@@ -35,6 +35,11 @@ pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 /// 16 MiB.
 pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 
+/// Events that a client which comes back is told at once: pointers to what the history keeps
+/// anyway, 128 KiB of them. If there are more it is told of a gap and hears the newest. Without a
+/// bound a request with a thousand ids would have us queue all that is remembered.
+pub const CATCH_UP_EVENTS_MAX: usize = 8 * 1024;
+
 /// What a held connection may have waiting, in events and replies: pointers to what the history
 /// keeps anyway, 128 KiB of them. It is held for milliseconds, but a herd may make it seconds.
 pub const HELD_PIECES_MAX: usize = 8 * 1024;

@@ -49,11 +49,11 @@ pub(crate) struct CatchUp {
 }
 
 impl Mail {
-    /// Connections that handling this mail touches.
+    /// What it counts for: connections that handling it touches, or events that it brings one.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => targets.len(),
-            Mail::CatchUp(_) => 1,
+            Mail::CatchUp(catch_up) => 1 + catch_up.events.len(),
             Mail::Drain { .. } => 0,
         }
     }

@@ -26,7 +26,7 @@ use crossbeam_queue::SegQueue;
 use hub::{ConnRef, Followers, FollowersError, Id, Moment, Since};
 use smallvec::SmallVec;
 
-use crate::limits::RESUMES_WAITING_MAX;
+use crate::limits::{CATCH_UP_EVENTS_MAX, RESUMES_WAITING_MAX};
 use crate::mailbox::{CatchUp, Mail};
 use crate::replies::Replies;
 use crate::router::Router;
@@ -171,6 +171,9 @@ impl<'r> Resuming<'r> {
             Since::Read { covered } => {
                 self.covered &= covered;
                 self.subjects.clear();
+                if self.events.len() > CATCH_UP_EVENTS_MAX {
+                    self.put_in_order();
+                }
                 ResumeStep::More
             }
         }
@@ -205,11 +208,19 @@ impl<'r> Resuming<'r> {
         }
     }
 
+    /// Sorts the events, takes doubles out (two ids may follow one subject), and of too many the
+    /// oldest.
+    fn put_in_order(&mut self) {
+        self.events.sort_unstable_by_key(|event| event.number());
+        self.events.dedup_by_key(|event| event.number());
+        let too_many = self.events.len().saturating_sub(CATCH_UP_EVENTS_MAX);
+        self.covered &= too_many == 0;
+        self.events.drain(..too_many);
+    }
+
     fn catch_up(&mut self) -> Mail {
-        let mut events = std::mem::take(&mut self.events);
-        events.sort_unstable_by_key(|event| event.number());
-        events.dedup_by_key(|event| event.number());
-        let gap = !self.covered;
+        self.put_in_order();
+        let (events, gap) = (std::mem::take(&mut self.events), !self.covered);
         Mail::CatchUp(Box::new(CatchUp { target: self.resume.conn, events, gap, up_to: 0 }))
     }
 }

@@ -149,6 +149,28 @@ fn after_a_gap_what_is_remembered_comes_all_the_same() {
 }
 
 #[test]
+fn who_missed_too_much_hears_the_newest_of_it_after_a_gap() {
+    let server = Server::start(&["--history-events=20000"]);
+    for (subject, missed, told) in [("1", 8_192, 8_192), ("2", 9_000, 8_192)] {
+        let path = format!("/stream/{subject}");
+        let stream = server.stream(&path, "text/event-stream");
+        let cursor = stream.cursor.clone().unwrap();
+        stream.wire.reset();
+        server.wait_online(subject, 0);
+        let line = |n| format!("{{\"about\":{subject},\"data\":{n}}}\n");
+        let lines: String = (0..missed).map(line).collect();
+        assert_eq!(server.api.post_lines("/send", &lines).status(), 200);
+        let mut stream = resume(&server, &path, SSE, &cursor);
+        if told < missed {
+            assert_eq!(stream.chunk(), GAP);
+        }
+        for n in missed - told..missed {
+            assert_eq!(event(&mut stream).1, n);
+        }
+    }
+}
+
+#[test]
 fn server_started_anew_says_that_it_does_not_know() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_in(data.path(), &[]);
