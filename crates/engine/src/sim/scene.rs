@@ -29,9 +29,20 @@ impl Graph {
         Graph { names, followers }
     }
 
+    /// The same subscriptions, as a server that is started anew reads them from its store.
+    pub(super) fn restored(&self, names: Arc<Names>) -> Graph {
+        for text in self.texts() {
+            names.pin(IdText::parse(text).unwrap());
+        }
+        Graph { names, followers: self.followers.clone() }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        self.followers.iter().flat_map(|(a, b)| b.iter().chain([a]))
+    }
+
     pub(super) fn stored_names(&self) -> usize {
-        let both = self.followers.iter().flat_map(|(a, b)| b.iter().chain([a]));
-        both.filter(|text| text.starts_with("user")).collect::<BTreeSet<_>>().len()
+        self.texts().filter(|text| text.starts_with("user")).collect::<BTreeSet<_>>().len()
     }
 }
 

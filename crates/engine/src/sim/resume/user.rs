@@ -1,0 +1,139 @@
+//! A user of the model: what it asks for, and what it has heard over all its connections.
+
+use std::collections::BTreeSet;
+
+use hub::number_of_id;
+use proto::{Framing, Transport};
+
+use super::IDS;
+use crate::sim::polls;
+use crate::sim::random::Random;
+use crate::sim::scene::id_text;
+use crate::sim::talk::server_texts;
+use crate::sim::wire::dechunk;
+use crate::slab::Key;
+
+/// Those on which a client can go on.
+const TRANSPORTS: [Transport; 4] =
+    [Transport::Sse, Transport::Ndjson, Transport::Poll, Transport::WebSocket];
+
+/// What a user heard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Heard {
+    Event(u64),
+    /// Up to this number some may be missing.
+    Gap(u64),
+    /// The stream stands there.
+    Cursor(u64),
+}
+
+pub(super) struct User {
+    pub(super) ids: Vec<String>,
+    pub(super) transport: Transport,
+    pub(super) framing: Framing,
+    pub(super) online: Option<Connection>,
+    pub(super) heard: Vec<Heard>,
+    /// Events that it need not hear: they were on their way when it came without a place to go on.
+    pub(super) excused: BTreeSet<usize>,
+}
+
+pub(super) struct Connection {
+    pub(super) shard: usize,
+    pub(super) socket: usize,
+    pub(super) key: Key,
+    pub(super) got: Vec<u8>,
+    /// The newest number when it was known what the client had missed.
+    pub(super) resumed_at: u64,
+    /// Whether it is one whose poll is answered.
+    pub(super) idle: bool,
+}
+
+impl User {
+    pub(super) fn random(random: &mut Random) -> User {
+        User {
+            ids: (0..1 + random.below(2)).map(|_| id_text(random.below(IDS))).collect(),
+            transport: TRANSPORTS[random.below(TRANSPORTS.len())],
+            framing: [Framing::Chunked, Framing::Close][random.below(2)],
+            online: None,
+            heard: Vec::new(),
+            excused: BTreeSet::new(),
+        }
+    }
+
+    /// What an `EventSource` gives as its last event id.
+    pub(super) fn cursor(&self) -> Option<u64> {
+        self.heard.iter().rev().find_map(|heard| match heard {
+            Heard::Event(number) | Heard::Cursor(number) => Some(*number),
+            Heard::Gap(_) => None,
+        })
+    }
+
+    /// Takes note of the answers that have come whole.
+    pub(super) fn hear_answers(&mut self) {
+        let Some(connection) = &mut self.online else { return };
+        while let Some((answer, len)) = polls::Answer::read(&connection.got) {
+            connection.got.drain(..len);
+            connection.idle = true;
+            let next = answer.next.map(|id| number(&id));
+            if answer.gap {
+                self.heard.push(Heard::Gap(next.expect("a gap has an end")));
+            }
+            let ids = answer.body.split("{\"id\":\"").skip(1).map(|event| &event[..16]);
+            self.heard.extend(ids.map(|id| Heard::Event(number(id))));
+            self.heard.extend(next.map(Heard::Cursor));
+        }
+    }
+
+    /// Takes note of all that is whole in what one connection has got.
+    pub(super) fn hear(&mut self, got: &[u8], resumed_at: u64) {
+        if self.transport == Transport::WebSocket {
+            return self.hear_messages(got, resumed_at);
+        }
+        let text = str::from_utf8(got).unwrap();
+        let Some((_, body)) = text.split_once("\r\n\r\n") else { return };
+        let body = match self.framing {
+            Framing::Chunked => dechunk(body),
+            Framing::Close => body.to_string(),
+        };
+        let end = if self.transport == Transport::Sse { "\n\n" } else { "\n" };
+        let mut blocks: Vec<&str> = body.split(end).collect();
+        // What stands behind the last end is cut.
+        blocks.pop();
+        for block in blocks {
+            let id = block.strip_prefix("id: ");
+            self.heard.push(match (self.transport, id) {
+                (Transport::Sse, Some(id)) if id.contains("\ndata: ") => {
+                    Heard::Event(number(&id[..16]))
+                }
+                (Transport::Sse, Some(id)) => Heard::Cursor(number(id)),
+                _ if block == "event: gap\ndata: {}" || block == "{\"gap\":true}" => {
+                    Heard::Gap(resumed_at)
+                }
+                _ => Heard::Event(number(&block["{\"id\":\"".len()..][..16])),
+            });
+        }
+    }
+
+    /// The same on a WebSocket.
+    fn hear_messages(&mut self, got: &[u8], resumed_at: u64) {
+        let Some(head) = got.windows(4).position(|four| four == b"\r\n\r\n") else { return };
+        for text in server_texts(&got[head + 4..]) {
+            let id = |before: &str| text.strip_prefix(before).map(|rest| &rest[..16]);
+            let heard = match (id("{\"id\":\""), id("{\"ok\":{\"ping\":1,\"next\":\"")) {
+                (Some(id), _) => Heard::Event(number(id)),
+                (None, Some(next)) => Heard::Cursor(number(next)),
+                (None, None) if text == "{\"gap\":true}" => Heard::Gap(resumed_at),
+                // Not as long as it is not known what was missed.
+                (None, None) => {
+                    assert_eq!(text, "{\"ok\":{\"ping\":1}}");
+                    continue;
+                }
+            };
+            self.heard.push(heard);
+        }
+    }
+}
+
+fn number(id: &str) -> u64 {
+    number_of_id(id).expect("an id of ours")
+}
