@@ -25,8 +25,10 @@ pub struct EngineConfig {
     pub backlog_bytes_max: usize,
     /// What is remembered for clients that come back.
     pub history: HistoryLimits,
-    /// The longest message of a WebSocket client, in bytes.
+    /// The longest message of a WebSocket client, in bytes, compressed or not.
     pub message_bytes_max: usize,
+    /// Whether messages of WebSockets are compressed where the client offers it.
+    pub websocket_deflate: bool,
     /// Which browser pages may connect.
     pub origins: Origins,
     /// What stands at `/`; nothing unless there is something to see.
@@ -45,6 +47,7 @@ impl EngineConfig {
             backlog_bytes_max: 64 * 1024,
             history: HistoryLimits::default(),
             message_bytes_max: 4 * 1024,
+            websocket_deflate: false,
             origins: Origins::default(),
             page: None,
         }

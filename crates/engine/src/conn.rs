@@ -59,8 +59,7 @@ pub(crate) struct Conn<S> {
     /// How the body ends. A poll's always has a length: under [`Framing::Close`] the connection
     /// ends with it, else it may carry another.
     pub(crate) framing: Framing,
-    /// What the answer to a poll is to say.
-    pub(crate) marks: PollMarks,
+    pub(crate) marks: Marks,
     /// Why it ends, once it does.
     pub(crate) reason: DisconnectReason,
     /// In which of the shard's queues of connections to write to.
@@ -73,22 +72,29 @@ pub(crate) struct Conn<S> {
 
 const _: () = assert!(size_of::<Slot<Conn<std::os::fd::OwnedFd>>>() <= 64);
 
-/// What the answer to a poll is to say beside its events, in the one byte that there is.
+/// What a transport keeps of its client's request, in the one byte that there is: what the answer
+/// to a poll is to say beside its events, and what a WebSocket's handshake agreed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct PollMarks(u8);
+pub(crate) struct Marks(u8);
 
-impl PollMarks {
+impl Marks {
     const CORS: u8 = 1;
     const GAP: u8 = 2;
+    const DEFLATE: u8 = 4;
 
     /// A poll by a page of another origin, or by somebody else.
-    pub(crate) fn new(cors: bool) -> PollMarks {
-        PollMarks(if cors { Self::CORS } else { 0 })
+    pub(crate) fn of_poll(cors: bool) -> Marks {
+        Marks(if cors { Self::CORS } else { 0 })
+    }
+
+    /// A WebSocket whose messages may be compressed, or not.
+    pub(crate) fn of_websocket(deflate: bool) -> Marks {
+        Marks(if deflate { Self::DEFLATE } else { 0 })
     }
 
     /// The same, of a client that may have missed something.
-    pub(crate) fn with_gap(self) -> PollMarks {
-        PollMarks(self.0 | Self::GAP)
+    pub(crate) fn with_gap(self) -> Marks {
+        Marks(self.0 | Self::GAP)
     }
 
     pub(crate) fn cors(self) -> bool {
@@ -97,6 +103,10 @@ impl PollMarks {
 
     pub(crate) fn gap(self) -> bool {
         self.0 & Self::GAP != 0
+    }
+
+    pub(crate) fn deflate(self) -> bool {
+        self.0 & Self::DEFLATE != 0
     }
 }
 
@@ -131,7 +141,7 @@ impl<S> Conn<S> {
             phase: Phase::Head,
             transport: Transport::Ndjson,
             framing: Framing::Chunked,
-            marks: PollMarks::default(),
+            marks: Marks::default(),
             reason: DisconnectReason::ClientClosed,
             queued: Queue::None,
             blocked: false,

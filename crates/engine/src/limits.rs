@@ -19,6 +19,10 @@ pub const STRAY_BYTES_PER_TURN: usize = 4 * SCRATCH_BYTES;
 /// are some 600 commands. Tests have few bytes, which must come to the bound too.
 pub const CLIENT_BYTES_PER_TURN: usize = if cfg!(test) { 512 } else { 4 * SCRATCH_BYTES };
 
+/// What a compressed message of a client counts for in [`CLIENT_BYTES_PER_TURN`] beside its bytes:
+/// a decoder is made for it and dropped, which takes some 10 µs, so a turn has 250 of them.
+pub const INFLATE_CLIENT_BYTES: usize = 256;
+
 /// Ids of one connection, 8 bytes each beside the first: more than a request head of 8 KiB can hold
 /// (`&id=1` has five bytes), and as many as later log-ins may bring it to.
 pub const IDS_PER_CONNECTION_MAX: usize = 2048;
@@ -55,6 +59,13 @@ pub const MAIL_TARGETS_MAX: usize = 256 * 1024;
 /// Deliveries that a worker takes out of its mailbox in one turn before it writes. One mail may
 /// stand over it. Taking one is a few loads and stores, no call.
 pub const DELIVERIES_PER_TURN: usize = 8192;
+
+/// What the compression of an event counts for in [`DELIVERIES_PER_TURN`]: it takes some 15 µs of a
+/// short event, so that a turn has 250 of them and stays under 4 ms (`limit -- --deflate`).
+pub const COMPRESSION_DELIVERIES: usize = 32;
+
+/// Bytes of an event for which its compression counts for a delivery more.
+pub const COMPRESSION_BYTES_PER_DELIVERY: usize = 64;
 
 /// A mail with more targets than this is bulk: it is written in slices behind the small ones.
 pub const EXPRESS_TARGETS_MAX: usize = 64;

@@ -5,6 +5,8 @@
 //! Of events it holds pointers to frames that all connections share; no payload is copied. Bytes
 //! that are no event (an answer, a reply, the end of the stream) stand between them as they came:
 //! never inside an event, and nothing overtakes anything.
+//!
+//! An event has a frame for each transport, and a compressed one ([`compress`]).
 
 mod array;
 mod held;
@@ -13,6 +15,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::Arc;
 
+use proto::websocket::deflate::Deflater;
 use proto::{Frame, Framing, Transport, classic, ndjson, poll, sse, websocket};
 use smallvec::SmallVec;
 
@@ -28,6 +31,19 @@ const CLASSIC_PREFIX_BYTES: usize = 24;
 /// Counted for a reply beside its bytes: its place in the queue and its allocation. Without it a
 /// client could have us keep many times the bound in replies of two bytes.
 const REPLY_COST_BYTES: usize = 64;
+
+/// Where an event keeps the frame of WebSockets that agreed to compression: behind those of all
+/// transports.
+const COMPRESSED: usize = Transport::COUNT;
+
+/// How events look on one connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Form {
+    transport: Transport,
+    framing: Framing,
+    /// A WebSocket may be sent the compressed frame.
+    deflate: bool,
+}
 
 /// Unsent things in their order.
 #[derive(Debug, Default)]
@@ -56,8 +72,8 @@ impl Backlog {
         self.pieces.is_empty()
     }
 
-    fn push(&mut self, piece: Piece, transport: Transport) {
-        self.bytes += piece.cost(transport);
+    fn push(&mut self, piece: Piece, form: Form) {
+        self.bytes += piece.cost(form);
         self.pieces.push_back(piece);
     }
 }
@@ -74,6 +90,11 @@ pub(crate) enum Flushed {
 }
 
 impl<S> Conn<S> {
+    fn form(&self) -> Form {
+        let Conn { transport, framing, marks, .. } = *self;
+        Form { transport, framing, deflate: marks.deflate() }
+    }
+
     /// Puts `event` last and returns the bytes that wait. They may be over the bound: the caller
     /// decides.
     pub(crate) fn push_event(&mut self, event: &Arc<Event>) -> usize {
@@ -81,11 +102,10 @@ impl<S> Conn<S> {
             self.pending = Some(event.clone());
             return 0;
         }
-        let transport = self.transport;
-        let pending = self.pending.take();
+        let (form, pending) = (self.form(), self.pending.take());
         let backlog = &mut self.rare().backlog;
         for event in pending.into_iter().chain([event.clone()]) {
-            backlog.push(Piece::Event(event), transport);
+            backlog.push(Piece::Event(event), form);
         }
         backlog.bytes
     }
@@ -94,9 +114,9 @@ impl<S> Conn<S> {
     /// [`Conn::push_event`] does.
     pub(crate) fn push_reply(&mut self, bytes: &[u8]) -> usize {
         self.unpend();
-        let transport = self.transport;
+        let form = self.form();
         let backlog = &mut self.rare().backlog;
-        backlog.push(Piece::Reply(bytes.into()), transport);
+        backlog.push(Piece::Reply(bytes.into()), form);
         backlog.bytes
     }
 
@@ -146,7 +166,7 @@ impl<S> Conn<S> {
         K: Sockets<Socket = S>,
     {
         let Some(event) = &self.pending else { return Some(Flushed::All) };
-        let bytes = frame(event, self.transport).for_framing(self.framing);
+        let bytes = frame(event, self.form()).for_framing(self.framing);
         let sent = match send(io, &self.socket, &[IoSlice::new(bytes)], counters) {
             Ok(sent) => sent,
             Err(error) => return Some(Flushed::Gone(error)),
@@ -161,9 +181,9 @@ impl<S> Conn<S> {
     }
 
     fn unpend(&mut self) {
-        let transport = self.transport;
+        let form = self.form();
         if let Some(event) = self.pending.take() {
-            self.rare().backlog.push(Piece::Event(event), transport);
+            self.rare().backlog.push(Piece::Event(event), form);
         }
     }
 
@@ -171,12 +191,13 @@ impl<S> Conn<S> {
     where
         K: Sockets<Socket = S>,
     {
+        let form = self.form();
         while !self.is_flushed() {
             let Some(backlog) = self.rare.as_deref_mut().map(|rare| &mut rare.backlog) else {
                 break;
             };
-            let prefixes = Prefixes::of(backlog, self.transport, self.framing, self.messages);
-            let parts = parts(backlog, &prefixes, self.transport, self.framing, self.messages);
+            let prefixes = Prefixes::of(backlog, form, self.messages);
+            let parts = parts(backlog, &prefixes, form, self.messages);
             let whole: usize = parts.iter().map(|part| part.len()).sum();
             let sent = match send(io, &self.socket, &parts, counters) {
                 Ok(sent) => sent,
@@ -194,17 +215,17 @@ impl<S> Conn<S> {
 
     /// Takes `sent` bytes off the front of the backlog.
     fn consume(&mut self, sent: usize) {
-        let (transport, framing) = (self.transport, self.framing);
+        let form = self.form();
         let Some(backlog) = self.rare.as_deref_mut().map(|rare| &mut rare.backlog) else { return };
         backlog.sent += sent;
         while let Some(piece) = backlog.pieces.front() {
-            let len = piece.len(transport, framing, self.messages);
+            let len = piece.len(form, self.messages);
             if backlog.sent < len {
                 return;
             }
             backlog.sent -= len;
             match backlog.uncounted {
-                0 => backlog.bytes -= piece.cost(transport),
+                0 => backlog.bytes -= piece.cost(form),
                 _ => backlog.uncounted -= 1,
             }
             self.messages = self.messages.wrapping_add(u32::from(piece.is_event()));
@@ -220,24 +241,25 @@ impl Piece {
     }
 
     /// Its bytes on the wire, when `messages` have been sent before it.
-    fn len(&self, transport: Transport, framing: Framing, messages: u32) -> usize {
+    fn len(&self, form: Form, messages: u32) -> usize {
         match self {
             Piece::Reply(bytes) => bytes.len(),
             Piece::Event(event) => {
-                let prefix = prefix(frame(event, transport), transport, framing, messages);
-                let body = body(event, transport, framing, messages);
+                let prefix = prefix(frame(event, form), form, messages);
+                let body = body(event, form, messages);
                 prefix.map_or(0, |prefix| prefix.as_bytes().len()) + body.len()
             }
         }
     }
 
     /// The bytes that it counts for in a backlog.
-    fn cost(&self, transport: Transport) -> usize {
+    fn cost(&self, form: Form) -> usize {
         match self {
             Piece::Reply(bytes) => bytes.len() + REPLY_COST_BYTES,
             Piece::Event(event) => {
-                let prefix = if transport == Transport::Classic { CLASSIC_PREFIX_BYTES } else { 0 };
-                frame(event, transport).body().len() + prefix
+                let is_classic = form.transport == Transport::Classic;
+                let prefix = if is_classic { CLASSIC_PREFIX_BYTES } else { 0 };
+                frame(event, form).body().len() + prefix
             }
         }
     }
@@ -247,20 +269,15 @@ impl Piece {
 struct Prefixes(SmallVec<[classic::Prefix; PARTS_PER_WRITE / 2]>);
 
 impl Prefixes {
-    fn of(backlog: &Backlog, transport: Transport, framing: Framing, messages: u32) -> Prefixes {
+    fn of(backlog: &Backlog, form: Form, messages: u32) -> Prefixes {
         let pieces = backlog.pieces.iter().take(PARTS_PER_WRITE / 2);
         let events = pieces.filter_map(|piece| match piece {
             Piece::Event(event) => Some(event),
             Piece::Reply(_) => None,
         });
         let numbered = (messages..).zip(events);
-        Prefixes(
-            numbered
-                .map_while(|(before, event)| {
-                    prefix(frame(event, transport), transport, framing, before)
-                })
-                .collect(),
-        )
+        let prefix = |(before, event): (u32, &Arc<Event>)| prefix(frame(event, form), form, before);
+        Prefixes(numbered.map_while(prefix).collect())
     }
 }
 
@@ -268,8 +285,7 @@ impl Prefixes {
 fn parts<'b>(
     backlog: &'b Backlog,
     prefixes: &'b Prefixes,
-    transport: Transport,
-    framing: Framing,
+    form: Form,
     mut messages: u32,
 ) -> SmallVec<[IoSlice<'b>; PARTS_PER_WRITE]> {
     let mut parts = SmallVec::new();
@@ -282,7 +298,7 @@ fn parts<'b>(
             parts.push(IoSlice::new(&bytes[skipped..]));
         }
     };
-    let two_parts_each = transport == Transport::Classic;
+    let two_parts_each = form.transport == Transport::Classic;
     let most = if two_parts_each { PARTS_PER_WRITE / 2 } else { PARTS_PER_WRITE };
     for piece in backlog.pieces.iter().take(most) {
         match piece {
@@ -291,7 +307,7 @@ fn parts<'b>(
                 if let Some(prefix) = prefixes.next() {
                     push(prefix.as_bytes());
                 }
-                push(body(event, transport, framing, messages));
+                push(body(event, form, messages));
                 messages = messages.wrapping_add(1);
             }
         }
@@ -320,9 +336,25 @@ fn send<K: Sockets>(
     }
 }
 
-/// The event as `transport` sends it, encoded when nobody has needed it before.
-fn frame(event: &Event, transport: Transport) -> &Frame {
-    event.frame(transport.index(), |event| match transport {
+/// Makes the compressed frame of `event`, unless somebody has; `true` if it is new.
+///
+/// Whoever hands an event to a connection that agreed to compression calls this before. Where
+/// nobody did (an event out of the history), the frame that takes its place is not compressed,
+/// which the extension leaves to each message (RFC 7692, section 6).
+pub(crate) fn compress(event: &Event, deflater: &mut Deflater) -> bool {
+    let mut is_new = false;
+    event.frame(COMPRESSED, |event| {
+        is_new = true;
+        deflater.event(event.json())
+    });
+    is_new
+}
+
+/// The event in that form, encoded when nobody has needed it before. Once encoded it stays the
+/// same: what a connection has been sent in part must go on as it began.
+fn frame(event: &Event, form: Form) -> &Frame {
+    let slot = if form.deflate { COMPRESSED } else { form.transport.index() };
+    event.frame(slot, |event| match form.transport {
         Transport::Sse => sse::event(event.id(), event.json()),
         Transport::Ndjson => ndjson::event(event.json()),
         Transport::Classic => classic::message(event.data()),
@@ -333,21 +365,17 @@ fn frame(event: &Event, transport: Transport) -> &Frame {
 
 /// The bytes of the event on the wire, when `messages` have been sent before it; behind its prefix,
 /// if it has one.
-fn body(event: &Event, transport: Transport, framing: Framing, messages: u32) -> &[u8] {
-    let frame = frame(event, transport);
-    match transport {
+fn body(event: &Event, form: Form, messages: u32) -> &[u8] {
+    let frame = frame(event, form);
+    match form.transport {
         Transport::Poll => poll::element(frame, messages as usize),
-        _ => frame.for_framing(framing),
+        _ => frame.for_framing(form.framing),
     }
 }
 
 /// The start of the message after `before` others; only the classic page has one.
-fn prefix(
-    tail: &Frame,
-    transport: Transport,
-    framing: Framing,
-    before: u32,
-) -> Option<classic::Prefix> {
+fn prefix(tail: &Frame, form: Form, before: u32) -> Option<classic::Prefix> {
     let number = u64::from(before) + 1;
-    (transport == Transport::Classic).then(|| classic::Prefix::new(number, tail, framing))
+    let is_classic = form.transport == Transport::Classic;
+    is_classic.then(|| classic::Prefix::new(number, tail, form.framing))
 }

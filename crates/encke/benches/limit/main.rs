@@ -14,12 +14,14 @@
 //! connect, the idle crowd and one event a minute for everybody cost, and the highest rate whose
 //! 99th percentile stays under 100 ms. `--million` is that with a million connections. `--minute
 //! SECONDS` (default 30) is how long the first rate is held, `--only bare|encke` leaves one out.
-//! `--sends` measures the sender's side alone, with the history and without it.
+//! `--sends` measures the sender's side alone, with the history and without it, `--deflate` what it
+//! takes to compress an event.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 mod bare;
 mod child;
+mod deflate;
 mod encke;
 mod paced;
 mod rounds;
@@ -102,6 +104,9 @@ fn main() -> Outcome<()> {
     );
     if flag("--sends") {
         return sends::run();
+    }
+    if flag("--deflate") {
+        return deflate::run();
     }
     if flag("--paced") || flag("--million") { paced::run(&plan) } else { rounds::run(&plan) }
 }

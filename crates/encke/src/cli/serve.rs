@@ -101,6 +101,10 @@ pub(crate) struct LimitArgs {
     /// The longest message that a WebSocket client may send.
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_message)]
     max_message: usize,
+    /// Compress the messages of WebSockets whose clients offer it (permessage-deflate). An event is
+    /// compressed once for all.
+    #[arg(long)]
+    websocket_deflate: bool,
     /// Events of each subject that are remembered for clients that come back; 0 remembers none.
     #[arg(long, value_name = "N", default_value_t = 100)]
     history_events: usize,
@@ -139,6 +143,7 @@ impl LimitArgs {
             format!("--history-seconds={}", self.history_seconds.as_secs_f64()),
             format!("--history-bytes={}", self.history_bytes),
         ];
+        options.extend(self.websocket_deflate.then(|| "--websocket-deflate".to_owned()));
         options.extend(self.allow_origin.iter().map(|origin| format!("--allow-origin={origin}")));
         options
     }
@@ -160,6 +165,7 @@ impl LimitArgs {
             head_timeout_ms: self.head_timeout.as_millis() as u64,
             backlog_bytes_max: self.max_backlog,
             message_bytes_max: self.max_message,
+            websocket_deflate: self.websocket_deflate,
             history: HistoryLimits {
                 events_max: self.history_events,
                 age_ms_max: self.history_seconds.as_millis() as u64,
@@ -341,6 +347,8 @@ mod tests {
             "--keepalive=0.25",
             "--head-timeout=1.5",
             "--max-backlog=1MiB",
+            "--max-message=8KiB",
+            "--websocket-deflate",
             "--history-events=7",
             "--history-seconds=0.5",
             "--history-bytes=1MiB",

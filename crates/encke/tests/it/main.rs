@@ -44,6 +44,7 @@ mod streams_ids;
 mod tune;
 mod watch;
 mod websocket;
+mod websocket_deflate;
 mod websocket_ends;
 mod websocket_hostile;
 mod websocket_resume;

@@ -6,11 +6,10 @@
 use std::io::IoSlice;
 use std::iter;
 
-use proto::{Transport, poll};
+use proto::poll;
 use smallvec::SmallVec;
 
-use super::{Flushed, Piece, frame, send};
-use crate::Event;
+use super::{Flushed, Piece, body, send};
 use crate::conn::Conn;
 use crate::counters::Counters;
 use crate::sockets::Sockets;
@@ -33,8 +32,9 @@ impl<S> Conn<S> {
             Piece::Reply(_) => None,
         });
         let mut elements = Elements::default();
-        for (before, event) in queued.chain(&self.pending).enumerate() {
-            elements.len += element(event, before).len();
+        let form = self.form();
+        for (before, event) in (0..).zip(queued.chain(&self.pending)) {
+            elements.len += body(event, form, before).len();
             elements.last = Some(event.number());
         }
         elements
@@ -51,7 +51,8 @@ impl<S> Conn<S> {
             self.surround(head);
             return self.flush(io, counters);
         }
-        let event = self.pending.as_deref().map(|event| element(event, 0));
+        let form = self.form();
+        let event = self.pending.as_deref().map(|event| body(event, form, 0));
         let parts: SmallVec<[IoSlice<'_>; 3]> =
             iter::once(head).chain(event).chain([poll::ARRAY_END]).map(IoSlice::new).collect();
         let whole: usize = parts.iter().map(|part| part.len()).sum();
@@ -72,17 +73,14 @@ impl<S> Conn<S> {
     /// Puts `head` before everything that waits, and the end of the array behind it.
     fn surround(&mut self, head: &[u8]) {
         self.unpend();
+        let form = self.form();
         let backlog = &mut self.rare().backlog;
         let head = Piece::Reply(head.into());
         match backlog.uncounted {
-            0 => backlog.bytes += head.cost(Transport::Poll),
+            0 => backlog.bytes += head.cost(form),
             _ => backlog.uncounted += 1,
         }
         backlog.pieces.push_front(head);
-        backlog.push(Piece::Reply(poll::ARRAY_END.into()), Transport::Poll);
+        backlog.push(Piece::Reply(poll::ARRAY_END.into()), form);
     }
-}
-
-fn element(event: &Event, before: usize) -> &[u8] {
-    poll::element(frame(event, Transport::Poll), before)
 }

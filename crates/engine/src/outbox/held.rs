@@ -58,14 +58,14 @@ impl<S> Conn<S> {
 
     /// Forgets the events that wait, and keeps the rest of the answer and replies.
     pub(crate) fn drop_events(&mut self) {
-        let transport = self.transport;
+        let form = self.form();
         self.pending = None;
         let Some(rare) = &mut self.rare else { return };
         let pieces = std::mem::take(&mut rare.backlog).pieces;
         pieces
             .into_iter()
             .filter(|piece| !piece.is_event())
-            .for_each(|piece| rare.backlog.push(piece, transport));
+            .for_each(|piece| rare.backlog.push(piece, form));
         self.tidy();
     }
 }

@@ -128,7 +128,7 @@ impl<S: Sockets> Shard<S> {
             return self.answered(slot, DisconnectReason::Answered);
         }
         if let Some(upgrade) = &request.upgrade {
-            return match self.shake_hands(upgrade) {
+            return match self.shake_hands(slot, upgrade) {
                 Ok(()) => {
                     self.begin(slot, &ids, Transport::WebSocket, Framing::Close, request.cursor)
                 }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use hub::{ConnRef, Directory, DisconnectReason, EventIds, Names};
 use proto::Transport;
+use proto::websocket::deflate::Deflater;
 
 use crate::Event;
 use crate::config::EngineConfig;
@@ -56,6 +57,8 @@ pub(crate) struct Shard<S: Sockets> {
     deferred: VecDeque<u32>,
     /// Bytes that clients of WebSockets were read of in this turn.
     heard_bytes: usize,
+    /// Compresses events, once one is to be compressed.
+    deflater: Option<Deflater>,
     /// The one read buffer.
     scratch: Box<[u8]>,
     /// The one buffer for answers.
@@ -111,6 +114,7 @@ impl<S: Sockets> Shard<S> {
             bulk: VecDeque::new(),
             deferred: VecDeque::new(),
             heard_bytes: 0,
+            deflater: None,
             scratch: vec![0; limits::SCRATCH_BYTES].into(),
             answer: Vec::new(),
             now: 0,
@@ -194,11 +198,14 @@ impl<S: Sockets> Shard<S> {
         }
     }
 
-    /// Takes one mail. Returns how many connections it touched.
+    /// Takes one mail. Returns what it cost, in deliveries.
     pub(crate) fn mail(&mut self, mail: Mail) -> usize {
-        let weight = mail.weight();
+        let mut weight = mail.weight();
         match mail {
-            Mail::Deliver { event, targets, stub } => self.deliver(&event, &targets, stub),
+            Mail::Deliver { event, targets, stub } => {
+                weight += self.compress_for(&event, &targets);
+                self.deliver(&event, &targets, stub);
+            }
             Mail::Close { reason, targets, mut stub } => {
                 for target in targets {
                     let key = key_of(target);

@@ -17,7 +17,7 @@ use proto::poll::Answer;
 use proto::{Cursor, Framing, Request, Transport};
 
 use super::{Shard, ticks};
-use crate::conn::{Phase, PollMarks, Queue};
+use crate::conn::{Marks, Phase, Queue};
 use crate::mailbox::CatchUp;
 use crate::outbox::Flushed;
 use crate::sockets::Sockets;
@@ -39,7 +39,7 @@ impl<S: Sockets> Shard<S> {
         (conn.phase, conn.transport) = (Phase::Streaming, Transport::Poll);
         conn.framing = if request.keep_alive { Framing::Chunked } else { Framing::Close };
         conn.active = self.now + wait;
-        conn.marks = PollMarks::new(request.origin.is_some());
+        conn.marks = Marks::of_poll(request.origin.is_some());
         self.counters.streams_opened[Transport::Poll.index()].add(1);
         self.wheel.start(&mut self.conns, slot, self.now + wait);
         let after = match request.cursor {

@@ -8,29 +8,58 @@
 //!
 //! Who says more than a turn has time for is read on in the next turn, after the others.
 //!
+//! Where the handshake agreed to compression, events are sent compressed ([`outbox::compress`]) and
+//! messages may come so. What is for one connection goes as it is: it is short.
+//!
 //! Cost: a command is one look at each of its bytes, a parse of its JSON and an answer.
 
-use hub::{DisconnectReason, IdText, id_of_number};
+use std::sync::Arc;
+
+use hub::{ConnRef, DisconnectReason, IdText, id_of_number};
 use proto::websocket::command::{self, Command};
-use proto::websocket::handshake;
 use proto::websocket::{self, Close, CloseCode, ReadError, Received, Rules};
+use proto::websocket::{deflate, handshake};
 use proto::{Problem, request::Upgrade};
 use smallvec::SmallVec;
 
-use super::Shard;
 use super::presence::TooManyIds;
-use crate::limits;
+use super::{Shard, key_of};
+use crate::conn::Marks;
+use crate::limits::{COMPRESSION_BYTES_PER_DELIVERY, COMPRESSION_DELIVERIES};
+use crate::mailbox::Targets;
 use crate::sockets::Sockets;
+use crate::{Event, limits, outbox};
 
 /// Ids as a client names them.
 type Texts<'t> = SmallVec<[IdText<'t>; 4]>;
 
 impl<S: Sockets> Shard<S> {
-    /// Puts the head that agrees to a WebSocket into the buffer for answers.
-    pub(super) fn shake_hands(&mut self, upgrade: &Upgrade<'_>) -> Result<(), Problem> {
-        let agreement = handshake::agree(upgrade, false)?;
+    /// Puts the head that agrees to a WebSocket into the buffer for answers, and takes note of what
+    /// it agrees to.
+    pub(super) fn shake_hands(&mut self, slot: u32, upgrade: &Upgrade<'_>) -> Result<(), Problem> {
+        let agreement = handshake::agree(upgrade, self.rules.config.websocket_deflate)?;
         handshake::push_head(&agreement, &mut self.answer);
+        if let Some(conn) = self.conns.at(slot) {
+            conn.marks = Marks::of_websocket(agreement.deflate);
+        }
         Ok(())
+    }
+
+    /// Compresses `event` if one of the `targets` agreed to it and nobody has. Returns what that
+    /// cost, in deliveries.
+    pub(super) fn compress_for(&mut self, event: &Arc<Event>, targets: &Targets) -> usize {
+        if !self.rules.config.websocket_deflate {
+            return 0;
+        }
+        let agreed = |&target: &ConnRef| {
+            self.conns.find(key_of(target)).is_some_and(|conn| conn.marks.deflate())
+        };
+        let is_new = targets.iter().any(agreed)
+            && outbox::compress(event, self.deflater.get_or_insert_default());
+        match is_new {
+            true => COMPRESSION_DELIVERIES + event.json().len() / COMPRESSION_BYTES_PER_DELIVERY,
+            false => 0,
+        }
     }
 
     /// The first `len` bytes of the scratch buffer are what a client has sent.
@@ -43,10 +72,10 @@ impl<S: Sockets> Shard<S> {
     /// Does what the messages in `input` say, and keeps the last one if it is not whole.
     pub(super) fn hear(&mut self, slot: u32, mut input: &mut [u8]) {
         let Some(conn) = self.conns.at(slot) else { return };
+        let deflate = conn.marks.deflate();
         let rare = conn.rare.as_deref_mut();
         let mut partial = rare.map(|rare| std::mem::take(&mut rare.partial)).unwrap_or_default();
-        let rules =
-            Rules { message_bytes_max: self.rules.config.message_bytes_max, deflate: false };
+        let rules = Rules { message_bytes_max: self.rules.config.message_bytes_max, deflate };
         loop {
             let end = match partial.reader.next(&mut input, &mut partial.bytes, rules) {
                 Ok(Some(received)) => self.received(slot, &received),
@@ -81,9 +110,17 @@ impl<S: Sockets> Shard<S> {
                 let answer = self.command(slot, text);
                 websocket::push_text(&mut self.answer, &answer);
             }
-            Received::Binary(_) | Received::Compressed { .. } => {
+            Received::Binary(_) => {
                 let answer = command::error(&command::binary_problem());
                 websocket::push_text(&mut self.answer, &answer);
+            }
+            Received::Compressed { is_text, bytes } => {
+                self.heard_bytes += limits::INFLATE_CLIENT_BYTES;
+                let (bytes_max, mut out) = (self.rules.config.message_bytes_max, Vec::new());
+                return match deflate::inflate(is_text, bytes, bytes_max, &mut out) {
+                    Ok(message) => self.received(slot, &message),
+                    Err(error) => Some(self.broken_rule(error)),
+                };
             }
             Received::Ping(payload) => websocket::push_pong(&mut self.answer, payload),
             Received::Pong(_) => {}
