@@ -66,6 +66,13 @@ impl Target {
             write!(out, "{id}{behind}").expect("writing to memory does not fail");
         }
     }
+
+    /// What parts the path from a parameter behind it.
+    pub(crate) fn separator(&self) -> char {
+        let (before, behind) = &self.path;
+        let has_query = before.contains('?') || behind.as_ref().is_some_and(|b| b.contains('?'));
+        if has_query { '&' } else { '?' }
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +91,10 @@ mod tests {
         assert_eq!(path("http://127.0.0.1:8000/sub?ch={id}&x=1", 7), "/sub?ch=7&x=1");
         assert_eq!(path("http://127.0.0.1:8000/all", 7), "/all");
         assert_eq!(path("http://127.0.0.1:8000", 7), "/");
+        let separator = |url: &str| Target::parse(url).unwrap().separator();
+        assert_eq!(separator("http://127.0.0.1:8000/poll/{id}"), '?');
+        assert_eq!(separator("http://127.0.0.1:8000/poll/{id}?id=7"), '&');
+        assert_eq!(separator("http://127.0.0.1:8000/poll?id={id}"), '&');
     }
 
     #[test]

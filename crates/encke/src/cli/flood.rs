@@ -38,6 +38,7 @@ Examples:
   encke flood --users 100000 --storm-after 20 --seconds 60
   encke flood --users 10000 --slow 0.1 --slow-after 10 --seconds 60
   encke flood --transport websocket --users 10000
+  encke flood --transport poll --users 10000
   encke flood --transport ndjson --url 'http://127.0.0.1:8000/stream/{id}' --json
   encke flood --url 'http://127.0.0.1:9000/sub?ch={id}' --source 127.0.0.2 --source 127.0.0.3")]
 pub(crate) struct FloodArgs {
@@ -87,7 +88,7 @@ pub(crate) struct FloodArgs {
     #[arg(requires = "storm_after")]
     come_back: f64,
     /// Whoever comes back says which event it heard last (Last-Event-ID) and must then hear every
-    /// one since. For SSE.
+    /// one since. Not on the classic page.
     #[arg(long)]
     resume: bool,
     /// The share of listeners, 0 to 1, that stop reading their stream.
@@ -122,6 +123,9 @@ pub(super) enum TransportArg {
     /// WebSocket, a text message per event.
     #[value(name = "websocket")]
     WebSocket,
+    /// Long polls, one after the other on a connection; each goes on where the one before ended,
+    /// so that listeners hear what was delivered to nobody, too.
+    Poll,
 }
 
 impl From<TransportArg> for Transport {
@@ -131,6 +135,7 @@ impl From<TransportArg> for Transport {
             TransportArg::Ndjson => Transport::Ndjson,
             TransportArg::Classic => Transport::Classic,
             TransportArg::WebSocket => Transport::WebSocket,
+            TransportArg::Poll => Transport::Poll,
         }
     }
 }
@@ -145,6 +150,7 @@ impl TransportArg {
     pub(super) fn path(self) -> &'static str {
         match self {
             TransportArg::Classic => "/test/{id}",
+            TransportArg::Poll => "/poll/{id}",
             TransportArg::Sse | TransportArg::Ndjson | TransportArg::WebSocket => "/stream/{id}",
         }
     }

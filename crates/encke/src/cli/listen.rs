@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use proto::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -44,13 +45,25 @@ pub(crate) struct ListenArgs {
 }
 
 /// How a terminal hears events.
-#[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum ListenTransport {
     /// Server-Sent Events.
     Sse,
     /// WebSocket.
     #[value(name = "websocket")]
     WebSocket,
+    /// Long polls, one after the other.
+    Poll,
+}
+
+impl From<ListenTransport> for Transport {
+    fn from(transport: ListenTransport) -> Transport {
+        match transport {
+            ListenTransport::Sse => Transport::Sse,
+            ListenTransport::WebSocket => Transport::WebSocket,
+            ListenTransport::Poll => Transport::Poll,
+        }
+    }
 }
 
 /// An event as it comes.
@@ -74,9 +87,8 @@ pub(crate) fn run(args: ListenArgs) -> Result<()> {
 async fn listen(args: &ListenArgs) -> Result<()> {
     let mut left = args.count.unwrap_or(u64::MAX);
     let mut first = true;
-    let websocket = args.transport == ListenTransport::WebSocket;
     while left > 0 {
-        match Listener::open(&args.url, &args.ids, websocket).await {
+        match Listener::open(&args.url, &args.ids, args.transport.into()).await {
             Ok(Opening::Open(mut listener)) => {
                 first = false;
                 tell(format!("online at {} as {}", args.url, args.ids.join(", ")));

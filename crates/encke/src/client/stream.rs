@@ -1,4 +1,7 @@
-//! A listener: one stream of events from the public port, as Server-Sent Events or as a WebSocket.
+//! A listener: one stream of events from the public port, as Server-Sent Events, as a WebSocket or
+//! as long polls.
+
+use std::fmt::Display;
 
 use anyhow::{Context, Result, anyhow, bail};
 use axum::body::Body;
@@ -10,6 +13,7 @@ use hyper::{Method, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use proto::Transport;
 use proto::client::{self, BodyLength, Event, Progress, SseDecoder, StreamDecoder};
+use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{ServerUrl, escape, read_answer};
@@ -28,6 +32,8 @@ pub(crate) enum Listener {
     },
     /// A WebSocket.
     WebSocket { io: Box<TokioIo<Upgraded>>, decoder: StreamDecoder, buffer: Vec<u8> },
+    /// Long polls, each of which goes on where the answer before it ended.
+    Poll { sender: SendRequest<Body>, url: ServerUrl, path: Path, after: Option<String> },
 }
 
 /// What came of the attempt to open a stream.
@@ -37,40 +43,63 @@ pub(crate) enum Opening {
     Busy(anyhow::Error),
 }
 
-impl Listener {
-    /// Opens a stream at `url` under all of `ids`, as a WebSocket or as Server-Sent Events.
-    pub(crate) async fn open(url: &ServerUrl, ids: &[String], websocket: bool) -> Result<Opening> {
+/// A path with the ids to be online as.
+pub(crate) struct Path(String);
+
+impl Path {
+    fn new(start: &str, ids: &[String]) -> Result<Path> {
         let (first, more) = ids.split_first().context("name at least one id")?;
-        let mut path = format!("/stream/{}", escape(first));
-        for (number, id) in more.iter().enumerate() {
-            let mark = if number == 0 { '?' } else { '&' };
-            path += &format!("{mark}id={}", escape(id));
-        }
+        let path = Path(format!("{start}{}", escape(first)));
+        Ok(more.iter().fold(path, |path, id| Path(path.with("id", escape(id)))))
+    }
+
+    /// The same with one more parameter.
+    fn with(&self, name: &str, value: impl Display) -> String {
+        let separator = if self.0.contains('?') { '&' } else { '?' };
+        format!("{}{separator}{name}={value}", self.0)
+    }
+}
+
+impl Listener {
+    /// Opens a stream at `url` under all of `ids`: as Server-Sent Events, as a WebSocket, or as
+    /// long polls, of which the first does not wait.
+    pub(crate) async fn open(
+        url: &ServerUrl,
+        ids: &[String],
+        transport: Transport,
+    ) -> Result<Opening> {
+        let start = if transport == Transport::Poll { "/poll/" } else { "/stream/" };
+        let path = Path::new(start, ids)?;
         let key = client::key(random()?);
         let mut sender = url.connect().await?;
-        let request = url.request(Method::GET, &path);
-        let request = if websocket {
-            request
+        let request = match transport {
+            Transport::Poll => url.request(Method::GET, &path.with("wait", 0)),
+            Transport::WebSocket => url
+                .request(Method::GET, &path.0)
                 .header(header::CONNECTION, "Upgrade")
                 .header(header::UPGRADE, "websocket")
                 .header(header::SEC_WEBSOCKET_VERSION, "13")
-                .header(header::SEC_WEBSOCKET_KEY, &key[..])
-        } else {
-            request.header(header::ACCEPT, "text/event-stream")
+                .header(header::SEC_WEBSOCKET_KEY, &key[..]),
+            _ => url.request(Method::GET, &path.0).header(header::ACCEPT, "text/event-stream"),
         };
         let broke_off = || format!("the server at {url} did not answer");
         let response =
             sender.send_request(request.body(Body::empty())?).await.with_context(broke_off)?;
-        match response.status() {
-            StatusCode::SWITCHING_PROTOCOLS if websocket => {
+        match (response.status(), transport) {
+            (StatusCode::SWITCHING_PROTOCOLS, Transport::WebSocket) => {
                 Ok(Opening::Open(Listener::upgrade(response, &key).await?))
             }
-            StatusCode::OK if !websocket => {
+            (StatusCode::OK, Transport::Poll) => {
+                let after = place(&response);
+                read_answer(response).await?;
+                Ok(Opening::Open(Listener::Poll { sender, url: url.clone(), path, after }))
+            }
+            (StatusCode::OK, Transport::Sse) => {
                 let decoder = SseDecoder::default();
                 let body = response.into_body();
                 Ok(Opening::Open(Listener::Sse { body, decoder, _sender: sender }))
             }
-            status => {
+            (status, _) => {
                 let error = read_answer(response).await.err();
                 let error = error.unwrap_or_else(|| anyhow!("the server answered {status}"));
                 if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -119,8 +148,48 @@ impl Listener {
                 let sent = io.write_all(&reply).await;
                 sent.is_ok() && progress == Ok(Progress::More)
             }
+            Listener::Poll { sender, url, path, after } => {
+                let path = match after {
+                    Some(after) => path.with("after", after),
+                    None => path.0.clone(),
+                };
+                // An error: the server has ended the connection, or refuses to go on.
+                let Ok(answer) = poll(sender, url, &path).await else { return false };
+                *after = answer.next.or(after.take());
+                if answer.gap {
+                    on_event(b"{\"gap\":true}");
+                }
+                let events = serde_json::from_slice::<Vec<&RawValue>>(&answer.events);
+                let good = events.is_ok();
+                events.into_iter().flatten().for_each(|event| on_event(event.get().as_bytes()));
+                good
+            }
         }
     }
+}
+
+/// The answer to a poll.
+struct PollAnswer {
+    /// An array of JSON.
+    events: Vec<u8>,
+    /// The place for the next poll.
+    next: Option<String>,
+    /// Whether something before these events was missed.
+    gap: bool,
+}
+
+async fn poll(sender: &mut SendRequest<Body>, url: &ServerUrl, path: &str) -> Result<PollAnswer> {
+    sender.ready().await?;
+    let request = url.request(Method::GET, path).body(Body::empty())?;
+    let response = sender.send_request(request).await?;
+    let (next, gap) = (place(&response), response.headers().contains_key("encke-gap"));
+    Ok(PollAnswer { events: read_answer(response).await?, next, gap })
+}
+
+/// Where the next poll goes on.
+fn place(response: &Response<Incoming>) -> Option<String> {
+    let next = response.headers().get("encke-next")?;
+    next.to_str().ok().map(str::to_owned)
 }
 
 /// Bytes that nobody can foresee (RFC 6455, sections 4.1 and 5.3).

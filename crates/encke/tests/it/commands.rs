@@ -147,6 +147,27 @@ fn listener_on_a_websocket_hears_the_same_and_answers_pings() {
 }
 
 #[test]
+fn listener_that_polls_hears_what_is_sent_between_its_polls() {
+    let server = Server::start(&[]);
+    let options = ["--transport=poll", "--json", "--count=203"];
+    let bob = listen(&server, &["bob", "7"], &options);
+    assert_eq!(server.wait_open(1)["streams_open"]["poll"], 1);
+    let lines: String = (0..200)
+        .map(|n| format!("{{\"about\":\"{}\",\"data\":{n}}}\n", ["bob", "7"][n % 2]))
+        .collect();
+    server.api.post_lines("/send", &lines);
+    for n in 200..203 {
+        server.api.send("bob", n);
+    }
+    let finished = bob.finish();
+    let data = finished.stdout.lines().map(|line| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        event["data"].as_u64().unwrap()
+    });
+    assert!(data.eq(0..203), "{}", finished.stdout);
+}
+
+#[test]
 fn listener_comes_back_when_its_server_does() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_in(data.path(), &[]);

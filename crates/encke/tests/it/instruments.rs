@@ -17,7 +17,11 @@ fn number(report: &Value, member: &str) -> u64 {
 
 /// The server's listeners, users 0 to 199, all online.
 fn flood(server: &Server, transport: &str) -> Program {
-    let path = if transport == "classic" { "test" } else { "stream" };
+    let path = match transport {
+        "classic" => "test",
+        "poll" => "poll",
+        _ => "stream",
+    };
     let url = format!("{}/{path}/{{id}}", server.url());
     let args = ["flood", "--users=200", "--json", "--transport", transport, "--url", &url];
     let flood = Program::spawn(&mut encke(args));
@@ -74,6 +78,24 @@ fn accounts_of_senders_listeners_and_server_agree() {
         let flood = end(crowd, number(&spam, "delivered"));
         expect_no_loss(&server, &spam, &flood);
     }
+}
+
+/// What falls between two polls is delivered to nobody and heard all the same.
+#[test]
+fn crowd_that_polls_hears_all_that_is_sent() {
+    let server = Server::start(&[]);
+    let crowd = flood(&server, "poll");
+    wait_for("all of them poll", || server.api.stats()["streams_open"]["poll"] == 200);
+    let spam = spam(&server, &["--connections=2"]);
+    let sent = number(&spam, "sent");
+    assert!(number(&spam, "delivered") <= sent, "{spam}");
+    let flood = end(crowd, sent);
+    assert_eq!((number(&flood, "events"), number(&flood, "stamped")), (sent, sent));
+    for member in ["missing", "doubled", "overtaken", "untracked", "failed", "closed"] {
+        assert_eq!(number(&flood, member), 0, "{member} of {flood}");
+    }
+    assert_eq!((number(&flood, "opened"), number(&flood, "open")), (200, 200));
+    assert_eq!(server.wait_open(0)["connections_opened"], 200, "on connections that stay");
 }
 
 #[test]

@@ -2,15 +2,17 @@
 //!
 //! A turn: begin connections that are due, wait, read what can be read (one recv(2) for each
 //! connection, into the thread's one buffer), publish the counts. Once all are online, a silent
-//! crowd costs nothing but a wake-up a second. A storm is gone through in slices, between which
-//! steady listeners are read, or the tool's own work would show as the server's delay.
+//! crowd costs nothing but a wake-up a second, and a request for each poll that runs out. A storm
+//! is gone through in slices, between which steady listeners are read, or the tool's own work would
+//! show as the server's delay.
 
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use proto::client::{Reply, push_reply};
+use proto::Transport;
+use proto::client::{Reply, push_reply, push_text};
 use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{clock, socket, table};
@@ -299,8 +301,10 @@ impl Crowd {
         if let Ok(Some(error)) | Err(error) = socket::connect_error(socket) {
             return self.over(slot, Outcome::failed(&error));
         }
-        let cursor = listener.cursor.filter(|_| self.task.config.resume);
-        self.task.request(slot, cursor, &mut self.request);
+        if !self.task.config.resume {
+            listener.cursor = None;
+        }
+        self.task.request(slot, listener.cursor, &mut self.request);
         // A few hundred bytes fit into the empty buffer of a new socket, or nothing does.
         match socket::send(socket, &self.request) {
             Ok(len) if len == self.request.len() => listener.phase = Phase::Head(None),
@@ -352,8 +356,10 @@ impl Crowd {
             if !was_open && self.listeners[slot as usize].is_open() {
                 self.opened(slot, role, now_ns);
             }
-            if outcome != Outcome::On {
-                return self.over(slot, outcome);
+            match outcome {
+                Outcome::On => {}
+                Outcome::Answered => self.poll_on(slot),
+                Outcome::Failed(..) | Outcome::Closed(_) => return self.over(slot, outcome),
             }
             if matches!(read, Ok(len) if len < BUFFER_BYTES) && !hung_up {
                 return;
@@ -361,11 +367,30 @@ impl Crowd {
         }
     }
 
-    /// Answers a ping, or the close frame. Where there is no room for a few bytes the server does
-    /// not read, and would not miss them.
+    /// Answers a ping, or the close frame.
     fn reply(&mut self, slot: u32, reply: &Reply, now_ns: u64) {
         self.request.clear();
         push_reply(reply, (mix(now_ns) as u32).to_ne_bytes(), &mut self.request);
+        self.send_request(slot);
+    }
+
+    /// Sends the next poll.
+    fn poll_on(&mut self, slot: u32) {
+        let cursor = self.listeners[slot as usize].cursor;
+        self.task.poll(slot, false, cursor, &mut self.request);
+        self.send_request(slot);
+    }
+
+    /// Asks where the stream of a WebSocket begins, which SSE says by itself.
+    fn ask_position(&mut self, slot: u32, now_ns: u64) {
+        self.request.clear();
+        push_text("{\"ping\":1}", (mix(now_ns) as u32).to_ne_bytes(), &mut self.request);
+        self.send_request(slot);
+    }
+
+    /// Sends something short on an open stream. Where there is no room for it the server does not
+    /// read, and would not miss it; a connection that is broken shows when it is read.
+    fn send_request(&self, slot: u32) {
         if let Some(socket) = &self.listeners[slot as usize].socket {
             let _ = socket::send(socket, &self.request);
         }
@@ -384,6 +409,12 @@ impl Crowd {
         if std::mem::take(&mut listener.returning) {
             totals.returned += 1;
             self.task.trouble.returns.step(now_ns);
+        }
+        let config = &self.task.config;
+        // Who comes back with a cursor is told by events where it stands.
+        let is_lost = config.resume && listener.cursor.is_none();
+        if is_lost && config.transport == Transport::WebSocket {
+            self.ask_position(slot, now_ns);
         }
         if role == Role::Slow {
             self.stop_reading(slot);
@@ -429,7 +460,7 @@ impl Crowd {
                 }
                 self.tally.closure(role, reason);
             }
-            Outcome::On => unreachable!("that is no end"),
+            Outcome::On | Outcome::Answered => unreachable!("that is no end"),
         }
         if self.task.config.reconnect || listener.returning {
             self.again.push_back((now_ns / 1_000_000 + RECONNECT_AFTER_MS, slot));

@@ -5,10 +5,10 @@ use std::num::{NonZeroU16, NonZeroU64};
 use std::os::fd::OwnedFd;
 
 use proto::Transport;
-use proto::client::{HeadError, Progress, Reply, StreamDecoder, accepts, response_head};
+use proto::client::{Event, HeadError, Progress, Reply, StreamDecoder, accepts, response_head};
 
 use crate::flood::role::Role;
-use crate::flood::tally::{Source, Tally};
+use crate::flood::tally::{POSITION, Source, Tally};
 use crate::flood::task::WEBSOCKET_KEY;
 use crate::flood::{Closure, Failure};
 
@@ -18,7 +18,8 @@ pub(super) struct Listener {
     pub(super) socket: Option<OwnedFd>,
     /// Counts the connections of this listener, so that a report about an old one is known as such.
     pub(super) attempt: u32,
-    /// When the stream opened: milliseconds on the monotonic clock, cut to 32 bits.
+    /// When the stream opened, that of polls with the first answer: milliseconds on the monotonic
+    /// clock, cut to 32 bits.
     pub(super) opened_ms: u32,
     pub(super) phase: Phase,
     /// Whether the storm has reset its connection and it is to come back.
@@ -26,8 +27,11 @@ pub(super) struct Listener {
     /// When the storm has reset its connection, in steps of [`STEP_MS`] on the monotonic clock cut
     /// to 16 bits, until the stream that resumes it has told something.
     pub(super) left: Option<NonZeroU16>,
-    /// The id that it heard last, as a number: where its stream is resumed.
+    /// The id that it heard last, as a number: where its stream is resumed, or its next poll goes
+    /// on.
     pub(super) cursor: Option<NonZeroU64>,
+    /// Whether the answer that is being read is the last one on its connection.
+    closes: bool,
 }
 
 /// The clock of what must fit into two bytes: it goes round in 5 minutes.
@@ -56,8 +60,11 @@ pub(super) enum Phase {
     /// The request is out; what came of the response's head, when it came in pieces.
     #[expect(clippy::box_collection, reason = "8 bytes a listener instead of 24; it is rare")]
     Head(Option<Box<Vec<u8>>>),
-    /// The stream is open.
+    /// The stream is open; of polls an answer is being read.
     Open(StreamDecoder),
+    /// The stream is open: a further poll is out; what came of its answer's head.
+    #[expect(clippy::box_collection, reason = "as above")]
+    Polling(Option<Box<Vec<u8>>>),
     /// The stream is open, and this listener does not read it any more.
     Deaf,
 }
@@ -67,6 +74,8 @@ pub(super) enum Phase {
 pub(super) enum Outcome {
     /// It goes on.
     On,
+    /// Its poll is answered, and the next one is to be sent.
+    Answered,
     /// The stream did not open.
     Failed(Failure, String),
     /// The open stream is over.
@@ -76,7 +85,7 @@ pub(super) enum Outcome {
 impl Listener {
     /// Whether the stream is open.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open(_) | Phase::Deaf)
+        matches!(self.phase, Phase::Open(_) | Phase::Polling(_) | Phase::Deaf)
     }
 
     /// What the end of the connection means for the open stream: only a body without a length of
@@ -99,17 +108,21 @@ impl Listener {
                 let cursor = &mut self.cursor;
                 let progress = decoder.feed(bytes, |event| {
                     if resumes {
-                        *cursor = event.id.and_then(number_of).or(*cursor);
+                        *cursor = id_of(&event).and_then(number_of).or(*cursor);
                     }
                     tally.event(source, event, now_ns);
                 });
                 match progress {
                     Ok(Progress::More) => Outcome::On,
+                    Ok(Progress::End) if arrival.transport == Transport::Poll && !self.closes => {
+                        self.phase = Phase::Polling(None);
+                        Outcome::Answered
+                    }
                     Ok(Progress::End) => Outcome::Closed(Closure::Ended),
                     Err(_) => Outcome::Closed(Closure::Malformed),
                 }
             }
-            Phase::Head(partial) => {
+            Phase::Head(partial) | Phase::Polling(partial) => {
                 let whole;
                 let bytes = match partial.take() {
                     None => bytes,
@@ -129,18 +142,21 @@ impl Listener {
     pub(super) fn take_reply(&mut self) -> Option<Reply> {
         match &mut self.phase {
             Phase::Open(decoder) => decoder.take_reply(),
-            Phase::Offline | Phase::Connecting | Phase::Head(_) | Phase::Deaf => None,
+            _ => None,
         }
     }
 
     /// Reads `bytes`, everything that came so far.
     fn read_head(&mut self, arrival: Arrival, bytes: &[u8], tally: &mut Tally) -> Outcome {
+        let was_open = self.is_open();
         let head = match response_head(bytes) {
             Ok(Some(head)) => head,
             Ok(None) => {
-                self.phase = Phase::Head(Some(Box::new(bytes.to_vec())));
+                let partial = Some(Box::new(bytes.to_vec()));
+                self.phase = if was_open { Phase::Polling(partial) } else { Phase::Head(partial) };
                 return Outcome::On;
             }
+            Err(_) if was_open => return Outcome::Closed(Closure::Malformed),
             Err(error @ (HeadError::Malformed | HeadError::TooLong | HeadError::UnknownLength)) => {
                 return Outcome::Failed(Failure::Malformed, error.to_string());
             }
@@ -148,6 +164,9 @@ impl Listener {
         let body = &bytes[head.head_len..];
         let websocket = arrival.transport == Transport::WebSocket;
         let good_status = if websocket { 101 } else { 200 };
+        if head.status != good_status && was_open {
+            return Outcome::Closed(Closure::Malformed);
+        }
         if head.status != good_status {
             // As much of the body as came along and fits into a line.
             let body = String::from_utf8_lossy(&body[..body.len().min(200)]);
@@ -159,12 +178,23 @@ impl Listener {
             return Outcome::Failed(Failure::Malformed, words);
         }
         // A stream that is resumed began when it was opened first.
-        if !arrival.resumes || self.cursor.is_none() {
+        if !was_open && (!arrival.resumes || self.cursor.is_none()) {
             self.opened_ms = (arrival.now_ns / 1_000_000) as u32;
+        }
+        if arrival.transport == Transport::Poll {
+            self.cursor = head.poll_next.map(str::as_bytes).and_then(number_of).or(self.cursor);
+            self.closes = head.closes;
+            tally.of(arrival.role).told_gaps += u64::from(head.poll_gap);
         }
         self.phase = Phase::Open(StreamDecoder::new(arrival.transport, head.body));
         self.read(arrival, body, tally)
     }
+}
+
+/// The id that an event tells: in a line of its own, or in JSON as Encke writes it.
+fn id_of<'e>(event: &Event<'e>) -> Option<&'e [u8]> {
+    let in_json = |before: &[u8]| event.data.strip_prefix(before)?.get(..16);
+    event.id.or_else(|| in_json(b"{\"id\":\"")).or_else(|| in_json(POSITION))
 }
 
 /// The number in an event's id: an id that can be kept in 8 bytes.

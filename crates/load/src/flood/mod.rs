@@ -18,7 +18,8 @@
 //! good and some come back at full speed, and slow listeners that stop reading. What the steady
 //! rest hears before, during and after it is told apart ([`TroubleSnapshot`]). What others missed
 //! while they were away is no loss: a stream begins where it opened. Unless they *resume*: then all
-//! connections of a listener are one stream, in which nothing may be missing.
+//! connections of a listener are one stream, in which nothing may be missing. On one connection
+//! polls are always one stream: each goes on where the answer before it ended.
 //!
 //! It takes for granted that subscriptions do not change during a run and that one process of
 //! `spam` makes it (several have their own runs and are told apart).
@@ -97,7 +98,7 @@ pub struct FloodConfig {
     /// choice.
     pub slow_buffer_bytes: usize,
     /// Whether a listener that comes back says which event it heard last, and must then hear
-    /// every event since (SSE only).
+    /// every event since. The classic page cannot.
     pub resume: bool,
     /// Whether a listener whose stream ended or failed comes back after a second.
     pub reconnect: bool,

@@ -16,6 +16,9 @@ use crate::latency::Latencies;
 use crate::order::{Streams, Verdict, stream_key};
 use crate::stamp::{self, StampFinder};
 
+/// What stands before the id in a WebSocket's answer to a ping, which is no event.
+pub(super) const POSITION: &[u8] = b"{\"ok\":{\"ping\":1,\"next\":\"";
+
 /// Counts since the start, of all listeners or of those with one role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
@@ -223,10 +226,10 @@ impl Tally {
     /// Counts one event that was there at `now_ns`.
     pub(super) fn event(&mut self, source: Source, event: Event<'_>, now_ns: u64) {
         let totals = &mut self.roles[source.role as usize];
-        if event.is_position() {
+        if event.is_position() || event.data.starts_with(POSITION) {
             return;
         }
-        if event.name == b"gap" {
+        if event.name == b"gap" || event.data == b"{\"gap\":true}" {
             totals.told_gaps += 1;
             return;
         }

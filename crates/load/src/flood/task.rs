@@ -47,16 +47,16 @@ impl Task {
         (!self.sources.is_empty()).then(|| self.sources[index % self.sources.len()])
     }
 
-    /// Writes the listener's request to `out`.
-    /// With a `cursor` it asks for what came after the event with that number.
+    /// Writes the request that opens the listener's stream to `out`. With a `cursor` it asks for
+    /// what came after the event with that number.
+    ///
+    /// A first poll does not wait: the answer to it says that the listener is known, and where the
+    /// next one goes on.
     pub(super) fn request(&self, slot: u32, cursor: Option<NonZeroU64>, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(b"GET ");
-        let id = self.config.first_id + u64::from(self.index(slot));
-        self.target.push_path(id, out);
-        out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-        out.extend_from_slice(self.target.host.as_bytes());
-        out.extend_from_slice(b"\r\n");
+        if self.config.transport == Transport::Poll {
+            return self.poll(slot, true, cursor, out);
+        }
+        self.push_start(slot, "", out);
         if let Some(cursor) = cursor {
             out.extend_from_slice(format!("Last-Event-ID: {cursor:016x}\r\n").as_bytes());
         }
@@ -64,9 +64,40 @@ impl Task {
             Transport::Sse => out.extend_from_slice(b"Accept: text/event-stream\r\n"),
             Transport::Ndjson => out.extend_from_slice(b"Accept: application/x-ndjson\r\n"),
             Transport::Classic => out.extend_from_slice(b"Accept: text/html\r\n"),
-            Transport::Poll => out.extend_from_slice(b"Accept: application/json\r\n"),
             Transport::WebSocket => client::push_upgrade(WEBSOCKET_KEY, out),
+            Transport::Poll => {}
         }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes a poll of the listener to `out`: its first one, or one that goes on.
+    pub(super) fn poll(
+        &self,
+        slot: u32,
+        first: bool,
+        cursor: Option<NonZeroU64>,
+        out: &mut Vec<u8>,
+    ) {
+        let separator = self.target.separator();
+        let query = match cursor {
+            Some(cursor) if first => format!("{separator}wait=0&after={cursor:016x}"),
+            Some(cursor) => format!("{separator}after={cursor:016x}"),
+            None if first => format!("{separator}wait=0"),
+            None => String::new(),
+        };
+        self.push_start(slot, &query, out);
+        out.extend_from_slice(b"Accept: application/json\r\n\r\n");
+    }
+
+    /// Begins a request for the listener's path with `query` behind it.
+    fn push_start(&self, slot: u32, query: &str, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(b"GET ");
+        let id = self.config.first_id + u64::from(self.index(slot));
+        self.target.push_path(id, out);
+        out.extend_from_slice(query.as_bytes());
+        out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+        out.extend_from_slice(self.target.host.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed test should panic")]
 
+mod polls;
 mod server;
 mod trouble;
 

@@ -39,6 +39,12 @@ pub struct ResponseHead<'b> {
     pub content_type: Option<&'b str>,
     /// What a server of WebSockets makes of the key ([`accepts`](crate::client::accepts)).
     pub websocket_accept: Option<&'b str>,
+    /// `Encke-Next` of an answer to a poll: the place for the next one.
+    pub poll_next: Option<&'b str>,
+    /// `Encke-Gap` of an answer to a poll: something was missed.
+    pub poll_gap: bool,
+    /// Whether the connection carries no further request (RFC 9112, section 9.3).
+    pub closes: bool,
     /// Bytes of the head in the buffer; the body starts there.
     pub head_len: usize,
 }
@@ -69,8 +75,18 @@ pub fn response_head(buffer: &[u8]) -> Result<Option<ResponseHead<'_>>, HeadErro
         BodyLength::UntilClose
     };
     let text = |name| field(name).and_then(|field| std::str::from_utf8(field.value).ok());
-    let (content_type, websocket_accept) = (text("content-type"), text("sec-websocket-accept"));
-    Ok(Some(ResponseHead { status, body, content_type, websocket_accept, head_len }))
+    let is_close = |option: &str| option.trim_ascii().eq_ignore_ascii_case("close");
+    Ok(Some(ResponseHead {
+        status,
+        body,
+        content_type: text("content-type"),
+        websocket_accept: text("sec-websocket-accept"),
+        poll_next: text("encke-next"),
+        poll_gap: text("encke-gap") == Some("true"),
+        closes: response.version == Some(0)
+            || text("connection").is_some_and(|options| options.split(',').any(is_close)),
+        head_len,
+    }))
 }
 
 #[cfg(test)]
@@ -107,6 +123,19 @@ mod tests {
         assert_eq!(body(gzip), Err(HeadError::UnknownLength));
         let odd = b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n";
         assert_eq!(body(odd), Err(HeadError::UnknownLength));
+    }
+
+    #[test]
+    fn answer_to_a_poll_says_where_the_next_goes_on() {
+        let head = |fields: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n{fields}\r\n");
+        let told = |head: &str| {
+            let head = response_head(head.as_bytes()).unwrap().unwrap();
+            (head.poll_next.map(str::to_owned), head.poll_gap, head.closes)
+        };
+        assert_eq!(told(&head("")), (None, false, false));
+        assert_eq!(told(&head("Encke-Next: 17\r\n")), (Some("17".into()), false, false));
+        assert_eq!(told(&head("Encke-Gap: true\r\nConnection: x, Close\r\n")), (None, true, true));
+        assert!(told("HTTP/1.0 200 OK\r\n\r\n").2);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use ::load::report::grouped;
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
@@ -91,8 +91,8 @@ pub(crate) struct DemoArgs {
     /// End after sending for so long, in seconds. Default: with Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     seconds: Option<Duration>,
-    /// How the listeners hear events.
-    #[arg(long, value_enum, default_value_t = TransportArg::Sse)]
+    /// How the listeners hear events: sse, ndjson, classic or websocket.
+    #[arg(long, default_value = "sse", value_parser = parse_transport)]
     transport: TransportArg,
     /// Where clients connect. Default: 127.0.0.1:8000, or a free port when that is taken.
     #[arg(long, value_name = "ADDRESS", value_parser = super::serve::parse_address)]
@@ -350,5 +350,14 @@ impl Live {
                 Ok(())
             }
         }
+    }
+}
+
+/// Polls go on where the one before ended and so hear what was delivered to nobody, which the demo
+/// would take for too much.
+fn parse_transport(text: &str) -> Result<TransportArg, String> {
+    match TransportArg::from_str(text, false)? {
+        TransportArg::Poll => Err("the demo's listeners keep a stream; `encke flood` polls".into()),
+        transport => Ok(transport),
     }
 }
