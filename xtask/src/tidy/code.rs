@@ -16,8 +16,9 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Who may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 6] = [
+const SLEEPERS: [(&str, &str); 7] = [
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
+    ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
     ("crates/encke/src/api/post.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/encke/src/cli/listen.rs", "a client that lost its server does not hammer it"),
     ("crates/encke/src/serve/listener.rs", "a listener without descriptors must not spin"),

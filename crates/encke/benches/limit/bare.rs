@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use memchr::memmem;
+use proto::poll::{ARRAY_END, Answer};
 use proto::websocket::{self, handshake};
 use proto::{Frame, Framing, Transport, Upgrade, response};
 use sys::epoll::{Epoll, Events};
@@ -30,9 +32,14 @@ struct Orders {
     waker: Waker,
     broadcasts: AtomicU64,
     unicasts: AtomicU64,
+    /// Polls that wait.
+    polls: AtomicU64,
     /// Single deliveries: the bytes, and a number that chooses the socket.
     letters: Mutex<Vec<(Arc<[u8]>, u64)>>,
 }
+
+/// What the crowd's first polls have in their request, which want an answer at once.
+const NOW: &[u8] = b"wait=0";
 
 const LISTENER: u64 = u64::MAX;
 const ORDERS: u64 = u64::MAX - 1;
@@ -46,6 +53,7 @@ impl Bare {
                 waker: Waker::new()?,
                 broadcasts: AtomicU64::new(0),
                 unicasts: AtomicU64::new(0),
+                polls: AtomicU64::new(0),
                 letters: Mutex::default(),
             });
             bare.workers.push(orders.clone());
@@ -70,6 +78,10 @@ impl Bare {
 impl Server for Bare {
     fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    fn polls(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.polls.load(Ordering::Relaxed)).sum()
     }
 
     fn broadcast(&mut self, events: u64) {
@@ -114,8 +126,8 @@ fn event(data: &str, transport: Transport) -> Frame {
     }
 }
 
-/// What opens a stream. Every listener of the crowd sends the same key, that of RFC 6455, section
-/// 1.3, so this one answer fits all.
+/// What opens a stream, or answers the first poll. Every listener of the crowd sends the same key,
+/// that of RFC 6455, section 1.3, so this one answer fits all.
 fn head(transport: Transport) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     if transport == Transport::WebSocket {
@@ -124,6 +136,10 @@ fn head(transport: Transport) -> io::Result<Vec<u8>> {
         let agreement = handshake::agree(&upgrade, false);
         let agreement = agreement.map_err(|problem| io::Error::other(problem.to_json()))?;
         handshake::push_head(&agreement, &mut head);
+    } else if transport == Transport::Poll {
+        let answer = Answer { keep_alive_seconds: Some(75), ..Answer::default() };
+        answer.push_head(&mut head);
+        head.extend_from_slice(ARRAY_END);
     } else {
         response::stream_head(Transport::Sse, Framing::Chunked, None, &mut head);
     }
@@ -153,12 +169,14 @@ fn work(listener: &OwnedFd, orders: &Orders, transport: Transport) -> io::Result
                 ORDERS => send_all(&sockets, orders, event),
                 token => {
                     let socket = &sockets[token as usize];
-                    if report.readable()
-                        && socket::receive(socket, &mut buffer).is_ok_and(|n| n > 0)
-                    {
-                        // The client's socket is empty, so there is room.
-                        let _ = socket::send(socket, &head);
+                    let Ok(len @ 1..) = socket::receive(socket, &mut buffer) else { continue };
+                    // A poll that waits is left to wait.
+                    if transport == Transport::Poll && memmem::find(&buffer[..len], NOW).is_none() {
+                        orders.polls.fetch_add(1, Ordering::Relaxed);
+                        continue;
                     }
+                    // The client's socket is empty, so there is room.
+                    let _ = socket::send(socket, &head);
                 }
             }
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use load::stamp::{self, Stamp};
 use sys::clock;
 
-use crate::{DATA, Plan};
+use crate::{DATA, PATIENCE, Plan};
 
 /// How often the paced sender looks what is due.
 const TICK: Duration = Duration::from_millis(1);
@@ -17,6 +17,8 @@ const TICK: Duration = Duration::from_millis(1);
 /// A server that can be told to send.
 pub(crate) trait Server {
     fn port(&self) -> u16;
+    /// Polls that wait for an event.
+    fn polls(&self) -> u64;
     /// Sends `events` events, each to every connection.
     fn broadcast(&mut self, events: u64);
     /// Sends `events` events, each to one connection.
@@ -41,7 +43,7 @@ pub(crate) fn serve(mut server: impl Server) -> Result<(), Box<dyn std::error::E
             // Anything else asks for the figures.
             _ => {
                 let cpu_us = clock::process_cpu().as_micros();
-                println!("{cpu_us} {}", sys::process::resident()?.anonymous);
+                println!("{cpu_us} {} {}", sys::process::resident()?.anonymous, server.polls());
             }
         }
     }
@@ -123,19 +125,32 @@ impl Child {
 
     /// Processor time so far, in microseconds.
     pub(crate) fn cpu_us(&mut self) -> Result<f64, Box<dyn std::error::Error>> {
-        Ok(self.figures()?.0)
+        Ok(self.figures()?[0])
     }
 
     /// Private memory that is resident.
     pub(crate) fn memory_bytes(&mut self) -> Result<f64, Box<dyn std::error::Error>> {
-        Ok(self.figures()?.1)
+        Ok(self.figures()?[1])
     }
 
-    fn figures(&mut self) -> Result<(f64, f64), Box<dyn std::error::Error>> {
+    /// Waits until so many polls wait.
+    pub(crate) fn await_polls(&mut self, polls: u64) -> Result<(), Box<dyn std::error::Error>> {
+        let deadline_ns = clock::monotonic_ns() + PATIENCE.as_nanos() as u64;
+        while self.figures()?[2] != polls as f64 {
+            if clock::monotonic_ns() > deadline_ns {
+                return Err(format!("{polls} polls should wait").into());
+            }
+            thread::sleep(TICK);
+        }
+        Ok(())
+    }
+
+    fn figures(&mut self) -> Result<[f64; 3], Box<dyn std::error::Error>> {
         self.tell("figures")?;
         let line = self.line()?;
-        let (cpu, memory) = line.trim().split_once(' ').ok_or("two figures")?;
-        Ok((cpu.parse()?, memory.parse()?))
+        let figures: Vec<f64> =
+            line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        figures.try_into().map_err(|_| "three figures".into())
     }
 
     fn line(&mut self) -> io::Result<String> {

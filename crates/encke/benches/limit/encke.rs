@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use ::engine::{Engine, EngineConfig, Step};
+use ::engine::{Engine, EngineConfig, ResumeStep, Resumes, Router, Step};
 use backend::Graph;
 use backend::graph::GraphOptions;
 use hub::{Draft, Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX};
+use proto::Transport;
 
 use crate::DATA;
 use crate::child::Server;
@@ -29,6 +31,7 @@ const CELEBRITY: u64 = 1 << 40;
 impl Encke {
     pub(crate) fn start(
         workers: usize,
+        transport: Transport,
         graph: Option<&Path>,
     ) -> Result<Encke, Box<dyn std::error::Error>> {
         let graph = graph.map(|dir| Graph::open(dir, &GraphOptions::default())).transpose()?;
@@ -41,6 +44,10 @@ impl Encke {
         // The bare loop sends none; for a million they would be 33,333 writes a second.
         config.keepalive_ms = 0;
         let engine = Engine::start(config, names)?;
+        if transport == Transport::Poll {
+            let (router, resumes) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
+            thread::spawn(move || answer(&router, &resumes));
+        }
         Ok(Encke { engine, everybody: Everybody { users: 0 }, graph })
     }
 
@@ -58,9 +65,26 @@ impl Encke {
     }
 }
 
+/// The control plane's part in polls: tells each what it has missed, here nothing.
+fn answer(router: &Router, resumes: &Resumes) {
+    loop {
+        let Some(mut resuming) = resumes.take().and_then(|resume| router.resume(resume)) else {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        };
+        while resuming.step(&Nobody) != ResumeStep::Done {
+            thread::yield_now();
+        }
+    }
+}
+
 impl Server for Encke {
     fn port(&self) -> u16 {
         self.engine.address().port()
+    }
+
+    fn polls(&self) -> u64 {
+        self.engine.snapshot().whole().streams_open[Transport::Poll.index()]
     }
 
     fn broadcast(&mut self, events: u64) {

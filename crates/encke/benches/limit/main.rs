@@ -8,7 +8,9 @@
 //!
 //! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20),
 //! `--workers N` (default: as many as cores, or as the descriptor limit asks for), `--times N`
-//! (default 3: the median of each counts), `--transport sse|websocket` (default sse).
+//! (default 3: the median of each counts), `--transport sse|websocket|poll` (default sse). Of polls
+//! there are connects and idle connections alone: what the bare loop does with events has no place
+//! between two polls.
 //!
 //! `--paced` measures at fixed rates instead, with the friends graph and audiences of 16: what a
 //! connect, the idle crowd and one event a minute for everybody cost, and the highest rate whose
@@ -85,7 +87,8 @@ fn main() -> Outcome<()> {
         transport: match text("--transport").map_or("sse", String::as_str) {
             "sse" => Transport::Sse,
             "websocket" => Transport::WebSocket,
-            other => return Err(format!("--transport is sse or websocket, not {other}").into()),
+            "poll" => Transport::Poll,
+            other => return Err(format!("--transport: sse, websocket or poll, not {other}").into()),
         },
     };
     let graph = text("--graph").map(Path::new);
@@ -93,7 +96,9 @@ fn main() -> Outcome<()> {
         Some("child-bare") => {
             return child::serve(bare::Bare::start(plan.workers, plan.transport)?);
         }
-        Some("child-encke") => return child::serve(encke::Encke::start(plan.workers, graph)?),
+        Some("child-encke") => {
+            return child::serve(encke::Encke::start(plan.workers, plan.transport, graph)?);
+        }
         _ => {}
     }
     let Plan { connections, workers, transport, .. } = plan;
@@ -108,7 +113,11 @@ fn main() -> Outcome<()> {
     if flag("--deflate") {
         return deflate::run();
     }
-    if flag("--paced") || flag("--million") { paced::run(&plan) } else { rounds::run(&plan) }
+    match flag("--paced") || flag("--million") {
+        true if transport == Transport::Poll => Err("fixed rates are for streams".into()),
+        true => paced::run(&plan),
+        false => rounds::run(&plan),
+    }
 }
 
 /// A crowd of `users` on its way to `child`, on the plan's transport; 0 threads is as many as the
@@ -120,8 +129,9 @@ fn start_crowd(
     first_id: u64,
     threads: u32,
 ) -> Outcome<Flood> {
-    let url = format!("http://127.0.0.1:{}/stream/{{id}}", child.port);
     let transport = plan.transport;
+    let path = if transport == Transport::Poll { "poll" } else { "stream" };
+    let url = format!("http://127.0.0.1:{}/{path}/{{id}}", child.port);
     let config = FloodConfig { url, transport, users, first_id, threads, ..FloodConfig::default() };
     Ok(Flood::start(config)?)
 }

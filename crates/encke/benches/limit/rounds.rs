@@ -1,6 +1,7 @@
 //! Orders in a row: broadcasts and single deliveries as fast as they go, and memory as a slope.
 
 use load::Flood;
+use proto::Transport;
 use sys::clock;
 
 use crate::child::Child;
@@ -27,7 +28,7 @@ pub(crate) fn run(plan: &Plan) -> Outcome<()> {
         bare.push(measure("child-bare", plan)?);
         encke.push(measure("child-encke", plan)?);
     }
-    report(&bare, &encke);
+    report(plan, &bare, &encke);
     Ok(())
 }
 
@@ -36,9 +37,14 @@ fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
     let mut child = Child::spawn(role, plan, None)?;
     let (n, mut figures) = (u64::from(plan.connections), Figures::default());
     let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
-    let crowd = bring_online(&child, plan, plan.connections, 0)?;
+    let crowd = bring_online(&mut child, plan, plan.connections, 0)?;
     figures.connects_per_second = per_second(n, started);
     figures.cpu_us_per_connect = (child.cpu_us()? - cpu) / n as f64;
+    figures.idle_bytes = idle_bytes;
+    if plan.transport == Transport::Poll {
+        crowd.finish()?;
+        return Ok(figures);
+    }
 
     // One broadcast at a time: each connection is written to once per event, as in the bare loop.
     let mut heard = 0;
@@ -67,7 +73,6 @@ fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
     await_events(&crowd, heard)?;
     figures.flat_out_per_second = per_second(deliveries, started);
     crowd.finish()?;
-    figures.idle_bytes = idle_bytes;
     Ok(figures)
 }
 
@@ -75,11 +80,11 @@ fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
 /// that what a server needs to stand at all does not count.
 fn idle_bytes_slope(role: &str, plan: &Plan) -> Outcome<f64> {
     let mut child = Child::spawn(role, plan, None)?;
-    let few = bring_online(&child, plan, 1_000, 0)?;
+    let few = bring_online(&mut child, plan, 1_000, 0)?;
     let first = child.memory_bytes()?;
-    let more = bring_online(&child, plan, 4_000, 1_000)?;
+    let more = bring_online(&mut child, plan, 4_000, 1_000)?;
     let middle = child.memory_bytes()?;
-    let most = bring_online(&child, plan, 10_000, 5_000)?;
+    let most = bring_online(&mut child, plan, 10_000, 5_000)?;
     let last = child.memory_bytes()?;
     println!(
         "  {role}: {:.0} bytes a connection from 1,000 to 5,000, {:.0} from 5,000 to 15,000",
@@ -92,9 +97,12 @@ fn idle_bytes_slope(role: &str, plan: &Plan) -> Outcome<f64> {
     Ok((last - first) / 14_000.0)
 }
 
-fn bring_online(child: &Child, plan: &Plan, users: u32, first_id: u64) -> Outcome<Flood> {
+fn bring_online(child: &mut Child, plan: &Plan, users: u32, first_id: u64) -> Outcome<Flood> {
     let crowd = start_crowd(child, plan, users, first_id, 1)?;
     await_online(&crowd, users.into())?;
+    if plan.transport == Transport::Poll {
+        child.await_polls(first_id + u64::from(users))?;
+    }
     Ok(crowd)
 }
 
@@ -105,7 +113,7 @@ fn await_events(crowd: &Flood, events: u64) -> Outcome<()> {
     Err("events were lost".into())
 }
 
-fn report(bare: &[Figures], encke: &[Figures]) {
+fn report(plan: &Plan, bare: &[Figures], encke: &[Figures]) {
     heading();
     let median = |runs: &[Figures], figure: fn(&Figures) -> f64| {
         let mut values: Vec<f64> = runs.iter().map(figure).collect();
@@ -117,10 +125,13 @@ fn report(bare: &[Figures], encke: &[Figures]) {
     };
     medians("connects/s", |f| f.connects_per_second);
     medians("µs of processor per connect", |f| f.cpu_us_per_connect);
+    medians("user bytes per idle connection (slope)", |f| f.idle_bytes);
+    if plan.transport == Transport::Poll {
+        return;
+    }
     medians("broadcast, deliveries/s", |f| f.broadcast_per_second);
     medians("broadcast, µs of processor per delivery", |f| f.cpu_us_per_broadcast_delivery);
     medians("single events, deliveries/s", |f| f.unicast_per_second);
     medians("single events, µs of processor per delivery", |f| f.cpu_us_per_unicast);
     medians("broadcasts flat out, deliveries/s", |f| f.flat_out_per_second);
-    medians("user bytes per idle connection (slope)", |f| f.idle_bytes);
 }
