@@ -31,6 +31,8 @@ pub struct EngineConfig {
     pub websocket_deflate: bool,
     /// Which browser pages may connect.
     pub origins: Origins,
+    /// Whether there is a [guest](crate::Guest) beside the workers.
+    pub guest: bool,
     /// What stands at `/`; nothing unless there is something to see.
     pub page: Option<Arc<Page>>,
 }
@@ -49,6 +51,7 @@ impl EngineConfig {
             message_bytes_max: 4 * 1024,
             websocket_deflate: false,
             origins: Origins::default(),
+            guest: false,
             page: None,
         }
     }

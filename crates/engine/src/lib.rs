@@ -19,6 +19,7 @@ pub mod config;
 mod conn;
 pub mod counters;
 mod doorbell;
+mod guest;
 pub mod limits;
 mod mailbox;
 mod nap;
@@ -42,6 +43,7 @@ mod worker;
 
 pub use config::{EngineConfig, Origins};
 pub use counters::{Snapshot, WorkerSnapshot};
+pub use guest::{Delivery, Guest, GuestMail};
 pub use receipt::Receipt;
 pub use replies::Replies;
 pub use resume::{Resume, ResumeStep, Resumes, Resuming};

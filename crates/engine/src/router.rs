@@ -18,7 +18,8 @@ mod tests;
 use std::sync::Arc;
 
 use hub::{Audience, Begun, ConnRef, Directory, DisconnectReason, Draft, EventIds, Followers};
-use hub::{FollowersError, HistoryLimits, IdText, Names};
+use hub::{FollowersError, HistoryLimits, IdText, Names, TERM_SLOT};
+use proto::Frame;
 use sys::clock;
 
 use crate::mailbox::{Mail, Mailbox, Targets};
@@ -74,7 +75,15 @@ impl Router {
             None => self.names.lookup(about),
         };
         let mut sending = Sending::new(self, subject.map(Audience::of_subject));
-        sending.draft = Some(Drafted { draft, begun });
+        sending.draft = Some(Drafted { draft, begun, term: None });
+        sending
+    }
+
+    /// Begins to hand the event that becomes of `draft` to the connections of `id` alone. It is not
+    /// remembered: what is remembered of a subject is for all who follow it.
+    pub fn send_to(&self, id: IdText<'_>, draft: Draft) -> Sending<'_> {
+        let mut sending = Sending::new(self, self.names.lookup(id).map(Audience::of_id));
+        sending.draft = Some(Drafted { draft, begun: None, term: None });
         sending
     }
 
@@ -121,9 +130,13 @@ impl Router {
     }
 
     /// Gives the event its number and remembers it. The caller has its turn to post.
-    fn number(&self, Drafted { draft, begun }: Drafted) -> Arc<Event> {
+    fn number(&self, Drafted { draft, begun, term }: Drafted) -> Arc<Event> {
         let number = self.event_ids.next(clock::unix_ms());
-        let event = Arc::new(draft.numbered(number));
+        let event: Event = draft.numbered(number);
+        if let Some(term) = term {
+            event.frame(TERM_SLOT, |_| term);
+        }
+        let event = Arc::new(event);
         if let (Some(history), Some(begun)) = (&self.history, begun) {
             history.record(begun, event.clone(), clock::monotonic_ms());
         }
@@ -134,7 +147,10 @@ impl Router {
 /// An event to be, and its place among the sends that have begun.
 struct Drafted {
     draft: Draft,
+    /// `None` when it is not to be remembered.
     begun: Option<Begun>,
+    /// The Erlang term that its payload was, if it was one.
+    term: Option<Frame>,
 }
 
 enum Letter {
@@ -170,6 +186,14 @@ impl<'r> Sending<'r> {
             ticket: Some(Stub::first(&router.replies)),
             turn: None,
         }
+    }
+
+    /// The same with the Erlang term that its payload was: guests hear that one.
+    pub fn with_term(mut self, term: Frame) -> Sending<'r> {
+        if let Some(drafted) = &mut self.draft {
+            drafted.term = Some(term);
+        }
+        self
     }
 
     /// Does the next piece of work. Call it until it answers [`Step::Posted`], not after.

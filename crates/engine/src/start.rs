@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
+use crate::guest::Guest;
 use crate::limits;
 use crate::mailbox::{Mail, Mailbox};
 use crate::nap::Nap;
@@ -40,6 +41,7 @@ pub enum StartError {
 /// The running data plane.
 pub struct Engine {
     router: Arc<Router>,
+    guest: Option<Guest>,
     address: SocketAddr,
     mailboxes: Arc<[Arc<Mailbox>]>,
     replies: Arc<Replies>,
@@ -54,12 +56,13 @@ impl Engine {
     pub fn start(mut config: EngineConfig, names: Arc<Names>) -> Result<Engine, StartError> {
         let address = claim(config.listen)?;
         config.listen = address;
-        config.workers = config.workers.clamp(1, ConnRef::WORKERS_MAX);
+        let guests = usize::from(config.guest);
+        config.workers = config.workers.clamp(1, ConnRef::WORKERS_MAX - guests);
         let descriptors = process_limits::descriptors().map_err(StartError::Worker)?;
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
         let places = Arc::new(Places::new(config.connections_max));
         let mailboxes: io::Result<Arc<[_]>> =
-            (0..config.workers).map(|_| Mailbox::new().map(Arc::new)).collect();
+            (0..config.workers + guests).map(|_| Mailbox::new().map(Arc::new)).collect();
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
         let directory = Arc::new(Directory::default());
         let replies = Arc::new(Replies::new().map_err(StartError::Worker)?);
@@ -73,8 +76,12 @@ impl Engine {
             event_ids.clone(),
             config.history,
         );
+        let guest = mailboxes.get(config.workers).map(|mailbox| {
+            Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
+        });
         let mut engine = Engine {
             router: Arc::new(router),
+            guest,
             address,
             mailboxes,
             replies,
@@ -131,6 +138,11 @@ impl Engine {
     /// [`Router::resume`], or they are held for ever.
     pub fn resumes(&self) -> &Arc<Resumes> {
         &self.resumes
+    }
+
+    /// The guest, for the one who keeps its connections; `None` when there is none, or it is taken.
+    pub fn take_guest(&mut self) -> Option<Guest> {
+        self.guest.take()
     }
 
     /// All counters as they stand.

@@ -8,6 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::frames::Frames;
 
+/// The slot of the Erlang term, behind those of the transports: an event that comes from an Erlang
+/// node has it from the start.
+pub const TERM_SLOT: usize = 6;
+
 /// One event. `F` is the transport's encoded form; the hub does not look inside.
 #[derive(Debug)]
 pub struct Event<F> {

@@ -34,7 +34,7 @@ impl Frame {
     }
 
     /// The same bytes under every framing: `parts` one after the other.
-    pub(crate) fn bare(parts: &[&[u8]]) -> Frame {
+    pub fn bare(parts: &[&[u8]]) -> Frame {
         Frame::new(b"", parts, b"")
     }
 

@@ -157,3 +157,54 @@ fn send_that_is_given_up_is_nobodys_turn_and_leaves_no_name() {
     drop(stuck);
     send(&router, "bob", "2");
 }
+
+#[test]
+fn event_for_one_id_reaches_its_connections_alone_and_is_not_remembered() {
+    let router = router(HistoryLimits::default());
+    let rj = Id::integer(1).unwrap();
+    router.directory.login(rj, ConnRef::new(0, 1, 0));
+    let mut sending = router.send_to(text("1"), Draft::new("1", "\"x\""));
+    // Whose followers are not even asked for.
+    assert!(matches!(sending.step(&Everybody), Ok(Step::Posted(_))));
+    let mut heard = HashMap::new();
+    take_mail(&router, 0, &mut heard);
+    assert_eq!(heard.len(), 1);
+    let history = router.history().unwrap();
+    let mut events = Vec::new();
+    history.since(&[rj], 0, history.now(), &mut events);
+    assert!(events.is_empty());
+}
+
+/// Followers who must not be asked for.
+struct Everybody;
+
+impl Followers for Everybody {
+    fn slice(
+        &self,
+        _: Id,
+        _: Option<Id>,
+        _: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        panic!("an event for one id has no followers")
+    }
+
+    fn slice_of_following(
+        &self,
+        _: Id,
+        _: Option<Id>,
+        _: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        panic!("an event for one id has no followers")
+    }
+}
+
+#[test]
+fn event_that_was_a_term_keeps_it() {
+    let router = router(HistoryLimits::default());
+    let term = Frame::bare(&[b"term"]);
+    let mut sending = router.send(text("1"), Draft::new("1", "1")).with_term(term);
+    assert!(matches!(sending.step(&hub::Nobody), Ok(Step::Posted(_))));
+    let event = sending.event().unwrap();
+    let kept = event.frame(TERM_SLOT, |_| unreachable!("it has one from the start"));
+    assert_eq!(kept.body(), b"term");
+}

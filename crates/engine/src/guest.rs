@@ -1,0 +1,171 @@
+//! A worker that is no thread of the engine: somebody else keeps its connections, such as the
+//! processes of Erlang nodes, which the control plane reaches.
+//!
+//! To the directory, the router and the receipts it is a worker as any other: it has a number and a
+//! mailbox, its connections have slots and generations, and what it counts on a delivery the sender
+//! hears. So an audience may be made of sockets and of others, each counted once, and no code of
+//! the data plane knows of it.
+//!
+//! Whoever keeps it must take its mail, or senders find the mailbox full.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use hub::{ConnRef, Directory, DisconnectReason, Id, IdText, Names};
+
+use crate::Event;
+use crate::mailbox::{Mail, Mailbox, Targets};
+use crate::receipt::Stub;
+
+/// The guest's side of what all share.
+pub struct Guest {
+    number: usize,
+    mailbox: Arc<Mailbox>,
+    names: Arc<Names>,
+    directory: Arc<Directory>,
+}
+
+/// What the guest is told.
+#[derive(Debug)]
+pub enum GuestMail {
+    /// An event for these connections.
+    Deliver(Delivery),
+    /// These connections are to be ended, for this reason.
+    Close(DisconnectReason, Delivery),
+}
+
+/// The connections that a mail is for. The sender is answered when it is dropped.
+#[derive(Debug)]
+pub struct Delivery {
+    event: Option<Arc<Event>>,
+    targets: Targets,
+    stub: Stub,
+}
+
+impl Delivery {
+    /// The event, if there is one to hand over.
+    pub fn event(&self) -> Option<&Arc<Event>> {
+        self.event.as_ref()
+    }
+
+    /// The connections, sorted by slot.
+    pub fn targets(&self) -> &[ConnRef] {
+        &self.targets
+    }
+
+    /// One of them was reached.
+    pub fn count_one(&mut self) {
+        self.stub.count_one();
+    }
+}
+
+impl Guest {
+    pub(crate) fn new(
+        number: usize,
+        mailbox: Arc<Mailbox>,
+        names: Arc<Names>,
+        directory: Arc<Directory>,
+    ) -> Guest {
+        Guest { number, mailbox, names, directory }
+    }
+
+    /// Logs the connection in `slot` in under `text`, unless it is by `ids`, which it has already.
+    /// `None` then. Who is logged in must be [logged out](Guest::logout) under each id.
+    pub fn login(
+        &self,
+        slot: usize,
+        generation: u32,
+        text: IdText<'_>,
+        ids: impl IntoIterator<Item = Id>,
+    ) -> Option<Id> {
+        let id = self.names.acquire(text);
+        if ids.into_iter().any(|known| known == id) {
+            self.names.release(id);
+            return None;
+        }
+        self.directory.login(id, ConnRef::new(self.number, slot, generation));
+        Some(id)
+    }
+
+    /// Takes that back.
+    pub fn logout(&self, slot: usize, generation: u32, id: Id) {
+        self.directory.logout(id, ConnRef::new(self.number, slot, generation));
+        self.names.release(id);
+    }
+
+    /// The next mail.
+    pub fn take(&self) -> Option<GuestMail> {
+        loop {
+            return Some(match self.mailbox.take()? {
+                Mail::Deliver { event, targets, stub } => {
+                    GuestMail::Deliver(Delivery { event: Some(event), targets, stub })
+                }
+                Mail::Close { reason, targets, stub } => {
+                    GuestMail::Close(reason, Delivery { event: None, targets, stub })
+                }
+                // Its connections neither resume nor are drained: they have no stream to end.
+                Mail::CatchUp(_) | Mail::Drain { .. } => continue,
+            });
+        }
+    }
+
+    /// Before waiting for the descriptor to be readable (edge-triggered; it is never read): `true`
+    /// when there is no mail, and each from now on rings.
+    pub fn may_sleep(&self) -> bool {
+        self.mailbox.may_sleep()
+    }
+
+    /// After waiting.
+    pub fn awake(&self) {
+        self.mailbox.awake();
+    }
+}
+
+impl AsFd for Guest {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.mailbox.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replies::Replies;
+
+    fn guest() -> Guest {
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        Guest::new(3, mailbox, Arc::new(Names::new([7; 16])), Arc::new(Directory::default()))
+    }
+
+    #[test]
+    fn connection_of_a_guest_is_in_the_directory_until_it_is_logged_out() {
+        let guest = guest();
+        let bob = IdText::parse("bob").unwrap();
+        let id = guest.login(5, 9, bob, []).unwrap();
+        assert_eq!(guest.login(5, 9, bob, [id]), None, "it has it already");
+        let mut seen = Vec::new();
+        guest.directory.visit(&[id], |conn| seen.push(conn));
+        assert_eq!(seen, [ConnRef::new(3, 5, 9)]);
+        guest.logout(5, 9, id);
+        assert_eq!((guest.directory.connections(id), guest.names.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_a_guest_counts_is_on_the_receipt() {
+        let guest = guest();
+        let (stub, receipt) = Stub::first(&Arc::new(Replies::new().unwrap()));
+        let event = Arc::new(Event::new(1, "a", "1"));
+        let targets: Targets = (0..3).map(|slot| ConnRef::new(3, slot, 0)).collect();
+        let mail = Mail::Deliver { event, targets, stub };
+        guest.mailbox.post(Mail::Drain { deadline_ms: 0 }).unwrap();
+        guest.mailbox.post(mail).unwrap();
+        let Some(GuestMail::Deliver(mut delivery)) = guest.take() else { panic!("it has mail") };
+        assert_eq!((delivery.targets().len(), delivery.event().unwrap().number()), (3, 1));
+        delivery.count_one();
+        delivery.count_one();
+        assert_eq!(receipt.ready(), None);
+        drop(delivery);
+        assert_eq!(receipt.ready(), Some(2));
+        assert!(guest.take().is_none() && guest.may_sleep());
+    }
+}
