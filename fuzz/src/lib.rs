@@ -1,8 +1,8 @@
 //! Fuzz bodies: each takes any bytes and panics when a promise of the code under it is broken.
 //!
-//! - [`heads`], [`ids`], [`frames`], [`streams`] and [`websocket`] turn bytes into what a client, a
-//!   sender or a server may send, and hold the result against an outside reader, a rule written
-//!   down a second time, or the same bytes in other pieces.
+//! - [`erlang`], [`heads`], [`ids`], [`frames`], [`streams`] and [`websocket`] turn bytes into what
+//!   a node, a client, a sender or a server may send, and hold the result against an outside
+//!   reader, a rule written down a second time, or the same bytes in other pieces.
 //! - [`operations`] reads the bytes as a list of operations and runs them on the real thing and on
 //!   a naive model.
 //!
@@ -19,6 +19,7 @@
     reason = "a body panics when it found something"
 )]
 
+pub mod erlang;
 pub mod frames;
 pub mod heads;
 pub mod ids;
@@ -30,7 +31,8 @@ pub mod websocket;
 pub type Target = fn(&[u8]);
 
 /// Every body, under the name that its fuzz target has.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
+    ("erlang_message", erlang::message),
     ("request_head", heads::request_head),
     ("id_text", ids::id_text),
     ("event_frames", frames::event_frames),

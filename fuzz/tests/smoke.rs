@@ -26,6 +26,7 @@ const WORDS: [&str; 45] = [
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
+        "erlang_message" => MESSAGES.iter().map(|message| message.to_vec()).collect(),
         "websocket_frames" => FRAMES.iter().map(|frames| frames.to_vec()).collect(),
         _ => texts(target).iter().map(|text| text.as_bytes().to_vec()).collect(),
     }
@@ -39,6 +40,22 @@ const FRAMES: [&[u8]; 6] = [
     b"\x88\x87\0\0\0\0\x03\xe8reply\x81\x81\0\0\0\0x",
     b"\xc1\x87\0\0\0\0\xf2\x48\xcd\xc9\xc9\x07\x00\x82\xfe\x00\x7e\0\0\0\0xxxx",
     b"\x82\xff\0\0\0\0\0\x01\0\0\0\0\0\0",
+];
+
+/// Frames of Erlang nodes, as OTP 25 sends them.
+const MESSAGES: [&[u8]; 4] = [
+    // {any, Node} ! {123, <<"Hi">>}
+    b"p\x83h\x04a\x06Xd\0\x03a@b\0\0\0\x57\0\0\0\0\0\0\0\x01w\0d\0\x03any\x83h\x02a{m\0\0\0\x02Hi",
+    // A call with an alias, and a term of every kind.
+    b"p\x83h\x04a\x06Xw\x03a@b\0\0\0\x57\0\0\0\0\0\0\0\x01w\0w\x06router\x83h\x03w\x09$gen_call\
+      h\x02Xw\x03a@b\0\0\0\x57\0\0\0\0\0\0\0\x01l\0\0\0\x01w\x05aliasZ\0\x03w\x03a@b\0\0\0\x01\
+      \0\0\0\x01\0\0\0\x02\0\0\0\x03h\x03w\x04sendk\0\x02hit\0\0\0\x02a\x01F?\xf8\0\0\0\0\0\0\
+      m\0\0\0\x01xl\0\0\0\x02jn\x09\x01\0\0\0\0\0\0\0\0\x01b\xff\xff\xff\xffv\0\x02\xc3\xa9",
+    // MONITOR_P of a name, and the end of a process.
+    b"p\x83h\x04a\x13Xw\x03a@b\0\0\0\x57\0\0\0\0\0\0\0\x01w\x06routerZ\0\x01w\x03a@b\
+      \0\0\0\x01\0\0\0\x02",
+    b"p\x83h\x05a\x15Xw\x03a@b\0\0\0\x57\0\0\0\0\0\0\0\x01Xw\x03e@b\0\0\0\x02\0\0\0\0\0\0\0\x04\
+      Z\0\x03w\x03e@b\0\0\0\x04\0\0\0\0\0\0\0\x05\0\0\0\x06w\x06killed",
 ];
 
 fn texts(target: &str) -> &'static [&'static str] {

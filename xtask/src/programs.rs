@@ -16,11 +16,12 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 6] = [
+const PROGRAMS: [Program; 7] = [
     Program { name: "cc", package: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", package: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", package: "util-linux", reason: "a test fills a disk of its own" },
     Program { name: "mount", package: "mount", reason: "a test fills a disk of its own" },
+    Program { name: "erl", package: "erlang-base", reason: "tests talk to real Erlang nodes" },
     Program { name: "node", package: "nodejs", reason: "it builds and tests the browser client" },
     Program {
         name: "npm",

@@ -19,11 +19,17 @@ use proto::Transport;
 use super::Api;
 use super::problem::Problem;
 use super::sockets::SocketBytes;
+use crate::serve::erlang::{Erlang, Report};
 
 pub(super) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
-    let families =
-        [process(&api), control(&api, api.sockets.read().await), workers(&api.snapshot()?.workers)]
-            .concat();
+    let erlang = api.erlang.as_ref().map(Erlang::report);
+    let families = [
+        process(&api),
+        control(&api, api.sockets.read().await),
+        workers(&api.snapshot()?.workers),
+        erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
+    ]
+    .concat();
     let mut text = Vec::new();
     let encoder = TextEncoder::new();
     encoder.encode(&families, &mut text).expect("every family has a name and a metric");
@@ -161,6 +167,53 @@ fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
         "Turns of the worker's loop, without its waits.",
         MetricType::HISTOGRAM,
         turns,
+    ));
+    families
+}
+
+fn erlang(report: &Report) -> Vec<MetricFamily> {
+    let by_reason = |counts: &serde_json::Map<String, serde_json::Value>| {
+        let counts = counts.iter().filter_map(|(reason, count)| Some((reason, count.as_f64()?)));
+        counts.map(|(reason, count)| metric(&[("reason", reason)], counter_of(count))).collect()
+    };
+    let gauges: [(&str, &str, f64); 4] = [
+        ("encke_erlang_registered", "1 while epmd knows us.", report.registered.into()),
+        ("encke_erlang_nodes", "Erlang nodes connected.", report.nodes as f64),
+        ("encke_erlang_processes", "Erlang processes logged in.", report.processes as f64),
+        ("encke_erlang_waiting_bytes", "Unsent bytes for nodes.", report.waiting_bytes as f64),
+    ];
+    let counters: [(&str, &str, u64); 8] = [
+        ("encke_erlang_logins_total", "Processes logged in.", report.logins),
+        ("encke_erlang_events_total", "Events that nodes sent.", report.events),
+        ("encke_erlang_deliveries_total", "Messages to processes.", report.deliveries),
+        (
+            "encke_erlang_deliveries_dropped_total",
+            "Messages that met their process too late or found its node gone.",
+            report.dropped,
+        ),
+        ("encke_erlang_connections_total", "Connections of nodes that began.", report.connected),
+        ("encke_erlang_unknown_total", "Messages that nobody understands.", report.unknown),
+        ("encke_erlang_oversized_total", "Messages too long to be read.", report.oversized),
+        (
+            "encke_erlang_handshakes_failed_total",
+            "Nodes that were not let in.",
+            report.handshakes_failed,
+        ),
+    ];
+    let mut families: Vec<MetricFamily> =
+        gauges.iter().map(|(name, help, value)| gauge(name, help, *value)).collect();
+    families.extend(counters.iter().map(|(name, help, value)| counter(name, help, *value as f64)));
+    families.push(family(
+        "encke_erlang_connections_closed_total",
+        "Connections of nodes that ended, by reason.",
+        MetricType::COUNTER,
+        by_reason(&report.ended),
+    ));
+    families.push(family(
+        "encke_erlang_refused_total",
+        "Requests of processes that were not done, by reason.",
+        MetricType::COUNTER,
+        by_reason(&report.refused),
     ));
     families
 }

@@ -44,6 +44,7 @@ pub(crate) use router::routes;
 
 use self::duration::SendDurations;
 use self::sockets::SocketMemoryReader;
+use crate::serve::erlang::Erlang;
 use crate::stop::Stop;
 
 /// What the handlers share.
@@ -66,6 +67,8 @@ pub(crate) struct Api {
     events: AtomicU64,
     durations: SendDurations,
     sockets: SocketMemoryReader,
+    /// The Erlang side, if there is one.
+    erlang: Option<Erlang>,
     stop: Stop,
 }
 
@@ -76,6 +79,7 @@ impl Api {
         graph: Graph,
         backlog_bytes_max: usize,
         public_url: Option<PublicUrl>,
+        erlang: Option<Erlang>,
         stop: Stop,
     ) -> anyhow::Result<Api> {
         let (router, resumes, listen) = {
@@ -96,6 +100,7 @@ impl Api {
             events: AtomicU64::new(0),
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
+            erlang,
             stop,
         })
     }

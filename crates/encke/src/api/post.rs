@@ -4,27 +4,17 @@
 //! workers deliver the last one. Cost of posting: 1 to 3 µs for a typical audience.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use engine::{Event, Receipt, Sending, Step};
+use engine::{Event, Receipt, Sending};
 use hub::{Draft, IdText};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::sleep;
 
 use super::Api;
 use super::id::IdField;
 use super::problem::Problem;
-
-/// How long to wait before a full mailbox is tried again.
-const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
-
-/// How long a mailbox may stay full before the sender is told.
-const MAILBOX_PATIENCE: Duration = Duration::from_secs(5);
-
-/// What the frames of all transports put around an event at most: the size line of a chunk, SSE's
-/// field names, the event id twice, member names.
-const FRAME_BYTES: usize = 128;
+use crate::posting::{self, FRAME_BYTES};
 
 /// An event as a sender writes it.
 #[derive(Debug, Deserialize)]
@@ -67,20 +57,7 @@ impl Api {
 
     /// Takes all steps of a send, pausing where it must.
     pub(super) async fn finish(&self, sending: &mut Sending<'_>) -> Result<Receipt, Problem> {
-        let mut full_since = None;
-        loop {
-            match sending.step(&self.graph)? {
-                Step::Posted(receipt) => return Ok(receipt),
-                Step::More => tokio::task::yield_now().await,
-                Step::MailboxFull => {
-                    let since = *full_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() > MAILBOX_PATIENCE {
-                        return Err(Problem::mailbox_full());
-                    }
-                    sleep(MAILBOX_PAUSE).await;
-                }
-            }
-        }
+        Ok(posting::finish(sending, &self.graph).await?)
     }
 }
 

@@ -12,6 +12,8 @@ use backend::graph::{ReadError, WriteError};
 use hub::{FollowersError, IdError};
 use serde::Serialize;
 
+use crate::posting::Unposted;
+
 /// The media type of a problem's body.
 pub(crate) const CONTENT_TYPE: &str = "application/problem+json";
 
@@ -205,6 +207,15 @@ impl From<ReadError> for Problem {
 impl From<FollowersError> for Problem {
     fn from(error: FollowersError) -> Problem {
         Problem::unavailable(sentence(&error.to_string()))
+    }
+}
+
+impl From<Unposted> for Problem {
+    fn from(unposted: Unposted) -> Problem {
+        match unposted {
+            Unposted::MailboxFull => Problem::mailbox_full(),
+            Unposted::Followers(error) => error.into(),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 use super::Api;
 use super::duration::DurationStats;
 use super::problem::Problem;
+use crate::serve::erlang::{Erlang, Report};
 
 /// The figures of the whole server at one moment.
 #[derive(Debug, Serialize)]
@@ -43,6 +44,8 @@ pub(super) struct Stats {
     subscriptions: u64,
     /// Size of the graph's file; null when it cannot be told.
     store_bytes: Option<u64>,
+    /// The Erlang side; null when there is none.
+    erlang: Option<Report>,
     #[serde(flatten)]
     whole: WorkerStats,
     workers: Vec<WorkerStats>,
@@ -157,6 +160,7 @@ pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Pr
         ids_online: api.router.ids_online(),
         subscriptions: api.graph.subscriptions(),
         store_bytes: api.graph.disk_bytes().ok(),
+        erlang: api.erlang.as_ref().map(Erlang::report),
         whole: snapshot.whole().into(),
         workers: snapshot.workers.into_iter().map(WorkerStats::from).collect(),
     }))

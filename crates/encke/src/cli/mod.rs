@@ -5,6 +5,7 @@
 
 mod client;
 mod demo;
+mod erlang;
 mod flood;
 mod graph;
 mod listen;

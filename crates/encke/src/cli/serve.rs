@@ -13,6 +13,7 @@ use hub::HistoryLimits;
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use super::erlang::ErlangArgs;
 use crate::api::PublicUrl;
 use crate::console::say;
 use crate::serve::signals::Signals;
@@ -55,6 +56,8 @@ pub(crate) struct ServeArgs {
     data: PathBuf,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    erlang: ErlangArgs,
     /// How long to end connections in order, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     grace: Duration,
@@ -212,6 +215,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
             api: args.api,
             public_url: args.public_url,
             data: args.data,
+            erlang: args.erlang.config()?,
             demo: args.demo_page,
         };
         let server = Server::start(config).await?;

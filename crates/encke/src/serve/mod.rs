@@ -9,6 +9,7 @@
 
 mod connection;
 mod demo_page;
+pub(crate) mod erlang;
 mod listener;
 mod refusal;
 mod replies;
@@ -30,6 +31,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::api::{self, Api, PublicUrl};
 pub(crate) use crate::serve::demo_page::DemoFacts;
+use crate::serve::erlang::{Erlang, ErlangConfig};
 use crate::stop::{self, Stopper};
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
@@ -50,6 +52,8 @@ pub(crate) struct ServeConfig {
     pub(crate) public_url: Option<PublicUrl>,
     /// Where the graph is stored.
     pub(crate) data: PathBuf,
+    /// Our node among Erlang nodes, if it is to be one.
+    pub(crate) erlang: Option<ErlangConfig>,
     /// The demo whose page the public port shows, if it is one.
     pub(crate) demo: Option<DemoFacts>,
 }
@@ -62,6 +66,7 @@ pub(crate) struct Server {
     api: SocketAddr,
     stopper: Stopper,
     api_task: JoinHandle<()>,
+    erlang_task: Option<JoinHandle<()>>,
 }
 
 /// The runtime of the control plane.
@@ -84,9 +89,10 @@ impl Server {
         config.engine.page = page.map(Arc::new);
         let backlog_bytes_max = config.engine.backlog_bytes_max;
         config.engine.origins.allow_api(api_address);
+        config.engine.guest = config.erlang.is_some();
         // Signals are for the threads of the control plane.
         let names = Arc::clone(graph.names());
-        let engine = sys::signals::blocked(|| Engine::start(config.engine, names))??;
+        let mut engine = sys::signals::blocked(|| Engine::start(config.engine, names))??;
         if !engine.full_workers_leave() {
             tracing::warn!(
                 "this kernel does not let a full worker leave new clients to the others \
@@ -97,14 +103,21 @@ impl Server {
         tokio::spawn(replies::listen(Arc::clone(engine.replies())));
         let (router, asked) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
         tokio::spawn(resumes::answer(Arc::clone(&router), asked, graph.clone()));
-        tokio::spawn(resumes::forget(router));
-        let engine = Arc::new(RwLock::new(engine));
+        tokio::spawn(resumes::forget(Arc::clone(&router)));
         let (stopper, stop) = stop::channel();
+        let (mut erlang, mut erlang_task) = (None, None);
+        if let (Some(config), Some(guest)) = (config.erlang, engine.take_guest()) {
+            let (graph, stop) = (graph.clone(), stop.clone());
+            let node = Erlang::start(config, router, graph, guest, backlog_bytes_max, stop).await?;
+            (erlang, erlang_task) = (Some(node.0), Some(node.1));
+        }
+        let engine = Arc::new(RwLock::new(engine));
         let api = Api::new(
             Arc::clone(&engine),
             graph.clone(),
             backlog_bytes_max,
             config.public_url,
+            erlang,
             stop.clone(),
         )?;
         let api = Arc::new(api);
@@ -112,7 +125,7 @@ impl Server {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let routes = api::routes(api, config.demo.map(|_| listen.port()));
         let api_task = tokio::spawn(listener::run(listener, routes, stop));
-        Ok(Server { engine, graph, listen, api: api_address, stopper, api_task })
+        Ok(Server { engine, graph, listen, api: api_address, stopper, api_task, erlang_task })
     }
 
     /// Where clients connect.
@@ -127,13 +140,19 @@ impl Server {
 
     /// Ends everything within `grace`.
     pub(crate) async fn stop(self, grace: Duration) -> Result<()> {
-        let Server { engine, graph, stopper, mut api_task, .. } = self;
+        let Server { engine, graph, stopper, mut api_task, erlang_task, .. } = self;
         let deadline = Instant::now() + grace;
         stopper.stop();
         let api_grace = grace.mul_f64(API_GRACE_SHARE);
         if tokio::time::timeout(api_grace, &mut api_task).await.is_err() {
             tracing::warn!("API requests in progress did not end in time and are cut off");
             api_task.abort();
+        }
+        if let Some(mut task) = erlang_task
+            && tokio::time::timeout(api_grace, &mut task).await.is_err()
+        {
+            tracing::warn!("Erlang nodes did not take what they were sent in time");
+            task.abort();
         }
         let blocking = spawn_blocking(move || {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -21,6 +21,7 @@ mod dashboard;
 mod demo;
 mod demo_page;
 mod ending;
+mod erlang;
 mod full;
 mod full_disk;
 mod graph;

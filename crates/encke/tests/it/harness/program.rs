@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -52,12 +52,18 @@ impl Finished {
 impl Program {
     /// Starts `command` with both outputs read as they come.
     pub(crate) fn spawn(command: &mut Command) -> Program {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Program::start(command.stdin(Stdio::null()))
+    }
+
+    /// Starts `command`, which is told through its standard input what to do.
+    pub(crate) fn spawn_with_input(command: &mut Command) -> (Program, ChildStdin) {
+        let mut program = Program::start(command.stdin(Stdio::piped()));
+        let input = program.child.stdin.take().unwrap();
+        (program, input)
+    }
+
+    fn start(command: &mut Command) -> Program {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = mpsc::sync_channel(LINES_MAX);
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let out = thread::spawn(move || {

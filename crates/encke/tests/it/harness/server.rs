@@ -27,6 +27,14 @@ impl Server {
         Server { _data: Some(data), ..server }
     }
 
+    /// Starts one whose environment has the variable `name`.
+    pub(crate) fn start_with_variable(name: &str, value: &str, options: &[&str]) -> Server {
+        let data = tempfile::tempdir().unwrap();
+        let mut command = encke(serve_args(data.path(), options));
+        let server = Server::of(Program::spawn(command.env(name, value)));
+        Server { _data: Some(data), ..server }
+    }
+
     /// Starts one on a store that outlives it.
     pub(crate) fn start_in(data: &Path, options: &[&str]) -> Server {
         Server::of(Program::spawn(&mut encke(serve_args(data, options))))

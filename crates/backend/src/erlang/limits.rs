@@ -1,0 +1,33 @@
+//! Every bound of the Erlang node, with its arithmetic.
+
+use std::time::Duration;
+
+/// The longest frame that is read; longer ones are passed over and counted. 16 MiB are 300,000
+/// subscriptions in one call.
+pub(super) const FRAME_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes that are read at once: at some 60 bytes a message a thousand of them.
+pub(super) const READ_BYTES: usize = 64 << 10;
+
+/// How long a handshake may take: Erlang's own `net_setuptime`.
+pub(super) const SETUP_TIMEOUT: Duration = Duration::from_secs(7);
+
+/// Handshakes with nodes that connect to us, at one time; further ones wait to be accepted. They
+/// have proved nothing yet.
+pub(super) const HANDSHAKES_MAX: usize = 64;
+
+/// Connected nodes that wait to be taken up by the owner of ours.
+pub(super) const SESSIONS_WAITING_MAX: usize = 16;
+
+/// Ticks within the time after which a silent node counts as gone: as Erlang's `net_ticktime` has
+/// it, so that one that is lost does no harm.
+pub(super) const TICKS: u32 = 4;
+
+/// How long to wait before epmd, or a node that we are to connect to, is tried again: at first, and
+/// at most.
+pub const RETRY_FIRST: Duration = Duration::from_secs(1);
+/// The longest such wait.
+pub const RETRY_MAX: Duration = Duration::from_secs(15);
+
+/// How long to wait after an accept that failed for lack of descriptors or memory.
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

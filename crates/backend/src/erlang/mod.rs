@@ -1,0 +1,31 @@
+//! A node among Erlang nodes: the distribution protocol, the client of epmd, and the terms that
+//! nodes exchange.
+//!
+//! It knows nothing of events or ids. Whoever owns the [`Node`] takes its [`Session`]s, reads from
+//! them what others' processes send to ours ([`Message`]), and sends to their processes through
+//! their [`Peer`]. Ours are names and numbers without a process behind them: they never end before
+//! the node does.
+//!
+//! The node is hidden, as C and Java nodes are: others see it when they look for it, it does not
+//! make them connect to each other, and it takes no part in Erlang's own services. It speaks what
+//! OTP 25 to 27 have in common, without TLS: the protocol belongs on a network that only the
+//! application's own hosts can reach.
+
+pub mod control;
+pub mod epmd;
+mod handshake;
+mod limits;
+mod meet;
+mod node;
+mod peer;
+mod session;
+pub mod term;
+
+pub use control::{Control, Message, OwnPid, ReplyTo};
+pub use handshake::is_node_name;
+pub use limits::{RETRY_FIRST, RETRY_MAX};
+pub use meet::MeetError;
+pub use node::{Node, NodeConfig};
+pub use peer::{End, Peer};
+pub use session::{Session, frames};
+pub use term::{Atom, Malformed, NoJson, Pid, Reference, Term, View};

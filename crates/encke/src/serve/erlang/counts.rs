@@ -1,0 +1,78 @@
+//! What the Erlang side counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use backend::erlang::End;
+
+use super::refusal::Refusal;
+
+/// The shortest time between two lines of the log about what was refused.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
+
+/// A count. Ordering: relaxed, each stands for itself and is only reported.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// All counts since the start.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Events that nodes sent.
+    pub(super) events: Count,
+    /// Messages handed to the buffers of nodes.
+    pub(super) deliveries: Count,
+    /// Deliveries that met their process too late, or found its node gone or too slow.
+    pub(super) dropped: Count,
+    /// Processes logged in.
+    pub(super) logins: Count,
+    /// Connections of nodes that began.
+    pub(super) connected: Count,
+    /// Those that ended, by reason.
+    pub(super) ended: [Count; End::ALL.len()],
+    /// What was not done, by reason.
+    pub(super) refused: [Count; Refusal::COUNT],
+    /// Frames that are no message that we know, and messages to nobody.
+    pub(super) unknown: Count,
+    complained: Mutex<Option<Instant>>,
+}
+
+impl Counts {
+    /// Counts what `peer` asked for in vain, and says so unless something was said just now.
+    pub(super) fn refuse(&self, peer: &str, refusal: Refusal) {
+        self.refused[refusal.index()].add(1);
+        self.complain(|| {
+            let why = refusal.to_atom();
+            tracing::warn!("what a process of the Erlang node {peer} sent was not done: {why}");
+        });
+    }
+
+    /// Counts a connection that ended.
+    pub(super) fn ended(&self, end: End) {
+        self.ended[end as usize].add(1);
+    }
+
+    /// Counts what `peer` sent and nobody understands.
+    pub(super) fn wonder(&self, peer: &str, what: &str) {
+        self.unknown.add(1);
+        self.complain(|| tracing::warn!("the Erlang node {peer} sent {what}"));
+    }
+
+    fn complain(&self, say: impl FnOnce()) {
+        let mut complained = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
+        if complained.is_none_or(|before| before.elapsed() >= COMPLAIN_EVERY) {
+            *complained = Some(Instant::now());
+            say();
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a node has sent and is not handled yet, in bytes, up to a bound.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+/// Batches of frames, in the order in which they came.
+pub(super) struct Inbox {
+    bytes_max: usize,
+    waiting: Mutex<Waiting>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    batches: VecDeque<Bytes>,
+    bytes: usize,
+    is_closed: bool,
+}
+
+impl Inbox {
+    pub(super) fn new(bytes_max: usize) -> Inbox {
+        Inbox { bytes_max, waiting: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Whether there is room for `batch`. Where nothing waits there always is.
+    pub(super) fn has_room(&self, batch: &Bytes) -> bool {
+        let waiting = self.lock();
+        waiting.bytes == 0 || waiting.bytes + batch.len() <= self.bytes_max
+    }
+
+    /// Puts `batch` behind the others.
+    pub(super) fn push(&self, batch: Bytes) {
+        let mut waiting = self.lock();
+        waiting.bytes += batch.len();
+        waiting.batches.push_back(batch);
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
+    /// No more will come.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_one();
+    }
+
+    /// The next batch, which still counts until [`Inbox::done`]; `None` when no more will come.
+    pub(super) async fn next(&self) -> Option<Bytes> {
+        loop {
+            {
+                let mut waiting = self.lock();
+                if let Some(batch) = waiting.batches.pop_front() {
+                    return Some(batch);
+                }
+                if waiting.is_closed {
+                    return None;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    /// A batch of so many bytes is handled.
+    pub(super) fn done(&self, bytes: usize) {
+        self.lock().bytes -= bytes;
+    }
+
+    /// Each change is one step.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn batches_come_out_in_their_order_and_count_until_they_are_done() {
+        let inbox = Inbox::new(5);
+        let [long, short] = [Bytes::from_static(b"longer"), Bytes::from_static(b"short")];
+        assert!(inbox.has_room(&long), "where nothing waits there is room");
+        inbox.push(long.clone());
+        assert!(!inbox.has_room(&short));
+        assert_eq!(inbox.next().await, Some(long.clone()));
+        assert!(!inbox.has_room(&short), "it is being handled");
+        inbox.done(long.len());
+        assert!(inbox.has_room(&short));
+        inbox.push(short.clone());
+        inbox.close();
+        assert_eq!((inbox.next().await, inbox.next().await), (Some(short), None));
+    }
+}

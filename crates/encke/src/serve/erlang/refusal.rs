@@ -1,0 +1,89 @@
+//! Why something that an Erlang process asked for was not done: one closed list for answers, the
+//! log and the metrics.
+
+use backend::erlang::NoJson;
+
+use crate::posting::Unposted;
+
+/// Why not. A call is answered `{error, Reason}` with the text of it as an atom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refusal {
+    /// No request of that service.
+    BadRequest,
+    /// A term that is no id.
+    BadId,
+    /// A payload that browsers could not read.
+    NoJson(NoJson),
+    /// The text of `{json, Text}` is not JSON.
+    NotJson,
+    /// An event that would not fit into a connection's backlog.
+    TooLarge,
+    /// More waits than may: for this node, or at a worker.
+    Overloaded,
+    /// The process is gone, or one of Encke's own.
+    NoProcess,
+    /// The process's node cannot be reached.
+    NoConnection,
+    /// A process has as many ids as it may have.
+    TooManyIds,
+    /// The graph could not be read or written.
+    Store,
+}
+
+impl Refusal {
+    /// How many kinds there are in metrics.
+    pub(super) const COUNT: usize = 10;
+
+    /// The kinds, at their [index](Refusal::index).
+    pub(super) const KINDS: [&str; Refusal::COUNT] = [
+        "bad_request",
+        "bad_id",
+        "bad_payload",
+        "not_json",
+        "too_large",
+        "overloaded",
+        "noproc",
+        "noconnection",
+        "too_many_ids",
+        "store",
+    ];
+
+    /// Its place among the kinds.
+    pub(super) fn index(self) -> usize {
+        match self {
+            Refusal::BadRequest => 0,
+            Refusal::BadId => 1,
+            Refusal::NoJson(_) => 2,
+            Refusal::NotJson => 3,
+            Refusal::TooLarge => 4,
+            Refusal::Overloaded => 5,
+            Refusal::NoProcess => 6,
+            Refusal::NoConnection => 7,
+            Refusal::TooManyIds => 8,
+            Refusal::Store => 9,
+        }
+    }
+
+    /// What a caller is told.
+    pub(super) fn to_atom(self) -> String {
+        match self {
+            Refusal::NoJson(why) => why.to_string(),
+            other => Refusal::KINDS[other.index()].to_owned(),
+        }
+    }
+}
+
+impl From<Unposted> for Refusal {
+    fn from(unposted: Unposted) -> Refusal {
+        match unposted {
+            Unposted::MailboxFull => Refusal::Overloaded,
+            Unposted::Followers(_) => Refusal::Store,
+        }
+    }
+}
+
+impl From<NoJson> for Refusal {
+    fn from(why: NoJson) -> Refusal {
+        Refusal::NoJson(why)
+    }
+}

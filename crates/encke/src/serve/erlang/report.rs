@@ -1,0 +1,70 @@
+//! The figures of the Erlang side, for `/stats` and `/metrics`.
+
+use backend::erlang::End;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::office::Office;
+use super::refusal::Refusal;
+
+/// All figures at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    /// Our node's name.
+    pub(crate) node: String,
+    /// Whether epmd knows it.
+    pub(crate) registered: bool,
+    /// Nodes connected now.
+    pub(crate) nodes: usize,
+    /// Processes logged in now.
+    pub(crate) processes: usize,
+    /// Bytes that wait to be written to nodes.
+    pub(crate) waiting_bytes: usize,
+    /// Since the start: processes logged in,
+    pub(crate) logins: u64,
+    /// events that nodes sent,
+    pub(crate) events: u64,
+    /// messages to processes,
+    pub(crate) deliveries: u64,
+    /// those that met their process too late or found its node gone,
+    pub(crate) dropped: u64,
+    /// nodes connected,
+    pub(crate) connected: u64,
+    /// connections that ended, by reason,
+    pub(crate) ended: Map<String, Value>,
+    /// requests that were not done, by reason,
+    pub(crate) refused: Map<String, Value>,
+    /// messages that nobody understands or that were for nobody,
+    pub(crate) unknown: u64,
+    /// messages that were too long to be read,
+    pub(crate) oversized: u64,
+    /// and handshakes that failed.
+    pub(crate) handshakes_failed: u64,
+}
+
+impl Report {
+    pub(super) fn of(office: &Office) -> Report {
+        let Office { node, counts, .. } = office;
+        let peers = node.peers();
+        let by = |name: &str, count: u64| (name.to_owned(), Value::from(count));
+        let ended = End::ALL.iter().zip(&counts.ended);
+        let refused = Refusal::KINDS.iter().zip(&counts.refused);
+        Report {
+            node: node.name().to_owned(),
+            registered: node.is_registered(),
+            nodes: peers.len(),
+            processes: office.present().pids.len(),
+            waiting_bytes: peers.iter().map(|peer| peer.waiting_bytes()).sum(),
+            logins: counts.logins.read(),
+            events: counts.events.read(),
+            deliveries: counts.deliveries.read(),
+            dropped: counts.dropped.read(),
+            connected: counts.connected.read(),
+            ended: ended.map(|(end, count)| by(end.as_str(), count.read())).collect(),
+            refused: refused.map(|(kind, count)| by(kind, count.read())).collect(),
+            unknown: counts.unknown.read(),
+            oversized: node.oversized(),
+            handshakes_failed: node.refused(),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What Erlang processes ask of Encke: services by name, and the requests of each.
+//!
+//! A service takes a request as a call of `gen_server`, as a cast, and as a plain message. Each is
+//! a process to others: a name, and a pid with a number of ours.
+
+use backend::erlang::term::View;
+use backend::erlang::{Atom, OwnPid, Pid, Term};
+
+use super::refusal::Refusal;
+
+/// The processes that others may talk to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Service {
+    /// Events for the connections of an id.
+    Any,
+    /// Log-ins, log-outs, and events for audiences.
+    Router,
+    /// The stored graph.
+    Subsmanager,
+    /// Answers to `net_adm:ping/1`.
+    NetKernel,
+    /// Hears what nodes say of global names. It has no name itself.
+    Names,
+}
+
+impl Service {
+    const ALL: [Service; 5] =
+        [Service::Any, Service::Router, Service::Subsmanager, Service::NetKernel, Service::Names];
+
+    /// The services that have a global name.
+    pub(super) const GLOBAL: [Service; 2] = [Service::Router, Service::Subsmanager];
+
+    /// The number of its pid.
+    pub(super) fn number(self) -> u32 {
+        1 + self as u32
+    }
+
+    /// Its name; empty if it has none.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Service::Any => "any",
+            Service::Router => "router",
+            Service::Subsmanager => "subsmanager",
+            Service::NetKernel => "net_kernel",
+            Service::Names => "",
+        }
+    }
+
+    /// The one of that name.
+    pub(super) fn of_name(name: Atom<'_>) -> Option<Service> {
+        Service::ALL.into_iter().find(|service| {
+            let own = service.name();
+            !own.is_empty() && name.is(own)
+        })
+    }
+
+    /// The one with that pid, if it is ours; `ours` is any of our pids.
+    pub(super) fn of_pid(pid: Pid<'_>, ours: OwnPid<'_>) -> Option<Service> {
+        let own = pid.creation == ours.creation && pid.serial == 0 && pid.node.text() == ours.node;
+        Service::ALL.into_iter().find(|service| own && service.number() == pid.id)
+    }
+}
+
+/// A message to a service.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Asked<'a> {
+    /// The `From` of a call.
+    pub(super) from: Option<Term<'a>>,
+    /// What is asked for.
+    pub(super) request: Term<'a>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn of(payload: Term<'a>) -> Asked<'a> {
+        let tagged = |term: Term<'_>, tag| term.atom().is_some_and(|atom| atom.is(tag));
+        if let Some([tag, from, request]) = payload.tuple()
+            && tagged(tag, "$gen_call")
+        {
+            return Asked { from: Some(from), request };
+        }
+        match payload.tuple() {
+            Some([tag, request]) if tagged(tag, "$gen_cast") => Asked { from: None, request },
+            _ => Asked { from: None, request: payload },
+        }
+    }
+}
+
+/// A request as its service reads it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Request<'a> {
+    /// `{Id, Payload}` to `any`: an event for the connections of the id alone.
+    SendTo(Term<'a>, Term<'a>),
+    /// `{send, Id, Payload}`: an event for the audience of the id.
+    Send(Term<'a>, Term<'a>),
+    /// `{login, Id, Pid}`.
+    Login(Term<'a>, Pid<'a>),
+    /// `{logout, Pid}`.
+    Logout(Pid<'a>),
+    /// `{add_subscriptions, [{subscription, Subscriber, Subscribee}]}`.
+    AddSubscriptions(Term<'a>),
+    /// `{remove_subscriptions, [{subscription, Subscriber, Subscribee}]}`.
+    RemoveSubscriptions(Term<'a>),
+    /// `{get_subscribers, Id}`.
+    GetSubscribers(Term<'a>),
+    /// `{is_auth, Node}`.
+    IsAuth,
+    /// `{{What, Name}, Answer}`: what a node says of a global name.
+    Name(Term<'a>, Term<'a>, Term<'a>),
+}
+
+impl<'a> Request<'a> {
+    /// Reads what is asked of `service`.
+    pub(super) fn read(service: Service, term: Term<'a>) -> Result<Request<'a>, Refusal> {
+        match service {
+            Service::Any => {
+                let [id, payload] = term.tuple().ok_or(Refusal::BadRequest)?;
+                Ok(Request::SendTo(id, payload))
+            }
+            Service::Names => {
+                let [asked, answer] = term.tuple().ok_or(Refusal::BadRequest)?;
+                let [what, name] = asked.tuple().ok_or(Refusal::BadRequest)?;
+                Ok(Request::Name(what, name, answer))
+            }
+            _ => Request::of_words(service, term).ok_or(Refusal::BadRequest),
+        }
+    }
+
+    fn of_words(service: Service, term: Term<'a>) -> Option<Request<'a>> {
+        let View::Tuple(mut words) = term.view() else { return None };
+        let name = words.next()?.atom()?;
+        let (first, second) = (words.next()?, words.next());
+        if words.next().is_some() {
+            return None;
+        }
+        Some(match (service, second) {
+            (Service::Router, Some(payload)) if name.is("send") => Request::Send(first, payload),
+            (Service::Router, Some(pid)) if name.is("login") => Request::Login(first, pid.pid()?),
+            (Service::Router, None) if name.is("logout") => Request::Logout(first.pid()?),
+            (Service::Subsmanager, None) if name.is("add_subscriptions") => {
+                Request::AddSubscriptions(first)
+            }
+            (Service::Subsmanager, None) if name.is("remove_subscriptions") => {
+                Request::RemoveSubscriptions(first)
+            }
+            (Service::Subsmanager, None) if name.is("get_subscribers") => {
+                Request::GetSubscribers(first)
+            }
+            (Service::NetKernel, None) if name.is("is_auth") => Request::IsAuth,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backend::erlang::term::write;
+
+    use super::*;
+
+    /// A tuple of an atom and two more terms.
+    fn words(name: &str, rest: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        write::tuple(&mut out, 1 + rest.len() as u8);
+        write::atom(&mut out, name);
+        rest.iter().for_each(|term| out.extend_from_slice(term));
+        out
+    }
+
+    fn term(mut bytes: &[u8]) -> Term<'_> {
+        Term::read(&mut bytes).unwrap()
+    }
+
+    #[test]
+    fn requests_are_those_of_their_service() {
+        let send = words("send", &[b"\x61\x01", b"\x61\x02"]);
+        let read = Request::read(Service::Router, term(&send));
+        assert_eq!(read, Ok(Request::Send(term(b"\x61\x01"), term(b"\x61\x02"))));
+        assert_eq!(Request::read(Service::Subsmanager, term(&send)), Err(Refusal::BadRequest));
+        let more = words("send", &[b"\x61\x01", b"\x61\x02", b"\x61\x03"]);
+        assert_eq!(Request::read(Service::Router, term(&more)), Err(Refusal::BadRequest));
+        let login = words("login", &[b"\x61\x01", b"\x61\x02"]);
+        assert_eq!(Request::read(Service::Router, term(&login)), Err(Refusal::BadRequest));
+        // To `any` it is an id and its payload, whatever the id is.
+        let pair = words("send", &[b"\x61\x01"]);
+        assert!(matches!(Request::read(Service::Any, term(&pair)), Ok(Request::SendTo(..))));
+        assert_eq!(Request::read(Service::Any, term(b"\x61\x01")), Err(Refusal::BadRequest));
+    }
+
+    #[test]
+    fn calls_casts_and_plain_messages_hold_the_request() {
+        let call = words("$gen_call", &[b"\x61\x01", b"\x61\x02"]);
+        let asked = Asked::of(term(&call));
+        assert_eq!((asked.from, asked.request), (Some(term(b"\x61\x01")), term(b"\x61\x02")));
+        let cast = words("$gen_cast", &[b"\x61\x02"]);
+        assert_eq!(Asked::of(term(&cast)), Asked { from: None, request: term(b"\x61\x02") });
+        assert_eq!(Asked::of(term(b"\x61\x02")), Asked { from: None, request: term(b"\x61\x02") });
+    }
+
+    #[test]
+    fn services_are_found_by_name_and_by_pid() {
+        let ours = OwnPid { node: "encke@h", creation: 9, id: 0 };
+        for service in Service::ALL {
+            let mut out = Vec::new();
+            OwnPid { id: service.number(), ..ours }.write(&mut out);
+            let pid = term(&out).pid().unwrap();
+            assert_eq!(Service::of_pid(pid, ours), Some(service));
+            assert_eq!(Service::of_pid(Pid { creation: 8, ..pid }, ours), None);
+        }
+        let name = words("router", &[]);
+        let [name] = term(&name).tuple().unwrap();
+        assert_eq!(Service::of_name(name.atom().unwrap()), Some(Service::Router));
+        assert_eq!(Service::of_name(term(b"\x77\0").atom().unwrap()), None);
+    }
+}

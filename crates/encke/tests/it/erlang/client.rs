@@ -1,0 +1,106 @@
+//! The OTP application `clients/erlang`: compiled with plain `erlc`, used as its users do.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::node::{COOKIE, Erl, World, wait_figure};
+use crate::harness::DEADLINE;
+
+/// The application's folder.
+fn sources() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/erlang"))
+}
+
+/// Compiles the application and its example.
+fn compiled() -> TempDir {
+    let ebin = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for folder in ["src", "examples"] {
+        let entries = std::fs::read_dir(sources().join(folder)).unwrap();
+        files.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "erl"));
+    let mut erlc = Command::new("erlc");
+    erlc.args(["-W", "-Werror", "-o"]).arg(ebin.path()).args(&files);
+    assert!(erlc.status().unwrap().success());
+    std::fs::copy(sources().join("src/encke.app.src"), ebin.path().join("encke.app")).unwrap();
+    ebin
+}
+
+/// A node with the application started.
+fn started(world: &World, ebin: &TempDir) -> Erl {
+    let path = ebin.path().to_str().unwrap();
+    let nodes = "['encke@127.0.0.1']";
+    let erl = world.erl_with("app", COOKIE, &["-pa", path, "-encke", "nodes", nodes]);
+    assert_eq!(erl.eval("application:start(encke)"), "ok");
+    erl.wait("is_pid(global:whereis_name(router))", "true");
+    erl.wait("is_pid(global:whereis_name(subsmanager))", "true");
+    erl
+}
+
+#[test]
+fn application_connects_and_offers_what_the_router_and_the_manager_do() {
+    let (world, ebin) = (World::new(), compiled());
+    let server = world.encke(&[]);
+    let erl = started(&world, &ebin);
+    assert_eq!(erl.eval("router:login({photo, 1}, self())"), "ok");
+    let add = "subsmanager:add_subscriptions([{subscription, {photo, 1}, rj}])";
+    assert_eq!(erl.eval(add), "{ok,1}");
+    let all = "subsmanager:get_subscribers(rj) =:= [encke_id:normal({photo, 1})]";
+    assert_eq!(erl.eval(all), "true");
+    assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,1}");
+    assert_eq!(erl.message(), "{router_msg,hello}");
+    assert_eq!(erl.eval(&add.replace("add", "remove")), "{ok,1}");
+    assert_eq!(erl.eval("router:logout(self())"), "ok");
+    assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,0}");
+    for (id, normal) in
+        [("\"12\"", "12"), ("<<\"007\">>", "<<\"007\">>"), ("{a, \"b\"}", "<<\"a:b\">>")]
+    {
+        assert_eq!(erl.eval(&format!("encke_id:normal({id})")), normal);
+    }
+    // Encke comes back, and the application with it.
+    server.into_program().kill();
+    erl.wait("global:whereis_name(router)", "undefined");
+    let server = world.encke(&[]);
+    wait_figure(&server, "nodes", 1);
+    erl.wait("is_pid(global:whereis_name(router))", "true");
+    assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,0}");
+}
+
+#[test]
+fn users_of_the_page_server_hear_each_other() {
+    let (world, ebin) = (World::new(), compiled());
+    let server = world.encke(&[]);
+    let erl = started(&world, &ebin);
+    let start = format!(
+        "{{ok, Pages}} = page_server:start(0, \"{}\"), page_server:port(Pages)",
+        server.url()
+    );
+    let port: u16 = erl.eval(&start).parse().unwrap();
+    let pages = SocketAddr::from(([127, 0, 0, 1], port));
+    erl.eval("subsmanager:add_subscriptions([{subscription, bob, alice}])");
+    let page = read_to_end(pages, "GET /bob HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(page.contains("<h1>bob</h1>") && page.contains(&server.url()), "{page}");
+    let mut bob = server.listener("bob");
+    // Both keepers and bob's browser.
+    let say = "POST /alice HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n<hi>!";
+    assert!(read_to_end(pages, say).ends_with("\r\n\r\n3"));
+    assert_eq!(bob.event()["data"], json!({"from": "alice", "said": "<hi>!"}));
+    let page = read_to_end(pages, "GET /bob HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(page.contains("<li>&lt;hi&gt;!</li>"), "{page}");
+}
+
+/// All that is answered to `request` until the connection is closed.
+fn read_to_end(pages: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(pages).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}

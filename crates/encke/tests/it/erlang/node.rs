@@ -1,0 +1,149 @@
+//! Erlang nodes as child processes that evaluate what they are told, and their epmd.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{ChildStdin, Command};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Program, Server, wait_for};
+
+/// The cookie of all nodes that are to talk to each other.
+pub(super) const COOKIE: &str = "a-secret-of-the-tests";
+
+/// What a node runs: it evaluates each line that it is told and prints the value behind `=> `. All
+/// in one process, so that `self()` stays the same and names stay bound.
+const LOOP: &str = "
+    Loop = fun Loop(Bound) ->
+        case io:get_line(\"\") of
+            eof -> halt();
+            Line ->
+                {ok, Tokens, _} = erl_scan:string(Line),
+                {ok, Parsed} = erl_parse:parse_exprs(Tokens),
+                {Value, Next} = try erl_eval:exprs(Parsed, Bound) of
+                    {value, V, B} -> {V, B}
+                catch Class:Reason -> {{Class, Reason}, Bound} end,
+                io:format(\"=> ~0tp~n\", [Value]),
+                Loop(Next)
+        end
+    end,
+    ok = io:setopts([{encoding, unicode}]),
+    spawn(fun() -> Loop([]) end).";
+
+/// An epmd on a port of its own, in the world of one test.
+pub(super) struct World {
+    port: u16,
+    home: TempDir,
+    epmd: RefCell<Option<Program>>,
+}
+
+impl World {
+    /// One without an epmd as yet.
+    pub(super) fn without_epmd() -> World {
+        // Nobody else takes the port between here and epmd's start, or epmd says so.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("cookie"), format!("{COOKIE}\n")).unwrap();
+        World { port, home, epmd: RefCell::new(None) }
+    }
+
+    pub(super) fn new() -> World {
+        let world = World::without_epmd();
+        world.start_epmd();
+        world
+    }
+
+    pub(super) fn start_epmd(&self) {
+        let mut command = installed("epmd");
+        command.args(["-address", "127.0.0.1", "-port", &self.port.to_string()]);
+        *self.epmd.borrow_mut() = Some(Program::spawn(&mut command));
+        wait_for("epmd listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok());
+    }
+
+    /// A server that is the node `encke@127.0.0.1`, with further `options`.
+    pub(super) fn encke(&self, options: &[&str]) -> Server {
+        let cookie = format!("--erlang-cookie-file={}", self.home.path().join("cookie").display());
+        let mut all = vec!["--erlang-node=encke@127.0.0.1", &cookie];
+        all.extend(options);
+        Server::start_with_variable("ERL_EPMD_PORT", &self.port.to_string(), &all)
+    }
+
+    /// The node `name@127.0.0.1`, connected to nobody.
+    pub(super) fn erl(&self, name: &str) -> Erl {
+        self.erl_with(name, COOKIE, &[])
+    }
+
+    /// The same with another cookie and further `options`.
+    pub(super) fn erl_with(&self, name: &str, cookie: &str, options: &[&str]) -> Erl {
+        let mut command = installed("erl");
+        command.env("ERL_EPMD_PORT", self.port.to_string()).env("HOME", self.home.path());
+        command.args(["-noshell", "-setcookie", cookie, "-name", &format!("{name}@127.0.0.1")]);
+        command.args(["-start_epmd", "false", "-kernel", "logger_level", "none"]);
+        command.args(options).args(["-eval", LOOP]);
+        let (program, input) = Program::spawn_with_input(&mut command);
+        let erl = Erl { program, input: RefCell::new(input) };
+        assert_eq!(erl.eval("E = 'encke@127.0.0.1', 1 + 1"), "2");
+        erl
+    }
+}
+
+fn installed(program: &str) -> Command {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
+    assert!(
+        found.status.success(),
+        "{program} is missing, and these tests need the real one: apt-get install -y erlang-base"
+    );
+    Command::new(program)
+}
+
+/// An Erlang node. Dropping it kills it.
+pub(super) struct Erl {
+    pub(super) program: Program,
+    input: RefCell<ChildStdin>,
+}
+
+impl Erl {
+    /// The value of `expressions`, as Erlang writes it. `E` is bound to Encke's node.
+    #[track_caller]
+    pub(super) fn eval(&self, expressions: &str) -> String {
+        writeln!(self.input.borrow_mut(), "{}.", expressions.replace('\n', " ")).unwrap();
+        loop {
+            if let Some(value) = self.program.line().strip_prefix("=> ") {
+                return value.to_owned();
+            }
+        }
+    }
+
+    /// Evaluates until the value is `expected`.
+    #[track_caller]
+    pub(super) fn wait(&self, expressions: &str, expected: &str) {
+        wait_for(&format!("{expressions} is {expected}"), || self.eval(expressions) == expected);
+    }
+
+    /// A call of the process `name` of Encke's.
+    #[track_caller]
+    pub(super) fn call(&self, name: &str, request: &str) -> String {
+        self.eval(&format!("gen_server:call({{{name}, E}}, {request})"))
+    }
+
+    /// The next message of the evaluating process.
+    #[track_caller]
+    pub(super) fn message(&self) -> String {
+        // A fun, so that the name is free again the next time.
+        self.eval("(fun() -> receive Message -> Message after 30000 -> none end end)()")
+    }
+}
+
+/// The figures of the Erlang side.
+pub(super) fn figures(server: &Server) -> Value {
+    server.api.stats()["erlang"].take()
+}
+
+/// Waits until the figure `name` is `expected`.
+#[track_caller]
+pub(super) fn wait_figure(server: &Server, name: &str, expected: u64) {
+    wait_for(&format!("{name} is {expected}"), || figures(server)[name] == expected);
+}

@@ -1,0 +1,169 @@
+//! What a process may say to Encke, and what comes of it.
+
+use serde_json::{Value, json};
+
+use super::node::{World, figures, wait_figure};
+use crate::harness::get;
+
+#[test]
+fn any_reaches_the_connections_of_the_id_and_not_its_followers() {
+    let world = World::new();
+    let server = world.encke(&[]);
+    server.api.subscribe("follower", "123");
+    let (mut one, mut two) = (server.listener("123"), server.listener("123?id=photo:789"));
+    let mut follower = server.listener("follower");
+    let erl = world.erl("a");
+    for (id, payload, data) in [
+        ("123", "<<\"Hello\">>", json!("Hello")),
+        ("\"123\"", "\"Stra\\x{df}e\"", json!("Straße")),
+        ("'123'", "[<<\"a\">>, $b, [\"c\"]]", json!("abc")),
+        ("<<\"123\">>", "hello", json!("hello")),
+        ("123", "[]", json!("")),
+        (
+            "123",
+            "#{a => [1, -2.5, true], <<\"b\">> => null}",
+            json!({"a": [1, -2.5, true], "b": null}),
+        ),
+        ("123", "{json, <<\"{\\\"x\\\": [1]}\">>}", json!({"x": [1]})),
+        ("123", "{song, 7}", json!(["song", 7])),
+        ("123", "1 bsl 62", json!(4_611_686_018_427_387_904_u64)),
+    ] {
+        erl.eval(&format!("{{any, E}} ! {{{id}, {payload}}}"));
+        for stream in [&mut one, &mut two] {
+            let event: Value = stream.event();
+            assert_eq!((&event["about"], &event["data"]), (&json!("123"), &data), "{payload}");
+        }
+    }
+    erl.eval("{any, E} ! {{photo, 789}, x}");
+    assert_eq!(two.data(), "x");
+    // What the others hear next shows that they heard nothing of these.
+    assert_eq!(server.api.send("follower", 1), 1);
+    assert_eq!((follower.data(), one.wire.is_open()), (json!(1), true));
+    assert_eq!(server.api.send("123", 2), 3);
+    assert_eq!((one.data(), two.data(), follower.data()), (json!(2), json!(2), json!(2)));
+    assert_eq!(figures(&server)["events"], 10);
+}
+
+#[test]
+fn events_to_any_are_not_remembered_for_those_who_come_back() {
+    let world = World::new();
+    let server = world.encke(&[]);
+    let erl = world.erl("a");
+    let cursor = server.stream("/stream/9", "text/event-stream").cursor.unwrap();
+    assert_eq!(erl.eval("{any, E} ! {9, narrow}"), "{9,narrow}");
+    assert_eq!(erl.call("router", "{send, 9, wide}"), "{ok,0}");
+    let mut back = server.ask(get(&format!("/stream/9?last_event_id={cursor}"), &[]));
+    back.head();
+    let line = String::from_utf8(back.chunk().unwrap()).unwrap();
+    assert!(line.contains("\"wide\""), "{line}");
+}
+
+#[test]
+fn calls_casts_and_messages_ask_for_the_same() {
+    let world = World::new();
+    let server = world.encke(&[]);
+    let mut stream = server.listener("7");
+    let erl = world.erl("a");
+    assert_eq!(erl.call("router", "{send, 7, call}"), "{ok,1}");
+    erl.eval("gen_server:cast({router, E}, {send, 7, cast})");
+    erl.eval("{router, E} ! {send, 7, message}");
+    assert_eq!(erl.call("any", "{7, any_call}"), "{ok,1}");
+    for data in ["call", "cast", "message", "any_call"] {
+        assert_eq!(stream.data(), data);
+    }
+    let many = "[gen_server:send_request({router, E}, {send, 7, N}) || N <- lists:seq(1, 1000)]";
+    let answers = format!("lists:usort([gen_server:receive_response(R, 30000) || R <- {many}])");
+    assert_eq!(erl.eval(&answers), "[{reply,{ok,1}}]");
+    (1..=1000).for_each(|n| assert_eq!(stream.data(), n));
+}
+
+#[test]
+fn subscriptions_are_kept_by_the_manager() {
+    let world = World::new();
+    let server = world.encke(&[]);
+    let erl = world.erl("a");
+    let pairs =
+        "[{subscription, bob, rj}, {subscription, 7, \"rj\"}, {subscription, {photo, 1}, rj}]";
+    let add = format!("{{add_subscriptions, {pairs}}}");
+    assert_eq!(erl.call("subsmanager", &add), "{ok,3}");
+    assert_eq!(erl.call("subsmanager", &add), "{ok,0}");
+    assert_eq!(erl.call("subsmanager", "{add_subscriptions, []}"), "{ok,0}");
+    let sorted = "lists:sort(gen_server:call({subsmanager, E}, {get_subscribers, <<\"rj\">>}))";
+    assert_eq!(erl.eval(sorted), "[7,<<\"bob\">>,<<\"photo:1\">>]");
+    assert_eq!(server.api.ids("/subscribers/rj", 10).len(), 3);
+    let mut bob = server.listener("bob");
+    assert_eq!(erl.call("router", "{send, rj, hi}"), "{ok,1}");
+    assert_eq!(bob.data(), "hi");
+    assert_eq!(
+        erl.call("subsmanager", "{remove_subscriptions, [{subscription, bob, rj}]}"),
+        "{ok,1}"
+    );
+    assert_eq!(erl.eval(sorted), "[7,<<\"photo:1\">>]");
+    assert_eq!(erl.call("subsmanager", "{get_subscribers, nobody}"), "[]");
+    // More than one slice of the graph.
+    let many = "{add_subscriptions, [{subscription, N, star} || N <- lists:seq(1, 3000)]}";
+    assert_eq!(erl.call("subsmanager", many), "{ok,3000}");
+    let all = "gen_server:call({subsmanager, E}, {get_subscribers, star}) =:= lists:seq(1, 3000)";
+    assert_eq!(erl.eval(all), "true");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_counted_and_harms_nobody() {
+    let world = World::new();
+    let server = world.encke(&["--max-backlog=4096"]);
+    let erl = world.erl("a");
+    for (name, request, reason) in [
+        ("router", "{frobnicate, 1}", "bad_request"),
+        ("router", "{login, 1, me}", "bad_request"),
+        ("router", "{send, {}, 1}", "bad_id"),
+        ("router", "{send, <<\"a b\">>, 1}", "bad_id"),
+        ("router", "{send, #{}, 1}", "bad_id"),
+        ("router", "{send, 1, self()}", "no_json"),
+        ("router", "{send, 1, [#{}]}", "not_text"),
+        ("router", "{send, 1, <<255>>}", "not_utf8"),
+        ("router", "{send, 1, #{self() => 1}}", "bad_key"),
+        ("router", "{send, 1, {json, <<\"{\">>}}", "not_json"),
+        ("router", "{send, 1, binary:copy(<<\"x\">>, 5000)}", "too_large"),
+        ("router", "{send, 1, <<1:3>>}", "no_json"),
+        ("subsmanager", "{add_subscriptions, [{subscription, a}]}", "bad_request"),
+        ("subsmanager", "{add_subscriptions, [{subscription, a, b} | c]}", "bad_request"),
+        ("subsmanager", "{get_subscribers, []}", "bad_id"),
+        ("any", "nonsense", "bad_request"),
+    ] {
+        assert_eq!(erl.call(name, request), format!("{{error,{reason}}}"), "{name} {request}");
+    }
+    // Casts of the same have nobody to be told; thousands of them are a few lines of the log.
+    erl.eval("[{any, E} ! {N, self(), fun() -> ok end} || N <- lists:seq(1, 2000)], ok");
+    erl.eval("[{nobody, E} ! N || N <- lists:seq(1, 10)], ok");
+    assert_eq!(erl.call("router", "{send, 1, fine}"), "{ok,0}");
+    let figures = figures(&server);
+    assert_eq!(figures["refused"]["bad_request"], 2005, "{figures}");
+    assert_eq!(figures["unknown"], 10);
+    let lines = server.stderr().lines().filter(|line| line.contains("was not done")).count();
+    assert!((1..100).contains(&lines), "{lines}");
+    let noproc = "catch gen_server:call({nobody, E}, x)";
+    assert!(erl.eval(noproc).starts_with("{'EXIT',{noproc,"));
+    assert_eq!(erl.eval("rpc:call(E, erlang, node, [])"), "{badrpc,notsup}");
+}
+
+#[test]
+fn node_is_hidden_answers_pings_and_takes_links() {
+    let world = World::new();
+    let server = world.encke(&[]);
+    let erl = world.erl("a");
+    assert_eq!(erl.eval("net_adm:ping(E)"), "pong");
+    assert_eq!(erl.eval("{nodes(), nodes(hidden)}"), "{[],['encke@127.0.0.1']}");
+    erl.wait("is_pid(global:whereis_name(router))", "true");
+    let link = "R = global:whereis_name(router), process_flag(trap_exit, true), link(R), unlink(R)";
+    assert_eq!(erl.eval(link), "true");
+    assert_eq!(
+        erl.eval("link(R), monitor(process, R), gen_server:call(R, {send, 1, x})"),
+        "{ok,0}"
+    );
+    wait_figure(&server, "nodes", 1);
+    server.into_program().kill();
+    let mut gone = [erl.message(), erl.message()];
+    gone.sort();
+    assert!(gone[0].contains("'DOWN'") && gone[0].contains("noconnection"), "{gone:?}");
+    assert!(gone[1].contains("'EXIT'") && gone[1].contains("noconnection"), "{gone:?}");
+}
