@@ -72,8 +72,12 @@ fn answer(router: &Router, resumes: &Resumes) {
             thread::sleep(Duration::from_millis(1));
             continue;
         };
-        while resuming.step(&Nobody) != ResumeStep::Done {
-            thread::yield_now();
+        loop {
+            match resuming.step(&Nobody) {
+                ResumeStep::More => {}
+                ResumeStep::Wait => thread::yield_now(),
+                ResumeStep::Done => break,
+            }
         }
     }
 }
