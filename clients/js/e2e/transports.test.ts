@@ -10,8 +10,8 @@ import { Encke } from "./server.js";
 /** What Chromium says by itself of a request that failed. */
 const FAILED = /Failed to load resource|WebSocket connection to .* failed/;
 
-async function open(t: TestContext, expected: Expected = {}) {
-  const server = await Encke.start(t);
+async function open(t: TestContext, expected: Expected = {}, ...options: string[]) {
+  const server = await Encke.start(t, ...options);
   const front = await Front.start(t, server);
   const context = await openContext(t);
   const page = await openPage(t, context, `${front.origin}/e2e/e2e/page.html`, expected);
@@ -70,6 +70,28 @@ test("nothing blocked is WebSocket", async (t) => {
   const { tab } = await open(t);
   await tab.listen({ ids: "bob" });
   await tab.turned("open", "websocket");
+});
+
+test("WebSocket in a page is compressed where the server agrees", async (t) => {
+  const { server, front, page, tab } = await open(t, {}, "--websocket-deflate");
+  const agreed = await page.evaluate(async (url) => {
+    const socket = new WebSocket(url);
+    await new Promise((resolve, reject) => {
+      socket.onopen = resolve;
+      socket.onerror = reject;
+    });
+    socket.close();
+    return socket.extensions;
+  }, `${front.origin.replace("http", "ws")}/stream/bob`);
+  assert.match(agreed, /^permessage-deflate;.*server_no_context_takeover/);
+  await tab.listen({ ids: "bob", transports: ["websocket"] });
+  await tab.turned("open", "websocket");
+  // A command that Chromium compresses, then events from short to long.
+  const rooms = Array.from({ length: 100 }, (_, n) => `room:${n}`);
+  assert.equal(await page.evaluate((ids) => window.connection.login(...ids), rooms), true);
+  const texts = [0, 1, 10, 1_000, 5_000].map((times) => "ä 🚀".repeat(times));
+  for (const [n, text] of texts.entries()) await server.send(`room:${n}`, text);
+  assert.deepEqual(await tab.heard(texts.length), texts);
 });
 
 test("refusal says what to do", async (t) => {
