@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Head, Server, Wire, get};
+use crate::harness::{Head, Server, Wire, get, wait_for};
 
 /// An answer to `GET path` of the API with these fields, its body as bytes.
 fn fetch(server: &Server, path: &str, fields: &[&str]) -> (Head, Vec<u8>) {
@@ -129,6 +129,26 @@ fn nothing_is_sent_while_nobody_listens_and_each_start_has_its_id() {
     server.api.get("/tune.json").ok();
     assert_eq!(server.api.stats()["deliveries"], deliveries);
     assert_ne!(facts(&Server::start(&[]))["id"], first["id"]);
+}
+
+#[test]
+fn page_that_comes_back_hears_the_seconds_without_it() {
+    let server = Server::start(&[]);
+    let id = facts(&server)["id"].as_str().unwrap().to_owned();
+    let mut stream = server.listener(&id);
+    let first = stream.event();
+    drop(stream);
+    server.wait_open(0);
+    let sent = || server.api.stats()["history_events"].as_u64().unwrap();
+    let heard = sent();
+    wait_for("figures without a listener", || sent() >= heard + 2);
+    let cursor = first["id"].as_str().unwrap();
+    let mut stream = server.listener(&format!("{id}?last_event_id={cursor}"));
+    let missed: Vec<Value> = (0..=heard).map(|_| stream.data()).collect();
+    let seconds = |sample: &Value| sample["uptime_seconds"].as_f64();
+    assert!(missed.is_sorted_by_key(seconds), "{missed:?}");
+    assert!(seconds(&missed[0]) > seconds(&first["data"]));
+    assert_eq!(missed[missed.len() - 1]["connections_open"], 0, "nobody was there");
 }
 
 #[test]
