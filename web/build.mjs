@@ -40,7 +40,8 @@ for (const page of pages) {
   made.set(`${page}.html`, readFileSync(join(src, page, "index.html"), "utf8"));
 }
 made.set("icon.svg", readFileSync(join(src, "shared", "icon.svg"), "utf8"));
-makeWhole("demo", ["connect-src 'self' http://{host}:{api_port}"]);
+// Not every browser takes a WebSocket of the page's own server for 'self'.
+makeWhole("demo", ["connect-src 'self' ws://{host}:* http://{host}:{api_port}"]);
 
 /** Puts a page's style, script and icon into its document, and says so in its policy. */
 function makeWhole(page, policy) {

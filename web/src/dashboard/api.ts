@@ -112,11 +112,6 @@ export function tune(users: number, withClients: boolean): Promise<Tune> {
   return call(`/tune.json?users=${users}&with_clients=${withClients}`);
 }
 
-/** Where a stream of `id` is. */
-export function streamUrl(publicUrl: string, id: string): string {
-  return `${publicUrl}/stream/${encodeURIComponent(id)}`;
-}
-
 /** The text of a failure. */
 export function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

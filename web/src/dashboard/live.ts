@@ -1,8 +1,10 @@
-// The figures as they come: asks the API for the id that they are sent about, opens a stream of it
-// on the public port, and begins again whenever either is lost. A server that was started anew has
-// another id, so what it counts is not mixed with what the last one counted.
+// The figures as they come: asks the API for the id that they are sent about, and listens to it on
+// the public port by the client library, which comes back by itself and hears what it missed. A
+// server that was started anew has another id, so what it counts is not mixed with what the last
+// one counted: whatever looks like that, a gap or a silence, is a reason to ask again.
 
-import { type Facts, type Sample, facts, streamUrl } from "./api";
+import { type Connection, connect, type State as LineState } from "encke";
+import { type Facts, type Sample, facts } from "./api";
 
 export type State = "wait" | "live" | "lost" | "unreachable";
 
@@ -12,72 +14,75 @@ export interface Listener {
   /** What the server says of itself; `restarted` when it is another run than before. */
   server(facts: Facts, restarted: boolean): void;
   sample(sample: Sample): void;
+  /** Some samples were missed for good. */
+  gap(): void;
 }
 
-/** Waits between tries: double each time, up to the longest, each shortened by chance so that many
-    pages do not come at once. */
-const WAIT_MS = { first: 500, longest: 5_000 };
+/** Somebody looks at this page: it comes back sooner than a program would. */
+const RETRY_MAX_MS = 5_000;
 
-/** Without a sample for so many intervals the stream counts as lost, whatever the browser says. */
+/** Without a sample for so many intervals something is wrong, whatever the line says. */
 const INTERVALS_OF_SILENCE = 5;
 
 export class Live {
-  private id: string | null = null;
-  private tries = 0;
+  private told: Facts | null = null;
+  private line: Connection<Sample> | null = null;
   private heard = false;
-  private stream: EventSource | null = null;
+  private asking = false;
   private silence: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly to: Listener) {}
 
+  /** Asks what to listen to, and listens to it unless that is done already. */
   async start(): Promise<void> {
+    if (this.asking) return;
+    this.asking = true;
     try {
       const told = await facts();
-      this.open(told);
+      if (told.id !== this.told?.id || this.line?.state === "closed") this.open(told);
     } catch {
-      this.again("lost", "The server does not answer. Trying again");
+      this.to.state("lost", "The server does not answer. Trying again");
+    } finally {
+      this.asking = false;
+      this.mind();
     }
   }
 
   private open(told: Facts): void {
-    const restarted = this.id !== null && this.id !== told.id;
-    this.id = told.id;
+    const restarted = this.told !== null && this.told.id !== told.id;
+    this.line?.close();
+    this.told = told;
     this.heard = false;
     this.to.server(told, restarted);
-    const stream = new EventSource(streamUrl(told.public_url, told.id));
-    this.stream = stream;
-    stream.onmessage = ({ data }: MessageEvent<string>) => {
+    const { public_url: url, interval_seconds: seconds, id } = told;
+    const silenceMs = INTERVALS_OF_SILENCE * seconds * 1000;
+    const line = connect<Sample>(url, { ids: id, retryMaxMs: RETRY_MAX_MS, silenceMs });
+    this.line = line;
+    line.on("event", ({ data }) => {
       this.heard = true;
-      this.tries = 0;
       this.to.state("live", restarted ? "Live again: the server was restarted" : "Live");
-      this.to.sample((JSON.parse(data) as { data: Sample }).data);
-      this.mind(told);
-    };
-    stream.onerror = () => this.lost(told);
-    this.mind(told);
+      this.to.sample(data);
+      this.mind();
+    });
+    line.on("gap", () => {
+      this.to.gap();
+      void this.start();
+    });
+    line.on("state", (state) => this.turned(state));
+    line.on("error", (error) => this.to.state("unreachable", error.message));
   }
 
-  /** Gives the stream its time until the next event. */
-  private mind(told: Facts): void {
+  /** The line is in another state. It is live with its first sample, not before. */
+  private turned(state: LineState): void {
+    if (state !== "waiting") return;
+    if (this.heard) this.to.state("lost", "Connection lost. Trying again");
+    else this.to.state("unreachable", `No stream from ${this.told?.public_url}. Trying again`);
+  }
+
+  /** Gives the next sample its time; after that the server is asked again. */
+  private mind(): void {
     clearTimeout(this.silence);
-    const patience = INTERVALS_OF_SILENCE * told.interval_seconds * 1000;
-    this.silence = setTimeout(() => this.lost(told), patience);
-  }
-
-  private lost(told: Facts): void {
-    this.stream?.close();
-    clearTimeout(this.silence);
-    if (this.heard) {
-      this.again("lost", "Connection lost. Trying again");
-    } else {
-      this.again("unreachable", `No stream from ${told.public_url}. Trying again`);
-    }
-  }
-
-  private again(state: State, text: string): void {
-    this.to.state(state, text);
-    const wait = Math.min(WAIT_MS.longest, WAIT_MS.first * 2 ** this.tries);
-    this.tries += 1;
-    setTimeout(() => void this.start(), wait * (0.5 + Math.random() / 2));
+    const patience = INTERVALS_OF_SILENCE * (this.told?.interval_seconds ?? 1) * 1000;
+    this.silence = setTimeout(() => void this.start(), patience * (0.75 + Math.random() / 4));
   }
 }

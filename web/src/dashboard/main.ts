@@ -1,5 +1,6 @@
 // The dashboard of a server: its figures as they come, look-ups, sends, and the machine's limits.
 
+import type { Sample } from "./api";
 import { Charts } from "./charts";
 import { Figures } from "./figures";
 import { Live } from "./live";
@@ -18,28 +19,41 @@ const charts = new Charts(byId("charts"), rows, (row) => {
 const send = new Send();
 new Lookup((id) => send.prepare(id));
 
+let newest: Sample;
+let frame = 0;
+
+/** Draws the newest sample with the next frame, of which a page that nobody sees has none. Those of
+    a resumed stream come all at once and are drawn once. */
+function draw(sample: Sample): void {
+  newest = sample;
+  frame ||= requestAnimationFrame(() => {
+    frame = 0;
+    figures.show(newest);
+    charts.update();
+  });
+}
+
 const live = new Live({
   state(state, text) {
     const element = byId("state");
     element.dataset.state = state;
     setText(element, text);
-    if (state !== "live") rows.interrupt();
   },
   server(facts, restarted) {
     setText(byId("version"), facts.version);
     send.reach(facts.public_url);
-    if (restarted) figures.restart();
+    if (restarted) {
+      rows.interrupt();
+      figures.restart();
+    }
     rows.push(facts.now);
-    figures.show(facts.now);
-    charts.update();
+    draw(facts.now);
   },
   sample(sample) {
     rows.push(sample);
-    if (!document.hidden) {
-      figures.show(sample);
-      charts.update();
-    }
+    draw(sample);
   },
+  gap: () => rows.interrupt(),
 });
 void live.start();
 // After the first paint.

@@ -2,7 +2,8 @@
 // client would open it. What was sent here is shown with the time from the click to its arrival;
 // what others send is counted, and the last of it shown.
 
-import { reason, send, streamUrl } from "./api";
+import { type Connection, connect, type EnckeEvent } from "encke";
+import { reason, send } from "./api";
 import { clock } from "./window";
 import { byId, el, setText } from "../shared/dom";
 import { grouped } from "../shared/format";
@@ -15,11 +16,6 @@ const HEARD_MAX = 1000;
 
 /** Characters of a payload that are shown. */
 const PAYLOAD_MAX = 200;
-
-interface Arrival {
-  id: string;
-  data: unknown;
-}
 
 /** JSON as it is, and anything else as a JSON string. */
 function asJson(text: string): string {
@@ -43,7 +39,7 @@ export class Send {
   private readonly data = byId<HTMLTextAreaElement>("send-data");
   private readonly status = byId("send-status");
   private readonly list = byId("arrivals");
-  private stream: EventSource | null = null;
+  private line: Connection | null = null;
   private watched: string | null = null;
   private publicUrl = "";
   /** What came, and when, by event id: an event may be here before the answer that names it. */
@@ -98,27 +94,27 @@ export class Send {
 
   /** Resolves when a stream of `about` is open. */
   private watch(about: string): Promise<void> {
-    if (this.watched === about && this.stream?.readyState === EventSource.OPEN) {
-      return Promise.resolve();
-    }
+    if (this.watched === about && this.line?.state === "open") return Promise.resolve();
     this.unwatch();
-    const stream = new EventSource(streamUrl(this.publicUrl, about));
-    this.stream = stream;
+    const line = connect(this.publicUrl, { ids: about });
+    this.line = line;
     this.watched = about;
     setText(byId("send-watching"), `Listening to ${about}`);
-    stream.onmessage = ({ data }: MessageEvent<string>) => this.arrived(JSON.parse(data));
+    line.on("event", (event) => this.arrived(event));
     return new Promise((resolve, reject) => {
-      stream.onopen = () => resolve();
-      stream.onerror = () => {
-        if (stream.readyState === EventSource.CLOSED) this.unwatch();
-        reject(new Error(`No stream of ${about} at ${this.publicUrl}.`));
-      };
+      line.on("error", reject);
+      line.on("state", (state) => {
+        if (state === "open") resolve();
+        else reject(new Error(`No stream of ${about} at ${this.publicUrl}.`));
+        if (state === "closed" && line === this.line) this.unwatch();
+      });
     });
   }
 
   private unwatch(): void {
-    this.stream?.close();
-    this.stream = null;
+    const line = this.line;
+    this.line = null;
+    line?.close();
     this.watched = null;
     this.others = 0;
     this.heard.clear();
@@ -127,7 +123,7 @@ export class Send {
     setText(byId("others"), "");
   }
 
-  private arrived({ id, data }: Arrival): void {
+  private arrived({ id, data }: EnckeEvent): void {
     const at = performance.now();
     const start = this.awaited.get(id);
     if (start !== undefined) {

@@ -35,7 +35,7 @@ export class Rows {
 
   push(sample: Sample): void {
     const before = this.before;
-    // A resumed stream may repeat what was seen.
+    // The first event may be older than the figures that came with the facts.
     if (before !== null && sample.uptime_seconds <= before.uptime_seconds) return;
     const seconds = before === null ? 0 : sample.uptime_seconds - before.uptime_seconds;
     const rate = (read: (sample: Sample) => number): number | null =>

@@ -17,16 +17,9 @@ export interface Ears {
 /** A page that somebody looks at comes back sooner than a program would. */
 const RETRY_MAX_MS = 5000;
 
-/** Nothing is sent up this line, so the simplest transport is tried first. */
-const TRANSPORTS: TransportName[] = ["sse", "websocket", "poll"];
-
 /** Listens as `id`; the function that it returns ends that. */
 export function listen(id: string, ears: Ears): () => void {
-  const connection = connect<unknown>("/", {
-    ids: id,
-    transports: TRANSPORTS,
-    retryMaxMs: RETRY_MAX_MS,
-  });
+  const connection = connect<unknown>("/", { ids: id, retryMaxMs: RETRY_MAX_MS });
   let isLeft = false;
   ears.state(connection.state, connection.transport);
   connection.on("event", (event) => ears.event(event));

@@ -47,7 +47,8 @@ fn page_is_one_document_that_knows_where_the_api_is() {
         assert!(!html.contains(link), "a request for more: {link}");
     }
     let policy = head.field("content-security-policy").unwrap();
-    assert!(policy.contains(&format!("connect-src 'self' http://push.test:{port};")), "{policy}");
+    let connect = format!("connect-src 'self' ws://push.test:* http://push.test:{port};");
+    assert!(policy.contains(&connect), "{policy}");
     assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
 
     let (head, packed) = ask(&server, "GET", "Accept-Encoding: br, gzip\r\n");
