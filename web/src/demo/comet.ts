@@ -1,7 +1,7 @@
 // The sky: stars, and the comet, whose tail is the news. Each event throws a grain off its head,
 // and the more come, the longer the tail. Drawn thirty times a second while something moves, and
-// not at all in a tab that nobody sees. Who prefers no motion gets a still comet, drawn anew once
-// in a while.
+// not at all in a tab that nobody sees. Who prefers no motion gets a still comet, whose tail alone
+// is as long as there is news, looked at once in a while.
 
 const FRAME_MS = 33;
 const STILL_MS = 2000;
@@ -28,7 +28,7 @@ export class Comet {
   #glow = 0;
   #length = 0.33;
   #drawnAt = 0;
-  #frame = 0;
+  #isAwake = false;
   #still = matchMedia("(prefers-reduced-motion: reduce)");
 
   /** `rate` tells how many events come a second. */
@@ -66,20 +66,23 @@ export class Comet {
   }
 
   #wake(): void {
-    if (this.#frame !== 0 || document.visibilityState === "hidden") return;
-    this.#frame = requestAnimationFrame((now) => this.#turn(now));
+    if (this.#isAwake || document.visibilityState === "hidden") return;
+    this.#isAwake = true;
+    const turn = (): void => void requestAnimationFrame((now) => this.#turn(now));
+    if (this.#still.matches) setTimeout(turn, STILL_MS);
+    else turn();
   }
 
   #turn(now: number): void {
-    this.#frame = 0;
+    this.#isAwake = false;
     const passed = now - this.#drawnAt;
-    if (passed >= (this.#still.matches ? STILL_MS : FRAME_MS)) {
+    if (passed >= FRAME_MS) {
       this.#drawnAt = now;
       this.#move(Math.min(0.1, passed / 1000));
       this.#draw();
     }
-    const isMoving = this.#grains.length > 0 || this.#due > 0 || this.#glow > 0.01;
-    if (isMoving || this.#still.matches) this.#wake();
+    if (this.#still.matches) return;
+    if (this.#grains.length > 0 || this.#due > 0 || this.#glow > 0.01) this.#wake();
   }
 
   #move(seconds: number): void {
@@ -87,14 +90,15 @@ export class Comet {
     const wanted = Math.min(1, 0.33 + Math.log10(1 + this.rate()) * 0.27);
     this.#length += (wanted - this.#length) * (isStill ? 1 : Math.min(1, seconds * 1.5));
     this.#glow *= isStill ? 0 : Math.exp(-seconds * 3);
+    if (isStill) {
+      this.#grains = stillGrains();
+      this.#due = 0;
+      return;
+    }
     for (let each = 0; each < this.#due; each++) {
       for (let part = 0; part < 7; part++) this.#grains.push(grain(false));
     }
     this.#due = 0;
-    if (isStill) {
-      this.#grains = Array.from({ length: 60 }, () => ({ ...grain(false), at: Math.random() }));
-      return;
-    }
     for (const one of this.#grains) one.at += one.speed * seconds;
     this.#grains = this.#grains.filter((one) => one.at < 1).slice(-GRAINS_MAX);
   }
@@ -168,22 +172,33 @@ export class Comet {
   }
 }
 
-function grain(isMine: boolean): Grain {
+function grain(isMine: boolean, random = Math.random): Grain {
   return {
-    at: isMine ? 0 : Math.random() * 0.05,
-    speed: 0.28 + Math.random() * 0.5,
-    beside: (Math.random() + Math.random() - 1) * (isMine ? 0.2 : 1),
-    size: 0.7 + Math.random() * 1.3,
+    at: isMine ? 0 : random() * 0.05,
+    speed: 0.28 + random() * 0.5,
+    beside: (random() + random() - 1) * (isMine ? 0.2 : 1),
+    size: 0.7 + random() * 1.3,
     isMine,
   };
+}
+
+/** A tail that stands, each time the same one. */
+function stillGrains(): Grain[] {
+  const random = sameEachTime();
+  return Array.from({ length: 60 }, () => ({ ...grain(false, random), at: random() }));
+}
+
+/** Numbers from 0 to 1 that look random (Park and Miller, 1988). */
+function sameEachTime(): () => number {
+  let seed = 42;
+  return () => (seed = (seed * 16807) % 2147483647) / 2147483647;
 }
 
 /** The same sky every night. */
 function drawStars(canvas: HTMLCanvasElement, ratio: number): void {
   const context = canvas.getContext("2d");
   if (context === null) return;
-  let seed = 42;
-  const random = (): number => (seed = (seed * 16807) % 2147483647) / 2147483647;
+  const random = sameEachTime();
   const count = Math.round((canvas.width * canvas.height) / (ratio * ratio) / 1700);
   for (let star = 0; star < count; star++) {
     const [x, y] = [random() * canvas.width, random() ** 1.4 * canvas.height * 0.86];

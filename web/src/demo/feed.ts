@@ -91,7 +91,9 @@ export class Feed {
   #draw(now: number): void {
     this.#frame = 0;
     if (this.#isPaused) return this.#showPause();
-    if (now < this.#holdUntil) return this.#schedule();
+    // Words of people do not wait: who typed them looks for them.
+    const isPlain = this.#waiting.every((row) => row.news.kind === "listens");
+    if (isPlain && now < this.#holdUntil) return this.#schedule();
     const seconds = Math.min(10, (now - this.#drawnAt) / 1000);
     this.#allowance = Math.min(ROWS_AT_ONCE, this.#allowance + seconds * ROWS_PER_SECOND);
     this.#drawnAt = now;

@@ -61,13 +61,18 @@ function become(id: string): void {
   document.title = name === id ? `${name} · Encke` : `${name} (${id}) · Encke`;
   setText(byId("me-name"), name);
   setText(byId("me-id"), `user ${id}`);
-  byId("me-planet").replaceChildren(planet(id));
+  greet();
   byId<HTMLInputElement>("someone").value = id;
   setText(byId("someone-error"), "");
   setText(byId("said"), "");
   feed.begin(id);
   leave = listen(id, { event: hear, state: showState, gap, refused });
   void friends.show(id);
+}
+
+/** The planet of this tab's user, which hops when it is put there. */
+function greet(): void {
+  byId("me-planet").replaceChildren(planet(me));
 }
 
 function hear(event: Event): void {
@@ -80,6 +85,7 @@ function hear(event: Event): void {
   const isMine = event.about === me;
   comet.event(isMine && news.kind === "says");
   feed.add(news, ms);
+  if (isMine && news.kind === "says") greet();
   if (isMine && news.kind === "says" && news.sentMs === sentAt && ms !== undefined) {
     sentAt = undefined;
     setText(byId("said"), `${byId("said").textContent} Back here after ${travel(ms)}.`.trim());
