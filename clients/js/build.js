@@ -1,9 +1,11 @@
 /**
  * Builds `dist/encke.js`, the whole library in one minified module, and its source map.
  *
- * One file, because it is small: a page loads it with one request and no bundler.
+ * One file, because it is small: a page loads it with one request and no bundler. The licenses are
+ * copied beside it, since npm packs nothing from further up.
  */
 
+import { copyFileSync } from "node:fs";
 import { build } from "esbuild";
 
 await build({
@@ -17,3 +19,7 @@ await build({
   sourcemap: true,
   legalComments: "none",
 });
+
+for (const license of ["LICENSE-APACHE", "LICENSE-MIT"]) {
+  copyFileSync(new URL(`../../${license}`, import.meta.url), new URL(license, import.meta.url));
+}

@@ -92,6 +92,7 @@ test("full server is asked again when it said, by the same transport", async (t)
   // The wait begins when the listeners have been told.
   await new Promise(setImmediate);
   t.mock.timers.tick(6999);
+  await new Promise(setImmediate);
   assert.equal(connection.state, "waiting");
   const open = state("open");
   t.mock.timers.tick(1001);
@@ -106,8 +107,11 @@ test("transport that fails at once is followed by the next, which is remembered"
   });
   const options = { transports: ["sse", "poll"] as const };
   const connection = listen(t, server.url, options);
+  const states: string[] = [];
+  connection.on("state", (state) => states.push(state));
   await next(connection, "event");
   assert.equal(connection.transport, "poll");
+  assert.deepEqual(states, ["open"], "without a wait between");
   const second = listen(t, server.url, options);
   assert.equal(second.transport, "poll");
   await second[Symbol.asyncIterator]().return!();

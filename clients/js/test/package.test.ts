@@ -1,0 +1,66 @@
+/** What is published: its files, and that it is found and typed by its name. */
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { before, after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+
+/** A project that has the package installed, and what the package is made of. */
+let project = "";
+let files: string[] = [];
+
+before(async () => {
+  project = await mkdtemp(join(tmpdir(), "encke-package-"));
+  const installed = join(project, "node_modules/encke");
+  await mkdir(installed, { recursive: true });
+  const pack = ["pack", "--json", "--pack-destination", project];
+  const [packed] = JSON.parse((await run("npm", pack, { cwd: PACKAGE })).stdout);
+  files = packed.files.map(({ path }: { path: string }) => path);
+  const archive = join(project, packed.filename);
+  await run("tar", ["-xzf", archive, "--strip-components=1", "-C", installed]);
+  await writeFile(join(project, "package.json"), '{"type":"module"}');
+});
+
+after(() => rm(project, { recursive: true, force: true }));
+
+test("package has what its users take, and nothing else", () => {
+  assert.deepEqual(files.sort(), [
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "dist/connection.d.ts",
+    "dist/encke.js",
+    "dist/encke.js.map",
+    "dist/index.d.ts",
+    "dist/types.d.ts",
+    "package.json",
+  ]);
+});
+
+test("package is found by its name", async () => {
+  const program = 'import { connect } from "encke"; console.log(typeof connect);';
+  const flags = ["--input-type=module", "--eval", program];
+  assert.equal((await run(process.execPath, flags, { cwd: project })).stdout, "function\n");
+});
+
+test("types are right for what the README shows, by each way of finding them", async () => {
+  const readme = await readFile(join(PACKAGE, "README.md"), "utf8");
+  const snippets = [...readme.matchAll(/^```(?:js|ts)\n(.*?)^```/gms)].map(([, code]) => code);
+  assert.ok(snippets.length > 3);
+  const names = snippets.map((_, at) => `snippet${at}.ts`);
+  await Promise.all(names.map((name, at) => writeFile(join(project, name), snippets[at])));
+  const compiler = join(PACKAGE, "node_modules/typescript/bin/tsc");
+  const flags = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2023,dom"];
+  for (const way of [["nodenext", "nodenext"], ["esnext", "bundler"]]) {
+    const how = ["--module", way[0], "--moduleResolution", way[1]];
+    const compile = run(process.execPath, [compiler, ...flags, ...how, ...names], { cwd: project });
+    await compile.catch(({ stdout }) => assert.fail(stdout));
+  }
+});
