@@ -7,8 +7,13 @@
 
 import assert from "node:assert/strict";
 import { after, type TestContext } from "node:test";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import type { EnckeEvent, Options } from "../src/index.js";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from "playwright-core";
 import { atEnd } from "./ends.js";
 
 const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -29,9 +34,12 @@ let browser: Promise<Browser> | undefined;
 after(async () => (await browser)?.close());
 
 /** A context, a browser's profile of its own, that ends with the test. */
-export async function openContext(test: TestContext): Promise<BrowserContext> {
+export async function openContext(
+  test: TestContext,
+  options: BrowserContextOptions = {},
+): Promise<BrowserContext> {
   browser ??= chromium.launch({ executablePath: PROGRAM, args: FLAGS });
-  const context = await (await browser).newContext();
+  const context = await (await browser).newContext(options);
   atEnd(test, () => context.close());
   return context;
 }
@@ -77,50 +85,30 @@ export async function openPage(
   return page;
 }
 
-/** What `e2e/page.html` leaves in its window. */
-interface Told {
-  events: EnckeEvent[];
-  gaps: number;
-  states: string[];
-  errors: string[];
+/** What each of the server's pages may load over the wire: both together at most 300 KB. */
+export const PAGE_BYTES_MAX = 150_000;
+
+/**
+ * Counts what the pages of `context` load from now on, heads and bodies as they are sent. What a
+ * stream brings is counted when it has ended, what a WebSocket brings is not.
+ */
+export function countBytes(context: BrowserContext): () => Promise<number> {
+  const counts: Promise<number>[] = [];
+  context.on("requestfinished", (request) => {
+    const sizes = request.sizes();
+    counts.push(sizes.then((sizes) => sizes.responseHeadersSize + sizes.responseBodySize));
+  });
+  return async () => (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
 }
 
-declare global {
-  interface Window {
-    listen(url: string, options: Options): void;
-    connection: import("../src/index.js").Connection;
-    told: Told;
+/** Goes on with the Tab key until the element that `selector` names has the focus. */
+export async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let steps = 0; steps < 60; steps += 1) {
+    await page.keyboard.press("Tab");
+    const isThere = (selector: string) => document.activeElement?.matches(selector);
+    if (await page.evaluate(isThere, selector)) {
+      return;
+    }
   }
-}
-
-/** A tab with `e2e/page.html` whose connection a test drives. */
-export class Tab {
-  constructor(readonly page: Page) {}
-
-  /** Connects to the page's own origin, or to `url`, with short waits. */
-  async listen(options: Options, url = "/"): Promise<void> {
-    const quick = { retryMs: 10, retryMaxMs: 200, ...options };
-    await this.page.waitForFunction(() => window.listen);
-    await this.page.evaluate(([url, quick]) => window.listen(url, quick), [url, quick] as const);
-  }
-
-  /** Waits until the connection is in that state, over that transport if one is named. */
-  async turned(state: string, transport = ""): Promise<void> {
-    await this.page.waitForFunction(
-      ([state, transport]) =>
-        window.connection.state === state &&
-        (!transport || window.connection.transport === transport),
-      [state, transport] as const,
-    );
-  }
-
-  /** Waits for so many events; returns the payloads of all. */
-  async heard(count: number): Promise<unknown[]> {
-    await this.page.waitForFunction((count) => window.told.events.length >= count, count);
-    return (await this.told()).events.map(({ data }) => data);
-  }
-
-  told(): Promise<Told> {
-    return this.page.evaluate(() => window.told);
-  }
+  assert.fail(`Tab does not lead to ${selector}`);
 }

@@ -2,17 +2,26 @@
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { Page } from "playwright-core";
-import { type Expected, openContext, openPage } from "./browser.js";
-import { Encke } from "./server.js";
-
-/** What the page may take over the wire in all. */
-const BYTES_MAX = 300_000;
+import type { Page, WebSocketRoute } from "playwright-core";
+import {
+  countBytes,
+  type Expected,
+  openContext,
+  openPage,
+  PAGE_BYTES_MAX,
+  tabTo,
+} from "./browser.js";
+import { Encke, until } from "./server.js";
 
 /** Opens the dashboard of `server`, and waits for its first live figures. */
-async function dashboard(t: TestContext, server: Encke, more: Expected = {}): Promise<Page> {
+async function dashboard(
+  t: TestContext,
+  server: Encke,
+  more: Expected = {},
+  context = openContext(t),
+): Promise<Page> {
   const expected = { hosts: [server.listen], ...more };
-  const page = await openPage(t, await openContext(t), `http://${server.api}/`, expected);
+  const page = await openPage(t, await context, `http://${server.api}/`, expected);
   await state(page, "live");
   return page;
 }
@@ -32,7 +41,9 @@ async function names(page: Page, list: string): Promise<string[]> {
 
 test("charts get points, the table says the same, and little is transferred", async (t) => {
   const server = await Encke.start(t);
-  const page = await dashboard(t, server);
+  const context = openContext(t);
+  const bytes = countBytes(await context);
+  const page = await dashboard(t, server, {}, context);
   assert.equal(await page.locator(".plot canvas").count(), 6);
   await page.locator("#figures-details summary").click();
   await page.locator("#figures-table tbody tr:nth-child(4)").waitFor();
@@ -40,12 +51,10 @@ test("charts get points, the table says the same, and little is transferred", as
   assert.equal(cells[0], "1", "the page itself is the one connection");
   await server.send("nobody", 1);
   await says(page, "#charts article:nth-child(2) .figure", /^1$/);
-  const bytes = await page.evaluate(() => {
-    const kinds = ["navigation", "resource"].flatMap((kind) => performance.getEntriesByType(kind));
-    const sizes = kinds.map((entry) => (entry as PerformanceResourceTiming).transferSize);
-    return sizes.reduce((sum, size) => sum + size);
-  });
-  assert.ok(bytes > 10_000 && bytes < BYTES_MAX, `${bytes} bytes`);
+  await says(page, "#tune-sum", /fit/);
+  const loaded = await bytes();
+  assert.ok(loaded > 10_000 && loaded < PAGE_BYTES_MAX, `${loaded} bytes`);
+  t.diagnostic(`the dashboard loads ${loaded} bytes`);
   assert.equal(await page.locator("#workers-table tbody tr").count(), 2);
 });
 
@@ -119,29 +128,21 @@ test("everything can be done with the keyboard", async (t) => {
   const server = await Encke.start(t);
   await server.subscribe("bob", "alice");
   const page = await dashboard(t, server);
-  /** Goes on with Tab until the element that `selector` names has the focus. */
-  const tabTo = async (selector: string) => {
-    for (let steps = 0; steps < 60; steps += 1) {
-      await page.keyboard.press("Tab");
-      if (await page.evaluate((s) => document.activeElement?.matches(s), selector)) return;
-    }
-    assert.fail(`Tab does not lead to ${selector}`);
-  };
-  await tabTo(".skip");
+  await tabTo(page, ".skip");
   await page.keyboard.press("Enter");
-  await tabTo("#lookup-id");
+  await tabTo(page, "#lookup-id");
   await page.keyboard.type("alice");
   await page.keyboard.press("Enter");
   await says(page, "#lookup-name", /^alice$/);
-  await tabTo("#followers a");
+  await tabTo(page, "#followers a");
   await page.keyboard.press("Enter");
   await says(page, "#lookup-name:focus", /^bob$/);
-  await tabTo("#send-about");
+  await tabTo(page, "#send-about");
   await page.keyboard.type("bob");
-  await tabTo("#send-form button");
+  await tabTo(page, "#send-form button");
   await page.keyboard.press("Enter");
   await says(page, "#arrivals .took", /ms$/);
-  await tabTo("#tune-users");
+  await tabTo(page, "#tune-users");
 });
 
 test("every control has a name, and headings go down one by one", async (t) => {
@@ -189,4 +190,40 @@ test("the page says when the server is gone, and goes on when it is back", async
   await server.start(server.listen, server.api);
   await state(page, "live");
   await says(page, "#state", /restarted/);
+});
+
+test("a lost network leaves no hole in the charts", async (t) => {
+  const server = await Encke.start(t);
+  const context = openContext(t);
+  const lines: WebSocketRoute[] = [];
+  let isCut = false;
+  await (await context).routeWebSocket(/\/stream\//, (line) => {
+    if (isCut) {
+      void line.close({ code: 4000 });
+      return;
+    }
+    line.connectToServer();
+    lines.push(line);
+  });
+  // Other transports are cut as well.
+  await (await context).route(/\/(stream|poll)\//, (route) =>
+    isCut ? route.abort() : route.continue(),
+  );
+  const page = await dashboard(t, server, { console: /net::ERR_/ }, context);
+  await page.locator("#figures-details summary").click();
+  const second = async () => (await server.call("/dashboard.json")).now.uptime_seconds as number;
+  isCut = true;
+  await Promise.all(lines.map((line) => line.close({ code: 4000 })));
+  await state(page, "lost");
+  const cutAt = await second();
+  await until("some seconds have passed", async () => (await second()) > cutAt + 3);
+  isCut = false;
+  await state(page, "live");
+  const rows = page.locator("#figures-table tbody tr");
+  await rows.nth(4).waitFor();
+  const times = await rows.evaluateAll((rows) => rows.map((row) => row.firstElementChild?.textContent));
+  const seconds = times.map((time) => time!.split(":").reduce((sum, part) => 60 * sum + Number(part), 0));
+  const steps = seconds.slice(1).map((second, at) => seconds[at] - second);
+  // A row a second; two are written with the same one, or a second with none, where it is rounded.
+  assert.ok(steps.every((step) => step <= 2), `${times}`);
 });

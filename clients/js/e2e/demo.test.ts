@@ -1,60 +1,20 @@
 /** The demo page: two users in two tabs, with the crowd around them, and a server that goes. */
 
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import type { Page } from "playwright-core";
-import { openContext, openPage } from "./browser.js";
+import { countBytes, openContext, openPage, PAGE_BYTES_MAX, tabTo } from "./browser.js";
 import { atEnd } from "./ends.js";
-import { root, until } from "./server.js";
-
-const PROGRAM = process.env.ENCKE ?? join(root(), "target/debug/encke");
-
-/** The issue's bound on what the page may cost over the wire. */
-const TRANSFER_BYTES_MAX = 300_000;
+import { Program, startDemo } from "./program.js";
+import { Encke } from "./server.js";
 
 /** What Chromium says by itself of connections that break. */
 const BROKEN = /Failed to load resource|ERR_CONNECTION|WebSocket connection to/;
-
-/** A child that prints what the test waits for, and ends with it. */
-class Program {
-  text = "";
-
-  private constructor(private readonly child: ChildProcess) {
-    for (const output of [child.stdout, child.stderr]) {
-      output?.on("data", (text) => (this.text += text));
-    }
-  }
-
-  static async start(test: TestContext, words: string, ...args: string[]): Promise<Program> {
-    const program = new Program(spawn(PROGRAM, args, { stdio: ["ignore", "pipe", "pipe"] }));
-    atEnd(test, () => program.end("SIGTERM"));
-    await until(`${args[0]} says ${words}`, async () => {
-      assert.equal(program.child.exitCode, null, program.text);
-      await new Promise((resolve) => setImmediate(resolve));
-      return program.text.includes(words);
-    });
-    return program;
-  }
-
-  /** What follows `words` up to the next space. */
-  told(words: string): string {
-    const [, value] = this.text.split(words);
-    return value.split(/\s/)[0];
-  }
-
-  async end(signal: NodeJS.Signals): Promise<void> {
-    if (this.child.exitCode === null && this.child.signalCode === null) {
-      this.child.kill(signal);
-      await once(this.child, "exit");
-    }
-  }
-}
 
 /** Waits for so many rows of the feed. */
 async function rows(page: Page, selector: string, count: number): Promise<void> {
@@ -73,14 +33,16 @@ async function say(page: Page, words: string): Promise<void> {
 }
 
 test("two users of a demo are friends in two tabs, and one hears the other", async (t) => {
-  const free = ["--listen=127.0.0.1:0", "--api=127.0.0.1:0"];
-  const demo = await Program.start(t, "sending", "demo", "--users=300", "--rate=600", ...free);
-  const api = demo.told("API      http://").split("/")[0];
+  const { url, api } = await startDemo(t, "--users=300", "--rate=600");
   const context = await openContext(t);
-  const ask = { hosts: [api] };
-  const page = await openPage(t, context, demo.told("look     "), ask);
+  const bytes = countBytes(context);
+  const page = await openPage(t, context, url, { hosts: [api] });
   await rows(page, ".listens", 5);
   assert.match(await page.title(), /^\S.* \(\d+\) · Encke$/);
+  await page.locator("#state-words", { hasText: "live over WebSocket" }).waitFor();
+  const loaded = await bytes();
+  assert.ok(loaded > 10_000 && loaded < PAGE_BYTES_MAX, `${loaded} bytes`);
+  t.diagnostic(`the demo page loads ${loaded} bytes`);
 
   // Its friends are the API's.
   const me = user(page);
@@ -126,13 +88,34 @@ test("two users of a demo are friends in two tabs, and one hears the other", asy
   const held = await page.locator("#feed > *").count();
   await page.click("#pause");
   await rows(page, "> *", held + 1);
+});
 
-  const bytes = await page.evaluate(() => {
-    const entries = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
-    return entries.reduce((sum, entry) => sum + (entry as PerformanceResourceTiming).transferSize, 0);
-  });
-  assert.ok(bytes > 0 && bytes < TRANSFER_BYTES_MAX, `${bytes} bytes`);
-  t.diagnostic(`the page took ${bytes} bytes`);
+test("everything on the page can be done with the keyboard", async (t) => {
+  const server = await Encke.start(t, '--demo-page={"users":10,"events_per_second":1}');
+  await server.subscribe("5", "7");
+  const context = await openContext(t);
+  const page = await openPage(t, context, `http://${server.listen}/#1`, { hosts: [server.api] });
+  await page.locator("#state-words", { hasText: "live over" }).waitFor();
+  await tabTo(page, "#skip");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "news");
+  await tabTo(page, "#someone");
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("7");
+  await page.keyboard.press("Enter");
+  await page.locator("#me-id", { hasText: "user 7" }).waitFor();
+  await tabTo(page, "#words");
+  await page.keyboard.type("By keyboard");
+  await page.keyboard.press("Enter");
+  await page.locator("#feed .mine", { hasText: "By keyboard" }).waitFor();
+  await tabTo(page, "#pause");
+  await page.keyboard.press("Space");
+  await page.locator('#pause[aria-pressed="true"]').waitFor();
+  await tabTo(page, "#news");
+  await tabTo(page, "#followers a");
+  const opened = context.waitForEvent("page");
+  await page.keyboard.press("Enter");
+  assert.equal(user(await opened), "5");
 });
 
 test("page says that its server is gone, and goes on when it is back", async (t) => {

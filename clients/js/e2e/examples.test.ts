@@ -10,7 +10,8 @@ import { test, type TestContext } from "node:test";
 import { openContext, openPage } from "./browser.js";
 import { atEnd } from "./ends.js";
 import { Front } from "./front.js";
-import { Encke, root, until } from "./server.js";
+import { root } from "./program.js";
+import { Encke, until } from "./server.js";
 
 const LIBRARY = new URL("../dist/encke.js", import.meta.url);
 

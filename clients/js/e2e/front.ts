@@ -3,7 +3,7 @@
  *
  * A TCP relay that looks at each request's head. `/e2e/…` are files of this package, everything else
  * goes to the server untouched, so page and server have one origin. A test can cut the network,
- * freeze it, or block what a firewall would.
+ * freeze it, or do what firewalls and proxies do.
  */
 
 import { once } from "node:events";
@@ -22,11 +22,17 @@ const TYPES: Record<string, string> = {
   ".js": "text/javascript; charset=utf-8",
 };
 
+/**
+ * `refuse`: it is answered 403; `reset`: the connection breaks; `hold`: nothing of the answer but its
+ * head comes through.
+ */
+export type Rule = "pass" | "refuse" | "reset" | "hold";
+
 export class Front {
   /** `http://127.0.0.1:PORT`, the origin of page and server. */
   origin = "";
-  /** Whether a firewall refuses the request with this head. */
-  blocks: (head: string) => boolean = () => false;
+  /** What a firewall or proxy does with the request that has this head. */
+  rule: (head: string) => Rule = () => "pass";
   #server: Server;
   #sockets = new Set<Socket>();
   #cut = false;
@@ -84,26 +90,45 @@ export class Front {
     socket.once("data", (chunk) => {
       const head = chunk.toString("latin1");
       const path = head.split(" ")[1];
-      if (this.blocks(head)) {
-        socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-      } else if (path.startsWith("/e2e/")) {
+      const rule = this.rule(head);
+      if (path.startsWith("/e2e/")) {
         void serveFile(socket, path.slice("/e2e/".length).split("?")[0]);
+      } else if (rule === "refuse") {
+        socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+      } else if (rule === "reset") {
+        socket.resetAndDestroy();
       } else {
-        this.#relay(socket, chunk);
+        this.#relay(socket, chunk, rule === "hold");
       }
     });
   }
 
-  #relay(client: Socket, first: Buffer): void {
+  #relay(client: Socket, first: Buffer, holds: boolean): void {
     const [host, port] = this.backend.listen.split(":");
     const server = connect(Number(port), host);
     this.#keep(server);
     server.write(first);
-    client.pipe(server).pipe(client);
+    client.pipe(server);
+    if (holds) {
+      passHead(server, client);
+    } else {
+      server.pipe(client);
+    }
     // An end that is no orderly one is passed on too.
     client.on("close", () => server.destroy());
     server.on("close", () => client.destroy());
   }
+}
+
+/** Passes on what `server` says up to the first blank line, and swallows the rest. */
+function passHead(server: Socket, client: Socket): void {
+  let said = "";
+  server.on("data", (chunk) => {
+    const before = said.length;
+    said += chunk.toString("latin1");
+    const end = said.indexOf("\r\n\r\n");
+    client.write(Buffer.from(end < 0 ? said.slice(before) : said.slice(before, end + 4), "latin1"));
+  });
 }
 
 /** Answers with a file of this package and closes. */

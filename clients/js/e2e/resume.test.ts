@@ -1,77 +1,114 @@
-/** What a page hears of a network or a server that goes and comes back. */
+/** What a page or a program hears of a network or a server that goes and comes back. */
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import type { TransportName } from "../src/index.js";
-import { openContext, openPage, Tab } from "./browser.js";
+import { openClient, type Place, PLACES } from "./client.js";
 import { Front } from "./front.js";
 import { Encke, until } from "./server.js";
+
+const TRANSPORTS: TransportName[] = ["websocket", "sse", "poll"];
 
 /** What Chromium says by itself of connections that break. */
 const BROKEN = { console: /Failed to load resource|WebSocket connection to/ };
 
-for (const transport of ["websocket", "sse", "poll"] satisfies TransportName[]) {
-  test(`${transport} after a cut network hears what came in between, once`, async (t) => {
-    const server = await Encke.start(t);
-    const front = await Front.start(t, server);
-    const context = await openContext(t);
-    const page = await openPage(t, context, `${front.origin}/e2e/e2e/page.html`, BROKEN);
-    const tab = new Tab(page);
-    await server.subscribe("bob", "rj");
-    await tab.listen({ ids: "bob", transports: [transport] });
-    await tab.turned("open");
-    let n = 0;
-    for (let round = 0; round < 3; round++) {
-      await server.send("bob", n++);
-      front.cut();
-      await tab.turned("waiting");
-      await until("the server has seen it", async () => (await server.connections("bob")) === 0);
-      await server.send("rj", n++);
-      await server.send("bob", n++);
-      front.mend();
-      await tab.turned("open");
-      await server.send("rj", n++);
+async function open(t: TestContext, place: Place) {
+  const server = await Encke.start(t);
+  const front = await Front.start(t, server);
+  return { server, front, client: await openClient(t, place, front.origin, BROKEN) };
+}
+
+/** Sends `n`, `n + 1`, … about `bob`, until the server is gone; returns the first it did not take. */
+async function sendFrom(server: Encke, n: number): Promise<number> {
+  for (;;) {
+    const taken = await server.send("bob", n).catch(() => null);
+    if (taken === null) {
+      return n;
     }
-    const heard = await tab.heard(n);
-    assert.deepEqual(heard, Array.from({ length: n }, (_, n) => n));
-    assert.equal((await tab.told()).gaps, 0);
-  });
-
-  test(`${transport} after the server was killed says the gap and goes on`, async (t) => {
-    const server = await Encke.start(t);
-    const front = await Front.start(t, server);
-    const context = await openContext(t);
-    const page = await openPage(t, context, `${front.origin}/e2e/e2e/page.html`, BROKEN);
-    const tab = new Tab(page);
-    await tab.listen({ ids: "bob", transports: [transport] });
-    await tab.turned("open");
-    await server.send("bob", "before");
-    await tab.heard(1);
-    await server.kill();
-    await tab.turned("waiting");
-    await server.start();
-    await tab.turned("open");
-    await page.waitForFunction(() => window.told.gaps > 0);
-    await server.send("bob", "after");
-    assert.deepEqual(await tab.heard(2), ["before", "after"]);
-    assert.equal((await tab.told()).gaps, 1);
-  });
+    n++;
+  }
 }
 
-for (const transport of ["websocket", "sse"] satisfies TransportName[]) {
-  test(`${transport} that freezes is noticed and resumed`, async (t) => {
-    const server = await Encke.start(t);
-    const front = await Front.start(t, server);
-    const context = await openContext(t);
-    const page = await openPage(t, context, `${front.origin}/e2e/e2e/page.html`, BROKEN);
-    const tab = new Tab(page);
-    await tab.listen({ ids: "bob", transports: [transport], silenceMs: 500, openMs: 2000 });
-    await tab.turned("open");
-    front.freeze();
-    await server.send("bob", "into the void");
-    await tab.turned("waiting");
-    front.mend();
-    assert.deepEqual(await tab.heard(1), ["into the void"]);
-    assert.equal((await tab.told()).gaps, 0);
-  });
+/** What was heard grows, and where a number is left out a gap was told. */
+function assertNoHoleIsUnsaid(log: unknown[]): void {
+  let last = -1;
+  let isTold = false;
+  for (const heard of log) {
+    if (heard === "gap") {
+      isTold = true;
+      continue;
+    }
+    const n = heard as number;
+    assert.ok(n > last, `${n} comes after ${last}: ${log}`);
+    assert.ok(n === last + 1 || isTold, `nobody told of a gap before ${n}: ${log}`);
+    [last, isTold] = [n, false];
+  }
 }
+
+for (const place of PLACES) {
+  for (const transport of TRANSPORTS) {
+    test(`${transport} in a ${place} hears after a cut what came in between, once`, async (t) => {
+      const { server, front, client } = await open(t, place);
+      await server.subscribe("bob", "rj");
+      await client.listen({ ids: "bob", transports: [transport] });
+      await client.turned("open");
+      let n = 0;
+      for (let round = 0; round < 3; round++) {
+        await server.send("bob", n++);
+        front.cut();
+        await client.turned("waiting");
+        await until("the server has seen it", async () => (await server.connections("bob")) === 0);
+        await server.send("rj", n++);
+        await server.send("bob", n++);
+        front.mend();
+        await client.turned("open");
+        await server.send("rj", n++);
+      }
+      assert.deepEqual(await client.heard(n), Array.from({ length: n }, (_, n) => n));
+      assert.equal((await client.told()).gaps, 0);
+    });
+
+    test(`${transport} in a ${place} tells of each kill -9 and goes on`, async (t) => {
+      const { server, client } = await open(t, place);
+      await client.listen({ ids: "bob", transports: [transport] });
+      let n = 0;
+      for (let round = 1; round <= 3; round++) {
+        await client.turned("open");
+        const sending = sendFrom(server, n);
+        await client.heard((await client.told()).events.length + 5);
+        await server.kill();
+        n = (await sending) + 1;
+        await client.turned("waiting");
+        await server.start();
+        await client.missed(round);
+      }
+      await client.turned("open");
+      await server.send("bob", n);
+      await until("the last is heard", async () => (await client.told()).log.at(-1) === n);
+      const { log, gaps } = await client.told();
+      assertNoHoleIsUnsaid(log);
+      assert.equal(gaps, 3, "each is told once");
+    });
+  }
+
+  for (const transport of ["websocket", "sse"] satisfies TransportName[]) {
+    test(`${transport} in a ${place} that freezes is noticed and resumed`, async (t) => {
+      const { server, front, client } = await open(t, place);
+      await client.listen({ ids: "bob", transports: [transport], silenceMs: 500, openMs: 2000 });
+      await client.turned("open");
+      front.freeze();
+      await server.send("bob", "into the void");
+      await client.turned("waiting");
+      front.mend();
+      assert.deepEqual(await client.heard(1), ["into the void"]);
+      assert.equal((await client.told()).gaps, 0);
+    });
+  }
+}
+
+test("holes that nobody told of, and doubles, would be seen", () => {
+  assertNoHoleIsUnsaid([0, 1, "gap", 4, 5, "gap", 6]);
+  assert.throws(() => assertNoHoleIsUnsaid([0, 2]), /before 2/);
+  assert.throws(() => assertNoHoleIsUnsaid([0, "gap", 3, 5]), /before 5/);
+  assert.throws(() => assertNoHoleIsUnsaid([0, 1, 1]), /1 comes after 1/);
+});

@@ -1,7 +1,5 @@
 /**
  * The real server for a test: `encke serve` on free ports, with a data folder of its own.
- *
- * The program is what `ENCKE` names, else the debug build of this repository.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -11,15 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
-import { fileURLToPath } from "node:url";
 import { atEnd } from "./ends.js";
-
-const PROGRAM = process.env.ENCKE ?? join(root(), "target/debug/encke");
-
-/** The repository's root. */
-export function root(): string {
-  return fileURLToPath(new URL("../../..", import.meta.url));
-}
+import { PROGRAM } from "./program.js";
 
 export class Encke {
   /** Where clients connect, as `127.0.0.1:41234`. */
@@ -107,5 +98,7 @@ export async function until(what: string, check: () => Promise<boolean>): Promis
     if (performance.now() > deadline) {
       throw new Error(`not in time: ${what}`);
     }
+    // One that asks this very process would keep it from hearing.
+    await new Promise(setImmediate);
   }
 }

@@ -2,18 +2,19 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openContext, openPage, Tab } from "./browser.js";
+import { openContext } from "./browser.js";
+import { openTab, type Tab } from "./client.js";
 import { Front } from "./front.js";
 import { Encke } from "./server.js";
 
 test("two tabs talk", async (t) => {
   const server = await Encke.start(t);
   const front = await Front.start(t, server);
-  const context = await openContext(t);
+  const context = openContext(t);
   // The application behind the pages: it takes what they say and sends it.
   const tabs = await Promise.all(
     ["ann", "bob"].map(async (id) => {
-      const tab = new Tab(await openPage(t, context, `${front.origin}/e2e/e2e/page.html`));
+      const tab = await openTab(t, front.origin, {}, context);
       await tab.page.exposeFunction("say", (words: string) => server.send(id, `${id}: ${words}`));
       await tab.listen({ ids: id });
       await tab.turned("open");

@@ -1,80 +1,98 @@
-/** Each transport in a page: alone, by choice, and when a better one is blocked. */
+/** Each transport in a page and in Node: alone, by choice, and when a better one is blocked. */
 
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { TransportName } from "../src/index.js";
-import { type Expected, openContext, openPage, Tab } from "./browser.js";
+import type { Expected } from "./browser.js";
+import { openClient, openTab, type Place, PLACES } from "./client.js";
 import { Front } from "./front.js";
 import { Encke } from "./server.js";
 
+const TRANSPORTS: TransportName[] = ["websocket", "sse", "poll"];
+
 /** What Chromium says by itself of a request that failed. */
-const FAILED = /Failed to load resource|WebSocket connection to .* failed/;
+const FAILED = { console: /Failed to load resource|WebSocket connection to .* failed/ };
 
-async function open(t: TestContext, expected: Expected = {}, ...options: string[]) {
-  const server = await Encke.start(t, ...options);
+async function open(t: TestContext, place: Place, expected: Expected = {}) {
+  const server = await Encke.start(t);
   const front = await Front.start(t, server);
-  const context = await openContext(t);
-  const page = await openPage(t, context, `${front.origin}/e2e/e2e/page.html`, expected);
-  return { server, front, page, tab: new Tab(page) };
+  return { server, front, client: await openClient(t, place, front.origin, expected) };
 }
 
-for (const transport of ["websocket", "sse", "poll"] satisfies TransportName[]) {
-  test(`${transport} in a page hears its own and whom it follows, in order`, async (t) => {
-    const { server, tab } = await open(t);
-    await server.subscribe("bob", "rj");
-    await tab.listen({ ids: "bob", transports: [transport] });
-    await tab.turned("open", transport);
-    for (let n = 0; n < 20; n++) {
-      await server.send(n % 2 ? "bob" : "rj", { n, text: "ä 🚀 </script>" });
-    }
-    const heard = await tab.heard(20);
-    assert.deepEqual(heard, Array.from({ length: 20 }, (_, n) => ({ n, text: "ä 🚀 </script>" })));
-    const { gaps, errors } = await tab.told();
-    assert.deepEqual([gaps, errors], [0, []]);
+const isWebSocket = (head: string) => /^upgrade: websocket/im.test(head);
+const isSse = (head: string) => /^accept: text\/event-stream/im.test(head);
+
+for (const place of PLACES) {
+  for (const transport of TRANSPORTS) {
+    test(`${transport} in a ${place} hears its own and whom it follows, in order`, async (t) => {
+      const { server, client } = await open(t, place);
+      await server.subscribe("bob", "rj");
+      await client.listen({ ids: "bob", transports: [transport] });
+      await client.turned("open", transport);
+      const events = Array.from({ length: 20 }, (_, n) => ({ n, text: "ä 🚀 </script>" }));
+      for (const event of events) {
+        await server.send(event.n % 2 ? "bob" : "rj", event);
+      }
+      assert.deepEqual(await client.heard(20), events);
+      const { gaps, errors } = await client.told();
+      assert.deepEqual([gaps, errors], [0, []]);
+    });
+
+    test(`${transport} in a ${place} logs in, out and off`, async (t) => {
+      const { server, client } = await open(t, place);
+      await client.listen({ ids: "bob", transports: [transport] });
+      await client.turned("open");
+      assert.equal(await client.login("photo:789", 7), true);
+      await server.send("photo:789", "a login");
+      await server.send("7", "by a number");
+      assert.deepEqual(await client.heard(2), ["a login", "by a number"]);
+      assert.equal(await client.logout("bob"), true);
+      await server.send("bob", "nobody");
+      await server.send("7", "still here");
+      assert.deepEqual(await client.heard(3), ["a login", "by a number", "still here"]);
+      await client.close();
+      assert.equal((await client.told()).states.at(-1), `closed ${transport}`);
+    });
+  }
+
+  test(`nothing blocked in a ${place} is WebSocket`, async (t) => {
+    const { client } = await open(t, place);
+    await client.listen({ ids: "bob" });
+    await client.turned("open", "websocket");
   });
 
-  test(`${transport} in a page logs in, out and off`, async (t) => {
-    const { server, tab } = await open(t);
-    await tab.listen({ ids: "bob", transports: [transport] });
-    await tab.turned("open");
-    assert.equal(await tab.page.evaluate(() => window.connection.login("photo:789", 7)), true);
-    await server.send("photo:789", "a login");
-    await server.send("7", "by a number");
-    assert.deepEqual(await tab.heard(2), ["a login", "by a number"]);
-    assert.equal(await tab.page.evaluate(() => window.connection.logout("bob")), true);
-    await server.send("bob", "nobody");
-    await server.send("7", "still here");
-    assert.deepEqual(await tab.heard(3), ["a login", "by a number", "still here"]);
-    await tab.page.evaluate(() => window.connection.close());
-    assert.equal((await tab.told()).states.at(-1), `closed ${transport}`);
+  test(`refused WebSocket in a ${place} is followed by SSE, broken SSE by poll`, async (t) => {
+    const { server, front, client } = await open(t, place, FAILED);
+    front.rule = (head) => (isWebSocket(head) ? "refuse" : "pass");
+    await client.listen({ ids: "bob" });
+    await client.turned("open", "sse");
+    await server.send("bob", "over SSE");
+    assert.deepEqual(await client.heard(1), ["over SSE"]);
+    // The firewall learns.
+    front.rule = (head) => (isWebSocket(head) ? "refuse" : isSse(head) ? "reset" : "pass");
+    front.cut();
+    front.mend();
+    await client.turned("open", "poll");
+    await server.send("bob", "over poll");
+    assert.deepEqual(await client.heard(2), ["over SSE", "over poll"]);
+    assert.equal((await client.told()).gaps, 0);
+  });
+
+  test(`streams that a proxy holds back in a ${place} are followed by poll`, async (t) => {
+    const { server, front, client } = await open(t, place, FAILED);
+    front.rule = (head) => (isWebSocket(head) || isSse(head) ? "hold" : "pass");
+    await client.listen({ ids: "bob", openMs: 1000 });
+    await client.turned("open", "poll");
+    await server.send("bob", "over poll");
+    assert.deepEqual(await client.heard(1), ["over poll"]);
   });
 }
-
-test("blocked WebSocket is followed by SSE, blocked SSE by long poll", async (t) => {
-  const { server, front, page, tab } = await open(t, { console: FAILED });
-  front.blocks = (head) => /^upgrade: websocket/im.test(head);
-  await tab.listen({ ids: "bob" });
-  await tab.turned("open", "sse");
-  await server.send("bob", "over SSE");
-  assert.deepEqual(await tab.heard(1), ["over SSE"]);
-  await page.evaluate(() => window.connection.close());
-
-  await page.route("**/stream/**", (route) => route.abort());
-  await tab.listen({ ids: "bob" });
-  await tab.turned("open", "poll");
-  await server.send("bob", "over poll");
-  assert.deepEqual(await tab.heard(1), ["over poll"]);
-});
-
-test("nothing blocked is WebSocket", async (t) => {
-  const { tab } = await open(t);
-  await tab.listen({ ids: "bob" });
-  await tab.turned("open", "websocket");
-});
 
 test("WebSocket in a page is compressed where the server agrees", async (t) => {
-  const { server, front, page, tab } = await open(t, {}, "--websocket-deflate");
-  const agreed = await page.evaluate(async (url) => {
+  const server = await Encke.start(t, "--websocket-deflate");
+  const front = await Front.start(t, server);
+  const tab = await openTab(t, front.origin);
+  const agreed = await tab.page.evaluate(async (url) => {
     const socket = new WebSocket(url);
     await new Promise((resolve, reject) => {
       socket.onopen = resolve;
@@ -88,17 +106,17 @@ test("WebSocket in a page is compressed where the server agrees", async (t) => {
   await tab.turned("open", "websocket");
   // A command that Chromium compresses, then events from short to long.
   const rooms = Array.from({ length: 100 }, (_, n) => `room:${n}`);
-  assert.equal(await page.evaluate((ids) => window.connection.login(...ids), rooms), true);
+  assert.equal(await tab.login(...rooms), true);
   const texts = [0, 1, 10, 1_000, 5_000].map((times) => "ä 🚀".repeat(times));
   for (const [n, text] of texts.entries()) await server.send(`room:${n}`, text);
   assert.deepEqual(await tab.heard(texts.length), texts);
 });
 
 test("refusal says what to do", async (t) => {
-  const { tab } = await open(t, { console: FAILED });
-  await tab.listen({ ids: "a b", transports: ["sse"] });
-  await tab.turned("closed");
-  const { errors } = await tab.told();
+  const { client } = await open(t, "page", FAILED);
+  await client.listen({ ids: "a b", transports: ["sse"] });
+  await client.turned("closed");
+  const { errors } = await client.told();
   assert.equal(errors.length, 1);
   assert.match(errors[0], /id/);
 });
@@ -107,16 +125,14 @@ test("page of an origin that is let in hears, another is told why not", async (t
   const server = await Encke.start(t);
   const front = await Front.start(t, server);
   const other = await Encke.start(t, "--allow-origin", front.origin);
-  const context = await openContext(t);
-  const expected = { console: /Failed to load|CORS|WebSocket/, hosts: [server.listen, other.listen] };
-  const page = await openPage(t, context, `${front.origin}/e2e/e2e/page.html`, expected);
-  const tab = new Tab(page);
-  for (const transport of ["websocket", "sse", "poll"] satisfies TransportName[]) {
+  const hosts = [server.listen, other.listen];
+  const tab = await openTab(t, front.origin, { console: /Failed to load|CORS|WebSocket/, hosts });
+  for (const transport of TRANSPORTS) {
     await tab.listen({ ids: "bob", transports: [transport] }, `http://${other.listen}`);
     await tab.turned("open", transport);
     await other.send("bob", transport);
     assert.deepEqual(await tab.heard(1), [transport]);
-    await page.evaluate(() => window.connection.close());
+    await tab.close();
   }
   await tab.listen({ ids: "bob" }, `http://${server.listen}`);
   await tab.turned("waiting");

@@ -1,0 +1,14 @@
+import type { Connection, EnckeEvent, Options } from "../src/index.js";
+
+/** What a connection told. */
+export interface Told {
+  events: EnckeEvent[];
+  gaps: number;
+  /** Each with its transport: `open sse`. */
+  states: string[];
+  errors: string[];
+  /** The payloads of the events, and `"gap"` where one was told. */
+  log: unknown[];
+}
+
+export function listen(url: string, options: Options): { connection: Connection; told: Told };

@@ -1,0 +1,23 @@
+/**
+ * A connection, and all that it told in the order in which it did: the built library, in a page and
+ * in Node alike.
+ */
+
+import { connect } from "../dist/encke.js";
+
+/** Connects, with short waits. */
+export function listen(url, options) {
+  const connection = connect(url, { retryMs: 10, retryMaxMs: 200, ...options });
+  const told = { events: [], gaps: 0, states: [], errors: [], log: [] };
+  connection.on("event", (event) => {
+    told.events.push(event);
+    told.log.push(event.data);
+  });
+  connection.on("gap", () => {
+    told.gaps++;
+    told.log.push("gap");
+  });
+  connection.on("state", (state) => told.states.push(`${state} ${connection.transport}`));
+  connection.on("error", (error) => told.errors.push(error.message));
+  return { connection, told };
+}
