@@ -39,7 +39,7 @@ enum Work {
 
 use Work::{Cargo, Own};
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step {
         name: "programs",
         work: Own(|_| programs::ensure_all().map(|()| true), "cargo xtask ci"),
@@ -58,6 +58,7 @@ const STEPS: [Step; 9] = [
         extent: Extent::Fast,
     },
     Step { name: "node", work: Own(node::packages, "cargo xtask node"), extent: Extent::Fast },
+    Step { name: "browser", work: Own(node::browser, "cargo xtask browser"), extent: Extent::Fast },
     Step {
         name: "docs",
         // With private items: our docs are for those who read the code, and link into it.

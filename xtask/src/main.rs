@@ -24,6 +24,7 @@ Usage: cargo xtask <CHORE>
 Chores:
   ci [--fast]  every check that a change must pass; --fast leaves out the model checker and the demo
   node         the browser client and the server's pages: types, tests, size, build
+  browser      client and pages in Chromium, against the debug build of the server
   tidy         the project's own rules: who may know whom, lengths, docs, leftovers
   help         this text
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         ["ci"] => run(|root| ci::run(root, ci::Extent::Whole)),
         ["ci", "--fast"] => run(|root| ci::run(root, ci::Extent::Fast)),
         ["node"] => run(node::packages),
+        ["browser"] => run(node::browser),
         ["tidy"] => run(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

