@@ -88,8 +88,8 @@ impl<F> Event<F> {
         &self.json[before + BEFORE_DATA.len()..self.json.len() - 1]
     }
 
-    /// The encoded form in `slot`, one for each transport and the compressed one, made by `encode` on
-    /// first need.
+    /// The encoded form in `slot`, one for each transport and the compressed one, made by `encode`
+    /// on first need.
     pub fn frame(&self, slot: usize, encode: impl FnOnce(&Self) -> F) -> &F {
         self.frames.get_or_make(slot, || encode(self))
     }
