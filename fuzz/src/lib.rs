@@ -1,8 +1,9 @@
 //! Fuzz bodies: each takes any bytes and panics when a promise of the code under it is broken.
 //!
-//! - [`erlang`], [`heads`], [`ids`], [`frames`], [`streams`] and [`websocket`] turn bytes into what
-//!   a node, a client, a sender or a server may send, and hold the result against an outside
-//!   reader, a rule written down a second time, or the same bytes in other pieces.
+//! - [`erlang`], [`heads`], [`ids`], [`frames`], [`lists`], [`streams`] and [`websocket`] turn
+//!   bytes into what a node, a client, a sender, a server or a file may say, and hold the result
+//!   against an outside reader, a rule written down a second time, or the same bytes in other
+//!   pieces.
 //! - [`operations`] reads the bytes as a list of operations and runs them on the real thing and on
 //!   a naive model.
 //!
@@ -23,6 +24,7 @@ pub mod erlang;
 pub mod frames;
 pub mod heads;
 pub mod ids;
+pub mod lists;
 pub mod operations;
 pub mod streams;
 pub mod websocket;
@@ -31,7 +33,7 @@ pub mod websocket;
 pub type Target = fn(&[u8]);
 
 /// Every body, under the name that its fuzz target has.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("erlang_message", erlang::message),
     ("request_head", heads::request_head),
     ("id_text", ids::id_text),
@@ -41,6 +43,7 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("client_stream", streams::client_stream),
     ("websocket_frames", websocket::websocket_frames),
     ("websocket_command", websocket::websocket_command),
+    ("server_list", lists::server_list),
     ("directory", operations::directory),
     ("names", operations::names),
 ];

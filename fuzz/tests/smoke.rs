@@ -107,6 +107,11 @@ fn texts(target: &str) -> &'static [&'static str] {
             "\u{5}HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
             "\u{3}\u{1}\u{5}Hello",
         ],
+        "server_list" => &[
+            "#------ Server -------\t-Mem-#\n10.0.1.1:11211\t600\n10.0.1.2:11211\t300\n",
+            "10.0.1.1:11211 100\r\n\n \t\n  10.0.1.2:11211 \t 18446744073709551515\n# \u{feff}",
+            "a 1\na 1\nb 1000000\n#a",
+        ],
         "websocket_command" => &[
             "{\"login\":[\"a\\u0062\",123,\"c\"]}",
             "{\"logout\":[]}",
