@@ -11,6 +11,7 @@ mod cli;
 mod client;
 mod config;
 mod console;
+mod ketama;
 mod posting;
 mod serve;
 mod stop;

@@ -16,11 +16,12 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Who may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 9] = [
+const SLEEPERS: [(&str, &str); 10] = [
     ("crates/backend/src/erlang/node.rs", "an epmd that is not there rings nobody"),
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
     ("crates/encke/src/cli/listen.rs", "a client that lost its server does not hammer it"),
+    ("crates/encke/src/ketama/list.rs", "a file that changes rings nobody on every file system"),
     ("crates/encke/src/posting.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/encke/src/serve/erlang/mod.rs", "a node that is not there rings nobody"),
     ("crates/encke/src/serve/listener.rs", "a listener without descriptors must not spin"),

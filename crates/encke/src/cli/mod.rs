@@ -8,6 +8,7 @@ mod demo;
 mod erlang;
 mod flood;
 mod graph;
+mod ketama;
 mod listen;
 mod plot;
 mod serve;
@@ -26,6 +27,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::{self, ConfigError};
 use crate::console::{self, OutputError};
+use crate::ketama::ServerListError;
 
 /// Encke: pushes events to a million connected users, each to those who follow its subject.
 #[derive(Debug, Parser)]
@@ -106,6 +108,7 @@ enum Command {
     Tune(tune::TuneArgs),
     Watch(watch::WatchArgs),
     Plot(plot::PlotArgs),
+    Ketama(ketama::KetamaArgs),
 }
 
 /// Runs the program.
@@ -133,6 +136,7 @@ pub(crate) fn run() -> ExitCode {
         },
         Command::Watch(args) => watch::run(args),
         Command::Plot(args) => plot::run(args),
+        Command::Ketama(args) => ketama::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -141,7 +145,10 @@ pub(crate) fn run() -> ExitCode {
         }
         Err(error) => {
             console::tell(format!("encke: {error:#}"));
-            ExitCode::FAILURE
+            match error.downcast_ref::<ServerListError>() {
+                Some(error) if error.is_usage() => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -201,6 +201,7 @@ fn every_command_explains_itself_with_examples() {
         "tune",
         "watch",
         "plot",
+        "ketama",
         "graph",
         "graph generate",
         "graph load",

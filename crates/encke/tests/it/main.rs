@@ -29,6 +29,7 @@ mod graph_commands;
 mod hostile;
 mod http2;
 mod instruments;
+mod ketama;
 mod logout;
 mod metrics;
 mod plot;
