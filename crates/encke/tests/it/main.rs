@@ -30,6 +30,7 @@ mod hostile;
 mod http2;
 mod instruments;
 mod ketama;
+mod ketama_erlang;
 mod logout;
 mod metrics;
 mod plot;
