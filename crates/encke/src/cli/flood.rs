@@ -87,6 +87,10 @@ pub(crate) struct FloodArgs {
     #[arg(long, value_name = "SHARE", default_value = "0.25", value_parser = parse_share)]
     #[arg(requires = "storm_after")]
     come_back: f64,
+    /// How long they stay away before that, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse_seconds)]
+    #[arg(requires = "storm_after")]
+    away: Duration,
     /// Whoever comes back says which event it heard last (Last-Event-ID) and must then hear every
     /// one since. Not on the classic page.
     #[arg(long)]
@@ -174,6 +178,7 @@ impl FloodArgs {
                 after,
                 vanish: self.vanish,
                 come_back: self.come_back,
+                away: self.away,
             }),
             slow: self.slow,
             slow_after: self.slow_after,

@@ -211,7 +211,8 @@ fn crowd_of_polls_that_loses_its_network_hears_every_event_once() {
 fn crowd_loses_its_network(transport: &str, path: &str) {
     let server = Server::start(&[]);
     let url = format!("{}/{path}/{{id}}", server.url());
-    let args = ["flood", "--users=400", "--storm-after=1", "--vanish=0", "--come-back=1"];
+    let args =
+        ["flood", "--users=400", "--storm-after=1", "--vanish=0", "--come-back=1", "--away=0.5"];
     let options = ["--resume", "--json", "--transport", transport, "--url", &url];
     let flood = Program::spawn(encke(args).args(options));
     wait_for("the crowd is online", || server.api.stats()["connections_opened"] == 400);

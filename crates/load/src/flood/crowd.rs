@@ -8,8 +8,8 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use proto::Transport;
 use proto::client::{Reply, push_reply, push_text};
@@ -17,7 +17,7 @@ use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{clock, socket, table};
 
-use crate::flood::listener::{Arrival, Listener, Outcome, Phase, STEP_MS};
+use crate::flood::listener::{Arrival, Listener, Moment, Outcome, Phase};
 use crate::flood::role::Role;
 use crate::flood::tally::{Board, Tally};
 use crate::flood::task::{Pace, Task};
@@ -80,8 +80,8 @@ struct Crowd {
     again: VecDeque<(u64, u32)>,
     /// Listeners whom the storm has yet to reset; `None` before it breaks out.
     doomed: Option<Vec<u32>>,
-    /// Listeners that come back from it at once.
-    back: VecDeque<u32>,
+    /// Listeners that come back from it, and when, in nanoseconds: in the order of that time.
+    back: VecDeque<(u64, u32)>,
     buffer: Box<[u8]>,
     request: Vec<u8>,
     tally: Tally,
@@ -165,11 +165,13 @@ impl Crowd {
     /// How long the loop may sleep, seen from `now_ns`.
     fn wait_ms(&self, now_ns: u64) -> u64 {
         let may_begin = self.opening < self.opening_max;
-        if self.doomed.as_ref().is_some_and(|doomed| !doomed.is_empty())
-            || (may_begin && !self.back.is_empty())
-        {
+        if self.doomed.as_ref().is_some_and(|doomed| !doomed.is_empty()) {
             return 0;
         }
+        let back_ms = match self.back.front() {
+            Some((due_ns, _)) if may_begin => due_ns.saturating_sub(now_ns).div_ceil(1_000_000),
+            _ => WAIT_MS_MAX,
+        };
         let next_ms = if self.next < self.task.listeners && may_begin {
             self.pace.wait_ms(now_ns)
         } else {
@@ -187,7 +189,7 @@ impl Crowd {
             None => WAIT_MS_UNTOLD,
             Some(at_ns) => at_ns.saturating_sub(now_ns).div_ceil(1_000_000),
         };
-        next_ms.min(again_ms).min(storm_ms).min(WAIT_MS_MAX)
+        next_ms.min(again_ms).min(back_ms).min(storm_ms).min(WAIT_MS_MAX)
     }
 
     /// Goes on with the storm, once it has broken out, by a slice.
@@ -209,7 +211,10 @@ impl Crowd {
 
     /// The storm takes `slot`: an open stream is reset. One that is not open is left as it is.
     fn reset(&mut self, slot: u32) {
-        let role = self.task.role(slot);
+        let (role, config) = (self.task.role(slot), &self.task.config);
+        let now_ns = clock::monotonic_ns();
+        let away = config.storm.map_or(Duration::ZERO, |storm| storm.away);
+        let due_ns = now_ns + away.as_nanos() as u64;
         let listener = &mut self.listeners[slot as usize];
         let open = listener.is_open();
         if let Some(socket) = listener.socket.take_if(|_| open) {
@@ -218,14 +223,13 @@ impl Crowd {
             drop(socket);
             listener.phase = Phase::Offline;
             listener.returning = role == Role::Returning;
-            let resumes = listener.returning && self.task.config.resume;
-            listener.left = resumes.then(|| step(clock::monotonic_ns()));
+            let resumes = listener.returning && config.resume;
+            listener.due = resumes.then(|| Moment::at(due_ns));
             self.tally.of(role).reset += 1;
         }
-        let now_ns = clock::monotonic_ns();
         self.task.trouble.resets.step(now_ns);
         if listener.returning {
-            self.back.push_back(slot);
+            self.back.push_back((due_ns, slot));
         } else if role == Role::Returning {
             self.task.trouble.returns.step(now_ns);
         }
@@ -244,7 +248,7 @@ impl Crowd {
 
     /// Whoever comes back from the storm is in a hurry; the others keep the pace.
     fn next_to_begin(&mut self, now_ns: u64) -> Option<u32> {
-        if let Some(slot) = self.back.pop_front() {
+        if let Some((_, slot)) = self.back.pop_front_if(|&mut (due_ns, _)| due_ns <= now_ns) {
             return Some(slot);
         }
         let again = self.again.front().filter(|&&(due_ms, _)| due_ms <= now_ns / 1_000_000);
@@ -332,19 +336,14 @@ impl Crowd {
             };
             let read = socket::receive(socket, &mut self.buffer);
             let now_ns = clock::monotonic_ns();
-            let (was_open, cursor) = (listener.is_open(), listener.cursor);
+            let was_open = listener.is_open();
             let outcome = match read {
                 Ok(0) if was_open => Outcome::Closed(listener.end_of_connection()),
                 Ok(0) => Outcome::failed(&io::ErrorKind::ConnectionReset.into()),
                 Ok(len) => {
                     self.tally.of(role).bytes += len as u64;
                     let arrival = Arrival { slot, role, transport, now_ns, resumes };
-                    let outcome = listener.read(arrival, &self.buffer[..len], &mut self.tally);
-                    if let Some(left) = listener.left.take_if(|_| listener.cursor != cursor) {
-                        let steps = step(now_ns).get().wrapping_sub(left.get());
-                        self.tally.caught_up(u64::from(steps) * STEP_MS * 1_000_000);
-                    }
-                    outcome
+                    listener.read(arrival, &self.buffer[..len], &mut self.tally)
                 }
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) if was_open => Outcome::Closed(Closure::Reset),
@@ -381,7 +380,7 @@ impl Crowd {
         self.send_request(slot);
     }
 
-    /// Asks where the stream of a WebSocket begins, which SSE says by itself.
+    /// Asks where the stream of a WebSocket stands, which SSE says by itself.
     fn ask_position(&mut self, slot: u32, now_ns: u64) {
         self.request.clear();
         push_text("{\"ping\":1}", (mix(now_ns) as u32).to_ne_bytes(), &mut self.request);
@@ -411,9 +410,10 @@ impl Crowd {
             self.task.trouble.returns.step(now_ns);
         }
         let config = &self.task.config;
-        // Who comes back with a cursor is told by events where it stands.
-        let is_lost = config.resume && listener.cursor.is_none();
-        if is_lost && config.transport == Transport::WebSocket {
+        // The answer tells one where its stream begins, and one that comes back that it has heard
+        // what it missed, be it nothing.
+        let asks = config.resume && (listener.cursor.is_none() || listener.due.is_some());
+        if asks && config.transport == Transport::WebSocket {
             self.ask_position(slot, now_ns);
         }
         if role == Role::Slow {
@@ -482,11 +482,6 @@ impl Crowd {
             }
         }
     }
-}
-
-/// The time in steps, see [`Listener::left`].
-fn step(now_ns: u64) -> NonZeroU16 {
-    NonZeroU16::new((now_ns / 1_000_000 / STEP_MS) as u16).unwrap_or(NonZeroU16::MIN)
 }
 
 impl Outcome {

@@ -24,9 +24,8 @@ pub(super) struct Listener {
     pub(super) phase: Phase,
     /// Whether the storm has reset its connection and it is to come back.
     pub(super) returning: bool,
-    /// When the storm has reset its connection, in steps of [`STEP_MS`] on the monotonic clock cut
-    /// to 16 bits, until the stream that resumes it has told something.
-    pub(super) left: Option<NonZeroU16>,
+    /// When the storm lets it connect again, until the stream that is resumed has told something.
+    pub(super) due: Option<Moment>,
     /// The id that it heard last, as a number: where its stream is resumed, or its next poll goes
     /// on.
     pub(super) cursor: Option<NonZeroU64>,
@@ -34,8 +33,23 @@ pub(super) struct Listener {
     closes: bool,
 }
 
-/// The clock of what must fit into two bytes: it goes round in 5 minutes.
-pub(super) const STEP_MS: u64 = 5;
+/// A time in two bytes: steps of 5 ms on the monotonic clock, which go round in 5 minutes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment(NonZeroU16);
+
+impl Moment {
+    const STEP_NS: u64 = 5_000_000;
+
+    pub(super) fn at(now_ns: u64) -> Moment {
+        Moment(NonZeroU16::new((now_ns / Self::STEP_NS) as u16).unwrap_or(NonZeroU16::MIN))
+    }
+
+    /// The time from this moment to `now_ns`, to a step.
+    pub(super) fn until_ns(self, now_ns: u64) -> u64 {
+        let steps = Moment::at(now_ns).0.get().wrapping_sub(self.0.get());
+        u64::from(steps) * Self::STEP_NS
+    }
+}
 
 /// Which listener bytes have come for, and when.
 #[derive(Clone, Copy, Debug)]
@@ -105,9 +119,10 @@ impl Listener {
                 let attempt = if resumes { 0 } else { self.attempt };
                 let connection = u64::from(attempt) << 32 | u64::from(slot);
                 let source = Source { role, connection, opened_ms: self.opened_ms };
-                let cursor = &mut self.cursor;
+                let (cursor, due) = (&mut self.cursor, &mut self.due);
                 let progress = decoder.feed(bytes, |event| {
                     if resumes {
+                        tally.told(due, now_ns);
                         *cursor = id_of(&event).and_then(number_of).or(*cursor);
                     }
                     tally.event(source, event, now_ns);
@@ -184,6 +199,7 @@ impl Listener {
         if arrival.transport == Transport::Poll {
             self.cursor = head.poll_next.map(str::as_bytes).and_then(number_of).or(self.cursor);
             self.closes = head.closes;
+            tally.told(&mut self.due, arrival.now_ns);
             tally.of(arrival.role).told_gaps += u64::from(head.poll_gap);
         }
         self.phase = Phase::Open(StreamDecoder::new(arrival.transport, head.body));

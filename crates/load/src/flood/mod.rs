@@ -217,7 +217,7 @@ pub struct TroubleSnapshot {
     pub returned_after: Option<f64>,
     /// Latencies of steady listeners, by [`Span`].
     pub steady: [Quantiles; Span::COUNT],
-    /// From the loss of a connection to the first thing that the resumed stream told, to 5 ms.
+    /// From when a listener may come back to the first thing that its resumed stream told, to 5 ms.
     pub caught_up: Quantiles,
     /// How long the streams of slow listeners lasted from when they were not read any more.
     pub slow_lasted: Quantiles,

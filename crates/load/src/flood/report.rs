@@ -67,7 +67,7 @@ pub struct StormReport {
     pub doubled: u64,
     /// How many of them were told of a gap.
     pub told_gaps: u64,
-    /// From the loss of a connection to the first thing that the resumed stream told.
+    /// From when a listener may come back to the first thing that its stream told.
     pub caught_up: Quantiles,
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use proto::client::Event;
 
+use crate::flood::listener::Moment;
 use crate::flood::role::Role;
 use crate::flood::trouble::{Bounds, Span};
 use crate::flood::{Closure, Failure};
@@ -18,6 +19,9 @@ use crate::stamp::{self, StampFinder};
 
 /// What stands before the id in a WebSocket's answer to a ping, which is no event.
 pub(super) const POSITION: &[u8] = b"{\"ok\":{\"ping\":1,\"next\":\"";
+
+/// What every such answer begins with, one that names no place too.
+const ANSWER: &[u8] = b"{\"ok\":";
 
 /// Counts since the start, of all listeners or of those with one role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -136,7 +140,7 @@ pub(super) struct Published {
 /// What is timed around a storm and slow listeners.
 #[derive(Debug, Default)]
 pub(super) struct Troubled {
-    /// From the loss of a connection to the first thing that the resumed stream told.
+    /// From when a listener may come back to the first thing that its stream told.
     pub(super) caught_up: Latencies,
     /// Latencies of steady listeners, by [`Span`].
     pub(super) steady: [Latencies; Span::COUNT],
@@ -226,7 +230,7 @@ impl Tally {
     /// Counts one event that was there at `now_ns`.
     pub(super) fn event(&mut self, source: Source, event: Event<'_>, now_ns: u64) {
         let totals = &mut self.roles[source.role as usize];
-        if event.is_position() || event.data.starts_with(POSITION) {
+        if event.is_position() || event.data.starts_with(ANSWER) {
             return;
         }
         if event.name == b"gap" || event.data == b"{\"gap\":true}" {
@@ -274,9 +278,10 @@ impl Tally {
         self.slow_lasted_ns.push(ns);
     }
 
-    /// A stream was resumed, and heard the first thing so long after its connection was lost.
-    pub(super) fn caught_up(&mut self, ns: u64) {
-        self.caught_up_ns.push(ns);
+    /// The stream of a listener told something at `now_ns`: the first thing, if it is still known
+    /// when the listener was `due` to come back.
+    pub(super) fn told(&mut self, due: &mut Option<Moment>, now_ns: u64) {
+        self.caught_up_ns.extend(due.take().map(|due| due.until_ns(now_ns)));
     }
 
     /// Shows on `board` what was counted so far.

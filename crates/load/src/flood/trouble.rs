@@ -18,13 +18,16 @@ pub struct Storm {
     pub after: Duration,
     /// The share of listeners, 0 to 1, that reset their connections and stay away.
     pub vanish: f64,
-    /// The share that reset theirs and connect again as fast as they can.
+    /// The share that reset theirs and then connect again as fast as they can.
     pub come_back: f64,
+    /// How long each of these stays away.
+    pub away: Duration,
 }
 
 impl Default for Storm {
     fn default() -> Storm {
-        Storm { after: Duration::from_secs(10), vanish: 0.25, come_back: 0.25 }
+        let (after, away) = (Duration::from_secs(10), Duration::ZERO);
+        Storm { after, vanish: 0.25, come_back: 0.25, away }
     }
 }
 
