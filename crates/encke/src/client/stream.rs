@@ -33,7 +33,14 @@ pub(crate) enum Listener {
     /// A WebSocket.
     WebSocket { io: Box<TokioIo<Upgraded>>, decoder: StreamDecoder, buffer: Vec<u8> },
     /// Long polls, each of which goes on where the answer before it ended.
-    Poll { sender: SendRequest<Body>, url: ServerUrl, path: Path, after: Option<String> },
+    Poll {
+        sender: SendRequest<Body>,
+        url: ServerUrl,
+        path: Path,
+        after: Option<String>,
+        /// The answer to the first one, until it is handed on: something may have come with it.
+        first: Option<PollAnswer>,
+    },
 }
 
 /// What came of the attempt to open a stream.
@@ -90,9 +97,8 @@ impl Listener {
                 Ok(Opening::Open(Listener::upgrade(response, &key).await?))
             }
             (StatusCode::OK, Transport::Poll) => {
-                let after = place(&response);
-                read_answer(response).await?;
-                Ok(Opening::Open(Listener::Poll { sender, url: url.clone(), path, after }))
+                let (url, first) = (url.clone(), Some(PollAnswer::read(response).await?));
+                Ok(Opening::Open(Listener::Poll { sender, url, path, after: None, first }))
             }
             (StatusCode::OK, Transport::Sse) => {
                 let decoder = SseDecoder::default();
@@ -148,13 +154,17 @@ impl Listener {
                 let sent = io.write_all(&reply).await;
                 sent.is_ok() && progress == Ok(Progress::More)
             }
-            Listener::Poll { sender, url, path, after } => {
+            Listener::Poll { sender, url, path, after, first } => {
                 let path = match after {
                     Some(after) => path.with("after", after),
                     None => path.0.clone(),
                 };
+                let answer = match first.take() {
+                    Some(first) => Ok(first),
+                    None => poll(sender, url, &path).await,
+                };
                 // An error: the server has ended the connection, or refuses to go on.
-                let Ok(answer) = poll(sender, url, &path).await else { return false };
+                let Ok(answer) = answer else { return false };
                 *after = answer.next.or(after.take());
                 if answer.gap {
                     on_event(b"{\"gap\":true}");
@@ -169,7 +179,7 @@ impl Listener {
 }
 
 /// The answer to a poll.
-struct PollAnswer {
+pub(crate) struct PollAnswer {
     /// An array of JSON.
     events: Vec<u8>,
     /// The place for the next poll.
@@ -178,18 +188,18 @@ struct PollAnswer {
     gap: bool,
 }
 
+impl PollAnswer {
+    async fn read(response: Response<Incoming>) -> Result<PollAnswer> {
+        let next = response.headers().get("encke-next").and_then(|next| next.to_str().ok());
+        let (next, gap) = (next.map(str::to_owned), response.headers().contains_key("encke-gap"));
+        Ok(PollAnswer { events: read_answer(response).await?, next, gap })
+    }
+}
+
 async fn poll(sender: &mut SendRequest<Body>, url: &ServerUrl, path: &str) -> Result<PollAnswer> {
     sender.ready().await?;
     let request = url.request(Method::GET, path).body(Body::empty())?;
-    let response = sender.send_request(request).await?;
-    let (next, gap) = (place(&response), response.headers().contains_key("encke-gap"));
-    Ok(PollAnswer { events: read_answer(response).await?, next, gap })
-}
-
-/// Where the next poll goes on.
-fn place(response: &Response<Incoming>) -> Option<String> {
-    let next = response.headers().get("encke-next")?;
-    next.to_str().ok().map(str::to_owned)
+    PollAnswer::read(sender.send_request(request).await?).await
 }
 
 /// Bytes that nobody can foresee (RFC 6455, sections 4.1 and 5.3).

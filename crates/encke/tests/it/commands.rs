@@ -148,7 +148,8 @@ fn listener_on_a_websocket_hears_the_same_and_answers_pings() {
 
 #[test]
 fn listener_that_polls_hears_what_is_sent_between_its_polls() {
-    let server = Server::start(&[]);
+    // All of it may be sent between two polls.
+    let server = Server::start(&["--history-events=1000"]);
     let options = ["--transport=poll", "--json", "--count=203"];
     let bob = listen(&server, &["bob", "7"], &options);
     // Its first poll does not wait.
