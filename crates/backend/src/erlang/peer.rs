@@ -5,6 +5,7 @@
 //! ([`Peer::room`]); if it is filled all the same, the other node takes too little, and the
 //! connection ends.
 
+use std::io::{self, ErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -147,14 +148,25 @@ impl Peer {
         outgoing.bytes.len() + outgoing.under_way
     }
 
-    /// Waits until the buffer is at most half full, or the connection has ended.
+    /// Waits until there is room for what is due to the node itself: the buffer is at most half
+    /// full, or the connection has ended.
     pub async fn room(&self) {
         self.drained_to(self.bytes_max / 2).await;
     }
 
-    /// Whether [`Peer::room`] would return at once.
-    pub fn has_room(&self) -> bool {
-        self.waiting_bytes() <= self.bytes_max / 2
+    /// Waits until there is room for what others send to its processes: up to three quarters, so
+    /// that a node that floods itself waits before others do.
+    pub async fn room_for_mail(&self) {
+        self.drained_to(self.mail_bytes_max()).await;
+    }
+
+    /// Whether [`Peer::room_for_mail`] would return at once.
+    pub fn has_room_for_mail(&self) -> bool {
+        self.waiting_bytes() <= self.mail_bytes_max() || self.end.borrow().is_some()
+    }
+
+    fn mail_bytes_max(&self) -> usize {
+        self.bytes_max / 4 * 3
     }
 
     /// Waits until all is written, or the connection has ended.
@@ -211,18 +223,29 @@ impl Peer {
                 }
                 continue;
             }
-            tokio::select! {
-                written = socket.write_all(&bytes) => {
-                    if written.is_err() {
-                        self.close(End::Broken);
-                        return;
-                    }
-                }
+            let written = tokio::select! {
+                written = self.write_all(&mut socket, &bytes) => written,
                 _ = self.ended() => return,
+            };
+            if written.is_err() {
+                self.close(End::Broken);
+                return;
             }
-            self.lock().under_way = 0;
+        }
+    }
+
+    /// Writes `bytes`, which count until they are written, piece by piece.
+    async fn write_all(&self, socket: &mut OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = socket.write(bytes).await?;
+            if written == 0 {
+                return Err(ErrorKind::WriteZero.into());
+            }
+            bytes = &bytes[written..];
+            self.lock().under_way = bytes.len();
             self.drained.notify_waiters();
         }
+        Ok(())
     }
 
     /// Exchanges the written `bytes` for what was sent meanwhile. `false` when that is nothing.
@@ -275,10 +298,10 @@ mod tests {
     #[test]
     fn node_that_takes_too_little_is_ended_for_the_first_reason() {
         let peer = peer(100);
-        assert!(peer.send(|out| out.extend([0; 60])));
-        assert!(!peer.has_room());
-        assert!(peer.send(|out| out.extend([0; 40])));
+        assert!(peer.send(|out| out.extend([0; 75])) && peer.has_room_for_mail());
+        assert!(peer.send(|out| out.extend([0; 25])) && !peer.has_room_for_mail());
         assert!(!peer.send(|out| out.push(0)));
+        assert!(peer.has_room_for_mail(), "nobody waits for one that has ended");
         peer.close(End::Closed);
         assert_eq!(*peer.end.borrow(), Some(End::Slow));
         assert!(!peer.send(|_| unreachable!("it has ended")));

@@ -11,6 +11,7 @@ pub(super) struct Inbox {
     bytes_max: usize,
     waiting: Mutex<Waiting>,
     changed: Notify,
+    drained: Notify,
 }
 
 #[derive(Default)]
@@ -22,13 +23,29 @@ struct Waiting {
 
 impl Inbox {
     pub(super) fn new(bytes_max: usize) -> Inbox {
-        Inbox { bytes_max, waiting: Mutex::default(), changed: Notify::new() }
+        Inbox {
+            bytes_max,
+            waiting: Mutex::default(),
+            changed: Notify::new(),
+            drained: Notify::new(),
+        }
     }
 
     /// Whether there is room for `batch`. Where nothing waits there always is.
     pub(super) fn has_room(&self, batch: &Bytes) -> bool {
         let waiting = self.lock();
         waiting.bytes == 0 || waiting.bytes + batch.len() <= self.bytes_max
+    }
+
+    /// Waits until there is room for `batch`.
+    pub(super) async fn room(&self, batch: &Bytes) {
+        loop {
+            let drained = self.drained.notified();
+            if self.has_room(batch) {
+                return;
+            }
+            drained.await;
+        }
     }
 
     /// Puts `batch` behind the others.
@@ -65,6 +82,7 @@ impl Inbox {
     /// A batch of so many bytes is handled.
     pub(super) fn done(&self, bytes: usize) {
         self.lock().bytes -= bytes;
+        self.drained.notify_waiters();
     }
 
     /// Each change is one step.

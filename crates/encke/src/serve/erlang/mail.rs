@@ -92,7 +92,7 @@ async fn serve(
         let mut served = 0;
         for &target in rest.iter().take(SLICE) {
             if let Some((place, peer, to)) = office.reach(place_of(target)) {
-                if !peer.has_room() {
+                if !peer.has_room_for_mail() {
                     crowded = Some(peer);
                     break;
                 }
@@ -109,8 +109,11 @@ async fn serve(
         }
         rest = &rest[served..];
         match crowded {
-            Some(peer) if timeout(PATIENCE, peer.room()).await.is_err() => peer.close(End::Slow),
-            Some(_) => {}
+            Some(peer) => {
+                if timeout(PATIENCE, peer.room_for_mail()).await.is_err() {
+                    peer.close(End::Slow);
+                }
+            }
             None if rest.is_empty() => return,
             None => yield_now().await,
         }

@@ -4,22 +4,24 @@
 //! node's buffers do not fill because of it ("distribution buffer busy", which stops its
 //! processes); what it has read waits in an [`Inbox`] with a bound. The other half handles it. It
 //! waits where it must: for a full mailbox, for a slice of a large audience, for answers when too
-//! many are due, and for a node that does not take them. Past the inbox' bound what can be refused
-//! is: a call is answered `{error, overloaded}`, anything else is dropped and counted. What tells
-//! of processes that are gone is kept in any case: there is one for each that is logged in, at
-//! most.
+//! many are due, and for a node that does not take them. Past the inbox' bound reading pauses, for
+//! a second at most, and then what can be refused is: a call is answered `{error, overloaded}`,
+//! anything else is dropped and counted. What tells of processes that are gone is kept in any case:
+//! there is one for each that is logged in, at most.
 //!
 //! A call's answer waits for the workers' count while further requests are handled: a node has as
 //! many sends under way as it likes, up to a window.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use backend::erlang::term::write;
 use backend::erlang::{Control, End, Message, Peer, Pid, ReplyTo, Session, Term, frames};
 use bytes::Bytes;
 use engine::Receipt;
 use tokio::task::yield_now;
+use tokio::time::timeout;
 
 use super::inbox::Inbox;
 use super::office::{Buffers, Office, place_of};
@@ -29,6 +31,9 @@ use super::{ids, names, payload, slow};
 
 /// Calls of one node whose count is not known yet. 200 bytes each.
 const WINDOW_MAX: usize = 8 * 1024;
+
+/// How long reading pauses where the inbox is full, before what comes is refused.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Talks to the node of `session` until the connection ends or the server stops.
 pub(super) async fn run(office: Arc<Office>, mut session: Session) {
@@ -59,6 +64,7 @@ pub(super) async fn run(office: Arc<Office>, mut session: Session) {
 /// Reads into `inbox` until the end.
 async fn listen(office: &Office, session: &mut Session, inbox: &Inbox) -> End {
     let mut stop = office.stop.clone();
+    let mut has_room = true;
     loop {
         let batch = tokio::select! {
             batch = session.read() => match batch {
@@ -67,7 +73,10 @@ async fn listen(office: &Office, session: &mut Session, inbox: &Inbox) -> End {
             },
             () = stop.said() => return End::Stopped,
         };
-        if inbox.has_room(&batch) {
+        // Once it was in vain there is no waiting any more, until there is room again.
+        has_room = inbox.has_room(&batch)
+            || has_room && timeout(PATIENCE, inbox.room(&batch)).await.is_ok();
+        if has_room {
             inbox.push(batch);
         } else {
             let kept = refuse(office, session.peer(), &batch);

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::node::{World, figures, wait_figure};
+use crate::harness::wait_for;
 
 #[test]
 fn send_counts_processes_and_connections_together_each_once() {
@@ -102,4 +103,47 @@ fn ten_thousand_processes_hear_and_are_gone_with_their_node() {
     assert_eq!(erl.call("router", "{login, crowd, self()}"), "ok");
     assert_eq!(server.api.send("crowd", 1), 1);
     assert_eq!(erl.message(), "{router_msg,1}");
+}
+
+#[test]
+fn node_that_takes_nothing_is_cut_off_and_costs_no_other_an_answer() {
+    let world = World::new();
+    let server = world.encke(&["--erlang-queue=64KiB"]);
+    let [stuck, busy] = ["stuck", "busy"].map(|name| world.erl(name));
+    assert_eq!(stuck.call("router", "{login, stuck, self()}"), "ok");
+    stuck.program.signal("STOP");
+    // More than the sockets on the way and the mailbox can hold.
+    let many = 10_000;
+    let flood = format!(
+        "[{{any, E}} ! {{stuck, binary:copy(<<\"x\">>, 4000)}} || _ <- lists:seq(1, {many})], ok"
+    );
+    assert_eq!(busy.eval(&flood), "ok");
+    busy.wait("gen_server:call({router, E}, {send, stuck, last}, infinity)", "{ok,0}");
+    wait_figure(&server, "processes", 0);
+    let figures = figures(&server);
+    assert_eq!(figures["ended"]["slow"], 1, "{figures}");
+    // What was not sent was refused, and counted: nothing is lost in between.
+    let done = figures["events"].as_u64().unwrap();
+    let refused = figures["refused"]["overloaded"].as_u64().unwrap();
+    assert!((many + 1..many + 1000).contains(&(done + refused)), "{figures}");
+    stuck.program.signal("CONT");
+    stuck.wait("gen_server:call({router, E}, {login, stuck, self()})", "ok");
+}
+
+/// Its mail cannot be delivered, and its own requests cannot be done because of that mail.
+#[test]
+fn node_that_dies_while_it_floods_itself_holds_up_nobody() {
+    let world = World::new();
+    let server = world.encke(&["--erlang-queue=64KiB"]);
+    let [loud, other] = ["loud", "other"].map(|name| world.erl(name));
+    assert_eq!(loud.call("router", "{login, loud, self()}"), "ok");
+    assert_eq!(other.call("router", "{login, other, self()}"), "ok");
+    let flood = "Flood = fun(Again) -> {any, E} ! {loud, binary:copy(<<\"x\">>, 4000)},
+        Again(Again) end, [spawn(fun() -> Flood(Flood) end) || _ <- [1, 2, 3]], ok";
+    assert_eq!(loud.eval(flood), "ok");
+    wait_for("it is loud", || figures(&server)["events"].as_u64().unwrap() > 5_000);
+    loud.program.kill();
+    wait_figure(&server, "processes", 1);
+    assert_eq!(other.call("router", "{send, other, still_here}"), "{ok,1}");
+    assert_eq!(other.message(), "{router_msg,still_here}");
 }
