@@ -85,7 +85,10 @@ mod tests {
     #[test]
     fn policy_has_its_place_for_the_host_and_lets_nothing_else_in() {
         let policy = page(DEMO, 8001).policy;
-        assert!(policy.contains("connect-src 'self' http://{host}:8001;"), "{policy}");
+        assert!(
+            policy.contains("connect-src 'self' ws://{host}:* http://{host}:8001;"),
+            "{policy}"
+        );
         assert!(policy.starts_with("default-src 'none';"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");
     }

@@ -6,7 +6,7 @@
 //! - a list is text, as strings and iolists are: a JSON string;
 //! - `{json, Text}` is JSON already, in a binary or an iolist;
 //! - every other term is as the module `json` of OTP 27 has it (see
-//!   [`push_json`](backend::erlang::term::push_json)).
+//!   [`push_json`]).
 //!
 //! Processes hear the term as it was sent. An event that came from elsewhere they hear as the term
 //! that its JSON stands for.
