@@ -124,6 +124,17 @@ fn json_becomes_terms_that_become_the_same_json() {
 }
 
 #[test]
+fn floats_come_out_of_json_to_the_last_digit() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let numbers = std::iter::repeat_with(|| f64::from_bits(random.u64(..)));
+    for number in numbers.filter(|number| number.is_finite()).take(1_000) {
+        let mut out = vec![VERSION];
+        write_json(&mut out, &serde_json::to_string(&number).unwrap());
+        assert_eq!(out[2..], number.to_be_bytes(), "{number:e}");
+    }
+}
+
+#[test]
 fn what_is_written_is_read() {
     let mut out = vec![VERSION];
     write::tuple(&mut out, 4);
