@@ -3,8 +3,9 @@
 use proto::Transport;
 
 use super::client::SentEvent;
+use super::server::SHARDS;
 use super::wire::{self, Expected};
-use super::world::{SHARDS, World};
+use super::world::World;
 use crate::limits::LINGER_MS;
 use crate::receipt::Receipt;
 

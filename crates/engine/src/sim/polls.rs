@@ -10,7 +10,7 @@ mod model;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, Draft, EventIds, HistoryLimits, IdText, Names};
+use hub::{Directory, DisconnectReason, Draft, HistoryLimits, IdText, Names};
 use proto::Transport;
 
 pub(super) use self::model::{Answer, request};
@@ -18,18 +18,15 @@ use self::model::{Client, Poll, SentEvent};
 use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, id_text};
+use super::server::{SHARDS, Server, config};
 use super::{ended, run_seeds_of};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits::LINGER_MS;
 use crate::mailbox::{Mail, Mailbox};
-use crate::places::Places;
-use crate::replies::Replies;
-use crate::resume::Resumes;
 use crate::router::{Router, Step};
-use crate::shard::{Shard, Shared};
+use crate::shard::Shard;
 
-const SHARDS: usize = 2;
 const CLIENTS: usize = 30;
 const IDS: usize = 8;
 
@@ -70,39 +67,13 @@ struct World {
 impl World {
     fn new(seed: u64, plan: Plan) -> World {
         let names = Arc::new(Names::new([9; 16]));
-        let directory = Arc::new(Directory::default());
-        let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
-        let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
-        config.backlog_bytes_max = plan.backlog_bytes_max;
-        config.history = HistoryLimits::OFF;
-        let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
-        let places = Arc::new(Places::new(config.connections_max));
-        let replies = Arc::new(Replies::new().unwrap());
-        let resumes = Arc::new(Resumes::new(replies.clone()));
-        let event_ids = Arc::new(EventIds::starting_at(0));
-        for worker in 0..SHARDS {
-            let (net, counted) = (Net::default(), Arc::new(Counters::default()));
-            let shared = Shared {
-                names: names.clone(),
-                directory: directory.clone(),
-                counters: counted.clone(),
-                places: places.clone(),
-                event_ids: event_ids.clone(),
-                resumes: resumes.clone(),
-                slots_max: ConnRef::SLOTS_MAX,
-            };
-            shards.push(Shard::new(worker, net.clone(), config.clone(), shared));
-            nets.push(net);
-            counters.push(counted);
-        }
-        let router = Router::new(
-            names.clone(),
-            directory.clone(),
-            mailboxes.clone(),
-            replies,
-            event_ids,
-            HistoryLimits::OFF,
-        );
+        let config = EngineConfig {
+            backlog_bytes_max: plan.backlog_bytes_max,
+            history: HistoryLimits::OFF,
+            ..config()
+        };
+        let (router, server) = Server::start(names.clone(), config, 0);
+        let Server { mailboxes, directory, counters, nets, shards, .. } = server;
         World {
             random: Random::new(seed),
             plan,

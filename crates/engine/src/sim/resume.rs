@@ -10,42 +10,27 @@ mod user;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, Draft, EventIds, HistoryLimits, IdText, Names};
+use hub::{ConnRef, Draft, HistoryLimits, IdText, Names};
 use proto::Transport;
 
 use self::user::{Connection, Heard, User};
-use super::net::{Net, Wire};
+use super::net::Wire;
 use super::random::Random;
 use super::scene::{Graph, id_text, request_with};
+use super::server::{SHARDS, Server, config};
 use super::talk::client_frame;
 use super::{AgainOnPanic, polls};
 use crate::config::EngineConfig;
-use crate::counters::Counters;
-use crate::mailbox::Mailbox;
-use crate::places::Places;
-use crate::replies::Replies;
-use crate::resume::{ResumeStep, Resumes, Resuming};
+use crate::resume::{ResumeStep, Resuming};
 use crate::router::{Router, Sending, Step};
-use crate::shard::{Shard, Shared};
 use crate::slab::Key;
 
-const SHARDS: usize = 2;
 const IDS: usize = 12;
 const USERS: usize = 20;
 /// Event numbers of one millisecond.
 const EVENTS_PER_MS: u64 = 1 << 20;
 
 type Resumings<'r> = VecDeque<(ConnRef, Resuming<'r>)>;
-
-/// One life of the server, but for the router, from which sends and resumes borrow.
-struct Server {
-    mailboxes: Arc<[Arc<Mailbox>]>,
-    directory: Arc<Directory>,
-    resumes: Arc<Resumes>,
-    event_ids: Arc<EventIds>,
-    nets: Vec<Net>,
-    shards: Vec<Shard<Net>>,
-}
 
 struct Resumers {
     random: Random,
@@ -60,39 +45,9 @@ struct Resumers {
     gaps: u64,
 }
 
-impl Server {
-    fn start(names: Arc<Names>, history: HistoryLimits, at_ms: u64) -> (Router, Server) {
-        let (directory, replies) =
-            (Arc::new(Directory::default()), Arc::new(Replies::new().unwrap()));
-        let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
-        let event_ids = Arc::new(EventIds::starting_at(at_ms));
-        let resumes = Arc::new(Resumes::new(replies.clone()));
-        let nets: Vec<Net> = (0..SHARDS).map(|_| Net::default()).collect();
-        let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
-        config.history = history;
-        let shard = |(worker, net): (usize, &Net)| {
-            let shared = Shared {
-                names: names.clone(),
-                directory: directory.clone(),
-                counters: Arc::new(Counters::default()),
-                places: Arc::new(Places::new(USERS)),
-                event_ids: event_ids.clone(),
-                resumes: resumes.clone(),
-                slots_max: USERS,
-            };
-            Shard::new(worker, net.clone(), config.clone(), shared)
-        };
-        let shards = nets.iter().enumerate().map(shard).collect();
-        let router = Router::new(
-            names,
-            directory.clone(),
-            mailboxes.clone(),
-            replies,
-            event_ids.clone(),
-            history,
-        );
-        (router, Server { mailboxes, directory, resumes, event_ids, nets, shards })
-    }
+/// Starts a server that remembers as `history` says.
+fn start(names: Arc<Names>, history: HistoryLimits, at_ms: u64) -> (Router, Server) {
+    Server::start(names, EngineConfig { history, ..config() }, at_ms)
 }
 
 impl Resumers {
@@ -100,7 +55,7 @@ impl Resumers {
         let mut random = Random::new(seed);
         let names = Arc::new(Names::new([9; 16]));
         let graph = Graph::random(&mut random, names.clone(), IDS);
-        let (router, server) = Server::start(names, history, sys::clock::unix_ms());
+        let (router, server) = start(names, history, sys::clock::unix_ms());
         let users = (0..USERS).map(|_| User::random(&mut random)).collect();
         let (now_ms, sent) = (0, Vec::new());
         (router, Resumers { random, graph, server, users, now_ms, sent, resumed: 0, gaps: 0 })
@@ -116,7 +71,7 @@ impl Resumers {
         let names = Arc::new(Names::new([9; 16]));
         self.graph = self.graph.restored(names.clone());
         let at_ms = self.server.event_ids.last() / EVENTS_PER_MS + 1;
-        let (router, server) = Server::start(names, history, at_ms);
+        let (router, server) = start(names, history, at_ms);
         self.server = server;
         router
     }

@@ -7,24 +7,20 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, Draft, EventIds, HistoryLimits, IdText, Names};
+use hub::{ConnRef, Directory, DisconnectReason, Draft, IdText, Names};
 use proto::Framing;
 
 use super::client::{Client, SentEvent};
 use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, STREAMS, id_text, request};
+use super::server::{SHARDS, Server, config};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::mailbox::{Mail, Mailbox};
-use crate::places::Places;
-use crate::replies::Replies;
-use crate::resume::Resumes;
 use crate::router::{Router, Step};
-use crate::shard::{Shard, Shared};
+use crate::shard::Shard;
 use crate::slab::Key;
-
-pub(super) const SHARDS: usize = 2;
 
 /// What a run is made of.
 pub(super) struct Plan {
@@ -82,40 +78,11 @@ impl World {
     pub(super) fn new(seed: u64, plan: Plan) -> World {
         let mut random = Random::new(seed);
         let names = Arc::new(Names::new([9; 16]));
-        let directory = Arc::new(Directory::default());
-        let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
         let graph = Graph::random(&mut random, names.clone(), plan.ids);
-        let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
-        config.backlog_bytes_max = plan.backlog_bytes_max;
-        let replies = Arc::new(Replies::new().unwrap());
-        let resumes = Arc::new(Resumes::new(replies.clone()));
+        let config = EngineConfig { backlog_bytes_max: plan.backlog_bytes_max, ..config() };
         // As after a restart: clients may come back with a number of before.
-        let event_ids = Arc::new(EventIds::starting_at(sys::clock::unix_ms()));
-        let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
-        let places = Arc::new(Places::new(config.connections_max));
-        for worker in 0..SHARDS {
-            let (net, counted) = (Net::default(), Arc::new(Counters::default()));
-            let shared = Shared {
-                names: names.clone(),
-                directory: directory.clone(),
-                counters: counted.clone(),
-                places: places.clone(),
-                event_ids: event_ids.clone(),
-                resumes: resumes.clone(),
-                slots_max: ConnRef::SLOTS_MAX,
-            };
-            shards.push(Shard::new(worker, net.clone(), config.clone(), shared));
-            nets.push(net);
-            counters.push(counted);
-        }
-        let router = Router::new(
-            names.clone(),
-            directory.clone(),
-            mailboxes.clone(),
-            replies,
-            event_ids.clone(),
-            HistoryLimits::default(),
-        );
+        let (router, server) = Server::start(names.clone(), config, sys::clock::unix_ms());
+        let Server { mailboxes, directory, counters, nets, shards, .. } = server;
         World {
             random,
             plan,

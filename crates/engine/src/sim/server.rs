@@ -1,0 +1,71 @@
+//! A server of a few shards under fake networks, put together as `start` does it under a kernel.
+
+use std::sync::Arc;
+
+use hub::{ConnRef, Directory, EventIds, Names};
+
+use super::net::Net;
+use crate::config::EngineConfig;
+use crate::counters::Counters;
+use crate::mailbox::Mailbox;
+use crate::places::Places;
+use crate::replies::Replies;
+use crate::resume::Resumes;
+use crate::router::Router;
+use crate::shard::{Shard, Shared};
+
+pub(super) const SHARDS: usize = 2;
+
+/// One life of the server, but for the router, from which sends and resumes borrow.
+pub(super) struct Server {
+    pub(super) mailboxes: Arc<[Arc<Mailbox>]>,
+    pub(super) directory: Arc<Directory>,
+    pub(super) resumes: Arc<Resumes>,
+    pub(super) event_ids: Arc<EventIds>,
+    pub(super) counters: Vec<Arc<Counters>>,
+    pub(super) nets: Vec<Net>,
+    pub(super) shards: Vec<Shard<Net>>,
+}
+
+/// The defaults, for an address that nobody listens at.
+pub(super) fn config() -> EngineConfig {
+    EngineConfig::new("127.0.0.1:0".parse().unwrap())
+}
+
+impl Server {
+    /// A server whose event numbers begin at `at_ms`.
+    pub(super) fn start(names: Arc<Names>, config: EngineConfig, at_ms: u64) -> (Router, Server) {
+        let directory = Arc::new(Directory::default());
+        let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
+        let replies = Arc::new(Replies::new().unwrap());
+        let resumes = Arc::new(Resumes::new(replies.clone()));
+        let event_ids = Arc::new(EventIds::starting_at(at_ms));
+        let places = Arc::new(Places::new(config.connections_max));
+        let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
+        for worker in 0..SHARDS {
+            let (net, counted) = (Net::default(), Arc::new(Counters::default()));
+            let shared = Shared {
+                names: names.clone(),
+                directory: directory.clone(),
+                counters: counted.clone(),
+                places: places.clone(),
+                event_ids: event_ids.clone(),
+                resumes: resumes.clone(),
+                slots_max: ConnRef::SLOTS_MAX,
+            };
+            shards.push(Shard::new(worker, net.clone(), config.clone(), shared));
+            nets.push(net);
+            counters.push(counted);
+        }
+        let router = Router::new(
+            names,
+            directory.clone(),
+            mailboxes.clone(),
+            replies,
+            event_ids.clone(),
+            config.history,
+        );
+        let server = Server { mailboxes, directory, resumes, event_ids, counters, nets, shards };
+        (router, server)
+    }
+}
