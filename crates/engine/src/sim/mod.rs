@@ -1,9 +1,9 @@
 //! Simulation: whole shards under fake sockets and a fake clock, by seed, against a naive model.
 //!
 //! One thread, no kernel: [`net`] is a network that splits, delays, resets and fills up as the seed
-//! says; [`server`] is what is under test; [`world`] drives clients, senders and shards and knows at
-//! each moment who must hear what; [`wire`] reads what a client got, byte by byte, in the plainest
-//! way.
+//! says; [`server`] is what is under test; [`world`] drives clients, senders and shards and knows
+//! at each moment who must hear what; [`wire`] reads what a client got, byte by byte, in the
+//! plainest way.
 
 mod check;
 mod client;
