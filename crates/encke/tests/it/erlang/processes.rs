@@ -130,6 +130,22 @@ fn node_that_takes_nothing_is_cut_off_and_costs_no_other_an_answer() {
     stuck.wait("gen_server:call({router, E}, {login, stuck, self()})", "ok");
 }
 
+/// Twenty megabytes through a queue of 64 KiB: what does not fit waits, and nothing is refused.
+#[test]
+fn node_that_floods_itself_hears_all_of_it() {
+    let world = World::new();
+    let server = world.encke(&["--erlang-queue=64KiB"]);
+    let erl = world.erl("loud");
+    assert_eq!(erl.call("router", "{login, loud, self()}"), "ok");
+    let hear = "Flood = fun() -> [{any, E} ! {loud, binary:copy(<<\"x\">>, 4000)}
+            || _ <- lists:seq(1, 5000)] end,
+        Hear = fun Hear(0) -> all; Hear(Left) ->
+            receive {router_msg, _} -> Hear(Left - 1) after 20000 -> {missing, Left} end end,
+        spawn(Flood), Hear(5000)";
+    assert_eq!(erl.eval(hear), "all");
+    assert_eq!(figures(&server)["refused"]["overloaded"], 0);
+}
+
 /// Its mail cannot be delivered, and its own requests cannot be done because of that mail.
 #[test]
 fn node_that_dies_while_it_floods_itself_holds_up_nobody() {
