@@ -1,7 +1,7 @@
 //! What an Erlang node sends: any bytes as a message, and what becomes of its terms.
 
-use backend::erlang::term::{View, push_json, push_text, write_json};
-use backend::erlang::{Message, OwnPid, ReplyTo, Term, frames};
+use erlang::term::{View, push_json, push_text, write_json};
+use erlang::{Message, OwnPid, ReplyTo, Term, frames};
 use serde_json::Value;
 
 /// A frame; and the same bytes as many frames with lengths.

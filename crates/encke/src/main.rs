@@ -1,7 +1,7 @@
 //! Encke, the program: the command line, the server and its API, and the tools around them.
 //!
 //! This room puts the others together and adds what faces people: options, files of settings,
-//! sentences, exit codes, JSON. The data plane is in `engine`, the graph in `backend`, the
+//! sentences, exit codes, JSON. The data plane is in `engine`, the graph in `graph`, the
 //! instruments in `load`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]

@@ -5,7 +5,7 @@ use super::tree::{Fault, File, Tree};
 /// Where `unsafe` may stand: a folder or a file, and why.
 const UNSAFE: [(&str, &str); 2] = [
     ("crates/sys/", "the thin coat around Linux"),
-    ("crates/backend/src/graph/open.rs", "mapping the store's file"),
+    ("crates/graph/src/open.rs", "mapping the store's file"),
 ];
 
 /// How `unsafe` begins where it is code and not a word in a sentence.
@@ -17,7 +17,7 @@ const SAFETY_WITHIN: usize = 4;
 
 /// Who may sleep, and why. Everybody else waits for an event, with a deadline.
 const SLEEPERS: [(&str, &str); 10] = [
-    ("crates/backend/src/erlang/node.rs", "an epmd that is not there rings nobody"),
+    ("crates/erlang/src/node.rs", "an epmd that is not there rings nobody"),
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
     ("crates/encke/src/cli/listen.rs", "a client that lost its server does not hammer it"),

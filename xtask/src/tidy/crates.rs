@@ -4,7 +4,7 @@
 //!
 //! ```edges
 //! engine  -> sys, proto, hub
-//! backend -> hub; in tests: load
+//! graph   -> hub; in tests: load
 //! hub     -> nothing
 //! ```
 
@@ -20,11 +20,12 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const RUNTIME: [&str; 8] =
     ["async-std", "axum", "hyper", "hyper-util", "mio", "smol", "tokio", "tokio-util"];
 
-/// Who may have one: the control plane, and the store for its channels.
-const RUNTIME_IN: [&str; 2] = ["backend", "encke"];
+/// Who may have one: the control plane, the node among Erlang nodes for its sockets, and the store
+/// for its channels.
+const RUNTIME_IN: [&str; 3] = ["encke", "erlang", "graph"];
 
 /// Crates that state their lints themselves, since they allow `unsafe` somewhere.
-const OWN_LINTS: [&str; 2] = ["backend", "sys"];
+const OWN_LINTS: [&str; 2] = ["graph", "sys"];
 
 /// What they state otherwise: the lint itself, and cfgs that they do not have.
 const CRATE_S_OWN: [&str; 2] = ["unexpected_cfgs", "unsafe_code"];
@@ -141,7 +142,7 @@ pub(super) fn runtime(tree: &Tree) -> Vec<Fault> {
         for in_tests in [false, true] {
             let found = member.dependencies(in_tests);
             for name in RUNTIME.iter().filter(|name| found.contains(*name)) {
-                let what = format!("`{name}` belongs into {} only", RUNTIME_IN.join(" and "));
+                let what = format!("`{name}` belongs into {} only", RUNTIME_IN.join(", "));
                 faults.push(member.fault(what));
             }
         }
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn runtime_in_the_data_plane_is_caught() {
         let caught = faults(runtime, &manifest("engine", "[dev-dependencies]\ntokio = \"1\"\n"));
-        assert!(caught[0].contains("`tokio` belongs into backend and encke only"), "{caught:?}");
+        assert!(caught[0].contains("`tokio` belongs into encke, erlang, graph only"), "{caught:?}");
     }
 
     #[test]

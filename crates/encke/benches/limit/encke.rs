@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use ::engine::{Engine, EngineConfig, ResumeStep, Resumes, Router, Step};
-use backend::Graph;
-use backend::graph::GraphOptions;
+use graph::Graph;
+use graph::GraphOptions;
 use hub::{Draft, Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX};
 use proto::Transport;
 

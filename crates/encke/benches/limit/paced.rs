@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use backend::Graph;
-use backend::graph::{GraphOptions, LoadOptions};
+use graph::Graph;
+use graph::{GraphOptions, LoadOptions};
 use load::Flood;
 use load::graph_model::BarabasiAlbert;
 use sys::clock;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use backend::graph::{Page, ReadError};
+use graph::{Page, ReadError};
 use hub::{Id, IdText};
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 //!
 //! JSON over HTTP/1.1 and HTTP/2, described by `openapi.json` beside this file. It holds no state
 //! of its own but counts: everything is asked of the [router](engine::Router) and of the
-//! [graph](backend::Graph). It has no authentication: it belongs on an address that only the
+//! [graph](graph::Graph). It has no authentication: it belongs on an address that only the
 //! application's own hosts can reach.
 //!
 //! Whatever happens here, connected users keep their streams: these handlers run on the control
@@ -35,9 +35,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use anyhow::Context;
-use backend::Graph;
 pub(crate) use dashboard::{PublicUrl, live};
 use engine::{Engine, History, Resumes, Router, Snapshot};
+use graph::Graph;
 use hub::HistoryStats;
 pub(crate) use problem::Problem;
 pub(crate) use router::routes;

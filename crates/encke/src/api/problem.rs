@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use backend::graph::{ReadError, WriteError};
+use graph::{ReadError, WriteError};
 use hub::{FollowersError, IdError};
 use serde::Serialize;
 

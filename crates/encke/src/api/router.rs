@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::extract::rejection::QueryRejection;
 use axum::http::request::Parts;
 use axum::routing::{MethodRouter, get, post};
-use backend::graph::OwnedId;
+use graph::OwnedId;
 use hub::IdText;
 use percent_encoding::percent_decode_str;
 

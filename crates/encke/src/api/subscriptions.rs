@@ -11,8 +11,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use backend::graph::Pair;
 use bytes::Bytes;
+use graph::Pair;
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use backend::erlang::{NodeConfig, epmd, is_node_name};
 use clap::Args;
+use erlang::{NodeConfig, epmd, is_node_name};
 
 use crate::serve::erlang::ErlangConfig;
 use crate::units::{parse_bytes, parse_seconds};

@@ -24,9 +24,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use backend::Graph;
-use backend::graph::GraphOptions;
 use engine::{Engine, EngineConfig};
+use graph::Graph;
+use graph::GraphOptions;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::api::{self, Api, PublicUrl};

@@ -10,8 +10,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backend::Graph;
 use engine::{Resume, ResumeStep, Resumes, Resuming, Router};
+use graph::Graph;
 use sys::clock;
 use tokio::task::yield_now;
 use tokio::time::sleep;

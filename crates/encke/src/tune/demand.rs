@@ -40,7 +40,7 @@ const USER_BYTES_PER_CONNECTION: u64 = 100;
 const USER_BYTES_PER_LISTENER: u64 = 56;
 
 /// The stored graph for a user with 15 friends of their own making, both ways (573 MB for a
-/// million, `cargo bench -p backend --bench graph`): pages that are better kept in memory.
+/// million, `cargo bench -p graph --bench graph`): pages that are better kept in memory.
 const GRAPH_BYTES_PER_USER: u64 = 573;
 
 /// Memory of a worker without connections: stack, buffers, mailbox, the allocator's arena. `serve`

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use backend::graph::LoadOptions;
+use graph::LoadOptions;
 use load::graph_model::BarabasiAlbert;
 use load::report::grouped;
 use serde::{Deserialize, Serialize};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use backend::graph::{LoadOptions, LoadReport, Phase};
 use clap::Args;
+use graph::{LoadOptions, LoadReport, Phase};
 use load::report::grouped;
 use serde_json::json;
 

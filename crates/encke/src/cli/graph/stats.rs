@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use backend::graph::Stats;
 use clap::Args;
+use graph::Stats;
 use load::plot;
 use load::report::grouped;
 use serde_json::{Value, json};

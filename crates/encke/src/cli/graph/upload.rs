@@ -9,9 +9,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use axum::body::Body;
-use backend::graph::{LoadOptions, LoadReport, Malformed, for_each_line};
 use bytes::Bytes;
 use futures_util::stream;
+use graph::{LoadOptions, LoadReport, Malformed, for_each_line};
 use hub::IdText;
 use serde::Deserialize;
 use tokio::sync::mpsc;

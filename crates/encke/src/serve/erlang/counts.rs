@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use backend::erlang::End;
+use erlang::End;
 
 use super::refusal::Refusal;
 

@@ -10,8 +10,8 @@
 //! Back, an id of digits is an integer and every other one a binary. It is never an atom: nodes do
 //! not free atoms, and ids come from anybody.
 
-use backend::erlang::term::{push_text, write};
-use backend::erlang::{Term, View};
+use erlang::term::{push_text, write};
+use erlang::{Term, View};
 use hub::IdText;
 
 use super::refusal::Refusal;

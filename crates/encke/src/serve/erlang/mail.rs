@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use backend::erlang::term::write;
-use backend::erlang::{End, Peer};
 use engine::{Delivery, GuestMail};
+use erlang::term::write;
+use erlang::{End, Peer};
 use hub::{ConnRef, DisconnectReason};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;

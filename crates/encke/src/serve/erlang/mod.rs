@@ -1,7 +1,7 @@
 //! Encke as a node among Erlang nodes: a connection pool, a router and a subscriptions manager that
 //! Erlang processes talk to as they talk to a process.
 //!
-//! `backend::erlang` speaks the protocol; here its messages become sends, log-ins and subscriptions
+//! `erlang` speaks the protocol; here its messages become sends, log-ins and subscriptions
 //! ([`talk`]). Processes that log in are members of audiences as connections are: they are the
 //! connections of the engine's guest ([`engine::Guest`]), whose mail is taken here ([`mail`]).
 //! It belongs to the control plane: whatever a node does, connected users keep their streams.
@@ -25,9 +25,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use backend::Graph;
-use backend::erlang::{Node, NodeConfig, RETRY_FIRST, RETRY_MAX, Session};
 use engine::{Guest, Router};
+use erlang::{Node, NodeConfig, RETRY_FIRST, RETRY_MAX, Session};
+use graph::Graph;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};

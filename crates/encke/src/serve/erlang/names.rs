@@ -11,9 +11,9 @@
 
 use std::sync::Arc;
 
-use backend::erlang::control;
-use backend::erlang::term::{View, write};
-use backend::erlang::{Peer, Term};
+use erlang::control;
+use erlang::term::{View, write};
+use erlang::{Peer, Term};
 
 use super::office::Office;
 use super::request::Service;

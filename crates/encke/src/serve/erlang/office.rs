@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use backend::Graph;
-use backend::erlang::{Node, OwnPid, Peer};
 use engine::{Guest, Receipt, Router};
+use erlang::{Node, OwnPid, Peer};
+use graph::Graph;
 use hub::{Draft, IdText};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
@@ -97,7 +97,7 @@ impl Office {
     pub(super) async fn send(
         &self,
         buffers: &Buffers,
-        payload: backend::erlang::Term<'_>,
+        payload: erlang::Term<'_>,
         alone: bool,
     ) -> Result<Receipt, Refusal> {
         let Buffers { about, data } = buffers;

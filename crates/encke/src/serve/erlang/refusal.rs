@@ -1,7 +1,7 @@
 //! Why something that an Erlang process asked for was not done: one closed list for answers, the
 //! log and the metrics.
 
-use backend::erlang::NoJson;
+use erlang::NoJson;
 
 use crate::posting::Unposted;
 

@@ -1,6 +1,6 @@
 //! The figures of the Erlang side, for `/stats` and `/metrics`.
 
-use backend::erlang::End;
+use erlang::End;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

@@ -3,8 +3,8 @@
 //! A service takes a request as a call of `gen_server`, as a cast, and as a plain message. Each is
 //! a process to others: a name, and a pid with a number of ours.
 
-use backend::erlang::term::View;
-use backend::erlang::{Atom, OwnPid, Pid, Term};
+use erlang::term::View;
+use erlang::{Atom, OwnPid, Pid, Term};
 
 use super::refusal::Refusal;
 
@@ -153,7 +153,7 @@ impl<'a> Request<'a> {
 
 #[cfg(test)]
 mod tests {
-    use backend::erlang::term::write;
+    use erlang::term::write;
 
     use super::*;
 

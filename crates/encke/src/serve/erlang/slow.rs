@@ -5,9 +5,9 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use backend::erlang::term::write;
-use backend::erlang::{Peer, Pid, ReplyTo, Term};
-use backend::graph::{OwnedId, Pair};
+use erlang::term::write;
+use erlang::{Peer, Pid, ReplyTo, Term};
+use graph::{OwnedId, Pair};
 use hub::{Followers, Id};
 use tokio::task::yield_now;
 

@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backend::erlang::term::write;
-use backend::erlang::{Control, End, Message, Peer, Pid, ReplyTo, Session, Term, frames};
 use bytes::Bytes;
 use engine::Receipt;
+use erlang::term::write;
+use erlang::{Control, End, Message, Peer, Pid, ReplyTo, Session, Term, frames};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
@@ -221,7 +221,7 @@ impl<'o> Talk<'o> {
                 }
             }
             (Control::Unlink { id, from, to }, _) => {
-                self.peer.send(|out| backend::erlang::control::unlinked(out, id, from, to));
+                self.peer.send(|out| erlang::control::unlinked(out, id, from, to));
             }
             _ => {}
         }
@@ -236,7 +236,7 @@ impl<'o> Talk<'o> {
             _ => None,
         };
         if service.is_none() {
-            let no_process = backend::erlang::control::no_process;
+            let no_process = erlang::control::no_process;
             self.peer.send(|out| no_process(out, to, from, reference));
         }
     }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Stdio;
 
-use backend::Graph;
-use backend::graph::{GraphOptions, Pair, WriteError};
+use graph::Graph;
+use graph::{GraphOptions, Pair, WriteError};
 use hub::Id;
 
 use super::{child, child_dir, open};

@@ -11,8 +11,8 @@ mod limits;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use backend::Graph;
-use backend::graph::{GraphOptions, Pair};
+use graph::Graph;
+use graph::{GraphOptions, Pair};
 
 /// Tells a child where its store is; nobody is a child without it.
 const DIR: &str = "ENCKE_TEST_DIR";
@@ -36,7 +36,7 @@ fn pair((subscriber, subscribee): &(String, String)) -> Pair {
 fn seed() -> u64 {
     let given = std::env::var("ENCKE_SEED").ok().and_then(|text| text.parse().ok());
     let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    println!("run it again with ENCKE_SEED={seed} cargo test -p backend");
+    println!("run it again with ENCKE_SEED={seed} cargo test -p graph");
     seed
 }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ChildStdout;
 use std::time::{Duration, Instant};
 
-use backend::Graph;
-use backend::graph::{LoadOptions, OpenReason, Page};
+use graph::Graph;
+use graph::{LoadOptions, OpenReason, Page};
 use hub::{Id, IdText};
 
 use super::{SEED, child, child_dir, open, pair, seed, spawn};
@@ -174,7 +174,7 @@ fn friends(dir: &Path) -> PathBuf {
 fn child_loads_until_it_is_killed() {
     let Some(dir) = child_dir() else { return };
     let graph = open(&dir);
-    let mut progress = |progress: backend::graph::Progress| {
+    let mut progress = |progress: graph::Progress| {
         println!("phase {:?}", progress.phase);
     };
     graph.load_file(&friends(&dir), LoadOptions::default(), &mut progress).unwrap();
@@ -238,7 +238,7 @@ fn directory_in_use_by_another_process_is_free_once_that_is_killed() {
     let mut child = spawn(&mut child(&[], "crash::child_holds_the_directory", dir.path()));
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.find(|line| line.as_ref().unwrap().ends_with("open")).unwrap().unwrap();
-    let error = Graph::open(dir.path(), &backend::graph::GraphOptions::default()).err().unwrap();
+    let error = Graph::open(dir.path(), &graph::GraphOptions::default()).err().unwrap();
     let expected = format!("another process (pid {}) uses it; stop that one first", child.id());
     assert!(
         matches!(error.reason, OpenReason::InUse { .. }) && error.to_string().contains(&expected)

@@ -1,15 +1,17 @@
 //! A node among Erlang nodes: the distribution protocol, the client of epmd, and the terms that
 //! nodes exchange.
 //!
-//! It knows nothing of events or ids. Whoever owns the [`Node`] takes its [`Session`]s, reads from
-//! them what others' processes send to ours ([`Message`]), and sends to their processes through
-//! their [`Peer`]. Ours are names and numbers without a process behind them: they never end before
-//! the node does.
+//! It knows nothing of Encke, of its events or ids. Whoever owns the [`Node`] takes its
+//! [`Session`]s, reads from them what others' processes send to ours ([`Message`]), and sends to
+//! their processes through their [`Peer`]. Ours are names and numbers without a process behind
+//! them: they never end before the node does.
 //!
 //! The node is hidden, as C and Java nodes are: others see it when they look for it, it does not
 //! make them connect to each other, and it takes no part in Erlang's own services. It speaks what
 //! OTP 25 to 27 have in common, without TLS: the protocol belongs on a network that only the
 //! application's own hosts can reach.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 pub mod control;
 pub mod epmd;

@@ -25,7 +25,7 @@ fn pair(subscriber: &str, subscribee: &str) -> Pair {
 fn seed() -> u64 {
     let given = std::env::var("ENCKE_SEED").ok().and_then(|text| text.parse().ok());
     let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    println!("run it again with ENCKE_SEED={seed} cargo test -p backend");
+    println!("run it again with ENCKE_SEED={seed} cargo test -p graph");
     seed
 }
 

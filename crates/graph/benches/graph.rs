@@ -1,6 +1,6 @@
 //! The figures of the stored graph at full size: a million users, 15 friends each.
 //!
-//! `cargo bench -p backend --bench graph [-- DIR]` makes the graph, loads it one way and both ways
+//! `cargo bench -p graph --bench graph [-- DIR]` makes the graph, loads it one way and both ways
 //! into fresh stores below DIR (the system's directory for temporary files by default) and reads
 //! from them. About a minute, 2 GB of disk, 1 GB of memory.
 
@@ -11,8 +11,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use backend::Graph;
-use backend::graph::{GraphOptions, LoadOptions, Pair};
+use graph::Graph;
+use graph::{GraphOptions, LoadOptions, Pair};
 use hub::{Audience, ConnRef, Directory, Followers, Id};
 use load::graph_model::BarabasiAlbert;
 
