@@ -1,23 +1,18 @@
-//! Encke, the program: the command line, the server and its API, and the tools around them.
+//! Encke, the program: the command line, and the clients of it that a terminal needs.
 //!
 //! This room puts the others together and adds what faces people: options, files of settings,
-//! sentences, exit codes, JSON. The data plane is in `engine`, the graph in `graph`, the
-//! instruments in `load`.
+//! sentences, exit codes, JSON. The running server is in `server`, the instruments
+//! in `load`, the look at the machine in `tune`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
-mod api;
 mod cli;
 mod client;
 mod config;
 mod console;
 mod ketama;
-mod posting;
-mod serve;
-mod stop;
-mod tune;
+mod signals;
 mod units;
-mod web;
 
 use std::process::ExitCode;
 

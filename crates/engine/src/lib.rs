@@ -40,6 +40,7 @@ mod start;
 mod timer;
 mod turns;
 mod worker;
+pub mod workers;
 
 pub use config::{EngineConfig, Origins};
 pub use counters::{Snapshot, WorkerSnapshot};

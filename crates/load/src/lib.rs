@@ -1,6 +1,5 @@
 //! The instruments: a crowd of listeners ([`flood`]), a generator of messages ([`spam`]), the
-//! reports that join what the two saw ([`report`]), and figures over time ([`run`]) with their
-//! pictures ([`plot`]).
+//! reports that join what the two saw ([`report`]), and the pictures of a run ([`plot`]).
 //!
 //! They run on the machine under test, often on the same two cores, so what counts is that they
 //! cost little and tell the truth: exact counts, latencies from the time at which an event was *to
@@ -11,12 +10,10 @@
 
 pub mod flood;
 pub mod graph_model;
-pub mod latency;
 mod order;
 pub mod plot;
 mod random;
 pub mod report;
-pub mod run;
 pub mod spam;
 pub mod stamp;
 mod target;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
+use figures::latency::Quantiles;
+use figures::numbers::{bytes, grouped};
 use serde::Serialize;
 
 use crate::flood::{FloodSnapshot, TroubleReport};
-use crate::latency::Quantiles;
-use crate::run::Row;
 use crate::spam::SpamSnapshot;
 
 /// What `flood` saw, for people and for JSON.
@@ -186,37 +186,7 @@ pub fn flood_line(snapshot: &FloodSnapshot, before: &FloodSnapshot) -> String {
     line
 }
 
-/// The line of a row of `watch`: what is known of that moment.
-pub fn row_line(row: &Row) -> String {
-    let mut line = format!("{:6.0} s", row.seconds);
-    if row.is_unknown() {
-        line += "  no answer";
-        return line;
-    }
-    let count = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), grouped);
-    let rate = |rate: Option<f64>| count(rate.map(|rate| rate.round() as u64));
-    let size = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), bytes);
-    line += &format!(
-        "  open {}  resident {}  kernel {}  events {}/s  deliveries {}/s",
-        count(row.connections_open),
-        size(row.resident_bytes),
-        size(row.kernel_socket_bytes),
-        rate(row.events_per_second),
-        rate(row.deliveries_per_second),
-    );
-    if let Some(share) = row.cpu_percent_of_core {
-        line += &format!("  processor {share:.0} %");
-    }
-    if let (Some(p50), Some(p99)) = (row.send_p50_ms, row.send_p99_ms) {
-        line += &format!("  send p50 {p50:.2} p99 {p99:.2} ms");
-    }
-    if let (Some(p50), Some(p99)) = (row.receive_p50_ms, row.receive_p99_ms) {
-        line += &format!("  receive p50 {p50:.2} p99 {p99:.2} ms");
-    }
-    line
-}
-
-/// The same for `spam`.
+/// The same as [`flood_line`] for `spam`.
 pub fn spam_line(snapshot: &SpamSnapshot, before: &SpamSnapshot) -> String {
     let (now, then) = (&snapshot.totals, &before.totals);
     let seconds = (snapshot.seconds - before.seconds).max(1e-3);
@@ -296,17 +266,6 @@ impl Display for RunReport {
     }
 }
 
-impl Display for Quantiles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Quantiles { p50_ms, p90_ms, p99_ms, p999_ms, max_ms, .. } = self;
-        write!(
-            f,
-            "p50 {p50_ms:.2}  p90 {p90_ms:.2}  p99 {p99_ms:.2}  p99.9 {p999_ms:.2}  \
-             max {max_ms:.2} ms"
-        )
-    }
-}
-
 pub(crate) fn row(f: &mut fmt::Formatter<'_>, name: &str, value: &str) -> fmt::Result {
     writeln!(f, "  {name:14}{value}")
 }
@@ -322,28 +281,6 @@ pub(crate) fn by<K: Display>(total: u64, parts: &BTreeMap<K, u64>) -> String {
 
 fn processor(cpu_seconds: f64, seconds: f64) -> String {
     format!("{cpu_seconds:.2} s, {:.1} % of a core", 100.0 * cpu_seconds / seconds.max(1e-3))
-}
-
-/// `1234567` as `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Bytes with the unit that keeps them short.
-pub fn bytes(count: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
-    match UNITS.into_iter().find(|&(_, size)| count >= size) {
-        Some((unit, size)) => format!("{:.1} {unit}", count as f64 / size as f64),
-        None => format!("{count} B"),
-    }
 }
 
 #[cfg(test)]
@@ -398,24 +335,6 @@ mod tests {
     }
 
     #[test]
-    fn line_of_a_row_says_what_is_known() {
-        let mut row = Row { seconds: 61.0, ..Row::default() };
-        assert_eq!(row_line(&row), "    61 s  no answer");
-        row.resident_bytes = Some(42_000_000);
-        row.connections_open = Some(10_000);
-        assert!(row_line(&row).ends_with("kernel ?  events ?/s  deliveries ?/s"));
-        row.events_per_second = Some(999.6);
-        row.cpu_percent_of_core = Some(12.4);
-        (row.send_p50_ms, row.send_p99_ms) = (Some(0.251), Some(1.5));
-        let line = row_line(&row);
-        for part in
-            ["open 10,000  resident 42.0 MB", "events 1,000/s", "processor 12 %  send p50 0.25 p99"]
-        {
-            assert!(line.contains(part), "{line}");
-        }
-    }
-
-    #[test]
     fn run_is_clean_only_without_a_fault() {
         let (flood, spam) = (FloodReport::from(&flood_snapshot()), (&spam_snapshot()).into());
         let mut report = RunReport::new(flood, spam);
@@ -451,13 +370,5 @@ mod tests {
         ] {
             assert!(table.contains(part), "{table}");
         }
-    }
-
-    #[test]
-    fn numbers_are_grouped_and_bytes_have_units() {
-        let numbers = [0, 999, 1_000, 12_345, 1_234_567].map(grouped);
-        assert_eq!(numbers, ["0", "999", "1,000", "12,345", "1,234,567"]);
-        let sizes = [0, 999, 1_000, 2_500_000, 3_000_000_000].map(bytes);
-        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "2.5 MB", "3.0 GB"]);
     }
 }

@@ -22,10 +22,10 @@ const SLEEPERS: [(&str, &str); 10] = [
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
     ("crates/encke/src/cli/listen.rs", "a client that lost its server does not hammer it"),
     ("crates/encke/src/ketama/list.rs", "a file that changes rings nobody on every file system"),
-    ("crates/encke/src/posting.rs", "a full mailbox rings nobody when it has room again"),
-    ("crates/encke/src/serve/erlang/mod.rs", "a node that is not there rings nobody"),
-    ("crates/encke/src/serve/listener.rs", "a listener without descriptors must not spin"),
-    ("crates/encke/src/serve/resumes.rs", "neither a full mailbox nor an event's age rings"),
+    ("crates/server/src/posting.rs", "a full mailbox rings nobody when it has room again"),
+    ("crates/server/src/erlang/mod.rs", "a node that is not there rings nobody"),
+    ("crates/server/src/listener.rs", "a listener without descriptors must not spin"),
+    ("crates/server/src/resumes.rs", "neither a full mailbox nor an event's age rings"),
     ("crates/load/src/flood/mod.rs", "the crowd's counters ring nobody"),
 ];
 

@@ -22,7 +22,7 @@ const RUNTIME: [&str; 8] =
 
 /// Who may have one: the control plane, the node among Erlang nodes for its sockets, and the store
 /// for its channels.
-const RUNTIME_IN: [&str; 3] = ["encke", "erlang", "graph"];
+const RUNTIME_IN: [&str; 4] = ["encke", "erlang", "graph", "server"];
 
 /// Crates that state their lints themselves, since they allow `unsafe` somewhere.
 const OWN_LINTS: [&str; 2] = ["graph", "sys"];
@@ -250,7 +250,10 @@ mod tests {
     #[test]
     fn runtime_in_the_data_plane_is_caught() {
         let caught = faults(runtime, &manifest("engine", "[dev-dependencies]\ntokio = \"1\"\n"));
-        assert!(caught[0].contains("`tokio` belongs into encke, erlang, graph only"), "{caught:?}");
+        assert!(
+            caught[0].contains("`tokio` belongs into encke, erlang, graph, server only"),
+            "{caught:?}"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::client::runtime;
 use crate::console::{say, tell};
-use crate::serve::signals::Signals;
+use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_rate, parse_seconds, parse_share};
 
 /// How often it is looked whether the crowd has ended.

@@ -8,7 +8,7 @@ use clap::Args;
 use super::client::runtime;
 use super::work::on_own_thread;
 use crate::ketama::{ServerList, answer_stdin};
-use crate::serve::signals::Signals;
+use crate::signals::Signals;
 
 /// Answers keys on standard input with the server that has each: libketama's consistent hashing.
 ///

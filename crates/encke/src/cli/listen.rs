@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::client::runtime;
 use crate::client::{Listener, Opening, ServerUrl};
 use crate::console::{OutputError, say, say_bytes, tell};
-use crate::serve::signals::Signals;
+use crate::signals::Signals;
 
 /// How long to wait before a stream that ended is opened again.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(1);

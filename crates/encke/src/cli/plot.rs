@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use figures::numbers::grouped;
+use figures::run::{self, Row};
 use load::plot::{Panel, RunPlot, Theme};
-use load::report::grouped;
-use load::run::{self, Row};
 
 use super::work::unless_stopped;
 

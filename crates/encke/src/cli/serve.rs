@@ -14,12 +14,12 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::erlang::ErlangArgs;
-use crate::api::PublicUrl;
 use crate::console::say;
-use crate::serve::signals::Signals;
-use crate::serve::workers::{fair_room, workers_for};
-use crate::serve::{self, DemoFacts, ServeConfig, Server};
+use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_seconds};
+use engine::workers::{fair_room, workers_for};
+use server::PublicUrl;
+use server::{DemoFacts, ServeConfig, Server};
 
 /// The least backlog that is of use: an event of a few kilobytes must fit.
 const BACKLOG_BYTES_MIN: usize = 4096;
@@ -200,7 +200,7 @@ impl LimitArgs {
 
 /// Serves until a signal comes.
 pub(crate) fn run(args: ServeArgs) -> Result<()> {
-    serve::runtime()?.block_on(async {
+    server::runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         let engine = args.limits.engine_here(args.listen)?;
         if !args.api.ip().is_loopback() {

@@ -11,7 +11,7 @@ use load::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
 use super::client::{ApiArgs, runtime};
 use super::flood::{Polls, report_line};
 use crate::console::say;
-use crate::serve::signals::Signals;
+use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, parse_seconds};
 
 /// Sends events about random users at a fixed rate.

@@ -5,8 +5,8 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::console::{say, tell};
-use crate::tune::apply::{Change, apply, sysctl_file};
-use crate::tune::{Ends, Report, USERS_DEFAULT, Verdict};
+use tune::apply::{Change, apply, sysctl_file};
+use tune::{Ends, Report, USERS_DEFAULT, Verdict};
 
 /// Checks what this machine and its limits allow against a number of users.
 ///

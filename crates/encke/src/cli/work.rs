@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::client::runtime;
 use crate::console::tell;
-use crate::serve::signals::Signals;
+use crate::signals::Signals;
 
 /// Time between two lines where there is no terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(5);

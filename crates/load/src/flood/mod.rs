@@ -36,7 +36,6 @@ mod tally;
 mod task;
 mod trouble;
 
-pub use plan::{PORTS_PER_SOURCE, loopback_sources, threads_for};
 pub use reason::{Closure, Failure};
 pub use report::{SlowReport, SteadyReport, StormReport, TroubleReport};
 pub use role::Role;
@@ -53,10 +52,10 @@ use std::time::Duration;
 use proto::Transport;
 use sys::clock;
 
-use crate::latency::{Latencies, Quantiles};
 use crate::order::STREAMS_MAX;
 use crate::target::{Target, TargetError};
 use crowd::Link;
+use figures::latency::{Latencies, Quantiles};
 use plan::Plan;
 use role::Cast;
 use tally::Troubled;

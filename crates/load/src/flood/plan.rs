@@ -3,18 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use figures::crowd::{loopback_sources, room, threads_for};
+
 use crate::flood::{FloodConfig, FloodError};
-
-/// Ports that are used of one source address. The kernel has about 28,000 to give
-/// (`net.ipv4.ip_local_port_range`), but looks for a free one by trying, and ports of a crowd that
-/// left a minute ago are still in TIME_WAIT: at this share the search stays short.
-pub const PORTS_PER_SOURCE: u32 = 12_000;
-
-/// Descriptors of a thread that are not listeners.
-const DESCRIPTORS_SPARE: u64 = 40;
-
-/// Listeners that a thread holds before a further one pays, while cores are left.
-const LISTENERS_PER_THREAD: u32 = 10_000;
 
 /// Where the listeners go.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,22 +48,6 @@ impl Plan {
     pub(super) fn share(&self, users: u32, thread: u32) -> u32 {
         (users - thread).div_ceil(self.threads)
     }
-}
-
-/// Listeners that a thread with so many descriptors has room for.
-fn room(descriptors: u64) -> u32 {
-    u32::try_from(descriptors.saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(u32::MAX)
-}
-
-/// Threads that a crowd of `users` takes, with so many descriptors each.
-pub fn threads_for(users: u32, descriptors: u64, cores: u32) -> u32 {
-    let needed = users.div_ceil(room(descriptors).max(1));
-    needed.max(users.div_ceil(LISTENERS_PER_THREAD).min(cores))
-}
-
-/// Loopback addresses from which a crowd of `users` connects.
-pub fn loopback_sources(users: u32) -> u32 {
-    users.div_ceil(PORTS_PER_SOURCE)
 }
 
 /// As many addresses of 127.0.0.0/8 as `users` need, from 127.0.0.1 on.

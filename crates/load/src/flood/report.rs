@@ -7,8 +7,10 @@ use std::fmt::{self, Display};
 use serde::Serialize;
 
 use crate::flood::{Role, Span, Totals, TroubleSnapshot};
-use crate::latency::Quantiles;
-use crate::report::{by, grouped, row};
+use figures::latency::Quantiles;
+use figures::numbers::grouped;
+
+use crate::report::{by, row};
 
 /// What became of a storm, of slow listeners, and of the others meanwhile.
 #[derive(Clone, PartialEq, Debug, Serialize)]

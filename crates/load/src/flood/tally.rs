@@ -13,9 +13,9 @@ use crate::flood::listener::Moment;
 use crate::flood::role::Role;
 use crate::flood::trouble::{Bounds, Span};
 use crate::flood::{Closure, Failure};
-use crate::latency::Latencies;
 use crate::order::{Streams, Verdict, stream_key};
 use crate::stamp::{self, StampFinder};
+use figures::latency::Latencies;
 
 /// What stands before the id in a WebSocket's answer to a ping, which is no event.
 pub(super) const POSITION: &[u8] = b"{\"ok\":{\"ping\":1,\"next\":\"";

@@ -2,7 +2,7 @@
 //!
 //! Marks stand at round values: 1, 2 or 5 of a power of ten; of time, what clocks divide by.
 
-use crate::report::grouped;
+use figures::numbers::grouped;
 
 /// A stretch of values with its marks.
 #[derive(Clone, PartialEq, Debug)]

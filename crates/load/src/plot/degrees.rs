@@ -15,7 +15,7 @@ use plotters::series::LineSeries;
 use plotters::style::{BLACK, Color, IntoFont, ShapeStyle, WHITE};
 
 use crate::plot::{FONT, MONOSPACE_FONT, Picture, PlotError, Theme, save};
-use crate::report::grouped;
+use figures::numbers::grouped;
 
 /// Width and height in pixels.
 const SIZE: (u32, u32) = (1_200, 800);

@@ -29,8 +29,8 @@ use std::time::Duration;
 
 use sys::clock;
 
-use crate::latency::{Latencies, Quantiles};
 use crate::target::{Target, TargetError};
+use figures::latency::{Latencies, Quantiles};
 use message::Messages;
 use post::Poster;
 use schedule::{Schedule, Share};

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use memchr::memmem;
 
-use crate::latency::Latencies;
+use figures::latency::Latencies;
 
 /// Problems that are told apart; those beyond are counted together.
 const PROBLEMS_MAX: usize = 20;

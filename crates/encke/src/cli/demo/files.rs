@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use load::latency::Quantiles;
+use figures::latency::Quantiles;
+use figures::run::{Reading, Row, RunWriter};
 use load::plot::{Panel, RunPlot, Theme};
-use load::run::{Reading, Row, RunWriter};
 
 use super::measure::Moment;
 use super::report::DemoReport;

@@ -10,13 +10,13 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use figures::numbers::grouped;
 use graph::LoadOptions;
 use load::graph_model::BarabasiAlbert;
-use load::report::grouped;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::work::Progress;
-use crate::serve::open_graph;
+use server::open_graph;
 
 /// The file that says which graph the demo put into a data directory.
 const MARK: &str = "demo.json";

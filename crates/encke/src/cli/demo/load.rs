@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use load::latency::Quantiles;
-use load::report::{FloodReport, RunReport, SpamReport, bytes, grouped};
+use figures::latency::Quantiles;
+use figures::numbers::{bytes, grouped};
+use load::report::{FloodReport, RunReport, SpamReport};
 use load::spam::Payload;
 use load::{Flood, FloodConfig, FloodSnapshot, Spam, SpamConfig};
 use tokio::task::spawn_blocking;
@@ -14,8 +15,8 @@ use super::Demo;
 use super::files::RunFiles;
 use super::friends::Stored;
 use super::measure::{Course, Moment, Opening};
+use super::process::ServerProcess;
 use super::report::{DemoReport, GraphReport};
-use super::server::ServerProcess;
 use crate::cli::flood;
 
 /// How long to wait for what is still on its way when the last event is sent.

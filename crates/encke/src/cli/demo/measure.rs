@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use load::run::Reading;
+use figures::run::Reading;
 
-use super::server::ServerProcess;
+use super::process::ServerProcess;
 
 /// What the server and the machine showed at one moment.
 #[derive(Clone, Debug)]

@@ -12,36 +12,35 @@ mod files;
 mod friends;
 mod load;
 mod measure;
+mod process;
 mod report;
-mod server;
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ::load::report::grouped;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use figures::numbers::grouped;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
 use self::files::RunFiles;
 use self::friends::{Friends, Stored};
 use self::load::Load;
+use self::process::{ServerOptions, ServerProcess};
 use self::report::DemoReport;
-use self::server::{ServerOptions, ServerProcess};
 use super::flood::{self, TransportArg};
 use super::serve::LimitArgs;
 use super::work::on_own_thread;
 use crate::console::{LiveLine, OutputError, say, tell};
-use crate::serve::signals::Signals;
-use crate::serve::{self, DemoFacts};
-use crate::stop::{self, Stop, Stopper};
-use crate::tune::{Ends, Report, Verdict};
+use crate::signals::Signals;
 use crate::units::{parse_rate_over_0, parse_seconds};
+use server::DemoFacts;
+use server::stop::{self, Stop, Stopper};
+use tune::{Ends, Report, Verdict};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8000";
 const DEFAULT_API: &str = "127.0.0.1:8001";
@@ -130,7 +129,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<()> {
     let json = args.json;
     let (data, temporary) = directory(args.data.as_deref())?;
     let leftover = temporary.as_ref().map(|dir| dir.path().to_owned());
-    let runtime = serve::runtime()?;
+    let runtime = server::runtime()?;
     let outcome = runtime.block_on(async {
         let signals = Signals::new()?;
         let (stopper, stop) = stop::channel();
@@ -178,7 +177,7 @@ async fn heed(mut signals: Signals, stopper: Stopper, leftover: Option<PathBuf>)
         // Nobody is left who could be told.
         let _ = fs::remove_dir_all(dir);
     }
-    process::exit(code);
+    std::process::exit(code);
 }
 
 /// A demo, from its graph to its end.

@@ -3,7 +3,8 @@
 use std::fmt::{self, Display};
 
 use anyhow::{Result, bail};
-use load::report::{FloodReport, RunReport, bytes, grouped};
+use figures::numbers::{bytes, grouped};
+use load::report::{FloodReport, RunReport};
 use serde::Serialize;
 
 use super::measure::{Course, Opening};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use figures::numbers::grouped;
 use load::graph_model::{BarabasiAlbert, GenerateError};
-use load::report::grouped;
 
 use crate::cli::work::{Progress, unless_stopped};
 use crate::console::{OutputError, tell};

@@ -7,15 +7,15 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use figures::numbers::grouped;
 use graph::{LoadOptions, LoadReport, Phase};
-use load::report::grouped;
 use serde_json::json;
 
 use super::upload;
 use crate::cli::work::{Progress, unless_stopped};
 use crate::client::ServerUrl;
 use crate::console::{say, tell};
-use crate::serve::open_graph;
+use server::open_graph;
 
 /// Loads a file of pairs: each line `a b` makes a follow b.
 ///

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use figures::numbers::grouped;
 use graph::Stats;
 use load::plot;
-use load::report::grouped;
 use serde_json::{Value, json};
 
 use crate::cli::work::{Progress, unless_stopped};
 use crate::console::{say, tell};
-use crate::serve::open_graph;
+use server::open_graph;
 
 /// Describes the friends graph in a data directory that no server uses.
 ///

@@ -20,7 +20,7 @@ use super::load::open;
 use crate::cli::client::runtime;
 use crate::cli::work::Progress;
 use crate::client::{ApiClient, ServerUrl};
-use crate::serve::signals::Signals;
+use crate::signals::Signals;
 
 /// Bytes of a piece of the stream.
 const PIECE_BYTES: usize = 64 * 1024;

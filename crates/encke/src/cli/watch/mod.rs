@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use load::report::row_line;
-use load::run::{Row, RunWriter};
+use figures::run::row_line;
+use figures::run::{Row, RunWriter};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use self::sampler::Sampler;
 use super::client::{ApiArgs, runtime};
 use crate::console::{LiveLine, OutputError, say, tell};
-use crate::serve::signals::Signals;
+use crate::signals::Signals;
 use crate::units::parse_period;
 
 /// Longer than any run.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use load::run::{Reading, Row};
+use figures::run::{Reading, Row};
 
 use crate::client::{ApiClient, ServerUrl};
 

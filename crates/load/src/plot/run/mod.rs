@@ -24,7 +24,7 @@ use self::series::{Point, stretches, thinned};
 use super::axis::Axis;
 use super::theme::Colours;
 use super::{FONT, Picture, PlotError, Theme, save};
-use crate::run::Row;
+use figures::run::Row;
 
 const WIDTH: i32 = 1_000;
 const LEFT: i32 = 92;

@@ -1,6 +1,6 @@
 //! What the panels of a run show.
 
-use crate::run::Row;
+use figures::run::Row;
 
 /// One panel of the picture of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! One column of a run as lines: broken where nothing is known, and no finer than a picture shows.
 
-use crate::run::Row;
+use figures::run::Row;
 
 /// A moment and its value.
 pub(super) type Point = (f64, f64);

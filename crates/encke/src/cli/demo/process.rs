@@ -1,0 +1,161 @@
+//! The demo's server: `encke serve` as a process of its own.
+//!
+//! It stands in a process group of its own, so a terminal's Ctrl-C reaches the demo alone, and it
+//! ends with its standard input, whose other end only the demo holds: in order when the demo closes
+//! it, and also when the demo is gone, by whatever. So there is one way to end it, and none to
+//! leave it behind. (A parent-death signal would come when the *thread* that started it ends, and
+//! takes unsafe code between fork and exec.)
+//!
+//! What it logs goes where the demo's own lines go.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use figures::run::Reading;
+use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::time::timeout;
+use tracing::level_filters::LevelFilter;
+
+use crate::cli::serve::LimitArgs;
+use crate::client::{ApiClient, ServerUrl};
+use server::DemoFacts;
+
+/// How long the server may take to end its connections in order.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long it may take to tell its figures.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long it may take to end altogether before it is killed.
+const END_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the server is told at start.
+pub(super) struct ServerOptions<'a> {
+    pub(super) listen: SocketAddr,
+    pub(super) api: SocketAddr,
+    pub(super) data: &'a Path,
+    pub(super) limits: &'a LimitArgs,
+    /// What its page is told.
+    pub(super) demo: DemoFacts,
+}
+
+/// A server at work. Dropping it kills it.
+pub(super) struct ServerProcess {
+    child: Child,
+    /// Its standard input.
+    input: ChildStdin,
+    addresses: Addresses,
+    url: ServerUrl,
+}
+
+/// What the server says of itself when clients can connect.
+#[derive(Debug, Deserialize)]
+struct Addresses {
+    listen: SocketAddr,
+    api: SocketAddr,
+}
+
+impl ServerProcess {
+    /// Starts it, and waits until clients can connect.
+    pub(super) async fn start(options: ServerOptions<'_>) -> Result<ServerProcess> {
+        let program = env::current_exe().context("cannot tell where this program is")?;
+        let mut command = Command::new(program);
+        // Whatever the environment says has been heard by the demo and is passed on.
+        for (name, _) in env::vars_os().filter(|(name, _)| is_setting(name)) {
+            command.env_remove(name);
+        }
+        command.args(["serve", "--json", "--until-eof"]);
+        command.arg(format!("--grace={}", GRACE.as_secs()));
+        command.arg(format!("--log-level={}", log_level()));
+        command.arg(format!("--demo-page={}", serde_json::to_string(&options.demo)?));
+        command.arg(format!("--listen={}", options.listen));
+        command.arg(format!("--api={}", options.api));
+        command.arg("--data").arg(options.data).args(options.limits.options());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().context("cannot start the server")?;
+        let input = child.stdin.take().context("the server's input is piped")?;
+        let mut lines = BufReader::new(child.stdout.take().context("its output is piped")?).lines();
+        let Some(line) = lines.next_line().await.context("cannot hear the server")? else {
+            let status = child.wait().await?;
+            bail!("the server did not start ({status}); what it said stands above");
+        };
+        let addresses: Addresses =
+            serde_json::from_str(&line).context("the server does not tell its addresses")?;
+        let url: ServerUrl = addresses.api.to_string().parse().map_err(anyhow::Error::msg)?;
+        Ok(ServerProcess { child, input, addresses, url })
+    }
+
+    /// Where clients connect.
+    pub(super) fn listen(&self) -> SocketAddr {
+        self.addresses.listen
+    }
+
+    /// Where the API is.
+    pub(super) fn api(&self) -> SocketAddr {
+        self.addresses.api
+    }
+
+    /// Its process id, until its end is known.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// # Errors
+    /// It has ended, though nobody asked it to.
+    pub(super) fn expect_alive(&mut self) -> Result<()> {
+        match self.child.try_wait().context("cannot watch the server")? {
+            None => Ok(()),
+            Some(status) => Err(ended_early(status)),
+        }
+    }
+
+    /// Its figures at this moment.
+    pub(super) async fn figures(&mut self) -> Result<Reading> {
+        let ask = async { ApiClient::connect(&self.url).await?.get("/stats").await };
+        let figures = match timeout(ANSWER_PATIENCE, ask).await {
+            Ok(figures) => figures,
+            Err(_) => Err(anyhow!("the server has not answered for {ANSWER_PATIENCE:?}")),
+        };
+        if figures.is_err() {
+            // Then that is what to tell: its end may be seen a moment after its silence.
+            if let Ok(status) = timeout(Duration::from_secs(1), self.child.wait()).await {
+                return Err(ended_early(status?));
+            }
+        }
+        figures
+    }
+
+    /// Ends it in order, and waits for that.
+    pub(super) async fn stop(self) -> Result<()> {
+        let ServerProcess { mut child, input, .. } = self;
+        drop(input);
+        let Ok(status) = timeout(END_PATIENCE, child.wait()).await else {
+            bail!("the server did not end within {} s and was killed", END_PATIENCE.as_secs());
+        };
+        match status?.code() {
+            Some(0) => Ok(()),
+            _ => bail!("the server ended badly; what it said stands above"),
+        }
+    }
+}
+
+fn ended_early(status: ExitStatus) -> anyhow::Error {
+    anyhow!("the server ended before its time ({status}); what it said stands above")
+}
+
+fn is_setting(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"ENCKE_")
+}
+
+/// The demo's, but that the server's ordinary start and end are no news here.
+fn log_level() -> String {
+    let level = LevelFilter::current();
+    if level == LevelFilter::INFO { LevelFilter::WARN } else { level }.to_string()
+}

@@ -1,0 +1,57 @@
+//! A row as a line for people.
+
+use super::Row;
+use crate::numbers::{bytes, grouped};
+
+/// The line of a row of `watch`: what is known of that moment.
+pub fn row_line(row: &Row) -> String {
+    let mut line = format!("{:6.0} s", row.seconds);
+    if row.is_unknown() {
+        line += "  no answer";
+        return line;
+    }
+    let count = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), grouped);
+    let rate = |rate: Option<f64>| count(rate.map(|rate| rate.round() as u64));
+    let size = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), bytes);
+    line += &format!(
+        "  open {}  resident {}  kernel {}  events {}/s  deliveries {}/s",
+        count(row.connections_open),
+        size(row.resident_bytes),
+        size(row.kernel_socket_bytes),
+        rate(row.events_per_second),
+        rate(row.deliveries_per_second),
+    );
+    if let Some(share) = row.cpu_percent_of_core {
+        line += &format!("  processor {share:.0} %");
+    }
+    if let (Some(p50), Some(p99)) = (row.send_p50_ms, row.send_p99_ms) {
+        line += &format!("  send p50 {p50:.2} p99 {p99:.2} ms");
+    }
+    if let (Some(p50), Some(p99)) = (row.receive_p50_ms, row.receive_p99_ms) {
+        line += &format!("  receive p50 {p50:.2} p99 {p99:.2} ms");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_of_a_row_says_what_is_known() {
+        let mut row = Row { seconds: 61.0, ..Row::default() };
+        assert_eq!(row_line(&row), "    61 s  no answer");
+        row.resident_bytes = Some(42_000_000);
+        row.connections_open = Some(10_000);
+        assert!(row_line(&row).ends_with("kernel ?  events ?/s  deliveries ?/s"));
+        row.events_per_second = Some(999.6);
+        row.cpu_percent_of_core = Some(12.4);
+        (row.send_p50_ms, row.send_p99_ms) = (Some(0.251), Some(1.5));
+        let line = row_line(&row);
+        for part in
+            ["open 10,000  resident 42.0 MB", "events 1,000/s", "processor 12 %  send p50 0.25 p99"]
+        {
+            assert!(line.contains(part), "{line}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The dashboard: `GET /` and its files, and `GET /dashboard.json`, which tells the page where its
+//! figures come from.
+//!
+//! They come over the server itself: [`live`] sends them as events about an id that nobody can
+//! guess, and the page opens a stream of that id on the public port. Everything else the page asks
+//! of the API as any client does.
+//!
+//! The page runs nothing but what the program carries, and talks to the two ports alone: the
+//! browser is told so by a content security policy, which leaves no way in for an id or a payload.
+
+pub(crate) mod live;
+mod reach;
+mod sample;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use serde::Serialize;
+
+pub use self::reach::PublicUrl;
+use self::sample::Sample;
+use super::problem::Problem;
+use super::{Api, assets, origin};
+use crate::web;
+
+/// What the page is told first.
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    version: &'static str,
+    /// The id whose events are the figures. Another one after each start of the server.
+    id: String,
+    /// The public port, as the browser that asks can reach it.
+    public_url: String,
+    /// The time from one event to the next.
+    interval_seconds: f64,
+    /// The figures of this moment.
+    now: Sample,
+}
+
+pub(super) async fn page(State(api): State<Arc<Api>>, request: Request) -> Response {
+    let policy = policy(&public_url(&api, &request));
+    let mut response = assets::answer(&web::DASHBOARD_PAGE, request.headers());
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
+}
+
+pub(super) async fn script(headers: HeaderMap) -> Response {
+    assets::answer(&web::DASHBOARD_SCRIPT, &headers)
+}
+
+pub(super) async fn style(headers: HeaderMap) -> Response {
+    assets::answer(&web::DASHBOARD_STYLE, &headers)
+}
+
+pub(super) async fn icon(headers: HeaderMap) -> Response {
+    assets::answer(&web::ICON, &headers)
+}
+
+pub(super) async fn facts(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Json<Facts>, Problem> {
+    let public_url = public_url(&api, &request).to_string();
+    Ok(Json(Facts {
+        version: env!("CARGO_PKG_VERSION"),
+        id: api.live_id.clone(),
+        public_url,
+        interval_seconds: live::INTERVAL.as_secs_f64(),
+        now: Sample::take(&api, None).await?,
+    }))
+}
+
+/// The public port: where the operator says that it is, else as the client of this request reaches
+/// it.
+fn public_url(api: &Api, request: &Request) -> PublicUrl {
+    let host = origin::host(request.uri(), request.headers());
+    api.public_url.clone().unwrap_or_else(|| PublicUrl::of(api.listen, host))
+}
+
+/// What the page may load, run and connect to (CSP Level 3).
+fn policy(public: &PublicUrl) -> HeaderValue {
+    let policy = format!(
+        "default-src 'self'; connect-src 'self' {}; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'",
+        public.sources()
+    );
+    policy.try_into().expect("an authority is visible ASCII")
+}

@@ -1,0 +1,150 @@
+//! Under which address a browser reaches the public port: the one that the operator names
+//! (`--public-url`), or what follows from the address at which the browser reached the API.
+
+use std::fmt::{self, Display};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+/// The public port as a browser reaches it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PublicUrl {
+    /// Whether a proxy ends TLS before it.
+    secure: bool,
+    /// Of its characters none has a meaning in a content security policy.
+    authority: String,
+    /// Where a proxy puts it: nothing, or a path without a slash at its end.
+    path: String,
+}
+
+impl PublicUrl {
+    /// The port that listens at `listen`, for a client that calls the API's host `host`. Where the
+    /// port takes connections at the address that the client used, it is the client's name for
+    /// that; otherwise it is the port's own address. `host` is the client's word, so nothing but a
+    /// name or an address is taken over from it.
+    pub(super) fn of(listen: SocketAddr, host: &str) -> PublicUrl {
+        let name = host_name(host);
+        let shared = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(address) => listen.ip().is_unspecified() || listen.ip() == address,
+            Err(_) => listen.ip().is_unspecified() || listen.ip().is_loopback() && is_name(name),
+        };
+        let authority =
+            if shared { format!("{name}:{}", listen.port()) } else { listen.to_string() };
+        PublicUrl { secure: false, authority, path: String::new() }
+    }
+
+    /// What a page must be let connect to (CSP Level 3, section 2.3.1).
+    pub(super) fn sources(&self) -> String {
+        let secure = if self.secure { "s" } else { "" };
+        format!("http{secure}://{0} ws{secure}://{0}", self.authority)
+    }
+}
+
+impl Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.secure { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.path)
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PublicUrl, String> {
+        let read = || {
+            let (scheme, rest) = text.split_once("://")?;
+            let secure = ["http", "https"].iter().position(|known| *known == scheme)? == 1;
+            let rest = rest.trim_end_matches('/');
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let good = is_authority(authority) && is_path(path);
+            good.then(|| PublicUrl { secure, authority: authority.into(), path: path.into() })
+        };
+        let hint = "write the address at which browsers reach --listen: https://push.example.org";
+        read().ok_or_else(|| hint.into())
+    }
+}
+
+/// `[::1]:8001` is `[::1]`, `example.org` is itself.
+fn host_name(host: &str) -> &str {
+    let name = |(name, port): (&'_ str, &'_ str)| {
+        port.bytes().all(|byte| byte.is_ascii_digit()).then_some(name.len())
+    };
+    let len = host.rsplit_once(':').and_then(name).unwrap_or(host.len());
+    &host[..len]
+}
+
+fn is_authority(text: &str) -> bool {
+    let name = host_name(text);
+    let literal = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let good = literal.map_or_else(|| is_name(name), |ip| ip.parse::<Ipv6Addr>().is_ok());
+    good && !text.ends_with(':')
+}
+
+fn is_path(path: &str) -> bool {
+    path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%".contains(&byte))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_s_own_name_is_kept_where_the_port_listens_there() {
+        for (listen, host, public) in [
+            ("127.0.0.1:8000", "127.0.0.1:8001", "127.0.0.1:8000"),
+            ("127.0.0.1:8000", "localhost:8001", "localhost:8000"),
+            ("0.0.0.0:8000", "push.example:8001", "push.example:8000"),
+            ("0.0.0.0:8000", "10.0.0.5:8001", "10.0.0.5:8000"),
+            ("[::]:8000", "[::1]:8001", "[::1]:8000"),
+            ("[::]:8000", "[::1]", "[::1]:8000"),
+            ("10.0.0.5:8000", "127.0.0.1:8001", "10.0.0.5:8000"),
+            ("10.0.0.5:8000", "localhost:8001", "10.0.0.5:8000"),
+            ("127.0.0.1:8000", "", "127.0.0.1:8000"),
+        ] {
+            let url = PublicUrl::of(listen.parse().unwrap(), host);
+            assert_eq!(url.to_string(), format!("http://{public}"), "{host}");
+            assert_eq!(url.sources(), format!("http://{public} ws://{public}"));
+        }
+    }
+
+    #[test]
+    fn nothing_but_a_name_gets_into_the_policy() {
+        let listen = "127.0.0.1:8000".parse().unwrap();
+        for host in ["a b", "*", "x;script-src *", "a,b", "é", "a/b", "[::1", "x\"y:1"] {
+            assert_eq!(PublicUrl::of(listen, host).authority, "127.0.0.1:8000", "{host}");
+        }
+    }
+    #[test]
+    fn named_url_is_read_as_it_is_written() {
+        for (text, url, sources) in [
+            (
+                "https://push.example.org/",
+                "https://push.example.org",
+                "https://push.example.org wss://push.example.org",
+            ),
+            ("http://[::1]:80/a/b/", "http://[::1]:80/a/b", "http://[::1]:80 ws://[::1]:80"),
+        ] {
+            let read: PublicUrl = text.parse().unwrap();
+            assert_eq!((read.to_string().as_str(), read.sources().as_str()), (url, sources));
+        }
+        for text in [
+            "push.example.org",
+            "ftp://a.b",
+            "https://",
+            "https:///a",
+            "https://a:b",
+            "https://a:",
+            "https://u@a.b",
+            "https://a.b?c",
+            "https://a.b/;script-src *",
+            "https://a;b",
+            "https://[a]",
+        ] {
+            assert!(text.parse::<PublicUrl>().is_err(), "{text}");
+        }
+    }
+}

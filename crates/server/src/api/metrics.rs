@@ -1,0 +1,288 @@
+//! `GET /metrics`: the figures of `/stats` in Prometheus' text format 0.0.4.
+//!
+//! Nothing is registered or counted here: each scrape reads the workers' own counters. Names are
+//! `encke_<thing>_<unit>`, `_total` for what only grows; labels come from closed lists.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use engine::{TurnSnapshot, WorkerSnapshot};
+use hub::DisconnectReason;
+use prometheus::proto::{
+    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
+};
+use prometheus::{Encoder, TextEncoder};
+use proto::Transport;
+
+use super::Api;
+use super::problem::Problem;
+use super::sockets::SocketBytes;
+use crate::erlang::{Erlang, Report};
+
+pub(super) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
+    let erlang = api.erlang.as_ref().map(Erlang::report);
+    let families = [
+        process(&api),
+        control(&api, api.sockets.read().await),
+        workers(&api.snapshot()?.workers),
+        erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
+    ]
+    .concat();
+    let mut text = Vec::new();
+    let encoder = TextEncoder::new();
+    encoder.encode(&families, &mut text).expect("every family has a name and a metric");
+    Ok(([(header::CONTENT_TYPE, encoder.format_type().to_owned())], text).into_response())
+}
+
+/// What Prometheus expects of every process, under the names it expects.
+fn process(api: &Api) -> Vec<MetricFamily> {
+    let resident = sys::process::resident().unwrap_or_default();
+    let started = sys::clock::unix_ms() as f64 / 1e3 - api.started.elapsed().as_secs_f64();
+    vec![
+        gauge("process_resident_memory_bytes", "Memory in use.", resident.total as f64),
+        gauge("process_start_time_seconds", "Start, in seconds since 1970.", started),
+        counter(
+            "process_cpu_seconds_total",
+            "Processor time, user and kernel.",
+            sys::clock::process_cpu().as_secs_f64(),
+        ),
+    ]
+}
+
+fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
+    let resident = sys::process::resident().unwrap_or_default();
+    let history = api.history();
+    let build = vec![metric(&[("version", env!("CARGO_PKG_VERSION"))], gauge_of(1.0))];
+    let mut families = vec![
+        family("encke_build_info", "Which build this is.", MetricType::GAUGE, build),
+        gauge("encke_uptime_seconds", "Time since start.", api.started.elapsed().as_secs_f64()),
+        gauge(
+            "encke_resident_anonymous_bytes",
+            "Memory in heap and stacks, without mapped files.",
+            resident.anonymous as f64,
+        ),
+        counter("encke_events_total", "Events accepted by the API.", api.events() as f64),
+        send_durations(api),
+        gauge("encke_history_events", "Events remembered.", history.events as f64),
+        gauge("encke_history_bytes", "Bytes of events remembered.", history.bytes as f64),
+        counter("encke_resumes_total", "Clients back with an id.", api.resumes.resumed() as f64),
+        counter(
+            "encke_resume_gaps_total",
+            "Clients back that were told of a gap.",
+            api.resumes.gaps() as f64,
+        ),
+        gauge("encke_ids_online", "Ids with a stream.", api.router.ids_online() as f64),
+        gauge("encke_subscriptions", "Stored subscriptions.", api.graph.subscriptions() as f64),
+    ];
+    if let Ok(bytes) = api.graph.disk_bytes() {
+        families.push(gauge("encke_store_bytes", "Size of the graph's file.", bytes as f64));
+    }
+    if let Some(bytes) = sockets.total {
+        families.push(gauge(
+            "encke_kernel_socket_bytes",
+            "Kernel memory of the machine's TCP sockets.",
+            bytes as f64,
+        ));
+    }
+    if let Some(bytes) = sockets.buffers {
+        families.push(gauge(
+            "encke_kernel_tcp_buffer_bytes",
+            "Bytes that wait in the machine's TCP sockets to be sent or read.",
+            bytes as f64,
+        ));
+    }
+    families
+}
+
+fn send_durations(api: &Api) -> MetricFamily {
+    let (buckets, count) = api.durations.cumulative();
+    let metric = histogram_of(buckets, count, api.durations.sum_seconds());
+    family(
+        "encke_send_duration_seconds",
+        "Time from reading an event to knowing how many connections it was handed to.",
+        MetricType::HISTOGRAM,
+        vec![metric],
+    )
+}
+
+/// How a figure is read out of a worker's counters.
+type Read = fn(&WorkerSnapshot) -> u64;
+
+const WORKER_GAUGES: [(&str, &str, Read); 3] = [
+    ("encke_connections_open", "Connections open now.", |worker| worker.connections_open),
+    ("encke_worker_full", "1 while the worker takes no more connections.", |worker| worker.full),
+    ("encke_mails_waiting", "Mails in the worker's mailbox.", |worker| worker.mails_waiting),
+];
+
+const WORKER_COUNTERS: [(&str, &str, Read); 6] = [
+    ("encke_connections_opened_total", "Connections accepted.", |worker| worker.opened),
+    ("encke_deliveries_total", "Events handed to connections.", |worker| worker.deliveries),
+    (
+        "encke_deliveries_dropped_total",
+        "Deliveries that met their connection too late or found it too slow.",
+        |worker| worker.dropped,
+    ),
+    ("encke_keepalives_total", "Keep-alives sent.", |worker| worker.keepalives),
+    ("encke_writes_total", "Write calls.", |worker| worker.writes),
+    ("encke_sent_bytes_total", "Bytes that the kernel took.", |worker| worker.bytes_sent),
+];
+
+fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
+    let numbers: Vec<String> = (0..workers.len()).map(|worker| worker.to_string()).collect();
+    let by_worker = |read: Read, value: fn(f64) -> Metric| {
+        let each = numbers.iter().zip(workers);
+        each.map(|(number, worker)| metric(&[("worker", number)], value(read(worker) as f64)))
+            .collect()
+    };
+    let mut families = Vec::new();
+    for (name, help, read) in WORKER_GAUGES {
+        families.push(family(name, help, MetricType::GAUGE, by_worker(read, gauge_of)));
+    }
+    for (name, help, read) in WORKER_COUNTERS {
+        families.push(family(name, help, MetricType::COUNTER, by_worker(read, counter_of)));
+    }
+    let (mut closed, mut streams, mut turns) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, worker) in numbers.iter().zip(workers) {
+        turns.push(metric(&[("worker", number)], turns_of(worker)));
+        for (reason, count) in DisconnectReason::ALL.iter().zip(worker.closed) {
+            let labels = [("worker", number.as_str()), ("reason", reason.as_str())];
+            closed.push(metric(&labels, counter_of(count as f64)));
+        }
+        for (transport, count) in Transport::ALL.iter().zip(worker.streams_open) {
+            let labels = [("worker", number.as_str()), ("transport", transport.as_str())];
+            streams.push(metric(&labels, gauge_of(count as f64)));
+        }
+    }
+    families.push(family(
+        "encke_connections_closed_total",
+        "Connections ended, by reason.",
+        MetricType::COUNTER,
+        closed,
+    ));
+    families.push(family("encke_streams_open", "Streams now.", MetricType::GAUGE, streams));
+    families.push(family(
+        "encke_turn_duration_seconds",
+        "Turns of the worker's loop, without its waits.",
+        MetricType::HISTOGRAM,
+        turns,
+    ));
+    families
+}
+
+fn erlang(report: &Report) -> Vec<MetricFamily> {
+    let by_reason = |counts: &serde_json::Map<String, serde_json::Value>| {
+        let counts = counts.iter().filter_map(|(reason, count)| Some((reason, count.as_f64()?)));
+        counts.map(|(reason, count)| metric(&[("reason", reason)], counter_of(count))).collect()
+    };
+    let gauges: [(&str, &str, f64); 4] = [
+        ("encke_erlang_registered", "1 while epmd knows us.", report.registered.into()),
+        ("encke_erlang_nodes", "Erlang nodes connected.", report.nodes as f64),
+        ("encke_erlang_processes", "Erlang processes logged in.", report.processes as f64),
+        ("encke_erlang_waiting_bytes", "Unsent bytes for nodes.", report.waiting_bytes as f64),
+    ];
+    let counters: [(&str, &str, u64); 8] = [
+        ("encke_erlang_logins_total", "Processes logged in.", report.logins),
+        ("encke_erlang_events_total", "Events that nodes sent.", report.events),
+        ("encke_erlang_deliveries_total", "Messages to processes.", report.deliveries),
+        (
+            "encke_erlang_deliveries_dropped_total",
+            "Messages that met their process too late or found its node gone.",
+            report.dropped,
+        ),
+        ("encke_erlang_connections_total", "Connections of nodes that began.", report.connected),
+        ("encke_erlang_unknown_total", "Messages that nobody understands.", report.unknown),
+        ("encke_erlang_oversized_total", "Messages too long to be read.", report.oversized),
+        (
+            "encke_erlang_handshakes_failed_total",
+            "Nodes that were not let in.",
+            report.handshakes_failed,
+        ),
+    ];
+    let mut families: Vec<MetricFamily> =
+        gauges.iter().map(|(name, help, value)| gauge(name, help, *value)).collect();
+    families.extend(counters.iter().map(|(name, help, value)| counter(name, help, *value as f64)));
+    families.push(family(
+        "encke_erlang_connections_closed_total",
+        "Connections of nodes that ended, by reason.",
+        MetricType::COUNTER,
+        by_reason(&report.ended),
+    ));
+    families.push(family(
+        "encke_erlang_refused_total",
+        "Requests of processes that were not done, by reason.",
+        MetricType::COUNTER,
+        by_reason(&report.refused),
+    ));
+    families
+}
+
+fn gauge(name: &str, help: &str, value: f64) -> MetricFamily {
+    family(name, help, MetricType::GAUGE, vec![gauge_of(value)])
+}
+
+fn counter(name: &str, help: &str, value: f64) -> MetricFamily {
+    family(name, help, MetricType::COUNTER, vec![counter_of(value)])
+}
+
+fn family(name: &str, help: &str, kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(name.to_owned());
+    family.set_help(help.to_owned());
+    family.set_field_type(kind);
+    family.set_metric(metrics);
+    family
+}
+
+fn metric(labels: &[(&str, &str)], mut metric: Metric) -> Metric {
+    let label = |(name, value): &(&str, &str)| {
+        let mut label = LabelPair::default();
+        label.set_name((*name).to_owned());
+        label.set_value((*value).to_owned());
+        label
+    };
+    metric.set_label(labels.iter().map(label).collect());
+    metric
+}
+
+fn gauge_of(value: f64) -> Metric {
+    let mut gauge = Gauge::default();
+    gauge.set_value(value);
+    Metric::from_gauge(gauge)
+}
+
+fn counter_of(value: f64) -> Metric {
+    let mut counter = Counter::default();
+    counter.set_value(value);
+    let mut metric = Metric::default();
+    metric.set_counter(counter);
+    metric
+}
+
+fn turns_of(worker: &WorkerSnapshot) -> Metric {
+    let turns = &worker.turns;
+    let buckets = TurnSnapshot::BOUNDS_NS.iter().zip(&turns.buckets);
+    let cumulative = buckets.scan(0, |below, (bound, count)| {
+        *below += count;
+        Some((*bound as f64 / 1e9, *below))
+    });
+    histogram_of(cumulative, turns.count(), turns.total_ns as f64 / 1e9)
+}
+
+/// `buckets` are upper bounds, and how many values are not above them.
+fn histogram_of(buckets: impl IntoIterator<Item = (f64, u64)>, count: u64, sum: f64) -> Metric {
+    let bucket = |(bound, below)| {
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(bound);
+        bucket.set_cumulative_count(below);
+        bucket
+    };
+    let mut histogram = Histogram::default();
+    histogram.set_bucket(buckets.into_iter().map(bucket).collect());
+    histogram.set_sample_count(count);
+    histogram.set_sample_sum(sum);
+    let mut metric = Metric::default();
+    metric.set_histogram(histogram);
+    metric
+}

@@ -1,0 +1,188 @@
+//! `GET /stats`, `/healthz` and `/readyz`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use engine::{TurnSnapshot, WorkerSnapshot};
+use hub::{DisconnectReason, Id};
+use proto::Transport;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::Api;
+use super::duration::DurationStats;
+use super::problem::Problem;
+use crate::erlang::{Erlang, Report};
+
+/// The figures of the whole server at one moment.
+#[derive(Debug, Serialize)]
+pub(super) struct Stats {
+    version: &'static str,
+    uptime_seconds: f64,
+    /// Processor time of the process since its start, user and kernel.
+    cpu_seconds: f64,
+    resident_bytes: u64,
+    /// Heap and stacks.
+    resident_anonymous_bytes: u64,
+    /// Mapped files, such as the graph's pages in the page cache.
+    resident_file_bytes: u64,
+    /// What the kernel keeps for the sockets of the whole machine; null when it may not be read.
+    kernel_socket_bytes: Option<u64>,
+    /// The part of it that waits to be sent or read.
+    kernel_tcp_buffer_bytes: Option<u64>,
+    /// Events accepted by the API since start.
+    events: u64,
+    send_duration: DurationStats,
+    /// Events that are remembered, and what they are counted for.
+    history_events: usize,
+    history_bytes: usize,
+    /// Clients that came back with the id of an event, and those of them that were told of a gap.
+    resumes: u64,
+    resume_gaps: u64,
+    ids_online: usize,
+    subscriptions: u64,
+    /// Size of the graph's file; null when it cannot be told.
+    store_bytes: Option<u64>,
+    /// The Erlang side; null when there is none.
+    erlang: Option<Report>,
+    #[serde(flatten)]
+    whole: WorkerStats,
+    workers: Vec<WorkerStats>,
+}
+
+/// The figures of one worker, or their sum.
+#[derive(Debug, Serialize)]
+pub(super) struct WorkerStats {
+    connections_open: u64,
+    connections_opened: u64,
+    connections_closed: ByReason,
+    streams_open: ByTransport,
+    deliveries: u64,
+    dropped: u64,
+    keepalives: u64,
+    writes: u64,
+    sent_bytes: u64,
+    turns: u64,
+    turns_by_microseconds: ByDuration,
+    /// Time spent in turns.
+    turn_seconds: f64,
+    turn_seconds_longest: f64,
+    full: u64,
+    mails_waiting: u64,
+}
+
+impl From<WorkerSnapshot> for WorkerStats {
+    fn from(snapshot: WorkerSnapshot) -> WorkerStats {
+        WorkerStats {
+            connections_open: snapshot.connections_open,
+            connections_opened: snapshot.opened,
+            connections_closed: ByReason(snapshot.closed),
+            streams_open: ByTransport(snapshot.streams_open),
+            deliveries: snapshot.deliveries,
+            dropped: snapshot.dropped,
+            keepalives: snapshot.keepalives,
+            writes: snapshot.writes,
+            sent_bytes: snapshot.bytes_sent,
+            turns: snapshot.turns.count(),
+            turns_by_microseconds: ByDuration(snapshot.turns.buckets),
+            turn_seconds: snapshot.turns.total_ns as f64 / 1e9,
+            turn_seconds_longest: snapshot.turns.longest_ns as f64 / 1e9,
+            full: snapshot.full,
+            mails_waiting: snapshot.mails_waiting,
+        }
+    }
+}
+
+/// Counts with the reasons as names.
+#[derive(Debug)]
+pub(super) struct ByReason(pub(super) [u64; DisconnectReason::COUNT]);
+
+impl Serialize for ByReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (reason, count) in DisconnectReason::ALL.iter().zip(&self.0) {
+            map.serialize_entry(reason.as_str(), count)?;
+        }
+        map.end()
+    }
+}
+
+/// Counts with the transports as names.
+#[derive(Debug)]
+pub(super) struct ByTransport(pub(super) [u64; Transport::COUNT]);
+
+impl Serialize for ByTransport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (transport, count) in Transport::ALL.iter().zip(&self.0) {
+            map.serialize_entry(transport.as_str(), count)?;
+        }
+        map.end()
+    }
+}
+
+/// Counts with the upper bounds as names.
+#[derive(Debug)]
+struct ByDuration([u64; TurnSnapshot::BUCKETS]);
+
+impl Serialize for ByDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (bound, count) in TurnSnapshot::BOUNDS_NS.iter().zip(&self.0) {
+            map.serialize_entry(&(bound / 1000), count)?;
+        }
+        map.serialize_entry("more", &self.0[TurnSnapshot::BUCKETS - 1])?;
+        map.end()
+    }
+}
+
+pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Problem> {
+    let snapshot = api.snapshot()?;
+    let resident = sys::process::resident().unwrap_or_default();
+    let sockets = api.sockets.read().await;
+    let history = api.history();
+    Ok(Json(Stats {
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_seconds: api.started.elapsed().as_secs_f64(),
+        cpu_seconds: sys::clock::process_cpu().as_secs_f64(),
+        resident_bytes: resident.total,
+        resident_anonymous_bytes: resident.anonymous,
+        resident_file_bytes: resident.file,
+        kernel_socket_bytes: sockets.total,
+        kernel_tcp_buffer_bytes: sockets.buffers,
+        events: api.events(),
+        send_duration: api.durations.reading(),
+        history_events: history.events,
+        history_bytes: history.bytes,
+        resumes: api.resumes.resumed(),
+        resume_gaps: api.resumes.gaps(),
+        ids_online: api.router.ids_online(),
+        subscriptions: api.graph.subscriptions(),
+        store_bytes: api.graph.disk_bytes().ok(),
+        erlang: api.erlang.as_ref().map(Erlang::report),
+        whole: snapshot.whole().into(),
+        workers: snapshot.workers.into_iter().map(WorkerStats::from).collect(),
+    }))
+}
+
+/// What a probe is told when all is well.
+#[derive(Debug, Serialize)]
+pub(super) struct Status {
+    status: &'static str,
+}
+
+/// The process is alive.
+pub(super) async fn healthz() -> Json<Status> {
+    Json(Status { status: "alive" })
+}
+
+/// The server takes work: it is not stopping, and its store can be read.
+pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, Problem> {
+    if api.stop.is_said() {
+        return Err(Problem::stopping());
+    }
+    let any = Id::integer(0).expect("0 is an integer below 2^63");
+    api.graph.page_followers(any, None, 1)?;
+    Ok(Json(Status { status: "ready" }))
+}

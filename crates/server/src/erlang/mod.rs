@@ -1,0 +1,142 @@
+//! Encke as a node among Erlang nodes: a connection pool, a router and a subscriptions manager that
+//! Erlang processes talk to as they talk to a process.
+//!
+//! `erlang` speaks the protocol; here its messages become sends, log-ins and subscriptions
+//! ([`talk`]). Processes that log in are members of audiences as connections are: they are the
+//! connections of the engine's guest ([`engine::Guest`]), whose mail is taken here ([`mail`]).
+//! It belongs to the control plane: whatever a node does, connected users keep their streams.
+
+mod counts;
+mod ids;
+mod inbox;
+mod mail;
+mod names;
+mod office;
+mod payload;
+mod pids;
+mod refusal;
+mod report;
+mod request;
+mod slow;
+mod talk;
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use engine::{Guest, Router};
+use erlang::{Node, NodeConfig, RETRY_FIRST, RETRY_MAX, Session};
+use graph::Graph;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use self::office::{Limits, Office};
+pub(crate) use self::report::Report;
+use crate::stop::Stop;
+
+/// How often nodes are asked for our global names.
+const NAMES_EVERY: Duration = Duration::from_secs(5);
+
+/// What the Erlang side must be told at start.
+#[derive(Clone, Debug)]
+pub struct ErlangConfig {
+    /// Our node.
+    pub node: NodeConfig,
+    /// Nodes to connect to, and to connect to again.
+    pub connect: Vec<String>,
+}
+
+/// Encke as a node.
+pub(crate) struct Erlang {
+    office: Arc<Office>,
+}
+
+impl Erlang {
+    /// Starts the node. The task that is returned ends when `stop` is said and all nodes have been
+    /// told what they were to be told.
+    pub(crate) async fn start(
+        config: ErlangConfig,
+        router: Arc<Router>,
+        graph: Graph,
+        guest: Guest,
+        backlog_bytes_max: usize,
+        stop: Stop,
+    ) -> Result<(Erlang, JoinHandle<()>)> {
+        let queue_bytes_max = config.node.queue_bytes_max;
+        let limits = Limits { queue_bytes_max, backlog_bytes_max };
+        let port = config.node.port;
+        let started = Node::start(config.node).await;
+        let (node, sessions) = started.map_err(|error| listen_error(port, &error))?;
+        let office = Office::new(node, router, graph, guest, limits, stop.clone());
+        let office = Arc::new(office);
+        tokio::spawn(mail::run(Arc::clone(&office)));
+        tokio::spawn(keep_names(Arc::clone(&office)));
+        for name in config.connect {
+            tokio::spawn(keep_connected(Arc::clone(&office), name));
+        }
+        let task = tokio::spawn(talk_to_all(Arc::clone(&office), sessions, stop));
+        Ok((Erlang { office }, task))
+    }
+
+    /// The figures as they stand.
+    pub(crate) fn report(&self) -> Report {
+        Report::of(&self.office)
+    }
+}
+
+fn listen_error(port: u16, error: &io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "port {port} of the Erlang node is in use: choose another one with --erlang-port"
+        ),
+        _ => anyhow!(
+            "cannot listen for Erlang nodes: {error}; the host of --erlang-node must be one of \
+             this machine's"
+        ),
+    }
+}
+
+async fn talk_to_all(office: Arc<Office>, mut sessions: mpsc::Receiver<Session>, mut stop: Stop) {
+    let mut talks = JoinSet::new();
+    loop {
+        tokio::select! {
+            session = sessions.recv() => match session {
+                Some(session) => drop(talks.spawn(talk::run(Arc::clone(&office), session))),
+                None => break,
+            },
+            // Those that have ended are taken out.
+            Some(_) = talks.join_next() => {}
+            () = stop.said() => break,
+        }
+    }
+    while talks.join_next().await.is_some() {}
+}
+
+async fn keep_names(office: Arc<Office>) {
+    let mut rounds = interval(NAMES_EVERY);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        rounds.tick().await;
+        for peer in office.node.peers().iter().filter(|peer| peer.is_published()) {
+            names::ask(&office, peer);
+        }
+    }
+}
+
+/// Connects to the node `name`, and again whenever that ends.
+async fn keep_connected(office: Arc<Office>, name: String) {
+    let mut pause = RETRY_FIRST;
+    loop {
+        match office.node.connect(&name).await {
+            Ok(peer) => {
+                pause = RETRY_FIRST;
+                peer.ended().await;
+            }
+            Err(error) => tracing::warn!("cannot connect to the Erlang node {name}: {error}"),
+        }
+        sleep(pause).await;
+        pause = (2 * pause).min(RETRY_MAX);
+    }
+}

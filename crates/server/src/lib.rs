@@ -1,0 +1,198 @@
+//! The running server: the order in which its parts start and end.
+//!
+//! Start: descriptor limit, store, API port, workers, API. Each part that fails ends the start with
+//! a sentence that says what to do, before a client could have connected.
+//!
+//! End: readiness off and the API port closed; API requests in progress are finished; the workers
+//! deliver what is posted, end their streams and stop; the store is closed. All within the grace
+//! time, and whatever is not done then is cut off.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+mod api;
+mod connection;
+mod demo_page;
+mod erlang;
+mod listener;
+mod posting;
+mod refusal;
+mod replies;
+mod resumes;
+pub mod stop;
+mod web;
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use engine::{Engine, EngineConfig};
+use graph::Graph;
+use graph::GraphOptions;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::api::Api;
+pub use crate::api::PublicUrl;
+pub use crate::demo_page::DemoFacts;
+use crate::erlang::Erlang;
+pub use crate::erlang::ErlangConfig;
+use crate::stop::Stopper;
+
+/// Threads of the control plane. It shares the cores with the workers, and with one thread no task
+/// is ever handed from one to another, which would wake one thread more for it.
+const CONTROL_THREADS: usize = 1;
+
+/// The part of the grace time that API requests in progress may use.
+const API_GRACE_SHARE: f64 = 0.3;
+
+/// What the server must be told at start.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    /// The data plane, with the public address.
+    pub engine: EngineConfig,
+    /// The private address.
+    pub api: SocketAddr,
+    /// Where browsers reach the public port, when that is another place.
+    pub public_url: Option<PublicUrl>,
+    /// Where the graph is stored.
+    pub data: PathBuf,
+    /// Our node among Erlang nodes, if it is to be one.
+    pub erlang: Option<ErlangConfig>,
+    /// The demo whose page the public port shows, if it is one.
+    pub demo: Option<DemoFacts>,
+}
+
+/// A server at work.
+pub struct Server {
+    engine: Arc<RwLock<Engine>>,
+    graph: Graph,
+    listen: SocketAddr,
+    api: SocketAddr,
+    stopper: Stopper,
+    api_task: JoinHandle<()>,
+    erlang_task: Option<JoinHandle<()>>,
+}
+
+/// The runtime of the control plane.
+pub fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(CONTROL_THREADS)
+        .thread_name("control")
+        .enable_all()
+        .build()
+        .context("cannot start the threads of the API; check the limit on threads (ulimit -u)")
+}
+
+impl Server {
+    /// Opens the store and starts. When this returns, clients can connect.
+    pub async fn start(mut config: ServeConfig) -> Result<Server> {
+        let graph = open_graph(&config.data)?;
+        let listener = bind(config.api)?;
+        let api_address = listener.local_addr()?;
+        let page = config.demo.map(|demo| demo_page::page(demo, api_address.port()));
+        config.engine.page = page.map(Arc::new);
+        let backlog_bytes_max = config.engine.backlog_bytes_max;
+        config.engine.origins.allow_api(api_address);
+        config.engine.guest = config.erlang.is_some();
+        // Signals are for the threads of the control plane.
+        let names = Arc::clone(graph.names());
+        let mut engine = sys::signals::blocked(|| Engine::start(config.engine, names))??;
+        if !engine.full_workers_leave() {
+            tracing::warn!(
+                "this kernel does not let a full worker leave new clients to the others \
+                 (SO_ATTACH_REUSEPORT_CBPF): some may be answered 503 before all workers are full"
+            );
+        }
+        let listen = engine.address();
+        tokio::spawn(replies::listen(Arc::clone(engine.replies())));
+        let (router, asked) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
+        tokio::spawn(resumes::answer(Arc::clone(&router), asked, graph.clone()));
+        tokio::spawn(resumes::forget(Arc::clone(&router)));
+        let (stopper, stop) = stop::channel();
+        let (mut erlang, mut erlang_task) = (None, None);
+        if let (Some(config), Some(guest)) = (config.erlang, engine.take_guest()) {
+            let (graph, stop) = (graph.clone(), stop.clone());
+            let node = Erlang::start(config, router, graph, guest, backlog_bytes_max, stop).await?;
+            (erlang, erlang_task) = (Some(node.0), Some(node.1));
+        }
+        let engine = Arc::new(RwLock::new(engine));
+        let api = Api::new(
+            Arc::clone(&engine),
+            graph.clone(),
+            backlog_bytes_max,
+            config.public_url,
+            erlang,
+            stop.clone(),
+        )?;
+        let api = Arc::new(api);
+        tokio::spawn(api::live::run(Arc::clone(&api)));
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let routes = api::routes(api, config.demo.map(|_| listen.port()));
+        let api_task = tokio::spawn(listener::run(listener, routes, stop));
+        Ok(Server { engine, graph, listen, api: api_address, stopper, api_task, erlang_task })
+    }
+
+    /// Where clients connect.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// Where the API is.
+    pub fn api(&self) -> SocketAddr {
+        self.api
+    }
+
+    /// Ends everything within `grace`.
+    pub async fn stop(self, grace: Duration) -> Result<()> {
+        let Server { engine, graph, stopper, mut api_task, erlang_task, .. } = self;
+        let deadline = Instant::now() + grace;
+        stopper.stop();
+        let api_grace = grace.mul_f64(API_GRACE_SHARE);
+        if tokio::time::timeout(api_grace, &mut api_task).await.is_err() {
+            tracing::warn!("API requests in progress did not end in time and are cut off");
+            api_task.abort();
+        }
+        if let Some(mut task) = erlang_task
+            && tokio::time::timeout(api_grace, &mut task).await.is_err()
+        {
+            tracing::warn!("Erlang nodes did not take what they were sent in time");
+            task.abort();
+        }
+        let blocking = spawn_blocking(move || {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut engine = engine.write().unwrap_or_else(PoisonError::into_inner);
+            engine.drain(left.as_millis() as u64);
+            drop(engine);
+            // The last owner closes the file, unless a request that was cut off still has it; then
+            // the process' end does, and what was acknowledged is on disk already.
+            drop(graph);
+        });
+        blocking.await.context("the server did not stop in order")
+    }
+}
+
+/// Opens the store in `dir`.
+pub fn open_graph(dir: &Path) -> Result<Graph> {
+    Ok(Graph::open(dir, &GraphOptions::default())?)
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener> {
+    let listener = TcpListener::bind(address).map_err(|error| listen_error(address, &error))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn listen_error(address: SocketAddr, error: &io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "{address} is in use: stop the program that listens there, or choose another address \
+             with --api"
+        ),
+        _ => anyhow!(
+            "cannot listen on {address}: {error}; choose an address of this machine and a port \
+             from 1024 on with --api"
+        ),
+    }
+}
