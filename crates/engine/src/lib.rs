@@ -52,8 +52,27 @@ pub use router::{Router, Sending, Step};
 pub use start::{Engine, StartError};
 pub use turns::TurnSnapshot;
 
-/// An event with the frames of our transports.
+/// An event with the frames of our transports, each in the slot that is its
+/// [index](proto::Transport::index); behind them stand the two below.
 pub type Event = hub::Event<proto::Frame>;
+
+/// Where an event keeps the frame of WebSockets that agreed to compression.
+pub(crate) const COMPRESSED_SLOT: usize = proto::Transport::COUNT;
+
+/// Where an event keeps its payload as an Erlang term. One that came from an Erlang node has it
+/// from the start.
+pub const TERM_SLOT: usize = COMPRESSED_SLOT + 1;
+
+// Two forms in one slot would hand one transport's bytes to the clients of another.
+const _: () = {
+    let mut at = 0;
+    while at < proto::Transport::COUNT {
+        let slot = proto::Transport::ALL[at].index();
+        assert!(slot == at && slot != COMPRESSED_SLOT && slot != TERM_SLOT);
+        at += 1;
+    }
+    assert!(COMPRESSED_SLOT != TERM_SLOT);
+};
 
 /// The memory of such events.
 pub type History = hub::History<proto::Frame>;

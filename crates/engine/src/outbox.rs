@@ -19,11 +19,11 @@ use proto::websocket::deflate::Deflater;
 use proto::{Frame, Framing, Transport, classic, ndjson, poll, sse, websocket};
 use smallvec::SmallVec;
 
-use crate::Event;
 use crate::conn::Conn;
 use crate::counters::Counters;
 use crate::limits::PARTS_PER_WRITE;
 use crate::sockets::Sockets;
+use crate::{COMPRESSED_SLOT, Event};
 
 /// Counted for the part of a classic message that is made at each write.
 const CLASSIC_PREFIX_BYTES: usize = 24;
@@ -31,10 +31,6 @@ const CLASSIC_PREFIX_BYTES: usize = 24;
 /// Counted for a reply beside its bytes: its place in the queue and its allocation. Without it a
 /// client could have us keep many times the bound in replies of two bytes.
 const REPLY_COST_BYTES: usize = 64;
-
-/// Where an event keeps the frame of WebSockets that agreed to compression: behind those of all
-/// transports.
-const COMPRESSED: usize = Transport::COUNT;
 
 /// How events look on one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -343,7 +339,7 @@ fn send<K: Sockets>(
 /// which the extension leaves to each message (RFC 7692, section 6).
 pub(crate) fn compress(event: &Event, deflater: &mut Deflater) -> bool {
     let mut is_new = false;
-    event.frame(COMPRESSED, |event| {
+    event.frame(COMPRESSED_SLOT, |event| {
         is_new = true;
         deflater.event(event.json())
     });
@@ -353,7 +349,7 @@ pub(crate) fn compress(event: &Event, deflater: &mut Deflater) -> bool {
 /// The event in that form, encoded when nobody has needed it before. Once encoded it stays the
 /// same: what a connection has been sent in part must go on as it began.
 fn frame(event: &Event, form: Form) -> &Frame {
-    let slot = if form.deflate { COMPRESSED } else { form.transport.index() };
+    let slot = if form.deflate { COMPRESSED_SLOT } else { form.transport.index() };
     event.frame(slot, |event| match form.transport {
         Transport::Sse => sse::event(event.id(), event.json()),
         Transport::Ndjson => ndjson::event(event.json()),

@@ -18,7 +18,7 @@ mod tests;
 use std::sync::Arc;
 
 use hub::{Audience, Begun, ConnRef, Directory, DisconnectReason, Draft, EventIds, Followers};
-use hub::{FollowersError, HistoryLimits, IdText, Names, TERM_SLOT};
+use hub::{FollowersError, HistoryLimits, IdText, Names};
 use proto::Frame;
 use sys::clock;
 
@@ -27,7 +27,7 @@ use crate::posting::{Posting, Turn};
 use crate::receipt::{Receipt, Stub};
 use crate::replies::Replies;
 use crate::resume::{Resume, Resuming};
-use crate::{Event, History};
+use crate::{Event, History, TERM_SLOT};
 
 /// Finds audiences and posts mail. Shared by all senders.
 pub struct Router {

@@ -1,16 +1,12 @@
 //! An event: a payload about a subject, made once and shared by everybody who hears it.
 //!
 //! The JSON line is put together once, when the event is made. What a transport puts around it is
-//! encoded at most once per transport, on first need, by whoever needs it first; from then on a
-//! delivery is a pointer to those bytes.
+//! encoded once per transport, on first need, by whoever needs it first; from then on a delivery is
+//! a pointer to those bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::frames::Frames;
-
-/// The slot of the Erlang term, behind those of the transports: an event that comes from an Erlang
-/// node has it from the start.
-pub const TERM_SLOT: usize = 6;
 
 /// One event. `F` is the transport's encoded form; the hub does not look inside.
 #[derive(Debug)]
@@ -88,8 +84,8 @@ impl<F> Event<F> {
         &self.json[before + BEFORE_DATA.len()..self.json.len() - 1]
     }
 
-    /// The encoded form in `slot`, one for each transport and the compressed one, made by `encode`
-    /// on first need.
+    /// The encoded form in `slot`, made by `encode` on first need: everybody is handed the same
+    /// one. Which slots there are is the caller's to say.
     pub fn frame(&self, slot: usize, encode: impl FnOnce(&Self) -> F) -> &F {
         self.frames.get_or_make(slot, || encode(self))
     }

@@ -22,7 +22,7 @@ mod names;
 pub use audience::Audience;
 pub use directory::{ConnRef, Directory};
 pub use disconnect::DisconnectReason;
-pub use event::{Draft, Event, EventIds, TERM_SLOT, id_of_number, number_of_id};
+pub use event::{Draft, Event, EventIds, id_of_number, number_of_id};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use history::{Begun, History, HistoryLimits, HistoryStats, Moment, Since};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};

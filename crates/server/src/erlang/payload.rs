@@ -11,10 +11,9 @@
 //! Processes hear the term as it was sent. An event that came from elsewhere they hear as the term
 //! that its JSON stands for.
 
-use engine::Event;
+use engine::{Event, TERM_SLOT};
 use erlang::term::{push_json, push_string, push_text, write, write_json};
 use erlang::{Term, View};
-use hub::TERM_SLOT;
 use proto::Frame;
 use serde::de::IgnoredAny;
 
