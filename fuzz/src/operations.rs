@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use arbitrary::{Result, Unstructured};
 use hub::{ConnRef, Directory, Id, IdText, Names};
 
-/// Logins and logouts of a few connections under a few ids.
+/// Logins and logouts of a few connections under a few ids, some of them between the slices of a
+/// walk, which sees everybody once who is there all the time.
 pub fn directory(data: &[u8]) {
     let directory = Directory::default();
     let mut model: BTreeMap<Id, BTreeSet<ConnRef>> = BTreeMap::new();
+    let mut walk: Option<Walk> = None;
     let mut input = Unstructured::new(data);
     while !input.is_empty() {
         let Ok((id, conn, login)) = login_or_logout(&mut input) else { break };
@@ -19,16 +21,66 @@ pub fn directory(data: &[u8]) {
         } else if conns.insert(conn) {
             directory.login(id, conn);
         }
-        let mut visited = Vec::new();
-        directory.visit(&[id], |conn| visited.push(conn));
-        visited.sort();
-        assert!(visited.iter().eq(conns.iter()), "{id:?}: {visited:?}, not {conns:?}");
+        check_visit(&directory, id, conns);
+        let mut under_way = walk.unwrap_or_else(|| Walk::new(id, conns));
+        under_way.note(id, conn);
+        walk = under_way.step(&directory).then_some(under_way);
     }
     for (id, conns) in &model {
         assert_eq!(directory.connections(*id), conns.len());
     }
     let online = model.values().filter(|conns| !conns.is_empty()).count();
     assert_eq!(directory.ids_online(), online);
+}
+
+/// Few connections are visited at once, many are left to be walked.
+fn check_visit(directory: &Directory, id: Id, conns: &BTreeSet<ConnRef>) {
+    let (mut visited, mut crowded) = (Vec::new(), Vec::new());
+    directory.visit(&[id], &mut crowded, |conn| visited.push(conn));
+    if crowded.is_empty() {
+        assert!(visited.iter().eq(conns), "{id:?}: {visited:?}, not {conns:?}");
+    } else {
+        assert!(visited.is_empty() && conns.len() > 4, "{id:?}: {visited:?} of {conns:?}");
+    }
+}
+
+/// A walk through the connections of an id while others come and go.
+struct Walk {
+    id: Id,
+    /// Those that have been there all the time.
+    stayed: BTreeSet<ConnRef>,
+    /// Those that have been there at some time.
+    seen_at_all: BTreeSet<ConnRef>,
+    after: Option<ConnRef>,
+    visited: Vec<ConnRef>,
+}
+
+impl Walk {
+    fn new(id: Id, conns: &BTreeSet<ConnRef>) -> Walk {
+        let (stayed, seen_at_all) = (conns.clone(), conns.clone());
+        Walk { id, stayed, seen_at_all, after: None, visited: Vec::new() }
+    }
+
+    /// `conn` has come or gone, unless the walk has just begun.
+    fn note(&mut self, id: Id, conn: ConnRef) {
+        if id == self.id && self.after.is_some() {
+            self.stayed.remove(&conn);
+            self.seen_at_all.insert(conn);
+        }
+    }
+
+    /// Visits two more. `false` when that was the end.
+    fn step(&mut self, directory: &Directory) -> bool {
+        let visit = |conn| self.visited.push(conn);
+        self.after = directory.walk(self.id, self.after, 2, visit);
+        if self.after.is_some() {
+            return true;
+        }
+        assert!(self.visited.is_sorted_by(|one, next| one < next), "{:?}", self.visited);
+        let visited: BTreeSet<ConnRef> = self.visited.iter().copied().collect();
+        assert!(visited.is_superset(&self.stayed) && visited.is_subset(&self.seen_at_all));
+        false
+    }
 }
 
 /// Few enough of each that pairs come back, enough that an id gathers a crowd.

@@ -144,7 +144,7 @@ mod tests {
         let id = guest.login(5, 9, bob, []).unwrap();
         assert_eq!(guest.login(5, 9, bob, [id]), None, "it has it already");
         let mut seen = Vec::new();
-        guest.directory.visit(&[id], |conn| seen.push(conn));
+        guest.directory.walk(id, None, 9, |conn| seen.push(conn));
         assert_eq!(seen, [ConnRef::new(3, 5, 9)]);
         guest.logout(5, 9, id);
         assert_eq!((guest.directory.connections(id), guest.names.len()), (0, 0));

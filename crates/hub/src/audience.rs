@@ -1,36 +1,72 @@
 //! The audience of an event: every connection that is logged in as the subject or as one of its
 //! stored subscribers, each exactly once, grouped by worker.
 //!
-//! It is gathered slice by slice, so that a celebrity's audience does not keep others waiting. One
-//! sort at the end does three things: it groups the connections by worker, puts those of a worker
-//! in memory order, and brings a connection that was found under two ids side by side.
+//! It is gathered step by step, so that a celebrity's audience does not keep others waiting: a step
+//! reads a slice of the subscribers, walks a slice of an id's crowd, or sorts a part of what was
+//! found. One sort does three things: it groups the connections by worker, puts those of a worker
+//! in memory order, and brings a connection that was found under two ids side by side. Past 4,096
+//! connections it is done bucket by bucket ([`Buckets`]).
+//!
+//! A connection that is logged in from the first step to the last is in the audience; one that was
+//! gone before the first step is not.
 //!
 //! Cost for a typical audience of 16: one look into the store, 16 into the directory, one
 //! allocation, one sort of 16 numbers.
 
+mod buckets;
+#[cfg(test)]
+mod tests;
+
+use std::iter;
+
+use buckets::Buckets;
 use smallvec::SmallVec;
 
-use crate::directory::{ConnRef, Directory};
+use crate::conn_ref::ConnRef;
+use crate::directory::Directory;
 use crate::followers::{Followers, FollowersError};
 use crate::id::Id;
 
 /// Room for a typical audience.
 const TYPICAL: usize = 32;
 
+/// The most connections that a group has, and that a step walks in crowds: some 0.1 ms.
+const GROUP_MAX: usize = 4096;
+
+/// The most crowds that a step looks into.
+const CROWDS_PER_STEP: usize = 1024;
+
 /// An audience being gathered, then handed out group by group.
 #[derive(Debug, Default)]
 pub struct Audience {
+    /// What was found; once more than a group has, only what the buckets have not taken in yet.
     found: Vec<ConnRef>,
+    buckets: Buckets,
     /// The id that is itself still to be looked up.
     member: Option<Id>,
     /// The subject whose subscribers are still to be read, and the last one that was.
     unread: Option<(Id, Option<Id>)>,
+    /// Ids that have many connections, and the last one that was found of the last id.
+    crowded: Vec<Id>,
+    walked: Option<ConnRef>,
+}
+
+/// What an audience needs of one worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// The worker's number.
+    pub worker: usize,
+    /// Groups that [`Audience::group`] has for it.
+    pub groups: usize,
+    /// Connections in all of them.
+    pub targets: usize,
 }
 
 impl Audience {
     /// The subject and every stored subscriber of it.
     pub fn of_subject(subject: Id) -> Audience {
-        Audience { member: Some(subject), unread: Some((subject, None)), found: Vec::new() }
+        let unread = Some((subject, None));
+        Audience { member: Some(subject), unread, ..Audience::default() }
     }
 
     /// The connections of `id` alone.
@@ -38,13 +74,37 @@ impl Audience {
         Audience { member: Some(id), ..Audience::default() }
     }
 
-    /// Looks up the next slice. `true` when there is another one; once it is `false` the audience
-    /// is whole and grouped.
+    /// Does the next step. `true` when there is another one; once it is `false` the audience is
+    /// whole and grouped.
     pub fn gather(
         &mut self,
         directory: &Directory,
         followers: &dyn Followers,
     ) -> Result<bool, FollowersError> {
+        if !self.crowded.is_empty() {
+            self.walk_crowds(directory);
+        } else if self.member.is_some() || self.unread.is_some() {
+            self.read_slice(directory, followers)?;
+        } else {
+            return Ok(self.buckets.sort_on());
+        }
+        if self.found.len() > GROUP_MAX || !self.buckets.is_empty() {
+            self.buckets.take_in(&mut self.found);
+        }
+        if self.unread.is_some() || !self.crowded.is_empty() || !self.buckets.is_empty() {
+            return Ok(true);
+        }
+        self.found.sort_unstable();
+        self.found.dedup();
+        Ok(false)
+    }
+
+    /// Looks up the subject and its next subscribers, but those that have many connections.
+    fn read_slice(
+        &mut self,
+        directory: &Directory,
+        followers: &dyn Followers,
+    ) -> Result<(), FollowersError> {
         let found = &mut self.found;
         found.reserve(TYPICAL);
         let mut members: SmallVec<[Id; TYPICAL]> = SmallVec::new();
@@ -53,19 +113,53 @@ impl Audience {
             let last = followers.slice(subject, after, &mut |id| members.push(id))?;
             self.unread = last.map(|last| (subject, Some(last)));
         }
-        directory.visit(&members, |conn| found.push(conn));
-        if self.unread.is_some() {
-            return Ok(true);
-        }
-        self.found.sort_unstable();
-        self.found.dedup();
-        Ok(false)
+        directory.visit(&members, &mut self.crowded, |conn| found.push(conn));
+        Ok(())
     }
 
-    /// One worker and its connections, sorted by slot; `None` when all groups are taken.
+    /// Finds the next connections of ids that have many.
+    fn walk_crowds(&mut self, directory: &Directory) {
+        let found = &mut self.found;
+        let most = found.len() + GROUP_MAX;
+        for _ in 0..CROWDS_PER_STEP {
+            let Some(&id) = self.crowded.last() else { return };
+            let rest = most - found.len();
+            if rest == 0 {
+                return;
+            }
+            self.walked = directory.walk(id, self.walked, rest, |conn| found.push(conn));
+            if self.walked.is_none() {
+                self.crowded.pop();
+            }
+        }
+    }
+
+    /// How much each worker's groups need, in the order of the workers, once all is gathered.
+    pub fn rooms(&self) -> impl Iterator<Item = Room> {
+        let few = self.found.chunk_by(|one, next| one.worker() == next.worker());
+        let few = few.filter_map(|conns| Some((conns.first()?.worker(), conns.len())));
+        let mut sizes = few.chain(self.buckets.sizes()).peekable();
+        iter::from_fn(move || {
+            let (worker, mut targets) = sizes.next()?;
+            let mut groups = targets.div_ceil(GROUP_MAX);
+            while let Some((_, more)) = sizes.next_if(|(other, _)| *other == worker) {
+                targets += more;
+                groups += more.div_ceil(GROUP_MAX);
+            }
+            Some(Room { worker, groups, targets })
+        })
+    }
+
+    /// One worker and connections of it, at most 4,096, sorted by slot; `None` when all groups are
+    /// taken. A worker has one group, or several one after the other if it has many connections.
     pub fn group(&self) -> Option<(usize, &[ConnRef])> {
-        let worker = self.found.last()?.worker();
-        Some((worker, &self.found[self.group_start(worker)..]))
+        match self.found.last() {
+            Some(last) => Some((last.worker(), &self.found[self.group_start(last.worker())..])),
+            None => {
+                let (worker, conns) = self.buckets.last()?;
+                Some((worker, &conns[last_start(conns)..]))
+            }
+        }
     }
 
     /// Takes the group that [`Audience::group`] shows off the audience.
@@ -73,6 +167,9 @@ impl Audience {
         if let Some(last) = self.found.last() {
             let start = self.group_start(last.worker());
             self.found.truncate(start);
+        } else if let Some((_, conns)) = self.buckets.last() {
+            let start = last_start(conns);
+            self.buckets.truncate_last(start);
         }
     }
 
@@ -81,92 +178,8 @@ impl Audience {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::{BTreeMap, BTreeSet};
-
-    /// Subscribers in slices of three.
-    struct Few(BTreeMap<Id, BTreeSet<Id>>);
-
-    impl Followers for Few {
-        fn slice(
-            &self,
-            subject: Id,
-            after: Option<Id>,
-            visit: &mut dyn FnMut(Id),
-        ) -> Result<Option<Id>, FollowersError> {
-            let all = self.0.get(&subject).into_iter().flatten().copied();
-            let mut rest = all.filter(|id| after.is_none_or(|after| *id > after));
-            let slice: Vec<Id> = rest.by_ref().take(3).collect();
-            slice.iter().copied().for_each(visit);
-            Ok(rest.next().and(slice.last().copied()))
-        }
-
-        fn slice_of_following(
-            &self,
-            _: Id,
-            _: Option<Id>,
-            _: &mut dyn FnMut(Id),
-        ) -> Result<Option<Id>, FollowersError> {
-            unreachable!("an audience asks for followers only")
-        }
-    }
-
-    fn id(number: usize) -> Id {
-        Id::integer(number as u64).unwrap()
-    }
-
-    fn groups(mut audience: Audience) -> Vec<(usize, Vec<ConnRef>)> {
-        let mut groups = Vec::new();
-        while let Some((worker, conns)) = audience.group() {
-            groups.push((worker, conns.to_vec()));
-            audience.next_group();
-        }
-        groups
-    }
-
-    /// Some thousand small worlds: connections under several ids, ids with several connections,
-    /// subscriptions to oneself; against sets.
-    #[test]
-    fn audience_is_what_plain_sets_say() {
-        let mut state = 7_u64;
-        let mut below = |bound: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as usize % bound
-        };
-        for _ in 0..3_000 {
-            let (directory, mut online, mut graph) =
-                (Directory::default(), Vec::new(), Few(BTreeMap::new()));
-            for slot in 0..below(30) {
-                let conn = ConnRef::new(below(4), slot, below(9) as u32);
-                let ids: BTreeSet<Id> = (0..1 + below(3)).map(|_| id(below(10))).collect();
-                ids.iter().for_each(|&id| directory.login(id, conn));
-                online.push((conn, ids));
-            }
-            for _ in 0..below(60) {
-                graph.0.entry(id(below(10))).or_default().insert(id(below(10)));
-            }
-            let subject = id(below(10));
-            let mut members = graph.0.get(&subject).cloned().unwrap_or_default();
-            members.insert(subject);
-            let hears = |(_, ids): &&(ConnRef, BTreeSet<Id>)| !ids.is_disjoint(&members);
-            let expected: BTreeSet<ConnRef> =
-                online.iter().filter(hears).map(|(conn, _)| *conn).collect();
-
-            let mut audience = Audience::of_subject(subject);
-            while audience.gather(&directory, &graph).unwrap() {}
-            let groups = groups(audience);
-            let mut found: Vec<ConnRef> =
-                groups.iter().rev().flat_map(|(_, conns)| conns.clone()).collect();
-            assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
-            found.dedup_by_key(|conn| conn.worker());
-            assert_eq!(found.len(), groups.len(), "one group a worker");
-            assert!(
-                groups
-                    .iter()
-                    .all(|(worker, conns)| conns.iter().all(|conn| conn.worker() == *worker))
-            );
-        }
-    }
+/// Where the last group of a bucket begins. A bucket is larger than a group only if slots got new
+/// connections while it was filled.
+fn last_start(conns: &[ConnRef]) -> usize {
+    conns.len().saturating_sub(1) / GROUP_MAX * GROUP_MAX
 }

@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod audience;
+mod conn_ref;
 mod crowd;
 mod directory;
 mod disconnect;
@@ -18,9 +19,11 @@ mod history;
 mod id;
 mod keys;
 mod names;
+mod tables;
 
-pub use audience::Audience;
-pub use directory::{ConnRef, Directory};
+pub use audience::{Audience, Room};
+pub use conn_ref::ConnRef;
+pub use directory::Directory;
 pub use disconnect::DisconnectReason;
 pub use event::{Draft, Event, EventIds, id_of_number, number_of_id};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};

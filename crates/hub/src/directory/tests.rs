@@ -1,0 +1,78 @@
+//! The directory's tables: ids that come, gather a crowd and go.
+
+use super::*;
+
+fn id(number: u64) -> Id {
+    Id::integer(number).unwrap()
+}
+
+fn walked(directory: &Directory, number: u64, most: usize) -> Vec<ConnRef> {
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        after = directory.walk(id(number), after, most, |conn| seen.push(conn));
+        if after.is_none() {
+            return seen;
+        }
+        assert_eq!(seen.len() % most, 0, "a slice is full when there are more");
+    }
+}
+
+#[test]
+fn one_id_goes_from_one_connection_to_many_and_back() {
+    let directory = Directory::default();
+    let mut conns: Vec<ConnRef> = (0..1000).map(|n| ConnRef::new(n % 7, n, 1)).collect();
+    for (n, &conn) in conns.iter().enumerate() {
+        directory.login(id(1), conn);
+        assert_eq!(directory.connections(id(1)), n + 1);
+    }
+    let mut in_order = conns.clone();
+    in_order.sort_unstable();
+    for most in [1, 8, 1000, 1001] {
+        assert_eq!(walked(&directory, 1, most), in_order);
+    }
+    let last = conns.pop().unwrap();
+    for (n, &conn) in conns.iter().enumerate() {
+        directory.logout(id(1), conn);
+        directory.logout(id(1), conn);
+        assert_eq!(directory.connections(id(1)), 999 - n);
+    }
+    assert_eq!(walked(&directory, 1, 4), [last]);
+    directory.logout(id(1), last);
+    assert_eq!((directory.connections(id(1)), directory.ids_online()), (0, 0));
+    assert!(walked(&directory, 1, 4).is_empty());
+}
+
+#[test]
+fn few_connections_are_visited_and_many_are_left_to_be_walked() {
+    let directory = Directory::default();
+    for number in 0..=6 {
+        (0..number).for_each(|slot| directory.login(id(number), ConnRef::new(1, slot as usize, 0)));
+    }
+    let (mut crowded, mut seen) = (Vec::new(), 0);
+    let ids: Vec<Id> = (0..=6).map(id).collect();
+    directory.visit(&ids, &mut crowded, |_| seen += 1);
+    assert_eq!((crowded, seen), (vec![id(5), id(6)], 1 + 2 + 3 + 4));
+}
+
+#[test]
+fn other_generation_is_another_connection() {
+    let directory = Directory::default();
+    directory.login(id(1), ConnRef::new(0, 3, 8));
+    directory.logout(id(1), ConnRef::new(0, 3, 7));
+    assert_eq!(directory.connections(id(1)), 1);
+}
+
+#[test]
+fn table_of_a_stripe_is_freed_when_its_ids_are_gone() {
+    let directory = Directory::default();
+    let bytes = || -> usize {
+        directory.stripes.iter().map(|stripe| lock(stripe).slots.allocation_size()).sum()
+    };
+    let conn = |n: u64| ConnRef::new(0, n as usize, 0);
+    (0..100_000).for_each(|n| directory.login(id(n), conn(n)));
+    assert!((1_700_000..=3_900_000).contains(&bytes()), "{}", bytes());
+    (1000..100_000).for_each(|n| directory.logout(id(n), conn(n)));
+    assert!(bytes() < 1000 * 300, "{}", bytes());
+    (0..1000).for_each(|n| directory.logout(id(n), conn(n)));
+    assert_eq!(bytes(), 0);
+}
