@@ -10,12 +10,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod api;
-mod connection;
 mod demo_page;
 mod erlang;
-mod listener;
 mod posting;
-mod refusal;
 mod replies;
 mod resumes;
 pub mod stop;
@@ -130,7 +127,7 @@ impl Server {
         tokio::spawn(api::live::run(Arc::clone(&api)));
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let routes = api::routes(api, config.demo.map(|_| listen.port()));
-        let api_task = tokio::spawn(listener::run(listener, routes, stop));
+        let api_task = tokio::spawn(api::listener::run(listener, routes, stop));
         Ok(Server { engine, graph, listen, api: api_address, stopper, api_task, erlang_task })
     }
 

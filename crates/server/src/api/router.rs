@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::FromRequestParts;
-use axum::extract::rejection::QueryRejection;
-use axum::http::request::Parts;
 use axum::routing::{MethodRouter, get, post};
-use graph::OwnedId;
-use hub::IdText;
-use percent_encoding::percent_decode_str;
 
-use super::origin::DemoPort;
-use super::problem::Problem;
-use super::{Api, dashboard, lookup, metrics, openapi, origin, send, stats, subscriptions, tune};
+use super::dashboard;
+use super::endpoints::{health, logout, lookup, openapi, send, subscriptions, tune};
+use super::http::origin::{self, DemoPort};
+use super::http::problem::Problem;
+use super::monitoring::{metrics, stats};
+use super::state::Api;
 
 /// The whole API; a demo page at the port `demo` may use a small part of it.
 pub(crate) fn routes(api: Arc<Api>, demo: DemoPort) -> Router {
@@ -37,7 +34,7 @@ pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/icon.svg", get(dashboard::icon)),
         ("/dashboard.json", get(dashboard::facts)),
         ("/send", post(send::send)),
-        ("/logout/{id}", post(send::logout)),
+        ("/logout/{id}", post(logout::logout)),
         // `add` and `remove` are ids too, whose subscriptions may be asked for.
         ("/subscriptions/add", post(subscriptions::add).get(lookup::subscriptions)),
         ("/subscriptions/remove", post(subscriptions::remove).get(lookup::subscriptions)),
@@ -46,33 +43,27 @@ pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/connections/{id}", get(lookup::connections)),
         ("/stats", get(stats::stats)),
         ("/metrics", get(metrics::metrics)),
-        ("/healthz", get(stats::healthz)),
-        ("/readyz", get(stats::readyz)),
+        ("/healthz", get(health::healthz)),
+        ("/readyz", get(health::readyz)),
         ("/tune.json", get(tune::tune)),
         ("/openapi.json", get(openapi::openapi)),
     ]
 }
 
-/// The id that a path ends with, decoded and checked.
-pub(super) struct PathId(pub(super) OwnedId);
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
 
-impl<S: Sync> FromRequestParts<S> for PathId {
-    type Rejection = Problem;
+    use serde_json::Value;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<PathId, Problem> {
-        let path = parts.uri.path();
-        let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
-        let text = percent_decode_str(last).decode_utf8().map_err(|_| not_utf8())?;
-        Ok(PathId(IdText::parse(&text)?.into()))
-    }
-}
+    use super::*;
 
-fn not_utf8() -> Problem {
-    Problem::bad_request("The id in the path is not UTF-8. Percent-encode the bytes of its UTF-8.")
-}
-
-impl From<QueryRejection> for Problem {
-    fn from(rejection: QueryRejection) -> Problem {
-        Problem::bad_request(format!("{}.", rejection.body_text()))
+    #[test]
+    fn document_describes_every_path_and_no_other() {
+        let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
+        let described = document["paths"].as_object().unwrap().keys().map(String::as_str);
+        let served = paths().into_iter().map(|(path, _)| path);
+        assert_eq!(described.collect::<BTreeSet<_>>(), served.collect());
+        assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     }
 }

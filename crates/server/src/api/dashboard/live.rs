@@ -9,7 +9,6 @@
 //! the figures of the seconds without it must be in the history: they go on being sent for a while
 //! after the last page has left.
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +16,8 @@ use figures::run::Durations;
 use hub::{Draft, IdText};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::super::Api;
 use super::sample::Sample;
+use crate::api::state::Api;
 
 /// The time from one event to the next.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
@@ -26,17 +25,6 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 /// Events that are sent after the last listener has left: a minute of them, which is what the
 /// history remembers if it is not told otherwise.
 const LINGER_EVENTS: u32 = 60;
-
-/// An id that nobody can guess: what is sent about it is for those whom the API told it.
-pub(in crate::api) fn id() -> Result<String, getrandom::Error> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random)?;
-    let mut id = "encke:dashboard:".to_owned();
-    for byte in random {
-        write!(id, "{byte:02x}").expect("a string takes everything");
-    }
-    Ok(id)
-}
 
 /// Sends the figures until the server stops.
 pub(crate) async fn run(api: Arc<Api>) {
@@ -69,17 +57,4 @@ async fn tick(api: &Api, id: IdText<'_>, before: Option<Durations>) -> Durations
         let _ = api.finish(&mut sending).await;
     }
     now
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn id_is_another_one_each_time_and_a_good_one() {
-        let (one, other) = (id().unwrap(), id().unwrap());
-        assert_ne!(one, other);
-        assert!(IdText::parse(&one).is_ok());
-        assert_eq!(one.len(), "encke:dashboard:".len() + 32);
-    }
 }

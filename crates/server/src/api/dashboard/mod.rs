@@ -9,7 +9,8 @@
 //! browser is told so by a content security policy, which leaves no way in for an id or a payload.
 
 pub(crate) mod live;
-mod reach;
+pub(super) mod live_id;
+pub(super) mod public_url;
 mod sample;
 
 use std::sync::Arc;
@@ -20,10 +21,11 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use serde::Serialize;
 
-pub use self::reach::PublicUrl;
+use self::public_url::PublicUrl;
 use self::sample::Sample;
-use super::problem::Problem;
-use super::{Api, assets, origin};
+use crate::api::http::problem::Problem;
+use crate::api::http::{assets, origin};
+use crate::api::state::Api;
 use crate::web;
 
 /// What the page is told first.

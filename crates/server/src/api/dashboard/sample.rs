@@ -8,9 +8,9 @@ use engine::{Snapshot, WorkerSnapshot};
 use figures::latency::Quantiles;
 use serde::Serialize;
 
-use super::super::Api;
-use super::super::problem::Problem;
-use super::super::stats::{ByReason, ByTransport};
+use crate::api::http::problem::Problem;
+use crate::api::monitoring::stats::{ByReason, ByTransport};
+use crate::api::state::Api;
 
 /// Workers that are told apart. More are told in groups of neighbours.
 const ROWS_MAX: usize = 64;

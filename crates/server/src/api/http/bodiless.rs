@@ -8,10 +8,10 @@
 use axum::http::StatusCode;
 use bytes::Bytes;
 
-use crate::api::Problem;
+use super::problem::Problem;
 
 /// What stands in the place of `answer`, when that is a refusal without a body.
-pub(super) fn with_body(answer: &[u8]) -> Option<Bytes> {
+pub(crate) fn with_body(answer: &[u8]) -> Option<Bytes> {
     let status = answer.strip_prefix(b"HTTP/1.1 4")?;
     let digits = [b'4', *status.first()?, *status.get(1)?];
     let head = answer.strip_suffix(b"\r\n\r\n")?;

@@ -19,11 +19,11 @@ use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::BodyExt;
 
-use super::Api;
-use super::lines::{Line, Lines};
-use super::object::Object;
-use super::post::{EventBody, Posted, push_answer};
-use super::problem::Problem;
+use super::event::{EventBody, Posted, push_answer};
+use crate::api::http::lines::{Line, Lines};
+use crate::api::http::object::Object;
+use crate::api::http::problem::Problem;
+use crate::api::state::Api;
 use crate::stop::Stop;
 
 /// Events that wait for their count. Answers go out in order, so the slowest worker holds up all,
@@ -39,7 +39,7 @@ const WINDOW_BYTES_MAX: usize = 1 << 20;
 const ANSWER_BYTES: usize = 32 * 1024;
 
 /// A stream of events and of its answers.
-pub(super) struct SendStream {
+pub(crate) struct SendStream {
     api: Arc<Api>,
     body: Body,
     /// Whether more of the body may come.
@@ -60,7 +60,7 @@ enum Pending {
 }
 
 impl SendStream {
-    pub(super) fn new(api: Arc<Api>, body: Body) -> SendStream {
+    pub(crate) fn new(api: Arc<Api>, body: Body) -> SendStream {
         let stop = api.stop.clone();
         SendStream {
             api,
@@ -75,7 +75,7 @@ impl SendStream {
     }
 
     /// The body of the answer.
-    pub(super) fn into_body(self) -> Body {
+    pub(crate) fn into_body(self) -> Body {
         let stream = stream::unfold(self, |mut stream| async {
             let answers = stream.next_answers().await?;
             Some((Ok::<_, Infallible>(answers), stream))

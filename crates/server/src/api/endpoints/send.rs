@@ -1,4 +1,4 @@
-//! `POST /send` and `POST /logout/{id}`.
+//! `POST /send`: one event, or as many as a stream holds.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,19 +8,18 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-use super::Api;
-use super::body::{BodyKind, read_whole};
-use super::object::Object;
-use super::post::{EventBody, Posted, push_answer};
-use super::problem::Problem;
-use super::router::PathId;
+use super::event::{EventBody, Posted, push_answer};
 use super::send_stream::SendStream;
+use crate::api::http::body::{BodyKind, read_whole};
+use crate::api::http::object::Object;
+use crate::api::http::problem::Problem;
+use crate::api::state::Api;
 
 /// The largest body with one event.
 const EVENT_BODY_BYTES_MAX: usize = 1 << 20;
 
 /// Sends one event, or as many as a stream holds.
-pub(super) async fn send(
+pub(crate) async fn send(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -45,13 +44,4 @@ async fn send_one(api: &Api, body: Body) -> Result<Response, Problem> {
     let mut answer = Vec::with_capacity(64);
     push_answer(&mut answer, delivered, &event);
     Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())
-}
-
-/// Ends all connections of an id.
-pub(super) async fn logout(
-    State(api): State<Arc<Api>>,
-    PathId(id): PathId,
-) -> Result<Response, Problem> {
-    let closed = api.finish(&mut api.router.logout(id.as_text())).await?.await;
-    Ok(axum::Json(serde_json::json!({ "closed": closed })).into_response())
 }

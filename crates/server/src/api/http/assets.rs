@@ -18,7 +18,7 @@ const FIELDS: [(HeaderName, &str); 4] = [
 
 /// `asset` for a request with `headers`: compressed where the client takes that, and without a body
 /// where it has this version already (RFC 9110, section 13.1.2).
-pub(super) fn answer(asset: &'static Asset, headers: &HeaderMap) -> Response {
+pub(crate) fn answer(asset: &'static Asset, headers: &HeaderMap) -> Response {
     let etag = asset.etag();
     let mut response = if has_already(headers, &etag) {
         StatusCode::NOT_MODIFIED.into_response()

@@ -9,20 +9,20 @@ use bytes::{Bytes, BytesMut};
 use super::problem::Problem;
 
 /// The longest line. The longest event that a server with default settings takes is a sixteenth.
-pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
+pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// One line that is not blank.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Counted from 1, blank lines too.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// Its bytes without the line end; `None` when it is longer than [`LINE_BYTES_MAX`].
-    pub(super) text: Option<Bytes>,
+    pub(crate) text: Option<Bytes>,
 }
 
 impl Line {
     /// Its text, or the problem that there is too much of it.
-    pub(super) fn text(&self) -> Result<&[u8], Problem> {
+    pub(crate) fn text(&self) -> Result<&[u8], Problem> {
         self.text.as_deref().ok_or_else(|| {
             let detail = format!("Line {} is longer than {LINE_BYTES_MAX} bytes.", self.number);
             Problem::too_large(detail).on_line(self.number)
@@ -32,7 +32,7 @@ impl Line {
 
 /// Cuts lines. Line ends are LF or CR LF.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     piece: Bytes,
     /// The start of a line that did not end in its piece.
     partial: BytesMut,
@@ -43,18 +43,18 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Takes the next piece of the body, when [`Lines::next`] has no more lines.
-    pub(super) fn push(&mut self, piece: Bytes) {
+    pub(crate) fn push(&mut self, piece: Bytes) {
         debug_assert!(self.piece.is_empty(), "the piece before is used up");
         self.piece = piece;
     }
 
     /// The number of the line that [`Lines::next`] would look at.
-    pub(super) fn next_number(&self) -> u64 {
+    pub(crate) fn next_number(&self) -> u64 {
         self.number + 1
     }
 
     /// The next line that ends in the pieces so far.
-    pub(super) fn next(&mut self) -> Option<Line> {
+    pub(crate) fn next(&mut self) -> Option<Line> {
         while !self.piece.is_empty() {
             let Some(end) = memchr::memchr(b'\n', &self.piece) else {
                 let rest = std::mem::take(&mut self.piece);
@@ -70,7 +70,7 @@ impl Lines {
     }
 
     /// The last line, when the body ended without a line end.
-    pub(super) fn finish(&mut self) -> Option<Line> {
+    pub(crate) fn finish(&mut self) -> Option<Line> {
         debug_assert!(self.piece.is_empty(), "all pieces are used up");
         if self.partial.is_empty() && !self.skipping { None } else { self.complete(Bytes::new()) }
     }

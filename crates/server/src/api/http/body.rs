@@ -20,7 +20,7 @@ const OVERRUN_BYTES_MAX: usize = 16 << 20;
 
 /// The forms of body that the API takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum BodyKind {
+pub(crate) enum BodyKind {
     /// One JSON value.
     Json,
     /// One JSON value a line.
@@ -31,7 +31,7 @@ impl BodyKind {
     /// By the `Content-Type` field; without one it is JSON, and so is what `curl -d` calls a form
     /// unless it is told otherwise. (What a page of another origin may say here does not matter:
     /// see [`super::origin`].)
-    pub(super) fn of(headers: &HeaderMap) -> Result<BodyKind, Problem> {
+    pub(crate) fn of(headers: &HeaderMap) -> Result<BodyKind, Problem> {
         let Some(field) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyKind::Json) };
         let text = field.to_str().map_err(|_| Problem::media_type())?;
         // RFC 9110, section 8.3.1: parameters follow a semicolon, names are without case.
@@ -45,7 +45,7 @@ impl BodyKind {
 }
 
 /// Reads a body of at most `bytes_max` bytes.
-pub(super) async fn read_whole(mut body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn read_whole(mut body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     let mut overrun = 0;

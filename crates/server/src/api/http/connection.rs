@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::refusal;
+use super::bodiless;
 use crate::stop::Stop;
 
 /// How long a request's head may take, and how long a connection may idle between requests.
@@ -37,7 +37,7 @@ const H2_HEAD_BYTES_MAX: u32 = 16 * 1024;
 const H2_PING: Duration = Duration::from_secs(20);
 
 /// Serves `stream` until its client or `stop` ends it.
-pub(super) async fn serve(stream: TcpStream, routes: Router, mut stop: Stop) {
+pub(crate) async fn serve(stream: TcpStream, routes: Router, mut stop: Stop) {
     // Both fail only on a connection that is gone, which the first read will tell.
     let _ = stream.set_nodelay(true);
     let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(STALL_TIMEOUT));
@@ -162,7 +162,7 @@ impl AsyncWrite for Opened {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.exchanged.is_empty() {
-            match refusal::with_body(bytes) {
+            match bodiless::with_body(bytes) {
                 Some(answer) => self.exchanged = answer,
                 None => return Pin::new(&mut self.stream).poll_write(context, bytes),
             }

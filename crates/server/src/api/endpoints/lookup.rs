@@ -9,9 +9,9 @@ use graph::{Page, ReadError};
 use hub::{Id, IdText};
 use serde::{Deserialize, Serialize};
 
-use super::Api;
-use super::problem::Problem;
-use super::router::PathId;
+use crate::api::http::path::PathId;
+use crate::api::http::problem::Problem;
+use crate::api::state::Api;
 
 /// Ids of a page, when the client does not say how many, and at most.
 const LIMIT_DEFAULT: usize = 1000;
@@ -19,7 +19,7 @@ const LIMIT_MAX: usize = 10_000;
 
 /// Which page of a list.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct PageQuery {
+pub(crate) struct PageQuery {
     limit: Option<String>,
     after: Option<String>,
 }
@@ -48,7 +48,7 @@ impl PageQuery {
 
 /// A page of ids, as text.
 #[derive(Debug, Serialize)]
-pub(super) struct PageBody {
+pub(crate) struct PageBody {
     ids: Vec<String>,
     /// What to give as `after` to go on; null on the last page.
     next: Option<String>,
@@ -58,7 +58,7 @@ type PageResult = Result<Json<PageBody>, Problem>;
 type QueryResult = Result<Query<PageQuery>, QueryRejection>;
 
 /// Who follows an id.
-pub(super) async fn subscribers(
+pub(crate) async fn subscribers(
     State(api): State<Arc<Api>>,
     PathId(id): PathId,
     query: QueryResult,
@@ -69,7 +69,7 @@ pub(super) async fn subscribers(
 }
 
 /// Whom an id follows.
-pub(super) async fn subscriptions(
+pub(crate) async fn subscriptions(
     State(api): State<Arc<Api>>,
     PathId(id): PathId,
     query: QueryResult,
@@ -98,11 +98,11 @@ fn page(
 
 /// How many connections an id has.
 #[derive(Debug, Serialize)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     connections: usize,
 }
 
-pub(super) async fn connections(
+pub(crate) async fn connections(
     State(api): State<Arc<Api>>,
     PathId(id): PathId,
 ) -> Json<Connections> {

@@ -7,18 +7,18 @@ use axum::extract::rejection::QueryRejection;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
-use super::problem::Problem;
+use crate::api::http::problem::Problem;
 use tune::{Ends, Report, USERS_DEFAULT};
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
-pub(super) struct TuneQuery {
+pub(crate) struct TuneQuery {
     users: Option<String>,
     #[serde(default)]
     with_clients: bool,
 }
 
-pub(super) async fn tune(
+pub(crate) async fn tune(
     query: Result<Query<TuneQuery>, QueryRejection>,
 ) -> Result<Json<Report>, Problem> {
     let Query(TuneQuery { users, with_clients }) = query?;

@@ -15,9 +15,9 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// Kernel memory of the machine's sockets, in bytes; `None` for what may not be read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SocketBytes {
-    pub(super) total: Option<u64>,
-    pub(super) buffers: Option<u64>,
+pub(crate) struct SocketBytes {
+    pub(crate) total: Option<u64>,
+    pub(crate) buffers: Option<u64>,
 }
 
 impl SocketBytes {
@@ -33,11 +33,11 @@ impl SocketBytes {
 
 /// Reads it, and keeps what it read.
 #[derive(Debug, Default)]
-pub(super) struct SocketMemoryReader(Mutex<Option<(Instant, SocketBytes)>>);
+pub(crate) struct SocketMemoryReader(Mutex<Option<(Instant, SocketBytes)>>);
 
 impl SocketMemoryReader {
     /// The figures, at most a second old.
-    pub(super) async fn read(&self) -> SocketBytes {
+    pub(crate) async fn read(&self) -> SocketBytes {
         // Held while it is read: who comes in the meantime takes the same reading.
         let mut last = self.0.lock().await;
         match *last {

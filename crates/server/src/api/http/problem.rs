@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use axum::extract::rejection::QueryRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use graph::{ReadError, WriteError};
@@ -189,6 +190,12 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Problem {
+        Problem::bad_request(format!("{}.", rejection.body_text()))
     }
 }
 

@@ -53,7 +53,7 @@ const SCRAPED: [u64; 3] = [100, 250, 500];
 /// Ordering: relaxed. Each count stands for itself, and readers only report it; a reading made
 /// between the two additions has a sum that is one send behind.
 #[derive(Debug)]
-pub(super) struct SendDurations {
+pub(crate) struct SendDurations {
     /// One for each bound, and one for what is over the last.
     counts: [AtomicU64; BOUNDS + 1],
     sum_ns: AtomicU64,
@@ -70,7 +70,7 @@ impl Default for SendDurations {
 
 impl SendDurations {
     /// Counts a send that was accepted at `accepted` and was over at `over`.
-    pub(super) fn record(&self, accepted: Instant, over: Instant) {
+    pub(crate) fn record(&self, accepted: Instant, over: Instant) {
         let ns = over.saturating_duration_since(accepted).as_nanos() as u64;
         let bucket = BOUNDS_NS.partition_point(|&bound| bound < ns);
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
@@ -78,7 +78,7 @@ impl SendDurations {
     }
 
     /// For `/stats`.
-    pub(super) fn reading(&self) -> DurationStats {
+    pub(crate) fn reading(&self) -> DurationStats {
         let Durations { buckets } = self.since_start();
         DurationStats {
             count: buckets.iter().map(|bucket| bucket.count).sum(),
@@ -88,7 +88,7 @@ impl SendDurations {
     }
 
     /// For whoever compares two readings.
-    pub(super) fn since_start(&self) -> Durations {
+    pub(crate) fn since_start(&self) -> Durations {
         let counts = self.counts();
         let occupied = counts.iter().enumerate().filter(|&(_, &count)| count > 0);
         let buckets = occupied.map(|(bucket, &count)| Bucket {
@@ -101,7 +101,7 @@ impl SendDurations {
 
     /// For `/metrics`: upper bounds in seconds and how many sends took at most that, and the number
     /// of all.
-    pub(super) fn cumulative(&self) -> (Vec<(f64, u64)>, u64) {
+    pub(crate) fn cumulative(&self) -> (Vec<(f64, u64)>, u64) {
         let (mut buckets, mut sum) = (Vec::new(), 0);
         for (bucket, count) in self.counts().into_iter().enumerate() {
             sum += count;
@@ -114,7 +114,7 @@ impl SendDurations {
     }
 
     /// All durations together.
-    pub(super) fn sum_seconds(&self) -> f64 {
+    pub(crate) fn sum_seconds(&self) -> f64 {
         seconds(self.sum_ns.load(Ordering::Relaxed))
     }
 
@@ -129,7 +129,7 @@ fn seconds(ns: u64) -> f64 {
 
 /// How long sends took, as `/stats` tells it.
 #[derive(Debug, Serialize)]
-pub(super) struct DurationStats {
+pub(crate) struct DurationStats {
     count: u64,
     sum_seconds: f64,
     /// Those that hold anything, ascending.

@@ -16,12 +16,12 @@ use graph::Pair;
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
 
-use super::Api;
-use super::body::{BodyKind, read_whole};
-use super::id::IdField;
-use super::lines::{Line, Lines};
-use super::object::Object;
-use super::problem::Problem;
+use crate::api::http::body::{BodyKind, read_whole};
+use crate::api::http::id::IdField;
+use crate::api::http::lines::{Line, Lines};
+use crate::api::http::object::Object;
+use crate::api::http::problem::Problem;
+use crate::api::state::Api;
 
 /// The largest array, about 150,000 pairs.
 const ARRAY_BYTES_MAX: usize = 8 << 20;
@@ -49,7 +49,7 @@ impl PairBody<'_> {
 /// How many of the pairs were new, or were there.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Changed {
+pub(crate) enum Changed {
     Added(u64),
     Removed(u64),
 }
@@ -76,14 +76,14 @@ impl Change {
     }
 }
 
-pub(super) async fn add(
+pub(crate) async fn add(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Json<Changed>, Problem> {
     change(&api, Change::Add, request).await
 }
 
-pub(super) async fn remove(
+pub(crate) async fn remove(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Json<Changed>, Problem> {

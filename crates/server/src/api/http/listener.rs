@@ -19,7 +19,7 @@ const CONNECTIONS_MAX: u32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts and serves until `stop` says so, then waits until every connection has ended.
-pub(super) async fn run(listener: TcpListener, routes: Router, mut stop: Stop) {
+pub(crate) async fn run(listener: TcpListener, routes: Router, mut stop: Stop) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
     loop {
         let place = Arc::clone(&places).acquire_owned().await;

@@ -22,7 +22,7 @@ const MAX_AGE: &str = "600";
 pub(crate) type DemoPort = Option<u16>;
 
 /// Refuses requests that come from a page of another origin.
-pub(super) async fn guard(
+pub(crate) async fn guard(
     State(demo): State<DemoPort>,
     request: Request,
     next: Next,
@@ -60,7 +60,7 @@ fn is_demo_page(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap, demo: Demo
 }
 
 /// Whom the client believes to speak to; empty when it does not say.
-pub(super) fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> &'r str {
+pub(crate) fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> &'r str {
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
     // HTTP/2 has the host in the target.
     host.or(uri.authority().map(|authority| authority.as_str())).unwrap_or_default()

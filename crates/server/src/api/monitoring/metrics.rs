@@ -16,12 +16,12 @@ use prometheus::proto::{
 use prometheus::{Encoder, TextEncoder};
 use proto::Transport;
 
-use super::Api;
-use super::problem::Problem;
 use super::sockets::SocketBytes;
+use crate::api::http::problem::Problem;
+use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
 
-pub(super) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
+pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
     let erlang = api.erlang.as_ref().map(Erlang::report);
     let families = [
         process(&api),

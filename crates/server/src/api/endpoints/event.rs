@@ -11,32 +11,32 @@ use hub::{Draft, IdText};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Api;
-use super::id::IdField;
-use super::problem::Problem;
+use crate::api::http::id::IdField;
+use crate::api::http::problem::Problem;
+use crate::api::state::Api;
 use crate::posting::{self, FRAME_BYTES};
 
 /// An event as a sender writes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct EventBody<'a> {
+pub(crate) struct EventBody<'a> {
     #[serde(borrow)]
-    pub(super) about: IdField<'a>,
+    pub(crate) about: IdField<'a>,
     #[serde(borrow)]
-    pub(super) data: &'a RawValue,
+    pub(crate) data: &'a RawValue,
 }
 
 /// An event that is on its way: who made it, and how many will have heard it.
-pub(super) struct Posted {
-    pub(super) event: Arc<Event>,
-    pub(super) receipt: Receipt,
+pub(crate) struct Posted {
+    pub(crate) event: Arc<Event>,
+    pub(crate) receipt: Receipt,
     /// When the API had read it.
-    pub(super) accepted: Instant,
+    pub(crate) accepted: Instant,
 }
 
 impl Api {
     /// Hands an event to the mailboxes of all workers that have listeners of it.
-    pub(super) async fn post(&self, body: &EventBody<'_>) -> Result<Posted, Problem> {
+    pub(crate) async fn post(&self, body: &EventBody<'_>) -> Result<Posted, Problem> {
         let accepted = Instant::now();
         let about = IdText::parse(&body.about.0)?;
         let data = body.data.get();
@@ -56,13 +56,13 @@ impl Api {
     }
 
     /// Takes all steps of a send, pausing where it must.
-    pub(super) async fn finish(&self, sending: &mut Sending<'_>) -> Result<Receipt, Problem> {
+    pub(crate) async fn finish(&self, sending: &mut Sending<'_>) -> Result<Receipt, Problem> {
         Ok(posting::finish(sending, &self.graph).await?)
     }
 }
 
 /// Appends the answer to an event: `{"delivered":2,"id":"…"}`, without a line end.
-pub(super) fn push_answer(out: &mut Vec<u8>, delivered: u32, event: &Event) {
+pub(crate) fn push_answer(out: &mut Vec<u8>, delivered: u32, event: &Event) {
     out.extend_from_slice(b"{\"delivered\":");
     push_decimal(out, delivered);
     out.extend_from_slice(b",\"id\":\"");
@@ -88,8 +88,8 @@ fn push_decimal(out: &mut Vec<u8>, mut number: u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::object::Object;
     use super::*;
+    use crate::api::http::object::Object;
 
     #[test]
     fn answer_is_the_json_of_the_contract() {

@@ -1,23 +1,23 @@
-//! `GET /stats`, `/healthz` and `/readyz`.
+//! `GET /stats`: the figures of one moment as JSON.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use engine::{TurnSnapshot, WorkerSnapshot};
-use hub::{DisconnectReason, Id};
+use hub::DisconnectReason;
 use proto::Transport;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::Api;
 use super::duration::DurationStats;
-use super::problem::Problem;
+use crate::api::http::problem::Problem;
+use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
 
 /// The figures of the whole server at one moment.
 #[derive(Debug, Serialize)]
-pub(super) struct Stats {
+pub(crate) struct Stats {
     version: &'static str,
     uptime_seconds: f64,
     /// Processor time of the process since its start, user and kernel.
@@ -53,7 +53,7 @@ pub(super) struct Stats {
 
 /// The figures of one worker, or their sum.
 #[derive(Debug, Serialize)]
-pub(super) struct WorkerStats {
+pub(crate) struct WorkerStats {
     connections_open: u64,
     connections_opened: u64,
     connections_closed: ByReason,
@@ -96,7 +96,7 @@ impl From<WorkerSnapshot> for WorkerStats {
 
 /// Counts with the reasons as names.
 #[derive(Debug)]
-pub(super) struct ByReason(pub(super) [u64; DisconnectReason::COUNT]);
+pub(crate) struct ByReason(pub(crate) [u64; DisconnectReason::COUNT]);
 
 impl Serialize for ByReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -110,7 +110,7 @@ impl Serialize for ByReason {
 
 /// Counts with the transports as names.
 #[derive(Debug)]
-pub(super) struct ByTransport(pub(super) [u64; Transport::COUNT]);
+pub(crate) struct ByTransport(pub(crate) [u64; Transport::COUNT]);
 
 impl Serialize for ByTransport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -137,7 +137,7 @@ impl Serialize for ByDuration {
     }
 }
 
-pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Problem> {
+pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Problem> {
     let snapshot = api.snapshot()?;
     let resident = sys::process::resident().unwrap_or_default();
     let sockets = api.sockets.read().await;
@@ -164,25 +164,4 @@ pub(super) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Pr
         whole: snapshot.whole().into(),
         workers: snapshot.workers.into_iter().map(WorkerStats::from).collect(),
     }))
-}
-
-/// What a probe is told when all is well.
-#[derive(Debug, Serialize)]
-pub(super) struct Status {
-    status: &'static str,
-}
-
-/// The process is alive.
-pub(super) async fn healthz() -> Json<Status> {
-    Json(Status { status: "alive" })
-}
-
-/// The server takes work: it is not stopping, and its store can be read.
-pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, Problem> {
-    if api.stop.is_said() {
-        return Err(Problem::stopping());
-    }
-    let any = Id::integer(0).expect("0 is an integer below 2^63");
-    api.graph.page_followers(any, None, 1)?;
-    Ok(Json(Status { status: "ready" }))
 }

@@ -1,0 +1,32 @@
+//! `GET /healthz` and `GET /readyz`, which probes ask.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use hub::Id;
+use serde::Serialize;
+
+use crate::api::http::problem::Problem;
+use crate::api::state::Api;
+
+/// What a probe is told when all is well.
+#[derive(Debug, Serialize)]
+pub(crate) struct Status {
+    status: &'static str,
+}
+
+/// The process is alive.
+pub(crate) async fn healthz() -> Json<Status> {
+    Json(Status { status: "alive" })
+}
+
+/// The server takes work: it is not stopping, and its store can be read.
+pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, Problem> {
+    if api.stop.is_said() {
+        return Err(Problem::stopping());
+    }
+    let any = Id::integer(0).expect("0 is an integer below 2^63");
+    api.graph.page_followers(any, None, 1)?;
+    Ok(Json(Status { status: "ready" }))
+}

@@ -1,0 +1,19 @@
+//! `POST /logout/{id}`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+
+use crate::api::http::path::PathId;
+use crate::api::http::problem::Problem;
+use crate::api::state::Api;
+
+/// Ends all connections of an id.
+pub(crate) async fn logout(
+    State(api): State<Arc<Api>>,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let closed = api.finish(&mut api.router.logout(id.as_text())).await?.await;
+    Ok(axum::Json(serde_json::json!({ "closed": closed })).into_response())
+}

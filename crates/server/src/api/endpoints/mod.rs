@@ -1,0 +1,11 @@
+//! The calls of the API, a file each: what is asked, what is done, what is answered.
+
+mod event;
+pub(super) mod health;
+pub(super) mod logout;
+pub(super) mod lookup;
+pub(super) mod openapi;
+pub(super) mod send;
+mod send_stream;
+pub(super) mod subscriptions;
+pub(super) mod tune;

@@ -1,0 +1,6 @@
+//! The figures of a running server, for people and for Prometheus.
+
+pub(super) mod duration;
+pub(super) mod metrics;
+pub(super) mod sockets;
+pub(super) mod stats;

@@ -1,0 +1,102 @@
+//! What the endpoints share: the way into the engine, the graph, and the counts that are only the
+//! API's own.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use anyhow::Context;
+use engine::{Engine, History, Resumes, Router, Snapshot};
+use graph::Graph;
+use hub::HistoryStats;
+
+use super::dashboard::live_id::live_id;
+use super::dashboard::public_url::PublicUrl;
+use super::http::problem::Problem;
+use super::monitoring::duration::SendDurations;
+use super::monitoring::sockets::SocketMemoryReader;
+use crate::erlang::Erlang;
+use crate::stop::Stop;
+
+/// What the endpoints share.
+pub(crate) struct Api {
+    pub(super) router: Arc<Router>,
+    pub(super) resumes: Arc<Resumes>,
+    pub(super) graph: Graph,
+    /// The public port.
+    pub(super) listen: SocketAddr,
+    /// Where browsers reach it, when that is another place.
+    pub(super) public_url: Option<PublicUrl>,
+    /// The id that the dashboard's figures are sent about.
+    pub(super) live_id: String,
+    /// Locked for writing only while it drains.
+    pub(super) engine: Arc<RwLock<Engine>>,
+    /// An event must fit into a connection's backlog, or nobody could ever hear it.
+    pub(super) backlog_bytes_max: usize,
+    pub(super) started: Instant,
+    /// Events that were accepted. Relaxed: it is only reported.
+    pub(super) events: AtomicU64,
+    pub(super) durations: SendDurations,
+    pub(super) sockets: SocketMemoryReader,
+    /// The Erlang side, if there is one.
+    pub(super) erlang: Option<Erlang>,
+    pub(super) stop: Stop,
+}
+
+impl Api {
+    /// The API of `engine` and `graph`. It refuses new work once `stop` is said.
+    pub(crate) fn new(
+        engine: Arc<RwLock<Engine>>,
+        graph: Graph,
+        backlog_bytes_max: usize,
+        public_url: Option<PublicUrl>,
+        erlang: Option<Erlang>,
+        stop: Stop,
+    ) -> anyhow::Result<Api> {
+        let (router, resumes, listen) = {
+            let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
+            (Arc::clone(engine.router()), Arc::clone(engine.resumes()), engine.address())
+        };
+        let live_id = live_id().context("the system's random source fails")?;
+        Ok(Api {
+            router,
+            resumes,
+            graph,
+            listen,
+            public_url,
+            live_id,
+            engine,
+            backlog_bytes_max,
+            started: Instant::now(),
+            events: AtomicU64::new(0),
+            durations: SendDurations::default(),
+            sockets: SocketMemoryReader::default(),
+            erlang,
+            stop,
+        })
+    }
+
+    /// The workers' counters; a problem while the engine drains.
+    pub(super) fn snapshot(&self) -> Result<Snapshot, Problem> {
+        match self.engine.try_read() {
+            Ok(engine) => Ok(engine.snapshot()),
+            Err(_) => Err(Problem::stopping()),
+        }
+    }
+
+    /// How much is remembered for clients that come back.
+    pub(super) fn history(&self) -> HistoryStats {
+        self.router.history().map_or_else(HistoryStats::default, History::stats)
+    }
+
+    /// Counts an event that was accepted.
+    pub(super) fn count_event(&self) {
+        self.events.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Events that were accepted.
+    pub(super) fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+}
