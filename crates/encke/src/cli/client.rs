@@ -3,7 +3,8 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::client::{ApiClient, ServerUrl, escape};
@@ -25,16 +26,21 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
 /// Sends an event about an id to everybody who follows it, and to itself.
 ///
 /// Prints how many connections heard it.
+///
+/// DATA that is one JSON value is sent as it is written, to the byte: digits, the order of members,
+/// doubled ones and the spaces between them stay, only spaces around it go. Whatever else it is, it
+/// is sent as a JSON string. A text that looks like JSON must be written as such a string.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   encke send rj '{\"photo\": 789}'
   encke send photo:789 'rj likes this'
-  encke send 123 true --json")]
+  encke send 123 true --json        the value true
+  encke send 123 '\"true\"'         the text")]
 pub(crate) struct SendArgs {
     /// The subject.
     about: String,
-    /// The payload: JSON, or else a text.
+    /// The payload: a JSON value, or else a text.
     #[arg(allow_hyphen_values = true)]
     data: String,
     #[command(flatten)]
@@ -44,14 +50,27 @@ pub(crate) struct SendArgs {
     json: bool,
 }
 
+#[derive(Serialize)]
+struct Event<'a> {
+    about: &'a str,
+    data: Box<RawValue>,
+}
+
+/// The bytes of `text` if it is JSON, else a JSON string with it.
+fn payload(text: &str) -> serde_json::Result<Box<RawValue>> {
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(json) => Ok(json.to_owned()),
+        Err(_) => to_raw_value(text),
+    }
+}
+
 #[derive(Deserialize)]
 struct Sent {
     delivered: u64,
 }
 
 pub(crate) fn send(args: SendArgs) -> Result<()> {
-    let data = serde_json::from_str(&args.data).unwrap_or(Value::String(args.data));
-    let body = json!({ "about": args.about, "data": data });
+    let body = Event { about: &args.about, data: payload(&args.data)? };
     let answer = post(&args.api, "/send", &body)?;
     if args.json {
         return Ok(say(answer.to_string())?);
@@ -166,6 +185,6 @@ pub(crate) fn subscribers(args: SubscribersArgs) -> Result<()> {
     })
 }
 
-fn post(args: &ApiArgs, path: &str, body: &Value) -> Result<Value> {
+fn post(args: &ApiArgs, path: &str, body: &impl Serialize) -> Result<Value> {
     runtime()?.block_on(async { ApiClient::connect(&args.api).await?.post(path, body).await })
 }

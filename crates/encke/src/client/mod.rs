@@ -17,6 +17,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -108,13 +109,13 @@ impl ApiClient {
     pub(crate) async fn post<T: DeserializeOwned>(
         &mut self,
         path: &str,
-        value: &Value,
+        value: &impl Serialize,
     ) -> Result<T> {
         let request = self
             .url
             .request(Method::POST, path)
             .header(header::CONTENT_TYPE, "application/json")
-            .body(Body::from(value.to_string()))?;
+            .body(Body::from(serde_json::to_string(value)?))?;
         self.exchange(request).await
     }
 

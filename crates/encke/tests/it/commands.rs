@@ -36,7 +36,7 @@ fn subscribe_send_and_listen_work_together() {
     assert!(said(&server, &["subscribe", "bob", "rj"]).starts_with("bob follow"));
     let bob = listen(&server, &["bob", "7"], &[]);
     assert_eq!(said(&server, &["send", "rj", "{\"photo\": 789}"]), "delivered to 1 connection");
-    assert!(bob.line().ends_with("{\"photo\":789}"));
+    assert!(bob.line().ends_with("{\"photo\": 789}"));
     assert_eq!(said(&server, &["send", "7", "no JSON at all"]), "delivered to 1 connection");
     let line = bob.line();
     assert!(line.starts_with('7') && line.ends_with("\"no JSON at all\""), "{line}");
@@ -47,6 +47,34 @@ fn subscribe_send_and_listen_work_together() {
     assert_eq!(said(&server, &["send", "rj", "1"]), "delivered to 0 connections");
     bob.signal("INT");
     assert_eq!(bob.finish().code(), Some(0));
+}
+
+/// Numbers that no program's type holds, what is there twice, and spaces: all arrive as typed.
+#[test]
+fn payload_is_sent_as_written_and_what_is_no_json_as_a_text() {
+    let server = Server::start(&[]);
+    let mut stream = server.listener("7");
+    for json in [
+        "1.0",
+        "-0",
+        "1e400",
+        "12345678901234567890.10",
+        r#"{"z":1,"a":2,"z":3}"#,
+        r#"{ "a" :  [1 ,2] }"#,
+        r#""two  spaces, \u00e9, \/ and é""#,
+        r#""true""#,
+        "null",
+    ] {
+        for text in [json.to_owned(), format!(" {json} ")] {
+            assert_eq!(said(&server, &["send", "7", &text]), "delivered to 1 connection");
+            let line = stream.chunk();
+            assert!(line.ends_with(&format!(",\"data\":{json}}}\n")), "{text}: {line}");
+        }
+    }
+    for text in ["hello", "", "007", "NaN", "{\"a\":1", "1 2", "it's \"so\"", "'1'"] {
+        assert_eq!(said(&server, &["send", "7", text]), "delivered to 1 connection");
+        assert_eq!(stream.data(), text);
+    }
 }
 
 #[test]
