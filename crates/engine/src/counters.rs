@@ -44,6 +44,8 @@ pub(crate) struct Counters {
     pub(crate) turns: TurnTimes,
     /// 1 while the worker has no room for another connection, and the kernel knows it.
     pub(crate) full: Count,
+    /// How often the kernel gave no descriptor or memory for another client.
+    pub(crate) shortages: Count,
 }
 
 impl Counters {
@@ -67,6 +69,7 @@ impl Counters {
             bytes_sent: self.bytes_sent.read(),
             turns: self.turns.snapshot(),
             full: self.full.read(),
+            shortages: self.shortages.read(),
             mails_waiting: 0,
         }
     }
@@ -97,6 +100,8 @@ pub struct WorkerSnapshot {
     pub turns: TurnSnapshot,
     /// Workers without room for another connection now: 1 or 0 of one.
     pub full: u64,
+    /// How often the kernel gave no descriptor or memory for another client, since start.
+    pub shortages: u64,
     /// Mails in the mailbox now.
     pub mails_waiting: u64,
 }
@@ -122,6 +127,7 @@ impl Snapshot {
             whole.bytes_sent += worker.bytes_sent;
             whole.turns.merge(&worker.turns);
             whole.full += worker.full;
+            whole.shortages += worker.shortages;
             whole.mails_waiting += worker.mails_waiting;
             add_each(&mut whole.closed, &worker.closed);
             add_each(&mut whole.streams_open, &worker.streams_open);

@@ -32,6 +32,7 @@ mod resume;
 mod room;
 mod router;
 mod shard;
+mod shortage;
 #[cfg(test)]
 mod sim;
 mod slab;

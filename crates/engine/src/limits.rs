@@ -112,6 +112,10 @@ pub const LITTLE_ROOM_MAX: usize = 256;
 /// The same as a share of a worker's places, where those are few: an eighth.
 pub const LITTLE_ROOM_SHARE: usize = 8;
 
+/// How often a worker that the kernel gave no descriptor looks whether there are some again, in
+/// milliseconds. A look tries at most twice [`LITTLE_ROOM_MAX`] of them, some 0.1 ms.
+pub const SHORTAGE_LOOK_MS: u64 = 250;
+
 /// How long the client's host may leave sent bytes unacknowledged before the connection counts as
 /// gone (`TCP_USER_TIMEOUT`). The kernel's own patience is about 15 minutes.
 pub const VANISHED_MS: u32 = 60_000;

@@ -36,13 +36,24 @@ impl Room {
     /// What this becomes with `free` of `slots` places. Plenty returns later than it ended, so that
     /// a worker at the edge does not tell the kernel at each connection that comes or goes.
     pub(crate) fn next(self, free: usize, slots: usize) -> Room {
-        let little = (slots / limits::LITTLE_ROOM_SHARE).min(limits::LITTLE_ROOM_MAX);
-        let plenty = if self == Room::Plenty { little } else { 2 * little };
+        let plenty_from = match self {
+            Room::Plenty => Room::little(slots) + 1,
+            _ => Room::plenty_from(slots),
+        };
         match free {
             0 => Room::None,
-            _ if free > plenty => Room::Plenty,
+            _ if free >= plenty_from => Room::Plenty,
             _ => Room::Little,
         }
+    }
+
+    /// Free places of `slots` with which a worker that had fewer has plenty again.
+    pub(crate) fn plenty_from(slots: usize) -> usize {
+        2 * Room::little(slots) + 1
+    }
+
+    fn little(slots: usize) -> usize {
+        (slots / limits::LITTLE_ROOM_SHARE).min(limits::LITTLE_ROOM_MAX)
     }
 }
 

@@ -20,8 +20,9 @@ use crate::limits;
 use crate::mailbox::{Mail, Mailbox};
 use crate::nap::Nap;
 use crate::replies::Replies;
-use crate::room::OwnRoom;
+use crate::room::{OwnRoom, Room};
 use crate::shard::Shard;
+use crate::shortage::Shortage;
 use crate::sockets::Sockets;
 
 const LISTENER: u64 = u64::MAX;
@@ -75,8 +76,8 @@ pub(crate) struct Worker {
     drain_deadline_ms: Option<u64>,
     nap: Nap,
     room: OwnRoom,
-    /// Connections at which the kernel gave no descriptor for another, although there are places.
-    short_at: Option<usize>,
+    /// Of what the kernel gives for a connection, although there are places.
+    shortage: Shortage,
 }
 
 impl Worker {
@@ -111,7 +112,7 @@ impl Worker {
             drain_deadline_ms: None,
             nap,
             room,
-            short_at: None,
+            shortage: Shortage::default(),
         })
     }
 
@@ -164,6 +165,7 @@ impl Worker {
             self.accepts = 1;
         }
         self.resume_accepting();
+        self.look_for_descriptors(now_ms);
         let (took_mail, mail_left) = self.take_mail();
         self.nap.turned(took_mail, now_ms);
         self.mind_room();
@@ -175,7 +177,7 @@ impl Worker {
     /// Tells the kernel when this worker has become full, or has room again.
     fn mind_room(&mut self) {
         let (taken, slots) = (self.shard.connections(), self.shard.slots_max());
-        let most = self.short_at.map_or(slots, |short_at| short_at.min(slots));
+        let most = self.shortage.connections_max(slots);
         let Some(listener) = &self.listener else { return };
         let changed = self.room.update(most.saturating_sub(taken), slots, |runs| {
             let preferred = if runs.is_empty() { Ok(()) } else { group::prefer(listener, runs) };
@@ -187,6 +189,12 @@ impl Worker {
         if changed {
             self.counters.full.set(u64::from(self.room.is_none()));
         }
+    }
+
+    /// Whether a shortage is over, now and then: no client comes that could show it.
+    fn look_for_descriptors(&mut self, now_ms: u64) {
+        let plenty = Room::plenty_from(self.shard.slots_max());
+        self.shortage.look(now_ms, self.shard.connections(), plenty, table::free);
     }
 
     /// Whether there was mail, and whether some is left.
@@ -222,7 +230,8 @@ impl Worker {
             return Some(0);
         }
         let timer = self.shard.next_tick_ms().map(|at| self.started_ms + at);
-        let times = [timer, self.accept_again_ms, self.drain_deadline_ms];
+        let shortage = self.shortage.due_ms();
+        let times = [timer, self.accept_again_ms, self.drain_deadline_ms, shortage];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic_ms()))
     }
@@ -257,8 +266,7 @@ impl Worker {
             Ok(key) => key.slot,
             Err(socket) => return self.refuse(socket),
         };
-        // More fit than it seemed.
-        self.short_at = self.short_at.filter(|&short_at| self.shard.connections() <= short_at);
+        self.shortage.holds(self.shard.connections());
         // Before the answer goes out: who has the last place must not find others sent here.
         self.mind_room();
         // Its request is here already, or it has let us wait for it too long.
@@ -275,7 +283,8 @@ impl Worker {
     /// be reported again at once and spin the core.
     fn accept_failed(&mut self, error: &io::Error) {
         if socket::is_shortage(error) {
-            self.short_at = Some(self.shard.connections());
+            self.counters.shortages.add(1);
+            self.shortage.met(self.shard.connections(), clock::monotonic_ms());
             self.mind_room();
         }
         self.spare = None;

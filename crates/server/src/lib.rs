@@ -15,6 +15,7 @@ mod erlang;
 mod posting;
 mod replies;
 mod resumes;
+mod shortage;
 pub mod stop;
 mod web;
 
@@ -115,6 +116,7 @@ impl Server {
             (erlang, erlang_task) = (Some(node.0), Some(node.1));
         }
         let engine = Arc::new(RwLock::new(engine));
+        tokio::spawn(shortage::warn(Arc::clone(&engine)));
         let api = Api::new(
             Arc::clone(&engine),
             graph.clone(),

@@ -4,6 +4,7 @@
 //! call, and has `RLIMIT_NOFILE` descriptors for itself. The price is a rule: a descriptor never
 //! crosses threads, except one that was opened before and kept by name.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -21,6 +22,14 @@ pub fn make_private(keep: &[&dyn AsFdDyn]) -> io::Result<()> {
         first = number + 1;
     }
     close_range(first, u32::MAX)
+}
+
+/// How many more descriptors there are for the calling thread, `most` at most: it makes so many and
+/// drops them. The first is of a file of its own, so that the machine's limit on files shows too.
+pub fn free(most: usize) -> usize {
+    let Some(first) = File::open("/dev/null").ok().filter(|_| most > 0) else { return 0 };
+    let copies: Vec<File> = (1..most).map_while(|_| first.try_clone().ok()).collect();
+    1 + copies.len()
 }
 
 /// `AsFd` as a trait object.
@@ -53,6 +62,24 @@ mod tests {
     use std::net::TcpStream;
 
     #[test]
+    fn free_descriptors_are_counted_up_to_the_number_asked_for() {
+        let limit = crate::limits::descriptors().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // A table of its own, in which other tests open nothing.
+                make_private(&[]).unwrap();
+                let open = 3;
+                assert_eq!((free(0), free(1), free(10)), (0, 1, 10));
+                let taken: Vec<_> = (0..5).map(|_| File::open("/dev/null").unwrap()).collect();
+                let rest = limit.soft as usize - open - taken.len();
+                assert_eq!(free(limit.soft as usize), rest);
+                drop(taken);
+                assert_eq!(free(limit.soft as usize), rest + 5);
+            });
+        });
+    }
+
+    #[test]
     fn private_table_keeps_what_is_named_and_drops_the_rest() {
         let waker = Waker::new().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -60,7 +87,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 make_private(&[&waker]).unwrap();
-                let free = std::fs::File::open("/dev/null").unwrap();
+                let free = File::open("/dev/null").unwrap();
                 assert!(free.as_raw_fd() <= waker.as_fd().as_raw_fd() + 1);
                 waker.ring();
             });

@@ -15,6 +15,16 @@ fn workers(stats: &Value) -> &[Value] {
     stats["workers"].as_array().unwrap()
 }
 
+fn connections_open(worker: &Value) -> u64 {
+    worker["connections_open"].as_u64().unwrap()
+}
+
+/// Changes the soft limit on descriptors of a server at work.
+fn set_descriptors(server: &Server, descriptors: u32) {
+    let (pid, limit) = (format!("--pid={}", server.pid()), format!("--nofile={descriptors}:"));
+    assert!(Command::new("prlimit").args([pid, limit]).status().unwrap().success());
+}
+
 fn opened(server: &Server, streams: usize) -> Vec<Stream> {
     (0..streams).map(|_| server.listener("1")).collect()
 }
@@ -74,11 +84,7 @@ fn full_server_rests_whether_clients_knock_or_not() {
 #[test]
 fn descriptor_limit_that_is_lowered_makes_workers_full_before_their_time() {
     let server = Server::start_with_descriptors(256, &["--workers=2"]);
-    let limit = |descriptors: &str| {
-        let (pid, limit) = (format!("--pid={}", server.pid()), format!("--nofile={descriptors}:"));
-        assert!(Command::new("prlimit").args([pid, limit]).status().unwrap().success());
-    };
-    limit("64");
+    set_descriptors(&server, 64);
     let mut streams = Vec::new();
     let full = |streams: &mut Vec<Stream>| loop {
         let mut wire = server.ask(get("/stream/1", &["Accept: application/x-ndjson"]));
@@ -100,9 +106,60 @@ fn descriptor_limit_that_is_lowered_makes_workers_full_before_their_time() {
     server.wait_open(most as u64 - 10);
     wait_for("a worker has room", || server.api.stats()["full"] != 2);
     streams.extend(opened(&server, 1));
-    limit("256");
+    set_descriptors(&server, 256);
     streams.extend(opened(&server, 2 * 64));
     assert_eq!(server.api.send("1", 1), most as u64 - 10 + 1 + 2 * 64);
+}
+
+/// A shortage of one worker while another has room: no client comes that could show its end.
+#[test]
+fn worker_that_was_short_of_descriptors_for_a_moment_gets_clients_again() {
+    let server = Server::start_with_descriptors(256, &["--workers=2"]);
+    let open = || workers(&server.api.stats()).iter().map(connections_open).collect::<Vec<_>>();
+    let mut of_worker: [Vec<Stream>; 2] = Default::default();
+    while of_worker.iter().any(|streams| streams.len() < 40) {
+        let before = open();
+        let stream = server.listener("1");
+        of_worker[usize::from(open()[1] > before[1])].push(stream);
+    }
+    let [first, second] = of_worker;
+    drop(second);
+    server.wait_open(first.len() as u64);
+    set_descriptors(&server, 48);
+    // The first has no descriptor left below the limit, the second has some.
+    let mut more = Vec::new();
+    wait_for("the first worker was short", || {
+        let mut wire = server.ask(get("/stream/1", &["Accept: application/x-ndjson"]));
+        more.push((wire.head().status, wire));
+        more.len() < 40 && workers(&server.api.stats())[0]["shortages"].as_u64() > Some(0)
+    });
+    set_descriptors(&server, 256);
+    let came = || workers(&server.api.stats())[0]["connections_opened"].as_u64().unwrap();
+    let before = came();
+    wait_for("the first worker gets clients again", || {
+        drop(server.listener("1"));
+        came() > before
+    });
+}
+
+/// Warnings are for people: one a minute, whoever knocks.
+#[test]
+fn shortage_of_descriptors_is_told_once_and_counted_each_time() {
+    let server = Server::start_with_descriptors(128, &["--workers=1"]);
+    set_descriptors(&server, 48);
+    let mut streams = Vec::new();
+    for _ in 0..100 {
+        let mut wire = server.ask(get("/stream/1", &["Accept: application/x-ndjson"]));
+        wire.head();
+        streams.push(wire);
+    }
+    let warning = "the kernel gave no descriptor or memory";
+    wait_for("it is told", || server.stderr().contains(warning));
+    (0..50).for_each(|_| expect_full(&server));
+    let shortages = server.api.stats()["shortages"].as_u64().unwrap();
+    assert!(shortages >= 50, "{shortages} shortages");
+    let stopped = server.stop("TERM");
+    assert_eq!(stopped.stderr.matches(warning).count(), 1, "{}", stopped.stderr);
 }
 
 #[test]

@@ -130,6 +130,7 @@ fn metrics_are_in_prometheus_format_and_agree_with_stats() {
         ("encke_sent_bytes_total", "sent_bytes"),
         ("encke_writes_total", "writes"),
         ("encke_worker_full", "full"),
+        ("encke_accept_shortages_total", "shortages"),
     ] {
         assert_eq!(sum(&samples, name, ""), number(&stats[member]), "{name}");
     }

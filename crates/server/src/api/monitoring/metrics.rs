@@ -116,7 +116,7 @@ const WORKER_GAUGES: [(&str, &str, Read); 3] = [
     ("encke_mails_waiting", "Mails in the worker's mailbox.", |worker| worker.mails_waiting),
 ];
 
-const WORKER_COUNTERS: [(&str, &str, Read); 6] = [
+const WORKER_COUNTERS: [(&str, &str, Read); 7] = [
     ("encke_connections_opened_total", "Connections accepted.", |worker| worker.opened),
     ("encke_deliveries_total", "Events handed to connections.", |worker| worker.deliveries),
     (
@@ -127,6 +127,11 @@ const WORKER_COUNTERS: [(&str, &str, Read); 6] = [
     ("encke_keepalives_total", "Keep-alives sent.", |worker| worker.keepalives),
     ("encke_writes_total", "Write calls.", |worker| worker.writes),
     ("encke_sent_bytes_total", "Bytes that the kernel took.", |worker| worker.bytes_sent),
+    (
+        "encke_accept_shortages_total",
+        "How often the kernel gave no descriptor or memory for another client.",
+        |worker| worker.shortages,
+    ),
 ];
 
 fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {

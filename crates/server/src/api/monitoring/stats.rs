@@ -69,6 +69,7 @@ pub(crate) struct WorkerStats {
     turn_seconds: f64,
     turn_seconds_longest: f64,
     full: u64,
+    shortages: u64,
     mails_waiting: u64,
 }
 
@@ -89,6 +90,7 @@ impl From<WorkerSnapshot> for WorkerStats {
             turn_seconds: snapshot.turns.total_ns as f64 / 1e9,
             turn_seconds_longest: snapshot.turns.longest_ns as f64 / 1e9,
             full: snapshot.full,
+            shortages: snapshot.shortages,
             mails_waiting: snapshot.mails_waiting,
         }
     }

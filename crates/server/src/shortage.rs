@@ -1,0 +1,38 @@
+//! Says that clients were refused for want of descriptors: at most once a minute, however many
+//! there were. Workers only count ([`engine::WorkerSnapshot::shortages`]); they must not wait for a
+//! log.
+
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use engine::Engine;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// How often it is looked whether there was any.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The shortest time between two warnings.
+const WARN_EVERY: Duration = Duration::from_secs(60);
+
+/// Looks and warns for as long as the runtime lives.
+pub(super) async fn warn(engine: Arc<RwLock<Engine>>) {
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut told, mut told_at) = (0, None::<Instant>);
+    loop {
+        looks.tick().await;
+        // While the engine is drained its lock is taken, and nobody is accepted any more.
+        let Ok(met) = engine.try_read().map(|engine| engine.snapshot().whole().shortages) else {
+            continue;
+        };
+        let is_quiet = told_at.is_none_or(|at| at.elapsed() >= WARN_EVERY);
+        if met > told && is_quiet {
+            tracing::warn!(
+                "the kernel gave no descriptor or memory for another client ({met} since start): a \
+                 worker is full before its time, and clients may be answered 503; look at ulimit \
+                 -n, fs.file-max and free memory (encke tune)"
+            );
+            (told, told_at) = (met, Some(Instant::now()));
+        }
+    }
+}
