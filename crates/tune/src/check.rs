@@ -1,12 +1,12 @@
 //! One row of the report: something that a machine allows, held against what the users take.
 
+use engine::workers::fair_room;
 use figures::numbers::grouped;
 use serde::Serialize;
 
 use super::demand::Demand;
 use super::machine::{Access, Machine, Room};
 use super::rules::{RULES, Rule};
-use engine::workers::fair_room;
 
 /// What comes of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -83,6 +83,11 @@ impl Check {
         let asked = || places.iter().find(|&&place| at(&self.asked, place) > 0);
         short.or_else(asked).copied().unwrap_or(0)
     }
+}
+
+/// The names of all kernel settings that rows ask for.
+pub(crate) fn keys() -> Vec<&'static str> {
+    RULES.iter().map(|rule| rule.key).chain([PORTS, BUCKETS]).collect()
 }
 
 /// All rows for what `demand` asks of `machine`.
@@ -242,7 +247,7 @@ fn buckets(machine: &Machine, demand: &Demand) -> Option<Check> {
 const SOCKETS_PER_BUCKET: u64 = 2;
 
 /// It can be read and not written.
-pub(crate) const BUCKETS: &str = "net.ipv4.tcp_ehash_entries";
+const BUCKETS: &str = "net.ipv4.tcp_ehash_entries";
 
 /// The one setting that is a range.
 pub(crate) const PORTS: &str = "net.ipv4.ip_local_port_range";

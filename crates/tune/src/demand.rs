@@ -4,12 +4,12 @@
 //! so what fits can be found by halving.
 
 use engine::limits::DESCRIPTORS_RESERVED;
+use engine::workers::{descriptors_for, fair_room, workers_for};
 use figures::crowd::{loopback_sources, threads_for};
 use hub::ConnRef;
 use serde::Serialize;
 
 use super::machine::Machine;
-use engine::workers::{descriptors_for, fair_room, workers_for};
 
 /// Which ends of the connections are on the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

@@ -98,7 +98,7 @@ impl Report {
 /// This machine, as this process sees it.
 fn this_machine() -> Machine {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Machine::read(Path::new("/"), cores, &rules::keys())
+    Machine::read(Path::new("/"), cores, &check::keys())
 }
 
 /// The most users for whom none of the rows that are `asked` about is too low. What users take

@@ -172,8 +172,3 @@ pub(crate) const RULES: [Rule; 15] = [
         of_module: false,
     },
 ];
-
-/// The names of all settings that are read.
-pub(crate) fn keys() -> Vec<&'static str> {
-    RULES.iter().map(|rule| rule.key).chain([super::check::PORTS, super::check::BUCKETS]).collect()
-}

@@ -53,7 +53,7 @@ fn written(root: &Path, files: &[(&str, &str)]) -> Machine {
             false => fs::write(path, text).unwrap(),
         }
     }
-    Machine::read(root, 2, &rules::keys())
+    Machine::read(root, 2, &check::keys())
 }
 
 /// The judgement on a million users, without their clients.
@@ -189,7 +189,7 @@ fn what_is_low_is_set_and_nothing_else() {
     );
     let refused: Vec<_> = changes.iter().filter(|change| change.error.is_some()).collect();
     assert!(refused.len() == 1 && refused[0].key == "net.core.somaxconn", "{changes:?}");
-    let after = Machine::read(dir.path(), 2, &rules::keys());
+    let after = Machine::read(dir.path(), 2, &check::keys());
     assert_eq!(after.values("fs.file-max"), Some(&[1_100_000][..]));
     let report = Report::of(&after, 1_000_000, Ends::Server);
     let low: Vec<_> = report.with(Verdict::Low).map(|check| check.name).collect();
@@ -244,7 +244,7 @@ fn ports_bound_a_crowd_and_no_server() {
 #[test]
 fn machine_that_shows_nothing_is_judged_by_nothing() {
     let report =
-        Report::of(&Machine::read(Path::new("/nowhere"), 1, &rules::keys()), 7, Ends::Both);
+        Report::of(&Machine::read(Path::new("/nowhere"), 1, &check::keys()), 7, Ends::Both);
     assert!(report.fits());
     assert!(!report.to_string().is_empty());
 }

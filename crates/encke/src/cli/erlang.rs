@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use erlang::{NodeConfig, epmd, is_node_name};
+use server::ErlangConfig;
 
 use crate::units::{parse_bytes, parse_seconds};
-use server::ErlangConfig;
 
 /// The least queue that is of use: some thousand messages.
 const QUEUE_BYTES_MIN: usize = 64 * 1024;

@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use engine::workers::{fair_room, workers_for};
 use engine::{EngineConfig, Origins};
 use hub::HistoryLimits;
 use serde_json::json;
+use server::PublicUrl;
+use server::{DemoFacts, ServeConfig, Server};
 use tokio::sync::oneshot;
 
 use super::erlang::ErlangArgs;
 use crate::console::say;
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_seconds};
-use engine::workers::{fair_room, workers_for};
-use server::PublicUrl;
-use server::{DemoFacts, ServeConfig, Server};
 
 /// The least backlog that is of use: an event of a few kilobytes must fit.
 const BACKLOG_BYTES_MIN: usize = 4096;

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-
-use crate::console::{say, tell};
 use tune::apply::{Change, apply, sysctl_file};
 use tune::{Ends, Report, USERS_DEFAULT, Verdict};
+
+use crate::console::{say, tell};
 
 /// Checks what this machine and its limits allow against a number of users.
 ///

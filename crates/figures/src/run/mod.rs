@@ -114,10 +114,10 @@ const COLUMNS: [&str; 27] = [
 ];
 
 impl Row {
-    /// The row of a moment at which nothing is known, `seconds` after the start of the run, now by
-    /// the calendar.
-    pub fn unknown(seconds: f64) -> Row {
-        let utc = utc::format_ms(sys::clock::unix_ms());
+    /// The row of a moment at which nothing is known, `seconds` after the start of the run and
+    /// `unix_ms` by the calendar.
+    pub fn unknown(seconds: f64, unix_ms: u64) -> Row {
+        let utc = utc::format_ms(unix_ms);
         Row { seconds: round(seconds, 1e3), utc, ..Row::default() }
     }
 

@@ -38,9 +38,10 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The row of this reading, `seconds` after the start of the run. What is a rate needs the
-    /// reading `before`, of the same server: after a restart there is none.
-    pub fn row(&self, seconds: f64, before: Option<&Reading>) -> Row {
+    /// The row of this reading, `seconds` after the start of the run and `unix_ms` by the calendar.
+    /// What is a rate needs the reading `before`, of the same server: after a restart there is
+    /// none.
+    pub fn row(&self, seconds: f64, unix_ms: u64, before: Option<&Reading>) -> Row {
         let closed = &self.connections_closed;
         let mut row = Row {
             resident_bytes: Some(self.resident_bytes),
@@ -57,7 +58,7 @@ impl Reading {
             events: Some(self.events),
             deliveries: Some(self.deliveries),
             dropped: Some(self.dropped),
-            ..Row::unknown(seconds)
+            ..Row::unknown(seconds, unix_ms)
         };
         // The server's own clock, so that the way of the answer makes no difference.
         let same = |before: &&Reading| before.uptime_seconds < self.uptime_seconds;
@@ -88,7 +89,7 @@ mod tests {
     fn rates_are_by_the_server_s_clock() {
         let before = Reading { cpu_seconds: 1.0, events: 5, ..reading(10.0) };
         let now = Reading { cpu_seconds: 1.5, events: 25, deliveries: 1_000, ..reading(12.0) };
-        let row = now.row(7.0, Some(&before));
+        let row = now.row(7.0, 0, Some(&before));
         assert_eq!((row.seconds, row.events), (7.0, Some(25)));
         assert_eq!(row.events_per_second, Some(10.0));
         assert_eq!(row.deliveries_per_second, Some(500.0));
@@ -101,7 +102,7 @@ mod tests {
     fn first_reading_and_one_after_a_restart_have_no_rates() {
         let now = Reading { events: 25, ..reading(1.0) };
         for before in [None, Some(&reading(10.0))] {
-            let row = now.row(0.0, before);
+            let row = now.row(0.0, 0, before);
             assert!(!row.is_unknown());
             assert_eq!((row.events, row.events_per_second), (Some(25), None));
             assert_eq!(row.cpu_percent_of_core, None);

@@ -12,13 +12,13 @@ fn written(rows: &[Row]) -> String {
 
 #[test]
 fn rows_come_back_as_they_were_written() {
-    let mut row = Row::unknown(1.23456);
+    let mut row = Row::unknown(1.23456, 0);
     assert!(row.is_unknown());
     assert_eq!(row.seconds, 1.235);
     row.resident_bytes = Some(u64::MAX);
     row.deliveries_per_second = Some(0.1);
     row.set_received(&Quantiles { count: 1, p50_ms: 1.5, ..Quantiles::default() });
-    let rows = [row, Row::unknown(2.0), Row::unknown(2.0)];
+    let rows = [row, Row::unknown(2.0, 0), Row::unknown(2.0, 0)];
     let text = written(&rows);
     assert_eq!(read(text.as_bytes()).unwrap(), rows);
     assert_eq!(text.matches("\r\n").count(), 4, "RFC 4180 ends its lines so");

@@ -49,13 +49,13 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use figures::latency::{Latencies, Quantiles};
 use proto::Transport;
 use sys::clock;
 
 use crate::order::STREAMS_MAX;
 use crate::target::{Target, TargetError};
 use crowd::Link;
-use figures::latency::{Latencies, Quantiles};
 use plan::Plan;
 use role::Cast;
 use tally::Troubled;

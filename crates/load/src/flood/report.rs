@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
+use figures::latency::Quantiles;
+use figures::numbers::grouped;
 use serde::Serialize;
 
 use crate::flood::{Role, Span, Totals, TroubleSnapshot};
-use figures::latency::Quantiles;
-use figures::numbers::grouped;
 
 use crate::report::{by, row};
 

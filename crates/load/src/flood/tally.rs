@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use figures::latency::Latencies;
 use proto::client::Event;
 
 use crate::flood::listener::Moment;
@@ -15,7 +16,6 @@ use crate::flood::trouble::{Bounds, Span};
 use crate::flood::{Closure, Failure};
 use crate::order::{Streams, Verdict, stream_key};
 use crate::stamp::{self, StampFinder};
-use figures::latency::Latencies;
 
 /// What stands before the id in a WebSocket's answer to a ping, which is no event.
 pub(super) const POSITION: &[u8] = b"{\"ok\":{\"ping\":1,\"next\":\"";

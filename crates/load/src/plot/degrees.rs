@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use figures::numbers::grouped;
 use plotters::chart::{ChartBuilder, SeriesLabelPosition};
 use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
@@ -15,7 +16,6 @@ use plotters::series::LineSeries;
 use plotters::style::{BLACK, Color, IntoFont, ShapeStyle, WHITE};
 
 use crate::plot::{FONT, MONOSPACE_FONT, Picture, PlotError, Theme, save};
-use figures::numbers::grouped;
 
 /// Width and height in pixels.
 const SIZE: (u32, u32) = (1_200, 800);

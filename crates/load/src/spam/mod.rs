@@ -27,10 +27,10 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use figures::latency::{Latencies, Quantiles};
 use sys::clock;
 
 use crate::target::{Target, TargetError};
-use figures::latency::{Latencies, Quantiles};
 use message::Messages;
 use post::Poster;
 use schedule::{Schedule, Share};

@@ -70,7 +70,7 @@ impl RunFiles {
         }
         let seconds = moment.at.duration_since(started).as_secs_f64();
         let before = self.before.as_ref().map(|(_, reading)| reading);
-        let mut row = moment.server.row(seconds, before);
+        let mut row = moment.server.row(seconds, sys::clock::unix_ms(), before);
         row.set_received(&latency);
         let cannot = || format!("cannot write to {}", self.dir.display());
         self.writer.write(&row).with_context(cannot)?;

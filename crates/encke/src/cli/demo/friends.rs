@@ -14,9 +14,9 @@ use figures::numbers::grouped;
 use graph::LoadOptions;
 use load::graph_model::BarabasiAlbert;
 use serde::{Deserialize, Serialize};
+use server::open_graph;
 
 use crate::cli::work::Progress;
-use server::open_graph;
 
 /// The file that says which graph the demo put into a data directory.
 const MARK: &str = "demo.json";

@@ -24,8 +24,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use figures::numbers::grouped;
+use server::DemoFacts;
+use server::stop::{self, Stop, Stopper};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
+use tune::{Ends, Report, Verdict};
 
 use self::files::RunFiles;
 use self::friends::{Friends, Stored};
@@ -38,9 +41,6 @@ use super::work::on_own_thread;
 use crate::console::{LiveLine, OutputError, say, tell};
 use crate::signals::Signals;
 use crate::units::{parse_rate_over_0, parse_seconds};
-use server::DemoFacts;
-use server::stop::{self, Stop, Stopper};
-use tune::{Ends, Report, Verdict};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8000";
 const DEFAULT_API: &str = "127.0.0.1:8001";

@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use figures::run::Reading;
 use serde::Deserialize;
+use server::DemoFacts;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
@@ -24,7 +25,6 @@ use tracing::level_filters::LevelFilter;
 
 use crate::cli::serve::LimitArgs;
 use crate::client::{ApiClient, ServerUrl};
-use server::DemoFacts;
 
 /// How long the server may take to end its connections in order.
 const GRACE: Duration = Duration::from_secs(5);

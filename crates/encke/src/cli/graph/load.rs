@@ -10,12 +10,12 @@ use clap::Args;
 use figures::numbers::grouped;
 use graph::{LoadOptions, LoadReport, Phase};
 use serde_json::json;
+use server::open_graph;
 
 use super::upload;
 use crate::cli::work::{Progress, unless_stopped};
 use crate::client::ServerUrl;
 use crate::console::{say, tell};
-use server::open_graph;
 
 /// Loads a file of pairs: each line `a b` makes a follow b.
 ///

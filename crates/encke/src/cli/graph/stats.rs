@@ -8,10 +8,10 @@ use figures::numbers::grouped;
 use graph::Stats;
 use load::plot;
 use serde_json::{Value, json};
+use server::open_graph;
 
 use crate::cli::work::{Progress, unless_stopped};
 use crate::console::{say, tell};
-use server::open_graph;
 
 /// Describes the friends graph in a data directory that no server uses.
 ///

@@ -36,7 +36,7 @@ impl Sampler {
         };
         match reading {
             Ok(reading) => {
-                let row = reading.row(self.seconds(), self.before.as_ref());
+                let row = reading.row(self.seconds(), sys::clock::unix_ms(), self.before.as_ref());
                 self.before = Some(reading);
                 Ok(row)
             }
@@ -50,7 +50,7 @@ impl Sampler {
 
     /// The row of a moment at which the server did not answer.
     pub(crate) fn gap(&self) -> Row {
-        Row::unknown(self.seconds())
+        Row::unknown(self.seconds(), sys::clock::unix_ms())
     }
 
     async fn read(&mut self) -> Result<Reading> {

@@ -12,6 +12,7 @@ pub use panel::Panel;
 
 use std::path::Path;
 
+use figures::run::Row;
 use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
 use plotters::element::{Circle, PathElement, Rectangle};
@@ -24,7 +25,6 @@ use self::series::{Point, stretches, thinned};
 use super::axis::Axis;
 use super::theme::Colours;
 use super::{FONT, Picture, PlotError, Theme, save};
-use figures::run::Row;
 
 const WIDTH: i32 = 1_000;
 const LEFT: i32 = 92;

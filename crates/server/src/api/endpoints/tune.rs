@@ -6,9 +6,9 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
+use tune::{Ends, Report, USERS_DEFAULT};
 
 use crate::api::http::problem::Problem;
-use tune::{Ends, Report, USERS_DEFAULT};
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
