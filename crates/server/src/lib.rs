@@ -12,6 +12,7 @@
 mod api;
 mod demo_page;
 mod erlang;
+mod http;
 mod posting;
 mod replies;
 mod resumes;
@@ -129,7 +130,7 @@ impl Server {
         tokio::spawn(api::live::run(Arc::clone(&api)));
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let routes = api::routes(api, config.demo.map(|_| listen.port()));
-        let api_task = tokio::spawn(api::listener::run(listener, routes, stop));
+        let api_task = tokio::spawn(http::listener::run(listener, routes, stop));
         Ok(Server { engine, graph, listen, api: api_address, stopper, api_task, erlang_task })
     }
 

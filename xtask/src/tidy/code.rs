@@ -24,7 +24,7 @@ const SLEEPERS: [(&str, &str); 10] = [
     ("crates/encke/src/ketama/list.rs", "a file that changes rings nobody on every file system"),
     ("crates/server/src/posting.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/server/src/erlang/mod.rs", "a node that is not there rings nobody"),
-    ("crates/server/src/api/http/listener.rs", "a listener without descriptors must not spin"),
+    ("crates/server/src/http/listener.rs", "a listener without descriptors must not spin"),
     ("crates/server/src/resumes.rs", "neither a full mailbox nor an event's age rings"),
     ("crates/load/src/flood/mod.rs", "the crowd's counters ring nobody"),
 ];

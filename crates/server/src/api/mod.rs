@@ -10,13 +10,11 @@
 
 mod dashboard;
 mod endpoints;
-mod http;
 mod monitoring;
 mod router;
 mod state;
 
 pub(crate) use dashboard::live;
 pub use dashboard::public_url::PublicUrl;
-pub(crate) use http::listener;
 pub(crate) use router::routes;
 pub(crate) use state::Api;

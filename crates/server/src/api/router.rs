@@ -7,10 +7,10 @@ use axum::routing::{MethodRouter, get, post};
 
 use super::dashboard;
 use super::endpoints::{health, logout, lookup, openapi, send, subscriptions, tune};
-use super::http::origin::{self, DemoPort};
-use super::http::problem::Problem;
 use super::monitoring::{metrics, stats};
 use super::state::Api;
+use crate::http::origin::{self, DemoPort};
+use crate::http::problem::Problem;
 
 /// The whole API; a demo page at the port `demo` may use a small part of it.
 pub(crate) fn routes(api: Arc<Api>, demo: DemoPort) -> Router {

@@ -13,10 +13,10 @@ use hub::HistoryStats;
 
 use super::dashboard::live_id::live_id;
 use super::dashboard::public_url::PublicUrl;
-use super::http::problem::Problem;
 use super::monitoring::duration::SendDurations;
 use super::monitoring::sockets::SocketMemoryReader;
 use crate::erlang::Erlang;
+use crate::http::problem::Problem;
 use crate::stop::Stop;
 
 /// What the endpoints share.

@@ -23,9 +23,9 @@ use serde::Serialize;
 
 use self::public_url::PublicUrl;
 use self::sample::Sample;
-use crate::api::http::problem::Problem;
-use crate::api::http::{assets, origin};
 use crate::api::state::Api;
+use crate::http::problem::Problem;
+use crate::http::{assets, origin};
 use crate::web;
 
 /// What the page is told first.

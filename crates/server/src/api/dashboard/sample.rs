@@ -8,9 +8,9 @@ use engine::{Snapshot, WorkerSnapshot};
 use figures::latency::Quantiles;
 use serde::Serialize;
 
-use crate::api::http::problem::Problem;
 use crate::api::monitoring::stats::{ByReason, ByTransport};
 use crate::api::state::Api;
+use crate::http::problem::Problem;
 
 /// Workers that are told apart. More are told in groups of neighbours.
 const ROWS_MAX: usize = 64;

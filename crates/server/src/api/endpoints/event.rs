@@ -11,9 +11,9 @@ use hub::{Draft, IdText};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::api::http::id::IdField;
-use crate::api::http::problem::Problem;
 use crate::api::state::Api;
+use crate::http::id::IdField;
+use crate::http::problem::Problem;
 use crate::posting::{self, FRAME_BYTES};
 
 /// An event as a sender writes it.
@@ -89,7 +89,7 @@ fn push_decimal(out: &mut Vec<u8>, mut number: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::http::object::Object;
+    use crate::http::object::Object;
 
     #[test]
     fn answer_is_the_json_of_the_contract() {

@@ -7,8 +7,8 @@ use axum::extract::State;
 use hub::Id;
 use serde::Serialize;
 
-use crate::api::http::problem::Problem;
 use crate::api::state::Api;
+use crate::http::problem::Problem;
 
 /// What a probe is told when all is well.
 #[derive(Debug, Serialize)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 
-use crate::api::http::path::PathId;
-use crate::api::http::problem::Problem;
 use crate::api::state::Api;
+use crate::http::path::PathId;
+use crate::http::problem::Problem;
 
 /// Ends all connections of an id.
 pub(crate) async fn logout(

@@ -9,9 +9,9 @@ use graph::{Page, ReadError};
 use hub::{Id, IdText};
 use serde::{Deserialize, Serialize};
 
-use crate::api::http::path::PathId;
-use crate::api::http::problem::Problem;
 use crate::api::state::Api;
+use crate::http::path::PathId;
+use crate::http::problem::Problem;
 
 /// Ids of a page, when the client does not say how many, and at most.
 const LIMIT_DEFAULT: usize = 1000;

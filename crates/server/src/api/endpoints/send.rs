@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::event::{EventBody, Posted, push_answer};
 use super::send_stream::SendStream;
-use crate::api::http::body::{BodyKind, read_whole};
-use crate::api::http::object::Object;
-use crate::api::http::problem::Problem;
 use crate::api::state::Api;
+use crate::http::body::{BodyKind, read_whole};
+use crate::http::object::Object;
+use crate::http::problem::Problem;
 
 /// The largest body with one event.
 const EVENT_BODY_BYTES_MAX: usize = 1 << 20;

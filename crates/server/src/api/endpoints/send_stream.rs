@@ -20,10 +20,10 @@ use futures_util::stream;
 use http_body_util::BodyExt;
 
 use super::event::{EventBody, Posted, push_answer};
-use crate::api::http::lines::{Line, Lines};
-use crate::api::http::object::Object;
-use crate::api::http::problem::Problem;
 use crate::api::state::Api;
+use crate::http::lines::{Line, Lines};
+use crate::http::object::Object;
+use crate::http::problem::Problem;
 use crate::stop::Stop;
 
 /// Events that wait for their count. Answers go out in order, so the slowest worker holds up all,

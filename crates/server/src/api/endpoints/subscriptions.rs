@@ -16,12 +16,12 @@ use graph::Pair;
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
 
-use crate::api::http::body::{BodyKind, read_whole};
-use crate::api::http::id::IdField;
-use crate::api::http::lines::{Line, Lines};
-use crate::api::http::object::Object;
-use crate::api::http::problem::Problem;
 use crate::api::state::Api;
+use crate::http::body::{BodyKind, read_whole};
+use crate::http::id::IdField;
+use crate::http::lines::{Line, Lines};
+use crate::http::object::Object;
+use crate::http::problem::Problem;
 
 /// The largest array, about 150,000 pairs.
 const ARRAY_BYTES_MAX: usize = 8 << 20;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use tune::{Ends, Report, USERS_DEFAULT};
 
-use crate::api::http::problem::Problem;
+use crate::http::problem::Problem;
 
 /// What is asked.
 #[derive(Debug, Deserialize)]

@@ -17,9 +17,9 @@ use prometheus::{Encoder, TextEncoder};
 use proto::Transport;
 
 use super::sockets::SocketBytes;
-use crate::api::http::problem::Problem;
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
+use crate::http::problem::Problem;
 
 pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
     let erlang = api.erlang.as_ref().map(Erlang::report);

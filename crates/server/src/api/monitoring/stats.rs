@@ -11,9 +11,9 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::duration::DurationStats;
-use crate::api::http::problem::Problem;
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
+use crate::http::problem::Problem;
 
 /// The figures of the whole server at one moment.
 #[derive(Debug, Serialize)]

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::bodiless;
+use super::refusal;
 use crate::stop::Stop;
 
 /// How long a request's head may take, and how long a connection may idle between requests.
@@ -162,7 +162,7 @@ impl AsyncWrite for Opened {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.exchanged.is_empty() {
-            match bodiless::with_body(bytes) {
+            match refusal::with_body(bytes) {
                 Some(answer) => self.exchanged = answer,
                 None => return Pin::new(&mut self.stream).poll_write(context, bytes),
             }

@@ -1,0 +1,14 @@
+//! The API's HTTP, whatever is asked: connections and their bounds, bodies and lines, ids in paths,
+//! who may ask, and how an error is told.
+
+pub(crate) mod assets;
+pub(crate) mod body;
+mod connection;
+pub(crate) mod id;
+pub(crate) mod lines;
+pub(crate) mod listener;
+pub(crate) mod object;
+pub(crate) mod origin;
+pub(crate) mod path;
+pub(crate) mod problem;
+mod refusal;
