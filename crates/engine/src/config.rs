@@ -25,6 +25,9 @@ pub struct EngineConfig {
     pub backlog_bytes_max: usize,
     /// What is remembered for clients that come back.
     pub history: HistoryLimits,
+    /// Bytes that the ids of all connections together may be [counted](hub::Names::bytes) for, past
+    /// which a connection gets no further ids beside its first.
+    pub ids_bytes_max: usize,
     /// The longest message of a WebSocket client, in bytes, compressed or not.
     pub message_bytes_max: usize,
     /// Whether messages of WebSockets are compressed where the client offers it.
@@ -48,6 +51,7 @@ impl EngineConfig {
             head_timeout_ms: 10_000,
             backlog_bytes_max: 64 * 1024,
             history: HistoryLimits::default(),
+            ids_bytes_max: 128 << 20,
             message_bytes_max: 4 * 1024,
             websocket_deflate: false,
             origins: Origins::default(),

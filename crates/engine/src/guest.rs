@@ -11,7 +11,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, Id, IdText, Names};
+use hub::{ConnRef, Directory, DisconnectReason, Id, IdText, IdsFull, Names};
 
 use crate::Event;
 use crate::mailbox::{Mail, Mailbox, Targets};
@@ -70,27 +70,29 @@ impl Guest {
     }
 
     /// Logs the connection in `slot` in under `text`, unless it is by `ids`, which it has already.
-    /// `None` then. Who is logged in must be [logged out](Guest::logout) under each id.
+    /// `None` then. Refused when all connections together have as many ids as they may. Who is
+    /// logged in must be [logged out](Guest::logout) under each id.
     pub fn login(
         &self,
         slot: usize,
         generation: u32,
         text: IdText<'_>,
         ids: impl IntoIterator<Item = Id>,
-    ) -> Option<Id> {
-        let id = self.names.acquire(text);
-        if ids.into_iter().any(|known| known == id) {
-            self.names.release(id);
-            return None;
+    ) -> Result<Option<Id>, IdsFull> {
+        let mut ids = ids.into_iter().peekable();
+        let id = self.names.login(text, ids.peek().is_none())?;
+        if ids.any(|known| known == id) {
+            self.names.logout(id);
+            return Ok(None);
         }
         self.directory.login(id, ConnRef::new(self.number, slot, generation));
-        Some(id)
+        Ok(Some(id))
     }
 
     /// Takes that back.
     pub fn logout(&self, slot: usize, generation: u32, id: Id) {
         self.directory.logout(id, ConnRef::new(self.number, slot, generation));
-        self.names.release(id);
+        self.names.logout(id);
     }
 
     /// The next mail.
@@ -141,8 +143,8 @@ mod tests {
     fn connection_of_a_guest_is_in_the_directory_until_it_is_logged_out() {
         let guest = guest();
         let bob = IdText::parse("bob").unwrap();
-        let id = guest.login(5, 9, bob, []).unwrap();
-        assert_eq!(guest.login(5, 9, bob, [id]), None, "it has it already");
+        let id = guest.login(5, 9, bob, []).unwrap().unwrap();
+        assert_eq!(guest.login(5, 9, bob, [id]), Ok(None), "it has it already");
         let mut seen = Vec::new();
         guest.directory.walk(id, None, 9, |conn| seen.push(conn));
         assert_eq!(seen, [ConnRef::new(3, 5, 9)]);

@@ -56,6 +56,7 @@ impl Engine {
     pub fn start(mut config: EngineConfig, names: Arc<Names>) -> Result<Engine, StartError> {
         let address = claim(config.listen)?;
         config.listen = address;
+        names.set_bytes_max(config.ids_bytes_max);
         let guests = usize::from(config.guest);
         config.workers = config.workers.clamp(1, ConnRef::WORKERS_MAX - guests);
         let descriptors = process_limits::descriptors().map_err(StartError::Worker)?;

@@ -29,4 +29,4 @@ pub use event::{Draft, Event, EventIds, id_of_number, number_of_id};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use history::{Begun, History, HistoryLimits, HistoryStats, Moment, Since};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
-pub use names::Names;
+pub use names::{IdsFull, Names};

@@ -9,32 +9,74 @@
 //! finds an entry by its name and by its id, and no second index exists. The hash is SipHash-2-4
 //! under a key of the store's own: nobody outside can choose names that collide.
 //!
+//! What ids cost for clients is counted here, since every log-in comes by: names as long as clients
+//! use them, and what a log-in costs in the directory and in its connection's record. Past a
+//! maximum a connection gets no further ids. Its first one it always gets: connections have a bound
+//! of their own, and somebody with many ids must not keep the others out.
+//!
 //! Cost per entry: 32 bytes, the name, and the room that a hash table leaves free.
 
+#[cfg(test)]
+mod tests;
+
 use std::hash::Hasher;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher24;
+use thiserror::Error;
 
 use crate::id::{Id, IdText};
+use crate::tables;
 
-const STRIPES: usize = 64;
+/// So many that the growth of one stripe is a matter of microseconds (see the directory's).
+const STRIPES: usize = 1024;
+
+/// What a name is counted for beside its text: 33 bytes in a table that is half empty at its worst
+/// (75), and the allocator's share of the text.
+const NAME_BYTES: usize = 96;
+
+/// What a log-in is counted for: 17 bytes in such a table of the directory (39), and 8 in the
+/// connection's record.
+const LOGIN_BYTES: usize = 48;
+
+/// The maximum unless another one is set: two ids each of a million connections have room.
+const BYTES_MAX: usize = 128 << 20;
+
+/// The ids of all connections together are at their maximum. Try again when others have left, or
+/// with one id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("the ids of all connections together take up {bytes_max} bytes, their maximum here")]
+pub struct IdsFull {
+    /// The maximum.
+    pub bytes_max: usize,
+}
 
 struct Entry {
     id: Id,
-    /// Connections logged in under this name.
+    /// Connections logged in under this name, and others who have acquired it.
     online: u32,
     /// Whether the store refers to the id.
     pinned: bool,
     name: Box<str>,
 }
 
+impl Entry {
+    /// What it is counted for: what the store keeps is no client's.
+    fn bytes(&self) -> usize {
+        if self.pinned { 0 } else { NAME_BYTES + self.name.len() }
+    }
+}
+
 /// Names to ids and back, shared by all threads.
 pub struct Names {
     key: [u8; 16],
     counter: AtomicU32,
+    /// What clients' ids are counted for now, and at most. Relaxed, both: a bound on memory, good
+    /// to within what the workers log in at one moment.
+    bytes: AtomicUsize,
+    bytes_max: AtomicUsize,
     stripes: Box<[Mutex<HashTable<Entry>>]>,
 }
 
@@ -42,7 +84,23 @@ impl Names {
     /// An empty dictionary. `key` must be the one under which stored ids were made.
     pub fn new(key: [u8; 16]) -> Names {
         let stripes = (0..STRIPES).map(|_| Mutex::new(HashTable::new())).collect();
-        Names { key, counter: AtomicU32::new(0), stripes }
+        Names {
+            key,
+            counter: AtomicU32::new(0),
+            bytes: AtomicUsize::new(0),
+            bytes_max: AtomicUsize::new(BYTES_MAX),
+            stripes,
+        }
+    }
+
+    /// Sets how much the ids of all connections together may be counted for, in bytes.
+    pub fn set_bytes_max(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// What the names that the store does not keep, and all log-ins, are counted for.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// The id of `text`, when it is an integer, online or stored.
@@ -55,12 +113,35 @@ impl Names {
         self.stripe(hash).find(spread(hash), |entry| *entry.name == *name).map(|entry| entry.id)
     }
 
-    /// The id of `text` for one more connection, which must [`Names::release`] it when it ends.
+    /// The id of `text` for a connection, which must [log it out](Names::logout) in the end. Unless
+    /// it `is_first`, the connection's only one, it is refused when all ids together are too many.
+    pub fn login(&self, text: IdText<'_>, is_first: bool) -> Result<Id, IdsFull> {
+        let bytes_max = self.bytes_max.load(Ordering::Relaxed);
+        let needed = LOGIN_BYTES
+            + match text {
+                IdText::Integer(_) => 0,
+                IdText::Name(name) => NAME_BYTES + name.len(),
+            };
+        if !is_first && self.bytes() + needed > bytes_max {
+            return Err(IdsFull { bytes_max });
+        }
+        self.bytes.fetch_add(LOGIN_BYTES, Ordering::Relaxed);
+        Ok(self.acquire(text))
+    }
+
+    /// Takes back one [`Names::login`].
+    pub fn logout(&self, id: Id) {
+        self.bytes.fetch_sub(LOGIN_BYTES, Ordering::Relaxed);
+        self.release(id);
+    }
+
+    /// The id of `text` for somebody who has a bound of his own, such as the history, and must
+    /// [`Names::release`] it.
     pub fn acquire(&self, text: IdText<'_>) -> Id {
         self.intern(text, |entry| entry.online += 1)
     }
 
-    /// One connection under `id` is gone.
+    /// Takes back one [`Names::acquire`].
     pub fn release(&self, id: Id) {
         self.change(id, |entry| entry.online = entry.online.saturating_sub(1));
     }
@@ -117,12 +198,13 @@ impl Names {
         let hash = self.hash(name);
         let mut stripe = self.stripe(hash);
         if let Some(entry) = stripe.find_mut(spread(hash), |entry| *entry.name == *name) {
-            mark(entry);
+            self.count(entry, mark);
             return entry.id;
         }
         let id = self.fresh_id(&stripe, hash);
         let mut entry = Entry { id, online: 0, pinned: false, name: name.into() };
         mark(&mut entry);
+        self.bytes.fetch_add(entry.bytes(), Ordering::Relaxed);
         stripe.insert_unique(spread(hash), entry, |entry| spread(entry.id.name_hash()));
         id
     }
@@ -146,11 +228,20 @@ impl Names {
         let hash = id.name_hash();
         let mut stripe = self.stripe(hash);
         if let Ok(mut found) = stripe.find_entry(spread(hash), |entry| entry.id == id) {
-            change(found.get_mut());
+            self.count(found.get_mut(), change);
             if found.get().online == 0 && !found.get().pinned {
-                found.remove();
+                let (entry, _) = found.remove();
+                self.bytes.fetch_sub(entry.bytes(), Ordering::Relaxed);
+                tables::shrink(&mut stripe, |entry| spread(entry.id.name_hash()));
             }
         }
+    }
+
+    /// Changes an entry, and what it is counted for.
+    fn count(&self, entry: &mut Entry, change: impl FnOnce(&mut Entry)) {
+        let before = entry.bytes();
+        change(entry);
+        self.bytes.fetch_add(entry.bytes().wrapping_sub(before), Ordering::Relaxed);
     }
 
     fn hash(&self, name: &str) -> u32 {
@@ -174,74 +265,4 @@ fn spread(hash: u32) -> u64 {
 /// A panic under the lock would leave the table whole: each change is one insert or remove.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn name(text: &str) -> IdText<'_> {
-        IdText::parse(text).unwrap()
-    }
-
-    #[test]
-    fn name_online_twice_keeps_one_id_until_the_second_release() {
-        let names = Names::new([7; 16]);
-        let id = names.acquire(name("alice"));
-        assert_eq!(names.acquire(name("alice")), id);
-        names.release(id);
-        assert_eq!(names.lookup(name("alice")), Some(id));
-        assert_eq!(names.text(id).as_deref(), Some("alice"));
-        names.release(id);
-        assert_eq!(names.lookup(name("alice")), None);
-        assert_eq!(names.len(), 0);
-        assert_ne!(names.acquire(name("alice")), id, "an id is not given out again");
-    }
-
-    #[test]
-    fn pinned_name_outlives_its_connections() {
-        let names = Names::new([7; 16]);
-        let id = names.acquire(name("bob"));
-        assert_eq!(names.pin(name("bob")), id);
-        names.release(id);
-        assert_eq!(names.lookup(name("bob")), Some(id));
-        names.unpin(id);
-        assert!(names.is_empty());
-    }
-
-    #[test]
-    fn restored_names_keep_their_ids_and_new_ones_get_others() {
-        let stored = Names::new([3; 16]);
-        let pairs: Vec<(Id, String)> =
-            (0..1000).map(|n| format!("user-{n}")).map(|s| (stored.pin(name(&s)), s)).collect();
-        let names = Names::new(stored.key());
-        for (id, text) in &pairs {
-            names.restore(*id, text);
-        }
-        for (id, text) in &pairs {
-            assert_eq!(names.lookup(name(text)), Some(*id));
-            assert_eq!(names.text(*id).as_ref(), Some(text));
-        }
-        let fresh = names.acquire(name("newcomer"));
-        assert!(pairs.iter().all(|(id, _)| *id != fresh));
-    }
-
-    /// The one name in 2^31 whose hash bits are all ones, when the counter comes to its end.
-    #[test]
-    fn no_name_gets_the_id_that_means_none() {
-        let names = Names::new([1; 16]);
-        names.counter.store(u32::MAX, Ordering::Relaxed);
-        assert_eq!(Id::name(u32::MAX, u32::MAX), Id::NONE);
-        assert_eq!(names.fresh_id(&HashTable::new(), u32::MAX), Id::name(u32::MAX, 0));
-    }
-
-    #[test]
-    fn integers_never_enter_the_table() {
-        let names = Names::new([1; 16]);
-        let id = names.acquire(name("123"));
-        assert_eq!(id.as_integer(), Some(123));
-        names.release(id);
-        assert_eq!(names.lookup(name("456")), Id::integer(456));
-        assert!(names.is_empty());
-    }
 }

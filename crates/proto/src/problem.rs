@@ -109,6 +109,13 @@ impl Problem {
         Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
     }
 
+    /// 503: no room for further ids; `retry_after` is in seconds.
+    pub fn ids_full(retry_after: u32) -> Problem {
+        let detail = "The ids of all connections together are at their maximum. Ask for one id, or \
+                      try again later.";
+        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+    }
+
     /// 505: a version of HTTP other than 1.0 and 1.1.
     pub fn http_version() -> Problem {
         Problem::new(505, "This port speaks HTTP/1.1 and HTTP/1.0 only.")

@@ -101,6 +101,10 @@ pub(crate) struct LimitArgs {
     /// Unsent bytes of one connection past which it is closed.
     #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_backlog)]
     max_backlog: usize,
+    /// Memory for the ids of all connections together, past which a connection gets no further ids
+    /// beside its first.
+    #[arg(long, value_name = "BYTES", default_value = "128MiB", value_parser = parse_bytes)]
+    max_ids_memory: usize,
     /// The longest message that a WebSocket client may send.
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_message)]
     max_message: usize,
@@ -141,6 +145,7 @@ impl LimitArgs {
             format!("--keepalive={}", keepalive.as_secs_f64()),
             format!("--head-timeout={}", head_timeout.as_secs_f64()),
             format!("--max-backlog={}", self.max_backlog),
+            format!("--max-ids-memory={}", self.max_ids_memory),
             format!("--max-message={}", self.max_message),
             format!("--history-events={}", self.history_events),
             format!("--history-seconds={}", self.history_seconds.as_secs_f64()),
@@ -167,6 +172,7 @@ impl LimitArgs {
             keepalive_ms: self.keepalive.as_millis() as u64,
             head_timeout_ms: self.head_timeout.as_millis() as u64,
             backlog_bytes_max: self.max_backlog,
+            ids_bytes_max: self.max_ids_memory,
             message_bytes_max: self.max_message,
             websocket_deflate: self.websocket_deflate,
             history: HistoryLimits {
@@ -351,6 +357,7 @@ mod tests {
             "--keepalive=0.25",
             "--head-timeout=1.5",
             "--max-backlog=1MiB",
+            "--max-ids-memory=9MiB",
             "--max-message=8KiB",
             "--websocket-deflate",
             "--history-events=7",

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::sockets::Sockets;
 
 /// An answer that ends the exchange, as far as it depends on the request.
-struct Reply<'r> {
+pub(super) struct Reply<'r> {
     head_only: bool,
     cors_origin: Option<&'r str>,
 }
@@ -122,7 +122,7 @@ impl<S: Sockets> Shard<S> {
         };
         if request.route == Route::Poll {
             if request.method == Method::Get {
-                return self.begin_poll(slot, &ids, request);
+                return self.begin_poll(slot, &ids, request, &reply);
             }
             self.describe_poll(cors_origin.is_some());
             return self.answered(slot, DisconnectReason::Answered);
@@ -130,7 +130,8 @@ impl<S: Sockets> Shard<S> {
         if let Some(upgrade) = &request.upgrade {
             return match self.shake_hands(slot, upgrade) {
                 Ok(()) => {
-                    self.begin(slot, &ids, Transport::WebSocket, Framing::Close, request.cursor)
+                    let how = (Transport::WebSocket, Framing::Close);
+                    self.begin(slot, &ids, how, request.cursor, &reply)
                 }
                 Err(problem) => self.refuse(slot, &problem, &reply),
             };
@@ -144,7 +145,7 @@ impl<S: Sockets> Shard<S> {
             let first = request.ids.first().map_or("", |id| id);
             classic::welcome(first, framing, &mut self.answer);
         }
-        self.begin(slot, &ids, transport, framing, request.cursor);
+        self.begin(slot, &ids, (transport, framing), request.cursor, &reply);
     }
 
     /// Logs in before the head is sent: who has read the head is online.
@@ -152,13 +153,14 @@ impl<S: Sockets> Shard<S> {
         &mut self,
         slot: u32,
         ids: &[IdText<'_>],
-        transport: Transport,
-        framing: Framing,
+        (transport, framing): (Transport, Framing),
         cursor: Option<Cursor>,
+        reply: &Reply<'_>,
     ) {
         let newest = self.event_ids.last();
-        let logged_in = self.login(slot, ids);
-        debug_assert!(logged_in.is_ok(), "a head holds fewer ids than a connection may have");
+        if let Err(refused) = self.login(slot, ids) {
+            return self.refuse(slot, &refused.problem(), reply);
+        }
         let Some(conn) = self.conns.at(slot) else { return };
         (conn.phase, conn.transport, conn.framing) = (Phase::Streaming, transport, framing);
         conn.messages = 0;
@@ -171,7 +173,7 @@ impl<S: Sockets> Shard<S> {
         self.send_answer(slot);
     }
 
-    fn refuse(&mut self, slot: u32, problem: &Problem, reply: &Reply<'_>) {
+    pub(super) fn refuse(&mut self, slot: u32, problem: &Problem, reply: &Reply<'_>) {
         self.answer.clear();
         response::problem(problem, reply.head_only, reply.cors_origin, &mut self.answer);
         self.answered(slot, DisconnectReason::BadRequest);

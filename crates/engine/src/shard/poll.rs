@@ -16,6 +16,7 @@ use hub::{DisconnectReason, IdText};
 use proto::poll::Answer;
 use proto::{Cursor, Framing, Request, Transport};
 
+use super::admission::Reply;
 use super::{Shard, ticks};
 use crate::conn::{Marks, Phase, Queue};
 use crate::mailbox::CatchUp;
@@ -26,11 +27,18 @@ use crate::timer::TICK_MS;
 impl<S: Sockets> Shard<S> {
     /// Logs a poll in, and asks what has been sent since the place that its client names; without
     /// one since now, which brings what is on its way already. It is held until that is known.
-    pub(super) fn begin_poll(&mut self, slot: u32, ids: &[IdText<'_>], request: &Request<'_>) {
+    pub(super) fn begin_poll(
+        &mut self,
+        slot: u32,
+        ids: &[IdText<'_>],
+        request: &Request<'_>,
+        reply: &Reply<'_>,
+    ) {
         // Read before the log-in, see `begin_at`.
         let newest = self.event_ids.last();
-        let logged_in = self.login(slot, ids);
-        debug_assert!(logged_in.is_ok(), "a head holds fewer ids than a connection may have");
+        if let Err(refused) = self.login(slot, ids) {
+            return self.refuse(slot, &refused.problem(), reply);
+        }
         let wait = match request.wait_seconds {
             0 => 0,
             seconds => ticks(u64::from(seconds) * 1000),

@@ -5,17 +5,36 @@
 //! square. A connection may be logged out of its last id: it stays open, hears no events, and may
 //! be logged in again.
 
-use hub::{ConnRef, Id, IdText};
+use hub::{ConnRef, Id, IdText, IdsFull};
+use proto::Problem;
 use smallvec::SmallVec;
 
 use super::Shard;
 use crate::conn::Phase;
-use crate::limits::IDS_PER_CONNECTION_MAX;
+use crate::limits::{IDS_PER_CONNECTION_MAX, RETRY_AFTER_SECONDS};
 use crate::sockets::Sockets;
 
-/// A log-in that would bring a connection past [`IDS_PER_CONNECTION_MAX`]. Nothing of it was done.
+/// Why a log-in was refused. Nothing of it was done.
 #[derive(Debug)]
-pub(crate) struct TooManyIds;
+pub(crate) enum LoginRefused {
+    /// It would bring the connection past [`IDS_PER_CONNECTION_MAX`].
+    TooManyIds,
+    /// All connections together have as many ids as they may.
+    Full,
+}
+
+impl LoginRefused {
+    /// What the client is told.
+    pub(super) fn problem(&self) -> Problem {
+        match self {
+            LoginRefused::TooManyIds => Problem::bad_request(format!(
+                "A connection is logged in under at most {IDS_PER_CONNECTION_MAX} ids. Log out of \
+                 some first; nothing of this command was done."
+            )),
+            LoginRefused::Full => Problem::ids_full(RETRY_AFTER_SECONDS),
+        }
+    }
+}
 
 /// The ids of nearly every connection.
 type Ids = SmallVec<[Id; 4]>;
@@ -23,24 +42,33 @@ type Ids = SmallVec<[Id; 4]>;
 impl<S: Sockets> Shard<S> {
     /// Logs the connection in `slot` in under `texts` too. Says how many of them are new to it; an
     /// id that it has already, or that stands there twice, is no error.
-    pub(crate) fn login(&mut self, slot: u32, texts: &[IdText<'_>]) -> Result<usize, TooManyIds> {
+    pub(crate) fn login(&mut self, slot: u32, texts: &[IdText<'_>]) -> Result<usize, LoginRefused> {
         let me = self.conn_ref(slot);
         let Some(conn) = self.conns.at(slot) else { return Ok(0) };
         let mut ids: Ids = conn.ids().collect();
-        let mut new: Ids = texts.iter().map(|&text| self.names.acquire(text)).collect();
+        let mut new = Ids::new();
+        for (n, &text) in texts.iter().enumerate() {
+            match self.names.login(text, ids.is_empty() && n == 0) {
+                Ok(id) => new.push(id),
+                Err(IdsFull { .. }) => {
+                    new.iter().for_each(|&id| self.names.logout(id));
+                    return Err(LoginRefused::Full);
+                }
+            }
+        }
         new.sort_unstable();
         let mut before = Id::NONE;
         new.retain(|id| {
             let is_new = *id != before && ids.binary_search(id).is_err();
             before = *id;
             if !is_new {
-                self.names.release(*id);
+                self.names.logout(*id);
             }
             is_new
         });
         if ids.len() + new.len() > IDS_PER_CONNECTION_MAX {
-            new.iter().for_each(|&id| self.names.release(id));
-            return Err(TooManyIds);
+            new.iter().for_each(|&id| self.names.logout(id));
+            return Err(LoginRefused::TooManyIds);
         }
         new.iter().for_each(|&id| self.directory.login(id, me));
         ids.extend_from_slice(&new);
@@ -62,7 +90,7 @@ impl<S: Sockets> Shard<S> {
             let stays = gone.binary_search(id).is_err();
             if !stays {
                 self.directory.logout(*id, me);
-                self.names.release(*id);
+                self.names.logout(*id);
             }
             stays
         });
@@ -81,7 +109,7 @@ impl<S: Sockets> Shard<S> {
         }
         for id in conn.ids() {
             self.directory.logout(id, me);
-            self.names.release(id);
+            self.names.logout(id);
         }
         conn.set_ids(&[]);
         self.counters.streams_closed[conn.transport.index()].add(1);

@@ -22,7 +22,6 @@ use proto::websocket::{deflate, handshake};
 use proto::{Problem, request::Upgrade};
 use smallvec::SmallVec;
 
-use super::presence::TooManyIds;
 use super::{Shard, key_of};
 use crate::conn::Marks;
 use crate::limits::{COMPRESSION_BYTES_PER_DELIVERY, COMPRESSION_DELIVERIES};
@@ -147,7 +146,7 @@ impl<S: Sockets> Shard<S> {
             match &command {
                 Command::Login(ids) => {
                     let ids = id_texts(ids)?;
-                    self.login(slot, &ids).map_err(|TooManyIds| too_many_ids())?;
+                    self.login(slot, &ids).map_err(|refused| refused.problem())?;
                 }
                 Command::Logout(ids) => {
                     let ids = id_texts(ids)?;
@@ -205,14 +204,6 @@ fn id_texts<'t>(ids: &'t [command::IdText<'_>]) -> Result<Texts<'t>, Problem> {
     let parse = |id: &'t command::IdText<'_>| IdText::parse(&id.0);
     let parsed: Result<Texts<'t>, _> = ids.iter().map(parse).collect();
     parsed.map_err(|error| Problem::bad_id(format!("{error}.")))
-}
-
-fn too_many_ids() -> Problem {
-    Problem::bad_request(format!(
-        "A connection is logged in under at most {} ids. Log out of some first; nothing of this \
-         command was done.",
-        limits::IDS_PER_CONNECTION_MAX
-    ))
 }
 
 /// The close frame with which the server ends a connection for `reason`.

@@ -137,7 +137,8 @@ impl Office {
         };
         let Place { slot, generation } = place;
         let known = pids.ids(place);
-        if let Some(id) = self.guest.login(slot as usize, generation, id, known)
+        let new = self.guest.login(slot as usize, generation, id, known);
+        if let Some(id) = new.map_err(|_| Refusal::Overloaded)?
             && !pids.add(place, id)
         {
             self.guest.logout(slot as usize, generation, id);

@@ -1,0 +1,137 @@
+//! Names that come, stay and go, and what they are counted for.
+
+use super::*;
+
+fn name(text: &str) -> IdText<'_> {
+    IdText::parse(text).unwrap()
+}
+
+#[test]
+fn name_online_twice_keeps_one_id_until_the_second_release() {
+    let names = Names::new([7; 16]);
+    let id = names.acquire(name("alice"));
+    assert_eq!(names.acquire(name("alice")), id);
+    names.release(id);
+    assert_eq!(names.lookup(name("alice")), Some(id));
+    assert_eq!(names.text(id).as_deref(), Some("alice"));
+    names.release(id);
+    assert_eq!(names.lookup(name("alice")), None);
+    assert_eq!(names.len(), 0);
+    assert_ne!(names.acquire(name("alice")), id, "an id is not given out again");
+}
+
+#[test]
+fn pinned_name_outlives_its_connections() {
+    let names = Names::new([7; 16]);
+    let id = names.acquire(name("bob"));
+    assert_eq!(names.pin(name("bob")), id);
+    names.release(id);
+    assert_eq!(names.lookup(name("bob")), Some(id));
+    names.unpin(id);
+    assert!(names.is_empty());
+}
+
+#[test]
+fn restored_names_keep_their_ids_and_new_ones_get_others() {
+    let stored = Names::new([3; 16]);
+    let pairs: Vec<(Id, String)> =
+        (0..1000).map(|n| format!("user-{n}")).map(|s| (stored.pin(name(&s)), s)).collect();
+    let names = Names::new(stored.key());
+    for (id, text) in &pairs {
+        names.restore(*id, text);
+    }
+    for (id, text) in &pairs {
+        assert_eq!(names.lookup(name(text)), Some(*id));
+        assert_eq!(names.text(*id).as_ref(), Some(text));
+    }
+    let fresh = names.acquire(name("newcomer"));
+    assert!(pairs.iter().all(|(id, _)| *id != fresh));
+}
+
+/// The one name in 2^31 whose hash bits are all ones, when the counter comes to its end.
+#[test]
+fn no_name_gets_the_id_that_means_none() {
+    let names = Names::new([1; 16]);
+    names.counter.store(u32::MAX, Ordering::Relaxed);
+    assert_eq!(Id::name(u32::MAX, u32::MAX), Id::NONE);
+    assert_eq!(names.fresh_id(&HashTable::new(), u32::MAX), Id::name(u32::MAX, 0));
+}
+
+#[test]
+fn integers_never_enter_the_table() {
+    let names = Names::new([1; 16]);
+    let id = names.acquire(name("123"));
+    assert_eq!(id.as_integer(), Some(123));
+    names.release(id);
+    assert_eq!(names.lookup(name("456")), Id::integer(456));
+    assert!(names.is_empty());
+}
+
+fn table_bytes(names: &Names) -> usize {
+    names.stripes.iter().map(|stripe| lock(stripe).allocation_size()).sum()
+}
+
+/// 1,500 connections with 2,040 long names each, as an attacker would: refused at the maximum, and
+/// all comes back when they leave.
+#[test]
+fn names_of_all_connections_are_bounded_and_freed() {
+    let names = Names::new([5; 16]);
+    names.set_bytes_max(20 << 20);
+    let neighbour = names.login(name("neighbour"), true).unwrap();
+    let bytes = names.bytes();
+    let (mut online, mut refused) = (Vec::new(), 0);
+    for connection in 0..1500 {
+        for n in 0..2040 {
+            let text = format!("{connection}-{n}-{}", "x".repeat(180));
+            match names.login(name(&text), n == 0) {
+                Ok(id) => online.push(id),
+                Err(full) => {
+                    assert_eq!(full.bytes_max, 20 << 20);
+                    refused += 1;
+                    // The rest of a client that is refused would only take time.
+                    break;
+                }
+            }
+        }
+    }
+    assert!(refused > 1400 && online.len() > 50_000, "{refused} of {}", online.len());
+    let firsts = 1500 * (NAME_BYTES + LOGIN_BYTES + 200);
+    assert!(names.bytes() <= (20 << 20) + firsts, "{}", names.bytes());
+    let texts: usize = online.iter().map(|&id| names.text(id).unwrap().len()).sum();
+    assert!(texts + table_bytes(&names) < names.bytes(), "what is counted is what there is");
+    online.into_iter().for_each(|id| names.logout(id));
+    assert_eq!(names.bytes(), bytes);
+    assert!(table_bytes(&names) < 600, "one small table: {}", table_bytes(&names));
+    names.logout(names.login(name("again"), false).unwrap());
+    names.logout(neighbour);
+    assert_eq!((names.bytes(), table_bytes(&names)), (0, 0));
+}
+
+#[test]
+fn integers_count_for_their_logins_and_the_first_of_a_connection_is_never_refused() {
+    let names = Names::new([5; 16]);
+    names.set_bytes_max(10 * LOGIN_BYTES);
+    let ids: Vec<Id> = (0..10).map(|_| names.login(name("7"), false).unwrap()).collect();
+    assert_eq!(names.login(name("7"), false), Err(IdsFull { bytes_max: 10 * LOGIN_BYTES }));
+    let first = names.login(name("8"), true).unwrap();
+    assert_eq!(names.bytes(), 11 * LOGIN_BYTES);
+    ids.into_iter().chain([first]).for_each(|id| names.logout(id));
+    assert_eq!(names.bytes(), 0);
+}
+
+#[test]
+fn name_that_the_store_keeps_is_no_clients() {
+    let names = Names::new([5; 16]);
+    let id = names.login(name("bob"), true).unwrap();
+    let online = NAME_BYTES + "bob".len() + LOGIN_BYTES;
+    assert_eq!(names.bytes(), online);
+    names.pin(name("bob"));
+    assert_eq!(names.bytes(), LOGIN_BYTES);
+    names.unpin(id);
+    assert_eq!(names.bytes(), online);
+    names.pin(name("bob"));
+    names.logout(id);
+    assert_eq!(names.bytes(), 0);
+    names.unpin(id);
+    assert_eq!((names.bytes(), names.len()), (0, 0));
+}
