@@ -24,6 +24,29 @@ pub fn message(data: &[u8]) {
     }
 }
 
+/// The stack that terms of any depth are read on: a few hundred calls within one another fill it.
+const SMALL_STACK_BYTES: usize = 64 << 10;
+
+/// Terms within one another: the first byte says how many, the second how long the piece is that
+/// stands around each. What follows is half within the innermost, half behind it.
+pub fn nested(data: &[u8]) {
+    let Some((&[depth, cut], pieces)) = data.split_first_chunk() else { return };
+    let (around, rest) = pieces.split_at(usize::from(cut % 16).min(pieces.len()));
+    let (inside, behind) = rest.split_at(rest.len().div_ceil(2));
+    let depth = 1 << (depth % 15);
+    let term = [&around.repeat(depth), inside, &behind.repeat(depth)].concat();
+    let check = move || {
+        let frame = [b"p\x83", &term[..]].concat();
+        let _ = Message::read(&frame);
+        let Ok(term) = Term::read(&mut &term[..]) else { return };
+        term.view();
+        let _ = push_text(&mut String::new(), term);
+        let _ = push_json(&mut String::new(), term);
+    };
+    let thread = std::thread::Builder::new().stack_size(SMALL_STACK_BYTES);
+    thread.spawn(check).unwrap().join().unwrap();
+}
+
 /// Looks at `term` and at all terms in it, as far as a stack goes.
 fn walk(term: Term<'_>, depth: usize) {
     let mut text = String::new();

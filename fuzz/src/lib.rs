@@ -33,8 +33,9 @@ pub mod websocket;
 pub type Target = fn(&[u8]);
 
 /// Every body, under the name that its fuzz target has.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("erlang_message", erlang::message),
+    ("erlang_nested", erlang::nested),
     ("request_head", heads::request_head),
     ("id_text", ids::id_text),
     ("event_frames", frames::event_frames),

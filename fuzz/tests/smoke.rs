@@ -27,6 +27,7 @@ const WORDS: [&str; 45] = [
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "erlang_message" => MESSAGES.iter().map(|message| message.to_vec()).collect(),
+        "erlang_nested" => NESTED.iter().map(|nested| nested.to_vec()).collect(),
         "websocket_frames" => FRAMES.iter().map(|frames| frames.to_vec()).collect(),
         _ => texts(target).iter().map(|text| text.as_bytes().to_vec()).collect(),
     }
@@ -56,6 +57,19 @@ const MESSAGES: [&[u8]; 4] = [
       \0\0\0\x01\0\0\0\x02",
     b"p\x83h\x05a\x15Xw\x03a@b\0\0\0\x57\0\0\0\0\0\0\0\x01Xw\x03e@b\0\0\0\x02\0\0\0\0\0\0\0\x04\
       Z\0\x03w\x03e@b\0\0\0\x04\0\0\0\0\0\0\0\x05\0\0\0\x06w\x06killed",
+];
+
+/// Terms within one another: lists of nothing, lists, tails, tuples, ids of tuples, values and keys
+/// of maps, exports. The first two bytes are those of `erlang::nested`.
+const NESTED: [&[u8]; 8] = [
+    b"\x0e\x05l\0\0\0\0j",
+    b"\x0e\x05l\0\0\0\x01jj",
+    b"\x0e\x06l\0\0\0\x01ja\x01",
+    b"\x0e\x02h\x01j",
+    b"\x0e\x09h\x02m\0\0\0\x01xa\x01",
+    b"\x0e\x07t\0\0\0\x01a\x01j",
+    b"\x0e\x05t\0\0\0\x01a\x01a\x02",
+    b"\x0e\x01qjjj",
 ];
 
 fn texts(target: &str) -> &'static [&'static str] {

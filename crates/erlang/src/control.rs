@@ -10,7 +10,10 @@
 //! their node does, and then the other node tells all who linked to or monitor them; so a link or
 //! a monitor of one of them asks for nothing to be kept.
 
-use super::term::{Atom, Malformed, Pid, Reference, Term, VERSION, View, write};
+#[cfg(test)]
+mod tests;
+
+use crate::term::{Atom, Malformed, Pid, Reference, Term, VERSION, View, write};
 
 /// The byte before the control message where no atom cache is in use.
 const PASS_THROUGH: u8 = 112;
@@ -103,9 +106,11 @@ impl<'a> Control<'a> {
                 next()?;
                 Control::SendToName(next()?.atom().ok_or(Malformed::Control)?)
             }
-            op::MONITOR_P => {
-                Control::Monitor { from: pid(next()?)?, to: next()?, reference: next()? }
-            }
+            op::MONITOR_P => Control::Monitor {
+                from: pid(next()?)?,
+                to: only(next()?, |to| matches!(to, View::Atom(_) | View::Pid(_)))?,
+                reference: only(next()?, |reference| matches!(reference, View::Reference(_)))?,
+            },
             op::MONITOR_P_EXIT | op::PAYLOAD_MONITOR_P_EXIT => {
                 next()?;
                 next()?;
@@ -114,10 +119,11 @@ impl<'a> Control<'a> {
                 };
                 Control::Down(reference)
             }
-            op::UNLINK_ID => {
-                let id = next()?;
-                Control::Unlink { id, from: pid(next()?)?, to: pid(next()?)? }
-            }
+            op::UNLINK_ID => Control::Unlink {
+                id: only(next()?, is_whole)?,
+                from: pid(next()?)?,
+                to: pid(next()?)?,
+            },
             op::LINK | op::DEMONITOR_P => Control::Other,
             _ => Control::Other,
         })
@@ -126,6 +132,19 @@ impl<'a> Control<'a> {
 
 fn pid(term: Term<'_>) -> Result<Pid<'_>, Malformed> {
     term.pid().ok_or(Malformed::Control)
+}
+
+/// What is sent back as it came, in bytes: a reference and the longest name of a node.
+const SENT_BACK_BYTES_MAX: usize = 2 * 1024;
+
+/// The term, which is to be sent back, if it is what it must be and has no needless length.
+fn only(term: Term<'_>, is_good: impl FnOnce(View<'_>) -> bool) -> Result<Term<'_>, Malformed> {
+    let is_short = term.bytes().len() <= SENT_BACK_BYTES_MAX;
+    if is_short && is_good(term.view()) { Ok(term) } else { Err(Malformed::Control) }
+}
+
+fn is_whole(view: View<'_>) -> bool {
+    matches!(view, View::Integer(_) | View::Big(..))
 }
 
 /// Appends a frame: its length, and what `write` writes.
@@ -244,15 +263,23 @@ impl OwnPid<'_> {
     }
 }
 
+/// The longest tag of a call, in bytes. `gen_server` and its like make one of a reference and an
+/// atom, of a hundred bytes and twice a node's name; calls that wait keep theirs.
+const TAG_BYTES_MAX: usize = 4 * 1024;
+
 /// Where the answer to a call goes, kept until there is one: the start of its frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplyTo(Box<[u8]>);
 
 impl ReplyTo {
     /// The `From` of a `gen_server` call, `{Pid, Tag}`. A tag `[alias | Reference]` is answered to
-    /// the alias, which goes when the caller has given up, so that no answer comes too late.
+    /// the alias, which goes when the caller has given up, so that no answer comes too late. `None`
+    /// for what is none, or has a tag of more than 4 KiB.
     pub fn of(from: Term<'_>, ours: OwnPid<'_>) -> Option<ReplyTo> {
         let [pid, tag] = from.tuple()?;
+        if tag.bytes().len() > TAG_BYTES_MAX {
+            return None;
+        }
         let Pid { node, id, serial, creation } = pid.pid()?;
         let mut out = vec![PASS_THROUGH, VERSION];
         write::tuple(&mut out, 3);

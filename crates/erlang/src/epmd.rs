@@ -10,6 +10,10 @@ use std::net::Ipv4Addr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use crate::config::NodeConfig;
+use crate::limits;
 
 /// The port at which it listens unless it is told another one.
 pub const PORT: u16 = 4369;
@@ -28,7 +32,7 @@ const PORT2_RESP: u8 = 119;
 
 /// Registers the node `alive` (the part before the `@`) with this host's epmd. It stays so for as
 /// long as the connection that is returned is kept.
-pub(super) async fn register(epmd: u16, alive: &str, port: u16) -> io::Result<TcpStream> {
+async fn register(epmd: u16, alive: &str, port: u16) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, epmd)).await?;
     stream.write_all(&register_request(alive, port)).await?;
     let kind = stream.read_u8().await?;
@@ -44,6 +48,35 @@ pub(super) async fn register(epmd: u16, alive: &str, port: u16) -> io::Result<Tc
         return Err(io::Error::new(ErrorKind::AddrInUse, taken));
     }
     Ok(stream)
+}
+
+/// Registers our node, and again whenever that ends, for as long as the runtime lives. `said` hears
+/// whether it is registered.
+pub(super) async fn keep_registered(config: &NodeConfig, port: u16, said: impl Fn(bool)) {
+    let NodeConfig { epmd, name, .. } = config;
+    let mut pause = limits::RETRY_FIRST;
+    loop {
+        let registering = timeout(config.setup_timeout, register(*epmd, config.alive(), port));
+        match registering.await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into())) {
+            Ok(mut kept) => {
+                pause = limits::RETRY_FIRST;
+                said(true);
+                tracing::info!("the Erlang node {name} is registered at port {port}");
+                // epmd says nothing more: this ends with its end.
+                let _ = kept.read_u8().await;
+                said(false);
+                tracing::warn!("epmd is gone: other Erlang nodes cannot find {name} now");
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "cannot register the Erlang node {name} with epmd at port {epmd}: {error}; \
+                     other nodes cannot find it. Start epmd; this goes on trying"
+                );
+            }
+        }
+        sleep(pause).await;
+        pause = (2 * pause).min(limits::RETRY_MAX);
+    }
 }
 
 /// The port at which the node `alive` of `host` listens.

@@ -13,21 +13,28 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod config;
+mod connections;
 pub mod control;
 pub mod epmd;
+mod establish;
 mod handshake;
 mod limits;
-mod meet;
+mod listener;
+mod log_limit;
 mod node;
 mod peer;
 mod session;
 pub mod term;
+#[cfg(test)]
+mod tests;
 
+pub use config::NodeConfig;
 pub use control::{Control, Message, OwnPid, ReplyTo};
-pub use handshake::is_node_name;
-pub use limits::{RETRY_FIRST, RETRY_MAX};
-pub use meet::MeetError;
-pub use node::{Node, NodeConfig};
+pub use handshake::{ConnectError, is_node_name};
+pub use limits::{NODES_MAX, RETRY_FIRST, RETRY_MAX, SETUP_TIMEOUT};
+pub use log_limit::LogLimit;
+pub use node::Node;
 pub use peer::{End, Peer};
 pub use session::{Session, frames};
 pub use term::{Atom, Malformed, NoJson, Pid, Reference, Term, View};

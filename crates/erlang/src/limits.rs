@@ -9,12 +9,17 @@ pub(super) const FRAME_BYTES_MAX: usize = 16 << 20;
 /// Bytes that are read at once: at some 60 bytes a message a thousand of them.
 pub(super) const READ_BYTES: usize = 64 << 10;
 
-/// How long a handshake may take: Erlang's own `net_setuptime`.
-pub(super) const SETUP_TIMEOUT: Duration = Duration::from_secs(7);
+/// How long a handshake may take unless the owner says otherwise: Erlang's own `net_setuptime`.
+pub const SETUP_TIMEOUT: Duration = Duration::from_secs(7);
 
-/// Handshakes with nodes that connect to us, at one time; further ones wait to be accepted. They
-/// have proved nothing yet.
+/// Handshakes with nodes that connect to us, at one time, of 2 KiB and a descriptor each. They have
+/// proved nothing yet, so the oldest makes room for a new one: a node of the same network needs
+/// milliseconds, and whoever says nothing keeps nobody out.
 pub(super) const HANDSHAKES_MAX: usize = 64;
+
+/// Connected nodes, unless the owner says otherwise. Each may have its queues, a frame and a
+/// descriptor; clusters of Erlang nodes that all know each other have a tenth of it.
+pub const NODES_MAX: usize = 1024;
 
 /// Connected nodes that wait to be taken up by the owner of ours.
 pub(super) const SESSIONS_WAITING_MAX: usize = 16;

@@ -5,7 +5,7 @@
 //! ([`Peer::room`]); if it is filled all the same, the other node takes too little, and the
 //! connection ends.
 
-use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-use super::control::OwnPid;
+use crate::control::OwnPid;
 
 /// Why the connection to a node ended: one closed list for the log and the metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +70,8 @@ pub struct Peer {
     filled: Notify,
     /// What was being written is written.
     drained: Notify,
+    /// Our last tick may still be answered by one. Relaxed: one tick more or less is no matter.
+    awaits_tick: AtomicBool,
     end: watch::Sender<Option<End>>,
 }
 
@@ -97,6 +99,7 @@ impl Peer {
             outgoing: Mutex::default(),
             filled: Notify::new(),
             drained: Notify::new(),
+            awaits_tick: AtomicBool::new(false),
             end: watch::Sender::new(None),
         }
     }
@@ -204,18 +207,40 @@ impl Peer {
         reason.unwrap_or(End::Stopped)
     }
 
-    pub(super) fn tick(&self) {
+    /// Whether it has not ended.
+    pub fn is_open(&self) -> bool {
+        self.end.borrow().is_none()
+    }
+
+    /// The node has ticked. Whoever ticks may have a shorter tick time than ours, so it hears from
+    /// us about as often as we from it. But a tick that may be the answer to ours is not answered,
+    /// or two nodes that do so would tick without end.
+    pub(super) fn received_tick(&self) {
+        let is_answer = self.awaits_tick.swap(false, Ordering::Relaxed);
+        if !is_answer && self.waiting_bytes() == 0 {
+            self.tick();
+        }
+    }
+
+    fn tick(&self) {
         self.send(|out| out.extend(TICK));
     }
 
-    /// Writes what is sent until the connection ends, and a tick when nothing was for `silence`.
-    pub(super) async fn write(&self, mut socket: OwnedWriteHalf, silence: Duration) {
+    /// Writes what is sent until the connection ends, and a tick when nothing was for `silence`. A
+    /// node that takes nothing for `stall_max` is too slow.
+    pub(super) async fn write(
+        &self,
+        mut socket: OwnedWriteHalf,
+        silence: Duration,
+        stall_max: Duration,
+    ) {
         let mut bytes = Vec::new();
         loop {
             if !self.take(&mut bytes) {
                 tokio::select! {
                     filled = timeout(silence, self.filled.notified()) => {
                         if filled.is_err() {
+                            self.awaits_tick.store(true, Ordering::Relaxed);
                             self.tick();
                         }
                     }
@@ -224,22 +249,28 @@ impl Peer {
                 continue;
             }
             let written = tokio::select! {
-                written = self.write_all(&mut socket, &bytes) => written,
+                written = self.write_all(&mut socket, &bytes, stall_max) => written,
                 _ = self.ended() => return,
             };
-            if written.is_err() {
-                self.close(End::Broken);
+            if let Err(end) = written {
+                self.close(end);
                 return;
             }
         }
     }
 
     /// Writes `bytes`, which count until they are written, piece by piece.
-    async fn write_all(&self, socket: &mut OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
+    async fn write_all(
+        &self,
+        socket: &mut OwnedWriteHalf,
+        mut bytes: &[u8],
+        stall_max: Duration,
+    ) -> Result<(), End> {
         while !bytes.is_empty() {
-            let written = socket.write(bytes).await?;
+            let written = timeout(stall_max, socket.write(bytes)).await.map_err(|_| End::Slow)?;
+            let written = written.map_err(|_| End::Broken)?;
             if written == 0 {
-                return Err(ErrorKind::WriteZero.into());
+                return Err(End::Broken);
             }
             bytes = &bytes[written..];
             self.lock().under_way = bytes.len();
@@ -273,17 +304,17 @@ impl Peer {
 
     /// Sends `payload`, a whole term, to a process of this node.
     pub fn send_to(&self, to: [u32; 3], payload: &[u8]) -> bool {
-        self.send(|out| super::control::send(out, &self.name, to, payload))
+        self.send(|out| crate::control::send(out, &self.name, to, payload))
     }
 
     /// Asks to be told, with `reference`, when a process of this node is gone.
     pub fn monitor(&self, from: OwnPid<'_>, to: [u32; 3], reference: [u32; 3]) -> bool {
-        self.send(|out| super::control::monitor(out, from, &self.name, to, reference))
+        self.send(|out| crate::control::monitor(out, from, &self.name, to, reference))
     }
 
     /// Takes that back.
     pub fn demonitor(&self, from: OwnPid<'_>, to: [u32; 3], reference: [u32; 3]) -> bool {
-        self.send(|out| super::control::demonitor(out, from, &self.name, to, reference))
+        self.send(|out| crate::control::demonitor(out, from, &self.name, to, reference))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a connected node tells us: frames, many at a time, out of one buffer.
 //!
-//! A batch is all whole frames that have come; it is cut off the buffer without copying, so a
-//! message costs no allocation, and what waits to be handled can be counted in bytes.
+//! A batch is all whole frames that have come, in one allocation of about their length: a message
+//! costs none, and what waits to be handled can be counted in bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +11,28 @@ use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::timeout;
 
-use super::limits::{FRAME_BYTES_MAX, READ_BYTES};
-use super::node::Node;
-use super::peer::{End, Peer};
+use crate::connections::Connections;
+use crate::limits::{FRAME_BYTES_MAX, READ_BYTES};
+use crate::peer::{End, Peer};
 
 /// The reading end of a connection to a node. Dropping it ends the connection.
 #[derive(Debug)]
 pub struct Session {
-    node: Arc<Node>,
+    connections: Arc<Connections>,
     peer: Arc<Peer>,
     socket: OwnedReadHalf,
+    silence_max: Duration,
     frames: Frames,
 }
 
 impl Session {
-    pub(super) fn new(node: Arc<Node>, peer: Arc<Peer>, socket: OwnedReadHalf) -> Session {
-        Session { node, peer, socket, frames: Frames::default() }
+    pub(super) fn new(
+        connections: Arc<Connections>,
+        peer: Arc<Peer>,
+        socket: OwnedReadHalf,
+        silence_max: Duration,
+    ) -> Session {
+        Session { connections, peer, socket, silence_max, frames: Frames::default() }
     }
 
     /// The node, as one tells it something.
@@ -39,15 +45,13 @@ impl Session {
         loop {
             let batch = self.frames.cut();
             if std::mem::take(&mut self.frames.ticks) > 0 {
-                // Whoever ticks may have a shorter tick time than ours: it hears from us as often
-                // as we from it.
-                self.peer.tick();
+                self.peer.received_tick();
             }
-            self.node.count_oversized(std::mem::take(&mut self.frames.oversized));
+            self.connections.count_oversized(std::mem::take(&mut self.frames.oversized));
             if !batch.is_empty() {
                 return Ok(batch);
             }
-            self.fill(self.node.silence_max()).await.inspect_err(|&end| self.peer.close(end))?;
+            self.fill(self.silence_max).await.inspect_err(|&end| self.peer.close(end))?;
         }
     }
 
@@ -68,7 +72,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.peer.close(End::Stopped);
-        self.node.forget(&self.peer);
+        self.connections.forget(&self.peer);
     }
 }
 
@@ -107,11 +111,23 @@ impl Frames {
                 end += 4 + len;
             };
             if end > 0 || next.is_none_or(|len| len <= FRAME_BYTES_MAX) {
-                return self.buffer.split_to(end).freeze();
+                return self.split_to(end);
             }
             self.oversized += 1;
             self.skipping = 4 + next.unwrap_or_default();
         }
+    }
+}
+
+impl Frames {
+    /// Takes `end` bytes off. Few are copied, or a batch that waits would keep the whole buffer.
+    fn split_to(&mut self, end: usize) -> Bytes {
+        if end > READ_BYTES / 2 {
+            return self.buffer.split_to(end).freeze();
+        }
+        let batch = Bytes::copy_from_slice(&self.buffer[..end]);
+        self.buffer.advance(end);
+        batch
     }
 }
 
@@ -153,6 +169,19 @@ mod tests {
             assert_eq!(heard, [b"one", b"two"], "cut at {cut}");
             assert_eq!((frames_in.ticks, frames_in.buffer.len()), (2, 0));
         }
+    }
+
+    #[test]
+    fn small_batch_that_waits_keeps_no_more_than_itself() {
+        let mut frames_in = Frames::default();
+        for _ in 0..100 {
+            frames_in.room().extend_from_slice(&frame(b"small"));
+            let batch = frames_in.cut();
+            assert!(batch.len() == 9 && batch.is_unique());
+        }
+        let large = frame(&vec![1; READ_BYTES]);
+        frames_in.room().extend_from_slice(&large);
+        assert_eq!(frames_in.cut(), large);
     }
 
     #[test]

@@ -16,8 +16,9 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Who may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 10] = [
-    ("crates/erlang/src/node.rs", "an epmd that is not there rings nobody"),
+const SLEEPERS: [(&str, &str); 11] = [
+    ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
+    ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
     ("crates/encke/src/cli/listen.rs", "a client that lost its server does not hammer it"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use erlang::{NodeConfig, epmd, is_node_name};
+use erlang::{NODES_MAX, NodeConfig, SETUP_TIMEOUT, epmd, is_node_name};
 use server::ErlangConfig;
 
 use crate::units::{parse_bytes, parse_seconds};
@@ -58,7 +58,9 @@ impl ErlangArgs {
             port: self.erlang_port,
             epmd: epmd_port(std::env::var(EPMD_PORT).ok())?,
             tick_time: self.erlang_ticktime,
+            setup_timeout: SETUP_TIMEOUT,
             queue_bytes_max: self.erlang_queue,
+            nodes_max: NODES_MAX,
         };
         Ok(Some(ErlangConfig { node, connect: self.erlang_connect }))
     }

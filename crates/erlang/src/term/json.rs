@@ -18,7 +18,8 @@ use std::fmt::Write;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::{Term, Terms, View, write};
+use super::read::Head;
+use super::{Term, View, write};
 
 /// Terms within terms: as deep as the JSON that we read may be.
 const DEPTH_MAX: usize = 128;
@@ -49,15 +50,73 @@ pub enum NoJson {
     Depth,
 }
 
-/// Appends `term` as JSON.
+/// Appends `term` as JSON. One pass over its bytes, without recursion.
 pub fn push_json(out: &mut String, term: Term<'_>) -> Result<(), NoJson> {
-    push_value(out, term, DEPTH_MAX)
+    let mut heads = term.heads();
+    let mut open: Vec<Open> = Vec::new();
+    loop {
+        let is_key = open.last_mut().is_some_and(|around| around.begin_next(out));
+        match heads.next() {
+            head if is_key => push_key(out, head)?,
+            _ if open.len() >= DEPTH_MAX => return Err(NoJson::Depth),
+            Head::Leaf(leaf) => push_leaf(out, leaf)?,
+            Head::Tuple(len) => open.push(Open::begin(out, Kind::Tuple, len)),
+            Head::List(len) => open.push(Open::begin(out, Kind::List, len)),
+            Head::Map(len) => open.push(Open::begin(out, Kind::Map, len)),
+            Head::Export => return Err(NoJson::Opaque),
+        }
+        while let Some(done) = open.pop_if(|around| around.left == 0) {
+            let is_proper =
+                done.kind != Kind::List || matches!(heads.next(), Head::Leaf(View::Nil));
+            if !is_proper {
+                return Err(NoJson::Improper);
+            }
+            out.push(if done.kind == Kind::Map { '}' } else { ']' });
+        }
+        if open.is_empty() {
+            return Ok(());
+        }
+    }
 }
 
-fn push_value(out: &mut String, term: Term<'_>, depth: usize) -> Result<(), NoJson> {
-    let depth = depth.checked_sub(1).ok_or(NoJson::Depth)?;
-    match term.view() {
-        View::Integer(_) | View::Big(..) => push_integer(out, term)?,
+/// An array or an object that is being written.
+struct Open {
+    kind: Kind,
+    /// Elements still to come; of a map keys and values.
+    left: usize,
+    is_first: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tuple,
+    List,
+    Map,
+}
+
+impl Open {
+    fn begin(out: &mut String, kind: Kind, len: usize) -> Open {
+        let (bracket, left) = if kind == Kind::Map { ('{', 2 * len) } else { ('[', len) };
+        out.push(bracket);
+        Open { kind, left, is_first: true }
+    }
+
+    /// Writes what stands before the next element, and says whether that is a key.
+    fn begin_next(&mut self, out: &mut String) -> bool {
+        let is_value = self.kind == Kind::Map && self.left % 2 == 1;
+        self.left -= 1;
+        if is_value {
+            out.push(':');
+        } else if !std::mem::take(&mut self.is_first) {
+            out.push(',');
+        }
+        self.kind == Kind::Map && !is_value
+    }
+}
+
+fn push_leaf(out: &mut String, leaf: View<'_>) -> Result<(), NoJson> {
+    match leaf {
+        View::Integer(_) | View::Big(..) => push_integer(out, leaf)?,
         // The shortest digits that are read as the same number, which are JSON.
         View::Float(value) if value.is_finite() => {
             write!(out, "{value:?}").expect("a string takes everything");
@@ -70,27 +129,20 @@ fn push_value(out: &mut String, term: Term<'_>, depth: usize) -> Result<(), NoJs
             push_string(out, str::from_utf8(bytes).map_err(|_| NoJson::NotUtf8)?);
         }
         View::Bytes(bytes) => {
-            push_separated(out, bytes, |out, byte| {
-                write!(out, "{byte}").expect("a string takes everything");
-                Ok(())
-            })?;
+            for (n, byte) in bytes.iter().enumerate() {
+                let before = if n == 0 { '[' } else { ',' };
+                write!(out, "{before}{byte}").expect("a string takes everything");
+            }
+            out.push_str(if bytes.is_empty() { "[]" } else { "]" });
         }
         View::Nil => out.push_str("[]"),
-        View::List(elements, tail) if tail.view() == View::Nil => {
-            push_array(out, elements, depth)?;
-        }
-        View::List(..) => return Err(NoJson::Improper),
-        View::Tuple(elements) => push_array(out, elements, depth)?,
-        View::Map(pairs) => push_object(out, pairs, depth)?,
-        View::Float(_) | View::Pid(_) | View::Reference(_) | View::Opaque => {
-            return Err(NoJson::Opaque);
-        }
+        _ => return Err(NoJson::Opaque),
     }
     Ok(())
 }
 
-fn push_integer(out: &mut String, term: Term<'_>) -> Result<(), NoJson> {
-    match term.view() {
+fn push_integer(out: &mut String, integer: View<'_>) -> Result<(), NoJson> {
+    match integer {
         View::Integer(value) => write!(out, "{value}"),
         View::Big(negative, magnitude) if magnitude.len() <= 16 => {
             let mut bytes = [0; 16];
@@ -104,49 +156,20 @@ fn push_integer(out: &mut String, term: Term<'_>) -> Result<(), NoJson> {
     Ok(())
 }
 
-fn push_array(out: &mut String, elements: Terms<'_>, depth: usize) -> Result<(), NoJson> {
-    push_separated(out, elements, |out, element| push_value(out, element, depth))
-}
-
-fn push_separated<T>(
-    out: &mut String,
-    elements: impl IntoIterator<Item = T>,
-    push: impl Fn(&mut String, T) -> Result<(), NoJson>,
-) -> Result<(), NoJson> {
-    out.push('[');
-    for (n, element) in elements.into_iter().enumerate() {
-        if n > 0 {
-            out.push(',');
+fn push_key(out: &mut String, key: Head<'_>) -> Result<(), NoJson> {
+    let Head::Leaf(key) = key else { return Err(NoJson::Key) };
+    match key {
+        View::Atom(atom) => push_string(out, &atom.text()),
+        View::Binary(bytes) => {
+            push_string(out, str::from_utf8(bytes).map_err(|_| NoJson::NotUtf8)?);
         }
-        push(out, element)?;
+        View::Integer(_) | View::Big(..) => {
+            out.push('"');
+            push_integer(out, key)?;
+            out.push('"');
+        }
+        _ => return Err(NoJson::Key),
     }
-    out.push(']');
-    Ok(())
-}
-
-fn push_object(out: &mut String, mut pairs: Terms<'_>, depth: usize) -> Result<(), NoJson> {
-    out.push('{');
-    let mut first = true;
-    while let (Some(key), Some(value)) = (pairs.next(), pairs.next()) {
-        if !std::mem::take(&mut first) {
-            out.push(',');
-        }
-        match key.view() {
-            View::Atom(atom) => push_string(out, &atom.text()),
-            View::Binary(bytes) => {
-                push_string(out, str::from_utf8(bytes).map_err(|_| NoJson::NotUtf8)?);
-            }
-            View::Integer(_) | View::Big(..) => {
-                out.push('"');
-                push_integer(out, key)?;
-                out.push('"');
-            }
-            _ => return Err(NoJson::Key),
-        }
-        out.push(':');
-        push_value(out, value, depth)?;
-    }
-    out.push('}');
     Ok(())
 }
 
@@ -175,33 +198,35 @@ pub fn push_string(out: &mut String, text: &str) {
 }
 
 /// Appends the text that `term` is, as `unicode:characters_to_binary/1` reads it: a binary in
-/// UTF-8, or a list of characters, binaries and such lists.
+/// UTF-8, or a list of characters, binaries and such lists. One pass, without recursion.
 pub fn push_text(out: &mut String, term: Term<'_>) -> Result<(), NoJson> {
-    push_chardata(out, term, DEPTH_MAX)
-}
-
-fn push_chardata(out: &mut String, term: Term<'_>, depth: usize) -> Result<(), NoJson> {
-    let depth = depth.checked_sub(1).ok_or(NoJson::Depth)?;
-    match term.view() {
-        View::Binary(bytes) => out.push_str(str::from_utf8(bytes).map_err(|_| NoJson::NotUtf8)?),
-        View::Bytes(bytes) => out.extend(bytes.iter().map(|&byte| char::from(byte))),
-        View::Nil => {}
-        View::List(elements, tail) => {
-            for element in elements {
-                match element.view() {
-                    View::Integer(code) => {
-                        let code = u32::try_from(code).map_err(|_| NoJson::NotText)?;
-                        out.push(char::from_u32(code).ok_or(NoJson::NotText)?);
-                    }
-                    _ => push_chardata(out, element, depth)?,
-                }
+    let mut heads = term.heads();
+    // Of each list that is being read, the elements still to come.
+    let mut open: Vec<usize> = Vec::new();
+    loop {
+        // Text may end in a binary or a list as its tail, which then takes its list's place.
+        let is_tail = open.pop_if(|left| *left == 0).is_some();
+        let is_element = !is_tail && open.last_mut().map(|left| *left -= 1).is_some();
+        match heads.next() {
+            Head::List(_) if open.len() >= DEPTH_MAX => return Err(NoJson::Depth),
+            Head::List(len) => open.push(len),
+            Head::Leaf(View::Binary(bytes)) => {
+                out.push_str(str::from_utf8(bytes).map_err(|_| NoJson::NotUtf8)?);
             }
-            // Text may end in a binary as its tail.
-            push_chardata(out, tail, depth)?;
+            Head::Leaf(View::Bytes(bytes)) => {
+                out.extend(bytes.iter().map(|&byte| char::from(byte)));
+            }
+            Head::Leaf(View::Nil) => {}
+            Head::Leaf(View::Integer(code)) if is_element => {
+                let code = u32::try_from(code).map_err(|_| NoJson::NotText)?;
+                out.push(char::from_u32(code).ok_or(NoJson::NotText)?);
+            }
+            _ => return Err(NoJson::NotText),
         }
-        _ => return Err(NoJson::NotText),
+        if open.is_empty() {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// Appends the term that `json` stands for. JSON that we cannot read (numbers out of range, halves

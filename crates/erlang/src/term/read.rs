@@ -37,6 +37,9 @@ pub(super) mod tag {
 /// The longest atom, in characters.
 const ATOM_CHARS_MAX: usize = 255;
 
+/// The longest reference, in words, as OTP has it (`ERTS_MAX_REF_NUMBERS`).
+const REFERENCE_WORDS_MAX: usize = 5;
+
 /// Bytes that are taken from the front.
 struct Input<'a>(&'a [u8]);
 
@@ -83,9 +86,8 @@ impl<'a> Input<'a> {
             other => return Err(Malformed::Tag(other)),
         };
         let bytes = self.bytes(len)?;
-        let is_text = latin1 && len <= ATOM_CHARS_MAX
-            || !latin1 && str::from_utf8(bytes).is_ok_and(|text| text.len() <= 4 * ATOM_CHARS_MAX);
-        if !is_text {
+        let chars = if latin1 { Some(len) } else { utf8_chars(bytes) };
+        if chars.is_none_or(|chars| chars > ATOM_CHARS_MAX) {
             return Err(Malformed::Content);
         }
         Ok(Atom { bytes, latin1 })
@@ -104,6 +106,9 @@ impl<'a> Input<'a> {
 
     fn reference(&mut self, old: bool) -> Result<Reference<'a>, Malformed> {
         let words = self.u16()?;
+        if words > REFERENCE_WORDS_MAX {
+            return Err(Malformed::Content);
+        }
         let node = self.atom()?;
         let creation = self.creation(old)?;
         Ok(Reference { node, creation, words: self.bytes(4 * words)? })
@@ -123,10 +128,9 @@ impl<'a> Input<'a> {
         self.bytes(bytes).map(drop)
     }
 
-    /// What follows a tag, and how many terms follow that.
-    fn head(&mut self) -> Result<(View<'a>, usize), Malformed> {
-        let none = Terms { rest: &[], left: 0 };
-        let view = match self.u8()? {
+    /// What follows a tag. Of terms with others in them, how many there are.
+    fn head(&mut self) -> Result<Head<'a>, Malformed> {
+        Ok(Head::Leaf(match self.u8()? {
             tag::SMALL_INTEGER => View::Integer(self.u8()?.into()),
             tag::INTEGER => View::Integer(i32::from_be_bytes(self.array()?).into()),
             tag::SMALL_BIG => {
@@ -148,13 +152,10 @@ impl<'a> Input<'a> {
                 View::Bytes(self.bytes(len)?)
             }
             tag::NIL => View::Nil,
-            tag::SMALL_TUPLE => {
-                let arity = self.u8()?.into();
-                return Ok((View::Tuple(none), arity));
-            }
-            tag::LARGE_TUPLE => return Ok((View::Tuple(none), self.len()?)),
-            tag::LIST => return Ok((View::List(none, Term(&[])), self.len()? + 1)),
-            tag::MAP => return Ok((View::Map(none), 2 * self.len()?)),
+            tag::SMALL_TUPLE => return Ok(Head::Tuple(self.u8()?.into())),
+            tag::LARGE_TUPLE => return Ok(Head::Tuple(self.len()?)),
+            tag::LIST => return Ok(Head::List(self.len()?)),
+            tag::MAP => return Ok(Head::Map(self.len()?)),
             tag @ (tag::NEW_PID | tag::PID) => View::Pid(self.pid(tag == tag::PID)?),
             tag @ (tag::NEWER_REFERENCE | tag::NEW_REFERENCE) => {
                 View::Reference(self.reference(tag == tag::NEW_REFERENCE)?)
@@ -162,14 +163,12 @@ impl<'a> Input<'a> {
             tag @ (tag::ATOM | tag::SMALL_ATOM | tag::ATOM_UTF8 | tag::SMALL_ATOM_UTF8) => {
                 View::Atom(self.atom_of(tag)?)
             }
-            // Module, function and arity are terms of their own.
-            tag::EXPORT => return Ok((View::Opaque, 3)),
+            tag::EXPORT => return Ok(Head::Export),
             tag => {
                 self.pass_over(tag)?;
                 View::Opaque
             }
-        };
-        Ok((view, 0))
+        }))
     }
 
     /// What Encke has no use for.
@@ -192,6 +191,13 @@ impl<'a> Input<'a> {
     }
 }
 
+/// How many characters the text in `bytes` has; `None` if it is none.
+fn utf8_chars(bytes: &[u8]) -> Option<usize> {
+    // What is longer cannot be an atom, and is not counted.
+    let bytes = bytes.get(..=4 * ATOM_CHARS_MAX).unwrap_or(bytes);
+    str::from_utf8(bytes).ok().map(|text| text.chars().count())
+}
+
 /// Numbers of 64 bits are sent as big ones too.
 fn view_of_big((negative, magnitude): (bool, &[u8])) -> View<'_> {
     let significant = magnitude.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -207,14 +213,58 @@ fn view_of_big((negative, magnitude): (bool, &[u8])) -> View<'_> {
     View::Big(negative, magnitude)
 }
 
+/// What a term begins with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Head<'a> {
+    /// A whole term, without others in it.
+    Leaf(View<'a>),
+    /// So many elements follow.
+    Tuple(usize),
+    /// So many elements and a tail follow.
+    List(usize),
+    /// So many keys and values follow in turn.
+    Map(usize),
+    /// A module, a function and an arity follow.
+    Export,
+}
+
+impl Head<'_> {
+    /// How many terms follow it. A length has 32 bits, so nothing overflows.
+    fn inside(&self) -> usize {
+        match *self {
+            Head::Leaf(_) => 0,
+            Head::Tuple(len) => len,
+            Head::List(len) => len + 1,
+            Head::Map(len) => 2 * len,
+            Head::Export => 3,
+        }
+    }
+}
+
+/// The heads of a term and of all terms in it, in the order in which they were sent: the way to go
+/// through a term of any depth in one pass, without recursion.
+pub(super) struct Heads<'a>(Input<'a>);
+
+impl<'a> Heads<'a> {
+    /// The next one. There is one for as long as the heads before announce one.
+    pub(super) fn next(&mut self) -> Head<'a> {
+        loop {
+            match self.0.head().expect("a term is checked when it is read") {
+                // A list of nothing is its tail, as OTP reads it. No node sends one.
+                Head::List(0) => {}
+                head => return head,
+            }
+        }
+    }
+}
+
 impl<'a> Term<'a> {
     /// Takes one term off the front of `bytes`; `bytes` stays as it is when there is none.
     pub fn read(bytes: &mut &'a [u8]) -> Result<Term<'a>, Malformed> {
         let mut input = Input(bytes);
         let mut pending = 1_usize;
         while pending > 0 {
-            let (_, inside) = input.head()?;
-            pending = pending - 1 + inside;
+            pending = pending - 1 + input.head()?.inside();
             // Each term has a byte at least, so a count that lies ends the loop here.
             if pending > input.0.len() {
                 return Err(Malformed::Short);
@@ -225,25 +275,25 @@ impl<'a> Term<'a> {
         Ok(Term(term))
     }
 
-    /// What it is.
+    /// What it is. The elements of a list are passed over to find its tail.
     pub fn view(self) -> View<'a> {
-        let mut input = Input(self.0);
-        let (view, inside) = input.head().expect("a term is checked when it is read");
-        let elements = Terms { rest: input.0, left: inside };
-        match view {
-            View::Tuple(_) => View::Tuple(elements),
-            View::Map(_) => View::Map(elements),
-            View::List(..) if inside == 1 => {
-                // A list of none but its tail, which no node sends.
-                Term(input.0).view()
+        let mut heads = self.heads();
+        let head = heads.next();
+        let elements = |left| Terms { rest: heads.0.0, left };
+        match head {
+            Head::Leaf(view) => view,
+            Head::Tuple(len) => View::Tuple(elements(len)),
+            Head::Map(len) => View::Map(elements(2 * len)),
+            Head::List(len) => {
+                let mut behind = elements(len);
+                behind.by_ref().for_each(drop);
+                View::List(elements(len), Term(behind.rest))
             }
-            View::List(..) => {
-                let mut elements = Terms { left: inside - 1, ..elements };
-                let all = elements;
-                elements.by_ref().for_each(drop);
-                View::List(all, Term(elements.rest))
-            }
-            other => other,
+            Head::Export => View::Opaque,
         }
+    }
+
+    pub(super) fn heads(self) -> Heads<'a> {
+        Heads(Input(self.0))
     }
 }

@@ -83,12 +83,114 @@ fn what_has_no_json_says_why() {
     ] {
         assert_eq!(json_of(read(bytes)), Err(why), "{bytes:?}");
     }
-    let deep = [[104, 1].repeat(DEPTH_MAX_OF_TEST), vec![106]].concat();
-    assert_eq!(json_of(Term::read(&mut &deep[..]).unwrap()), Err(NoJson::Depth));
 }
 
-/// Deeper than terms may be that become JSON, far deeper than a stack would hold.
-const DEPTH_MAX_OF_TEST: usize = 100_000;
+/// What stands around what is within it, that, and what becomes of it: JSON and text.
+type Deep = (&'static str, &'static [u8], &'static [u8], Outcome, Outcome);
+type Outcome = Result<&'static str, NoJson>;
+
+/// A longest frame's worth of terms within one another, and what becomes of it.
+const DEEP: [Deep; 8] = [
+    ("lists of nothing", b"l\0\0\0\0", b"j", Ok("[]"), Ok("")),
+    (
+        "lists of nothing about a pid",
+        b"l\0\0\0\0",
+        b"Xw\x01a\0\0\0\x01\0\0\0\0\0\0\0\x01",
+        Err(NoJson::Opaque),
+        Err(NoJson::NotText),
+    ),
+    ("lists", b"l\0\0\0\x01", b"j", Err(NoJson::Depth), Err(NoJson::Depth)),
+    ("tails", b"l\0\0\0\x01jl\0\0\0\x01j", b"m\0\0\0\x01x", Err(NoJson::Improper), Ok("x")),
+    ("tuples", b"h\x01", b"j", Err(NoJson::Depth), Err(NoJson::NotText)),
+    ("values of maps", b"t\0\0\0\x01a\x01", b"j", Err(NoJson::Depth), Err(NoJson::NotText)),
+    ("keys of maps", b"t\0\0\0\x01", b"j", Err(NoJson::Key), Err(NoJson::NotText)),
+    ("exports", b"q", b"j", Err(NoJson::Opaque), Err(NoJson::NotText)),
+];
+
+/// A stack that a few hundred calls within one another fill.
+const SMALL_STACK_BYTES: usize = 64 << 10;
+
+#[test]
+fn terms_of_any_depth_are_read_on_a_small_stack() {
+    for (what, around, inside, json, text) in DEEP {
+        let depth = (16 << 20) / around.len();
+        let behind = inside.repeat(terms_behind(around) * depth);
+        let deep = [&around.repeat(depth), inside, &behind].concat();
+        let check = move || {
+            let mut rest = &deep[..];
+            let term = Term::read(&mut rest).unwrap();
+            assert!(rest.is_empty() && term.bytes().len() == deep.len());
+            term.view();
+            assert_eq!(json_of(term).as_deref(), json.as_deref(), "{what}");
+            let mut out = String::new();
+            let read = push_text(&mut out, term).map(|()| &*out);
+            assert_eq!(read, text, "{what}");
+            assert_eq!(Term::read(&mut &deep[..deep.len() - 1]), Err(Malformed::Short));
+        };
+        let thread = std::thread::Builder::new().stack_size(SMALL_STACK_BYTES);
+        thread.spawn(check).unwrap().join().unwrap();
+    }
+}
+
+/// How many terms follow the one that stands within `around`.
+fn terms_behind(around: &[u8]) -> usize {
+    match around {
+        b"l\0\0\0\x01" | b"t\0\0\0\x01" => 1,
+        b"q" => 2,
+        _ => 0,
+    }
+}
+
+#[test]
+fn json_of_any_depth_is_written_on_a_modest_stack() {
+    let depth = 1 << 20;
+    for json in ["[".repeat(depth) + &"]".repeat(depth), "{\"a\":".repeat(depth)] {
+        let check = move || {
+            let mut out = vec![VERSION];
+            write_json(&mut out, &json);
+            assert_eq!(read(&out).view(), View::Binary(json.as_bytes()));
+        };
+        let thread = std::thread::Builder::new().stack_size(4 * SMALL_STACK_BYTES);
+        thread.spawn(check).unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn list_of_nothing_is_its_tail_as_otp_reads_it() {
+    let one = read(&[131, 108, 0, 0, 0, 0, 108, 0, 0, 0, 0, 97, 1]);
+    assert_eq!(one.view(), View::Integer(1));
+    let elements = read(&[131, 108, 0, 0, 0, 1, 108, 0, 0, 0, 0, 97, 7, 108, 0, 0, 0, 0, 106]);
+    assert_eq!(json_of(elements).as_deref(), Ok("[7]"));
+    assert_eq!(elements.list().unwrap().map(Term::view).collect::<Vec<_>>(), [View::Integer(7)]);
+    let tuple = read(&[131, 104, 2, 108, 0, 0, 0, 0, 97, 1, 97, 2]);
+    assert_eq!(
+        tuple.tuple().map(|[one, two]| (one.view(), two.view())),
+        Some((View::Integer(1), View::Integer(2)))
+    );
+}
+
+#[test]
+fn atoms_and_references_have_the_lengths_that_otp_allows() {
+    let latin1 = |len: u16| [&[100], &len.to_be_bytes()[..], &vec![233; len.into()]].concat();
+    let utf8 =
+        |text: &str| [&[118], &(text.len() as u16).to_be_bytes()[..], text.as_bytes()].concat();
+    for good in [latin1(255), utf8(&"x".repeat(255)), utf8(&"𝄞".repeat(255)), latin1(0)] {
+        assert!(Term::read(&mut &good[..]).unwrap().atom().is_some());
+    }
+    for bad in [latin1(256), utf8(&"x".repeat(256)), utf8(&"𝄞".repeat(256)), latin1(65_535)] {
+        assert_eq!(Term::read(&mut &bad[..]), Err(Malformed::Content));
+    }
+    // Overlong, half of a surrogate pair, past the last character, cut short.
+    for bad in [&[192, 128][..], &[237, 160, 128], &[244, 144, 128, 128], &[195]] {
+        let atom = [&[119, bad.len() as u8], bad].concat();
+        assert_eq!(Term::read(&mut &atom[..]), Err(Malformed::Content), "{bad:?}");
+    }
+    let reference = |words: u8| {
+        [&[90, 0, words, 119, 1, b'a', 0, 0, 0, 1], &vec![0; 4 * usize::from(words)][..]].concat()
+    };
+    assert!(Term::read(&mut &reference(5)[..]).is_ok());
+    assert_eq!(Term::read(&mut &reference(6)[..]), Err(Malformed::Content));
+}
 
 #[test]
 fn text_is_what_unicode_reads() {

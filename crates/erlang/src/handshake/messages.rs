@@ -1,14 +1,14 @@
 //! How two nodes find out that they may talk: names, capabilities, and a proof of the cookie.
 //!
-//! Pure functions from bytes to values and back; [`super::meet`] plays them over a socket. Each
-//! message has its length in two bytes before it. Standard: "Distribution Protocol", section
+//! Pure functions from bytes to values and back, which [`super`] takes over a socket. Each message
+//! has its length in two bytes before it. Standard: "Distribution Protocol", section
 //! "Distribution Handshake" (version 6, OTP 23 and later), in the documentation of ERTS.
 
 use md5::{Digest, Md5};
 use thiserror::Error;
 
 /// What a node can do, as bits.
-pub(super) mod flag {
+pub(crate) mod flag {
     /// It takes part in global names: what is not hidden.
     pub(crate) const PUBLISHED: u64 = 0x1;
     const EXTENDED_REFERENCES: u64 = 0x4;
@@ -65,16 +65,16 @@ pub(super) struct Garbled;
 
 /// What a node says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Introduction {
-    pub(super) flags: u64,
-    pub(super) creation: u32,
+pub(crate) struct Introduction {
+    pub(crate) flags: u64,
+    pub(crate) creation: u32,
     /// `name@host`.
-    pub(super) name: Box<str>,
+    pub(crate) name: Box<str>,
 }
 
 impl Introduction {
     /// The message `send_name`, with which a node that connects begins.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![b'N'];
         out.extend(self.flags.to_be_bytes());
         self.push_rest(&mut out);
@@ -139,7 +139,7 @@ pub fn is_node_name(name: &str) -> bool {
 
 /// What a node that was connected to thinks of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Status {
+pub(crate) enum Status {
     /// Go on.
     Ok,
     /// Go on; our own attempt to connect to you is given up.

@@ -1,16 +1,20 @@
 //! The handshake over a socket, from both sides.
 
+mod messages;
+
 use std::io;
 
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::handshake::{self, Garbled, Introduction, MESSAGE_BYTES_MAX, Status, flag};
+pub use self::messages::is_node_name;
+use self::messages::{Garbled, MESSAGE_BYTES_MAX};
+pub(crate) use self::messages::{Introduction, Status, flag};
 
 /// Why two nodes do not come together. The text says what to do.
 #[derive(Debug, Error)]
-pub enum MeetError {
+pub enum ConnectError {
     /// The connection broke off.
     #[error("the connection broke off: {0}")]
     Broken(#[from] io::Error),
@@ -26,8 +30,8 @@ pub enum MeetError {
     /// The other node broke off where it checks our cookie.
     #[error("it refused us, most likely because its cookie is another one")]
     Refused,
-    /// It says that it does not let us in.
-    #[error("one of the two does not allow the other, or both have one name")]
+    /// One of the two does not let the other in.
+    #[error("one of the two does not allow the other: both have one name, or one has enough nodes")]
     NotAllowed,
     /// Another connection between the two is being made, and goes on instead.
     #[error("another connection between the two is being made")]
@@ -40,97 +44,83 @@ pub enum MeetError {
     TimedOut,
 }
 
-impl From<Garbled> for MeetError {
-    fn from(_: Garbled) -> MeetError {
-        MeetError::Garbled
+impl From<Garbled> for ConnectError {
+    fn from(_: Garbled) -> ConnectError {
+        ConnectError::Garbled
     }
 }
 
-/// What to answer to a node that connects, and what to do when it says that the connection there
-/// is, is a dead one.
-pub(super) trait Door {
-    /// Whether the node may come in.
-    fn knock(&mut self, name: &str) -> Status;
-    /// The connection that [`Status::Alive`] spoke of is a dead one.
-    fn replace(&mut self, name: &str);
-}
-
 /// Plays the part of the node that connects, to the one that is called `name`.
-pub(super) async fn connect(
+pub(crate) async fn connect(
     stream: &mut TcpStream,
     ours: &Introduction,
     cookie: &str,
     name: &str,
-) -> Result<Introduction, MeetError> {
+) -> Result<Introduction, ConnectError> {
     write(stream, &ours.to_bytes()).await?;
     match Status::read(&read(stream).await?)? {
         Status::Ok | Status::OkSimultaneous => {}
         // We know of none: it has not noticed yet that an earlier one is gone.
-        Status::Alive => write(stream, &handshake::alive_answer(true)).await?,
-        Status::Nok => return Err(MeetError::Busy),
-        Status::NotAllowed => return Err(MeetError::NotAllowed),
+        Status::Alive => write(stream, &messages::alive_answer(true)).await?,
+        Status::Nok => return Err(ConnectError::Busy),
+        Status::NotAllowed => return Err(ConnectError::NotAllowed),
     }
     let (theirs, challenge) = Introduction::read_challenge(&read(stream).await?)?;
     check(&theirs)?;
     if *theirs.name != *name {
-        return Err(MeetError::AnotherName(theirs.name));
+        return Err(ConnectError::AnotherName(theirs.name));
     }
     let own = random()?;
-    let reply = handshake::challenge_reply(own, handshake::digest(cookie, challenge));
+    let reply = messages::challenge_reply(own, messages::digest(cookie, challenge));
     write(stream, &reply).await?;
-    let ack = read(stream).await.map_err(|_| MeetError::Refused)?;
-    let digest = handshake::read_challenge_ack(&ack)?;
-    if !handshake::is_same(digest, handshake::digest(cookie, own)) {
-        return Err(MeetError::WrongCookie);
+    let ack = read(stream).await.map_err(|_| ConnectError::Refused)?;
+    let digest = messages::read_challenge_ack(&ack)?;
+    if !messages::is_same(digest, messages::digest(cookie, own)) {
+        return Err(ConnectError::WrongCookie);
     }
     Ok(theirs)
 }
 
 /// Reads how the node that has connected introduces itself.
-pub(super) async fn introduction(stream: &mut TcpStream) -> Result<Introduction, MeetError> {
+pub(crate) async fn introduction(stream: &mut TcpStream) -> Result<Introduction, ConnectError> {
     let theirs = Introduction::read(&read(stream).await?)?;
     check(&theirs)?;
     Ok(theirs)
 }
 
-/// Plays the rest of the part of the node that was connected to.
-pub(super) async fn accept(
+/// Plays the rest of the part of the node that was connected to, which answers `status`. When this
+/// returns, the other node has proved that it may speak for the name that it gave.
+pub(crate) async fn accept(
     stream: &mut TcpStream,
     ours: &Introduction,
     cookie: &str,
-    theirs: &Introduction,
-    door: &mut impl Door,
-) -> Result<(), MeetError> {
-    let status = door.knock(&theirs.name);
+    status: Status,
+) -> Result<(), ConnectError> {
     write(stream, &status.to_bytes()).await?;
     match status {
         Status::Ok | Status::OkSimultaneous => {}
-        Status::Nok => return Err(MeetError::Busy),
-        Status::NotAllowed => return Err(MeetError::NotAllowed),
+        Status::Nok => return Err(ConnectError::Busy),
+        Status::NotAllowed => return Err(ConnectError::NotAllowed),
         Status::Alive => {
-            if !handshake::read_alive_answer(&read(stream).await?)? {
-                return Err(MeetError::Busy);
+            if !messages::read_alive_answer(&read(stream).await?)? {
+                return Err(ConnectError::Busy);
             }
         }
     }
     let own = random()?;
     write(stream, &ours.to_challenge(own)).await?;
-    let (challenge, digest) = handshake::read_challenge_reply(&read(stream).await?)?;
-    if !handshake::is_same(digest, handshake::digest(cookie, own)) {
-        return Err(MeetError::WrongCookie);
+    let (challenge, digest) = messages::read_challenge_reply(&read(stream).await?)?;
+    if !messages::is_same(digest, messages::digest(cookie, own)) {
+        return Err(ConnectError::WrongCookie);
     }
-    if status == Status::Alive {
-        // Not before it has proved that it may speak for the node.
-        door.replace(&theirs.name);
-    }
-    write(stream, &handshake::challenge_ack(handshake::digest(cookie, challenge))).await?;
+    write(stream, &messages::challenge_ack(messages::digest(cookie, challenge))).await?;
     Ok(())
 }
 
-fn check(theirs: &Introduction) -> Result<(), MeetError> {
+fn check(theirs: &Introduction) -> Result<(), ConnectError> {
     match flag::NEEDED & !theirs.flags {
         0 => Ok(()),
-        missing => Err(MeetError::Incapable(missing)),
+        missing => Err(ConnectError::Incapable(missing)),
     }
 }
 
@@ -143,10 +133,10 @@ async fn write(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
     stream.write_all(&[&len.to_be_bytes(), message].concat()).await
 }
 
-async fn read(stream: &mut TcpStream) -> Result<Vec<u8>, MeetError> {
+async fn read(stream: &mut TcpStream) -> Result<Vec<u8>, ConnectError> {
     let len = usize::from(stream.read_u16().await?);
     if len > MESSAGE_BYTES_MAX {
-        return Err(MeetError::Garbled);
+        return Err(ConnectError::Garbled);
     }
     let mut message = vec![0; len];
     stream.read_exact(&mut message).await?;
