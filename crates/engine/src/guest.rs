@@ -53,6 +53,13 @@ impl Delivery {
         &self.targets
     }
 
+    /// The same mail for these of its connections, to be handled apart from the rest: the sender is
+    /// answered when all parts are dropped.
+    pub fn part(&self, targets: impl IntoIterator<Item = ConnRef>) -> Delivery {
+        let targets = targets.into_iter().collect();
+        Delivery { event: self.event.clone(), targets, stub: self.stub.another() }
+    }
+
     /// One of them was reached.
     pub fn count_one(&mut self) {
         self.stub.count_one();
@@ -163,11 +170,15 @@ mod tests {
         guest.mailbox.post(mail).unwrap();
         let Some(GuestMail::Deliver(mut delivery)) = guest.take() else { panic!("it has mail") };
         assert_eq!((delivery.targets().len(), delivery.event().unwrap().number()), (3, 1));
+        let mut part = delivery.part([ConnRef::new(3, 2, 0)]);
         delivery.count_one();
         delivery.count_one();
-        assert_eq!(receipt.ready(), None);
         drop(delivery);
-        assert_eq!(receipt.ready(), Some(2));
+        assert_eq!(receipt.ready(), None, "a part is still out");
+        assert_eq!((part.targets().len(), part.event().unwrap().number()), (1, 1));
+        part.count_one();
+        drop(part);
+        assert_eq!(receipt.ready(), Some(3));
         assert!(guest.take().is_none() && guest.may_sleep());
     }
 }

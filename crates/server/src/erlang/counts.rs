@@ -1,15 +1,10 @@
 //! What the Erlang side counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use erlang::End;
+use erlang::{End, LogLimit};
 
 use super::refusal::Refusal;
-
-/// The shortest time between two lines of the log about what was refused.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
 
 /// A count. Ordering: relaxed, each stands for itself and is only reported.
 #[derive(Debug, Default)]
@@ -44,17 +39,17 @@ pub(super) struct Counts {
     pub(super) refused: [Count; Refusal::COUNT],
     /// Frames that are no message that we know, and messages to nobody.
     pub(super) unknown: Count,
-    complained: Mutex<Option<Instant>>,
+    log: LogLimit,
 }
 
 impl Counts {
     /// Counts what `peer` asked for in vain, and says so unless something was said just now.
     pub(super) fn refuse(&self, peer: &str, refusal: Refusal) {
         self.refused[refusal.index()].add(1);
-        self.complain(|| {
+        if self.log.permits() {
             let why = refusal.to_atom();
             tracing::warn!("what a process of the Erlang node {peer} sent was not done: {why}");
-        });
+        }
     }
 
     /// Counts a connection that ended.
@@ -63,16 +58,10 @@ impl Counts {
     }
 
     /// Counts what `peer` sent and nobody understands.
-    pub(super) fn wonder(&self, peer: &str, what: &str) {
+    pub(super) fn count_unknown(&self, peer: &str, what: &str) {
         self.unknown.add(1);
-        self.complain(|| tracing::warn!("the Erlang node {peer} sent {what}"));
-    }
-
-    fn complain(&self, say: impl FnOnce()) {
-        let mut complained = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
-        if complained.is_none_or(|before| before.elapsed() >= COMPLAIN_EVERY) {
-            *complained = Some(Instant::now());
-            say();
+        if self.log.permits() {
+            tracing::warn!("the Erlang node {peer} sent {what}");
         }
     }
 }

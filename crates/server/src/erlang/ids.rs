@@ -16,9 +16,15 @@ use hub::IdText;
 
 use super::refusal::Refusal;
 
+/// The longest term that is read as an id, in bytes: a list of 255 characters has five for each.
+const TERM_BYTES_MAX: usize = 4 * 1024;
+
 /// Writes the id that `term` stands for to `text`.
 pub(super) fn read_id<'t>(text: &'t mut String, term: Term<'_>) -> Result<IdText<'t>, Refusal> {
     text.clear();
+    if term.bytes().len() > TERM_BYTES_MAX {
+        return Err(Refusal::BadId);
+    }
     match term.view() {
         View::Tuple(parts) if parts.len() >= 2 => {
             for (n, part) in parts.enumerate() {
@@ -90,6 +96,11 @@ mod tests {
         ] {
             assert_eq!(id_of(term), Err(Refusal::BadId), "{term:?}");
         }
+        // Text with nothing in it, many times, behind one character.
+        let long = [&b"\x6c\0\0\x03\xe8\x61\x61"[..], &b"\x6d\0\0\0\0".repeat(999), b"\x6a"];
+        assert_eq!(id_of(&long.concat()), Err(Refusal::BadId));
+        let longest = [&b"\x6c\0\0\0\xff"[..], &b"\x62\0\0\0\x61".repeat(255), b"\x6a"];
+        assert_eq!(id_of(&longest.concat()), Ok("a".repeat(255)));
     }
 
     #[test]

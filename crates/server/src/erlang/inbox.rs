@@ -6,6 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+/// Bytes that a batch counts for beside its own: its place in the queue and its allocation.
+const BATCH_BYTES: usize = 64;
+
 /// Batches of frames, in the order in which they came.
 pub(super) struct Inbox {
     bytes_max: usize,
@@ -34,7 +37,7 @@ impl Inbox {
     /// Whether there is room for `batch`. Where nothing waits there always is.
     pub(super) fn has_room(&self, batch: &Bytes) -> bool {
         let waiting = self.lock();
-        waiting.bytes == 0 || waiting.bytes + batch.len() <= self.bytes_max
+        waiting.bytes == 0 || waiting.bytes + cost(batch) <= self.bytes_max
     }
 
     /// Waits until there is room for `batch`.
@@ -51,7 +54,7 @@ impl Inbox {
     /// Puts `batch` behind the others.
     pub(super) fn push(&self, batch: Bytes) {
         let mut waiting = self.lock();
-        waiting.bytes += batch.len();
+        waiting.bytes += cost(&batch);
         waiting.batches.push_back(batch);
         drop(waiting);
         self.changed.notify_one();
@@ -79,9 +82,9 @@ impl Inbox {
         }
     }
 
-    /// A batch of so many bytes is handled.
-    pub(super) fn done(&self, bytes: usize) {
-        self.lock().bytes -= bytes;
+    /// The batch is handled.
+    pub(super) fn done(&self, batch: &Bytes) {
+        self.lock().bytes -= cost(batch);
         self.drained.notify_waiters();
     }
 
@@ -91,20 +94,24 @@ impl Inbox {
     }
 }
 
+fn cost(batch: &Bytes) -> usize {
+    BATCH_BYTES + batch.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
     async fn batches_come_out_in_their_order_and_count_until_they_are_done() {
-        let inbox = Inbox::new(5);
+        let inbox = Inbox::new(BATCH_BYTES + 5);
         let [long, short] = [Bytes::from_static(b"longer"), Bytes::from_static(b"short")];
         assert!(inbox.has_room(&long), "where nothing waits there is room");
         inbox.push(long.clone());
         assert!(!inbox.has_room(&short));
         assert_eq!(inbox.next().await, Some(long.clone()));
         assert!(!inbox.has_room(&short), "it is being handled");
-        inbox.done(long.len());
+        inbox.done(&long);
         assert!(inbox.has_room(&short));
         inbox.push(short.clone());
         inbox.close();

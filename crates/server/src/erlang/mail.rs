@@ -1,121 +1,176 @@
 //! Mail for processes: what the router posts for those who are logged in is sent to their nodes.
 //!
-//! A node that takes too little gets a short time to catch up, in which mail for others waits as
-//! well; then its connection ends. So mail is lost only with the connection, and a node that stands
-//! still holds up everybody once, for that time.
+//! The guest's mailbox is emptied without ever waiting for a node: mail for one that has no room
+//! waits in its own queue ([`ConnectedNode`]), and all others hear at once.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine::{Delivery, GuestMail};
 use erlang::term::write;
-use erlang::{End, Peer};
 use hub::{ConnRef, DisconnectReason};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::yield_now;
-use tokio::time::timeout;
 
-use super::office::Office;
+use super::connected_node::{ConnectedNode, Waiting, Words};
+use super::gateway::Gateway;
 use super::payload;
-use super::pids::Place;
-
-/// How long mail waits for a node whose buffer is full.
-const PATIENCE: Duration = Duration::from_secs(1);
+use super::processes::Place;
 
 /// Processes that are served in one go, under one lock.
 const SLICE: usize = 512;
 
-struct Bell(Arc<Office>);
+struct MailboxFd(Arc<Gateway>);
 
-impl AsRawFd for Bell {
+impl AsRawFd for MailboxFd {
     fn as_raw_fd(&self) -> RawFd {
         self.0.guest.as_fd().as_raw_fd()
     }
 }
 
 /// Takes the mail for as long as the runtime lives.
-pub(super) async fn run(office: Arc<Office>) -> std::io::Result<()> {
+pub(super) async fn run(gateway: Arc<Gateway>) -> std::io::Result<()> {
     #[expect(
         deprecated,
         reason = "its successor is unsafe, for types that may lose their descriptor while it is \
-                  registered; Bell owns its own until the registration is gone"
+                  registered; this one owns its own until the registration is gone"
     )]
-    let bell = AsyncFd::with_interest(Bell(Arc::clone(&office)), Interest::READABLE)?;
+    let mailbox = AsyncFd::with_interest(MailboxFd(Arc::clone(&gateway)), Interest::READABLE)?;
     loop {
-        while let Some(mail) = office.guest.take() {
+        while let Some(mail) = gateway.guest.take() {
             match mail {
-                GuestMail::Deliver(delivery) => deliver(&office, delivery).await,
-                GuestMail::Close(reason, delivery) => close(&office, reason, delivery).await,
+                GuestMail::Deliver(delivery) => deliver(&gateway, delivery).await,
+                GuestMail::Close(reason, delivery) => log_out(&gateway, reason, delivery).await,
             }
         }
-        if office.guest.may_sleep() {
+        if gateway.guest.may_sleep() {
             // Each ring is a report of its own, so nothing has to be read.
-            bell.readable().await?.clear_ready();
-            office.guest.awake();
+            mailbox.readable().await?.clear_ready();
+            gateway.guest.awake();
         } else {
             yield_now().await;
         }
     }
 }
 
-async fn deliver(office: &Office, delivery: Delivery) {
+async fn deliver(gateway: &Gateway, mut delivery: Delivery) {
     let Some(event) = delivery.event().cloned() else { return };
     let message = payload::message_of(&event);
-    serve(office, delivery, |_, peer, to| peer.send_to(to, message)).await;
+    let targets = delivery.targets().to_vec();
+    for slice in targets.chunks(SLICE) {
+        let mut waiting = ByNode::default();
+        for &target in slice {
+            match gateway.reach(place_of(target)) {
+                Some((node, _)) if node.must_wait() => waiting.push(&node, target),
+                Some((node, to)) => hand_over(gateway, &mut delivery, &node, to, message),
+                None => gateway.counts.dropped.add(1),
+            }
+        }
+        for (node, targets) in waiting.0 {
+            wait(gateway, &node, Waiting::Event(delivery.part(targets)), message.len());
+        }
+        if targets.len() > SLICE {
+            yield_now().await;
+        }
+    }
 }
 
-/// The application has logged the id out: its processes hear that they hear no more.
-async fn close(office: &Office, reason: DisconnectReason, delivery: Delivery) {
+/// The application has logged the id out: its processes are told that they hear no more.
+async fn log_out(gateway: &Gateway, reason: DisconnectReason, mut delivery: Delivery) {
     let mut message = Vec::new();
     write::tuple(&mut message, 2);
     write::atom(&mut message, "router_closed");
     write::atom(&mut message, reason.as_str());
-    serve(office, delivery, |place, peer, to| {
-        office.closed(place, peer, to);
-        peer.send_to(to, &message)
-    })
-    .await;
+    let message: Arc<[u8]> = message.into();
+    let targets = delivery.targets().to_vec();
+    for slice in targets.chunks(SLICE) {
+        let mut waiting = ByNode::default();
+        for place in slice.iter().copied().map(place_of) {
+            let Some((node, to)) = gateway.reach(place) else {
+                gateway.counts.dropped.add(1);
+                continue;
+            };
+            gateway.logged_out(place, &node.peer, to);
+            if node.must_wait() {
+                waiting.push(&node, to);
+            } else {
+                hand_over(gateway, &mut delivery, &node, to, &message);
+            }
+        }
+        for (node, processes) in waiting.0 {
+            let mail = Waiting::LoggedOut(delivery.part([]), Arc::clone(&message), processes);
+            wait(gateway, &node, mail, message.len());
+        }
+        if targets.len() > SLICE {
+            yield_now().await;
+        }
+    }
 }
 
-/// Does `act` for each target that is still there, and counts those for which it was of use.
-async fn serve(
-    office: &Office,
-    mut delivery: Delivery,
-    act: impl Fn(Place, &Peer, [u32; 3]) -> bool,
-) {
-    let targets = delivery.targets().to_vec();
-    let mut rest = &targets[..];
-    while !rest.is_empty() {
-        let mut crowded: Option<Arc<Peer>> = None;
-        let mut served = 0;
-        for &target in rest.iter().take(SLICE) {
-            if let Some((place, peer, to)) = office.reach(place_of(target)) {
-                if !peer.has_room_for_mail() {
-                    crowded = Some(peer);
-                    break;
+/// Hands over what waits for `node`, in its order, until it is closed and nothing waits any more.
+pub(super) async fn deliver_waiting(gateway: &Gateway, node: &ConnectedNode) {
+    while let Some((mail, since, bytes)) = node.next().await {
+        match mail {
+            Waiting::Event(mut delivery) => {
+                let event = delivery.event().cloned();
+                let message = event.as_deref().map_or(&[][..], payload::message_of);
+                for target in delivery.targets().to_vec() {
+                    node.room(since).await;
+                    match gateway.reach(place_of(target)) {
+                        Some((_, to)) => hand_over(gateway, &mut delivery, node, to, message),
+                        None => gateway.counts.dropped.add(1),
+                    }
                 }
-                if act(place, &peer, to) {
-                    delivery.count_one();
-                    office.counts.deliveries.add(1);
-                } else {
-                    office.counts.dropped.add(1);
-                }
-            } else {
-                office.counts.dropped.add(1);
             }
-            served += 1;
+            Waiting::LoggedOut(mut delivery, message, processes) => {
+                for to in processes {
+                    node.room(since).await;
+                    hand_over(gateway, &mut delivery, node, to, &message);
+                }
+            }
         }
-        rest = &rest[served..];
-        match crowded {
-            Some(peer) => {
-                if timeout(PATIENCE, peer.room_for_mail()).await.is_err() {
-                    peer.close(End::Slow);
-                }
-            }
-            None if rest.is_empty() => return,
-            None => yield_now().await,
+        node.done(bytes);
+        // A node that has ended takes no time: others have their turn.
+        yield_now().await;
+    }
+}
+
+fn hand_over(
+    gateway: &Gateway,
+    delivery: &mut Delivery,
+    node: &ConnectedNode,
+    to: Words,
+    message: &[u8],
+) {
+    if node.peer.send_to(to, message) {
+        delivery.count_one();
+        gateway.counts.deliveries.add(1);
+    } else {
+        gateway.counts.dropped.add(1);
+    }
+}
+
+fn wait(gateway: &Gateway, node: &ConnectedNode, mail: Waiting, message_bytes: usize) {
+    if let Err(mail) = node.wait(mail, message_bytes) {
+        gateway.counts.dropped.add(mail.targets() as u64);
+    }
+}
+
+/// Targets of a mail, by the node for which they must wait: these are few.
+struct ByNode<T>(Vec<(Arc<ConnectedNode>, Vec<T>)>);
+
+impl<T> Default for ByNode<T> {
+    fn default() -> ByNode<T> {
+        ByNode(Vec::new())
+    }
+}
+
+impl<T> ByNode<T> {
+    fn push(&mut self, node: &Arc<ConnectedNode>, target: T) {
+        match self.0.iter_mut().find(|(known, _)| Arc::ptr_eq(known, node)) {
+            Some((_, targets)) => targets.push(target),
+            None => self.0.push((Arc::clone(node), vec![target])),
         }
     }
 }

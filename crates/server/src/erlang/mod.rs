@@ -2,23 +2,28 @@
 //! Erlang processes talk to as they talk to a process.
 //!
 //! `erlang` speaks the protocol; here its messages become sends, log-ins and subscriptions
-//! ([`talk`]). Processes that log in are members of audiences as connections are: they are the
+//! ([`session`]). Processes that log in are members of audiences as connections are: they are the
 //! connections of the engine's guest ([`engine::Guest`]), whose mail is taken here ([`mail`]).
 //! It belongs to the control plane: whatever a node does, connected users keep their streams.
 
+mod answer;
+mod connected_node;
+mod control;
 mod counts;
+mod gateway;
+mod handler;
 mod ids;
 mod inbox;
 mod mail;
 mod names;
-mod office;
 mod payload;
-mod pids;
+mod processes;
+mod reader;
 mod refusal;
 mod report;
 mod request;
-mod slow;
-mod talk;
+mod session;
+mod tasks;
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -32,7 +37,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use self::office::{Limits, Office};
+use self::gateway::{Gateway, Limits};
 pub(crate) use self::report::Report;
 use crate::stop::Stop;
 
@@ -50,7 +55,7 @@ pub struct ErlangConfig {
 
 /// Encke as a node.
 pub(crate) struct Erlang {
-    office: Arc<Office>,
+    gateway: Arc<Gateway>,
 }
 
 impl Erlang {
@@ -69,20 +74,20 @@ impl Erlang {
         let port = config.node.port;
         let started = Node::start(config.node).await;
         let (node, sessions) = started.map_err(|error| listen_error(port, &error))?;
-        let office = Office::new(node, router, graph, guest, limits, stop.clone());
-        let office = Arc::new(office);
-        tokio::spawn(mail::run(Arc::clone(&office)));
-        tokio::spawn(keep_names(Arc::clone(&office)));
+        let gateway = Gateway::new(node, router, graph, guest, limits, stop.clone());
+        let gateway = Arc::new(gateway);
+        tokio::spawn(mail::run(Arc::clone(&gateway)));
+        tokio::spawn(keep_names(Arc::clone(&gateway)));
         for name in config.connect {
-            tokio::spawn(keep_connected(Arc::clone(&office), name));
+            tokio::spawn(keep_connected(Arc::clone(&gateway), name));
         }
-        let task = tokio::spawn(talk_to_all(Arc::clone(&office), sessions, stop));
-        Ok((Erlang { office }, task))
+        let task = tokio::spawn(serve_all(Arc::clone(&gateway), sessions, stop));
+        Ok((Erlang { gateway }, task))
     }
 
     /// The figures as they stand.
     pub(crate) fn report(&self) -> Report {
-        Report::of(&self.office)
+        Report::of(&self.gateway)
     }
 }
 
@@ -98,38 +103,38 @@ fn listen_error(port: u16, error: &io::Error) -> anyhow::Error {
     }
 }
 
-async fn talk_to_all(office: Arc<Office>, mut sessions: mpsc::Receiver<Session>, mut stop: Stop) {
-    let mut talks = JoinSet::new();
+async fn serve_all(gateway: Arc<Gateway>, mut sessions: mpsc::Receiver<Session>, mut stop: Stop) {
+    let mut serving = JoinSet::new();
     loop {
         tokio::select! {
             session = sessions.recv() => match session {
-                Some(session) => drop(talks.spawn(talk::run(Arc::clone(&office), session))),
+                Some(session) => drop(serving.spawn(session::run(Arc::clone(&gateway), session))),
                 None => break,
             },
             // Those that have ended are taken out.
-            Some(_) = talks.join_next() => {}
+            Some(_) = serving.join_next() => {}
             () = stop.said() => break,
         }
     }
-    while talks.join_next().await.is_some() {}
+    while serving.join_next().await.is_some() {}
 }
 
-async fn keep_names(office: Arc<Office>) {
+async fn keep_names(gateway: Arc<Gateway>) {
     let mut rounds = interval(NAMES_EVERY);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         rounds.tick().await;
-        for peer in office.node.peers().iter().filter(|peer| peer.is_published()) {
-            names::ask(&office, peer);
+        for peer in gateway.node.peers().iter().filter(|peer| peer.is_published()) {
+            names::ask(&gateway, peer);
         }
     }
 }
 
 /// Connects to the node `name`, and again whenever that ends.
-async fn keep_connected(office: Arc<Office>, name: String) {
+async fn keep_connected(gateway: Arc<Gateway>, name: String) {
     let mut pause = RETRY_FIRST;
     loop {
-        match office.node.connect(&name).await {
+        match gateway.node.connect(&name).await {
             Ok(peer) => {
                 pause = RETRY_FIRST;
                 peer.ended().await;

@@ -15,19 +15,19 @@ use erlang::control;
 use erlang::term::{View, write};
 use erlang::{Peer, Term};
 
-use super::office::Office;
+use super::gateway::Gateway;
 use super::request::Service;
 
 /// Asks where our names are.
-pub(super) fn ask(office: &Office, peer: &Peer) {
+pub(super) fn ask(gateway: &Gateway, peer: &Peer) {
     for service in Service::GLOBAL {
-        call(office, peer, "whereis", "whereis_name", service, false);
+        call(gateway, peer, "whereis", "whereis_name", service, false);
     }
 }
 
 /// Hears what `peer` says of the name `name` when it was asked to do `what`.
-pub(super) fn hear(
-    office: &Arc<Office>,
+pub(super) fn answered(
+    gateway: &Arc<Gateway>,
     peer: &Peer,
     what: Term<'_>,
     name: Term<'_>,
@@ -39,33 +39,33 @@ pub(super) fn hear(
     let (node, name) = (peer.name(), service.name());
     match said.view() {
         View::Pid(pid) if is(what, "whereis") => {
-            if Service::of_pid(pid, office.pid(service)) != Some(service) {
+            if Service::of_pid(pid, gateway.pid(service)) != Some(service) {
                 let other = pid.node.text();
                 tracing::debug!("on {node} the global name {name} is a process of {other}");
             }
         }
         View::Atom(_) if is(what, "whereis") && is(said, "undefined") => {
-            call(office, peer, "register", "register_name", service, true);
+            call(gateway, peer, "register", "register_name", service, true);
         }
         View::Atom(_) if is(what, "register") && is(said, "yes") => {
             tracing::info!("{node} and its cluster have the global name {name}");
         }
         // Somebody else was faster.
         View::Atom(_) if is(what, "register") && is(said, "no") => {}
-        _ => office.counts.wonder(node, "an answer about a global name that is none"),
+        _ => gateway.counts.count_unknown(node, "an answer about a global name that is none"),
     }
 }
 
 /// Calls a function of `global` with the name of `service`, and its pid if that is wanted.
 fn call(
-    office: &Office,
+    gateway: &Gateway,
     peer: &Peer,
     what: &str,
     function: &str,
     service: Service,
     with_pid: bool,
 ) {
-    let from = office.pid(Service::Names);
+    let from = gateway.pid(Service::Names);
     peer.send(|out| {
         control::send_to_name(out, from, "rex", |out| {
             write::tuple(out, 3);
@@ -83,7 +83,7 @@ fn call(
             write::list(out, 1 + usize::from(with_pid));
             write::atom(out, service.name());
             if with_pid {
-                office.pid(service).write(out);
+                gateway.pid(service).write(out);
             }
             write::nil(out);
             write::atom(out, "user");

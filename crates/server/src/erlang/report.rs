@@ -4,7 +4,7 @@ use erlang::End;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::office::Office;
+use super::gateway::Gateway;
 use super::refusal::Refusal;
 
 /// All figures at one moment.
@@ -43,18 +43,21 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(super) fn of(office: &Office) -> Report {
-        let Office { node, counts, .. } = office;
-        let peers = node.peers();
+    pub(super) fn of(gateway: &Gateway) -> Report {
+        let Gateway { node, counts, .. } = gateway;
+        let (processes, nodes): (_, Vec<_>) = {
+            let registry = gateway.registry();
+            (registry.processes.len(), registry.nodes.values().cloned().collect())
+        };
         let by = |name: &str, count: u64| (name.to_owned(), Value::from(count));
         let ended = End::ALL.iter().zip(&counts.ended);
         let refused = Refusal::KINDS.iter().zip(&counts.refused);
         Report {
             node: node.name().to_owned(),
             registered: node.is_registered(),
-            nodes: peers.len(),
-            processes: office.present().pids.len(),
-            waiting_bytes: peers.iter().map(|peer| peer.waiting_bytes()).sum(),
+            nodes: node.peers().len(),
+            processes,
+            waiting_bytes: nodes.iter().map(|node| node.waiting_bytes()).sum(),
             logins: counts.logins.read(),
             events: counts.events.read(),
             deliveries: counts.deliveries.read(),

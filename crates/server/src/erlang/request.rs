@@ -54,7 +54,7 @@ impl Service {
         })
     }
 
-    /// The one with that pid, if it is ours; `ours` is any of our pids.
+    /// The one with that pid, if it is ours; `ours` is any of our processes.
     pub(super) fn of_pid(pid: Pid<'_>, ours: OwnPid<'_>) -> Option<Service> {
         let own = pid.creation == ours.creation && pid.serial == 0 && pid.node.text() == ours.node;
         Service::ALL.into_iter().find(|service| own && service.number() == pid.id)

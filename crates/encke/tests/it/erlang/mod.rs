@@ -2,6 +2,10 @@
 
 mod client;
 mod cluster;
+mod hostile;
 mod node;
 mod processes;
+mod raw;
+mod slow;
 mod talking;
+mod ticks;

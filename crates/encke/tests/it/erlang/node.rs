@@ -50,6 +50,16 @@ impl World {
         World { port, home, epmd: RefCell::new(None) }
     }
 
+    /// One whose epmd is the one at `port`.
+    pub(super) fn with_epmd_at(port: u16) -> World {
+        World { port, ..World::without_epmd() }
+    }
+
+    /// Where its epmd listens, or will.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(super) fn new() -> World {
         let world = World::without_epmd();
         world.start_epmd();
@@ -65,8 +75,14 @@ impl World {
 
     /// A server that is the node `encke@127.0.0.1`, with further `options`.
     pub(super) fn encke(&self, options: &[&str]) -> Server {
+        self.encke_as("encke@127.0.0.1", options)
+    }
+
+    /// The same as the node `name`.
+    pub(super) fn encke_as(&self, name: &str, options: &[&str]) -> Server {
+        let name = format!("--erlang-node={name}");
         let cookie = format!("--erlang-cookie-file={}", self.home.path().join("cookie").display());
-        let mut all = vec!["--erlang-node=encke@127.0.0.1", &cookie];
+        let mut all = vec![&*name, &cookie];
         all.extend(options);
         Server::start_with_variable("ERL_EPMD_PORT", &self.port.to_string(), &all)
     }

@@ -1,5 +1,5 @@
-//! What all conversations with Erlang nodes share: who is logged in, how one logs in and out, and
-//! how an event is sent.
+//! Between Erlang nodes and the engine: which nodes are connected and which of their processes are
+//! logged in, how one logs in and out, and how an event is sent.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,9 +13,10 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
+use super::connected_node::{ConnectedNode, Words};
 use super::counts::Counts;
 use super::payload;
-use super::pids::{Pids, Place, Process};
+use super::processes::{Place, Process, Processes};
 use super::refusal::Refusal;
 use super::request::Service;
 use crate::posting::{self, FRAME_BYTES};
@@ -24,11 +25,17 @@ use crate::stop::Stop;
 /// Requests that take their time (the store, a connection to be made) at one time, of all nodes.
 const TASKS_MAX: usize = 1024;
 
-/// How long a connected node may take to be talked to.
-const ARRIVAL_PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes of a payload's term for each that its JSON may have.
+const PAYLOAD_PER_BACKLOG: usize = 4;
 
-/// What conversations share.
-pub(crate) struct Office {
+/// What stands around a payload in a message, and more than that.
+const MESSAGE_HEAD_BYTES: usize = 16 * 1024;
+
+/// How long a connected node may take to be talked to.
+const CONNECTED_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What the sessions with all nodes share.
+pub(crate) struct Gateway {
     pub(super) node: Arc<Node>,
     pub(super) router: Arc<Router>,
     pub(super) graph: Graph,
@@ -38,16 +45,16 @@ pub(crate) struct Office {
     pub(super) queue_bytes_max: usize,
     pub(super) stop: Stop,
     backlog_bytes_max: usize,
-    present: Mutex<Present>,
-    arrivals: Notify,
+    registry: Mutex<Registry>,
+    connections: Notify,
 }
 
-/// Who is there.
+/// Which nodes are connected, and which processes are logged in.
 #[derive(Default)]
-pub(super) struct Present {
-    pub(super) pids: Pids,
+pub(super) struct Registry {
+    pub(super) processes: Processes,
     /// Connected nodes by the number of their connection.
-    pub(super) peers: HashMap<u32, Arc<Peer>>,
+    pub(super) nodes: HashMap<u32, Arc<ConnectedNode>>,
 }
 
 /// An event as its sender names it, and what it is made of. The buffers are used again and again.
@@ -57,7 +64,7 @@ pub(super) struct Buffers {
     pub(super) data: String,
 }
 
-impl Office {
+impl Gateway {
     pub(super) fn new(
         node: Arc<Node>,
         router: Arc<Router>,
@@ -65,8 +72,8 @@ impl Office {
         guest: Guest,
         limits: Limits,
         stop: Stop,
-    ) -> Office {
-        Office {
+    ) -> Gateway {
+        Gateway {
             node,
             router,
             graph,
@@ -76,9 +83,22 @@ impl Office {
             queue_bytes_max: limits.queue_bytes_max,
             backlog_bytes_max: limits.backlog_bytes_max,
             stop,
-            present: Mutex::default(),
-            arrivals: Notify::new(),
+            registry: Mutex::default(),
+            connections: Notify::new(),
         }
+    }
+
+    /// The longest term that is read as a payload. Text as a list of characters has at most five
+    /// bytes for a character that is one byte of JSON or more; what is longer by far holds nothing
+    /// that is worth to be kept beside its JSON.
+    pub(super) fn payload_bytes_max(&self) -> usize {
+        PAYLOAD_PER_BACKLOG * self.backlog_bytes_max
+    }
+
+    /// The longest message that is handled at once; longer ones, which can only change
+    /// subscriptions, are read on a thread of their own.
+    pub(super) fn message_bytes_max(&self) -> usize {
+        self.payload_bytes_max() + MESSAGE_HEAD_BYTES
     }
 
     /// The pid of `service`.
@@ -86,10 +106,10 @@ impl Office {
         self.node.pid(service.number())
     }
 
-    /// Who is there. Held for one change or one slice.
-    pub(super) fn present(&self) -> MutexGuard<'_, Present> {
+    /// Nodes and processes. Held for one change or one slice.
+    pub(super) fn registry(&self) -> MutexGuard<'_, Registry> {
         // A change is whole, or what is left of it is a slot that is never used again.
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands the event that `about` and `data` make to the audience of its subject, or to the
@@ -115,31 +135,32 @@ impl Office {
     }
 
     /// Logs a process of the connected node `peer` in under `id`. A second time is no error.
-    pub(super) fn login(
-        &self,
-        peer: &Peer,
-        id: IdText<'_>,
-        words: [u32; 3],
-    ) -> Result<(), Refusal> {
+    pub(super) fn login(&self, peer: &Peer, id: IdText<'_>, words: Words) -> Result<(), Refusal> {
         let [number, serial, creation] = words;
         if creation != peer.creation() {
             return Err(Refusal::NoProcess);
         }
         let process = Process { peer: peer.number(), id: number, serial };
-        let mut present = self.present();
-        if !present.peers.contains_key(&peer.number()) {
+        let mut registry = self.registry();
+        if !registry.nodes.contains_key(&peer.number()) {
             return Err(Refusal::NoConnection);
         }
-        let pids = &mut present.pids;
-        let (place, is_new) = match pids.find(process) {
+        let processes = &mut registry.processes;
+        let (place, is_new) = match processes.find(process) {
             Some(place) => (place, false),
-            None => (pids.insert(process).ok_or(Refusal::Overloaded)?, true),
+            None => (processes.insert(process).ok_or(Refusal::Overloaded)?, true),
         };
         let Place { slot, generation } = place;
-        let known = pids.ids(place);
-        let new = self.guest.login(slot as usize, generation, id, known);
-        if let Some(id) = new.map_err(|_| Refusal::Overloaded)?
-            && !pids.add(place, id)
+        let known = processes.ids(place);
+        let Ok(new) = self.guest.login(slot as usize, generation, id, known) else {
+            // There are as many names as there may be. A place without an id would never be freed.
+            if is_new {
+                processes.remove(place);
+            }
+            return Err(Refusal::Overloaded);
+        };
+        if let Some(id) = new
+            && !processes.add(place, id)
         {
             self.guest.logout(slot as usize, generation, id);
             return Err(Refusal::TooManyIds);
@@ -155,87 +176,92 @@ impl Office {
     /// Logs a process of the connected node `peer` out of all its ids.
     pub(super) fn logout(&self, peer: &Peer, id: u32, serial: u32) {
         let process = Process { peer: peer.number(), id, serial };
-        let mut present = self.present();
-        if let Some(place) = present.pids.find(process) {
-            self.leave(&mut present.pids, place);
+        let mut registry = self.registry();
+        if let Some(place) = registry.processes.find(process) {
+            self.leave(&mut registry.processes, place);
             let words = [id, serial, peer.creation()];
             peer.demonitor(self.pid(Service::Router), words, reference(place));
         }
     }
 
-    /// The process at `place` is gone.
-    pub(super) fn down(&self, place: Place) {
-        self.leave(&mut self.present().pids, place);
+    /// `peer` says that its process at `place` is gone.
+    pub(super) fn down(&self, peer: &Peer, place: Place) {
+        let mut registry = self.registry();
+        if registry.processes.get(place).is_some_and(|process| process.peer == peer.number()) {
+            self.leave(&mut registry.processes, place);
+        }
     }
 
-    /// The process at `place`, the node it runs on, and how it is named there.
-    pub(super) fn reach(&self, place: Place) -> Option<(Place, Arc<Peer>, [u32; 3])> {
-        let present = self.present();
-        let process = present.pids.get(place)?;
-        let peer = present.peers.get(&process.peer)?;
-        Some((place, Arc::clone(peer), peer.pid(process.id, process.serial)))
+    /// The node that the process at `place` runs on, and how it is named there.
+    pub(super) fn reach(&self, place: Place) -> Option<(Arc<ConnectedNode>, Words)> {
+        let registry = self.registry();
+        let process = registry.processes.get(place)?;
+        let node = registry.nodes.get(&process.peer)?;
+        Some((Arc::clone(node), node.peer.pid(process.id, process.serial)))
     }
 
     /// Logs a process of `peer` out because the application wants it so.
-    pub(super) fn closed(&self, place: Place, peer: &Peer, words: [u32; 3]) {
-        self.leave(&mut self.present().pids, place);
+    pub(super) fn logged_out(&self, place: Place, peer: &Peer, words: Words) {
+        self.leave(&mut self.registry().processes, place);
         peer.demonitor(self.pid(Service::Router), words, reference(place));
     }
 
     /// Logs the process at `place` out of all its ids, if there still is one.
-    pub(super) fn leave(&self, pids: &mut Pids, place: Place) {
-        if pids.get(place).is_none() {
+    pub(super) fn leave(&self, processes: &mut Processes, place: Place) {
+        if processes.get(place).is_none() {
             return;
         }
-        for id in pids.ids(place) {
+        for id in processes.ids(place) {
             self.guest.logout(place.slot as usize, place.generation, id);
         }
-        pids.remove(place);
+        processes.remove(place);
     }
 
     /// A node is connected.
-    pub(super) fn arrived(&self, peer: &Arc<Peer>) {
+    pub(super) fn connected(&self, peer: &Arc<Peer>) -> Arc<ConnectedNode> {
         self.counts.connected.add(1);
-        self.present().peers.insert(peer.number(), Arc::clone(peer));
-        self.arrivals.notify_waiters();
+        let node = Arc::new(ConnectedNode::new(Arc::clone(peer), self.queue_bytes_max));
+        self.registry().nodes.insert(peer.number(), Arc::clone(&node));
+        self.connections.notify_waiters();
+        node
     }
 
-    /// Waits until the conversation with a connected node has begun, or would have.
-    pub(super) async fn has_arrived(&self, peer: &Peer) {
+    /// Waits until the session with a connected node has begun, or would have.
+    pub(super) async fn wait_connected(&self, peer: &Peer) {
         loop {
-            let arrival = self.arrivals.notified();
-            if self.present().peers.contains_key(&peer.number()) {
+            let connection = self.connections.notified();
+            if self.registry().nodes.contains_key(&peer.number()) {
                 return;
             }
-            if timeout(ARRIVAL_PATIENCE, arrival).await.is_err() {
+            if timeout(CONNECTED_TIMEOUT, connection).await.is_err() {
                 return;
             }
         }
     }
 
     /// It is gone: all its processes are logged out, chunk by chunk.
-    pub(super) async fn gone(&self, peer: &Peer) -> usize {
-        self.present().peers.remove(&peer.number());
+    pub(super) async fn disconnected(&self, peer: &Peer) -> usize {
+        self.registry().nodes.remove(&peer.number());
         let (mut from, mut left) = (0, 0);
         loop {
             {
-                let mut present = self.present();
-                if from >= present.pids.slots() {
+                let mut registry = self.registry();
+                if from >= registry.processes.slots() {
                     return left;
                 }
-                let pids = &mut present.pids;
+                let processes = &mut registry.processes;
                 let places: Vec<Place> =
-                    pids.of_peer(peer.number(), from).map(|(place, _)| place).collect();
+                    processes.of_peer(peer.number(), from).map(|(place, _)| place).collect();
                 left += places.len();
-                places.into_iter().for_each(|place| self.leave(pids, place));
-                from += Pids::CHUNK;
+                places.into_iter().for_each(|place| self.leave(processes, place));
+                from += Processes::CHUNK;
             }
             yield_now().await;
         }
     }
 }
 
-/// The bounds that conversations keep.
+/// The bounds that sessions keep.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Bytes of one node that may wait to be handled.

@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 use hub::{ConnRef, Id};
 
 /// Records of a chunk.
-const CHUNK: usize = Pids::CHUNK as usize;
+const CHUNK: usize = Processes::CHUNK as usize;
 
 /// Ids of one process: as many as a connection may have.
 const IDS_MAX: usize = engine::limits::IDS_PER_CONNECTION_MAX;
@@ -51,16 +51,16 @@ struct Record {
 const _: () = assert!(size_of::<Record>() == 32);
 
 /// All processes that are logged in.
-pub(super) struct Pids {
+pub(super) struct Processes {
     chunks: Vec<Box<[Record]>>,
     free: u32,
     index: HashTable<u32>,
     keys: RandomState,
 }
 
-impl Default for Pids {
-    fn default() -> Pids {
-        Pids {
+impl Default for Processes {
+    fn default() -> Processes {
+        Processes {
             chunks: Vec::new(),
             free: NO_SLOT,
             index: HashTable::new(),
@@ -69,7 +69,7 @@ impl Default for Pids {
     }
 }
 
-impl Pids {
+impl Processes {
     /// Slots of a chunk.
     pub(super) const CHUNK: u32 = 1024;
 
@@ -90,8 +90,8 @@ impl Pids {
         Some(Place { slot, generation: self.at(slot).generation })
     }
 
-    /// A place for `process`, which has none. It has no id until [`Pids::add`]. `None` when all
-    /// slots are taken.
+    /// A place for `process`, which has none. It has no id until [`Processes::add`]. `None` when
+    /// all slots are taken.
     pub(super) fn insert(&mut self, process: Process) -> Option<Place> {
         if self.free == NO_SLOT {
             self.grow()?;
@@ -102,7 +102,7 @@ impl Pids {
         let generation = record.generation;
         self.free = next;
         let hash = self.hash(process);
-        let Pids { chunks, index, keys, .. } = self;
+        let Processes { chunks, index, keys, .. } = self;
         index.insert_unique(hash, slot, |&slot| keys.hash_one(at(chunks, slot).process));
         Some(Place { slot, generation })
     }
@@ -219,42 +219,45 @@ mod tests {
 
     #[test]
     fn place_of_one_that_is_gone_meets_nobody() {
-        let mut pids = Pids::default();
-        let place = pids.insert(process(1, 5)).unwrap();
-        assert!(pids.add(place, id(1)));
-        assert_eq!(pids.find(process(1, 5)), Some(place));
-        assert_eq!(pids.get(place), Some(process(1, 5)));
-        pids.remove(place);
-        pids.remove(place);
-        assert_eq!((pids.find(process(1, 5)), pids.get(place), pids.len()), (None, None, 0));
-        let next = pids.insert(process(2, 6)).unwrap();
-        assert_eq!((next.slot, pids.get(place)), (place.slot, None));
-        assert_eq!(pids.ids(next).count(), 0);
+        let mut processes = Processes::default();
+        let place = processes.insert(process(1, 5)).unwrap();
+        assert!(processes.add(place, id(1)));
+        assert_eq!(processes.find(process(1, 5)), Some(place));
+        assert_eq!(processes.get(place), Some(process(1, 5)));
+        processes.remove(place);
+        processes.remove(place);
+        assert_eq!(
+            (processes.find(process(1, 5)), processes.get(place), processes.len()),
+            (None, None, 0)
+        );
+        let next = processes.insert(process(2, 6)).unwrap();
+        assert_eq!((next.slot, processes.get(place)), (place.slot, None));
+        assert_eq!(processes.ids(next).count(), 0);
         let beyond = Place { slot: 1 << 24, generation: 0 };
-        assert_eq!(pids.get(beyond), None, "a reference may say anything");
+        assert_eq!(processes.get(beyond), None, "a reference may say anything");
     }
 
     #[test]
     fn process_has_its_ids_and_not_too_many() {
-        let mut pids = Pids::default();
-        let place = pids.insert(process(1, 5)).unwrap();
+        let mut processes = Processes::default();
+        let place = processes.insert(process(1, 5)).unwrap();
         for n in 0..IDS_MAX as u64 {
-            assert!(pids.add(place, id(n)), "{n}");
+            assert!(processes.add(place, id(n)), "{n}");
         }
-        assert!(!pids.add(place, id(9_999)));
-        assert!(pids.ids(place).eq((0..IDS_MAX as u64).map(id)));
+        assert!(!processes.add(place, id(9_999)));
+        assert!(processes.ids(place).eq((0..IDS_MAX as u64).map(id)));
     }
 
     #[test]
     fn processes_of_a_connection_are_found_chunk_by_chunk() {
-        let mut pids = Pids::default();
+        let mut processes = Processes::default();
         for n in 0..3 * CHUNK as u32 {
-            pids.insert(process(n % 2, n)).unwrap();
+            processes.insert(process(n % 2, n)).unwrap();
         }
         let mut found = 0;
-        for from in (0..pids.slots()).step_by(CHUNK) {
-            assert!(pids.of_peer(1, from).all(|(_, process)| process.id % 2 == 1));
-            found += pids.of_peer(1, from).count();
+        for from in (0..processes.slots()).step_by(CHUNK) {
+            assert!(processes.of_peer(1, from).all(|(_, process)| process.id % 2 == 1));
+            found += processes.of_peer(1, from).count();
         }
         assert_eq!(found, 3 * CHUNK / 2);
     }

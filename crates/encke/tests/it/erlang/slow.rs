@@ -1,0 +1,80 @@
+//! A node that stands still holds up those alone who send to its processes.
+
+use std::thread;
+
+use super::node::{World, figures, wait_figure};
+use crate::harness::{get, wait_for};
+
+/// More than the sockets on the way to a node hold.
+const FLOOD: &str = "[{any, E} ! {stuck, binary:copy(<<\"x\">>, 4000)}
+    || _ <- lists:seq(1, 10000)], ok";
+
+#[test]
+fn stopped_node_holds_up_only_those_who_send_to_it() {
+    let world = World::new();
+    let server = world.encke(&["--erlang-queue=64KiB"]);
+    let [stuck, other, busy] = ["stuck", "other", "busy"].map(|name| world.erl(name));
+    assert_eq!(stuck.call("router", "{login, stuck, self()}"), "ok");
+    assert_eq!(other.call("router", "{login, other, self()}"), "ok");
+    let mut live = server.stream("/stream/live", "text/event-stream");
+    let cursor = live.cursor.take().unwrap();
+    stuck.program.signal("STOP");
+    let flooding = thread::spawn(move || {
+        busy.eval(FLOOD);
+        busy
+    });
+    wait_for("mail waits for it", || {
+        figures(&server)["waiting_bytes"].as_u64().unwrap() > 60 << 10
+    });
+    for n in 1..=20 {
+        // Both are answered once the event is handed over.
+        assert_eq!((server.api.send("other", n), server.api.send("live", n)), (1, 1));
+        assert_eq!(other.message(), format!("{{router_msg,{n}}}"));
+        assert!(live.chunk().contains(&format!("\"data\":{n}}}")));
+        if n == 1 {
+            // Not because it was cut off: it is still waited for.
+            assert_eq!(figures(&server)["ended"]["slow"], 0, "in the first round");
+        }
+    }
+    assert_eq!(other.call("router", "{send, other, from_erlang}"), "{ok,1}");
+    assert_eq!(other.message(), "{router_msg,from_erlang}");
+    // Whoever comes back and whoever polls is answered as well.
+    let mut back = server.ask(get(&format!("/stream/live?last_event_id={cursor}"), &[]));
+    back.head();
+    assert!(String::from_utf8(back.chunk().unwrap()).unwrap().contains("\"data\":1}"));
+    let mut poll = server.ask(get(&format!("/poll/live?after={cursor}&wait=5"), &[]));
+    assert_eq!(poll.head().status, 200);
+    // Then it is cut off, and the sender goes on with all that it has sent.
+    wait_figure(&server, "processes", 1);
+    assert_eq!(figures(&server)["ended"]["slow"], 1);
+    let busy = flooding.join().unwrap();
+    busy.wait("gen_server:call({router, E}, {send, other, last}, infinity)", "{ok,1}");
+    stuck.program.signal("CONT");
+    stuck.wait("gen_server:call({router, E}, {login, stuck, self()})", "ok");
+}
+
+#[test]
+fn id_that_is_logged_out_is_so_at_once_though_its_node_stands_still() {
+    let world = World::new();
+    let server = world.encke(&["--erlang-queue=64KiB"]);
+    let [stuck, busy] = ["stuck", "busy"].map(|name| world.erl(name));
+    assert_eq!(stuck.call("router", "{login, stuck, self()}"), "ok");
+    stuck.program.signal("STOP");
+    let flooding = thread::spawn(move || {
+        busy.eval(FLOOD);
+        busy
+    });
+    wait_for("mail waits for it", || {
+        figures(&server)["waiting_bytes"].as_u64().unwrap() > 60 << 10
+    });
+    let api = server.api.another();
+    let closing = thread::spawn(move || api.logout("stuck"));
+    wait_figure(&server, "processes", 0);
+    stuck.program.signal("CONT");
+    // It is told behind what was sent to it before.
+    let closed = "(fun() -> Wait = fun(Again) -> receive {router_closed, Why} -> Why;
+        {router_msg, _} -> Again(Again) after 30000 -> none end end, Wait(Wait) end)()";
+    assert_eq!(stuck.eval(closed), "logged_out");
+    assert_eq!(closing.join().unwrap(), 1);
+    flooding.join().unwrap();
+}
