@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use hub::DisconnectReason;
-use proto::{Problem, response};
+use proto::request::HEAD_BYTES_MAX;
 use sys::epoll::{Epoll, Events};
 use sys::{clock, group, socket, table};
 
@@ -301,14 +301,12 @@ impl Worker {
     }
 
     fn refuse(&mut self, socket: OwnedFd) {
-        let mut answer = Vec::new();
-        let problem = Problem::unavailable(limits::RETRY_AFTER_SECONDS);
-        response::problem(&problem, false, None, &mut answer);
-        // Best effort: a client that cannot even take this is closed all the same. What it has sent
-        // is read, because closing over unread bytes would reset the answer away.
-        let _ = socket::send(&socket, &answer);
+        // All that it has sent is read, because closing over unread bytes would reset the answer
+        // away. Best effort: a client that cannot even take the answer is closed all the same.
+        let mut head = [0; HEAD_BYTES_MAX];
+        let len = socket::receive(&socket, &mut head).unwrap_or(0);
+        let _ = socket::send(&socket, &self.shard.full_answer(&head[..len]));
         let _ = socket::shutdown_write(&socket);
-        let _ = socket::receive(&socket, &mut [0; 4096]);
         self.counters.opened.add(1);
         self.counters.closed[DisconnectReason::Full as usize].add(1);
     }

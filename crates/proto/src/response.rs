@@ -66,7 +66,10 @@ pub fn problem(problem: &Problem, head_only: bool, cors_origin: Option<&str>, ou
     push(out, &["Cache-Control: no-store\r\n"]);
     // RFC 9110, section 15.5.22: 426 says what to upgrade to; RFC 6455, section 4.4: which version.
     push(out, &[if problem.status == 426 { UPGRADE } else { "Connection: close\r\n" }]);
-    push_cors(out, cors_origin);
+    if push_cors(out, cors_origin) && problem.retry_after.is_some() {
+        // Unless it is named, a page of another origin cannot read it (Fetch Standard, 3.2.3).
+        push(out, &["Access-Control-Expose-Headers: Retry-After\r\n"]);
+    }
     push(out, &["\r\n"]);
     if !head_only {
         push(out, &[&body]);
@@ -160,6 +163,20 @@ mod tests {
             assert_eq!(field(&fields, "access-control-allow-origin"), cors);
             assert_eq!(field(&fields, "vary"), Some("Origin"));
         }
+    }
+
+    #[test]
+    fn page_that_is_let_in_may_read_how_long_to_stay_away() {
+        let exposed = |sent: &Problem, cors| {
+            let mut wire = Vec::new();
+            problem(sent, false, cors, &mut wire);
+            let (_, fields, _) = read(&wire);
+            field(&fields, "access-control-expose-headers").map(str::to_owned)
+        };
+        let full = Problem::unavailable(7);
+        assert_eq!(exposed(&full, Some("http://pages.example")).as_deref(), Some("Retry-After"));
+        assert_eq!(exposed(&full, None), None);
+        assert_eq!(exposed(&Problem::bad_id("ü"), Some("http://pages.example")), None);
     }
 
     #[test]

@@ -180,6 +180,24 @@ fn no_slot_left_is_503_with_retry_after_until_one_is_free() {
 }
 
 #[test]
+fn page_that_is_let_in_may_read_that_the_server_is_full_whatever_its_head() {
+    let (page, other) = ("https://pages.example", "https://other.example");
+    let option = format!("--allow-origin={page}");
+    let server = Server::start(&["--workers=1", "--max-connections=1", &option]);
+    let _stream = server.listener("1");
+    // Most of what a head may have, all of which must be read lest the answer be reset away.
+    let long = format!("/stream/1?{}", "id=1&".repeat(1500));
+    for path in ["/stream/1", "/stream/a%20b", &long] {
+        let asked =
+            |origin: &str| refused(&server, get(path, &[&format!("Origin: {origin}")]), 503).0;
+        let head = asked(page);
+        assert_eq!(head.field("access-control-allow-origin"), Some(page));
+        assert_eq!(head.field("access-control-expose-headers"), Some("Retry-After"));
+        assert_eq!(asked(other).field("access-control-allow-origin"), None);
+    }
+}
+
+#[test]
 fn bound_on_connections_is_reached_with_any_number_of_workers() {
     let server = Server::start(&["--workers=4", "--max-connections=300"]);
     for _ in 0..4 {

@@ -6,6 +6,7 @@
 //! Nothing here waits. The only locks are a directory and a names stripe, at login and logout.
 
 mod admission;
+mod full;
 mod page;
 mod poll;
 mod presence;
