@@ -2,8 +2,9 @@
  * What stands between a page and the server: the page's files, and a network that can fail.
  *
  * A TCP relay that looks at each request's head. `/e2e/…` are files of this package, everything else
- * goes to the server untouched, so page and server have one origin. A test can cut the network,
- * freeze it, or do what firewalls and proxies do.
+ * goes to the server untouched, so page and server have one origin; or one front serves the page
+ * and another one, of another origin, is the way to the server. A test can cut the network, freeze
+ * it, or do what firewalls and proxies do.
  */
 
 import { once } from "node:events";
@@ -33,17 +34,19 @@ export class Front {
   origin = "";
   /** What a firewall or proxy does with the request that has this head. */
   rule: (head: string) => Rule = () => "pass";
+  /** The first lines of the requests that came for the server. */
+  readonly asked: string[] = [];
   #server: Server;
   #sockets = new Set<Socket>();
   #cut = false;
   #frozen = false;
 
-  private constructor(readonly backend: Encke) {
+  private constructor(readonly backend?: Encke) {
     this.#server = createServer((socket) => this.#accept(socket));
   }
 
-  /** Starts one before `backend` that ends with the test. */
-  static async start(test: TestContext, backend: Encke): Promise<Front> {
+  /** Starts one before `backend`, or before files alone, that ends with the test. */
+  static async start(test: TestContext, backend?: Encke): Promise<Front> {
     const front = new Front(backend);
     front.#server.listen(0, "127.0.0.1");
     await once(front.#server, "listening");
@@ -90,10 +93,13 @@ export class Front {
     socket.once("data", (chunk) => {
       const head = chunk.toString("latin1");
       const path = head.split(" ")[1];
-      const rule = this.rule(head);
       if (path.startsWith("/e2e/")) {
         void serveFile(socket, path.slice("/e2e/".length).split("?")[0]);
-      } else if (rule === "refuse") {
+        return;
+      }
+      this.asked.push(head.split("\r\n")[0]);
+      const rule = this.rule(head);
+      if (rule === "refuse") {
         socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
       } else if (rule === "reset") {
         socket.resetAndDestroy();
@@ -104,7 +110,7 @@ export class Front {
   }
 
   #relay(client: Socket, first: Buffer, holds: boolean): void {
-    const [host, port] = this.backend.listen.split(":");
+    const [host, port] = this.backend!.listen.split(":");
     const server = connect(Number(port), host);
     this.#keep(server);
     server.write(first);

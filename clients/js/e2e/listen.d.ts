@@ -6,6 +6,8 @@ export interface Told {
   gaps: number;
   /** Each with its transport: `open sse`. */
   states: string[];
+  /** How long each failure after which it waited asked it to. */
+  waits: number[];
   errors: string[];
   /** The payloads of the events, and `"gap"` where one was told. */
   log: unknown[];

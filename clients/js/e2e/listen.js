@@ -8,7 +8,7 @@ import { connect } from "../dist/encke.js";
 /** Connects, with short waits. */
 export function listen(url, options) {
   const connection = connect(url, { retryMs: 10, retryMaxMs: 200, ...options });
-  const told = { events: [], gaps: 0, states: [], errors: [], log: [] };
+  const told = { events: [], gaps: 0, states: [], waits: [], errors: [], log: [] };
   connection.on("event", (event) => {
     told.events.push(event);
     told.log.push(event.data);
@@ -17,7 +17,12 @@ export function listen(url, options) {
     told.gaps++;
     told.log.push("gap");
   });
-  connection.on("state", (state) => told.states.push(`${state} ${connection.transport}`));
+  connection.on("state", (state, why) => {
+    told.states.push(`${state} ${connection.transport}`);
+    if (state === "waiting") {
+      told.waits.push(why?.retryAfterMs ?? 0);
+    }
+  });
   connection.on("error", (error) => told.errors.push(error.message));
   return { connection, told };
 }

@@ -8,6 +8,9 @@ import type { Link, Transport } from "./link.js";
 import type { Ears } from "./listeners.js";
 import type { EnckeEvent, Failure } from "./types.js";
 
+/** How long a stream lasts whose address has no room for all ids; then another may have. */
+const PARTIAL_MS = 60_000;
+
 /** What all attempts of one connection share. */
 export interface Shared {
   /** Ends with a slash. */
@@ -17,6 +20,8 @@ export interface Shared {
   readonly ears: Ears;
   readonly openMs: number;
   readonly silenceMs: number;
+  /** The longest address, in characters. */
+  addressMax: number;
   /** What an opened stream changes. */
   opened(): void;
 }
@@ -25,9 +30,13 @@ export interface Shared {
 export class Attempt implements Link {
   /** When the server took it; 0 before. */
   openedAt = 0;
+  /** The server ended it in good order, and perhaps those of all others with it. */
+  ended?: boolean;
   #abort = new AbortController();
   readonly signal = this.#abort.signal;
   #timer?: ReturnType<typeof setTimeout>;
+  /** Ids that are said to the open stream miss what the address asks to catch up. */
+  #misses?: unknown;
 
   constructor(readonly shared: Shared) {}
 
@@ -36,11 +45,12 @@ export class Attempt implements Link {
     this.watch(this.shared.openMs);
     try {
       await transport(this);
+      this.ended = true;
       return new Error("The server ended the stream.");
     } catch (error) {
       return error as Failure;
     } finally {
-      this.shared.ids.say = undefined;
+      this.shared.ids.hush();
       this.end();
     }
   }
@@ -51,37 +61,65 @@ export class Attempt implements Link {
   }
 
   url(path: "stream" | "poll", after: string): URL {
-    const { base, ids, cursor } = this.shared;
+    const { base, ids, cursor, addressMax } = this.shared;
     const [first, ...more] = ids.all;
     const url = new URL(base);
     url.pathname += `${path}/${encodeURIComponent(first)}`;
-    for (const id of more) {
-      url.searchParams.append("id", id);
-    }
     if (cursor.at) {
       url.searchParams.set(after, cursor.at);
     }
+    let { length } = url.href;
+    ids.rest = more.filter((id) => {
+      length += encodeURIComponent(id).length + 4;
+      return length > addressMax || url.searchParams.append("id", id);
+    });
     return url;
   }
 
-  watch(ms: number, act = () => this.end("The server was silent for too long.")): void {
+  watch(ms: number, act = () => this.end("The server is silent.")): void {
     clearTimeout(this.#timer);
     if (ms && !this.signal.aborted) {
       this.#timer = setTimeout(act, ms);
     }
   }
 
-  opened(say?: (words: object) => void): void {
+  speak(say: (words: object) => void): void {
+    const { ids, cursor } = this.shared;
+    this.#misses = ids.rest[0] && cursor.at;
+    ids.speak(say);
+  }
+
+  opened(): void {
+    const { ids, ears, opened } = this.shared;
+    const { length } = ids.rest;
     if (!this.openedAt && !this.signal.aborted) {
       this.openedAt = performance.now();
-      this.shared.ids.say = say;
-      this.shared.ids.settle(true);
-      this.shared.opened();
+      if (this.#misses) {
+        ears.tell("gap");
+      }
+      if (length) {
+        ears.complain(new Error(`No room for ${length} ids in the address.`));
+      }
+      ids.settle(true);
+      opened();
+    } else if (length && performance.now() - this.openedAt > PARTIAL_MS) {
+      this.end();
+    }
+  }
+
+  read(text: string): any {
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      this.shared.ears.complain(error as Failure);
+      // At once: what follows it in the same read would hide that something is missing.
+      this.end(String(error));
+      throw error;
     }
   }
 
   event(event: EnckeEvent): void {
-    if (!this.signal.aborted && this.shared.cursor.pass(event.id)) {
+    if (this.heard(event.id)) {
       this.shared.ears.tell("event", event);
     }
   }
@@ -91,14 +129,16 @@ export class Attempt implements Link {
     this.shared.ears.tell("gap");
   }
 
-  heard(id: string): void {
-    this.shared.cursor.pass(id);
+  heard(id: string): boolean {
+    // What came before it in the same read was told to nobody if the attempt was left.
+    return !this.signal.aborted && this.shared.cursor.pass(id);
   }
 
   answered(failure?: Failure): void {
-    this.shared.ids.answered(failure);
+    const { ids, ears } = this.shared;
+    ids.answered(failure);
     if (failure) {
-      this.shared.ears.tell("error", failure);
+      ears.complain(failure);
     }
   }
 }

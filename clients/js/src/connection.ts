@@ -5,10 +5,13 @@
  * A transport that fails before it has opened is followed by the next one at once, and after the
  * last by a wait. One that opened is begun with for some time, by later connections of the page to
  * the same address too, so a blocked one is not tried at each turn, and not forgotten for good.
+ *
+ * A server that is full or gone is spared the other transports: what says that it is full is asked
+ * again alone, and what has opened before is tried once more after a wait.
  */
 
 import { Attempt, type Shared } from "./attempt.js";
-import { backoffMs } from "./backoff.js";
+import { backoffMs, MOST_TRIES } from "./backoff.js";
 import { Cursor } from "./cursor.js";
 import { Ids } from "./ids.js";
 import { iterate } from "./iterate.js";
@@ -33,6 +36,9 @@ const TRANSPORTS: Record<TransportName, Transport> = { websocket, sse, poll };
 /** How long a transport that opened is begun with. */
 const PROVEN_MS = 600_000;
 
+/** How long an address may be at first, in characters: half of the server's bound on heads. */
+const ADDRESS_MAX = 4096;
+
 /** By address, which transport opened last and when. */
 const proven = new Map<string, { name: TransportName; at: number }>();
 
@@ -51,6 +57,7 @@ class Live<T> implements Connection<T> {
   #attempt?: Attempt;
   /** The attempt was left on purpose. */
   #left = false;
+  #refusal?: Failure;
   #wake = () => {};
   #online = () => this.#wake();
 
@@ -67,13 +74,16 @@ class Live<T> implements Connection<T> {
       ears: new Ears(),
       openMs,
       silenceMs,
+      addressMax: ADDRESS_MAX,
       opened: () => {
-        proven.set(this.#shared.base.href, { name: this.transport, at: performance.now() });
+        if (!this.#shared.ids.rest[0]) {
+          proven.set(this.#shared.base.href, { name: this.transport, at: performance.now() });
+        }
         this.#turn("open");
       },
     };
     if (!this.#order[0] || !this.#shared.ids.all[0]) {
-      throw new Error("Give at least one id, and a transport that this platform has.");
+      throw new Error("Give at least one id, and a transport that works here.");
     }
     this.transport = this.#first();
     // A machine that is back in its network need not wait.
@@ -106,7 +116,7 @@ class Live<T> implements Connection<T> {
   }
 
   [Symbol.asyncIterator](): AsyncGenerator<EnckeEvent<T>, void> {
-    return iterate<T>(this);
+    return iterate<T>(this, () => this.#refusal);
   }
 
   async #run(): Promise<void> {
@@ -118,14 +128,26 @@ class Live<T> implements Connection<T> {
         this.#left = false;
         continue;
       }
+      const { base, ids, openMs } = this.#shared;
+      if ([414, 431].includes(why.status!) && ids.all.length - ids.rest.length > 1) {
+        // What else stands in the head, cookies for one, nobody here knows.
+        this.#shared.addressMax /= 2;
+        this.transport = this.#order[0];
+        continue;
+      }
       if (why.final) {
-        return this.#refused(why);
+        this.#refusal = why;
+        this.#shared.ears.complain(why);
+        return this.#end(why);
       }
       if (attempt.openedAt) {
         // One that ends soon after each opening is backed off from as well.
-        tries = performance.now() - attempt.openedAt > this.#shared.openMs ? 0 : tries;
+        tries = performance.now() - attempt.openedAt > openMs ? 0 : tries;
         missed = 0;
         this.transport = this.#first();
+      } else if (proven.get(base.href)?.name === this.transport) {
+        // It is the server that is not there, more likely than the way.
+        proven.delete(base.href);
       } else if (!why.retryAfterMs) {
         const next = this.#order.indexOf(this.transport) + 1;
         this.transport = this.#order[next % this.#order.length];
@@ -134,15 +156,16 @@ class Live<T> implements Connection<T> {
         }
       }
       this.#turn("waiting", why);
-      await this.#pause(backoffMs(tries++, this.#retryMs, this.#retryMaxMs, why.retryAfterMs));
+      const ceiling = attempt.ended ? MOST_TRIES : tries++;
+      await this.#pause(backoffMs(ceiling, this.#retryMs, this.#retryMaxMs, why.retryAfterMs));
     }
   }
 
   /** What to begin with: what opened not long ago, else the first that was named. */
   #first(): TransportName {
     const { name, at } = proven.get(this.#shared.base.href) ?? { at: 0 };
-    const known = performance.now() - at < PROVEN_MS && this.#order.find((one) => one === name);
-    return known || this.#order[0];
+    const isFit = !this.#shared.ids.rest[0] && performance.now() - at < PROVEN_MS;
+    return (isFit && this.#order.find((one) => one === name)) || this.#order[0];
   }
 
   /** Changes the state; returns whether the connection lives. */
@@ -166,13 +189,6 @@ class Live<T> implements Connection<T> {
   #leave(): void {
     this.#left = true;
     this.#attempt?.end();
-  }
-
-  #refused(why: Failure): void {
-    if (!this.#shared.ears.tell("error", why)) {
-      console.error(why);
-    }
-    this.#end(why);
   }
 
   #end(why?: Failure): void {

@@ -11,6 +11,12 @@ interface Problem {
   detail?: string;
 }
 
+/** How long a server that is full is left alone when it does not say, or not to this page. */
+const BUSY_S = 5;
+
+/** No wait is longer, whatever a server asks for: a longer one would overflow the timer. */
+const DAY_S = 86_400;
+
 /** The error of a problem; one without words gets `otherwise`. */
 export function failure(problem: Problem, otherwise: string): Failure {
   const { status, title, detail } = problem;
@@ -24,7 +30,9 @@ export async function refusal(response: Response): Promise<Failure> {
   // A proxy's page of HTML is no JSON and tells nobody what to do.
   const problem = await response.json().catch(() => null);
   const error = failure({ ...problem, status }, `HTTP ${status} ${statusText}`);
-  error.retryAfterMs = 1000 * (Number(headers.get("retry-after")) || 0);
+  const unsaid = [429, 503].includes(status) ? BUSY_S : 0;
+  const seconds = Number(headers.get("retry-after")) || unsaid;
+  error.retryAfterMs = 1000 * Math.min(seconds, DAY_S);
   error.final = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
   return error;
 }

@@ -7,22 +7,22 @@
 
 import type { Connection, EnckeEvent, Failure } from "./types.js";
 
-/** Events from the first `next` on, until the connection is closed; a refusal is thrown. */
+/**
+ * Events from the first `next` on, until the connection is closed. What `refused` tells then is
+ * thrown, however long ago it came.
+ */
 export async function* iterate<T>(
   connection: Pick<Connection<T>, "on" | "state">,
+  refused: () => Failure | undefined,
 ): AsyncGenerator<EnckeEvent<T>, void> {
   const queue: EnckeEvent<T>[] = [];
-  let fault: Failure | undefined;
   let wake = () => {};
   const ends = [
     connection.on("event", (event) => {
       queue.push(event);
       wake();
     }),
-    connection.on("state", (_, why) => {
-      fault = why;
-      wake();
-    }),
+    connection.on("state", () => wake()),
   ];
   try {
     while (queue[0] || connection.state !== "closed") {
@@ -32,8 +32,9 @@ export async function* iterate<T>(
         await new Promise<void>((resolve) => (wake = resolve));
       }
     }
-    if (fault) {
-      throw fault;
+    const why = refused();
+    if (why) {
+      throw why;
     }
   } finally {
     ends.forEach((end) => end());

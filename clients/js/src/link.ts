@@ -16,15 +16,19 @@ export interface Link {
   url(path: "stream" | "poll", after: string): URL;
   /** Ends the attempt after so much time unless called again; 0 is never. */
   watch(ms: number, act?: () => void): void;
-  /** The server has taken the login; `say` sends it further ones on the same stream. */
-  opened(say?: (words: object) => void): void;
+  /** What `say` says goes to the server over this stream, and is answered there. */
+  speak(say: (words: object) => void): void;
+  /** The server has taken the login; told again with all that it says. */
+  opened(): void;
+  /** What the server has sent, which is JSON; else an error is told, and thrown. */
+  read(text: string): any;
   event(event: EnckeEvent): void;
   gap(): void;
-  /** Everything up to `id` was heard. */
-  heard(id: string): void;
+  /** Everything up to `id` was heard; whether that is news. */
+  heard(id: string): boolean;
   /** The answer to the oldest thing that was said: nothing, or why it was refused. */
   answered(failure?: Failure): void;
 }
 
-/** Makes one attempt. */
+/** Makes one attempt. Resolves when the server ended the stream in good order. */
 export type Transport = (link: Link) => Promise<void>;

@@ -2,7 +2,7 @@
  * Who listens to what on one connection.
  */
 
-import type { Listeners } from "./types.js";
+import type { Failure, Listeners } from "./types.js";
 
 type Kind = keyof Listeners;
 
@@ -33,5 +33,12 @@ export class Ears {
       }
     }
     return !!listeners.length;
+  }
+
+  /** Tells an error; prints it when nobody listens for it. */
+  complain(error: Failure): void {
+    if (!this.tell("error", error)) {
+      console.error(error);
+    }
   }
 }

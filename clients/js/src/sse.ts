@@ -43,7 +43,7 @@ function dispatch(link: Link, { id, event, data }: Record<string, string>): void
   if (event === "gap") {
     link.gap();
   } else if (data) {
-    link.event(JSON.parse(data));
+    link.event(link.read(data));
   }
   if (id) {
     link.heard(id);

@@ -30,7 +30,7 @@ export interface EnckeEvent<T = unknown> {
 export interface Failure extends Error {
   /** The HTTP status of a refusal. */
   status?: number;
-  /** How long the server asked to wait before the next attempt. */
+  /** How long to stay away: what the server asked for, or 5,000 where it is full and unclear. */
   retryAfterMs?: number;
   /** Trying again as before is of no use, so the connection is closed. */
   final?: boolean;
@@ -44,7 +44,10 @@ export interface Listeners<T = unknown> {
   gap: () => void;
   /** The state is another; `why` is the failure that led to it, if one did. */
   state: (state: State, why?: Failure) => void;
-  /** The server refused: the connection (it is closed then) or one `login` or `logout`. */
+  /**
+   * The server refused the connection (it is closed then) or one `login` or `logout`, an address
+   * had no room for all ids, or what came was no JSON.
+   */
   error: (error: Failure) => void;
 }
 
@@ -58,7 +61,10 @@ export interface Options {
   after?: string;
   /** The first wait is random within this time, each further one within twice the last. 1,000. */
   retryMs?: number;
-  /** No wait is longer, unless the server asks for it. 30,000. */
+  /**
+   * No random wait is longer; the first one after a server's orderly end is within this time.
+   * 30,000.
+   */
   retryMaxMs?: number;
   /** A transport that has not opened, or a ping that has no answer, after this time. 10,000. */
   openMs?: number;
@@ -78,7 +84,10 @@ export interface Connection<T = unknown> extends AsyncIterable<EnckeEvent<T>> {
   readonly cursor: string;
   /** Calls `listener` from now on; the function that it returns ends that. */
   on<K extends keyof Listeners<T>>(what: K, listener: Listeners<T>[K]): () => void;
-  /** Hears what is about these ids too. Resolves to whether the server took it. */
+  /**
+   * Hears what is about these ids too. Resolves to whether the server took them all; those for
+   * which an address had no room are tried again later.
+   */
   login(...ids: Id[]): Promise<boolean>;
   /** No longer. Who logs out of the last id closes the connection. */
   logout(...ids: Id[]): Promise<boolean>;

@@ -12,7 +12,7 @@ import type { Link } from "./link.js";
 
 /** Keeps one stream to its end. */
 export function websocket(link: Link): Promise<void> {
-  return new Promise((_, reject) => {
+  return new Promise((resolve, reject) => {
     const url = link.url("stream", "last_event_id");
     url.protocol = url.protocol.replace("http", "ws");
     const socket = new WebSocket(url);
@@ -27,27 +27,43 @@ export function websocket(link: Link): Promise<void> {
       socket.close();
       reject(link.signal.reason);
     });
-    socket.onopen = ping;
+    socket.onopen = () => {
+      link.speak(say);
+      // Its answer comes after those to what was said.
+      ping();
+    };
     // `close` follows; but one of Node's classes takes an error that nobody hears for a crash.
     socket.onerror = () => {};
     socket.onclose = ({ code, reason }) => {
-      // 1000 is the application's logout: coming back would undo it.
-      const final = code === 1000;
+      if (code === 1001) {
+        return resolve();
+      }
+      // The application's logout: coming back would undo it. A proxy says 1000 without that word.
+      const final = code === 1000 && reason === "logged_out";
       reject(Object.assign(new Error(`WebSocket closed: ${code} ${reason}`), { final }));
     };
     socket.onmessage = ({ data }) => {
       link.watch(link.shared.silenceMs, ping);
-      const message = JSON.parse(data);
-      if (message.about) {
-        link.event(message);
-      } else if (message.gap) {
-        link.gap();
-      } else if (message.ok?.ping) {
-        link.opened(say);
-        link.heard(message.ok.next);
-      } else {
-        link.answered(message.error && failure(message.error, "refused"));
+      try {
+        hear(link, link.read(data));
+      } catch (error) {
+        reject(error);
       }
     };
   });
+}
+
+/** Tells what a message is: an event, a gap, or an answer. */
+function hear(link: Link, message: any): void {
+  const { about, gap, ok, error } = message;
+  if (about) {
+    link.event(message);
+  } else if (gap) {
+    link.gap();
+  } else if (ok?.ping) {
+    link.opened();
+    link.heard(ok.next);
+  } else if (ok || error) {
+    link.answered(error && failure(error, "refused"));
+  }
 }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { connect, type Failure } from "../src/index.js";
+import { connect } from "../src/index.js";
 import { heard, listen, next, turned } from "./hear.js";
 import { answers, cursor, FakeServer, idle, inTurn, message, refuse, stream } from "./server.js";
 
@@ -76,30 +76,6 @@ test("refusal that nobody listens for is printed", async (t) => {
   assert.match(String(print.mock.calls[0].arguments[0]), /List the origin/);
 });
 
-test("full server is asked again when it said, by the same transport", async (t) => {
-  const server = await FakeServer.start(t, {
-    stream: inTurn(refuse(503, "Full.", { "retry-after": "7" }), stream(cursor("01"))),
-    poll: refuse(500, "It is not to be asked."),
-  });
-  t.mock.timers.enable({ apis: ["setTimeout"] });
-  const connection = connect(server.url, { ids: "bob", transports: ["sse", "poll"] });
-  t.after(() => connection.close());
-  const state = (wanted: string) =>
-    new Promise<Failure | undefined>((resolve) => {
-      connection.on("state", (now, why) => now === wanted && resolve(why));
-    });
-  assert.equal((await state("waiting"))?.retryAfterMs, 7000);
-  // The wait begins when the listeners have been told.
-  await new Promise(setImmediate);
-  t.mock.timers.tick(6999);
-  await new Promise(setImmediate);
-  assert.equal(connection.state, "waiting");
-  const open = state("open");
-  t.mock.timers.tick(1001);
-  await open;
-  assert.deepEqual(server.asked, ["sse /stream/bob", "sse /stream/bob"]);
-});
-
 test("transport that fails at once is followed by the next, which is remembered", async (t) => {
   const server = await FakeServer.start(t, {
     stream: refuse(502, "A proxy does not like it."),
@@ -160,7 +136,7 @@ test("login and logout open the stream again with the ids and the cursor", async
   assert.equal(await connection.login("bob"), true, "that is known");
   assert.equal(await connection.logout("bob", "ann"), true);
   assert.deepEqual(server.asked.slice(1), [
-    "sse /stream/bob?id=ann&id=7&last_event_id=02",
+    "sse /stream/bob?last_event_id=02&id=ann&id=7",
     "sse /stream/7?last_event_id=02",
   ]);
   assert.equal(await connection.logout(7), false);
@@ -193,7 +169,8 @@ test("poll goes on at the cursor, says gaps, and hears events once", async (t) =
 test("poll that is answered at once with nothing is not repeated at full speed", async (t) => {
   const server = await FakeServer.start(t, { poll: answers([], "01") });
   const connection = listen(t, server.url, { transports: ["poll"] });
-  assert.match(String(await turned(connection, "waiting")), /did not wait/);
+  assert.match(String(await turned(connection, "waiting")), /ended the stream/);
+  assert.equal(server.asked.length, 2);
 });
 
 test("loop over a connection gets what comes meanwhile and ends with it", async (t) => {
@@ -218,6 +195,45 @@ test("loop over a refused connection throws what to do", async (t) => {
       assert.fail(`heard ${event.id}`);
     }
   }, /Give another id/);
+});
+
+test("loop that begins after a refusal throws what to do", async (t) => {
+  const server = await FakeServer.start(t, { stream: refuse(400, "Give another id.") });
+  const connection = listen(t, server.url, SSE);
+  await turned(connection, "closed");
+  for (let times = 0; times < 2; times++) {
+    await assert.rejects(connection[Symbol.asyncIterator]().next(), /Give another id/);
+  }
+});
+
+test("loop that begins after close ends at once", async (t) => {
+  const server = await FakeServer.start(t, { stream: stream(cursor("01")) });
+  const connection = listen(t, server.url, SSE);
+  await turned(connection, "open");
+  connection.close();
+  assert.equal((await connection[Symbol.asyncIterator]().next()).done, true);
+});
+
+test("login by a listener loses nothing that came in the same read", async (t) => {
+  const server = await FakeServer.start(t, {
+    stream: inTurn(
+      stream(cursor("01"), message("02"), message("03")),
+      stream(cursor("02"), message("03")),
+    ),
+    poll: inTurn(answers([], "01"), answers(["02", "03"], "03"), answers(["03"], "03"), idle("03")),
+  });
+  for (const transport of ["sse", "poll"] as const) {
+    const connection = listen(t, server.url, { transports: [transport] });
+    const ids = heard(connection);
+    const third = next(connection, "event", ({ id }) => id === "03");
+    await next(connection, "event", () => {
+      void connection.login("ann");
+      return true;
+    });
+    await third;
+    assert.deepEqual(ids, ["02", "03"], transport);
+  }
+  assert.equal(server.asked[1], "sse /stream/bob?last_event_id=02&id=ann");
 });
 
 test("listener that is taken away hears nothing more", async (t) => {

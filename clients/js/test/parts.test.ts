@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { backoffMs } from "../src/backoff.js";
+import { backoffMs, MOST_TRIES } from "../src/backoff.js";
 import { Cursor } from "../src/cursor.js";
+import { refusal } from "../src/failure.js";
 import { Ids } from "../src/ids.js";
 import type { Link } from "../src/link.js";
 import { sse } from "../src/sse.js";
@@ -15,6 +16,26 @@ test("wait is random below a ceiling that doubles up to the most", (t) => {
   t.mock.method(Math, "random", () => 0);
   assert.equal(backoffMs(5, 1000, 30_000), 0, "full jitter begins at nothing");
   assert.equal(backoffMs(5, 1000, 30_000, 5000), 5000, "what the server asks for is the least");
+});
+
+test("wait that the server asked a whole crowd for spreads it over as long again", (t) => {
+  t.mock.method(Math, "random", () => 0.5);
+  assert.equal(backoffMs(0, 1000, 30_000, 5000), 7500);
+  assert.equal(backoffMs(9, 1000, 30_000, 5000), 20_000, "failures spread it further");
+  assert.equal(backoffMs(0, 1000, 30_000, 3_600_000), 3_615_000, "an hour is not two");
+  assert.equal(backoffMs(MOST_TRIES, 1000, 30_000), 15_000);
+});
+
+test("retry-after is read in seconds, and bounded by what a timer holds", async () => {
+  const asked = async (status: number, after?: string) => {
+    const headers: HeadersInit = after ? { "retry-after": after } : {};
+    return (await refusal(new Response("", { status, headers }))).retryAfterMs;
+  };
+  assert.equal(await asked(503, "7"), 7000);
+  assert.equal(await asked(503, "99999999"), 86_400_000);
+  assert.equal(await asked(503), 5000, "one that says nothing is full all the same");
+  assert.equal(await asked(429, "Fri, 31 Dec 1999 23:59:59 GMT"), 5000);
+  assert.equal(await asked(502), 0);
 });
 
 test("cursor passes each id once and after a gap any", () => {
@@ -35,7 +56,7 @@ test("cursor passes each id once and after a gap any", () => {
 test("ids said to the stream are answered in order, refused ones are forgotten", async () => {
   const ids = new Ids(["a", 7]);
   const said: object[] = [];
-  ids.say = (words) => said.push(words);
+  ids.speak((words) => said.push(words));
   const reopen = () => assert.fail("the stream can be told");
   const taken = [
     ids.change("login", ["b"], reopen),
@@ -69,6 +90,7 @@ async function told(t: { mock: typeof test.mock }, pieces: Uint8Array[]): Promis
     opened() {},
     event: (event: object) => lines.push(`event ${JSON.stringify(event)}`),
     gap: () => lines.push("gap"),
+    read: JSON.parse,
     heard: (id: string) => lines.push(`heard ${id}`),
   };
   await sse(link as unknown as Link);

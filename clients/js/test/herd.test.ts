@@ -1,0 +1,142 @@
+/** What keeps a crowd from coming back at one moment, and from asking a full server twice. */
+
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { WebSocket as Outside } from "ws";
+import { connect, type Connection, type Failure, type Options, type State } from "../src/index.js";
+import { listen, turned } from "./hear.js";
+import {
+  answers,
+  cursor,
+  FakeServer,
+  type Handler,
+  idle,
+  inTurn,
+  refuse,
+  stream,
+} from "./server.js";
+
+globalThis.WebSocket ??= Outside as unknown as typeof WebSocket;
+
+/** Connects with the waits that pages have, by a clock that the test moves. */
+function watched(t: TestContext, url: string, options: Partial<Options>): Connection {
+  t.mock.method(Math, "random", () => 0.5);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const connection = connect(url, { ids: "bob", ...options });
+  t.after(() => connection.close());
+  return connection;
+}
+
+/** The next time that it comes to that state; by no clock, since the test holds that. */
+function comes(connection: Connection, wanted: State): Promise<Failure | undefined> {
+  return new Promise((resolve) => {
+    const off = connection.on("state", (state, why) => {
+      if (state === wanted) {
+        off();
+        // The wait begins when the listeners have been told.
+        setImmediate(() => resolve(why));
+      }
+    });
+  });
+}
+
+/** It waits for so long from now on, and not a millisecond less. */
+async function waits(t: TestContext, connection: Connection, ms: number): Promise<void> {
+  t.mock.timers.tick(ms - 1);
+  await new Promise(setImmediate);
+  assert.equal(connection.state, "waiting", `before ${ms} ms`);
+  const connecting = comes(connection, "connecting");
+  t.mock.timers.tick(1);
+  await connecting;
+}
+
+/** Takes the stream and ends it in good order. */
+const brief: Handler = (answer) => {
+  answer.writeHead(200, { "content-type": "text/event-stream" });
+  answer.end(cursor("01"));
+};
+
+test("full server is asked once more after what it said and as long again", async (t) => {
+  const server = await FakeServer.start(t, {
+    stream: inTurn(refuse(503, "Full.", { "retry-after": "7" }), stream(cursor("01"))),
+    poll: refuse(500, "It is not to be asked."),
+  });
+  const connection = watched(t, server.url, { transports: ["sse", "poll"] });
+  const open = comes(connection, "open");
+  assert.equal((await comes(connection, "waiting"))?.retryAfterMs, 7000);
+  await waits(t, connection, 7000 + 3500);
+  await open;
+  assert.deepEqual(server.asked, ["sse /stream/bob", "sse /stream/bob"]);
+});
+
+test("full server that says nothing is asked by one transport and left alone", async (t) => {
+  const server = await FakeServer.start(t, {
+    stream: inTurn(refuse(503, "Full."), refuse(429, "Too often."), stream(cursor("01"))),
+    poll: refuse(500, "It is not to be asked."),
+  });
+  const connection = watched(t, server.url, { transports: ["sse", "poll"] });
+  const open = comes(connection, "open");
+  await comes(connection, "waiting");
+  for (const ms of [5000 + 2500, 5000 + 2500]) {
+    const again = comes(connection, "waiting");
+    await waits(t, connection, ms);
+    await Promise.race([again, open]);
+  }
+  await open;
+  assert.deepEqual(server.asked, Array(3).fill("sse /stream/bob"));
+});
+
+test("transport that has worked is tried again after a wait before others are", async (t) => {
+  let up = true;
+  const server = await FakeServer.start(t, {
+    stream: (...request) => (up ? stream(cursor("01")) : refuse(502, "Gone."))(...request),
+    poll: idle("01"),
+  });
+  const connection = listen(t, server.url, { transports: ["sse", "poll"] });
+  await turned(connection, "open");
+  const states: string[] = [];
+  connection.on("state", (state) => states.push(`${state} ${connection.transport}`));
+  up = false;
+  server.cut();
+  await turned(connection, "waiting");
+  await turned(connection, "open");
+  assert.deepEqual(states, [
+    "waiting sse",
+    "connecting sse",
+    "waiting sse",
+    "connecting sse",
+    "open poll",
+  ]);
+});
+
+test("crowd whose server shut down comes back over the longest wait", async (t) => {
+  const server = await FakeServer.start(t, {
+    stream: brief,
+    poll: answers([], "01"),
+    websocket: (socket) => {
+      socket.on("message", () => socket.send('{"ok":{"ping":1,"next":"01"}}'));
+      socket.once("message", () => setImmediate(() => socket.close(1001, "shutdown")));
+    },
+  });
+  for (const transport of ["websocket", "sse", "poll"] as const) {
+    await t.test(transport, async (t) => {
+      const connection = watched(t, server.url, { transports: [transport] });
+      await comes(connection, "waiting");
+      await waits(t, connection, 15_000);
+    });
+  }
+});
+
+test("crowd whose server died comes back over times that double", async (t) => {
+  const server = await FakeServer.start(t, { stream: stream(cursor("01")) });
+  const connection = watched(t, server.url, { transports: ["sse"], openMs: 1e9, silenceMs: 0 });
+  await comes(connection, "open");
+  for (const ms of [500, 1000, 2000, 4000, 8000, 15_000, 15_000]) {
+    const lost = comes(connection, "waiting");
+    server.cut();
+    await lost;
+    const open = comes(connection, "open");
+    await waits(t, connection, ms);
+    await open;
+  }
+});
