@@ -1,0 +1,72 @@
+//! Commands and the answers to them.
+
+use super::*;
+use serde_json::json;
+
+fn ids<'b>(texts: &[&'b str]) -> Vec<IdText<'b>> {
+    texts.iter().map(|&text| IdText(Cow::Borrowed(text))).collect()
+}
+
+#[test]
+fn commands_are_read() {
+    let cases = [
+        (r#"{"login":["a","b"]}"#, Command::Login(ids(&["a", "b"]))),
+        (r#" { "login" : [ 123, -5, 99999999999999999999 ] } "#, {
+            Command::Login(ids(&["123", "-5", "99999999999999999999"]))
+        }),
+        (r#"{"login":["\u0061\"",""]}"#, Command::Login(ids(&["a\"", ""]))),
+        (r#"{"logout":[]}"#, Command::Logout(ids(&[]))),
+        (r#"{"ping":1}"#, Command::Ping(Number::from(1))),
+        (r#"{"ping":1.5}"#, Command::Ping(Number::from_f64(1.5).unwrap())),
+    ];
+    for (text, command) in cases {
+        assert_eq!(parse(text), Ok(command), "{text}");
+    }
+}
+
+#[test]
+fn anything_else_is_a_problem_that_says_what_to_send() {
+    for text in [
+        "",
+        "x",
+        "{",
+        "[]",
+        "null",
+        "1",
+        "{}",
+        "\"login\"",
+        r#"{"login":"a"}"#,
+        r#"{"login":[null]}"#,
+        r#"{"login":[1.5]}"#,
+        r#"{"login":[["a"]]}"#,
+        r#"{"login":["a"],"logout":["b"]}"#,
+        r#"{"login":["a"],"login":["b"]}"#,
+        r#"{"send":1}"#,
+        r#"{"ping":"1"}"#,
+        r#"{"ping":null}"#,
+        r#"{"ping":1} x"#,
+        r#"{"ping":1,"more":2}"#,
+        r#"{"Login":["a"]}"#,
+    ] {
+        let problem = parse(text).unwrap_err();
+        assert_eq!(problem.status, 400, "{text}");
+        assert!(problem.detail.contains(r#"{"login":["id"]}"#), "{}", problem.detail);
+    }
+    let deep = "[".repeat(4096);
+    assert!(parse(&deep).is_err());
+}
+
+#[test]
+fn answers_are_json() {
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let login = parse(r#"{"login":["a\"",7]}"#).unwrap();
+    assert_eq!(value(&ok(&login, None)), json!({"ok": {"login": ["a\"", "7"]}}));
+    let logout = parse(r#"{"logout":[]}"#).unwrap();
+    assert_eq!(value(&ok(&logout, Some("1"))), json!({"ok": {"logout": []}}));
+    let ping = parse(r#"{"ping":1}"#).unwrap();
+    assert_eq!(ok(&ping, Some("00ff")), r#"{"ok":{"ping":1,"next":"00ff"}}"#);
+    assert_eq!(ok(&ping, None), r#"{"ok":{"ping":1}}"#);
+    let answer = error(&binary_problem());
+    assert_eq!(value(&answer)["error"]["status"], 400);
+    assert!(!answer.contains('\n'));
+}
