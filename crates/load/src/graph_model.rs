@@ -13,7 +13,10 @@
 
 use std::io::{self, Write};
 
+use proto::decimal::push_decimal;
 use thiserror::Error;
+
+use crate::random::Random;
 
 /// Which graph to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,13 +90,13 @@ struct Attachment {
     m: u32,
     /// The older end of each friendship, in the order of the newer ends: those need no storing.
     older: Vec<u32>,
-    random: SplitMix64,
+    random: Random,
 }
 
 impl Attachment {
     fn new(model: &BarabasiAlbert) -> Attachment {
         let older = Vec::with_capacity(model.edges() as usize);
-        Attachment { m: model.edges_per_user, older, random: SplitMix64(model.seed) }
+        Attachment { m: model.edges_per_user, older, random: Random::new(model.seed) }
     }
 
     /// Chooses the friends of the next newcomer.
@@ -117,7 +120,7 @@ impl Attachment {
     /// the plus one.
     fn choose(&mut self, newcomer: u32, edges: u64) -> u32 {
         let ends = 2 * edges;
-        let ticket = self.random.below(ends + u64::from(newcomer));
+        let ticket = self.random.below_u64(ends + u64::from(newcomer));
         if ticket >= ends {
             return (ticket - ends) as u32;
         }
@@ -169,11 +172,11 @@ fn write_lines(ends: &Ends, out: &mut dyn Write, progress: &mut dyn FnMut(u64)) 
     let mut start = Vec::new();
     for (older, group) in ends.starts.windows(2).enumerate() {
         start.clear();
-        push_decimal(older as u32, &mut start);
+        push_decimal(&mut start, older as u64);
         start.push(b' ');
         for &newer in &ends.newer[group[0]..group[1]] {
             lines.extend_from_slice(&start);
-            push_decimal(newer, &mut lines);
+            push_decimal(&mut lines, newer.into());
             lines.push(b'\n');
         }
         if lines.len() >= BUFFER_BYTES {
@@ -186,38 +189,6 @@ fn write_lines(ends: &Ends, out: &mut dyn Write, progress: &mut dyn FnMut(u64)) 
     }
     out.write_all(&lines)?;
     out.flush()
-}
-
-/// What `write!("{number}")` does, in a tenth of the time: 30 million numbers are the whole work.
-fn push_decimal(mut number: u32, text: &mut Vec<u8>) {
-    let mut digits = [0; 10];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    text.extend_from_slice(&digits[at..]);
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): small, fast, and the same everywhere.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    /// Uniform below `bound`, but for a bias under `bound` / 2^64.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ pub(crate) struct Random(u64);
 
 impl Random {
     /// The generator of `seed`.
-    #[cfg(test)]
     pub(crate) fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -26,10 +25,15 @@ impl Random {
         bits
     }
 
+    /// A number below `limit`, which is at least 1.
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
+        self.below_u64(limit.into()) as u32
+    }
+
     /// A number below `limit`, which is at least 1 (Lemire's multiplication, with a bias below
     /// `limit` in 2^64).
-    pub(crate) fn below(&mut self, limit: u32) -> u32 {
-        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u32
+    pub(crate) fn below_u64(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
     /// A number from 0 up to but without 1.

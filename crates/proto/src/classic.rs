@@ -4,6 +4,7 @@
 //! [`Prefix`] made on the stack for each delivery, and the [`message`] tail that all share.
 
 use crate::chunked::SIZE_LINE_MAX;
+use crate::decimal::{DIGITS_MAX, decimal};
 use crate::{Frame, Framing, chunked, json};
 
 /// A comment between two lines of the page.
@@ -14,9 +15,7 @@ const BEFORE_NUMBER: &[u8] = b"Recvd msg #";
 const AFTER_NUMBER: &[u8] = b": '";
 const AFTER_TEXT: &[u8] = b"'<br/>\n";
 
-/// A `u64` has at most 20 decimal digits.
-const NUMBER_MAX: usize = 20;
-const PREFIX_MAX: usize = SIZE_LINE_MAX + BEFORE_NUMBER.len() + NUMBER_MAX + AFTER_NUMBER.len();
+const PREFIX_MAX: usize = SIZE_LINE_MAX + BEFORE_NUMBER.len() + DIGITS_MAX + AFTER_NUMBER.len();
 
 /// Appends the first chunk of a page: the greeting to `id`.
 pub fn welcome(id: &str, framing: Framing, out: &mut Vec<u8>) {
@@ -71,7 +70,7 @@ pub struct Prefix {
 impl Prefix {
     /// The prefix of the connection's message `number` (the first is 1) whose rest is `tail`.
     pub fn new(number: u64, tail: &Frame, framing: Framing) -> Prefix {
-        let mut digits = [0; NUMBER_MAX];
+        let mut digits = [0; DIGITS_MAX];
         let digits = decimal(number, &mut digits);
         let mut prefix = Prefix { bytes: [0; PREFIX_MAX], len: 0 };
         if framing == Framing::Chunked {
@@ -93,18 +92,6 @@ impl Prefix {
         let end = self.len + part.len();
         self.bytes[self.len..end].copy_from_slice(part);
         self.len = end;
-    }
-}
-
-fn decimal(mut number: u64, digits: &mut [u8; NUMBER_MAX]) -> &[u8] {
-    let mut start = NUMBER_MAX;
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return &digits[start..];
-        }
     }
 }
 

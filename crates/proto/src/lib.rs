@@ -19,6 +19,7 @@
 pub mod chunked;
 pub mod classic;
 pub mod client;
+pub mod decimal;
 mod frame;
 mod json;
 pub mod ndjson;

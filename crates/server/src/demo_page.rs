@@ -9,7 +9,7 @@ use std::str::FromStr;
 use proto::Page;
 use serde::{Deserialize, Serialize};
 
-use crate::web::compress;
+use crate::web::{compress, version};
 
 const DOCUMENT: &str = include_str!("../../../web/dist/demo.html");
 
@@ -48,9 +48,7 @@ pub(super) fn page(facts: DemoFacts, api_port: u16) -> Page {
     let told = serde_json::to_string(&Told { api_port, facts }).expect("all members are numbers");
     let html = DOCUMENT.replace(FACTS, &FACTS.replace("{}", &told)).into_bytes();
     let gzip = compress(&html);
-    // The check sum and the length at gzip's end (RFC 1952, section 2.3.1) tell documents apart.
-    let trailer = gzip.last_chunk::<8>().expect("gzip has a trailer");
-    let tag = trailer.iter().map(|byte| format!("{byte:02x}")).collect();
+    let tag = version(&gzip);
     let policy = POLICY.trim_end().replace("{api_port}", &api_port.to_string());
     Page { html, gzip, tag, policy }
 }

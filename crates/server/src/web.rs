@@ -38,12 +38,18 @@ pub(crate) static DASHBOARD_STYLE: Asset = asset!("dashboard.css", "text/css; ch
 pub(crate) static ICON: Asset = asset!("icon.svg", "image/svg+xml");
 
 impl Asset {
-    /// What tells this version of the file from others (RFC 9110, section 8.8.3): CRC and length,
-    /// the last 8 bytes of the gzip. Weak, since it is the same for both encodings.
+    /// What tells this version of the file from others (RFC 9110, section 8.8.3). Weak, since it
+    /// is the same for both encodings.
     pub(crate) fn etag(&self) -> String {
-        let trailer = self.gzip.last_chunk::<8>().expect("a gzip has a trailer");
-        format!("W/\"{:016x}\"", u64::from_le_bytes(*trailer))
+        format!("W/\"{}\"", version(&self.gzip))
     }
+}
+
+/// What tells what is compressed here from other versions of it: its check sum and length, which
+/// are at a gzip's end (RFC 1952, section 2.3.1).
+pub(crate) fn version(gzip: &[u8]) -> String {
+    let trailer = gzip.last_chunk::<8>().expect("a gzip has a trailer");
+    trailer.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// `bytes` as gzip, as small as it gets.

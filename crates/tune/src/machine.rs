@@ -46,11 +46,11 @@ pub(crate) struct Reading {
 
 /// How much of something is left, and out of how much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Room {
+pub struct Room {
     /// What is left.
-    pub(crate) free: u64,
+    pub free: u64,
     /// All of it.
-    pub(crate) limit: u64,
+    pub limit: u64,
 }
 
 /// A machine, or what a container shows of one.
@@ -160,6 +160,12 @@ fn capable(status: &str, capability: u32) -> bool {
 fn is_root(status: &str) -> bool {
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     users.and_then(|users| users.split_whitespace().nth(1)) == Some("0")
+}
+
+/// Memory of this machine: what programs can have without swapping (proc(5), `MemAvailable`), and
+/// all of it. `None` where it is not told.
+pub fn machine_memory() -> Option<Room> {
+    memory(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
 fn memory(meminfo: &str) -> Option<Room> {

@@ -4,7 +4,6 @@
 //! The events are about random users. Encke looks their followers up in the stored graph and in
 //! the directory; the bare loop sends to as many random sockets of random workers.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -178,10 +177,7 @@ impl Run {
     }
 }
 
-/// Memory that the kernel could still give (proc(5), `MemAvailable`).
+/// Memory that the kernel could still give.
 fn available_bytes() -> Outcome<f64> {
-    let text = fs::read_to_string("/proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()).ok_or("no MemAvailable")?;
-    Ok(kib.parse::<f64>()? * 1024.0)
+    Ok(tune::machine_memory().ok_or("no figure of the machine's memory")?.free as f64)
 }

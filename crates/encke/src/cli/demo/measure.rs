@@ -1,7 +1,6 @@
 //! What is measured while a demo runs: the server, the machine and the crowd at the moments that
 //! count, and how the crowd came online.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -121,18 +120,9 @@ impl Opening {
     }
 }
 
-/// Memory of the machine that is in use: all but `MemAvailable` (proc(5)). 0 where it is not told.
+/// Memory of the machine that is in use. 0 where it is not told.
 pub(super) fn machine_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    in_use(&text).unwrap_or(0)
-}
-
-fn in_use(meminfo: &str) -> Option<u64> {
-    let bytes = |name: &str| {
-        let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
-    };
-    bytes("MemTotal:")?.checked_sub(bytes("MemAvailable:")?)
+    tune::machine_memory().map_or(0, |memory| memory.limit.saturating_sub(memory.free))
 }
 
 #[cfg(test)]
@@ -151,12 +141,5 @@ mod tests {
         assert!((first - 100.0).abs() < 0.01, "{first}");
         assert!((last - 10.0).abs() < 0.01, "{last}");
         assert_eq!(Opening::default().rates(), [0.0; 3]);
-    }
-
-    #[test]
-    fn memory_in_use_is_what_is_not_available() {
-        let text = "MemTotal:  1000 kB\nMemFree:  1 kB\nMemAvailable:  600 kB\n";
-        assert_eq!(in_use(text), Some(400 * 1024));
-        assert_eq!(in_use("MemTotal: 1000 kB\n"), None);
     }
 }

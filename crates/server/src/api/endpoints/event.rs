@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use engine::{Event, Receipt, Sending};
 use hub::{Draft, IdText};
+use proto::decimal::push_decimal;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -64,26 +65,11 @@ impl Api {
 /// Appends the answer to an event: `{"delivered":2,"id":"…"}`, without a line end.
 pub(crate) fn push_answer(out: &mut Vec<u8>, delivered: u32, event: &Event) {
     out.extend_from_slice(b"{\"delivered\":");
-    push_decimal(out, delivered);
+    push_decimal(out, delivered.into());
     out.extend_from_slice(b",\"id\":\"");
     // Hexadecimal digits, so there is nothing to escape.
     out.extend_from_slice(event.id().as_bytes());
     out.extend_from_slice(b"\"}");
-}
-
-/// `write!` takes several times as long, and a stream writes a million of these.
-fn push_decimal(out: &mut Vec<u8>, mut number: u32) {
-    let mut digits = [0; 10];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
 }
 
 #[cfg(test)]
