@@ -1,4 +1,5 @@
-//! SIGTERM and SIGINT: the first asks for an end in order, the second ends at once.
+//! SIGTERM and SIGINT: the first asks for an end in order, the second ends at once. SIGHUP, to a
+//! server: nothing.
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -26,6 +27,18 @@ impl Signals {
             _ = self.interrupt.recv() => 130,
             _ = self.terminate.recv() => 143,
         }
+    }
+
+    /// From now on SIGHUP, which ends a program whose terminal is gone, is told and nothing else.
+    /// To be called within a runtime.
+    pub(crate) fn outlive_hangup() -> Result<()> {
+        let mut hangups = signal(SignalKind::hangup()).context("cannot listen for signals")?;
+        tokio::spawn(async move {
+            while hangups.recv().await.is_some() {
+                tracing::info!("SIGHUP changes nothing: settings are read at the start alone");
+            }
+        });
+        Ok(())
     }
 
     /// From now on a signal ends the process at once.

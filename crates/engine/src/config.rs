@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hub::HistoryLimits;
 use proto::Page;
-use proto::request::{is_origin_at_port, is_own_origin};
+use proto::request::{Hosts, is_origin_at_port, is_own_origin};
 
 /// The settings of an engine.
 #[derive(Clone, Debug)]
@@ -61,18 +61,28 @@ impl EngineConfig {
     }
 }
 
-/// The origins whose pages may connect, beside the server's own.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// The origins whose pages may connect, beside the server's own, and the names that the server goes
+/// by, which tell what its own origins are.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origins {
     any: bool,
     list: Vec<String>,
+    hosts: Hosts,
     api: Option<SocketAddr>,
 }
 
+impl Default for Origins {
+    /// The server's own origins, under whatever name.
+    fn default() -> Origins {
+        Origins::new(Vec::new(), Hosts::any())
+    }
+}
+
 impl Origins {
-    /// The server's own origins and those in `list`; `*` in it lets every page in.
-    pub fn new(list: Vec<String>) -> Origins {
-        Origins { any: list.iter().any(|origin| origin == "*"), list, api: None }
+    /// The origins of the server under the names in `hosts`, and those in `list`; `*` in that lets
+    /// every page in.
+    pub fn new(list: Vec<String>, hosts: Hosts) -> Origins {
+        Origins { any: list.iter().any(|origin| origin == "*"), list, hosts, api: None }
     }
 
     /// Lets in the pages of the API at `api` as well: the same host's under the API's port, and
@@ -81,12 +91,26 @@ impl Origins {
         self.api = Some(api);
     }
 
+    /// Whether a request that calls the server `host` means it, and not a server whose name a page
+    /// has made lead here. A page of a listed origin vouches for its requests, and browsers name no
+    /// host in no request.
+    pub fn is_called(&self, host: Option<&str>, origin: Option<&str>) -> bool {
+        self.any
+            || host.is_none_or(|host| self.hosts.include(host))
+            || origin.is_some_and(|origin| self.is_listed(origin))
+    }
+
     /// Whether a page of `origin` may connect to the server that its request calls `host`.
     pub fn allows(&self, origin: &str, host: Option<&str>) -> bool {
+        let host = host.filter(|host| self.hosts.include(host));
         self.any
-            || self.list.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+            || self.is_listed(origin)
             || host.is_some_and(|host| is_own_origin(origin, host))
             || self.api.is_some_and(|api| is_api_origin(origin, api, host.unwrap_or_default()))
+    }
+
+    fn is_listed(&self, origin: &str) -> bool {
+        self.list.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
     }
 }
 
@@ -105,12 +129,30 @@ mod tests {
 
     #[test]
     fn own_and_listed_origins_may_connect() {
-        let origins = Origins::new(vec!["https://example.org".into()]);
+        let origins = Origins::new(vec!["https://example.org".into()], Hosts::any());
         assert!(origins.allows("http://push.test:8000", Some("push.test:8000")));
         assert!(origins.allows("https://EXAMPLE.org", None));
         assert!(!origins.allows("https://evil.test", Some("push.test:8000")));
         assert!(!origins.allows("null", None));
-        assert!(Origins::new(vec!["*".into()]).allows("null", None));
+        assert!(Origins::new(vec!["*".into()], Hosts::default()).allows("null", None));
+    }
+
+    #[test]
+    fn page_under_a_name_that_is_not_the_server_s_is_told_apart() {
+        let list = vec!["https://app.test".to_owned()];
+        let mut origins = Origins::new(list, Hosts::new(vec!["push.test".into()]));
+        origins.allow_api("127.0.0.1:8001".parse().unwrap());
+        let (own, other) = (Some("push.test:8000"), Some("evil.test:8000"));
+        assert!(origins.is_called(own, None) && origins.is_called(None, None));
+        assert!(origins.is_called(Some("127.0.0.1:8000"), None));
+        assert!(origins.is_called(other, Some("https://app.test")));
+        assert!(!origins.is_called(other, None));
+        assert!(!origins.is_called(other, Some("http://evil.test:8000")));
+        assert!(origins.allows("http://push.test:8000", own));
+        for origin in ["http://evil.test:8000", "http://evil.test:8001"] {
+            assert!(!origins.allows(origin, other), "{origin}");
+        }
+        assert!(Origins::new(vec!["*".into()], Hosts::default()).is_called(other, None));
     }
 
     #[test]

@@ -48,12 +48,21 @@ pub struct Engine {
     resumes: Arc<Resumes>,
     counters: Vec<Arc<Counters>>,
     rooms: Arc<Rooms>,
+    /// What the workers are to be told; `None` once they have been.
+    closed: Option<(EngineConfig, Vec<Shared>)>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
 impl Engine {
-    /// Starts the workers. When this returns, clients can connect.
-    pub fn start(mut config: EngineConfig, names: Arc<Names>) -> Result<Engine, StartError> {
+    /// Makes it and opens it. When this returns, clients can connect.
+    pub fn start(config: EngineConfig, names: Arc<Names>) -> Result<Engine, StartError> {
+        let mut engine = Engine::prepare(config, names)?;
+        engine.open()?;
+        Ok(engine)
+    }
+
+    /// Makes all but the workers: what the control plane needs in order to be ready for clients.
+    pub fn prepare(mut config: EngineConfig, names: Arc<Names>) -> Result<Engine, StartError> {
         let address = claim(config.listen)?;
         config.listen = address;
         names.set_bytes_max(config.ids_bytes_max);
@@ -80,37 +89,47 @@ impl Engine {
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
         });
-        let mut engine = Engine {
+        let shared = |_| Shared {
+            names: names.clone(),
+            directory: directory.clone(),
+            counters: Arc::new(Counters::default()),
+            places: places.clone(),
+            event_ids: event_ids.clone(),
+            resumes: resumes.clone(),
+            slots_max: room,
+        };
+        let shared: Vec<Shared> = (0..config.workers).map(shared).collect();
+        Ok(Engine {
             router: Arc::new(router),
             guest,
             address,
             mailboxes,
             replies,
             resumes: resumes.clone(),
-            counters: Vec::new(),
+            counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
             rooms: Arc::new(Rooms::new(config.workers)),
+            closed: Some((config, shared)),
             threads: Vec::new(),
-        };
+        })
+    }
+
+    /// Starts the workers, once. When this returns, clients can connect.
+    pub fn open(&mut self) -> Result<(), StartError> {
+        let Some((config, shared)) = self.closed.take() else { return Ok(()) };
         // One after the other, and each listens before the next is begun: so a worker's number is
         // its listener's index in the group, by which the kernel is told who is full.
-        for worker in 0..config.workers {
-            let counters = Arc::new(Counters::default());
-            engine.counters.push(counters.clone());
-            let shared = Shared {
-                names: names.clone(),
-                directory: directory.clone(),
-                counters,
-                places: places.clone(),
-                event_ids: event_ids.clone(),
-                resumes: resumes.clone(),
-                slots_max: room,
-            };
-            if let Err(error) = engine.spawn(worker, config.clone(), shared) {
-                engine.drain(0);
+        for (worker, shared) in shared.into_iter().enumerate() {
+            if let Err(error) = self.spawn(worker, config.clone(), shared) {
+                self.drain(0);
                 return Err(StartError::Worker(error));
             }
         }
-        Ok(engine)
+        Ok(())
+    }
+
+    /// Whether clients can connect.
+    pub fn is_open(&self) -> bool {
+        self.closed.is_none()
     }
 
     /// Where clients connect, with the port that was chosen.

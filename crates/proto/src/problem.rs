@@ -86,6 +86,15 @@ impl Problem {
         Problem::new(413, "A request for a stream has no body. Leave it out.")
     }
 
+    /// 421: a name that is not the server's, as a page has it whose own name was made to lead here.
+    pub fn misdirected() -> Problem {
+        Problem::new(
+            421,
+            "This server is not called by that name. Use its address, or tell it its name: \
+             encke serve --public-host NAME.",
+        )
+    }
+
     /// 426: a WebSocket of another version than RFC 6455's.
     pub fn websocket_version() -> Problem {
         Problem::new(
@@ -131,6 +140,7 @@ impl Problem {
             406 => "Not Acceptable",
             408 => "Request Timeout",
             413 => "Content Too Large",
+            421 => "Misdirected Request",
             426 => "Upgrade Required",
             431 => "Request Header Fields Too Large",
             503 => "Service Unavailable",
@@ -165,6 +175,7 @@ mod tests {
             Problem::not_acceptable(),
             Problem::head_timeout(),
             Problem::body_refused(),
+            Problem::misdirected(),
             Problem::websocket_version(),
             Problem::head_too_large(),
             Problem::unavailable(5),

@@ -20,6 +20,7 @@
 mod accept;
 mod cursor;
 mod fields;
+mod host;
 mod origin;
 mod query;
 mod target;
@@ -36,7 +37,8 @@ use query::Query;
 use crate::{Framing, Problem, Transport};
 
 pub use cursor::Cursor;
-pub use origin::{is_origin_at_port, is_own_origin};
+pub use host::{Hosts, host_name, name_of};
+pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
 pub use target::Route;
 pub use upgrade::Upgrade;

@@ -1,7 +1,8 @@
 //! The running server: the order in which its parts start and end.
 //!
-//! Start: descriptor limit, store, API port, workers, API. Each part that fails ends the start with
-//! a sentence that says what to do, before a client could have connected.
+//! Start: descriptor limit, store, both ports taken, Erlang node, API, and last the workers, which
+//! begin to listen. Each part that fails ends the start with a sentence that says what to do,
+//! before a client could have connected, and who connects finds all the rest at work.
 //!
 //! End: readiness off and the API port closed; API requests in progress are finished; the workers
 //! deliver what is posted, end their streams and stop; the store is closed. All within the grace
@@ -13,6 +14,7 @@ mod api;
 mod demo_page;
 mod erlang;
 mod http;
+mod panics;
 mod posting;
 mod replies;
 mod resumes;
@@ -21,7 +23,7 @@ pub mod stop;
 mod web;
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -30,6 +32,8 @@ use anyhow::{Context, Result, anyhow};
 use engine::{Engine, EngineConfig};
 use graph::Graph;
 use graph::GraphOptions;
+use proto::request::Hosts;
+use tokio::net::TcpSocket;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::api::Api;
@@ -37,11 +41,17 @@ pub use crate::api::PublicUrl;
 pub use crate::demo_page::DemoFacts;
 use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;
+use crate::http::places::Places;
+pub use crate::panics::end_process_on_panic;
 use crate::stop::Stopper;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
 /// is ever handed from one to another, which would wake one thread more for it.
 const CONTROL_THREADS: usize = 1;
+
+/// Connections to the API that may wait to be accepted; the kernel cuts it to
+/// `net.core.somaxconn`.
+const API_BACKLOG: u32 = 4096;
 
 /// The part of the grace time that API requests in progress may use.
 const API_GRACE_SHARE: f64 = 0.3;
@@ -53,6 +63,8 @@ pub struct ServeConfig {
     pub engine: EngineConfig,
     /// The private address.
     pub api: SocketAddr,
+    /// What the API is called.
+    pub api_hosts: Hosts,
     /// Where browsers reach the public port, when that is another place.
     pub public_url: Option<PublicUrl>,
     /// Where the graph is stored.
@@ -88,16 +100,14 @@ impl Server {
     /// Opens the store and starts. When this returns, clients can connect.
     pub async fn start(mut config: ServeConfig) -> Result<Server> {
         let graph = open_graph(&config.data)?;
-        let listener = bind(config.api)?;
-        let api_address = listener.local_addr()?;
+        let api_socket = bind(config.api)?;
+        let api_address = api_socket.local_addr()?;
         let page = config.demo.map(|demo| demo_page::page(demo, api_address.port()));
         config.engine.page = page.map(Arc::new);
         let backlog_bytes_max = config.engine.backlog_bytes_max;
         config.engine.origins.allow_api(api_address);
         config.engine.guest = config.erlang.is_some();
-        // Signals are for the threads of the control plane.
-        let names = Arc::clone(graph.names());
-        let mut engine = sys::signals::blocked(|| Engine::start(config.engine, names))??;
+        let mut engine = Engine::prepare(config.engine, Arc::clone(graph.names()))?;
         if !engine.full_workers_leave() {
             tracing::warn!(
                 "this kernel does not let a full worker leave new clients to the others \
@@ -118,19 +128,24 @@ impl Server {
         }
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
+        let places = Places::new();
         let api = Api::new(
             Arc::clone(&engine),
             graph.clone(),
             backlog_bytes_max,
             config.public_url,
             erlang,
+            places.crowd(),
             stop.clone(),
         )?;
         let api = Arc::new(api);
         tokio::spawn(api::live::run(Arc::clone(&api)));
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let routes = api::routes(api, config.demo.map(|_| listen.port()));
-        let api_task = tokio::spawn(http::listener::run(listener, routes, stop));
+        let listener = api_socket.listen(API_BACKLOG);
+        let listener = listener.map_err(|error| listen_error(api_address, &error))?;
+        let routes = api::routes(api, config.api_hosts, config.demo.map(|_| listen.port()));
+        let api_task = tokio::spawn(http::listener::run(listener, routes, places, stop));
+        // Signals are for the threads of the control plane.
+        sys::signals::blocked(|| engine.write().unwrap_or_else(PoisonError::into_inner).open())??;
         Ok(Server { engine, graph, listen, api: api_address, stopper, api_task, erlang_task })
     }
 
@@ -178,10 +193,16 @@ pub fn open_graph(dir: &Path) -> Result<Graph> {
     Ok(Graph::open(dir, &GraphOptions::default())?)
 }
 
-fn bind(address: SocketAddr) -> Result<TcpListener> {
-    let listener = TcpListener::bind(address).map_err(|error| listen_error(address, &error))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+/// Takes the address; nobody can connect before it listens.
+fn bind(address: SocketAddr) -> Result<TcpSocket> {
+    let bind = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // As every server: the port of one that has just ended may be taken at once.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(socket)
+    };
+    bind().map_err(|error| listen_error(address, &error))
 }
 
 fn listen_error(address: SocketAddr, error: &io::Error) -> anyhow::Error {

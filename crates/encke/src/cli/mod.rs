@@ -10,6 +10,7 @@ mod flood;
 mod graph;
 mod ketama;
 mod listen;
+mod names;
 mod plot;
 mod serve;
 mod spam;

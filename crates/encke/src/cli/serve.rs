@@ -1,15 +1,15 @@
 //! `encke serve`: the server.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use engine::EngineConfig;
 use engine::workers::{fair_room, workers_for};
-use engine::{EngineConfig, Origins};
 use hub::HistoryLimits;
 use serde_json::json;
 use server::PublicUrl;
@@ -17,6 +17,7 @@ use server::{DemoFacts, ServeConfig, Server};
 use tokio::sync::oneshot;
 
 use super::erlang::ErlangArgs;
+use super::names::{ListenAddress, NameArgs};
 use crate::console::say;
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_seconds};
@@ -35,18 +36,16 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Clients open streams at --listen; applications send events and keep the friends graph through
 /// --api, which has no authentication: leave it on an address that only your own hosts can reach.
 /// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
-/// once, with exit code 143 or 130.
+/// once, with exit code 143 or 130. SIGHUP changes nothing.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Where clients connect. Port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
-    #[arg(value_parser = parse_address)]
-    pub(crate) listen: SocketAddr,
+    listen: ListenAddress,
     /// Where applications connect.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]
-    #[arg(value_parser = parse_address)]
-    pub(crate) api: SocketAddr,
+    api: ListenAddress,
     /// Where browsers reach --listen when a proxy stands before it, for the dashboard: its scheme
     /// and host, with a path if the proxy has one.
     #[arg(long, value_name = "URL")]
@@ -121,10 +120,8 @@ pub(crate) struct LimitArgs {
     /// Bytes of all remembered events together; 0 remembers none.
     #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = parse_bytes)]
     history_bytes: usize,
-    /// Let browser pages of this origin connect, besides the server's own; * lets all. May be
-    /// repeated, or a list with commas.
-    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, value_delimiter = ',')]
-    allow_origin: Vec<String>,
+    #[command(flatten)]
+    names: NameArgs,
 }
 
 impl LimitArgs {
@@ -152,7 +149,7 @@ impl LimitArgs {
             format!("--history-bytes={}", self.history_bytes),
         ];
         options.extend(self.websocket_deflate.then(|| "--websocket-deflate".to_owned()));
-        options.extend(self.allow_origin.iter().map(|origin| format!("--allow-origin={origin}")));
+        options.extend(self.names.options());
         options
     }
 
@@ -180,7 +177,6 @@ impl LimitArgs {
                 age_ms_max: self.history_seconds.as_millis() as u64,
                 bytes_max: self.history_bytes,
             },
-            origins: Origins::new(self.allow_origin),
             ..config
         }
     }
@@ -206,19 +202,24 @@ impl LimitArgs {
 
 /// Serves until a signal comes.
 pub(crate) fn run(args: ServeArgs) -> Result<()> {
+    server::end_process_on_panic();
     server::runtime()?.block_on(async {
         let mut signals = Signals::new()?;
-        let engine = args.limits.engine_here(args.listen)?;
-        if !args.api.ip().is_loopback() {
+        Signals::outlive_hangup()?;
+        let names = args.limits.names.clone();
+        let mut engine = args.limits.engine_here(args.listen.address)?;
+        engine.origins = names.origins(&args.listen, &args.api, args.public_url.as_ref());
+        if !args.api.address.ip().is_loopback() {
             tracing::warn!(
                 "the API at {} has no authentication: whoever reaches it can send and end streams; \
                  let only your own hosts through",
-                args.api
+                args.api.address
             );
         }
         let config = ServeConfig {
             engine,
-            api: args.api,
+            api: args.api.address,
+            api_hosts: names.api_hosts(&args.api),
             public_url: args.public_url,
             data: args.data,
             erlang: args.erlang.config()?,
@@ -263,15 +264,6 @@ async fn input_ended() -> Result<()> {
     Ok(())
 }
 
-/// Reads `127.0.0.1:8000`, `[::1]:8000` or `localhost:8000`.
-pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let hint = "write an address and a port, such as 127.0.0.1:8000";
-    // As the clients of the same ENCKE_API write it.
-    let text = text.strip_prefix("http://").unwrap_or(text);
-    let resolved = text.to_socket_addrs().map_err(|error| format!("{error}; {hint}"));
-    resolved?.next().ok_or_else(|| format!("no such host; {hint}"))
-}
-
 fn parse_head_timeout(text: &str) -> Result<Duration, String> {
     let timeout = parse_seconds(text)?;
     if timeout.as_millis() == 0 {
@@ -296,15 +288,6 @@ fn parse_message(text: &str) -> Result<usize, String> {
     Ok(bytes)
 }
 
-fn parse_origin(text: &str) -> Result<String, String> {
-    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let good = |host: &str| !host.is_empty() && !host.contains(['/', ' ', '?', '#']);
-    if text == "*" || host.is_some_and(good) {
-        return Ok(text.to_owned());
-    }
-    Err("write an origin as browsers do: https://example.org, without a path, or *".into())
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -323,14 +306,14 @@ mod tests {
 
     fn engine(args: &[&str], descriptors: u64) -> EngineConfig {
         let args = parse(args);
-        args.limits.engine(args.listen, 2, descriptors)
+        args.limits.engine(args.listen.address, 2, descriptors)
     }
 
     #[test]
     fn defaults_are_the_contract_s() {
         let args = parse(&[]);
-        assert_eq!(args.listen, "127.0.0.1:8000".parse().unwrap());
-        assert_eq!(args.api, "127.0.0.1:8001".parse().unwrap());
+        assert_eq!(args.listen.address, "127.0.0.1:8000".parse().unwrap());
+        assert_eq!(args.api.address, "127.0.0.1:8001".parse().unwrap());
         let engine = engine(&[], 20_000);
         assert_eq!(
             (engine.workers, engine.keepalive_ms, engine.head_timeout_ms),
@@ -364,6 +347,7 @@ mod tests {
             "--history-seconds=0.5",
             "--history-bytes=1MiB",
             "--allow-origin=https://a.test,https://b.test",
+            "--api-host=a.test",
         ];
         for args in [&given[..], &[]] {
             let limits = parse(args).limits;
@@ -381,8 +365,6 @@ mod tests {
             "--listen=nowhere",
             "--max-backlog=1",
             "--head-timeout=0",
-            "--allow-origin=example.org",
-            "--allow-origin=https://example.org/",
             "--public-url=push.example.org",
             "--keepalive=-1",
             "--workers=5000",

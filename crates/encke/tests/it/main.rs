@@ -14,6 +14,7 @@
 mod harness;
 
 mod api;
+mod api_bounds;
 mod audience;
 mod commands;
 mod crash;
@@ -36,6 +37,7 @@ mod metrics;
 mod plot;
 mod poll;
 mod pressure;
+mod rebinding;
 mod refusals;
 mod resume;
 mod send_stream;

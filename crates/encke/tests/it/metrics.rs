@@ -152,6 +152,33 @@ fn metrics_are_in_prometheus_format_and_agree_with_stats() {
 }
 
 #[test]
+fn process_is_told_as_prometheus_expects_it() {
+    let server = Server::start(&["--workers=3"]);
+    let before = samples(&server.api.get("/metrics").body);
+    let streams: Vec<_> = (0..50).map(|_| server.listener("1")).collect();
+    let connections: Vec<_> = (0..20).map(|_| server.api.another()).collect();
+    connections.iter().for_each(|api| drop(api.get("/healthz")));
+    let during = samples(&server.api.get("/metrics").body);
+    for name in ["process_start_time_seconds", "process_max_fds"] {
+        assert_eq!(before[name].to_bits(), during[name].to_bits(), "{name} does not move");
+    }
+    // The tables: 20 connections to the API in one, 50 streams in those of the workers.
+    assert_eq!(during["process_open_fds"] - before["process_open_fds"], 20.0);
+    let workers = |samples| sum(samples, "encke_worker_open_fds", "");
+    assert_eq!(workers(&during) - workers(&before), 50.0);
+    assert!(before.contains_key("encke_worker_open_fds{worker=\"2\"}"));
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let soft: f64 = line.split_whitespace().nth(3).unwrap().parse().unwrap();
+    assert_eq!(during["process_max_fds"], soft);
+    let fds = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count();
+    // Whoever counts them has some open.
+    let difference = during["process_open_fds"] - fds as f64;
+    assert!(difference.abs() <= 4.0, "{fds} descriptors: {difference}");
+    drop(streams);
+}
+
+#[test]
 fn turns_are_counted_by_how_long_they_take() {
     let (server, _streams) = busy_server();
     let stats = server.api.stats();

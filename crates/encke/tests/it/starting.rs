@@ -154,7 +154,7 @@ fn room(config: Option<&str>, variable: Option<&str>, option: Option<&str>) -> u
     let server = Server::of(Program::spawn(&mut command));
     let mut streams = Vec::new();
     loop {
-        let mut wire = server.ask("GET /stream/1 HTTP/1.1\r\nHost: x\r\n\r\n");
+        let mut wire = server.ask("GET /stream/1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
         if wire.head().status != 200 {
             return streams.len();
         }

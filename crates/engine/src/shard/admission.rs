@@ -99,6 +99,9 @@ impl<S: Sockets> Shard<S> {
         let allows = |origin: &&str| self.rules.config.origins.allows(origin, request.host);
         let cors_origin = request.origin.filter(allows);
         let reply = Reply { head_only: request.method == Method::Head, cors_origin };
+        if !self.rules.config.origins.is_called(request.host, request.origin) {
+            return self.refuse(slot, &Problem::misdirected(), &reply);
+        }
         if request.route == Route::Page && self.rules.config.page.is_none() {
             return self.refuse(slot, &Problem::no_such_path(), &reply);
         }

@@ -4,6 +4,8 @@
 //! Both are compared as text: nothing is looked up. A scheme may be http or https everywhere, since
 //! whoever ends TLS before the server leaves no trace.
 
+use super::host::{host_name, is_address};
+
 /// Whether a page of `origin` was served by the server that the client calls `host`: its *own*
 /// origin.
 pub fn is_own_origin(origin: &str, host: &str) -> bool {
@@ -22,6 +24,29 @@ pub fn is_origin_at_port(origin: &str, host: &str, port: u16) -> bool {
     })
 }
 
+/// `text` as browsers write an origin (RFC 6454, section 6.2): scheme, host and port in small
+/// letters, without the port that the scheme has by itself. `None` for what is none: a path, a
+/// user, a wildcard, `null`.
+pub fn origin(text: &str) -> Option<String> {
+    let text = text.to_ascii_lowercase();
+    let (scheme, authority) = text.split_once("://")?;
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_lowercase());
+    if !is_scheme || !scheme.bytes().all(known) {
+        return None;
+    }
+    let (name, port) = split_port(authority);
+    if !is_address(name) && host_name(name).is_none() {
+        return None;
+    }
+    let Some(port) = port else { return Some(text) };
+    let number: u16 = port.parse().ok().filter(|number| *number > 0)?;
+    Some(match (scheme, number) {
+        ("http", 80) | ("https", 443) => format!("{scheme}://{name}"),
+        _ => format!("{scheme}://{name}:{number}"),
+    })
+}
+
 /// The port of the scheme, which an origin leaves out, and the host, perhaps with another port.
 fn authority(origin: &str) -> Option<(u16, &str)> {
     let http = origin.strip_prefix("http://").map(|authority| (80, authority));
@@ -29,7 +54,7 @@ fn authority(origin: &str) -> Option<(u16, &str)> {
 }
 
 /// Splits `host:port`, whose host may be an IPv6 address in brackets.
-fn split_port(host: &str) -> (&str, Option<&str>) {
+pub(super) fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
         _ => (host, None),
@@ -39,6 +64,38 @@ fn split_port(host: &str) -> (&str, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn origin_is_written_as_browsers_write_it() {
+        for (text, written) in [
+            ("https://example.org", Some("https://example.org")),
+            ("HTTPS://Example.ORG:443", Some("https://example.org")),
+            ("http://example.org:80", Some("http://example.org")),
+            ("http://example.org:443", Some("http://example.org:443")),
+            ("http://127.0.0.1:3000", Some("http://127.0.0.1:3000")),
+            ("http://[::1]:3000", Some("http://[::1]:3000")),
+            ("capacitor://localhost", Some("capacitor://localhost")),
+            ("chrome-extension://abcdefgh", Some("chrome-extension://abcdefgh")),
+            ("https://example.org/", None),
+            ("https://example.org/path", None),
+            ("https://example.org?x", None),
+            ("https://example.org#x", None),
+            ("https://user@example.org", None),
+            ("https://*.example.org", None),
+            ("https://example.org:", None),
+            ("https://example.org:0", None),
+            ("https://example.org:65536", None),
+            ("https://exa mple.org", None),
+            ("https://", None),
+            ("://example.org", None),
+            ("example.org", None),
+            ("null", None),
+            ("*", None),
+            ("", None),
+        ] {
+            assert_eq!(origin(text).as_deref(), written, "{text}");
+        }
+    }
 
     #[test]
     fn page_at_the_other_port_of_the_same_host_is_known() {

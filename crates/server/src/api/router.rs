@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
+use proto::request::Hosts;
 
 use super::dashboard;
 use super::endpoints::{health, logout, lookup, openapi, send, subscriptions, tune};
 use super::monitoring::{metrics, stats};
 use super::state::Api;
+use crate::http::host;
 use crate::http::origin::{self, DemoPort};
 use crate::http::problem::Problem;
 
-/// The whole API; a demo page at the port `demo` may use a small part of it.
-pub(crate) fn routes(api: Arc<Api>, demo: DemoPort) -> Router {
+/// The whole API, which is called by `hosts`; a demo page at the port `demo` may use a small part
+/// of it.
+pub(crate) fn routes(api: Arc<Api>, hosts: Hosts, demo: DemoPort) -> Router {
     let mut router = Router::new();
     for (path, methods) in paths() {
         router = router.route(path, methods);
@@ -22,6 +25,7 @@ pub(crate) fn routes(api: Arc<Api>, demo: DemoPort) -> Router {
         .fallback(async || Problem::not_found())
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
         .layer(axum::middleware::from_fn_with_state(demo, origin::guard))
+        .layer(axum::middleware::from_fn_with_state(Arc::new(hosts), host::guard))
         .with_state(api)
 }
 

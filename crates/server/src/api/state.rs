@@ -14,8 +14,10 @@ use hub::HistoryStats;
 use super::dashboard::live_id::live_id;
 use super::dashboard::public_url::PublicUrl;
 use super::monitoring::duration::SendDurations;
+use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
 use crate::erlang::Erlang;
+use crate::http::places::Crowd;
 use crate::http::problem::Problem;
 use crate::stop::Stop;
 
@@ -30,17 +32,21 @@ pub(crate) struct Api {
     pub(super) public_url: Option<PublicUrl>,
     /// The id that the dashboard's figures are sent about.
     pub(super) live_id: String,
-    /// Locked for writing only while it drains.
+    /// Locked for writing only while it is opened and while it drains.
     pub(super) engine: Arc<RwLock<Engine>>,
     /// An event must fit into a connection's backlog, or nobody could ever hear it.
     pub(super) backlog_bytes_max: usize,
     pub(super) started: Instant,
+    /// When the process started, in seconds since 1970.
+    pub(super) started_at: f64,
     /// Events that were accepted. Relaxed: it is only reported.
     pub(super) events: AtomicU64,
     pub(super) durations: SendDurations,
     pub(super) sockets: SocketMemoryReader,
     /// The Erlang side, if there is one.
     pub(super) erlang: Option<Erlang>,
+    /// Whether others wait for the places of those who say nothing.
+    pub(super) crowd: Crowd,
     pub(super) stop: Stop,
 }
 
@@ -52,6 +58,7 @@ impl Api {
         backlog_bytes_max: usize,
         public_url: Option<PublicUrl>,
         erlang: Option<Erlang>,
+        crowd: Crowd,
         stop: Stop,
     ) -> anyhow::Result<Api> {
         let (router, resumes, listen) = {
@@ -69,19 +76,21 @@ impl Api {
             engine,
             backlog_bytes_max,
             started: Instant::now(),
+            started_at: process::started_at().context("cannot read /proc/self/stat")?,
             events: AtomicU64::new(0),
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
             erlang,
+            crowd,
             stop,
         })
     }
 
-    /// The workers' counters; a problem while the engine drains.
+    /// The workers' counters; a problem while the engine is opened or drains.
     pub(super) fn snapshot(&self) -> Result<Snapshot, Problem> {
         match self.engine.try_read() {
             Ok(engine) => Ok(engine.snapshot()),
-            Err(_) => Err(Problem::stopping()),
+            Err(_) => Err(Problem::starting_or_stopping()),
         }
     }
 

@@ -7,12 +7,16 @@ use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use tokio::time::timeout;
+use tokio::time::Instant;
 
+use super::places::Crowd;
 use super::problem::Problem;
 
 /// How long a client may take between two pieces of a body that is read whole.
-const PIECE_TIMEOUT: Duration = Duration::from_secs(30);
+const WHOLE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long between two of a stream. In a crowd both are shorter.
+const STREAM_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Bytes past its bound that are still read of a body, so that a client that sends first and reads
 /// then hears the answer instead of a reset.
@@ -45,11 +49,16 @@ impl BodyKind {
 }
 
 /// Reads a body of at most `bytes_max` bytes.
-pub(crate) async fn read_whole(mut body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn read_whole(
+    body: Body,
+    bytes_max: usize,
+    crowd: &Crowd,
+) -> Result<Bytes, Problem> {
+    let mut pieces = Pieces::new(body, WHOLE_PATIENCE, crowd);
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     let mut overrun = 0;
-    while let Some(piece) = next_piece(&mut body).await? {
+    while let Some(piece) = pieces.next().await? {
         let len = first.len() + whole.len() + piece.len();
         if overrun > 0 || len > bytes_max {
             (first, whole) = (Bytes::new(), BytesMut::new());
@@ -72,17 +81,53 @@ pub(crate) async fn read_whole(mut body: Body, bytes_max: usize) -> Result<Bytes
     Ok(if whole.is_empty() { first } else { whole.freeze() })
 }
 
+/// The body of a request, piece by piece, as long as its client goes on with it.
+pub(crate) struct Pieces {
+    body: Body,
+    patience: Duration,
+    crowd: Crowd,
+    /// Since when we have waited for the next piece.
+    silent_since: Option<Instant>,
+}
+
+impl Pieces {
+    /// A body that is read while its client writes it, and may take its time.
+    pub(crate) fn of_stream(body: Body, crowd: &Crowd) -> Pieces {
+        Pieces::new(body, STREAM_PATIENCE, crowd)
+    }
+
+    fn new(body: Body, patience: Duration, crowd: &Crowd) -> Pieces {
+        Pieces { body, patience, crowd: crowd.clone(), silent_since: None }
+    }
+
+    /// The next piece; `None` at the end. It may be dropped before it is done, and asked again.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        let since = *self.silent_since.get_or_insert_with(Instant::now);
+        let piece = tokio::select! {
+            biased;
+            piece = next_piece(&mut self.body) => piece,
+            () = self.crowd.out_of_patience(since, self.patience) => Err(Problem::body_timeout()),
+        };
+        self.silent_since = None;
+        piece
+    }
+
+    /// The client is not waited for at present, so its silence does not count.
+    pub(crate) fn pause(&mut self) {
+        self.silent_since = None;
+    }
+}
+
 async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Problem> {
     loop {
-        match timeout(PIECE_TIMEOUT, body.frame()).await {
-            Err(_) => return Err(Problem::body_timeout()),
-            Ok(None) => return Ok(None),
-            Ok(Some(Err(error))) => {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => {
                 let detail = format!("The body broke off: {error}. Send it again.");
                 return Err(Problem::bad_request(detail));
             }
-            Ok(Some(Ok(frame))) => {
-                // What is no data is trailers, which mean nothing here.
+            // What is no data is trailers, which mean nothing here.
+            Some(Ok(frame)) => {
                 if let Ok(piece) = frame.into_data() {
                     return Ok(Some(piece));
                 }
@@ -97,6 +142,7 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
+    use crate::http::places::Places;
 
     fn kind(content_type: &'static str) -> Result<BodyKind, Problem> {
         let mut headers = HeaderMap::new();
@@ -118,11 +164,30 @@ mod tests {
         Body::from_stream(stream::iter(pieces))
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn body_that_says_nothing_is_not_waited_for_for_ever() {
+        let crowd = Places::new().crowd();
+        let silent = || Body::from_stream(stream::pending::<Result<Bytes, axum::Error>>());
+        let start = Instant::now();
+        let problem = read_whole(silent(), 6, &crowd).await.unwrap_err();
+        assert_eq!(
+            (problem.status, start.elapsed()),
+            (Problem::body_timeout().status, WHOLE_PATIENCE)
+        );
+        let mut pieces = Pieces::of_stream(silent(), &crowd);
+        // The time in which nobody asked is not the client's.
+        tokio::time::advance(STREAM_PATIENCE).await;
+        let start = Instant::now();
+        assert_eq!(pieces.next().await, Err(Problem::body_timeout()));
+        assert_eq!(start.elapsed(), STREAM_PATIENCE);
+    }
+
     #[tokio::test]
     async fn body_is_put_together_up_to_its_bound() {
-        assert_eq!(read_whole(body(&[]), 6).await.unwrap(), "");
-        assert_eq!(read_whole(body(&["abc", "de", "f"]), 6).await.unwrap(), "abcdef");
-        let problem = read_whole(body(&["abc", "de", "fg"]), 6).await.unwrap_err();
+        let crowd = Places::new().crowd();
+        assert_eq!(read_whole(body(&[]), 6, &crowd).await.unwrap(), "");
+        assert_eq!(read_whole(body(&["abc", "de", "f"]), 6, &crowd).await.unwrap(), "abcdef");
+        let problem = read_whole(body(&["abc", "de", "fg"]), 6, &crowd).await.unwrap_err();
         assert_eq!(problem.status, StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

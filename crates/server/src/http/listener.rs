@@ -5,43 +5,49 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::connection;
+use super::places::Places;
+use super::seldom::Seldom;
 use crate::stop::Stop;
-
-/// Connections to the API at one time; further ones wait to be accepted. With HTTP/2's windows a
-/// hostile client can make each hold up to 1 MiB.
-const CONNECTIONS_MAX: u32 = 4096;
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts and serves until `stop` says so, then waits until every connection has ended.
-pub(crate) async fn run(listener: TcpListener, routes: Router, mut stop: Stop) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
+pub(crate) async fn run(
+    listener: TcpListener,
+    routes: Router,
+    places: Arc<Places>,
+    mut stop: Stop,
+) {
+    let mut failures = Seldom::default();
     loop {
-        let place = Arc::clone(&places).acquire_owned().await;
-        let place = place.expect("the semaphore is never closed");
         let accepted = tokio::select! {
             () = stop.said() => break,
-            accepted = listener.accept() => accepted,
+            accepted = async { (places.take().await, listener.accept().await) } => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let serve = connection::serve(stream, routes.clone(), stop.clone());
+            (place, Ok((stream, _))) => {
+                let place = place.into_ordinary();
+                let (routes, crowd, stop) = (routes.clone(), places.crowd(), stop.clone());
                 tokio::spawn(async move {
-                    serve.await;
-                    drop(place);
+                    connection::serve(stream, routes, &place, crowd, stop).await;
                 });
             }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection to the API");
+            (_, Err(error)) => {
+                if let Some(unsaid) = failures.say(Instant::now()) {
+                    tracing::warn!(
+                        %error, unsaid,
+                        "cannot accept a connection to the API; raise the limit on descriptors \
+                         (ulimit -n) if that is what it lacks"
+                    );
+                }
                 sleep(ACCEPT_PAUSE).await;
             }
         }
     }
     drop(listener);
-    let _all = places.acquire_many(CONNECTIONS_MAX).await;
+    places.take_all().await;
 }

@@ -4,11 +4,16 @@
 pub(crate) mod assets;
 pub(crate) mod body;
 mod connection;
+mod exchange;
+pub(crate) mod host;
 pub(crate) mod id;
 pub(crate) mod lines;
 pub(crate) mod listener;
 pub(crate) mod object;
 pub(crate) mod origin;
 pub(crate) mod path;
+pub(crate) mod places;
 pub(crate) mod problem;
 mod refusal;
+mod seldom;
+mod wire;

@@ -4,6 +4,9 @@
 //! POST needs no leave (Fetch Standard, section 3.2), only its answer stays hidden. Browsers name
 //! the page's origin in every such request, and programs that are no browsers name none.
 //!
+//! The API's own origin is whatever page calls it by one of its names: [`super::host`] has refused
+//! all other names before.
+//!
 //! The demo page stands at the public port, so it is of another origin. While it is served, a page
 //! from that port of the same host may look users up and send, and nothing else.
 
@@ -13,6 +16,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use proto::request::{is_origin_at_port, is_own_origin};
 
+use super::host::host;
 use super::problem::Problem;
 
 /// How long a browser may remember what the demo page may do, in seconds.
@@ -57,13 +61,6 @@ fn foreign_origin<'r>(uri: &Uri, headers: &'r HeaderMap) -> Option<&'r HeaderVal
 fn is_demo_page(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap, demo: DemoPort) -> bool {
     let Some(port) = demo else { return false };
     origin.to_str().is_ok_and(|origin| is_origin_at_port(origin, host(uri, headers), port))
-}
-
-/// Whom the client believes to speak to; empty when it does not say.
-pub(crate) fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> &'r str {
-    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
-    // HTTP/2 has the host in the target.
-    host.or(uri.authority().map(|authority| authority.as_str())).unwrap_or_default()
 }
 
 /// What the demo page does: it sends, and looks up who follows whom and who is online.

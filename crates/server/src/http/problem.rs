@@ -106,7 +106,8 @@ impl Problem {
 
     /// 408: a body that does not come.
     pub(crate) fn body_timeout() -> Problem {
-        let detail = "The body did not come within the time. Send it at once.";
+        let detail = "Nothing of the body came for too long. Send it at once; a stream that has \
+                      nothing to say sends an empty line now and then.";
         Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
     }
 
@@ -122,6 +123,13 @@ impl Problem {
         Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
     }
 
+    /// 421: a name that is not the API's.
+    pub(crate) fn misdirected() -> Problem {
+        let detail = "The API is not called by that name. Use its address, or tell it its name: \
+                      encke serve --api-host NAME.";
+        Problem::new(StatusCode::MISDIRECTED_REQUEST, detail)
+    }
+
     /// 503: a worker's mailbox stayed full.
     pub(crate) fn mailbox_full() -> Problem {
         let detail = "The workers have more events to deliver than they can. Nothing of this one \
@@ -129,9 +137,19 @@ impl Problem {
         Problem::unavailable(detail)
     }
 
+    /// 503: all places of the API are taken.
+    pub(crate) fn no_place() -> Problem {
+        Problem::unavailable("The API has no place for another connection. Use fewer at a time.")
+    }
+
     /// 503: the server is on its way out.
     pub(crate) fn stopping() -> Problem {
         Problem::unavailable("The server is stopping. Try again when it is back.")
+    }
+
+    /// 503: the workers are being started or stopped.
+    pub(crate) fn starting_or_stopping() -> Problem {
+        Problem::unavailable("The server is starting or stopping. Try again in a moment.")
     }
 
     /// 503 with `Retry-After`.

@@ -94,10 +94,10 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value = "sse", value_parser = parse_transport)]
     transport: TransportArg,
     /// Where clients connect. Default: 127.0.0.1:8000, or a free port when that is taken.
-    #[arg(long, value_name = "ADDRESS", value_parser = super::serve::parse_address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = super::names::parse_address)]
     listen: Option<SocketAddr>,
     /// Where applications connect. Default: 127.0.0.1:8001, or a free port when that is taken.
-    #[arg(long, value_name = "ADDRESS", value_parser = super::serve::parse_address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = super::names::parse_address)]
     api: Option<SocketAddr>,
     /// Keep the graph in this directory, where the next demo of the same size finds it. Default: a
     /// temporary one, which is removed at the end.

@@ -97,7 +97,7 @@ impl Api {
         content_type: Option<&str>,
         body: &[u8],
     ) -> io::Result<Answer> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: api.test\r\n");
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
         if let Some(content_type) = content_type {
             head += &format!("Content-Type: {content_type}\r\n");
         }

@@ -142,7 +142,16 @@ impl Deref for Server {
 
 /// The arguments of a server on free ports whose store is in `data`.
 fn serve_args(data: &Path, options: &[&str]) -> Vec<OsString> {
-    let fixed = ["serve", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--json", "--workers=2"];
+    // The last two are names that tests call both ports by.
+    let fixed = [
+        "serve",
+        "--listen=127.0.0.1:0",
+        "--api=127.0.0.1:0",
+        "--json",
+        "--workers=2",
+        "--public-host=x,encke.test,push.test",
+        "--api-host=x,push.test",
+    ];
     // What `options` repeat would be refused.
     let named = |fixed: &&str| {
         let name = fixed.split('=').next().unwrap();

@@ -19,7 +19,7 @@ impl Socket {
         socket.set_write_timeout(Some(DEADLINE)).unwrap();
         socket.set_nodelay(true).unwrap();
         let (socket, answer) =
-            tungstenite::client(format!("ws://encke.test{path}"), socket).unwrap();
+            tungstenite::client(format!("ws://localhost{path}"), socket).unwrap();
         assert_eq!(answer.status(), 101);
         Socket(socket)
     }

@@ -8,7 +8,7 @@ use super::{End, Head, Wire};
 
 /// A request for `path`, as a plain client of HTTP/1.1 writes it; `fields` are whole lines.
 pub(crate) fn get(path: &str, fields: &[&str]) -> String {
-    let mut request = format!("GET {path} HTTP/1.1\r\nHost: encke.test\r\n");
+    let mut request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
     fields.iter().for_each(|field| request.extend([field, "\r\n"]));
     request + "\r\n"
 }

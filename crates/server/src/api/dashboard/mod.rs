@@ -25,7 +25,7 @@ use self::public_url::PublicUrl;
 use self::sample::Sample;
 use crate::api::state::Api;
 use crate::http::problem::Problem;
-use crate::http::{assets, origin};
+use crate::http::{assets, host};
 use crate::web;
 
 /// What the page is told first.
@@ -79,7 +79,7 @@ pub(super) async fn facts(
 /// The public port: where the operator says that it is, else as the client of this request reaches
 /// it.
 fn public_url(api: &Api, request: &Request) -> PublicUrl {
-    let host = origin::host(request.uri(), request.headers());
+    let host = host::host(request.uri(), request.headers());
     api.public_url.clone().unwrap_or_else(|| PublicUrl::of(api.listen, host))
 }
 

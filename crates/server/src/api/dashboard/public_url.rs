@@ -32,6 +32,12 @@ impl PublicUrl {
         PublicUrl { secure: false, authority, path: String::new() }
     }
 
+    /// The origin of the pages that stand there.
+    pub fn origin(&self) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority)
+    }
+
     /// What a page must be let connect to (CSP Level 3, section 2.3.1).
     pub(super) fn sources(&self) -> String {
         let secure = if self.secure { "s" } else { "" };
@@ -41,8 +47,7 @@ impl PublicUrl {
 
 impl Display for PublicUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.secure { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", self.authority, self.path)
+        write!(f, "{}{}", self.origin(), self.path)
     }
 }
 

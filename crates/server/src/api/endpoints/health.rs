@@ -21,10 +21,13 @@ pub(crate) async fn healthz() -> Json<Status> {
     Json(Status { status: "alive" })
 }
 
-/// The server takes work: it is not stopping, and its store can be read.
+/// The server takes work: clients can connect, it is not stopping, and its store can be read.
 pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, Problem> {
     if api.stop.is_said() {
         return Err(Problem::stopping());
+    }
+    if !api.engine.try_read().is_ok_and(|engine| engine.is_open()) {
+        return Err(Problem::starting_or_stopping());
     }
     let any = Id::integer(0).expect("0 is an integer below 2^63");
     api.graph.page_followers(any, None, 1)?;

@@ -17,10 +17,10 @@ use std::time::Instant;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
-use http_body_util::BodyExt;
 
 use super::event::{EventBody, Posted, push_answer};
 use crate::api::state::Api;
+use crate::http::body::Pieces;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
 use crate::http::problem::Problem;
@@ -41,7 +41,7 @@ const ANSWER_BYTES: usize = 32 * 1024;
 /// A stream of events and of its answers.
 pub(crate) struct SendStream {
     api: Arc<Api>,
-    body: Body,
+    body: Pieces,
     /// Whether more of the body may come.
     reading: bool,
     lines: Lines,
@@ -62,6 +62,7 @@ enum Pending {
 impl SendStream {
     pub(crate) fn new(api: Arc<Api>, body: Body) -> SendStream {
         let stop = api.stop.clone();
+        let body = Pieces::of_stream(body, &api.crowd);
         SendStream {
             api,
             body,
@@ -117,20 +118,17 @@ impl SendStream {
                 _ => std::future::pending().await,
             }
         };
+        if !read {
+            body.pause();
+        }
         tokio::select! {
             biased;
             () = first => {}
-            () = stop.said(), if read => self.stop_reading(),
-            frame = body.frame(), if read => match frame {
-                Some(Ok(frame)) => {
-                    // What is no data is trailers, which mean nothing here.
-                    self.lines.push(frame.into_data().unwrap_or_default());
-                }
-                Some(Err(error)) => {
-                    tracing::debug!(%error, "a stream of events broke off");
-                    self.reading = false;
-                }
-                None => self.end().await,
+            () = stop.said(), if read => self.stop_reading(Problem::stopping()),
+            piece = body.next(), if read => match piece {
+                Ok(Some(piece)) => self.lines.push(piece),
+                Ok(None) => self.end().await,
+                Err(problem) => self.stop_reading(problem),
             },
         }
     }
@@ -143,10 +141,10 @@ impl SendStream {
         }
     }
 
-    /// The server stops: no further line is taken, and the answer says from where on.
-    fn stop_reading(&mut self) {
+    /// No further line is taken, and the answer says from where on and why.
+    fn stop_reading(&mut self, problem: Problem) {
         self.reading = false;
-        let problem = Problem::stopping().on_line(self.lines.next_number());
+        let problem = problem.on_line(self.lines.next_number());
         self.window.push_back(Pending::Problem(problem));
     }
 

@@ -13,14 +13,14 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use bytes::Bytes;
 use graph::Pair;
-use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
 
 use crate::api::state::Api;
-use crate::http::body::{BodyKind, read_whole};
+use crate::http::body::{BodyKind, Pieces, read_whole};
 use crate::http::id::IdField;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
+use crate::http::places::Crowd;
 use crate::http::problem::Problem;
 
 /// The largest array, about 150,000 pairs.
@@ -94,7 +94,7 @@ async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Chan
     let kind = BodyKind::of(request.headers())?;
     let body = request.into_body();
     let count = match kind {
-        BodyKind::Json => store(api, change, array(body).await?).await?,
+        BodyKind::Json => store(api, change, array(body, &api.crowd).await?).await?,
         BodyKind::Ndjson => {
             let mut stored = 0;
             match stream(api, change, body, &mut stored).await {
@@ -106,8 +106,8 @@ async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Chan
     Ok(change.answer(count))
 }
 
-async fn array(body: Body) -> Result<Vec<Pair>, Problem> {
-    let bytes = read_whole(body, ARRAY_BYTES_MAX).await?;
+async fn array(body: Body, crowd: &Crowd) -> Result<Vec<Pair>, Problem> {
+    let bytes = read_whole(body, ARRAY_BYTES_MAX, crowd).await?;
     let bodies: Vec<Object<PairBody<'_>>> =
         serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
     let check = |(at, Object(body)): (usize, &Object<PairBody<'_>>)| {
@@ -120,12 +120,8 @@ async fn array(body: Body) -> Result<Vec<Pair>, Problem> {
 }
 
 /// Stores the lines of `body` batch by batch and adds to `stored` what each of them changed.
-async fn stream(
-    api: &Api,
-    change: Change,
-    mut body: Body,
-    stored: &mut u64,
-) -> Result<(), Problem> {
+async fn stream(api: &Api, change: Change, body: Body, stored: &mut u64) -> Result<(), Problem> {
+    let mut body = Pieces::of_stream(body, &api.crowd);
     let (mut lines, mut batch) = (Lines::default(), Vec::new());
     let mut reading = true;
     while reading {
@@ -158,19 +154,12 @@ async fn stream(
 }
 
 /// The next piece of a stream; a problem when it breaks off, or when the server is stopping.
-async fn next_piece(api: &Api, body: &mut Body) -> Result<Option<Bytes>, Problem> {
+async fn next_piece(api: &Api, body: &mut Pieces) -> Result<Option<Bytes>, Problem> {
     let mut stop = api.stop.clone();
     tokio::select! {
         biased;
         () = stop.said() => Err(Problem::stopping()),
-        frame = body.frame() => match frame {
-            Some(Ok(frame)) => Ok(Some(frame.into_data().unwrap_or_default())),
-            Some(Err(error)) => {
-                let detail = format!("The body broke off: {error}. Send it again.");
-                Err(Problem::bad_request(detail))
-            }
-            None => Ok(None),
-        },
+        piece = body.next() => piece,
     }
 }
 

@@ -15,7 +15,9 @@ use prometheus::proto::{
 };
 use prometheus::{Encoder, TextEncoder};
 use proto::Transport;
+use tokio::task::spawn_blocking;
 
+use super::process::Descriptors;
 use super::sockets::SocketBytes;
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
@@ -23,8 +25,11 @@ use crate::http::problem::Problem;
 
 pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
     let erlang = api.erlang.as_ref().map(Erlang::report);
+    // Fails only while the runtime ends.
+    let descriptors = spawn_blocking(Descriptors::now).await.ok().and_then(Result::ok);
     let families = [
         process(&api),
+        descriptors.map(|descriptors| self::descriptors(&descriptors)).unwrap_or_default(),
         control(&api, api.sockets.read().await),
         workers(&api.snapshot()?.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
@@ -39,16 +44,41 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Pro
 /// What Prometheus expects of every process, under the names it expects.
 fn process(api: &Api) -> Vec<MetricFamily> {
     let resident = sys::process::resident().unwrap_or_default();
-    let started = sys::clock::unix_ms() as f64 / 1e3 - api.started.elapsed().as_secs_f64();
     vec![
         gauge("process_resident_memory_bytes", "Memory in use.", resident.total as f64),
-        gauge("process_start_time_seconds", "Start, in seconds since 1970.", started),
+        gauge("process_start_time_seconds", "Start, in seconds since 1970.", api.started_at),
         counter(
             "process_cpu_seconds_total",
             "Processor time, user and kernel.",
             sys::clock::process_cpu().as_secs_f64(),
         ),
     ]
+}
+
+/// Under the names that Prometheus expects stands the control plane's table, and beside them those
+/// of the workers.
+fn descriptors(descriptors: &Descriptors) -> Vec<MetricFamily> {
+    let Descriptors { control, workers, most } = descriptors;
+    let workers = workers
+        .iter()
+        .map(|(worker, open)| metric(&[("worker", &worker.to_string())], gauge_of(*open as f64)));
+    let mut families = vec![
+        gauge(
+            "process_open_fds",
+            "Open descriptors of the control plane; those of workers are in tables of their own.",
+            *control as f64,
+        ),
+        family(
+            "encke_worker_open_fds",
+            "Open descriptors in the worker's table.",
+            MetricType::GAUGE,
+            workers.collect(),
+        ),
+    ];
+    families.extend(most.map(|most| {
+        gauge("process_max_fds", "Descriptors that each table may have.", most as f64)
+    }));
+    families
 }
 
 fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {

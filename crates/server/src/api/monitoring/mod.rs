@@ -2,5 +2,6 @@
 
 pub(super) mod duration;
 pub(super) mod metrics;
+pub(super) mod process;
 pub(super) mod sockets;
 pub(super) mod stats;

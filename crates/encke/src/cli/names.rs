@@ -1,0 +1,207 @@
+//! What the server is called, and whose pages may connect: `--public-host`, `--api-host`,
+//! `--allow-origin`, and the names in which it is told its addresses.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use clap::Args;
+use engine::Origins;
+use proto::request::{Hosts, host_name, name_of, origin};
+use server::PublicUrl;
+
+/// The names and origins that a server is told.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NameArgs {
+    /// Let browser pages of this origin connect, besides the server's own; * lets all. May be
+    /// repeated, or a list with commas.
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, value_delimiter = ',')]
+    allow_origin: Vec<String>,
+    /// A name by which clients call --listen, besides addresses and localhost; * is any. Requests
+    /// for another name are refused, since a page on such a name could be anybody's. May be
+    /// repeated, or a list with commas.
+    #[arg(long, value_name = "NAME", value_parser = parse_any_host, value_delimiter = ',')]
+    public_host: Vec<String>,
+    /// A name by which applications call --api, besides addresses and localhost. May be repeated,
+    /// or a list with commas.
+    #[arg(long, value_name = "NAME", value_parser = parse_host, value_delimiter = ',')]
+    api_host: Vec<String>,
+}
+
+impl NameArgs {
+    /// The options of `encke serve` that say the same.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let NameArgs { allow_origin, public_host, api_host } = self;
+        let lists =
+            [("allow-origin", allow_origin), ("public-host", public_host), ("api-host", api_host)];
+        let options = lists
+            .into_iter()
+            .flat_map(|(name, values)| values.iter().map(move |value| format!("--{name}={value}")));
+        options.collect()
+    }
+
+    /// Whose pages may connect to the public port, and what that is called: by its own names, by
+    /// those of the API, since the API's page calls it so, and by those of the pages that may.
+    pub(crate) fn origins(
+        &self,
+        listen: &ListenAddress,
+        api: &ListenAddress,
+        public_url: Option<&PublicUrl>,
+    ) -> Origins {
+        let public_origin = public_url.and_then(|url| origin(&url.origin()));
+        let allowed: Vec<String> = self.allow_origin.iter().cloned().chain(public_origin).collect();
+        let pages = allowed.iter().filter_map(|origin| name_of(origin.split_once("://")?.1));
+        let own = self.public_host.iter().chain(&self.api_host).cloned();
+        let listened = [&listen.name, &api.name].into_iter().flatten().cloned();
+        let hosts = Hosts::new(own.chain(listened).chain(pages).collect());
+        Origins::new(allowed, hosts)
+    }
+
+    /// What the API is called.
+    pub(crate) fn api_hosts(&self, api: &ListenAddress) -> Hosts {
+        Hosts::new(self.api_host.iter().chain(&api.name).cloned().collect())
+    }
+}
+
+/// Where to listen, and the name in which that was said, if it was one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ListenAddress {
+    pub(crate) address: SocketAddr,
+    name: Option<String>,
+}
+
+impl FromStr for ListenAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ListenAddress, String> {
+        let address = parse_address(text)?;
+        Ok(ListenAddress { address, name: name_of(without_scheme(text)) })
+    }
+}
+
+/// Reads `127.0.0.1:8000`, `[::1]:8000` or `localhost:8000`.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let hint = "write an address and a port, such as 127.0.0.1:8000";
+    let resolved = without_scheme(text).to_socket_addrs();
+    let resolved = resolved.map_err(|error| format!("{error}; {hint}"));
+    resolved?.next().ok_or_else(|| format!("no such host; {hint}"))
+}
+
+/// `ENCKE_API` is also what clients are told, and they write `http://` before it.
+fn without_scheme(text: &str) -> &str {
+    text.strip_prefix("http://").unwrap_or(text)
+}
+
+fn parse_origin(text: &str) -> Result<String, String> {
+    let read = if text == "*" { Some(text.to_owned()) } else { origin(text) };
+    read.ok_or_else(|| {
+        "write an origin as browsers do, scheme://host or scheme://host:port without a path, such \
+         as https://example.org (other than ASCII as xn--…), or * for all"
+            .into()
+    })
+}
+
+fn parse_any_host(text: &str) -> Result<String, String> {
+    if text == "*" { Ok(text.to_owned()) } else { parse_host(text) }
+}
+
+fn parse_host(text: &str) -> Result<String, String> {
+    host_name(text).ok_or_else(|| {
+        "write a name alone, without a scheme, a port or a path, such as push.example.org (other \
+         than ASCII as xn--…); addresses need not be named"
+            .into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        names: NameArgs,
+    }
+
+    fn parse(args: &[&str]) -> Result<NameArgs, clap::Error> {
+        Line::try_parse_from([&["x"], args].concat()).map(|line| line.names)
+    }
+
+    fn at(address: &str) -> ListenAddress {
+        address.parse().unwrap()
+    }
+
+    #[test]
+    fn public_port_is_called_by_its_names_and_those_of_its_pages() {
+        let names = parse(&[
+            "--public-host=push.test",
+            "--api-host=admin.test",
+            "--allow-origin=https://app.test:8443",
+        ])
+        .unwrap();
+        let url = "https://front.test/encke".parse().unwrap();
+        let origins = names.origins(&at("localhost:8000"), &at("127.0.0.1:8001"), Some(&url));
+        for host in ["push.test:8000", "admin.test", "app.test", "front.test", "10.0.0.1"] {
+            assert!(origins.is_called(Some(host), None), "{host}");
+        }
+        assert!(!origins.is_called(Some("evil.test"), None));
+        // A proxy may call the server otherwise than the page does.
+        assert!(origins.allows("https://front.test", Some("127.0.0.1:8000")));
+        assert!(!origins.allows("http://front.test", Some("127.0.0.1:8000")));
+        let api = names.api_hosts(&at("127.0.0.1:8001"));
+        assert!(api.include("admin.test:8001") && !api.include("push.test"));
+    }
+
+    #[test]
+    fn address_given_by_name_makes_that_a_name_of_the_server() {
+        let listen = at("http://localhost:8001");
+        assert_eq!((listen.name.as_deref(), listen.address.port()), (Some("localhost"), 8001));
+        assert_eq!(at("127.0.0.1:1").name, None);
+        let named = ListenAddress { name: Some("encke.test".into()), ..listen };
+        assert!(parse(&[]).unwrap().api_hosts(&named).include("Encke.test:8001"));
+    }
+
+    #[test]
+    fn names_and_origins_are_passed_on_as_they_are() {
+        let given = [
+            "--allow-origin=https://a.test,https://B.test:443",
+            "--public-host=*",
+            "--api-host=a,b.test.",
+        ];
+        let names = parse(&given).unwrap();
+        let options = names.options();
+        assert_eq!(
+            options,
+            [
+                "--allow-origin=https://a.test",
+                "--allow-origin=https://b.test",
+                "--public-host=*",
+                "--api-host=a",
+                "--api-host=b.test",
+            ]
+        );
+        let again = parse(&options.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        assert_eq!(format!("{again:?}"), format!("{names:?}"));
+    }
+
+    #[test]
+    fn what_is_no_name_and_no_origin_is_refused() {
+        for wrong in [
+            "--allow-origin=example.org",
+            "--allow-origin=https://example.org/",
+            "--allow-origin=https://example.org/path",
+            "--allow-origin=https://user@example.org",
+            "--allow-origin=https://*.example.org",
+            "--allow-origin=https://example.org:port",
+            "--allow-origin=null",
+            "--api-host=*",
+            "--api-host=http://a.test",
+            "--api-host=a.test:8001",
+            "--public-host=127.0.0.1",
+            "--public-host=",
+        ] {
+            assert!(parse(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+}
