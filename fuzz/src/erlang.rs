@@ -33,7 +33,7 @@ pub fn nested(data: &[u8]) {
     let Some((&[depth, cut], pieces)) = data.split_first_chunk() else { return };
     let (around, rest) = pieces.split_at(usize::from(cut % 16).min(pieces.len()));
     let (inside, behind) = rest.split_at(rest.len().div_ceil(2));
-    let depth = 1 << (depth % 15);
+    let depth = 1 << (depth % 13);
     let term = [&around.repeat(depth), inside, &behind.repeat(depth)].concat();
     let check = move || {
         let frame = [b"p\x83", &term[..]].concat();

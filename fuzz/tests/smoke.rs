@@ -62,14 +62,14 @@ const MESSAGES: [&[u8]; 4] = [
 /// Terms within one another: lists of nothing, lists, tails, tuples, ids of tuples, values and keys
 /// of maps, exports. The first two bytes are those of `erlang::nested`.
 const NESTED: [&[u8]; 8] = [
-    b"\x0e\x05l\0\0\0\0j",
-    b"\x0e\x05l\0\0\0\x01jj",
-    b"\x0e\x06l\0\0\0\x01ja\x01",
-    b"\x0e\x02h\x01j",
-    b"\x0e\x09h\x02m\0\0\0\x01xa\x01",
-    b"\x0e\x07t\0\0\0\x01a\x01j",
-    b"\x0e\x05t\0\0\0\x01a\x01a\x02",
-    b"\x0e\x01qjjj",
+    b"\x0c\x05l\0\0\0\0j",
+    b"\x0c\x05l\0\0\0\x01jj",
+    b"\x0c\x06l\0\0\0\x01ja\x01",
+    b"\x0c\x02h\x01j",
+    b"\x0c\x09h\x02m\0\0\0\x01xa\x01",
+    b"\x0c\x07t\0\0\0\x01a\x01j",
+    b"\x0c\x05t\0\0\0\x01a\x01a\x02",
+    b"\x0c\x01qjjj",
 ];
 
 fn texts(target: &str) -> &'static [&'static str] {

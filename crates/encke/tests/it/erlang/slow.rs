@@ -1,13 +1,25 @@
 //! A node that stands still holds up those alone who send to its processes.
 
-use std::thread;
+use std::thread::{self, JoinHandle};
 
-use super::node::{World, figures, wait_figure};
-use crate::harness::{get, wait_for};
+use super::node::{Erl, World, figures, wait_figure};
+use crate::harness::{Server, get, wait_for};
 
 /// More than the sockets on the way to a node hold.
 const FLOOD: &str = "[{any, E} ! {stuck, binary:copy(<<\"x\">>, 4000)}
     || _ <- lists:seq(1, 10000)], ok";
+
+/// Stops the node `stuck`, and has `busy` send to it until mail waits.
+fn stop(server: &Server, stuck: &Erl, busy: Erl) -> JoinHandle<Erl> {
+    stuck.program.signal("STOP");
+    let flooding = thread::spawn(move || {
+        busy.eval(FLOOD);
+        busy
+    });
+    // Three quarters of the queue, past which there is no room for mail.
+    wait_for("mail waits for it", || figures(server)["waiting_bytes"].as_u64().unwrap() > 48 << 10);
+    flooding
+}
 
 #[test]
 fn stopped_node_holds_up_only_those_who_send_to_it() {
@@ -18,14 +30,7 @@ fn stopped_node_holds_up_only_those_who_send_to_it() {
     assert_eq!(other.call("router", "{login, other, self()}"), "ok");
     let mut live = server.stream("/stream/live", "text/event-stream");
     let cursor = live.cursor.take().unwrap();
-    stuck.program.signal("STOP");
-    let flooding = thread::spawn(move || {
-        busy.eval(FLOOD);
-        busy
-    });
-    wait_for("mail waits for it", || {
-        figures(&server)["waiting_bytes"].as_u64().unwrap() > 60 << 10
-    });
+    let flooding = stop(&server, &stuck, busy);
     for n in 1..=20 {
         // Both are answered once the event is handed over.
         assert_eq!((server.api.send("other", n), server.api.send("live", n)), (1, 1));
@@ -59,14 +64,7 @@ fn id_that_is_logged_out_is_so_at_once_though_its_node_stands_still() {
     let server = world.encke(&["--erlang-queue=64KiB"]);
     let [stuck, busy] = ["stuck", "busy"].map(|name| world.erl(name));
     assert_eq!(stuck.call("router", "{login, stuck, self()}"), "ok");
-    stuck.program.signal("STOP");
-    let flooding = thread::spawn(move || {
-        busy.eval(FLOOD);
-        busy
-    });
-    wait_for("mail waits for it", || {
-        figures(&server)["waiting_bytes"].as_u64().unwrap() > 60 << 10
-    });
+    let flooding = stop(&server, &stuck, busy);
     let api = server.api.another();
     let closing = thread::spawn(move || api.logout("stuck"));
     wait_figure(&server, "processes", 0);
