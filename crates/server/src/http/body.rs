@@ -166,7 +166,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn body_that_says_nothing_is_not_waited_for_for_ever() {
-        let crowd = Places::new().crowd();
+        let places = Places::new();
+        let crowd = places.crowd();
         let silent = || Body::from_stream(stream::pending::<Result<Bytes, axum::Error>>());
         let start = Instant::now();
         let problem = read_whole(silent(), 6, &crowd).await.unwrap_err();

@@ -102,7 +102,6 @@ mod tests {
             (Version::HTTP_11, "/", &["push.test", "evil.test"], None),
             (Version::HTTP_11, "/", &["evil@push.test"], None),
             (Version::HTTP_11, "/", &["push.test/x"], None),
-            (Version::HTTP_11, "/", &["push.test,evil.test"], None),
             (Version::HTTP_11, "/", &[""], None),
             (Version::HTTP_10, "/", &["push.test"], push.clone()),
             (Version::HTTP_10, "/", &[], Some(None)),
