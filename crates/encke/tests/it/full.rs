@@ -68,16 +68,16 @@ fn full_worker_leaves_new_clients_to_the_others_until_all_are_full() {
 }
 
 #[test]
-fn full_server_rests_whether_clients_knock_or_not() {
+fn full_server_rests_whether_clients_connect_or_not() {
     let server = Server::start_with_descriptors(64, &["--workers=2"]);
     let _streams = opened(&server, 2 * (64 - RESERVED as usize));
     let turns = || server.api.stats()["turns"].as_u64().unwrap();
     let before = turns();
     (0..200).for_each(|_| expect_full(&server));
-    let knocked = turns();
+    let busy = turns();
     // A client's end after its answer is no report: its socket is closed already.
-    assert!(knocked - before < 2 * 200 + 50, "{} turns for 200 clients", knocked - before);
-    let idle = (0..100).map(|_| turns()).max().unwrap() - knocked;
+    assert!(busy - before < 2 * 200 + 50, "{} turns for 200 clients", busy - before);
+    let idle = (0..100).map(|_| turns()).max().unwrap() - busy;
     assert!(idle < 50, "an idle worker sleeps, and took {idle} turns");
 }
 
@@ -142,7 +142,7 @@ fn worker_that_was_short_of_descriptors_for_a_moment_gets_clients_again() {
     });
 }
 
-/// Warnings are for people: one a minute, whoever knocks.
+/// Warnings are for people: one a minute, whoever connects.
 #[test]
 fn shortage_of_descriptors_is_told_once_and_counted_each_time() {
     let server = Server::start_with_descriptors(128, &["--workers=1"]);

@@ -30,10 +30,10 @@ use crate::client::{ApiClient, ServerUrl};
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long it may take to tell its figures.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long it may take to end altogether before it is killed.
-const END_PATIENCE: Duration = Duration::from_secs(30);
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the server is told at start.
 pub(super) struct ServerOptions<'a> {
@@ -119,9 +119,9 @@ impl ServerProcess {
     /// Its figures at this moment.
     pub(super) async fn figures(&mut self) -> Result<Reading> {
         let ask = async { ApiClient::connect(&self.url).await?.get("/stats").await };
-        let figures = match timeout(ANSWER_PATIENCE, ask).await {
+        let figures = match timeout(ANSWER_TIMEOUT, ask).await {
             Ok(figures) => figures,
-            Err(_) => Err(anyhow!("the server has not answered for {ANSWER_PATIENCE:?}")),
+            Err(_) => Err(anyhow!("the server has not answered for {ANSWER_TIMEOUT:?}")),
         };
         if figures.is_err() {
             // Then that is what to tell: its end may be seen a moment after its silence.
@@ -136,8 +136,8 @@ impl ServerProcess {
     pub(super) async fn stop(self) -> Result<()> {
         let ServerProcess { mut child, input, .. } = self;
         drop(input);
-        let Ok(status) = timeout(END_PATIENCE, child.wait()).await else {
-            bail!("the server did not end within {} s and was killed", END_PATIENCE.as_secs());
+        let Ok(status) = timeout(END_TIMEOUT, child.wait()).await else {
+            bail!("the server did not end within {} s and was killed", END_TIMEOUT.as_secs());
         };
         match status?.code() {
             Some(0) => Ok(()),

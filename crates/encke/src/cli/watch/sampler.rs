@@ -8,7 +8,7 @@ use figures::run::{Reading, Row};
 use crate::client::{ApiClient, ServerUrl};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One server's figures over time.
 pub(crate) struct Sampler {
@@ -30,9 +30,9 @@ impl Sampler {
     /// The server does not answer, or not what was asked for. The next try connects anew, and what
     /// it learns has no rates, since nobody knows what was in between.
     pub(crate) async fn row(&mut self) -> Result<Row> {
-        let reading = match tokio::time::timeout(PATIENCE, self.read()).await {
+        let reading = match tokio::time::timeout(ANSWER_TIMEOUT, self.read()).await {
             Ok(reading) => reading,
-            Err(_) => Err(anyhow!("no answer from {} within {PATIENCE:?}", self.url)),
+            Err(_) => Err(anyhow!("no answer from {} within {ANSWER_TIMEOUT:?}", self.url)),
         };
         match reading {
             Ok(reading) => {
