@@ -6,6 +6,9 @@
 
 use std::borrow::Cow;
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
 use crate::json;
 
 /// The media type of a problem's body.
@@ -130,7 +133,7 @@ impl Problem {
         Problem::new(505, "This port speaks HTTP/1.1 and HTTP/1.0 only.")
     }
 
-    /// The phrase of the status code (RFC 9110, section 15; RFC 6585).
+    /// The phrase of the status code (RFC 9110, section 15; RFC 4918; RFC 6585).
     pub fn title(&self) -> &'static str {
         match self.status {
             400 => "Bad Request",
@@ -140,11 +143,14 @@ impl Problem {
             406 => "Not Acceptable",
             408 => "Request Timeout",
             413 => "Content Too Large",
+            414 => "URI Too Long",
+            415 => "Unsupported Media Type",
             421 => "Misdirected Request",
             426 => "Upgrade Required",
             431 => "Request Header Fields Too Large",
             503 => "Service Unavailable",
             505 => "HTTP Version Not Supported",
+            507 => "Insufficient Storage",
             _ => "Error",
         }
     }
@@ -158,6 +164,18 @@ impl Problem {
         json::push_string(&mut out, &self.detail);
         out.push_str("}\n");
         out
+    }
+}
+
+/// The members of the body, for whoever adds some of its own.
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_struct("Problem", 4)?;
+        members.serialize_field("type", "about:blank")?;
+        members.serialize_field("title", self.title())?;
+        members.serialize_field("status", &self.status)?;
+        members.serialize_field("detail", &self.detail)?;
+        members.end()
     }
 }
 
@@ -194,6 +212,7 @@ mod tests {
                 "detail": problem.detail,
             });
             assert_eq!(body, expected);
+            assert_eq!(serde_json::to_value(&problem).unwrap(), expected);
             assert_ne!(problem.title(), "Error", "{} has no phrase", problem.status);
         }
     }

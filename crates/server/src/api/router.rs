@@ -12,7 +12,7 @@ use super::monitoring::{metrics, stats};
 use super::state::Api;
 use crate::http::host;
 use crate::http::origin::{self, DemoPort};
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 
 /// The whole API, which is called by `hosts`; a demo page at the port `demo` may use a small part
 /// of it.
@@ -22,8 +22,8 @@ pub(crate) fn routes(api: Arc<Api>, hosts: Hosts, demo: DemoPort) -> Router {
         router = router.route(path, methods);
     }
     router
-        .fallback(async || Problem::not_found())
-        .method_not_allowed_fallback(async || Problem::method_not_allowed())
+        .fallback(async || ApiProblem::not_found())
+        .method_not_allowed_fallback(async || ApiProblem::method_not_allowed())
         .layer(axum::middleware::from_fn_with_state(demo, origin::guard))
         .layer(axum::middleware::from_fn_with_state(Arc::new(hosts), host::guard))
         .with_state(api)

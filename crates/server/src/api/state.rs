@@ -18,7 +18,7 @@ use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
 use crate::erlang::Erlang;
 use crate::http::places::Crowd;
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 use crate::stop::Stop;
 
 /// What the endpoints share.
@@ -87,10 +87,10 @@ impl Api {
     }
 
     /// The workers' counters; a problem while the engine is opened or drains.
-    pub(super) fn snapshot(&self) -> Result<Snapshot, Problem> {
+    pub(super) fn snapshot(&self) -> Result<Snapshot, ApiProblem> {
         match self.engine.try_read() {
             Ok(engine) => Ok(engine.snapshot()),
-            Err(_) => Err(Problem::starting_or_stopping()),
+            Err(_) => Err(ApiProblem::starting_or_stopping()),
         }
     }
 

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use super::places::Crowd;
-use super::problem::Problem;
+use super::problem::ApiProblem;
 
 /// How long a client may take between two pieces of a body that is read whole.
 const WHOLE_PATIENCE: Duration = Duration::from_secs(30);
@@ -35,15 +35,15 @@ impl BodyKind {
     /// By the `Content-Type` field; without one it is JSON, and so is what `curl -d` calls a form
     /// unless it is told otherwise. (What a page of another origin may say here does not matter:
     /// see [`super::origin`].)
-    pub(crate) fn of(headers: &HeaderMap) -> Result<BodyKind, Problem> {
+    pub(crate) fn of(headers: &HeaderMap) -> Result<BodyKind, ApiProblem> {
         let Some(field) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyKind::Json) };
-        let text = field.to_str().map_err(|_| Problem::media_type())?;
+        let text = field.to_str().map_err(|_| ApiProblem::media_type())?;
         // RFC 9110, section 8.3.1: parameters follow a semicolon, names are without case.
         let kind = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {
             "application/json" | "application/x-www-form-urlencoded" => Ok(BodyKind::Json),
             "application/x-ndjson" | "application/ndjson" => Ok(BodyKind::Ndjson),
-            _ => Err(Problem::media_type()),
+            _ => Err(ApiProblem::media_type()),
         }
     }
 }
@@ -53,7 +53,7 @@ pub(crate) async fn read_whole(
     body: Body,
     bytes_max: usize,
     crowd: &Crowd,
-) -> Result<Bytes, Problem> {
+) -> Result<Bytes, ApiProblem> {
     let mut pieces = Pieces::new(body, WHOLE_PATIENCE, crowd);
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
@@ -76,7 +76,7 @@ pub(crate) async fn read_whole(
     }
     if overrun > 0 {
         let detail = format!("This body may have at most {bytes_max} bytes. Send less at once.");
-        return Err(Problem::too_large(detail));
+        return Err(ApiProblem::too_large(detail));
     }
     Ok(if whole.is_empty() { first } else { whole.freeze() })
 }
@@ -101,12 +101,14 @@ impl Pieces {
     }
 
     /// The next piece; `None` at the end. It may be dropped before it is done, and asked again.
-    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiProblem> {
         let since = *self.silent_since.get_or_insert_with(Instant::now);
         let piece = tokio::select! {
             biased;
             piece = next_piece(&mut self.body) => piece,
-            () = self.crowd.out_of_patience(since, self.patience) => Err(Problem::body_timeout()),
+            () = self.crowd.out_of_patience(since, self.patience) => {
+                Err(ApiProblem::body_timeout())
+            }
         };
         self.silent_since = None;
         piece
@@ -118,13 +120,13 @@ impl Pieces {
     }
 }
 
-async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Problem> {
+async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, ApiProblem> {
     loop {
         match body.frame().await {
             None => return Ok(None),
             Some(Err(error)) => {
                 let detail = format!("The body broke off: {error}. Send it again.");
-                return Err(Problem::bad_request(detail));
+                return Err(ApiProblem::bad_request(detail));
             }
             // What is no data is trailers, which mean nothing here.
             Some(Ok(frame)) => {
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
     use crate::http::places::Places;
 
-    fn kind(content_type: &'static str) -> Result<BodyKind, Problem> {
+    fn kind(content_type: &'static str) -> Result<BodyKind, ApiProblem> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         BodyKind::of(&headers)
@@ -155,7 +157,7 @@ mod tests {
         assert_eq!(kind("application/json"), Ok(BodyKind::Json));
         assert_eq!(kind("Application/JSON; charset=utf-8"), Ok(BodyKind::Json));
         assert_eq!(kind("application/x-ndjson"), Ok(BodyKind::Ndjson));
-        assert_eq!(kind("text/plain").unwrap_err().status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        assert_eq!(kind("text/plain").unwrap_err().status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
         assert_eq!(BodyKind::of(&HeaderMap::new()), Ok(BodyKind::Json));
     }
 
@@ -172,14 +174,14 @@ mod tests {
         let start = Instant::now();
         let problem = read_whole(silent(), 6, &crowd).await.unwrap_err();
         assert_eq!(
-            (problem.status, start.elapsed()),
-            (Problem::body_timeout().status, WHOLE_PATIENCE)
+            (problem.status(), start.elapsed()),
+            (ApiProblem::body_timeout().status(), WHOLE_PATIENCE)
         );
         let mut pieces = Pieces::of_stream(silent(), &crowd);
         // The time in which nobody asked is not the client's.
         tokio::time::advance(STREAM_PATIENCE).await;
         let start = Instant::now();
-        assert_eq!(pieces.next().await, Err(Problem::body_timeout()));
+        assert_eq!(pieces.next().await, Err(ApiProblem::body_timeout()));
         assert_eq!(start.elapsed(), STREAM_PATIENCE);
     }
 
@@ -189,6 +191,6 @@ mod tests {
         assert_eq!(read_whole(body(&[]), 6, &crowd).await.unwrap(), "");
         assert_eq!(read_whole(body(&["abc", "de", "f"]), 6, &crowd).await.unwrap(), "abcdef");
         let problem = read_whole(body(&["abc", "de", "fg"]), 6, &crowd).await.unwrap_err();
-        assert_eq!(problem.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(problem.status(), StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

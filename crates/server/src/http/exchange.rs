@@ -21,7 +21,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::problem::Problem;
+use super::problem::ApiProblem;
 
 /// What is known of a connection's requests.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ pub(super) async fn answer(
     exchanges.count(1);
     let under_way = UnderWay(exchanges);
     let mut response = if is_reserved && !is_probe(request.uri().path()) {
-        Problem::no_place().into_response()
+        ApiProblem::no_place().into_response()
     } else {
         let exchanges = Arc::clone(&under_way.0);
         let request = request.map(|body| Body::new(Question { body, has_ended: false, exchanges }));

@@ -15,17 +15,17 @@ use axum::middleware::Next;
 use axum::response::Response;
 use proto::request::Hosts;
 
-use super::problem::Problem;
+use super::problem::ApiProblem;
 
 /// Refuses requests that call the API by a name that is not its own.
 pub(crate) async fn guard(
     State(hosts): State<Arc<Hosts>>,
     request: Request,
     next: Next,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let called = called(request.version(), request.uri(), request.headers());
-    match called.map_err(Problem::bad_request)? {
-        Some(host) if !hosts.include(host) => Err(Problem::misdirected()),
+    match called.map_err(ApiProblem::bad_request)? {
+        Some(host) if !hosts.include(host) => Err(ApiProblem::misdirected()),
         _ => Ok(next.run(request).await),
     }
 }

@@ -6,7 +6,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::problem::Problem;
+use super::problem::ApiProblem;
 
 /// The longest line. The longest event that a server with default settings takes is a sixteenth.
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
@@ -22,10 +22,10 @@ pub(crate) struct Line {
 
 impl Line {
     /// Its text, or the problem that there is too much of it.
-    pub(crate) fn text(&self) -> Result<&[u8], Problem> {
+    pub(crate) fn text(&self) -> Result<&[u8], ApiProblem> {
         self.text.as_deref().ok_or_else(|| {
             let detail = format!("Line {} is longer than {LINE_BYTES_MAX} bytes.", self.number);
-            Problem::too_large(detail).on_line(self.number)
+            ApiProblem::too_large(detail).on_line(self.number)
         })
     }
 }

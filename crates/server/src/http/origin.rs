@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use proto::request::{is_origin_at_port, is_own_origin};
 
 use super::host::host;
-use super::problem::Problem;
+use super::problem::ApiProblem;
 
 /// How long a browser may remember what the demo page may do, in seconds.
 const MAX_AGE: &str = "600";
@@ -30,7 +30,7 @@ pub(crate) async fn guard(
     State(demo): State<DemoPort>,
     request: Request,
     next: Next,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Some(origin) = foreign_origin(request.uri(), request.headers()) else {
         return Ok(next.run(request).await);
     };
@@ -39,7 +39,7 @@ pub(crate) async fn guard(
     let method = preflight.as_ref().unwrap_or(request.method());
     let is_demo = is_demo_page(&origin, request.uri(), request.headers(), demo);
     if !is_demo || !demo_may_call(method, request.uri().path()) {
-        return Err(Problem::foreign_origin());
+        return Err(ApiProblem::foreign_origin());
     }
     let mut response = match &preflight {
         Some(method) => allow(method),

@@ -8,7 +8,7 @@
 use axum::http::StatusCode;
 use bytes::Bytes;
 
-use super::problem::Problem;
+use super::problem::ApiProblem;
 
 /// What stands in the place of `answer`, when that is a refusal without a body.
 pub(crate) fn with_body(answer: &[u8]) -> Option<Bytes> {
@@ -29,7 +29,7 @@ pub(crate) fn with_body(answer: &[u8]) -> Option<Bytes> {
         }
         _ => "This is no valid request of HTTP/1.1. Send one as RFC 9112 has it.",
     };
-    Some(Problem::new(status, detail).to_http().into())
+    Some(ApiProblem::new(status, detail).to_http().into())
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use serde::Serialize;
 use self::public_url::PublicUrl;
 use self::sample::Sample;
 use crate::api::state::Api;
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 use crate::http::{assets, host};
 use crate::web;
 
@@ -65,7 +65,7 @@ pub(super) async fn icon(headers: HeaderMap) -> Response {
 pub(super) async fn facts(
     State(api): State<Arc<Api>>,
     request: Request,
-) -> Result<Json<Facts>, Problem> {
+) -> Result<Json<Facts>, ApiProblem> {
     let public_url = public_url(&api, &request).to_string();
     Ok(Json(Facts {
         version: env!("CARGO_PKG_VERSION"),

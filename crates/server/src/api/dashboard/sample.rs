@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::api::monitoring::stats::{ByReason, ByTransport};
 use crate::api::state::Api;
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 
 /// Workers that are told apart. More are told in groups of neighbours.
 const ROWS_MAX: usize = 64;
@@ -105,7 +105,7 @@ fn seconds(ns: u64) -> f64 {
 
 impl Sample {
     /// The figures of this moment. `sends` is how long those of the last second took.
-    pub(super) async fn take(api: &Api, sends: Option<Quantiles>) -> Result<Sample, Problem> {
+    pub(super) async fn take(api: &Api, sends: Option<Quantiles>) -> Result<Sample, ApiProblem> {
         let sockets = api.sockets.read().await;
         let resident = sys::process::resident().unwrap_or_default();
         let snapshot = api.snapshot()?;

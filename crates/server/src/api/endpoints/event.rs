@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::api::state::Api;
 use crate::http::id::IdField;
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 use crate::posting::{self, FRAME_BYTES};
 
 /// An event as a sender writes it.
@@ -37,12 +37,12 @@ pub(crate) struct Posted {
 
 impl Api {
     /// Hands an event to the mailboxes of all workers that have listeners of it.
-    pub(crate) async fn post(&self, body: &EventBody<'_>) -> Result<Posted, Problem> {
+    pub(crate) async fn post(&self, body: &EventBody<'_>) -> Result<Posted, ApiProblem> {
         let accepted = Instant::now();
         let about = IdText::parse(&body.about.0)?;
         let data = body.data.get();
         if body.about.0.len() + data.len() + FRAME_BYTES > self.backlog_bytes_max {
-            return Err(Problem::too_large(format!(
+            return Err(ApiProblem::too_large(format!(
                 "This event has {} bytes of data and would not fit into a connection's backlog of \
                  {} bytes. Send a smaller one, or raise --max-backlog.",
                 data.len(),
@@ -57,7 +57,7 @@ impl Api {
     }
 
     /// Takes all steps of a send, pausing where it must.
-    pub(crate) async fn finish(&self, sending: &mut Sending<'_>) -> Result<Receipt, Problem> {
+    pub(crate) async fn finish(&self, sending: &mut Sending<'_>) -> Result<Receipt, ApiProblem> {
         Ok(posting::finish(sending, &self.graph).await?)
     }
 }

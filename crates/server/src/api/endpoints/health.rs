@@ -8,7 +8,7 @@ use hub::Id;
 use serde::Serialize;
 
 use crate::api::state::Api;
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 
 /// What a probe is told when all is well.
 #[derive(Debug, Serialize)]
@@ -22,12 +22,12 @@ pub(crate) async fn healthz() -> Json<Status> {
 }
 
 /// The server takes work: clients can connect, it is not stopping, and its store can be read.
-pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, Problem> {
+pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, ApiProblem> {
     if api.stop.is_said() {
-        return Err(Problem::stopping());
+        return Err(ApiProblem::stopping());
     }
     if !api.engine.try_read().is_ok_and(|engine| engine.is_open()) {
-        return Err(Problem::starting_or_stopping());
+        return Err(ApiProblem::starting_or_stopping());
     }
     let any = Id::integer(0).expect("0 is an integer below 2^63");
     api.graph.page_followers(any, None, 1)?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::state::Api;
 use crate::http::path::PathId;
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 
 /// Ids of a page, when the client does not say how many, and at most.
 const LIMIT_DEFAULT: usize = 1000;
@@ -25,19 +25,19 @@ pub(crate) struct PageQuery {
 }
 
 impl PageQuery {
-    fn limit(&self) -> Result<usize, Problem> {
+    fn limit(&self) -> Result<usize, ApiProblem> {
         let Some(text) = &self.limit else { return Ok(LIMIT_DEFAULT) };
         let limit = text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
-        let wrong = || Problem::bad_request(format!("limit is a number from 1 to {LIMIT_MAX}."));
+        let wrong = || ApiProblem::bad_request(format!("limit is a number from 1 to {LIMIT_MAX}."));
         limit.ok_or_else(wrong)
     }
 
     /// Where the page starts. A name that no subscription holds any more has no place.
-    fn after(&self, api: &Api) -> Result<Option<Id>, Problem> {
+    fn after(&self, api: &Api) -> Result<Option<Id>, ApiProblem> {
         let Some(text) = &self.after else { return Ok(None) };
         let id = api.router.names().lookup(IdText::parse(text)?);
         let gone = || {
-            Problem::bad_request(
+            ApiProblem::bad_request(
                 "after is none of the ids that the server knows: give the `next` of the page \
                  before, or leave it out to start again.",
             )
@@ -54,7 +54,7 @@ pub(crate) struct PageBody {
     next: Option<String>,
 }
 
-type PageResult = Result<Json<PageBody>, Problem>;
+type PageResult = Result<Json<PageBody>, ApiProblem>;
 type QueryResult = Result<Query<PageQuery>, QueryRejection>;
 
 /// Who follows an id.

@@ -13,7 +13,7 @@ use super::send_stream::SendStream;
 use crate::api::state::Api;
 use crate::http::body::{BodyKind, read_whole};
 use crate::http::object::Object;
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 
 /// The largest body with one event.
 const EVENT_BODY_BYTES_MAX: usize = 1 << 20;
@@ -22,7 +22,7 @@ const EVENT_BODY_BYTES_MAX: usize = 1 << 20;
 pub(crate) async fn send(
     State(api): State<Arc<Api>>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let kind = BodyKind::of(request.headers())?;
     let body = request.into_body();
     match kind {
@@ -34,10 +34,10 @@ pub(crate) async fn send(
     }
 }
 
-async fn send_one(api: &Api, body: Body) -> Result<Response, Problem> {
+async fn send_one(api: &Api, body: Body) -> Result<Response, ApiProblem> {
     let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.crowd).await?;
     let Object(body): Object<EventBody<'_>> =
-        serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
+        serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
     let Posted { event, receipt, accepted } = api.post(&body).await?;
     let delivered = receipt.await;
     api.durations.record(accepted, Instant::now());

@@ -23,7 +23,7 @@ use crate::api::state::Api;
 use crate::http::body::Pieces;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 use crate::stop::Stop;
 
 /// Events that wait for their count. Answers go out in order, so the slowest worker holds up all,
@@ -56,7 +56,7 @@ enum Pending {
     /// It is known when the workers have delivered.
     Event(Posted),
     /// It is a problem.
-    Problem(Problem),
+    ApiProblem(ApiProblem),
 }
 
 impl SendStream {
@@ -124,7 +124,7 @@ impl SendStream {
         tokio::select! {
             biased;
             () = first => {}
-            () = stop.said(), if read => self.stop_reading(Problem::stopping()),
+            () = stop.said(), if read => self.stop_reading(ApiProblem::stopping()),
             piece = body.next(), if read => match piece {
                 Ok(Some(piece)) => self.lines.push(piece),
                 Ok(None) => self.end().await,
@@ -142,10 +142,10 @@ impl SendStream {
     }
 
     /// No further line is taken, and the answer says from where on and why.
-    fn stop_reading(&mut self, problem: Problem) {
+    fn stop_reading(&mut self, problem: ApiProblem) {
         self.reading = false;
         let problem = problem.on_line(self.lines.next_number());
-        self.window.push_back(Pending::Problem(problem));
+        self.window.push_back(Pending::ApiProblem(problem));
     }
 
     async fn take(&mut self, line: Line) {
@@ -154,7 +154,7 @@ impl SendStream {
                 self.window_bytes += posted.event.json().len();
                 Pending::Event(posted)
             }
-            Err(problem) => Pending::Problem(problem),
+            Err(problem) => Pending::ApiProblem(problem),
         };
         self.window.push_back(pending);
     }
@@ -163,7 +163,7 @@ impl SendStream {
     fn collect(&mut self) {
         while let Some(first) = self.window.front() {
             match first {
-                Pending::Problem(problem) => {
+                Pending::ApiProblem(problem) => {
                     self.answers.extend_from_slice(problem.to_json().as_bytes());
                 }
                 Pending::Event(Posted { event, receipt, accepted }) => {
@@ -187,9 +187,9 @@ impl SendStream {
     }
 }
 
-async fn post(api: &Api, line: Line) -> Result<Posted, Problem> {
+async fn post(api: &Api, line: Line) -> Result<Posted, ApiProblem> {
     let text = line.text()?;
     let Object(body): Object<EventBody<'_>> =
-        serde_json::from_slice(text).map_err(|error| Problem::bad_line(&error, line.number))?;
+        serde_json::from_slice(text).map_err(|error| ApiProblem::bad_line(&error, line.number))?;
     api.post(&body).await.map_err(|problem| problem.on_line(line.number))
 }

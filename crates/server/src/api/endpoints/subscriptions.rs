@@ -21,7 +21,7 @@ use crate::http::id::IdField;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
 use crate::http::places::Crowd;
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 
 /// The largest array, about 150,000 pairs.
 const ARRAY_BYTES_MAX: usize = 8 << 20;
@@ -41,7 +41,7 @@ struct PairBody<'a> {
 }
 
 impl PairBody<'_> {
-    fn check(&self) -> Result<Pair, Problem> {
+    fn check(&self) -> Result<Pair, ApiProblem> {
         Ok(Pair::parse(&self.subscriber.0, &self.subscribee.0)?)
     }
 }
@@ -68,7 +68,7 @@ impl Change {
         })
     }
 
-    fn cut_short(self, problem: Problem, count: u64) -> Problem {
+    fn cut_short(self, problem: ApiProblem, count: u64) -> ApiProblem {
         match self {
             Change::Add => problem.after_adding(count),
             Change::Remove => problem.after_removing(count),
@@ -79,18 +79,18 @@ impl Change {
 pub(crate) async fn add(
     State(api): State<Arc<Api>>,
     request: Request,
-) -> Result<Json<Changed>, Problem> {
+) -> Result<Json<Changed>, ApiProblem> {
     change(&api, Change::Add, request).await
 }
 
 pub(crate) async fn remove(
     State(api): State<Arc<Api>>,
     request: Request,
-) -> Result<Json<Changed>, Problem> {
+) -> Result<Json<Changed>, ApiProblem> {
     change(&api, Change::Remove, request).await
 }
 
-async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Changed>, Problem> {
+async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Changed>, ApiProblem> {
     let kind = BodyKind::of(request.headers())?;
     let body = request.into_body();
     let count = match kind {
@@ -106,21 +106,18 @@ async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Chan
     Ok(change.answer(count))
 }
 
-async fn array(body: Body, crowd: &Crowd) -> Result<Vec<Pair>, Problem> {
+async fn array(body: Body, crowd: &Crowd) -> Result<Vec<Pair>, ApiProblem> {
     let bytes = read_whole(body, ARRAY_BYTES_MAX, crowd).await?;
     let bodies: Vec<Object<PairBody<'_>>> =
-        serde_json::from_slice(&bytes).map_err(|error| Problem::bad_json(&error))?;
+        serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
     let check = |(at, Object(body)): (usize, &Object<PairBody<'_>>)| {
-        body.check().map_err(|mut problem| {
-            problem.detail = format!("Pair {} of the array: {}", at + 1, problem.detail).into();
-            problem
-        })
+        body.check().map_err(|problem| problem.about(&format!("Pair {} of the array", at + 1)))
     };
     bodies.iter().enumerate().map(check).collect()
 }
 
 /// Stores the lines of `body` batch by batch and adds to `stored` what each of them changed.
-async fn stream(api: &Api, change: Change, body: Body, stored: &mut u64) -> Result<(), Problem> {
+async fn stream(api: &Api, change: Change, body: Body, stored: &mut u64) -> Result<(), ApiProblem> {
     let mut body = Pieces::of_stream(body, &api.crowd);
     let (mut lines, mut batch) = (Lines::default(), Vec::new());
     let mut reading = true;
@@ -154,23 +151,23 @@ async fn stream(api: &Api, change: Change, body: Body, stored: &mut u64) -> Resu
 }
 
 /// The next piece of a stream; a problem when it breaks off, or when the server is stopping.
-async fn next_piece(api: &Api, body: &mut Pieces) -> Result<Option<Bytes>, Problem> {
+async fn next_piece(api: &Api, body: &mut Pieces) -> Result<Option<Bytes>, ApiProblem> {
     let mut stop = api.stop.clone();
     tokio::select! {
         biased;
-        () = stop.said() => Err(Problem::stopping()),
+        () = stop.said() => Err(ApiProblem::stopping()),
         piece = body.next() => piece,
     }
 }
 
-fn read_line(line: &Line) -> Result<Pair, Problem> {
+fn read_line(line: &Line) -> Result<Pair, ApiProblem> {
     let text = line.text()?;
     let Object(body): Object<PairBody<'_>> =
-        serde_json::from_slice(text).map_err(|error| Problem::bad_line(&error, line.number))?;
+        serde_json::from_slice(text).map_err(|error| ApiProblem::bad_line(&error, line.number))?;
     body.check().map_err(|problem| problem.on_line(line.number))
 }
 
-async fn store(api: &Api, change: Change, pairs: Vec<Pair>) -> Result<u64, Problem> {
+async fn store(api: &Api, change: Change, pairs: Vec<Pair>) -> Result<u64, ApiProblem> {
     if pairs.is_empty() {
         return Ok(0);
     }

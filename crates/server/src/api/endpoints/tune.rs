@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use tune::{Ends, Report, USERS_DEFAULT};
 
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -20,13 +20,13 @@ pub(crate) struct TuneQuery {
 
 pub(crate) async fn tune(
     query: Result<Query<TuneQuery>, QueryRejection>,
-) -> Result<Json<Report>, Problem> {
+) -> Result<Json<Report>, ApiProblem> {
     let Query(TuneQuery { users, with_clients }) = query?;
     let users = users.map_or(Some(USERS_DEFAULT), |text| text.parse().ok());
-    let wrong = || Problem::bad_request(format!("users is a number from 1 to {}.", u32::MAX));
+    let wrong = || ApiProblem::bad_request(format!("users is a number from 1 to {}.", u32::MAX));
     let users = users.filter(|&users| users > 0).ok_or_else(wrong)?;
     let ends = if with_clients { Ends::Both } else { Ends::Server };
     // It reads some fifty files of the kernel.
     let report = spawn_blocking(move || Report::of_machine(users, ends)).await;
-    report.map(Json).map_err(|_| Problem::stopping())
+    report.map(Json).map_err(|_| ApiProblem::stopping())
 }

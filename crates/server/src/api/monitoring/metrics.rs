@@ -21,9 +21,9 @@ use super::process::Descriptors;
 use super::sockets::SocketBytes;
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 
-pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Problem> {
+pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, ApiProblem> {
     let erlang = api.erlang.as_ref().map(Erlang::report);
     // Fails only while the runtime ends.
     let descriptors = spawn_blocking(Descriptors::now).await.ok().and_then(Result::ok);

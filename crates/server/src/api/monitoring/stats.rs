@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use super::duration::DurationStats;
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
-use crate::http::problem::Problem;
+use crate::http::problem::ApiProblem;
 
 /// The figures of the whole server at one moment.
 #[derive(Debug, Serialize)]
@@ -139,7 +139,7 @@ impl Serialize for ByDuration {
     }
 }
 
-pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Problem> {
+pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, ApiProblem> {
     let snapshot = api.snapshot()?;
     let resident = sys::process::resident().unwrap_or_default();
     let sockets = api.sockets.read().await;
