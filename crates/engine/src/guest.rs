@@ -166,8 +166,8 @@ mod tests {
         let event = Arc::new(Event::new(1, "a", "1"));
         let targets: Targets = (0..3).map(|slot| ConnRef::new(3, slot, 0)).collect();
         let mail = Mail::Deliver { event, targets, stub };
-        guest.mailbox.post(Mail::Drain { deadline_ms: 0 }).unwrap();
-        guest.mailbox.post(mail).unwrap();
+        guest.mailbox.post_drain(0).unwrap();
+        guest.mailbox.reserve(1, 3).unwrap().post(mail);
         let Some(GuestMail::Deliver(mut delivery)) = guest.take() else { panic!("it has mail") };
         assert_eq!((delivery.targets().len(), delivery.event().unwrap().number()), (3, 1));
         let mut part = delivery.part([ConnRef::new(3, 2, 0)]);

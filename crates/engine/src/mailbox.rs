@@ -1,8 +1,9 @@
 //! Mailboxes: the only way into a worker.
 //!
-//! A bounded lock-free queue per worker. Senders post, the worker takes; a post to a full box comes
-//! back to its sender, who waits or says so. A sleeping worker is woken once, however many mails
-//! follow.
+//! A bounded lock-free queue per worker. Senders [reserve](Mailbox::reserve) room, then post, and
+//! the worker takes: a post into reserved room cannot fail, so what needs several mailboxes goes to
+//! all of them or to none. Where there is no room, the sender waits or says so. A sleeping worker is
+//! woken once, however many mails follow.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -63,33 +64,58 @@ impl Mail {
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     queue: ArrayQueue<Mail>,
-    /// Targets in the queue. Relaxed: a bound on memory, good to within what senders post at once.
-    targets: AtomicUsize,
+    /// Mails in the queue, and those that room is reserved for.
+    mails: AtomicUsize,
+    /// What those mails weigh. A bound on memory, good to within what senders reserve at once.
+    weight: AtomicUsize,
     doorbell: Doorbell,
     waker: Waker,
+}
+
+/// Room in a mailbox. What is not used is given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Room<'m> {
+    mailbox: &'m Mailbox,
+    mails: usize,
+    weight: usize,
 }
 
 impl Mailbox {
     pub(crate) fn new() -> io::Result<Mailbox> {
         Ok(Mailbox {
-            queue: ArrayQueue::new(MAILS_MAX),
-            targets: AtomicUsize::new(0),
+            // The end of all mail needs no room.
+            queue: ArrayQueue::new(MAILS_MAX + 1),
+            mails: AtomicUsize::new(0),
+            weight: AtomicUsize::new(0),
             doorbell: Doorbell::new(),
             waker: Waker::new()?,
         })
     }
 
-    /// Posts `mail`, or gives it back when the box is full.
-    pub(crate) fn post(&self, mail: Mail) -> Result<(), Mail> {
-        if self.targets.load(Ordering::Relaxed) > MAIL_TARGETS_MAX {
-            return Err(mail);
+    /// Room for so many `mails` of so much `weight` in all; `None` when there is none.
+    ///
+    /// Ordering: acquires what [`Mailbox::take`] releases, so a place that is counted free is free.
+    pub(crate) fn reserve(&self, mails: usize, weight: usize) -> Option<Room<'_>> {
+        let mails_before = self.mails.fetch_add(mails, Ordering::Acquire);
+        let weight_before = self.weight.fetch_add(weight, Ordering::Relaxed);
+        // Dropped, it gives back what was just taken.
+        let room = Room { mailbox: self, mails, weight };
+        let fits = mails_before + mails <= MAILS_MAX && weight_before <= MAIL_TARGETS_MAX;
+        fits.then_some(room)
+    }
+
+    /// Posts the end of all mail; gives it back when somebody has posted it before.
+    pub(crate) fn post_drain(&self, deadline_ms: u64) -> Result<(), Mail> {
+        self.mails.fetch_add(1, Ordering::Relaxed);
+        let posted = self.push(Mail::Drain { deadline_ms });
+        if posted.is_err() {
+            self.mails.fetch_sub(1, Ordering::Relaxed);
         }
-        let weight = mail.weight();
-        self.targets.fetch_add(weight, Ordering::Relaxed);
-        if let Err(mail) = self.queue.push(mail) {
-            self.targets.fetch_sub(weight, Ordering::Relaxed);
-            return Err(mail);
-        }
+        posted
+    }
+
+    fn push(&self, mail: Mail) -> Result<(), Mail> {
+        self.queue.push(mail)?;
         if self.doorbell.must_ring() {
             self.waker.ring();
         }
@@ -99,7 +125,8 @@ impl Mailbox {
     /// The worker's next mail.
     pub(crate) fn take(&self) -> Option<Mail> {
         let mail = self.queue.pop()?;
-        self.targets.fetch_sub(mail.weight(), Ordering::Relaxed);
+        self.weight.fetch_sub(mail.weight(), Ordering::Relaxed);
+        self.mails.fetch_sub(1, Ordering::Release);
         Some(mail)
     }
 
@@ -124,6 +151,25 @@ impl Mailbox {
     }
 }
 
+impl Room<'_> {
+    /// Posts one of the mails that the room is for.
+    pub(crate) fn post(&mut self, mail: Mail) {
+        let weight = mail.weight();
+        debug_assert!(self.mails > 0 && weight <= self.weight, "more than was reserved");
+        self.mails -= 1;
+        self.weight -= weight;
+        // The worker gives the room back when it takes the mail.
+        self.mailbox.push(mail).expect("a place in the queue is reserved");
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.mailbox.weight.fetch_sub(self.weight, Ordering::Relaxed);
+        self.mailbox.mails.fetch_sub(self.mails, Ordering::Release);
+    }
+}
+
 impl AsFd for Mailbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
@@ -134,28 +180,50 @@ impl AsFd for Mailbox {
 mod tests {
     use super::*;
 
-    #[test]
-    fn full_mailbox_gives_the_mail_back_and_its_receipt_completes_when_dropped() {
-        let mailbox = Mailbox::new().unwrap();
-        let event = Arc::new(Event::new(1, "a", "1"));
-        let replies = Arc::new(crate::replies::Replies::new().unwrap());
-        let (stub, receipt) = Stub::first(&replies);
-        let deliver = |targets: usize| Mail::Deliver {
-            event: event.clone(),
+    fn deliver(targets: usize, stub: &Stub) -> Mail {
+        Mail::Deliver {
+            event: Arc::new(Event::new(1, "a", "1")),
             targets: (0..targets).map(|slot| ConnRef::new(0, slot, 0)).collect(),
             stub: stub.another(),
-        };
-        mailbox.post(deliver(MAIL_TARGETS_MAX + 1)).unwrap();
-        let back = mailbox.post(deliver(1)).unwrap_err();
-        assert_eq!(back.weight(), 1);
+        }
+    }
+
+    #[test]
+    fn full_mailbox_has_no_room_and_a_receipt_completes_when_its_mail_is_dropped() {
+        let mailbox = Mailbox::new().unwrap();
+        let replies = Arc::new(crate::replies::Replies::new().unwrap());
+        let (stub, receipt) = Stub::first(&replies);
+        mailbox.reserve(1, MAIL_TARGETS_MAX + 1).unwrap().post(deliver(MAIL_TARGETS_MAX + 1, &stub));
+        assert!(mailbox.reserve(1, 1).is_none());
         assert_eq!(mailbox.take().unwrap().weight(), MAIL_TARGETS_MAX + 1);
         for _ in 0..MAILS_MAX {
-            mailbox.post(deliver(0)).unwrap();
+            mailbox.reserve(1, 0).unwrap().post(deliver(0, &stub));
         }
-        assert!(mailbox.post(deliver(0)).is_err());
-        drop((stub, back));
+        assert!(mailbox.reserve(1, 0).is_none());
+        mailbox.post_drain(0).unwrap();
+        assert!(mailbox.post_drain(0).is_err(), "there is one end");
+        drop(stub);
         assert_eq!(receipt.ready(), None);
         drop(mailbox);
         assert_eq!(receipt.ready(), Some(0));
+    }
+
+    #[test]
+    fn room_that_is_not_used_is_given_back() {
+        let mailbox = Mailbox::new().unwrap();
+        let replies = Arc::new(crate::replies::Replies::new().unwrap());
+        let (stub, _receipt) = Stub::first(&replies);
+        let mut room = mailbox.reserve(MAILS_MAX, 10).unwrap();
+        assert!(mailbox.reserve(1, 0).is_none());
+        room.post(deliver(7, &stub));
+        drop(room);
+        assert_eq!(mailbox.len(), 1);
+        assert!(mailbox.reserve(MAILS_MAX, 0).is_none());
+        drop(mailbox.reserve(MAILS_MAX - 1, MAIL_TARGETS_MAX).unwrap());
+        mailbox.take().unwrap();
+        let all = mailbox.reserve(MAILS_MAX, MAIL_TARGETS_MAX + 1).unwrap();
+        assert!(mailbox.reserve(1, 0).is_none());
+        drop(all);
+        assert!(mailbox.reserve(1, MAIL_TARGETS_MAX).is_some());
     }
 }

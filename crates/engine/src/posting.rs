@@ -1,8 +1,9 @@
 //! The right to number an event and post it, which one send has at a time.
 //!
-//! A send takes it once its audience is gathered, and keeps it until all its mail is posted. So
-//! numbers are given in the order of posting: the mail in each mailbox, and what each connection
-//! hears, grows in number. Nobody waits for it here: who does not get it tries again.
+//! A send takes it once room is reserved for all its mail, and keeps it until the mail is posted,
+//! which waits for nothing. So numbers are given in the order of posting: the mail in each mailbox,
+//! and what each connection hears, grows in number. Nobody waits for it here: who does not get it
+//! tries again.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, Ordering};

@@ -4,10 +4,12 @@
 //! may make it pause: an audience of many thousands is walked slice by slice, and a worker's
 //! mailbox may be full. What to do in a pause (yield, sleep, give up) is the caller's to say.
 //!
-//! An event gets its number once its audience is gathered, is recorded in the [history](History)
-//! and posted to all mailboxes, and only then has the next one its turn ([`Posting`]). So every
-//! connection hears growing numbers, and "I have heard all up to this number" is exact. The price
-//! is that a full mailbox holds up all senders, not only those who need it.
+//! A send is posted to all of its audience or to nobody. Once the audience is gathered, room is
+//! reserved in each mailbox that it needs; where one is full, the send gives all room back and waits
+//! without a number, and holds up nobody. With room everywhere it takes its turn ([`Posting`]): the
+//! event gets its number, is recorded in the [history](History) and posted to all mailboxes, without
+//! a wait, and only then has the next one its turn. So every connection hears growing numbers, "I
+//! have heard all up to this number" is exact, and what has a number was posted.
 //!
 //! Cost of a typical audience of 16: one look into the store, 16 into the directory, one sort of 16
 //! numbers, one mail per worker that has a listener, and a record in the history.
@@ -20,10 +22,11 @@ use std::sync::Arc;
 use hub::{Audience, Begun, ConnRef, Directory, DisconnectReason, Draft, EventIds, Followers};
 use hub::{FollowersError, HistoryLimits, IdText, Names};
 use proto::Frame;
+use smallvec::SmallVec;
 use sys::clock;
 
-use crate::mailbox::{Mail, Mailbox, Targets};
-use crate::posting::{Posting, Turn};
+use crate::mailbox::{Mail, Mailbox, Room, Targets};
+use crate::posting::Posting;
 use crate::receipt::{Receipt, Stub};
 use crate::replies::Replies;
 use crate::resume::{Resume, Resuming};
@@ -44,10 +47,11 @@ pub struct Router {
 /// What a step of a send came to.
 #[derive(Debug)]
 pub enum Step {
-    /// The audience is large: a slice was walked, others may have their turn before the next.
+    /// The audience is large and a slice was walked, or another send is being posted: others may
+    /// have their turn before the next step.
     More,
-    /// A worker's mailbox is full, or another send waits for one: try again when the workers have
-    /// had time to work.
+    /// A mailbox that this send needs is full: try again when its worker has had time to work.
+    /// Nothing is posted, and the event has no number.
     MailboxFull,
     /// All mail is posted. The receipt tells how many connections it reached.
     Posted(Receipt),
@@ -123,10 +127,22 @@ impl Router {
     /// mail; gives it back otherwise.
     pub(crate) fn post_catch_up(&self, worker: usize, mut mail: Mail) -> Result<(), Mail> {
         let Some(_turn) = self.posting.take() else { return Err(mail) };
+        let Some(mut room) = self.mailboxes[worker].reserve(1, mail.weight()) else {
+            return Err(mail);
+        };
         if let Mail::CatchUp(catch_up) = &mut mail {
             catch_up.up_to = self.event_ids.last();
         }
-        self.mailboxes[worker].post(mail)
+        room.post(mail);
+        Ok(())
+    }
+
+    /// Room for all mail to this audience; `None` where a mailbox is full.
+    fn reserve(&self, audience: &Audience) -> Option<Rooms<'_>> {
+        let reserve = |need: hub::Room| {
+            Some((need.worker, self.mailboxes[need.worker].reserve(need.groups, need.targets)?))
+        };
+        audience.rooms().map(reserve).collect()
     }
 
     /// Gives the event its number and remembers it. The caller has its turn to post.
@@ -158,7 +174,10 @@ enum Letter {
     Goodbye(DisconnectReason),
 }
 
-/// A send under way. Dropping it unfinished abandons what is not posted yet.
+/// Room in the mailboxes of these workers, in their order.
+type Rooms<'r> = SmallVec<[(usize, Room<'r>); 4]>;
+
+/// A send under way. Dropped before it is posted, it has never been.
 pub struct Sending<'r> {
     router: &'r Router,
     /// The event as long as it has no number.
@@ -167,11 +186,11 @@ pub struct Sending<'r> {
     letter: Option<Letter>,
     audience: Audience,
     gathered: bool,
+    /// It waits for room, and nobody waits for it.
+    waits: bool,
     /// The sender's own stub, without which the receipt could complete between two mails, and the
     /// receipt; gone once all is posted.
     ticket: Option<(Stub, Receipt)>,
-    /// The right to post, from the event's number to its last mail.
-    turn: Option<Turn<'r>>,
 }
 
 impl<'r> Sending<'r> {
@@ -183,8 +202,8 @@ impl<'r> Sending<'r> {
             letter: None,
             audience: audience.unwrap_or_default(),
             gathered: false,
+            waits: false,
             ticket: Some(Stub::first(&router.replies)),
-            turn: None,
         }
     }
 
@@ -198,16 +217,29 @@ impl<'r> Sending<'r> {
 
     /// Does the next piece of work. Call it until it answers [`Step::Posted`], not after.
     pub fn step(&mut self, followers: &dyn Followers) -> Result<Step, FollowersError> {
+        self.go_on();
         if !self.gathered {
             if self.audience.gather(&self.router.directory, followers)? {
                 return Ok(Step::More);
             }
             self.gathered = true;
         }
-        if self.draft.is_some() && !self.number() {
+        let router: &'r Router = self.router;
+        let Some(rooms) = router.reserve(&self.audience) else {
+            self.wait();
             return Ok(Step::MailboxFull);
-        }
-        Ok(self.post())
+        };
+        let Some(drafted) = self.draft.take() else { return Ok(self.post(rooms)) };
+        let Some(_turn) = router.posting.take() else {
+            self.draft = Some(drafted);
+            return Ok(Step::More);
+        };
+        let event = router.number(drafted);
+        let number = event.number();
+        self.letter = Some(Letter::Event(event));
+        let posted = self.post(rooms);
+        router.event_ids.set_posted(number);
+        Ok(posted)
     }
 
     /// The event, once it has its number.
@@ -218,32 +250,45 @@ impl<'r> Sending<'r> {
         }
     }
 
-    /// Makes an event of the draft; `false` while it is another's turn.
-    fn number(&mut self) -> bool {
-        let router: &'r Router = self.router;
-        let Some(turn) = router.posting.take() else { return false };
-        if let Some(drafted) = self.draft.take() {
-            self.letter = Some(Letter::Event(router.number(drafted)));
-            self.turn = Some(turn);
+    /// A mailbox is full. Who comes back meanwhile does not wait for this send.
+    fn wait(&mut self) {
+        if let (Some(history), Some(begun)) = (&self.router.history, self.begun()) {
+            history.wait(*begun);
+            self.waits = true;
         }
-        true
     }
 
-    fn post(&mut self) -> Step {
+    /// After a wait: looks the audience up anew if somebody has come whom it may lack.
+    fn go_on(&mut self) {
+        if !std::mem::take(&mut self.waits) {
+            return;
+        }
+        let router = self.router;
+        if let (Some(history), Some(begun)) = (&router.history, self.begun())
+            && !history.go_on(begun)
+        {
+            self.audience = Audience::of_subject(begun.subject());
+            self.gathered = false;
+        }
+    }
+
+    fn begun(&mut self) -> Option<&mut Begun> {
+        self.draft.as_mut().and_then(|drafted| drafted.begun.as_mut())
+    }
+
+    /// Posts the letter to all, into room that is reserved.
+    fn post(&mut self, mut rooms: Rooms<'_>) -> Step {
         let (stub, receipt) = self.ticket.take().expect("a finished send is not stepped again");
         let letter = self.letter.as_ref().expect("a draft has become a letter before");
         while let Some((worker, targets)) = self.audience.group() {
-            let mail = letter.mail(targets, stub.another());
-            if self.router.mailboxes[worker].post(mail).is_err() {
-                self.ticket = Some((stub, receipt));
-                return Step::MailboxFull;
+            // Groups come from the last worker to the first.
+            while rooms.last().is_some_and(|(other, _)| *other != worker) {
+                rooms.pop();
             }
+            let (_, room) = rooms.last_mut().expect("room is reserved for each group");
+            room.post(letter.mail(targets, stub.another()));
             self.audience.next_group();
         }
-        if let Letter::Event(event) = letter {
-            self.router.event_ids.set_posted(event.number());
-        }
-        self.turn = None;
         Step::Posted(receipt)
     }
 }

@@ -14,7 +14,7 @@ use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
 use crate::limits;
-use crate::mailbox::{Mail, Mailbox};
+use crate::mailbox::Mailbox;
 use crate::nap::Nap;
 use crate::places::Places;
 use crate::replies::Replies;
@@ -181,11 +181,8 @@ impl Engine {
         let deadline_ms = clock::monotonic_ms() + grace_ms;
         // A worker that never started keeps its mail, which is no loss.
         for mailbox in self.mailboxes.iter().take(self.threads.len()) {
-            let mut mail = Mail::Drain { deadline_ms };
-            while let Err(back) = mailbox.post(mail) {
-                mail = back;
-                thread::yield_now();
-            }
+            // Fails only where the end has been posted before.
+            let _ = mailbox.post_drain(deadline_ms);
         }
         for thread in self.threads.drain(..) {
             // A worker that panics has ended the process already.

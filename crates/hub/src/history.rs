@@ -87,15 +87,33 @@ struct State<F> {
     kept: Kept<F>,
     evicted: Evicted,
     /// Sends that are not posted yet.
-    begun: Vec<Begun>,
+    begun: Vec<Open>,
     tickets: u64,
 }
 
-/// A send that has begun. It must be recorded or abandoned.
+/// The mark of a send that has begun. It must be recorded or abandoned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Begun {
     subject: Id,
     ticket: u64,
+}
+
+/// A send that has begun, and whether somebody waits for it.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    begun: Begun,
+    wait: Wait,
+}
+
+/// What a send that has begun does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wait {
+    /// It goes on: who looks up what was missed waits for it.
+    No,
+    /// It waits for room, perhaps for long: nobody waits for it.
+    ForRoom,
+    /// The same, and somebody has looked up what was missed meanwhile, whom its audience may lack.
+    Overtaken,
 }
 
 impl Begun {
@@ -154,8 +172,32 @@ impl<F> History<F> {
         let mut state = self.lock();
         state.tickets += 1;
         let begun = Begun { subject, ticket: state.tickets };
-        state.begun.push(begun);
+        state.begun.push(Open { begun, wait: Wait::No });
         begun
+    }
+
+    /// The send waits for room. Until it [goes on](History::go_on) nobody waits for it.
+    pub fn wait(&self, begun: Begun) {
+        if let Some(open) = self.lock().open(begun) {
+            open.wait = Wait::ForRoom;
+        }
+    }
+
+    /// The send goes on after it has waited. `false` when its audience must be looked up anew: a
+    /// client that has come meanwhile was told what it has missed, without this event.
+    #[must_use]
+    pub fn go_on(&self, begun: &mut Begun) -> bool {
+        let mut state = self.lock();
+        let ticket = state.tickets + 1;
+        let Some(open) = state.open(*begun) else { return true };
+        let overtaken = std::mem::replace(&mut open.wait, Wait::No) == Wait::Overtaken;
+        if overtaken {
+            // As if it began now: who has looked before does not wait for it.
+            open.begun.ticket = ticket;
+            *begun = open.begun;
+            state.tickets = ticket;
+        }
+        !overtaken
     }
 
     /// The send ends without an event.
@@ -208,10 +250,15 @@ impl<F> History<F> {
         moment: Moment,
         events: &mut Vec<Arc<Event<F>>>,
     ) -> Since {
-        let state = self.lock();
-        let waits = |begun: &Begun| begun.ticket <= moment.0 && subjects.contains(&begun.subject);
-        if state.begun.iter().any(waits) {
-            return Since::Pending;
+        let mut state = self.lock();
+        let before = |open: &&mut Open| {
+            open.begun.ticket <= moment.0 && subjects.contains(&open.begun.subject)
+        };
+        for open in state.begun.iter_mut().filter(before) {
+            if open.wait == Wait::No {
+                return Since::Pending;
+            }
+            open.wait = Wait::Overtaken;
         }
         let mut covered = true;
         for &subject in subjects {
@@ -262,8 +309,12 @@ fn cool<F>(state: &mut State<F>, now_ms: u64, urgent: bool, most: usize) -> bool
 
 impl<F> State<F> {
     fn end(&mut self, begun: Begun) {
-        if let Some(at) = self.begun.iter().position(|other| *other == begun) {
+        if let Some(at) = self.begun.iter().position(|open| open.begun == begun) {
             self.begun.swap_remove(at);
         }
+    }
+
+    fn open(&mut self, begun: Begun) -> Option<&mut Open> {
+        self.begun.iter_mut().find(|open| open.begun == begun)
     }
 }

@@ -141,21 +141,111 @@ fn event_for_a_name_that_nobody_has_is_remembered_under_it() {
     assert!(Arc::ptr_eq(&events[0], &sent), "the event in flight itself");
 }
 
+/// Fills the mailbox of `worker`.
+fn fill(router: &Router, worker: usize) {
+    let (stub, _) = Stub::first(&router.replies);
+    let goodbye = || Mail::Close {
+        reason: DisconnectReason::LoggedOut,
+        targets: Targets::new(),
+        stub: stub.another(),
+    };
+    while let Some(mut room) = router.mailboxes[worker].reserve(1, 0) {
+        room.post(goodbye());
+    }
+}
+
+/// A follower of "rj" on each of two workers, the mailbox of the second of which is full.
+fn half_full(router: &Router) -> Graph {
+    let mut graph = Graph(BTreeMap::new());
+    let rj = router.names.acquire(text("rj"));
+    for worker in 0..2 {
+        let id = Id::integer(worker as u64).unwrap();
+        router.directory.login(id, ConnRef::new(worker, 0, 0));
+        graph.0.entry(rj).or_default().insert(id);
+    }
+    fill(router, 1);
+    graph
+}
+
+fn waits_for(step: Result<Step, FollowersError>) -> bool {
+    matches!(step, Ok(Step::MailboxFull))
+}
+
+/// Steps a send until it is posted.
+fn post(sending: &mut Sending<'_>, followers: &dyn Followers) -> Receipt {
+    loop {
+        match sending.step(followers).unwrap() {
+            Step::More => {}
+            Step::Posted(receipt) => return receipt,
+            Step::MailboxFull => panic!("there is room"),
+        }
+    }
+}
+
 #[test]
-fn send_that_is_given_up_is_nobodys_turn_and_leaves_no_name() {
+fn send_that_meets_a_full_mailbox_is_posted_to_nobody_and_has_no_number() {
     let router = router(HistoryLimits::default());
-    let conn = ConnRef::new(0, 0, 0);
-    router.directory.login(Id::integer(7).unwrap(), conn);
-    while router.mailboxes[0].post(Mail::Drain { deadline_ms: 0 }).is_ok() {}
-    let mut stuck = router.send(text("7"), Draft::new("7", "1"));
-    assert!(matches!(stuck.step(&hub::Nobody), Ok(Step::MailboxFull)));
-    let mut waits = router.send(text("bob"), Draft::new("bob", "1"));
-    assert!(matches!(waits.step(&hub::Nobody), Ok(Step::MailboxFull)));
-    assert!(waits.event().is_none() && stuck.event().is_some());
-    drop(waits);
-    assert!(router.names.is_empty(), "it was never sent");
+    let graph = half_full(&router);
+    let before = router.event_ids.last();
+    let mut stuck = router.send(text("rj"), Draft::new("rj", "1"));
+    assert!(waits_for(stuck.step(&graph)) && waits_for(stuck.step(&graph)));
+    assert!(stuck.event().is_none() && router.mailboxes[0].take().is_none());
+    assert_eq!(router.event_ids.last(), before);
     drop(stuck);
-    send(&router, "bob", "2");
+    assert_eq!(router.history().unwrap().stats().events, 0, "it has never been");
+}
+
+#[test]
+fn full_mailbox_holds_up_nobody_who_does_not_need_it() {
+    let router = router(HistoryLimits::default());
+    let graph = half_full(&router);
+    let mut stuck = router.send(text("rj"), Draft::new("rj", "1"));
+    assert!(waits_for(stuck.step(&graph)));
+    let other = send(&router, "0", "2");
+    assert!(matches!(router.mailboxes[0].take(), Some(Mail::Deliver { event, .. })
+        if event.number() == other.number()));
+    while router.mailboxes[1].take().is_some() {}
+    post(&mut stuck, &graph);
+    assert!(stuck.event().unwrap().number() > other.number());
+    for worker in 0..2 {
+        assert!(matches!(router.mailboxes[worker].take(), Some(Mail::Deliver { .. })));
+    }
+}
+
+/// A client that comes back while a send about what it hears waits is answered at once. It was not
+/// there when that send looked its audience up, and hears the event all the same.
+#[test]
+fn resume_does_not_wait_for_a_send_that_waits_and_hears_it_later() {
+    let router = router(HistoryLimits::default());
+    let mut graph = half_full(&router);
+    let mut stuck = router.send(text("rj"), Draft::new("rj", "1"));
+    assert!(waits_for(stuck.step(&graph)));
+    let (late, conn) = (Id::integer(9).unwrap(), ConnRef::new(2, 5, 0));
+    router.directory.login(late, conn);
+    let rj = router.names.lookup(text("rj")).unwrap();
+    graph.0.entry(rj).or_default().insert(late);
+    let mut events = Vec::new();
+    let history = router.history().unwrap();
+    let since = history.since(&[rj], 0, history.now(), &mut events);
+    assert_eq!((since, events.len()), (Since::Read { covered: true }, 0));
+    while router.mailboxes[1].take().is_some() {}
+    post(&mut stuck, &graph);
+    assert!(matches!(router.mailboxes[2].take(), Some(Mail::Deliver { targets, .. })
+        if targets[..] == [conn]));
+}
+
+#[test]
+fn send_that_is_given_up_leaves_no_name() {
+    let router = router(HistoryLimits::default());
+    router.directory.login(Id::integer(7).unwrap(), ConnRef::new(0, 0, 0));
+    let bob = router.names.acquire(text("bob"));
+    router.directory.login(bob, ConnRef::new(0, 1, 0));
+    fill(&router, 0);
+    let mut stuck = router.send(text("bob"), Draft::new("bob", "1"));
+    assert!(waits_for(stuck.step(&hub::Nobody)));
+    router.names.release(bob);
+    drop(stuck);
+    assert!(router.names.is_empty(), "it was never sent");
 }
 
 #[test]
