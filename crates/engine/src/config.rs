@@ -23,6 +23,9 @@ pub struct EngineConfig {
     pub head_timeout_ms: u64,
     /// Unsent bytes of one connection past which it is closed.
     pub backlog_bytes_max: usize,
+    /// Bytes that are kept for all connections together: of what clients have sent and is not dealt
+    /// with, and of what they do not take.
+    pub buffered_bytes_max: usize,
     /// What is remembered for clients that come back.
     pub history: HistoryLimits,
     /// Bytes that the ids of all connections together may be [counted](hub::Names::bytes) for, past
@@ -50,6 +53,7 @@ impl EngineConfig {
             keepalive_ms: 30_000,
             head_timeout_ms: 10_000,
             backlog_bytes_max: 64 * 1024,
+            buffered_bytes_max: 256 << 20,
             history: HistoryLimits::default(),
             ids_bytes_max: 128 << 20,
             message_bytes_max: 4 * 1024,

@@ -111,6 +111,9 @@ pub struct WorkerSnapshot {
 pub struct Snapshot {
     /// In the order of the workers.
     pub workers: Vec<WorkerSnapshot>,
+    /// Bytes that are kept for all connections now: of what clients have sent and is not dealt
+    /// with, and of what they do not take.
+    pub buffered_bytes: u64,
 }
 
 impl Snapshot {

@@ -15,6 +15,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod account;
+mod budget;
 pub mod config;
 mod conn;
 pub mod counters;

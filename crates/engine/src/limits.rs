@@ -14,17 +14,52 @@ pub const SCRATCH_BYTES: usize = 16 * 1024;
 /// answered request). More is not a client that means well: the connection ends.
 pub const STRAY_BYTES_PER_TURN: usize = 4 * SCRATCH_BYTES;
 
-/// Bytes that WebSocket clients may be read of in one turn, all together; the rest waits for the
-/// next one, each client's for its turn. As the shortest messages that are answered, 4 KiB of them
-/// are some 600 commands. Tests have few bytes, which must come to the bound too.
-pub const CLIENT_BYTES_PER_TURN: usize = if cfg!(test) { 512 } else { 4 * SCRATCH_BYTES };
+/// What clients may make a worker do in one turn, in tenths of a microsecond: heads, ids, commands,
+/// answers, time-outs and ends of all of them together. The rest waits for the next turn, each
+/// client's for its own. So a turn spends a millisecond on it, and what is delivered waits no longer
+/// for those who talk.
+pub const WORK_PER_TURN: u32 = 10_000;
 
-/// What a compressed message of a client counts for in [`CLIENT_BYTES_PER_TURN`] beside its bytes:
-/// a decoder is made for it and dropped, which takes some 10 µs, so a turn has 250 of them.
-pub const INFLATE_CLIENT_BYTES: usize = 256;
+/// What one connection may take of that before it is another's turn: a tenth.
+pub const WORK_PER_CONNECTION: u32 = 1_000;
 
-/// Ids of one connection, 8 bytes each beside the first: more than a request head of 8 KiB can hold
-/// (`&id=1` has five bytes), and as many as later log-ins may bring it to.
+/// What things count for in [`WORK_PER_TURN`], by measurement on one core of the machine that the
+/// README names (`cargo bench --bench limit`).
+pub mod work {
+    /// A read from a socket.
+    pub const READ: u32 = 10;
+    /// So many bytes are looked at for one.
+    pub const BYTES: u32 = 64;
+    /// A request's head beside its bytes, with the answer's.
+    pub const REQUEST: u32 = 100;
+    /// A message beside its bytes, with its answer's part in a write.
+    pub const MESSAGE: u32 = 10;
+    /// A decoder for a compressed message, made and dropped.
+    pub const INFLATE: u32 = 100;
+    /// A log-in or log-out under one id: a lock or two, and a place in two tables.
+    pub const ID: u32 = 4;
+    /// An answer's write.
+    pub const WRITE: u32 = 50;
+    /// The end of a connection: its socket, its record, its timer.
+    pub const END: u32 = 60;
+}
+
+/// Bytes that a WebSocket's client is read of at a time: as the shortest messages that are answered
+/// they are some 300, so that [`WORK_PER_CONNECTION`] is kept to.
+pub const MESSAGE_READ_BYTES: usize = 2 * 1024;
+
+/// How long a client may take for one message of a WebSocket, from its first byte on: 10 s, as for
+/// a head.
+pub const MESSAGE_TIMEOUT_TICKS: u32 = 100;
+
+/// What a connection keeps below this is not entered in the account of all: half a typical head.
+pub const CLOSE_TO_NOTHING: usize = 256;
+
+/// Ids in one head, 8 KiB of which could name 1,600: at some 0.4 µs each a head stays under 0.1 ms
+/// of a worker, and a resume under 0.2 ms of the control plane. A WebSocket logs further ones in.
+pub const IDS_PER_HEAD_MAX: usize = 256;
+
+/// Ids of one connection, 8 bytes each beside the first: as many as its log-ins may bring it to.
 pub const IDS_PER_CONNECTION_MAX: usize = 2048;
 
 /// How long a connection whose poll is answered may be silent until the next one, in milliseconds.
@@ -39,14 +74,25 @@ pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 /// 16 MiB.
 pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 
-/// Events that a client which comes back is told at once: pointers to what the history keeps
-/// anyway, 128 KiB of them. If there are more it is told of a gap and hears the newest. Without a
-/// bound a request with a thousand ids would have us queue all that is remembered.
-pub const CATCH_UP_EVENTS_MAX: usize = 8 * 1024;
+/// Events of one window of what a client has missed: pointers, 8 bytes each. The next window is
+/// asked for when this one is written.
+pub const WINDOW_EVENTS_MAX: usize = 512;
 
-/// What a held connection may have waiting, in events and replies: pointers to what the history
-/// keeps anyway, 128 KiB of them. It is held for milliseconds, but a herd may make it seconds.
-pub const HELD_PIECES_MAX: usize = 8 * 1024;
+/// Events that a look into the history takes at a time: at some 20 ns each 40 µs under its lock.
+pub const SINCE_EVENTS_MAX: usize = 2 * 1024;
+
+/// What an event counts for beside its line in what is put by, and in a window.
+pub const HELD_EVENT_BYTES: usize = 64;
+
+/// Of the bytes that may wait for a client, those that a window of what it has missed has.
+pub const fn window_bytes(backlog_bytes_max: usize) -> usize {
+    backlog_bytes_max / 4 * 3
+}
+
+/// And those that are put by meanwhile.
+pub const fn held_bytes(backlog_bytes_max: usize) -> usize {
+    backlog_bytes_max - window_bytes(backlog_bytes_max)
+}
 
 /// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker.
 pub const MAILS_MAX: usize = 2048;
@@ -70,6 +116,9 @@ pub const COMPRESSION_BYTES_PER_DELIVERY: usize = 64;
 /// A mail with more targets than this is bulk: it is written in slices behind the small ones.
 pub const EXPRESS_TARGETS_MAX: usize = 64;
 
+/// Connections with small mail that are written to in one turn: at about 6 µs a write, 1.5 ms.
+pub const EXPRESS_WRITES_PER_TURN: usize = 256;
+
 /// Bulk connections written in one turn: at about 6 µs a write, 0.2 ms, which is what a small event
 /// may have to wait for a large one. A turn around them costs some 2 µs.
 pub const BULK_WRITES_PER_TURN: usize = 32;
@@ -78,11 +127,16 @@ pub const BULK_WRITES_PER_TURN: usize = 32;
 /// well past the point where the call costs more than its parts.
 pub const PARTS_PER_WRITE: usize = 64;
 
-/// Timers handled in one turn: at most one write each.
-pub const TIMERS_PER_TURN: usize = 512;
-
-/// How long an answered connection may take to close its side before we do.
+/// How long an answered connection may take to close its side before we do, once all is sent.
 pub const LINGER_MS: u64 = 2_000;
+
+/// How long a connection's last bytes may stand still, in milliseconds, before it is cut. As long
+/// as something moves it goes on.
+pub const LAST_BYTES_STILL_MS: u64 = 10_000;
+
+/// How long what waits for a client may stand still, in milliseconds, before it counts as one that
+/// does not read. As long as something moves it goes on, within the bound on its backlog.
+pub const STILL_MS: u64 = 60_000;
 
 /// The pending connections of one listener; the kernel cuts it to `net.core.somaxconn`.
 pub const LISTEN_BACKLOG: i32 = 65_535;

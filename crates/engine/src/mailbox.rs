@@ -45,8 +45,12 @@ pub(crate) struct CatchUp {
     pub(crate) events: Vec<Arc<Event>>,
     /// Whether there may have been others.
     pub(crate) gap: bool,
-    /// The number up to which nothing is missing from here on.
+    /// The number up to which nothing is missing then.
     pub(crate) up_to: u64,
+    /// Whether nothing is missing behind it either: what comes now is all in the mailbox.
+    pub(crate) whole: bool,
+    /// Whether the client is told of it for the first time.
+    pub(crate) is_first: bool,
 }
 
 impl Mail {
@@ -193,7 +197,10 @@ mod tests {
         let mailbox = Mailbox::new().unwrap();
         let replies = Arc::new(crate::replies::Replies::new().unwrap());
         let (stub, receipt) = Stub::first(&replies);
-        mailbox.reserve(1, MAIL_TARGETS_MAX + 1).unwrap().post(deliver(MAIL_TARGETS_MAX + 1, &stub));
+        mailbox
+            .reserve(1, MAIL_TARGETS_MAX + 1)
+            .unwrap()
+            .post(deliver(MAIL_TARGETS_MAX + 1, &stub));
         assert!(mailbox.reserve(1, 1).is_none());
         assert_eq!(mailbox.take().unwrap().weight(), MAIL_TARGETS_MAX + 1);
         for _ in 0..MAILS_MAX {

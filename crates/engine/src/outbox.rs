@@ -19,7 +19,7 @@ use proto::websocket::deflate::Deflater;
 use proto::{Frame, Framing, Transport, classic, ndjson, poll, sse, websocket};
 use smallvec::SmallVec;
 
-use crate::conn::Conn;
+use crate::conn::{Conn, Marks};
 use crate::counters::Counters;
 use crate::limits::PARTS_PER_WRITE;
 use crate::sockets::Sockets;
@@ -49,8 +49,6 @@ pub(crate) struct Backlog {
     sent: usize,
     /// What the pieces count for, to be held against the bound.
     bytes: usize,
-    /// How many of the first pieces are not counted: what a client hears that has come back.
-    uncounted: usize,
 }
 
 /// What is sent whole before the next one begins.
@@ -66,6 +64,11 @@ const _: () = assert!(size_of::<Piece>() == 16);
 impl Backlog {
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
+    }
+
+    /// What waits, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn push(&mut self, piece: Piece, form: Form) {
@@ -87,8 +90,8 @@ pub(crate) enum Flushed {
 
 impl<S> Conn<S> {
     fn form(&self) -> Form {
-        let Conn { transport, framing, marks, .. } = *self;
-        Form { transport, framing, deflate: marks.deflate() }
+        let deflate = self.is(Marks::DEFLATE);
+        Form { transport: self.transport, framing: self.framing, deflate }
     }
 
     /// Puts `event` last and returns the bytes that wait. They may be over the bound: the caller
@@ -99,7 +102,7 @@ impl<S> Conn<S> {
             return 0;
         }
         let (form, pending) = (self.form(), self.pending.take());
-        let backlog = &mut self.rare().backlog;
+        let backlog = self.backlog();
         for event in pending.into_iter().chain([event.clone()]) {
             backlog.push(Piece::Event(event), form);
         }
@@ -111,7 +114,7 @@ impl<S> Conn<S> {
     pub(crate) fn push_reply(&mut self, bytes: &[u8]) -> usize {
         self.unpend();
         let form = self.form();
-        let backlog = &mut self.rare().backlog;
+        let backlog = self.backlog();
         backlog.push(Piece::Reply(bytes.into()), form);
         backlog.bytes
     }
@@ -134,7 +137,7 @@ impl<S> Conn<S> {
 
     /// Bytes that wait in the backlog.
     pub(crate) fn backlog_bytes(&self) -> usize {
-        self.rare.as_ref().map_or(0, |rare| rare.backlog.bytes)
+        self.work().map_or(0, |work| work.backlog.bytes)
     }
 
     /// Writes what waits: one call, or as many as the bound on parts asks for.
@@ -142,7 +145,7 @@ impl<S> Conn<S> {
     where
         K: Sockets<Socket = S>,
     {
-        if self.rare.is_none()
+        if self.work().is_none()
             && self.transport != Transport::Classic
             && let Some(done) = self.flush_pending(io, counters)
         {
@@ -172,14 +175,14 @@ impl<S> Conn<S> {
             return Some(Flushed::All);
         }
         self.unpend();
-        self.rare().backlog.sent = sent;
+        self.backlog().sent = sent;
         Some(Flushed::Blocked)
     }
 
     fn unpend(&mut self) {
         let form = self.form();
         if let Some(event) = self.pending.take() {
-            self.rare().backlog.push(Piece::Event(event), form);
+            self.backlog().push(Piece::Event(event), form);
         }
     }
 
@@ -189,11 +192,10 @@ impl<S> Conn<S> {
     {
         let form = self.form();
         while !self.is_flushed() {
-            let Some(backlog) = self.rare.as_deref_mut().map(|rare| &mut rare.backlog) else {
-                break;
-            };
-            let prefixes = Prefixes::of(backlog, form, self.messages);
-            let parts = parts(backlog, &prefixes, form, self.messages);
+            let messages = self.messages;
+            let Some(backlog) = self.work().map(|work| &work.backlog) else { break };
+            let prefixes = Prefixes::of(backlog, form, messages);
+            let parts = parts(backlog, &prefixes, form, messages);
             let whole: usize = parts.iter().map(|part| part.len()).sum();
             let sent = match send(io, &self.socket, &parts, counters) {
                 Ok(sent) => sent,
@@ -211,23 +213,22 @@ impl<S> Conn<S> {
 
     /// Takes `sent` bytes off the front of the backlog.
     fn consume(&mut self, sent: usize) {
-        let form = self.form();
-        let Some(backlog) = self.rare.as_deref_mut().map(|rare| &mut rare.backlog) else { return };
+        let (form, messages) = (self.form(), self.messages);
+        let Some(work) = self.some_work() else { return };
+        let (backlog, mut messages) = (&mut work.backlog, messages);
         backlog.sent += sent;
         while let Some(piece) = backlog.pieces.front() {
-            let len = piece.len(form, self.messages);
+            let len = piece.len(form, messages);
             if backlog.sent < len {
-                return;
+                break;
             }
             backlog.sent -= len;
-            match backlog.uncounted {
-                0 => backlog.bytes -= piece.cost(form),
-                _ => backlog.uncounted -= 1,
-            }
-            self.messages = self.messages.wrapping_add(u32::from(piece.is_event()));
+            backlog.bytes -= piece.cost(form);
+            messages = messages.wrapping_add(u32::from(piece.is_event()));
             backlog.pieces.pop_front();
         }
-        debug_assert_eq!((backlog.sent, backlog.bytes), (0, 0), "nothing is left of nothing");
+        debug_assert!(!backlog.is_empty() || (backlog.sent, backlog.bytes) == (0, 0));
+        self.messages = messages;
     }
 }
 

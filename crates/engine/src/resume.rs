@@ -1,9 +1,10 @@
 //! How a client that was away hears what it missed, once and in its order.
 //!
 //! Its stream is logged in first, so what is sent from then on is handed to it, and is *held*: what
-//! comes waits in its outbox. Its worker asks here ([`Resumes`]) for what was sent before. On the
-//! control plane a [`Resuming`] reads whom the client's ids follow from the graph and what was sent
-//! about them from the history, slice by slice, and answers by mail. The worker then puts what was
+//! comes is put by. Its worker asks here ([`Resumes`]) for what was sent before. On the control plane
+//! a [`Resuming`] reads whom the client's ids follow from the graph and what was sent about them
+//! from the history, slice by slice, and answers by mail: with the oldest of it, as much as may wait
+//! for one client. When that is written the worker asks again. With the last of it, it puts what was
 //! missed before what came meanwhile, merged by number, and the stream goes on as any other.
 //!
 //! Why nothing falls between the two, and nothing comes twice:
@@ -15,7 +16,8 @@
 //!   after it in the mailbox has greater numbers than all that is in it.
 //!
 //! Cost: nothing for a connection that does not resume. A resume is a look into the graph for each
-//! of its ids, one into the history for each subject that they follow, one sort, and one mail.
+//! of its ids, one into the history for each subject that they follow, one sort, and one mail; the
+//! same for each further window.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -23,10 +25,10 @@ use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
 use crossbeam_queue::SegQueue;
-use hub::{ConnRef, Followers, FollowersError, Id, Moment, Since};
+use hub::{ConnRef, Followers, FollowersError, Id, Moment, Since, Slice};
 use smallvec::SmallVec;
 
-use crate::limits::{CATCH_UP_EVENTS_MAX, RESUMES_WAITING_MAX};
+use crate::limits::{HELD_EVENT_BYTES, RESUMES_WAITING_MAX, SINCE_EVENTS_MAX, WINDOW_EVENTS_MAX};
 use crate::mailbox::{CatchUp, Mail};
 use crate::replies::Replies;
 use crate::router::Router;
@@ -40,6 +42,10 @@ pub struct Resume {
     pub(crate) ids: SmallVec<[Id; 2]>,
     /// The number of the last event that it has heard.
     pub(crate) after: u64,
+    /// Bytes of a window: as much as may wait for it.
+    pub(crate) bytes_max: usize,
+    /// Whether this is its first window.
+    pub(crate) is_first: bool,
 }
 
 /// The questions of all workers, on their way to the control plane.
@@ -87,6 +93,11 @@ impl Resumes {
         self.gaps.fetch_add(u64::from(gap), Ordering::Relaxed);
     }
 
+    /// A client that goes on was told of a gap later.
+    pub(crate) fn count_gap(&self) {
+        self.gaps.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The next question, if there is one.
     pub fn take(&self) -> Option<Resume> {
         let resume = self.queue.pop()?;
@@ -110,6 +121,9 @@ impl Resumes {
         self.gaps.load(Ordering::Relaxed)
     }
 }
+
+/// What is read of the history at a time.
+const SLICE: Slice = Slice { per_subject: WINDOW_EVENTS_MAX, events: SINCE_EVENTS_MAX };
 
 /// What a step of a resume came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,6 +149,8 @@ pub struct Resuming<'r> {
     subjects: Vec<Id>,
     events: Vec<Arc<Event>>,
     covered: bool,
+    /// The number up to which no event is left out for want of room.
+    up_to: u64,
     /// Made, and not posted yet.
     answer: Option<Mail>,
 }
@@ -151,6 +167,7 @@ impl<'r> Resuming<'r> {
             subjects: Vec::new(),
             events: Vec::new(),
             covered: true,
+            up_to: u64::MAX,
             answer: None,
         }
     }
@@ -166,12 +183,13 @@ impl<'r> Resuming<'r> {
             return self.answer();
         }
         let (after, moment) = (self.resume.after, self.moment);
-        match self.history.since(&self.subjects, after, moment, &mut self.events) {
+        match self.history.since(&self.subjects, after, moment, SLICE, &mut self.events) {
             Since::Pending => ResumeStep::Wait,
-            Since::Read { covered } => {
+            Since::Read { covered, subjects, up_to } => {
                 self.covered &= covered;
-                self.subjects.clear();
-                if self.events.len() > CATCH_UP_EVENTS_MAX {
+                self.up_to = self.up_to.min(up_to);
+                self.subjects.drain(..subjects);
+                if self.events.len() > WINDOW_EVENTS_MAX {
                     self.put_in_order();
                 }
                 ResumeStep::More
@@ -209,18 +227,42 @@ impl<'r> Resuming<'r> {
     }
 
     /// Sorts the events, takes doubles out (two ids may follow one subject), and of too many the
-    /// oldest.
+    /// newest: they are for a later window.
     fn put_in_order(&mut self) {
         self.events.sort_unstable_by_key(|event| event.number());
         self.events.dedup_by_key(|event| event.number());
-        let too_many = self.events.len().saturating_sub(CATCH_UP_EVENTS_MAX);
-        self.covered &= too_many == 0;
-        self.events.drain(..too_many);
+        if let Some(first_left_out) = self.events.get(WINDOW_EVENTS_MAX) {
+            self.up_to = self.up_to.min(first_left_out.number() - 1);
+        }
+        let kept = self.events.partition_point(|event| event.number() <= self.up_to);
+        self.events.truncate(kept);
+    }
+
+    /// Leaves as many events as may wait for the client, and one at least.
+    fn cut_to_bytes(&mut self) {
+        let mut bytes = 0;
+        let fits = |event: &&Arc<Event>| {
+            let is_first = bytes == 0;
+            bytes += event.json().len() + HELD_EVENT_BYTES;
+            is_first || bytes <= self.resume.bytes_max
+        };
+        let kept = self.events.iter().take_while(fits).count();
+        if let Some(first_left_out) = self.events.get(kept) {
+            self.up_to = first_left_out.number() - 1;
+            self.events.truncate(kept);
+        }
     }
 
     fn catch_up(&mut self) -> Mail {
         self.put_in_order();
-        let (events, gap) = (std::mem::take(&mut self.events), !self.covered);
-        Mail::CatchUp(Box::new(CatchUp { target: self.resume.conn, events, gap, up_to: 0 }))
+        self.cut_to_bytes();
+        Mail::CatchUp(Box::new(CatchUp {
+            target: self.resume.conn,
+            events: std::mem::take(&mut self.events),
+            gap: !self.covered,
+            up_to: self.up_to,
+            whole: self.up_to == u64::MAX,
+            is_first: self.resume.is_first,
+        }))
     }
 }

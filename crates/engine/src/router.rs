@@ -130,7 +130,9 @@ impl Router {
         let Some(mut room) = self.mailboxes[worker].reserve(1, mail.weight()) else {
             return Err(mail);
         };
-        if let Mail::CatchUp(catch_up) = &mut mail {
+        if let Mail::CatchUp(catch_up) = &mut mail
+            && catch_up.whole
+        {
             catch_up.up_to = self.event_ids.last();
         }
         room.post(mail);

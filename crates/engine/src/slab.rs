@@ -22,6 +22,15 @@ pub(crate) struct Key {
     pub(crate) generation: u32,
 }
 
+/// The generation of a value's slot, and the value.
+type Found<'s, T> = (&'s mut u32, &'s mut T);
+
+/// Makes the old keys of the value whose slot has this generation find nobody, as if it had been
+/// put there anew.
+pub(crate) fn renew(generation: &mut u32) {
+    *generation = (*generation + 1) % ConnRef::GENERATIONS;
+}
+
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     chunks: Vec<Box<[Slot<T>]>>,
@@ -65,33 +74,26 @@ impl<T> Slab<T> {
     pub(crate) fn remove(&mut self, slot: u32) -> Option<T> {
         let place = self.slot_mut(slot);
         let value = place.value.take()?;
-        place.generation = (place.generation + 1) % ConnRef::GENERATIONS;
+        renew(&mut place.generation);
         self.free.push(slot);
         self.len -= 1;
         Some(value)
     }
 
-    /// Makes the old keys of the value in `slot` find nobody, as if it had been put there anew.
-    pub(crate) fn renew(&mut self, slot: u32) {
-        let place = self.slot_mut(slot);
-        place.generation = (place.generation + 1) % ConnRef::GENERATIONS;
-    }
-
-    /// The value under `key`, if its slot has not been given away since.
-    pub(crate) fn find(&mut self, key: Key) -> Option<&mut T> {
+    /// The value under `key` and its slot's generation, if the slot has not been given away since.
+    pub(crate) fn find(&mut self, key: Key) -> Option<Found<'_, T>> {
         let chunk = self.chunks.get_mut(key.slot as usize / CHUNK)?;
         let place = &mut chunk[key.slot as usize % CHUNK];
-        if place.generation == key.generation { place.value.as_mut() } else { None }
+        if place.generation != key.generation {
+            return None;
+        }
+        Some((&mut place.generation, place.value.as_mut()?))
     }
 
-    /// The value in `slot`, whatever its generation.
-    pub(crate) fn at(&mut self, slot: u32) -> Option<&mut T> {
-        self.slot_mut(slot).value.as_mut()
-    }
-
-    /// The generation of `slot`.
-    pub(crate) fn generation(&self, slot: u32) -> u32 {
-        self.chunks[slot as usize / CHUNK][slot as usize % CHUNK].generation
+    /// The value in `slot`, whatever its generation, and that.
+    pub(crate) fn at(&mut self, slot: u32) -> Option<Found<'_, T>> {
+        let place = self.slot_mut(slot);
+        Some((&mut place.generation, place.value.as_mut()?))
     }
 
     /// One past the highest slot there is.
@@ -126,12 +128,13 @@ mod tests {
         assert_eq!(slab.remove(first.slot), None);
         let third = slab.insert('c').unwrap();
         assert_eq!(third.slot, first.slot);
-        assert_eq!(slab.find(first), None);
-        assert_eq!(slab.find(second), Some(&mut 'b'));
-        assert_eq!(slab.find(third), Some(&mut 'c'));
-        slab.renew(third.slot);
-        assert_eq!(slab.find(third), None);
-        assert_eq!(slab.at(third.slot), Some(&mut 'c'));
-        assert_eq!(slab.find(Key { slot: 1_000_000, generation: 0 }), None);
+        let find = |slab: &mut Slab<char>, key| slab.find(key).map(|(_, value)| *value);
+        assert_eq!(find(&mut slab, first), None);
+        assert_eq!(find(&mut slab, second), Some('b'));
+        assert_eq!(find(&mut slab, third), Some('c'));
+        renew(slab.at(third.slot).unwrap().0);
+        assert_eq!(find(&mut slab, third), None);
+        assert_eq!(slab.at(third.slot).map(|(_, value)| *value), Some('c'));
+        assert_eq!(find(&mut slab, Key { slot: 1_000_000, generation: 0 }), None);
     }
 }

@@ -10,6 +10,7 @@ use hub::{ConnRef, Directory, EventIds, Names};
 use sys::{clock, group, limits as process_limits, socket};
 use thiserror::Error;
 
+use crate::account::Account;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
@@ -47,6 +48,7 @@ pub struct Engine {
     replies: Arc<Replies>,
     resumes: Arc<Resumes>,
     counters: Vec<Arc<Counters>>,
+    account: Arc<Account>,
     rooms: Arc<Rooms>,
     /// What the workers are to be told; `None` once they have been.
     closed: Option<(EngineConfig, Vec<Shared>)>,
@@ -71,6 +73,7 @@ impl Engine {
         let descriptors = process_limits::descriptors().map_err(StartError::Worker)?;
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
         let places = Arc::new(Places::new(config.connections_max));
+        let account = Arc::new(Account::new(config.buffered_bytes_max));
         let mailboxes: io::Result<Arc<[_]>> =
             (0..config.workers + guests).map(|_| Mailbox::new().map(Arc::new)).collect();
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
@@ -94,6 +97,7 @@ impl Engine {
             directory: directory.clone(),
             counters: Arc::new(Counters::default()),
             places: places.clone(),
+                account: account.clone(),
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
             slots_max: room,
@@ -107,6 +111,7 @@ impl Engine {
             replies,
             resumes: resumes.clone(),
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
+            account,
             rooms: Arc::new(Rooms::new(config.workers)),
             closed: Some((config, shared)),
             threads: Vec::new(),
@@ -172,7 +177,10 @@ impl Engine {
             mails_waiting: mailbox.len() as u64,
             ..counters.snapshot()
         };
-        Snapshot { workers: workers.map(snapshot).collect() }
+        Snapshot {
+            workers: workers.map(snapshot).collect(),
+            buffered_bytes: self.account.bytes() as u64,
+        }
     }
 
     /// Stops accepting, delivers the mail that is posted, ends all streams and waits until the last

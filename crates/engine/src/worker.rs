@@ -171,7 +171,7 @@ impl Worker {
         self.mind_room();
         let writes_left = self.shard.flush();
         self.counters.turns.add(clock::monotonic_ns() - began_ns);
-        mail_left || writes_left || self.shard.owes_reads()
+        mail_left || writes_left || self.shard.is_busy()
     }
 
     /// Tells the kernel when this worker has become full, or has room again.
@@ -274,7 +274,7 @@ impl Worker {
         let added =
             self.shard.socket(slot).map(|socket| self.epoll.add_stream(socket, u64::from(slot)));
         if let Some(Err(_)) = added {
-            self.shard.close(slot, DisconnectReason::Full, true);
+            self.shard.give_up(slot);
         }
     }
 

@@ -41,8 +41,12 @@ reasons! {
     ProtocolError = "protocol_error",
     /// A WebSocket's message that is longer than messages may be.
     MessageTooLarge = "message_too_large",
+    /// A WebSocket's message that did not come whole in time.
+    MessageTimeout = "message_timeout",
     /// More unsent bytes than the backlog may hold: the reader is too slow.
     SlowReader = "slow_reader",
+    /// What is kept for all connections together had no room for more of this one.
+    BuffersFull = "buffers_full",
     /// The application logged the id out through the API.
     LoggedOut = "logged_out",
     /// The server is stopping.

@@ -135,9 +135,27 @@ pub enum Since {
     Pending,
     /// The events were read. If not `covered`, others may have been forgotten.
     Read {
-        /// Whether these are all that there were.
+        /// Whether these are all that there were, up to `up_to`.
         covered: bool,
+        /// How many of the subjects were looked at: there may be more events about the others.
+        subjects: usize,
+        /// The number up to which no event about these is left out for want of room.
+        up_to: u64,
     },
+}
+
+/// How much a look-up reads at one time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// Events of one subject; of more the oldest ones.
+    pub per_subject: usize,
+    /// Events in all, past which no further subject is looked at.
+    pub events: usize,
+}
+
+impl Slice {
+    /// All that there are.
+    pub const ALL: Slice = Slice { per_subject: usize::MAX / 2, events: usize::MAX };
 }
 
 /// How much is remembered now.
@@ -240,14 +258,15 @@ impl<F> History<F> {
         Moment(self.lock().tickets)
     }
 
-    /// Puts the events about `subjects` whose numbers are above `after` into `events`, in no
-    /// particular order, unless a send about one of them that began before `moment` is not posted
-    /// yet.
+    /// Puts a slice of the events about `subjects` whose numbers are above `after` into `events`, in
+    /// no particular order, unless a send about one of them that began before `moment` is not
+    /// posted yet.
     pub fn since(
         &self,
         subjects: &[Id],
         after: u64,
         moment: Moment,
+        slice: Slice,
         events: &mut Vec<Arc<Event<F>>>,
     ) -> Since {
         let mut state = self.lock();
@@ -260,12 +279,17 @@ impl<F> History<F> {
             }
             open.wait = Wait::Overtaken;
         }
-        let mut covered = true;
+        let (mut covered, mut up_to, mut read) = (true, u64::MAX, 0);
         for &subject in subjects {
-            let lost = state.kept.since(subject, after, events);
+            if events.len() >= slice.events {
+                break;
+            }
+            let (lost, left_out) = state.kept.since(subject, after, slice.per_subject, events);
             covered &= lost.max(state.evicted.newest(subject)) <= after;
+            up_to = up_to.min(left_out.unwrap_or(u64::MAX));
+            read += 1;
         }
-        Since::Read { covered }
+        Since::Read { covered, subjects: read, up_to }
     }
 
     /// How much is remembered now.

@@ -27,6 +27,6 @@ pub use directory::Directory;
 pub use disconnect::DisconnectReason;
 pub use event::{Draft, Event, EventIds, id_of_number, number_of_id};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
-pub use history::{Begun, History, HistoryLimits, HistoryStats, Moment, Since};
+pub use history::{Begun, History, HistoryLimits, HistoryStats, Moment, Since, Slice};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use names::{IdsFull, Names};

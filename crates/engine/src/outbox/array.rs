@@ -26,7 +26,7 @@ pub(crate) struct Elements {
 impl<S> Conn<S> {
     /// The events that wait, for a poll that has not been answered.
     pub(crate) fn elements(&self) -> Elements {
-        let pieces = self.rare.iter().flat_map(|rare| &rare.backlog.pieces);
+        let pieces = self.work().into_iter().flat_map(|work| &work.backlog.pieces);
         let queued = pieces.filter_map(|piece| match piece {
             Piece::Event(event) => Some(event),
             Piece::Reply(_) => None,
@@ -47,7 +47,7 @@ impl<S> Conn<S> {
         K: Sockets<Socket = S>,
     {
         self.messages = 0;
-        if self.rare.as_ref().is_some_and(|rare| !rare.backlog.is_empty()) {
+        if self.work().is_some_and(|work| !work.backlog.is_empty()) {
             self.surround(head);
             return self.flush(io, counters);
         }
@@ -74,12 +74,9 @@ impl<S> Conn<S> {
     fn surround(&mut self, head: &[u8]) {
         self.unpend();
         let form = self.form();
-        let backlog = &mut self.rare().backlog;
+        let backlog = self.backlog();
         let head = Piece::Reply(head.into());
-        match backlog.uncounted {
-            0 => backlog.bytes += head.cost(form),
-            _ => backlog.uncounted += 1,
-        }
+        backlog.bytes += head.cost(form);
         backlog.pieces.push_front(head);
         backlog.push(Piece::Reply(poll::ARRAY_END.into()), form);
     }

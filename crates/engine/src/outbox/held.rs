@@ -1,71 +1,83 @@
-//! The outbox of a held connection: what it has missed goes before what came meanwhile.
+//! The events of a held connection: what it has missed goes before what came meanwhile.
+//!
+//! Both are bounded like everything else that is kept for a client. What it has missed comes in
+//! windows, each asked for when the one before is written; what comes meanwhile is put by as far as
+//! there is room, and asked for again past that. So a client that reads nothing holds a window, and
+//! one that reads hears all that is remembered, however much that is.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Backlog, Piece};
 use crate::Event;
-use crate::conn::{Conn, Queue};
+use crate::conn::{Conn, Held};
+use crate::limits;
 
 impl<S> Conn<S> {
-    /// Whether nothing is written until it is known what this connection has missed.
-    pub(crate) fn is_held(&self) -> bool {
-        self.queued == Queue::Held
-    }
-
-    /// How many events and replies wait.
-    pub(crate) fn pieces(&self) -> usize {
-        let backlog = self.rare.as_ref().map_or(0, |rare| rare.backlog.pieces.len());
-        backlog + usize::from(self.pending.is_some())
-    }
-
-    /// Puts `missed` (in the order of their numbers), with the bytes of `before` before and of
-    /// `behind` behind them, into the outbox, merged with the events that came meanwhile: by
-    /// number, each once. None of it is held against the bound, since the client could not yet
-    /// read it.
-    ///
-    /// The rest of the answer's head stays first; other replies come last.
-    pub(crate) fn catch_up(&mut self, before: &[u8], missed: Vec<Arc<Event>>, behind: &[u8]) {
-        self.unpend();
-        let Backlog { pieces, sent, bytes, uncounted } = &mut self.rare().backlog;
-        debug_assert_eq!(*sent, 0, "nothing was written meanwhile");
-        let head = pieces.iter().take_while(|piece| !piece.is_event()).count();
-        let mut came = pieces.split_off(head);
-        let mut replies = VecDeque::new();
-        if !before.is_empty() {
-            pieces.push_back(Piece::Reply(before.into()));
+    /// Puts `event` by. `false` when there is no room: it is asked for again.
+    pub(crate) fn hold(&mut self, event: &Arc<Event>, bytes_max: usize) -> bool {
+        let held = &mut self.new_work().held;
+        let bytes = event.json().len() + limits::HELD_EVENT_BYTES;
+        if held.dropped_from.is_none() && held.bytes + bytes <= bytes_max {
+            held.events.push(event.clone());
+            held.bytes += bytes;
+            return true;
         }
-        let mut missed = missed.into_iter().peekable();
-        while let Some(piece) = came.pop_front() {
-            let Piece::Event(event) = piece else {
-                replies.push_back(piece);
-                continue;
-            };
+        held.dropped_from.get_or_insert(event.number());
+        false
+    }
+
+    /// Puts `missed` (in the order of their numbers, none left out up to the number `up_to`) into
+    /// the outbox, merged with what was put by up to there, each event once, with the bytes of
+    /// `before` before them. Says up to which number all is there then; `None` when that is all
+    /// there is.
+    ///
+    /// `whole` says that nothing is missing behind `missed` either.
+    pub(crate) fn catch_up(
+        &mut self,
+        before: &[u8],
+        missed: Vec<Arc<Event>>,
+        up_to: u64,
+        whole: bool,
+    ) -> Option<u64> {
+        let Held { events: came, dropped_from, .. } = std::mem::take(&mut self.new_work().held);
+        let end = match (whole, dropped_from) {
+            (true, None) => None,
+            (true, Some(dropped)) => Some(dropped - 1),
+            (false, dropped) => Some(up_to.min(dropped.map_or(u64::MAX, |dropped| dropped - 1))),
+        };
+        if !before.is_empty() {
+            self.push_reply(before);
+        }
+        let last = end.unwrap_or(u64::MAX);
+        let mut missed = missed.into_iter().filter(|event| event.number() <= last).peekable();
+        for event in came.iter().filter(|event| event.number() <= last) {
             while let Some(earlier) = missed.next_if(|missed| missed.number() < event.number()) {
-                pieces.push_back(Piece::Event(earlier));
+                self.push_event(&earlier);
             }
             missed.next_if(|missed| missed.number() == event.number());
-            pieces.push_back(Piece::Event(event));
+            self.push_event(event);
         }
-        pieces.extend(missed.map(Piece::Event));
-        if !behind.is_empty() {
-            pieces.push_back(Piece::Reply(behind.into()));
+        missed.for_each(|event| {
+            self.push_event(&event);
+        });
+        if let Some(end) = end {
+            self.keep_later(came, end);
         }
-        pieces.append(&mut replies);
-        (*bytes, *uncounted) = (0, pieces.len());
         self.tidy();
+        end
     }
 
-    /// Forgets the events that wait, and keeps the rest of the answer and replies.
-    pub(crate) fn drop_events(&mut self) {
-        let form = self.form();
-        self.pending = None;
-        let Some(rare) = &mut self.rare else { return };
-        let pieces = std::mem::take(&mut rare.backlog).pieces;
-        pieces
-            .into_iter()
-            .filter(|piece| !piece.is_event())
-            .for_each(|piece| rare.backlog.push(piece, form));
+    /// Goes on putting by what is behind `end`, up to which all is handed over.
+    fn keep_later(&mut self, mut came: Vec<Arc<Event>>, end: u64) {
+        came.retain(|event| event.number() > end);
+        let cost = |event: &Arc<Event>| event.json().len() + limits::HELD_EVENT_BYTES;
+        let bytes = came.iter().map(cost).sum();
+        self.new_work().held = Held { events: came, bytes, dropped_from: None, after: end };
+    }
+
+    /// Gives back what was put by.
+    pub(crate) fn let_go(&mut self) -> Vec<Arc<Event>> {
+        let held = self.some_work().map(|work| std::mem::take(&mut work.held));
         self.tidy();
+        held.unwrap_or_default().events
     }
 }

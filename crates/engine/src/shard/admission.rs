@@ -5,9 +5,10 @@ use proto::request::{self, Parsed, Refusal, Request};
 use proto::{Cursor, Framing, Method, Problem, Route, Transport, classic, response};
 use smallvec::SmallVec;
 
-use super::Shard;
-use crate::conn::Phase;
-use crate::limits;
+use super::core::{At, Core, End, Lives};
+use crate::conn::Marks;
+use crate::conn::life::Life;
+use crate::limits::{self, work};
 use crate::sockets::Sockets;
 
 /// An answer that ends the exchange, as far as it depends on the request.
@@ -16,86 +17,112 @@ pub(super) struct Reply<'r> {
     cors_origin: Option<&'r str>,
 }
 
-impl<S: Sockets> Shard<S> {
+/// How a stream is to be.
+struct Manner {
+    transport: Transport,
+    framing: Framing,
+    cursor: Option<Cursor>,
+}
+
+impl<S: Sockets> Core<S> {
     /// The first `len` bytes of the scratch buffer belong to the connection's requests.
-    pub(super) fn read_head(&mut self, slot: u32, len: usize) {
+    pub(super) fn read_head(&mut self, at: &mut At<'_, S::Socket>, len: usize) -> Lives {
         let scratch = std::mem::take(&mut self.scratch);
-        let mut unread = self.take_unread(slot);
-        if unread.is_empty() {
-            let used = self.read_requests(slot, &scratch[..len], 0);
-            if used < len {
-                self.put_by(slot, scratch[used..len].to_vec());
-            }
+        let mut unread = take_unread(at);
+        let lives = if unread.is_empty() {
+            self.read_requests(at, &scratch[..len], 0)
+                .and_then(|used| self.put_by(at, scratch[used..len].to_vec()))
         } else {
             let seen = unread.len();
             unread.extend_from_slice(&scratch[..len]);
-            self.read_gathered(slot, unread, seen);
-        }
+            self.read_gathered(at, unread, seen)
+        };
         self.scratch = scratch;
+        lives
     }
 
-    /// Goes on with what was sent while a poll waited, now that it is answered.
-    pub(super) fn read_on(&mut self, slot: u32) {
-        let unread = self.take_unread(slot);
-        if !unread.is_empty() {
-            self.read_gathered(slot, unread, 0);
+    /// Goes on with what was put by.
+    pub(super) fn read_unread(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        let unread = take_unread(at);
+        if unread.is_empty() {
+            return Ok(());
         }
+        self.read_gathered(at, unread, 0)
     }
 
-    fn take_unread(&mut self, slot: u32) -> Vec<u8> {
-        let rare = self.conns.at(slot).and_then(|conn| conn.rare.as_mut());
-        rare.map_or(Vec::new(), |rare| std::mem::take(&mut rare.head))
-    }
-
-    fn read_gathered(&mut self, slot: u32, mut bytes: Vec<u8>, seen: usize) {
-        let used = self.read_requests(slot, &bytes, seen);
+    fn read_gathered(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        mut bytes: Vec<u8>,
+        seen: usize,
+    ) -> Lives {
+        let used = self.read_requests(at, &bytes, seen)?;
         bytes.drain(..used);
-        self.put_by(slot, bytes);
+        self.put_by(at, bytes)
     }
 
     /// Serves the requests that `bytes` begin with: one, or after polls that are answered at once
-    /// several. The first `seen` bytes were looked at before. Returns how many are dealt with.
-    fn read_requests(&mut self, slot: u32, bytes: &[u8], mut seen: usize) -> usize {
+    /// several, as far as there is time. The first `seen` bytes were looked at before. Returns how
+    /// many are dealt with.
+    fn read_requests(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        bytes: &[u8],
+        mut seen: usize,
+    ) -> Result<usize, End> {
         let mut used = 0;
-        while self.conns.at(slot).is_some_and(|conn| conn.awaits_request()) {
+        while at.conn.awaits_request() {
+            if used > 0 && used < bytes.len() && self.budget.is_anothers() {
+                self.defer(at);
+                break;
+            }
             match request::parse(&bytes[used..], seen) {
                 Parsed::NeedMore => break,
                 Parsed::Request(request) => {
                     (used, seen) = (used + request.head_len, 0);
-                    self.admit(slot, &request);
+                    self.budget.spend(work::REQUEST);
+                    self.admit(at, &request)?;
                 }
                 Parsed::Refused(Refusal { problem, head_only, origin, host }) => {
                     let cors_origin =
                         origin.filter(|origin| self.rules.config.origins.allows(origin, host));
-                    self.refuse(slot, &problem, &Reply { head_only, cors_origin });
+                    self.refuse(at, &problem, &Reply { head_only, cors_origin })?;
                 }
             }
         }
-        used
+        Ok(used)
     }
 
-    /// Keeps bytes that cannot be dealt with yet: half a head, or what was sent while a poll waits.
-    /// On an open stream they mean nothing. On a WebSocket they are messages: its client should
-    /// have waited (RFC 6455, section 4.1), but to skip them would read the next ones wrong.
-    fn put_by(&mut self, slot: u32, mut unread: Vec<u8>) {
-        let Some(conn) = self.conns.at(slot) else { return };
-        if conn.hears_messages() {
-            return self.hear(slot, &mut unread);
-        }
-        if unread.is_empty() || !conn.takes_requests() {
-            return;
-        }
-        if unread.len() > limits::PIPELINED_BYTES_MAX {
-            return self.close(slot, DisconnectReason::BadRequest, true);
-        }
-        conn.rare().head = unread;
-        if conn.phase == Phase::Between && conn.is_flushed() {
-            conn.phase = Phase::Head;
-            self.wheel.start(&mut self.conns, slot, self.now + self.rules.head_timeout);
+    /// Keeps bytes that cannot be dealt with yet: half a head, what was sent while a poll waits, or
+    /// what a turn had no time for. On an open stream they mean nothing. On a WebSocket they are
+    /// messages: its client should have waited (RFC 6455, section 4.1), but to skip them would read
+    /// the next ones wrong.
+    fn put_by(&mut self, at: &mut At<'_, S::Socket>, mut unread: Vec<u8>) -> Lives {
+        let conn = &mut at.conn;
+        match conn.life() {
+            _ if unread.is_empty() => Ok(()),
+            Life::Stream | Life::Held if conn.transport == Transport::WebSocket => {
+                self.hear(at, &mut unread)
+            }
+            Life::Head | Life::Between | Life::Poll | Life::HeldPoll => {
+                if unread.len() > limits::PIPELINED_BYTES_MAX {
+                    return Err(End { reason: DisconnectReason::BadRequest, abort: true });
+                }
+                let is_next = conn.life() == Life::Between && conn.is_flushed();
+                conn.new_work().unread = unread;
+                if is_next && !conn.is(Marks::DEFERRED) {
+                    conn.become_(Life::Head);
+                    conn.active = self.now;
+                    self.wait(at);
+                }
+                Ok(())
+            }
+            Life::Stream | Life::Held | Life::Leaving(_) => Ok(()),
+            Life::Ending(_) | Life::Lingering(_) => Ok(()),
         }
     }
 
-    fn admit(&mut self, slot: u32, request: &Request<'_>) {
+    fn admit(&mut self, at: &mut At<'_, S::Socket>, request: &Request<'_>) -> Lives {
         let allows = |origin: &&str| self.rules.config.origins.allows(origin, request.host);
         let cors_origin = request.origin.filter(allows);
         let reply = Reply { head_only: request.method == Method::Head, cors_origin };
@@ -103,104 +130,118 @@ impl<S: Sockets> Shard<S> {
             return self.refuse(slot, &Problem::misdirected(), &reply);
         }
         if request.route == Route::Page && self.rules.config.page.is_none() {
-            return self.refuse(slot, &Problem::no_such_path(), &reply);
+            return self.refuse(at, &Problem::no_such_path(), &reply);
         }
         if request.method == Method::Options {
             response::preflight(cors_origin, &mut self.answer);
-            return self.answered(slot, DisconnectReason::Answered);
+            return self.answered(at, DisconnectReason::Answered);
         }
         if request.origin.is_some() && cors_origin.is_none() {
-            return self.refuse(slot, &Problem::forbidden_origin(), &reply);
+            return self.refuse(at, &Problem::forbidden_origin(), &reply);
         }
         if request.route == Route::Page {
-            return self.show_page(slot, request);
+            return self.show_page(at, request);
         }
-        let ids: Result<SmallVec<[IdText<'_>; 4]>, _> =
-            request.ids.iter().map(|id| IdText::parse(id)).collect();
-        let ids = match ids {
+        let ids = match ids_of(request) {
             Ok(ids) => ids,
-            Err(error) => {
-                return self.refuse(slot, &Problem::bad_id(format!("{error}.")), &reply);
-            }
+            Err(problem) => return self.refuse(at, &problem, &reply),
         };
+        at.conn.begin_request();
         if request.route == Route::Poll {
             if request.method == Method::Get {
-                return self.begin_poll(slot, &ids, request, &reply);
+                return self.begin_poll(at, &ids, request, &reply);
             }
             self.describe_poll(cors_origin.is_some());
-            return self.answered(slot, DisconnectReason::Answered);
+            return self.answered(at, DisconnectReason::Answered);
         }
+        let cursor = request.cursor;
         if let Some(upgrade) = &request.upgrade {
-            return match self.shake_hands(slot, upgrade) {
+            let (transport, framing) = (Transport::WebSocket, Framing::Close);
+            return match self.shake_hands(at, upgrade) {
                 Ok(()) => {
-                    let how = (Transport::WebSocket, Framing::Close);
-                    self.begin(slot, &ids, how, request.cursor, &reply)
+                    self.begin(at, &ids, Manner { transport, framing, cursor }, &reply)
                 }
-                Err(problem) => self.refuse(slot, &problem, &reply),
+                Err(problem) => self.refuse(at, &problem, &reply),
             };
         }
         let (transport, framing) = (request.transport, request.framing);
         response::stream_head(transport, framing, cors_origin, &mut self.answer);
         if request.method == Method::Head {
-            return self.answered(slot, DisconnectReason::Answered);
+            return self.answered(at, DisconnectReason::Answered);
         }
         if transport == Transport::Classic {
             let first = request.ids.first().map_or("", |id| id);
             classic::welcome(first, framing, &mut self.answer);
         }
-        self.begin(slot, &ids, (transport, framing), request.cursor, &reply);
+        self.begin(at, &ids, Manner { transport, framing, cursor }, &reply)
     }
 
     /// Logs in before the head is sent: who has read the head is online.
     fn begin(
         &mut self,
-        slot: u32,
+        at: &mut At<'_, S::Socket>,
         ids: &[IdText<'_>],
-        (transport, framing): (Transport, Framing),
-        cursor: Option<Cursor>,
+        Manner { transport, framing, cursor }: Manner,
         reply: &Reply<'_>,
-    ) {
+    ) -> Lives {
         let newest = self.event_ids.last();
-        if let Err(refused) = self.login(slot, ids) {
-            return self.refuse(slot, &refused.problem(), reply);
+        if let Err(refused) = self.login(at, ids) {
+            return self.refuse(at, &refused.problem(), reply);
         }
-        let Some(conn) = self.conns.at(slot) else { return };
-        (conn.phase, conn.transport, conn.framing) = (Phase::Streaming, transport, framing);
-        conn.messages = 0;
+        (at.conn.transport, at.conn.framing) = (transport, framing);
         self.counters.streams_opened[transport.index()].add(1);
-        match self.rules.keepalive {
-            Some(silence) => self.wheel.start(&mut self.conns, slot, self.now + silence),
-            None => self.wheel.stop(&mut self.conns, slot),
-        }
-        self.begin_at(slot, cursor, newest);
-        self.send_answer(slot);
+        let held = self.begin_at(at, cursor, newest);
+        at.conn.become_(if held { Life::Held } else { Life::Stream });
+        at.conn.active = self.now;
+        self.wait(at);
+        self.send_answer(at)
     }
 
-    pub(super) fn refuse(&mut self, slot: u32, problem: &Problem, reply: &Reply<'_>) {
+    pub(super) fn refuse(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        problem: &Problem,
+        reply: &Reply<'_>,
+    ) -> Lives {
         self.answer.clear();
         response::problem(problem, reply.head_only, reply.cors_origin, &mut self.answer);
-        self.answered(slot, DisconnectReason::BadRequest);
+        self.answered(at, DisconnectReason::BadRequest)
     }
 
-    pub(super) fn head_timed_out(&mut self, slot: u32) {
+    pub(super) fn refuse_late(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         self.answer.clear();
         response::problem(&Problem::head_timeout(), false, None, &mut self.answer);
-        self.answered(slot, DisconnectReason::HeadTimeout);
+        self.answered(at, DisconnectReason::HeadTimeout)
     }
 
-    pub(super) fn answered(&mut self, slot: u32, reason: DisconnectReason) {
-        self.send_answer(slot);
-        self.finish(slot, reason);
+    pub(super) fn answered(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        reason: DisconnectReason,
+    ) -> Lives {
+        // What was sent too early is not read any more.
+        take_unread(at);
+        at.conn.become_(Life::Ending(reason));
+        self.send_answer(at)?;
+        self.finish(at, reason)
     }
+}
 
-    /// Sends what is in the buffer for answers.
-    pub(super) fn send_answer(&mut self, slot: u32) {
-        if self.answer.is_empty() {
-            return;
-        }
-        let answer = std::mem::take(&mut self.answer);
-        self.reply(slot, &answer);
-        self.answer = answer;
-        self.answer.clear();
+fn take_unread<S>(at: &mut At<'_, S>) -> Vec<u8> {
+    let unread = at.conn.some_work().map(|work| std::mem::take(&mut work.unread));
+    at.conn.tidy();
+    unread.unwrap_or_default()
+}
+
+/// The ids of a request, as far as they are good ones and not too many.
+fn ids_of<'r>(request: &'r Request<'_>) -> Result<SmallVec<[IdText<'r>; 4]>, Problem> {
+    if request.ids.len() > limits::IDS_PER_HEAD_MAX {
+        return Err(Problem::bad_request(format!(
+            "A request names at most {} ids. Log the others in on a WebSocket, or open a second \
+             stream.",
+            limits::IDS_PER_HEAD_MAX
+        )));
     }
+    let ids: Result<_, _> = request.ids.iter().map(|id| IdText::parse(id)).collect();
+    ids.map_err(|error| Problem::bad_id(format!("{error}.")))
 }

@@ -17,78 +17,85 @@ use proto::poll::Answer;
 use proto::{Cursor, Framing, Request, Transport};
 
 use super::admission::Reply;
-use super::{Shard, ticks};
-use crate::conn::{Marks, Phase, Queue};
+use super::core::{At, Core, Lives, ticks};
+use crate::conn::Marks;
+use crate::conn::life::Life;
+use crate::limits::work;
 use crate::mailbox::CatchUp;
-use crate::outbox::Flushed;
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
 
-impl<S: Sockets> Shard<S> {
+impl<S: Sockets> Core<S> {
     /// Logs a poll in, and asks what has been sent since the place that its client names; without
     /// one since now, which brings what is on its way already. It is held until that is known.
     pub(super) fn begin_poll(
         &mut self,
-        slot: u32,
+        at: &mut At<'_, S::Socket>,
         ids: &[IdText<'_>],
         request: &Request<'_>,
         reply: &Reply<'_>,
-    ) {
+    ) -> Lives {
         // Read before the log-in, see `begin_at`.
         let newest = self.event_ids.last();
-        if let Err(refused) = self.login(slot, ids) {
-            return self.refuse(slot, &refused.problem(), reply);
+        if let Err(refused) = self.login(at, ids) {
+            return self.refuse(at, &refused.problem(), reply);
         }
         let wait = match request.wait_seconds {
             0 => 0,
             seconds => ticks(u64::from(seconds) * 1000),
         };
-        let Some(conn) = self.conns.at(slot) else { return };
-        (conn.phase, conn.transport) = (Phase::Streaming, Transport::Poll);
+        let conn = &mut at.conn;
+        conn.transport = Transport::Poll;
         conn.framing = if request.keep_alive { Framing::Chunked } else { Framing::Close };
-        conn.active = self.now + wait;
-        conn.marks = Marks::of_poll(request.origin.is_some());
+        conn.mark(Marks::CORS, request.origin.is_some());
         self.counters.streams_opened[Transport::Poll.index()].add(1);
-        self.wheel.start(&mut self.conns, slot, self.now + wait);
         let after = match request.cursor {
             None => Some(newest),
             Some(Cursor::After(number)) => Some(number).filter(|&at| self.event_ids.knows(at)),
             Some(Cursor::Unknown) => None,
         };
-        let asked = after.is_some_and(|after| self.ask(slot, after));
-        let Some(conn) = self.conns.at(slot) else { return };
+        let asked = after.is_some_and(|after| self.ask(at, after));
+        at.conn.become_(if asked { Life::HeldPoll } else { Life::Poll });
+        at.conn.active = self.now + wait;
+        self.wait(at);
         if asked {
-            conn.queued = Queue::Held;
-            return;
+            return Ok(());
         }
         if request.cursor.is_some() {
-            conn.marks = conn.marks.with_gap();
+            at.conn.mark(Marks::GAP, true);
             self.resumes.count(true);
         }
         // Who is told of a gap looks around and asks again from here. Where nothing is remembered
         // every poll would be told so at once, so there it waits.
         if self.rules.config.history.is_on() {
-            self.answer_poll(slot, None, Some(newest));
-        } else if wait == 0 {
-            self.answer_poll(slot, None, None);
+            return self.answer_poll(at, None, Some(newest));
         }
+        if wait == 0 {
+            return self.answer_poll(at, None, None);
+        }
+        Ok(())
     }
 
     /// It is known what a held poll has missed: it is answered with that, or waits on.
-    pub(super) fn catch_up_poll(&mut self, slot: u32, catch_up: CatchUp) {
-        let CatchUp { events, gap, up_to, .. } = catch_up;
-        self.settled = self.settled.max(up_to);
-        let Some(conn) = self.conns.at(slot) else { return };
-        conn.catch_up(b"", events, b"");
-        conn.queued = Queue::None;
+    pub(super) fn catch_up_poll(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
+        let CatchUp { events, gap, up_to, whole, .. } = catch_up;
+        let end = at.conn.catch_up(b"", events, up_to, whole);
+        at.conn.mark(Marks::ASKED, false);
+        at.conn.become_(Life::Poll);
         if gap {
-            conn.marks = conn.marks.with_gap();
+            at.conn.mark(Marks::GAP, true);
             self.resumes.count(true);
         }
-        if gap || !conn.is_flushed() || conn.active <= self.now {
-            self.answer_poll(slot, None, None);
-            self.read_on(slot);
+        if end.is_some() {
+            // The next poll asks for the rest.
+            at.conn.let_go();
+            return self.answer_poll(at, None, end);
         }
+        self.settled = self.settled.max(up_to);
+        if gap || !at.conn.is_flushed() || at.conn.active <= self.now {
+            return self.answer_poll(at, None, None);
+        }
+        Ok(())
     }
 
     /// The head that a poll's answer would have.
@@ -99,72 +106,45 @@ impl<S: Sockets> Shard<S> {
     /// Answers a poll with the events that wait for it, perhaps none, and logs it out. Without a
     /// reason to `end` the connection it stays for the next request, if the client likes.
     ///
-    /// The client may go on after the last event in the answer, or where its shard has settled: it
-    /// asked from an earlier place, since a poll that waits is one whose catch-up has come. Where
-    /// neither is known, the place `at` that the caller names; else it keeps the one it has.
+    /// The client goes on where the caller says, else after the last event in the answer, or where
+    /// its shard has settled: it asked from an earlier place, since a poll that waits is one whose
+    /// catch-up has come. As long as that has not come it keeps the place that it has.
     pub(super) fn answer_poll(
         &mut self,
-        slot: u32,
+        at: &mut At<'_, S::Socket>,
         end: Option<DisconnectReason>,
-        at: Option<u64>,
-    ) {
-        self.leave(slot);
-        let held = self.conns.at(slot).is_some_and(|conn| conn.is_held());
-        self.let_go(slot);
-        self.conns.renew(slot);
-        let Some(conn) = self.conns.at(slot) else { return };
+        next: Option<u64>,
+    ) -> Lives {
+        let is_asked = at.conn.is(Marks::ASKED);
+        self.leave(at);
+        at.renew();
+        let conn = &mut at.conn;
+        conn.mark(Marks::ASKED, false);
+        conn.let_go();
         let stays = end.is_none() && conn.framing == Framing::Chunked;
         let idle_seconds = (u64::from(self.rules.poll_idle) * TICK_MS / 1000) as u32;
         let elements = conn.elements();
-        let next = elements.last.max(at).max(Some(self.settled));
+        let next = next.or(elements.last.max(Some(self.settled)));
         let mut head = std::mem::take(&mut self.answer);
         let answer = Answer {
             elements_len: elements.len,
-            next: next.filter(|_| self.rules.config.history.is_on() && !held),
-            gap: conn.marks.gap(),
+            next: next.filter(|_| self.rules.config.history.is_on() && !is_asked),
+            gap: conn.is(Marks::GAP),
             keep_alive_seconds: stays.then_some(idle_seconds),
-            cors: conn.marks.cors(),
+            cors: conn.is(Marks::CORS),
         };
         answer.push_head(&mut head);
-        conn.phase = Phase::Between;
+        conn.become_(Life::Between);
+        conn.active = self.now;
+        self.budget.spend(work::WRITE);
         let sent = conn.send_array(&head, &mut self.io, &self.counters);
         head.clear();
         self.answer = head;
-        match sent {
-            Flushed::All => conn.active = self.now,
-            Flushed::Blocked => conn.blocked = true,
-            Flushed::Gone(error) => return self.broken(slot, &error),
-        }
-        if stays {
-            self.wheel.start(&mut self.conns, slot, self.now + self.rules.poll_idle);
-        } else {
-            self.finish(slot, end.unwrap_or(DisconnectReason::Answered));
-        }
-    }
-
-    /// Nothing has come for a poll within its time. One that is held is answered when it is known
-    /// what it has missed.
-    pub(super) fn poll_timed_out(&mut self, slot: u32) {
-        if self.conns.at(slot).is_some_and(|conn| conn.is_held()) {
-            return self.wheel.start(&mut self.conns, slot, self.now + self.rules.poll_idle);
-        }
-        self.answer_poll(slot, None, None);
-        self.read_on(slot);
-    }
-
-    /// No further request has come, or the answer to the last one is not taken.
-    pub(super) fn idle_timed_out(&mut self, slot: u32) {
-        match self.conns.at(slot).map(|conn| conn.is_flushed()) {
-            Some(true) => self.close(slot, DisconnectReason::Idle, false),
-            _ => self.close(slot, DisconnectReason::SlowReader, true),
-        }
-    }
-
-    /// Ends a connection between two polls.
-    pub(super) fn end_between(&mut self, slot: u32, reason: DisconnectReason) {
-        match self.conns.at(slot).map(|conn| conn.is_flushed()) {
-            Some(true) => self.close(slot, reason, false),
-            _ => self.finish(slot, reason),
+        self.wait(at);
+        self.flushed(at, sent)?;
+        match end {
+            _ if stays => Ok(()),
+            end => self.finish(at, end.unwrap_or(DisconnectReason::Answered)),
         }
     }
 }

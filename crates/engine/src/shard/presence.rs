@@ -1,16 +1,16 @@
 //! Under which ids a connection is reachable: log-ins and log-outs, at its start, in its life and
 //! at its end.
 //!
-//! The record keeps the ids in order, so that a head or a message full of them costs a sort, not a
-//! square. A connection may be logged out of its last id: it stays open, hears no events, and may
-//! be logged in again.
+//! A command costs what it changes, not what the connection holds: the record keeps its ids in
+//! order ([`crate::conn`]). A connection may be logged out of its last id: it stays open, hears no
+//! events, and may be logged in again.
 
-use hub::{ConnRef, Id, IdText, IdsFull};
+use hub::{Id, IdText, IdsFull};
 use proto::Problem;
 use smallvec::SmallVec;
 
-use super::Shard;
-use crate::conn::Phase;
+use super::core::{At, Core};
+use crate::conn::SOME_IDS;
 use crate::limits::{IDS_PER_CONNECTION_MAX, RETRY_AFTER_SECONDS};
 use crate::sockets::Sockets;
 
@@ -36,19 +36,23 @@ impl LoginRefused {
     }
 }
 
-/// The ids of nearly every connection.
-type Ids = SmallVec<[Id; 4]>;
+/// The ids of nearly every log-in.
+type Ids = SmallVec<[Id; SOME_IDS]>;
 
-impl<S: Sockets> Shard<S> {
-    /// Logs the connection in `slot` in under `texts` too. Says how many of them are new to it; an
-    /// id that it has already, or that stands there twice, is no error.
-    pub(crate) fn login(&mut self, slot: u32, texts: &[IdText<'_>]) -> Result<usize, LoginRefused> {
-        let me = self.conn_ref(slot);
-        let Some(conn) = self.conns.at(slot) else { return Ok(0) };
-        let mut ids: Ids = conn.ids().collect();
+impl<S: Sockets> Core<S> {
+    /// Logs the connection in under `texts` too. Says how many of them are new to it; an id that it
+    /// has already, or that stands there twice, is no error.
+    pub(super) fn login(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        texts: &[IdText<'_>],
+    ) -> Result<usize, LoginRefused> {
+        self.budget.spend_ids(texts.len());
+        let me = self.conn_ref(at);
+        let has_none = at.conn.ids_len() == 0;
         let mut new = Ids::new();
         for (n, &text) in texts.iter().enumerate() {
-            match self.names.login(text, ids.is_empty() && n == 0) {
+            match self.names.login(text, has_none && n == 0) {
                 Ok(id) => new.push(id),
                 Err(IdsFull { .. }) => {
                     new.iter().for_each(|&id| self.names.logout(id));
@@ -59,63 +63,50 @@ impl<S: Sockets> Shard<S> {
         new.sort_unstable();
         let mut before = Id::NONE;
         new.retain(|id| {
-            let is_new = *id != before && ids.binary_search(id).is_err();
+            let is_new = *id != before && !at.conn.has_id(*id);
             before = *id;
             if !is_new {
                 self.names.logout(*id);
             }
             is_new
         });
-        if ids.len() + new.len() > IDS_PER_CONNECTION_MAX {
+        if at.conn.ids_len() + new.len() > IDS_PER_CONNECTION_MAX {
             new.iter().for_each(|&id| self.names.logout(id));
             return Err(LoginRefused::TooManyIds);
         }
         new.iter().for_each(|&id| self.directory.login(id, me));
-        ids.extend_from_slice(&new);
-        ids.sort_unstable();
-        conn.set_ids(&ids);
+        at.conn.put_ids(&new);
         Ok(new.len())
     }
 
-    /// Logs the connection in `slot` out of those of `texts` that it is logged in under. Says how
-    /// many they were.
-    pub(crate) fn logout(&mut self, slot: u32, texts: &[IdText<'_>]) -> usize {
-        let me = self.conn_ref(slot);
-        let Some(conn) = self.conns.at(slot) else { return 0 };
-        let mut gone: Ids = texts.iter().filter_map(|&text| self.names.lookup(text)).collect();
-        gone.sort_unstable();
-        let mut ids: Ids = conn.ids().collect();
-        let before = ids.len();
-        ids.retain(|id| {
-            let stays = gone.binary_search(id).is_err();
-            if !stays {
-                self.directory.logout(*id, me);
-                self.names.logout(*id);
-            }
-            stays
+    /// Logs the connection out of those of `texts` that it is logged in under. Says how many they
+    /// were.
+    pub(super) fn logout(&mut self, at: &mut At<'_, S::Socket>, texts: &[IdText<'_>]) -> usize {
+        self.budget.spend_ids(texts.len());
+        let me = self.conn_ref(at);
+        let gone = texts.iter().filter(|&&text| {
+            let id = self.names.lookup(text).filter(|&id| at.conn.take_id(id));
+            id.inspect(|&id| {
+                self.directory.logout(id, me);
+                self.names.logout(id);
+            })
+            .is_some()
         });
-        if ids.len() < before {
-            conn.set_ids(&ids);
-        }
-        before - ids.len()
+        gone.count()
     }
 
-    /// Logs the connection in `slot` out of all its ids: its stream is at its end.
-    pub(super) fn leave(&mut self, slot: u32) {
-        let me = self.conn_ref(slot);
-        let Some(conn) = self.conns.at(slot) else { return };
-        if conn.phase != Phase::Streaming {
+    /// Logs the connection out of all its ids if it is logged in: its stream is at its end.
+    pub(super) fn leave(&mut self, at: &mut At<'_, S::Socket>) {
+        if !at.conn.life().is_logged_in() {
             return;
         }
-        for id in conn.ids() {
+        let me = self.conn_ref(at);
+        self.budget.spend_ids(at.conn.ids_len());
+        while let Some(id) = at.conn.pop_id() {
             self.directory.logout(id, me);
             self.names.logout(id);
         }
-        conn.set_ids(&[]);
-        self.counters.streams_closed[conn.transport.index()].add(1);
-    }
-
-    pub(super) fn conn_ref(&self, slot: u32) -> ConnRef {
-        ConnRef::new(self.worker, slot as usize, self.conns.generation(slot))
+        at.conn.tidy();
+        self.counters.streams_closed[at.conn.transport.index()].add(1);
     }
 }

@@ -1,100 +1,125 @@
 //! Where a stream begins: at the newest event, or where its client was when it went away.
 //!
-//! A client that comes back is logged in and *held*: what comes is put by and nothing is written,
-//! until the control plane has said what was missed ([`crate::resume`]).
+//! A client that comes back is logged in and *held*: events are put by, until the control plane has
+//! said what was missed ([`crate::resume`]). It says so in windows, and the next one is asked for
+//! when the one before is written: so a client that reads slowly is sent all that is remembered, and
+//! no more than a window is kept for it.
 
-use hub::{DisconnectReason, id_of_number};
+use hub::id_of_number;
 use proto::{Cursor, resume};
 
-use super::Shard;
-use crate::conn::Queue;
-use crate::limits::HELD_PIECES_MAX;
+use super::core::{At, Core, Lives};
+use crate::conn::Marks;
+use crate::conn::life::{Act, Input, Life};
+use crate::limits;
 use crate::mailbox::CatchUp;
 use crate::resume::Resume;
 use crate::sockets::Sockets;
 
-impl<S: Sockets> Shard<S> {
+impl<S: Sockets> Core<S> {
     /// Puts behind the answer's head where the stream begins that has just been logged in, or asks
-    /// what its client has missed since `cursor`.
+    /// what its client has missed since `cursor`. Whether it is held.
     ///
     /// `newest` is the last number given out *before* the log-in: the stream hears nothing up to
     /// it, so a client that comes back with it misses nothing and hears nothing twice. Read after
     /// the log-in it could be that of an event which is on its way to this very stream.
-    pub(super) fn begin_at(&mut self, slot: u32, cursor: Option<Cursor>, newest: u64) {
-        let held = match cursor {
-            Some(Cursor::After(number)) if self.event_ids.knows(number) => self.ask(slot, number),
-            _ => false,
-        };
-        let Some(conn) = self.conns.at(slot) else { return };
-        if held {
-            conn.queued = Queue::Held;
-            return;
+    pub(super) fn begin_at(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        cursor: Option<Cursor>,
+        newest: u64,
+    ) -> bool {
+        if let Some(Cursor::After(number)) = cursor
+            && self.event_ids.knows(number)
+            && self.ask(at, number)
+        {
+            return true;
         }
+        let (transport, framing) = (at.conn.transport, at.conn.framing);
         if cursor.is_some() {
             self.resumes.count(true);
-            resume::push_gap(&mut self.answer, conn.transport, conn.framing);
+            resume::push_gap(&mut self.answer, transport, framing);
         }
-        let id = id_of_number(newest);
-        resume::push_cursor(&mut self.answer, conn.transport, conn.framing, &id);
+        resume::push_cursor(&mut self.answer, transport, framing, &id_of_number(newest));
+        false
     }
 
     /// Whether it could be asked what the client has missed.
-    pub(super) fn ask(&mut self, slot: u32, after: u64) -> bool {
-        let conn_ref = self.conn_ref(slot);
-        let Some(conn) = self.conns.at(slot) else { return false };
-        let resume = Resume { conn: conn_ref, ids: conn.ids().collect(), after };
-        self.rules.config.history.is_on() && self.resumes.post(resume)
+    pub(super) fn ask(&mut self, at: &mut At<'_, S::Socket>, after: u64) -> bool {
+        let resume = Resume {
+            conn: self.conn_ref(at),
+            ids: at.conn.ids().collect(),
+            after,
+            bytes_max: limits::window_bytes(self.rules.config.backlog_bytes_max),
+            is_first: !at.conn.life().is_held(),
+        };
+        let asked = self.rules.config.history.is_on() && self.resumes.post(resume);
+        at.conn.mark(Marks::ASKED, asked);
+        asked
     }
 
-    /// The number up to which all events are posted now, for [`Shard::settle`].
-    pub(crate) fn posted(&self) -> u64 {
-        self.event_ids.posted()
+    /// A window is written: asks for the next one, unless that is done.
+    pub(super) fn ask_on(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        let after = at.conn.work().map_or(0, |work| work.held.after);
+        if at.conn.is(Marks::ASKED) || self.ask(at, after) {
+            return Ok(());
+        }
+        // Too many ask: it is told of a gap, and goes on with what was put by.
+        let mut before = Vec::new();
+        resume::push_gap(&mut before, at.conn.transport, at.conn.framing);
+        self.resumes.count_gap();
+        at.conn.push_reply(&before);
+        for event in at.conn.let_go() {
+            at.conn.push_event(&event);
+        }
+        at.conn.become_(Life::Stream);
+        self.queue(at, false);
+        Ok(())
     }
 
-    /// The mailbox is empty, since all up to `posted` was: that is all taken.
-    pub(crate) fn settle(&mut self, posted: u64) {
-        self.settled = self.settled.max(posted);
+    /// It is known what a held connection has missed.
+    pub(super) fn catch_up(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
+        match at.conn.on(Input::Missed, self.now) {
+            Act::CatchUp => self.catch_up_stream(at, catch_up),
+            Act::CatchUpPoll => self.catch_up_poll(at, catch_up),
+            // It ends.
+            _ => Ok(()),
+        }
     }
 
     /// A held stream goes on: with what it has missed, then what has come meanwhile.
-    pub(super) fn catch_up(&mut self, catch_up: CatchUp) {
-        let key = super::key_of(catch_up.target);
-        let Some(conn) = self.conns.find(key).filter(|conn| conn.is_held()) else { return };
-        if conn.polls() {
-            return self.catch_up_poll(key.slot, catch_up);
+    fn catch_up_stream(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
+        let CatchUp { events, gap, up_to, whole, is_first, .. } = catch_up;
+        at.conn.mark(Marks::ASKED, false);
+        match is_first {
+            true => self.resumes.count(gap),
+            false if gap => self.resumes.count_gap(),
+            false => {}
         }
-        let CatchUp { events, gap, up_to, .. } = catch_up;
-        self.resumes.count(gap);
-        // No send was under way when it was answered, so all mail up to there came before.
-        self.settled = self.settled.max(up_to);
-        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        let (transport, framing) = (at.conn.transport, at.conn.framing);
+        let mut notice = Vec::new();
         if gap {
-            resume::push_gap(&mut before, conn.transport, conn.framing);
+            resume::push_gap(&mut notice, transport, framing);
         }
         let last = events.last().map_or(0, |event| event.number());
-        if last < up_to {
-            let id = id_of_number(up_to);
-            resume::push_cursor(&mut behind, conn.transport, conn.framing, &id);
+        let end = at.conn.catch_up(&notice, events, up_to, whole);
+        if end.is_none() {
+            // No send was under way when it was answered, so all mail up to there came before.
+            self.settled = self.settled.max(up_to);
+            if last < up_to {
+                notice.clear();
+                resume::push_cursor(&mut notice, transport, framing, &id_of_number(up_to));
+                if !notice.is_empty() {
+                    at.conn.push_reply(&notice);
+                }
+            }
+            at.conn.become_(Life::Stream);
+        } else if at.conn.is_flushed() {
+            return self.ask_on(at);
         }
-        conn.catch_up(&before, events, &behind);
-        conn.queued = Queue::Express;
-        self.express.push(key.slot);
-    }
-
-    /// A held connection has one more thing waiting. Whether it lives on.
-    pub(super) fn cut_held(&mut self, slot: u32) -> bool {
-        let lives = self.conns.at(slot).is_some_and(|conn| conn.pieces() <= HELD_PIECES_MAX);
-        if !lives {
-            self.close(slot, DisconnectReason::SlowReader, true);
+        if !at.conn.is_flushed() {
+            self.queue(at, false);
         }
-        lives
-    }
-
-    /// A held stream ends before its client was told what it has missed: what has come meanwhile
-    /// is not told either, or the client would take it for all.
-    pub(super) fn let_go(&mut self, slot: u32) {
-        let Some(conn) = self.conns.at(slot).filter(|conn| conn.is_held()) else { return };
-        conn.drop_events();
-        conn.queued = Queue::None;
+        Ok(())
     }
 }

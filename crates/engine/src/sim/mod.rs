@@ -124,3 +124,10 @@ fn clock_that_jumps_ends_only_what_has_timed_out() {
         ended(figures, DisconnectReason::HeadTimeout) > 100 && figures.keepalives > 100
     });
 }
+
+/// Who says more than a turn has time for is put off, and is heard and answered all the same.
+#[test]
+fn small_budgets_put_clients_off_and_lose_nothing() {
+    let plan = || Plan { steps: 1500, work_per_turn: 300, ..Plan::default() };
+    run_seeds("small_budgets", 100, plan, |figures| figures.deliveries > 10_000);
+}

@@ -18,13 +18,13 @@ use self::model::{Client, Poll, SentEvent};
 use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, id_text};
-use super::server::{SHARDS, Server, config};
+use super::server::{SHARDS, Server, config, posted};
 use super::{ended, run_seeds_of};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
-use crate::limits::LINGER_MS;
+use crate::limits::{LAST_BYTES_STILL_MS, LINGER_MS};
 use crate::mailbox::{Mail, Mailbox};
-use crate::router::{Router, Step};
+use crate::router::Router;
 use crate::shard::Shard;
 
 const CLIENTS: usize = 30;
@@ -97,7 +97,7 @@ impl World {
         self.settle();
         self.check();
         let workers = self.counters.iter().map(|counters| counters.snapshot()).collect();
-        Snapshot { workers }.whole()
+        Snapshot { workers, ..Snapshot::default() }.whole()
     }
 
     fn step(&mut self) {
@@ -115,7 +115,10 @@ impl World {
         self.now_ms += self.random.below(jump) as u64;
         if jump > 30 {
             // Further behind than its wheel is long, a shard may fire early.
-            (0..SHARDS).for_each(|shard| self.shards[shard].tick(self.now_ms));
+            for shard in &mut self.shards {
+                shard.tick(self.now_ms);
+                shard.read_deferred();
+            }
             self.note_waiting();
         }
         for client in 0..self.clients.len() {
@@ -189,13 +192,7 @@ impl World {
         let due = heard_by.collect();
         let draft = Draft::new(&about, &format!("\"e{number}\""));
         let mut sending = self.router.send(IdText::parse(&about).unwrap(), draft);
-        let receipt = loop {
-            match sending.step(&self.graph).unwrap() {
-                Step::Posted(receipt) => break receipt,
-                Step::More => {}
-                Step::MailboxFull => panic!("a box of thousands is full"),
-            }
-        };
+        let receipt = posted(&mut sending, &self.graph);
         let event = sending.event().expect("what is posted has its number").clone();
         drop(sending);
         let (id, json) = (event.id().to_string(), event.json().to_string());
@@ -211,7 +208,7 @@ impl World {
         };
         let count = self.clients.iter().filter(expelled).count();
         let mut sending = self.router.logout(IdText::parse(&id).unwrap());
-        let Step::Posted(receipt) = sending.step(&self.graph).unwrap() else { panic!("box full") };
+        let receipt = posted(&mut sending, &self.graph);
         drop(sending);
         (0..SHARDS).for_each(|shard| self.take_all(shard));
         assert_eq!(receipt.ready(), Some(count as u32), "polls of {id}");
@@ -223,12 +220,20 @@ impl World {
         for _ in 0..self.random.below(5) {
             self.take_mail(shard);
         }
-        self.shards[shard].flush();
+        self.flush(shard);
         self.note_waiting();
+    }
+
+    /// Writes, and reads on where an answer has gone out: the model has a poll wait from then on.
+    fn flush(&mut self, shard: usize) -> bool {
+        let more = self.shards[shard].flush();
+        self.shards[shard].read_deferred();
+        more
     }
 
     fn report(&mut self, shard: usize) {
         self.shards[shard].tick(self.now_ms);
+        self.shards[shard].read_deferred();
         for client in self.clients.iter().filter(|client| client.shard == shard) {
             let (readable, writable, hung_up) = {
                 let wire = &mut self.nets[shard].0.borrow_mut()[client.socket];
@@ -246,6 +251,7 @@ impl World {
                 self.shards[shard].readable(client.slot, hung_up);
             }
         }
+        self.flush(shard);
         self.note_waiting();
     }
 
@@ -274,12 +280,13 @@ impl World {
             }
         }
         self.shards[shard].mail(mail);
+        self.shards[shard].read_deferred();
         true
     }
 
     fn take_all(&mut self, shard: usize) {
         while self.take_mail(shard) {}
-        while self.shards[shard].flush() {}
+        while self.flush(shard) {}
         self.note_waiting();
     }
 
@@ -301,8 +308,10 @@ impl World {
             self.nets[client.shard].0.borrow_mut()[client.socket].client_ends();
         }
         (0..SHARDS).for_each(|shard| self.turn(shard));
-        self.now_ms += LINGER_MS + 1000;
-        (0..SHARDS).for_each(|shard| self.turn(shard));
+        for moment_ms in [LAST_BYTES_STILL_MS, LINGER_MS] {
+            self.now_ms += moment_ms + 1000;
+            (0..SHARDS).for_each(|shard| self.turn(shard));
+        }
     }
 
     fn check(&self) {

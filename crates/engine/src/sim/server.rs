@@ -2,19 +2,24 @@
 
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, EventIds, Names};
+use hub::{ConnRef, Directory, EventIds, Followers, Names};
 
 use super::net::Net;
+use crate::account::Account;
 use crate::config::EngineConfig;
 use crate::counters::Counters;
 use crate::mailbox::Mailbox;
 use crate::places::Places;
 use crate::replies::Replies;
 use crate::resume::Resumes;
-use crate::router::Router;
+use crate::receipt::Receipt;
+use crate::router::{Router, Sending, Step};
 use crate::shard::{Shard, Shared};
 
 pub(super) const SHARDS: usize = 2;
+
+/// A budget that nobody spends.
+pub(super) const UNBOUNDED: u32 = u32::MAX / 2;
 
 /// One life of the server, but for the router, from which sends and resumes borrow.
 pub(super) struct Server {
@@ -32,6 +37,17 @@ pub(super) fn config() -> EngineConfig {
     EngineConfig::new("127.0.0.1:0".parse().unwrap())
 }
 
+/// Steps a send to its end, for which there is room.
+pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Receipt {
+    loop {
+        match sending.step(followers).unwrap() {
+            Step::Posted(receipt) => return receipt,
+            Step::More => {}
+            Step::MailboxFull => panic!("a box of thousands is full"),
+        }
+    }
+}
+
 impl Server {
     /// A server whose event numbers begin at `at_ms`.
     pub(super) fn start(names: Arc<Names>, config: EngineConfig, at_ms: u64) -> (Router, Server) {
@@ -40,6 +56,7 @@ impl Server {
         let replies = Arc::new(Replies::new().unwrap());
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let event_ids = Arc::new(EventIds::starting_at(at_ms));
+        let account = Arc::new(Account::new(config.buffered_bytes_max));
         let places = Arc::new(Places::new(config.connections_max));
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
         for worker in 0..SHARDS {
@@ -49,11 +66,14 @@ impl Server {
                 directory: directory.clone(),
                 counters: counted.clone(),
                 places: places.clone(),
+                account: account.clone(),
                 event_ids: event_ids.clone(),
                 resumes: resumes.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
             };
-            shards.push(Shard::new(worker, net.clone(), config.clone(), shared));
+            let mut shard = Shard::new(worker, net.clone(), config.clone(), shared);
+            shard.set_work_per_turn(UNBOUNDED);
+            shards.push(shard);
             nets.push(net);
             counters.push(counted);
         }

@@ -14,7 +14,7 @@ use super::client::{Client, SentEvent};
 use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, STREAMS, id_text, request};
-use super::server::{SHARDS, Server, config};
+use super::server::{SHARDS, Server, UNBOUNDED, config, posted};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::mailbox::{Mail, Mailbox};
@@ -38,6 +38,8 @@ pub(super) struct Plan {
     pub(super) dawdle_one_in: usize,
     pub(super) leave_one_in: usize,
     pub(super) jump_one_in: usize,
+    /// What clients may make a shard do in one turn.
+    pub(super) work_per_turn: u32,
 }
 
 impl Default for Plan {
@@ -54,6 +56,7 @@ impl Default for Plan {
             dawdle_one_in: 50,
             leave_one_in: 60,
             jump_one_in: 1_000_000,
+            work_per_turn: UNBOUNDED,
         }
     }
 }
@@ -110,7 +113,7 @@ impl World {
         self.leave_all();
         self.check_nothing_is_left();
         let workers = self.counters.iter().map(|counters| counters.snapshot()).collect();
-        Snapshot { workers }.whole()
+        Snapshot { workers, ..Snapshot::default() }.whole()
     }
 
     fn step(&mut self) {
@@ -276,7 +279,7 @@ impl World {
             self.drain_mail(shard);
         }
         let mut sending = self.router.logout(IdText::parse(&id).unwrap());
-        let Step::Posted(receipt) = sending.step(&self.graph).unwrap() else { panic!("box full") };
+        let receipt = posted(&mut sending, &self.graph);
         drop(sending);
         let expelled: Vec<usize> = (0..self.clients.len())
             .filter(|&index| self.clients[index].ids.contains(&id))
@@ -293,6 +296,7 @@ impl World {
 
     /// One turn of a shard: reports, mail, writes, in the worker's order.
     pub(super) fn turn(&mut self, shard: usize) {
+        self.shards[shard].set_work_per_turn(self.plan.work_per_turn);
         self.shards[shard].tick(self.now_ms);
         self.shards[shard].read_deferred();
         for client in self.clients.iter().filter(|client| client.shard == shard) {
@@ -312,6 +316,8 @@ impl World {
                 self.shards[shard].readable(client.key.slot, hung_up);
             }
         }
+        // The model ends at once whom mail ends.
+        self.shards[shard].set_work_per_turn(UNBOUNDED);
         self.note_commands(shard);
         for _ in 0..self.random.below(5) {
             self.take_mail(shard);

@@ -171,19 +171,30 @@ impl<F> Kept<F> {
         Some((number, is_last))
     }
 
-    /// Puts the events of `subject` above the number `after` into `events`. Tells the number of the
-    /// last one that it has lost of late.
-    pub(super) fn since(&self, subject: Id, after: u64, events: &mut Vec<Arc<Event<F>>>) -> u64 {
-        let Some(first) = self.first(subject) else { return 0 };
+    /// Puts the events of `subject` above the number `after` into `events`, the oldest `most` of
+    /// them. Tells the number of the last one that it has lost of late, and the number up to which
+    /// none is left out; `None` when none is.
+    pub(super) fn since(
+        &self,
+        subject: Id,
+        after: u64,
+        most: usize,
+        events: &mut Vec<Arc<Event<F>>>,
+    ) -> (u64, Option<u64>) {
+        let Some(first) = self.first(subject) else { return (0, None) };
+        let end = events.len() + most;
         let mut next = Some(first).filter(|first| self.event(first.last).number() > after);
         while let Some(slot) = next {
             let event = slot.event.as_ref().expect(LISTED);
             if event.number() > after {
+                if events.len() == end {
+                    return (first.lost, events.last().map(|last| last.number()));
+                }
                 events.push(event.clone());
             }
             next = self.slots.get(slot.next as usize);
         }
-        first.lost
+        (first.lost, None)
     }
 
     /// Forgets the frames of the next `most` events at most that came up to `until_ms`, and of

@@ -25,7 +25,8 @@ fn since(history: &History<()>, subjects: &[&str], after: u64) -> (Vec<u64>, boo
     let ids: Vec<Id> =
         subjects.iter().map(|subject| history.names.acquire(about(subject))).collect();
     let mut events = Vec::new();
-    let Since::Read { covered } = history.since(&ids, after, history.now(), &mut events) else {
+    let since = history.since(&ids, after, history.now(), Slice::ALL, &mut events);
+    let Since::Read { covered, .. } = since else {
         panic!("a send has not ended");
     };
     ids.into_iter().for_each(|id| history.names.release(id));
@@ -88,14 +89,35 @@ fn send_that_began_before_is_waited_for_and_a_later_one_is_not() {
     let late = history.begin(about("bob"));
     let mut events = Vec::new();
     let other = Id::integer(3).unwrap();
-    assert_eq!(history.since(&[other, bob], 0, moment, &mut events), Since::Pending);
-    assert_eq!(history.since(&[other], 0, moment, &mut events), Since::Read { covered: true });
+    let mut look = |subjects: &[Id]| history.since(subjects, 0, moment, Slice::ALL, &mut events);
+    let read = Since::Read { covered: true, subjects: 1, up_to: u64::MAX };
+    assert_eq!(look(&[other, bob]), Since::Pending);
+    assert_eq!(look(&[other]), read);
     history.record(early, Arc::new(Event::new(1, "bob", "1")), 0);
-    assert_eq!(history.since(&[bob], 0, moment, &mut events), Since::Read { covered: true });
+    assert_eq!(look(&[bob]), read);
     assert_eq!(events.len(), 1);
     history.abandon(late);
     history.expire(100_000);
     assert!(history.names.is_empty(), "neither holds the name any more");
+}
+
+#[test]
+fn slice_has_the_oldest_events_and_says_up_to_where_none_is_left_out() {
+    let history = history(HistoryLimits::default());
+    for number in 1..=10 {
+        record(&history, ["7", "8"][number as usize % 2], number, 0);
+    }
+    let ids = [7, 8, 9].map(|id| Id::integer(id).unwrap());
+    let look = |slice| {
+        let mut events = Vec::new();
+        let since = history.since(&ids, 1, history.now(), slice, &mut events);
+        (since, Vec::from_iter(events.iter().map(|event| event.number())))
+    };
+    let read = |subjects, up_to| Since::Read { covered: true, subjects, up_to };
+    let slice = |per_subject, events| Slice { per_subject, events };
+    assert_eq!(look(slice(2, 100)), (read(3, 4), vec![2, 4, 3, 5]));
+    assert_eq!(look(slice(100, 5)), (read(1, u64::MAX), vec![2, 4, 6, 8, 10]));
+    assert_eq!(look(slice(5, 100)), (read(3, u64::MAX), vec![2, 4, 6, 8, 10, 3, 5, 7, 9]));
 }
 
 #[test]

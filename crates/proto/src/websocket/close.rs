@@ -51,6 +51,8 @@ impl Close {
     pub const SHUTDOWN: Close = Close { code: CloseCode::GoingAway, reason: "shutdown" };
     /// The client did not read fast enough and missed events. It comes back and resumes.
     pub const SLOW_READER: Close = Close { code: CloseCode::Policy, reason: "slow_reader" };
+    /// The client began a message and did not end it in time.
+    pub const MESSAGE_TIMEOUT: Close = Close { code: CloseCode::Policy, reason: "message_timeout" };
     /// A binary message, where commands are texts.
     pub const BINARY: Close =
         Close { code: CloseCode::Unsupported, reason: "commands are text messages" };
@@ -70,7 +72,14 @@ mod tests {
 
     #[test]
     fn what_we_send_may_be_sent_and_fits() {
-        for close in [Close::LOGGED_OUT, Close::SHUTDOWN, Close::SLOW_READER, Close::BINARY] {
+        let all = [
+            Close::LOGGED_OUT,
+            Close::SHUTDOWN,
+            Close::SLOW_READER,
+            Close::MESSAGE_TIMEOUT,
+            Close::BINARY,
+        ];
+        for close in all {
             assert!(may_be_sent(close.code.number()), "{close:?}");
             assert!(2 + close.reason.len() <= CONTROL_BYTES_MAX, "{close:?}");
         }

@@ -50,6 +50,29 @@ pub enum Received<'r> {
     },
 }
 
+impl Received<'_> {
+    /// Whether it is a frame of control, which may stand between the fragments of a message.
+    pub fn is_control(&self) -> bool {
+        matches!(self, Received::Ping(_) | Received::Pong(_) | Received::Close { .. })
+    }
+
+    /// The bytes of its payload; of a close frame those of its words.
+    pub fn len(&self) -> usize {
+        match self {
+            Received::Text(text) | Received::Close { reason: text, .. } => text.len(),
+            Received::Binary(bytes)
+            | Received::Compressed { bytes, .. }
+            | Received::Ping(bytes)
+            | Received::Pong(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether its payload is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 macro_rules! errors {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:ident, $reason:literal;)+) => {
         /// Which rule a client broke. Nothing can be read after that: answer with a close frame and

@@ -65,8 +65,9 @@ impl Workers {
     fn of(workers: &[WorkerSnapshot], rows_max: usize) -> Workers {
         let workers_per_row = workers.len().div_ceil(rows_max).max(1);
         let groups = workers.chunks(workers_per_row);
-        let rows: Vec<WorkerSnapshot> =
-            groups.map(|group| Snapshot { workers: group.to_vec() }.whole()).collect();
+        let rows: Vec<WorkerSnapshot> = groups
+            .map(|group| Snapshot { workers: group.to_vec(), ..Snapshot::default() }.whole())
+            .collect();
         let column = |read: fn(&WorkerSnapshot) -> u64| rows.iter().map(read).collect();
         Workers {
             count: workers.len(),

@@ -1,0 +1,296 @@
+//! The life of a connection: where it is, and what is to be done when something happens to it.
+//!
+//! The table, with a line for each state. What is not in it cannot happen, or means nothing:
+//!
+//! | state | bytes | end | event | its time | written | missed known | goodbye |
+//! | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | `Head` | request | close | drop | refuse, 408 | | | close |
+//! | `Stream` | message, or discard | close | take | keep alive, refuse, or cut | | | farewell |
+//! | `Held` | message, or discard | close | hold | keep alive, refuse, or cut | ask | catch up | farewell |
+//! | `Poll` | request, put by | close | take | answer | | | answer, last |
+//! | `HeldPoll` | request, put by | close | hold | wait on | | catch up | answer, last |
+//! | `Between` | request | close | drop | close, or cut | read on | | close, or end |
+//! | `Leaving` | leave unread | | drop | | | | |
+//! | `Ending` | discard | | drop | cut | linger | | |
+//! | `Lingering` | discard | close | drop | close | | | |
+//!
+//! A connection that breaks is closed in each of them. Which state may follow which says
+//! [`Life::may_become`]; every change goes by it.
+//!
+//! [`Life::on`] decides and nothing else does: the shard carries out. A new protocol, or a wait for
+//! somebody's verdict, is a line here.
+
+use std::io::ErrorKind;
+
+use hub::DisconnectReason;
+
+/// Where a connection is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Life {
+    /// Its request head is not complete.
+    Head,
+    /// It is logged in and hears events.
+    Stream,
+    /// The same, but what it has missed is not all known or not all written: events are put by.
+    Held,
+    /// It is logged in until it has heard some events, or long enough.
+    Poll,
+    /// The same, but it is not known what it has missed.
+    HeldPoll,
+    /// Its poll is answered, the answer perhaps not all sent, and no further request has begun.
+    Between,
+    /// It is to be ended when its turn comes. It hears no more.
+    Leaving(Leave),
+    /// It hears no more; its last bytes are being sent.
+    Ending(DisconnectReason),
+    /// Everything is sent and our side is ended; the client has not ended its own yet.
+    Lingering(DisconnectReason),
+}
+
+/// How a connection is to be ended when its turn comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leave {
+    /// In good manners: it hears what it was handed, and the end of its stream.
+    Farewell(DisconnectReason),
+    /// At once, with a reset.
+    Cut(DisconnectReason),
+}
+
+/// What happens to a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Input {
+    /// Bytes of its client have come.
+    Bytes,
+    /// Its client has ended its side.
+    End,
+    /// It is broken.
+    Broken(ErrorKind),
+    /// There is an event for it.
+    Event,
+    /// The time has come that [`Life`] waits for.
+    Time,
+    /// All that waited for it is written.
+    Written,
+    /// It is known what it has missed.
+    Missed,
+    /// It is to end, in good manners.
+    Goodbye(DisconnectReason),
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Act {
+    /// Nothing.
+    Nothing,
+    /// Read the bytes as requests; what comes too early is put by.
+    Request,
+    /// Read the bytes as messages.
+    Message,
+    /// Read the bytes and forget them, within a bound.
+    Discard,
+    /// Leave the bytes where they are.
+    LeaveUnread,
+    /// Close: in good manners, or with a reset that forgets what is unsent.
+    Close {
+        /// Why.
+        reason: DisconnectReason,
+        /// With a reset.
+        abort: bool,
+    },
+    /// Put the event into the outbox.
+    Take,
+    /// Put the event by.
+    Hold,
+    /// The event has come too late.
+    Drop,
+    /// Answer that the head did not come in time.
+    RefuseLate,
+    /// Answer that the message did not come in time, and end.
+    RefuseMessage,
+    /// Send what says that the stream is alive.
+    KeepAlive,
+    /// Answer the poll.
+    Answer,
+    /// Answer the poll and end the connection.
+    AnswerLast(DisconnectReason),
+    /// Wait again.
+    WaitOn,
+    /// Ask for more of what was missed.
+    Ask,
+    /// Read what was put by.
+    ReadOn,
+    /// End our side, and wait for the client's.
+    Linger(DisconnectReason),
+    /// Hand over what was missed: to a stream.
+    CatchUp,
+    /// Hand over what was missed: to a poll.
+    CatchUpPoll,
+    /// Send what waits and the end of the stream.
+    Farewell(DisconnectReason),
+    /// Send what waits, then end.
+    Finish(DisconnectReason),
+}
+
+/// What else a decision looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Facts {
+    /// Its client may send messages.
+    pub(crate) talks: bool,
+    /// The kernel has no room for what waits.
+    pub(crate) blocked: bool,
+    /// Its message has taken too long.
+    pub(crate) late: bool,
+}
+
+impl Life {
+    /// What is to be done when `input` happens.
+    pub(crate) fn on(self, input: Input, Facts { talks, blocked, late }: Facts) -> Act {
+        use DisconnectReason::{ClientClosed, ClientReset, ClientVanished, Idle, SlowReader};
+        use Life::{Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream};
+        let close = |reason| Act::Close { reason, abort: false };
+        let cut = |reason| Act::Close { reason, abort: true };
+        match (self, input) {
+            (Leaving(_), Input::Bytes | Input::End | Input::Broken(_)) => Act::LeaveUnread,
+            (Leaving(_), Input::Event) => Act::Drop,
+            (Leaving(_), _) => Act::Nothing,
+
+            (Ending(reason) | Lingering(reason), Input::Broken(_)) => cut(reason),
+            (_, Input::Broken(ErrorKind::TimedOut)) => cut(ClientVanished),
+            (_, Input::Broken(_)) => cut(ClientReset),
+
+            (Head | Poll | HeldPoll | Between, Input::Bytes) => Act::Request,
+            (Stream | Held, Input::Bytes) if talks => Act::Message,
+            (Stream | Held | Ending(_) | Lingering(_), Input::Bytes) => Act::Discard,
+
+            (Head | Stream | Held | Poll | HeldPoll | Between, Input::End) => close(ClientClosed),
+            // Its last answer may still be on its way: it has only ended its own side.
+            (Ending(_), Input::End) => Act::Nothing,
+            (Lingering(reason), Input::End) => close(reason),
+
+            (Stream | Poll, Input::Event) => Act::Take,
+            (Held | HeldPoll, Input::Event) => Act::Hold,
+            (Head | Between | Ending(_) | Lingering(_), Input::Event) => Act::Drop,
+
+            (Head, Input::Time) => Act::RefuseLate,
+            (Stream | Held, Input::Time) if blocked => cut(SlowReader),
+            (Stream | Held, Input::Time) if late => Act::RefuseMessage,
+            (Stream | Held, Input::Time) => Act::KeepAlive,
+            (Poll, Input::Time) => Act::Answer,
+            (HeldPoll, Input::Time) => Act::WaitOn,
+            (Between, Input::Time) if blocked => cut(SlowReader),
+            (Between, Input::Time) => close(Idle),
+            (Ending(reason), Input::Time) => cut(reason),
+            (Lingering(reason), Input::Time) => close(reason),
+
+            (Held, Input::Written) => Act::Ask,
+            (Between, Input::Written) => Act::ReadOn,
+            (Ending(reason), Input::Written) => Act::Linger(reason),
+            (Head | Stream | Poll | HeldPoll | Lingering(_), Input::Written) => Act::Nothing,
+
+            (Held, Input::Missed) => Act::CatchUp,
+            (HeldPoll, Input::Missed) => Act::CatchUpPoll,
+            (_, Input::Missed) => Act::Nothing,
+
+            (Head, Input::Goodbye(reason)) => close(reason),
+            (Stream | Held, Input::Goodbye(reason)) => Act::Farewell(reason),
+            (Poll | HeldPoll, Input::Goodbye(reason)) => Act::AnswerLast(reason),
+            (Between, Input::Goodbye(reason)) if blocked => Act::Finish(reason),
+            (Between, Input::Goodbye(reason)) => close(reason),
+            (Ending(_) | Lingering(_), Input::Goodbye(_)) => Act::Nothing,
+        }
+    }
+
+    /// Whether `next` may follow.
+    pub(crate) fn may_become(self, next: Life) -> bool {
+        use Life::{Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream};
+        match self {
+            Head => matches!(next, Stream | Held | Poll | HeldPoll | Ending(_)),
+            Stream => matches!(next, Held | Leaving(_) | Ending(_)),
+            Held => matches!(next, Stream | Leaving(_) | Ending(_)),
+            Poll | HeldPoll => matches!(next, Poll | Between | Leaving(_)),
+            Between => matches!(next, Head | Poll | HeldPoll | Ending(_) | Stream | Held),
+            Leaving(_) => matches!(next, Between | Ending(_)),
+            Ending(_) => matches!(next, Ending(_) | Lingering(_)),
+            Lingering(_) => false,
+        }
+    }
+
+    /// Whether it is reachable under its ids.
+    pub(crate) fn is_logged_in(self) -> bool {
+        matches!(self, Life::Stream | Life::Held | Life::Poll | Life::HeldPoll | Life::Leaving(_))
+    }
+
+    /// Whether it hears events, at once or once it is known what it has missed.
+    pub(crate) fn hears(self) -> bool {
+        self.is_logged_in() && !matches!(self, Life::Leaving(_))
+    }
+
+    /// Whether events are put by.
+    pub(crate) fn is_held(self) -> bool {
+        matches!(self, Life::Held | Life::HeldPoll)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REASON: DisconnectReason = DisconnectReason::LoggedOut;
+
+    const ALL: [Life; 9] = [
+        Life::Head,
+        Life::Stream,
+        Life::Held,
+        Life::Poll,
+        Life::HeldPoll,
+        Life::Between,
+        Life::Leaving(Leave::Cut(REASON)),
+        Life::Ending(REASON),
+        Life::Lingering(REASON),
+    ];
+
+    fn facts() -> impl Iterator<Item = Facts> {
+        (0..8).map(|bits| Facts { talks: bits & 1 > 0, blocked: bits & 2 > 0, late: bits & 4 > 0 })
+    }
+
+    /// Whether a connection may be ended and go, from each state, by its time alone or by its turn.
+    #[test]
+    fn every_state_has_an_end() {
+        for life in ALL {
+            let goes = facts().any(|facts| {
+                matches!(
+                    life.on(Input::Time, facts),
+                    Act::Close { .. } | Act::RefuseLate | Act::Answer | Act::WaitOn
+                )
+            });
+            assert!(goes || matches!(life, Life::Leaving(_)), "{life:?} stays for ever");
+        }
+    }
+
+    #[test]
+    fn broken_connection_is_closed_unless_it_is_to_leave() {
+        for (life, facts) in ALL.into_iter().flat_map(|life| facts().map(move |f| (life, f))) {
+            let act = life.on(Input::Broken(ErrorKind::ConnectionReset), facts);
+            let closes = matches!(act, Act::Close { abort: true, .. });
+            assert_eq!(closes, !matches!(life, Life::Leaving(_)), "{life:?}");
+        }
+    }
+
+    #[test]
+    fn event_is_taken_by_exactly_those_who_hear() {
+        for (life, facts) in ALL.into_iter().flat_map(|life| facts().map(move |f| (life, f))) {
+            let act = life.on(Input::Event, facts);
+            assert_eq!(matches!(act, Act::Take | Act::Hold), life.hears(), "{life:?}");
+            assert_eq!(act == Act::Hold, life.is_held(), "{life:?}");
+        }
+    }
+
+    #[test]
+    fn who_is_logged_in_is_logged_out_before_its_end() {
+        for (from, to) in ALL.into_iter().flat_map(|from| ALL.map(|to| (from, to))) {
+            if matches!(from, Life::Ending(_) | Life::Lingering(_)) {
+                assert!(!from.may_become(to) || !to.is_logged_in(), "{from:?} to {to:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The record of a connection: all that a silent one owns.
+
+mod ids;
+pub(crate) mod life;
+mod work;
+
+use std::sync::Arc;
+
+use hub::Id;
+use proto::{Framing, Transport};
+
+pub(crate) use ids::SOME_IDS;
+pub(crate) use work::{Held, Work};
+
+use self::life::{Act, Facts, Input, Life};
+use crate::Event;
+use crate::outbox::Backlog;
+use crate::slab::Slot;
+use crate::timer::{Links, Tick};
+
+/// The shard's queues of connections that have something to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Queue {
+    /// In none.
+    None,
+    /// Written to before others.
+    Express,
+    /// Written to in its slice.
+    Bulk,
+}
+
+/// One connection, in less than a cache line with its slot's generation and its timer's links.
+#[derive(Debug)]
+pub(crate) struct Conn<S> {
+    /// The one event to be written in this turn, or what is rare.
+    pub(crate) pending: Option<Arc<Event>>,
+    rare: Option<Box<Rare>>,
+    /// The least of the ids that it is logged in under, or none; more of them are rare.
+    id: Id,
+    /// When its client last took something or was accepted. Until when a poll waits.
+    pub(crate) active: Tick,
+    /// Messages of the classic page that are sent; it numbers them. Elements of a poll's array that
+    /// are sent; the first has no comma.
+    pub(crate) messages: u32,
+    pub(crate) socket: S,
+    /// What it is counted for in the account of all connections, in bytes.
+    pub(crate) charged: u32,
+    life: Life,
+    pub(crate) transport: Transport,
+    /// How the body ends. A poll's always has a length: under [`Framing::Close`] the connection
+    /// ends with it, else it may carry another.
+    pub(crate) framing: Framing,
+    pub(crate) marks: Marks,
+    /// In which of the shard's queues of connections to write to.
+    pub(crate) queued: Queue,
+}
+
+// With the links of its timer a cache line; four bytes of the slot are spare, for what a session
+// of TLS or the end of a token will need.
+const SPARE_BYTES: usize = 4;
+const _: () = {
+    let slot = size_of::<Slot<Conn<std::os::fd::OwnedFd>>>();
+    assert!(slot + size_of::<Links>() <= 64);
+    assert!(size_of::<Conn<std::os::fd::OwnedFd>>() + size_of::<u32>() + SPARE_BYTES <= slot);
+};
+
+/// What is noted of a connection in the one byte that there is: what the answer to a poll is to say
+/// beside its events, what a WebSocket's handshake agreed on, and what is under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Marks(u8);
+
+impl Marks {
+    /// A poll is by a page of another origin, or by somebody else.
+    pub(crate) const CORS: Marks = Marks(1);
+    /// A poll's client may have missed something.
+    pub(crate) const GAP: Marks = Marks(2);
+    /// A WebSocket's messages may be compressed.
+    pub(crate) const DEFLATE: Marks = Marks(4);
+    /// The kernel has no room; it will report when it has.
+    pub(crate) const BLOCKED: Marks = Marks(8);
+    /// It is in the queue of those whose input waits for a later turn.
+    pub(crate) const DEFERRED: Marks = Marks(16);
+    /// It has asked what it has missed, and is not answered.
+    pub(crate) const ASKED: Marks = Marks(32);
+
+    /// What belongs to one request, and not to the connection.
+    const OF_REQUEST: u8 = Self::CORS.0 | Self::GAP.0 | Self::DEFLATE.0;
+}
+
+/// What most connections never need.
+#[derive(Debug, Default)]
+struct Rare {
+    /// The ids beside the least, in order.
+    more_ids: ids::MoreIds,
+    work: Option<Box<Work>>,
+}
+
+impl<S> Conn<S> {
+    pub(crate) fn new(socket: S, now: Tick) -> Conn<S> {
+        Conn {
+            pending: None,
+            rare: None,
+            id: Id::NONE,
+            active: now,
+            messages: 0,
+            socket,
+            charged: 0,
+            life: Life::Head,
+            transport: Transport::Ndjson,
+            framing: Framing::Chunked,
+            marks: Marks::default(),
+            queued: Queue::None,
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn life(&self) -> Life {
+        self.life
+    }
+
+    /// It is somewhere else now.
+    pub(crate) fn become_(&mut self, next: Life) {
+        debug_assert!(self.life.may_become(next), "{:?} to {next:?}", self.life);
+        self.life = next;
+    }
+
+    /// What is to be done now that `input` has happened, at `now`.
+    pub(crate) fn on(&self, input: Input, now: Tick) -> Act {
+        let talks = self.transport == Transport::WebSocket;
+        let late = self.message_due().is_some_and(|due| due <= now);
+        self.life.on(input, Facts { talks, blocked: self.is(Marks::BLOCKED), late })
+    }
+
+    /// Whether that is noted.
+    pub(crate) fn is(&self, mark: Marks) -> bool {
+        self.marks.0 & mark.0 != 0
+    }
+
+    /// Notes that, or that it is not so.
+    pub(crate) fn mark(&mut self, mark: Marks, is_so: bool) {
+        self.marks.0 = if is_so { self.marks.0 | mark.0 } else { self.marks.0 & !mark.0 };
+    }
+
+    /// Forgets what was noted of the request before.
+    pub(crate) fn begin_request(&mut self) {
+        self.marks.0 &= !Marks::OF_REQUEST;
+        self.messages = 0;
+    }
+
+    /// Whether a request may be served now.
+    pub(crate) fn awaits_request(&self) -> bool {
+        self.life == Life::Head || (self.life == Life::Between && self.is_flushed())
+    }
+
+    /// Whether everything has been given to the kernel.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.pending.is_none() && self.work().is_none_or(|work| work.backlog.is_empty())
+    }
+
+    /// What is under way, if anything is.
+    pub(crate) fn work(&self) -> Option<&Work> {
+        self.rare.as_ref()?.work.as_deref()
+    }
+
+    /// The same, to change it.
+    pub(crate) fn some_work(&mut self) -> Option<&mut Work> {
+        self.rare.as_mut()?.work.as_deref_mut()
+    }
+
+    /// What is under way, from now on if nothing was.
+    pub(crate) fn new_work(&mut self) -> &mut Work {
+        self.rare.get_or_insert_default().work.get_or_insert_default()
+    }
+
+    /// What waits to be written, from now on if nothing did.
+    pub(crate) fn backlog(&mut self) -> &mut Backlog {
+        &mut self.new_work().backlog
+    }
+
+    /// Gives the boxes back in which nothing is left: an idle connection owns no buffer.
+    pub(crate) fn tidy(&mut self) {
+        let Some(rare) = &mut self.rare else { return };
+        rare.work.take_if(|work| work.is_idle());
+        self.rare.take_if(|rare| rare.work.is_none() && rare.more_ids.is_empty());
+    }
+}

@@ -1,0 +1,75 @@
+//! What a connection keeps while something of it is under way: input that is not whole, output that
+//! is not taken, events that wait for those before them. In a box that goes when nothing is left.
+
+use std::sync::Arc;
+
+use proto::websocket::Reader;
+
+use super::{Conn, Marks};
+use crate::Event;
+use crate::limits::{CLOSE_TO_NOTHING, MESSAGE_TIMEOUT_TICKS};
+use crate::outbox::Backlog;
+use crate::timer::Tick;
+
+/// What is under way on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// A request head that is not complete, or what was sent while a poll waits or a turn's budget
+    /// was spent.
+    pub(crate) unread: Vec<u8>,
+    pub(crate) partial: Partial,
+    pub(crate) backlog: Backlog,
+    pub(crate) held: Held,
+}
+
+/// What has come of a WebSocket's message that is not whole.
+#[derive(Debug, Default)]
+pub(crate) struct Partial {
+    pub(crate) reader: Reader,
+    pub(crate) bytes: Vec<u8>,
+    /// When its first byte came.
+    pub(crate) since: Tick,
+}
+
+/// The events that came while it was not known what the client has missed.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// In the order of their numbers.
+    pub(crate) events: Vec<Arc<Event>>,
+    /// What they count for.
+    pub(crate) bytes: usize,
+    /// From this number on there was no room for them: they are asked for again.
+    pub(crate) dropped_from: Option<u64>,
+    /// Up to this number the client has been handed all.
+    pub(crate) after: u64,
+}
+
+impl Work {
+    pub(super) fn is_idle(&self) -> bool {
+        self.unread.is_empty()
+            && self.partial.reader.is_idle()
+            && self.backlog.is_empty()
+            && self.held.events.is_empty()
+            && self.held.dropped_from.is_none()
+            && self.held.after == 0
+    }
+}
+
+impl<S> Conn<S> {
+    /// When the message that is not whole must be; `None` when there is none.
+    pub(crate) fn message_due(&self) -> Option<Tick> {
+        let partial = &self.work()?.partial;
+        (!partial.reader.is_idle()).then_some(partial.since + MESSAGE_TIMEOUT_TICKS)
+    }
+
+    /// The bytes that are kept for it alone, or for which it alone may be to blame: what it has
+    /// sent and is not dealt with, and what it does not take.
+    pub(crate) fn kept_bytes(&self) -> u32 {
+        let Some(work) = self.work() else { return 0 };
+        let backlog = if self.is(Marks::BLOCKED) { work.backlog.bytes() } else { 0 };
+        let input = work.unread.capacity() + work.partial.bytes.capacity();
+        let kept = input + backlog + work.held.bytes;
+        // A few bytes are not worth a look at the account.
+        if kept < CLOSE_TO_NOTHING { 0 } else { kept as u32 }
+    }
+}

@@ -1,0 +1,230 @@
+//! What a shard has beside its connections, and how it carries out what a connection's table says.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hub::{ConnRef, Directory, DisconnectReason, EventIds, Names};
+use proto::websocket::deflate::Deflater;
+
+use super::Shared;
+use crate::account::Account;
+use crate::budget::Budget;
+use crate::config::EngineConfig;
+use crate::conn::life::{Act, Input, Life};
+use crate::conn::{Conn, Marks};
+use crate::counters::Counters;
+use crate::limits::{self, work};
+use crate::places::Places;
+use crate::resume::Resumes;
+use crate::slab;
+use crate::sockets::Sockets;
+use crate::timer::{TICK_MS, Tick, Wheel};
+
+/// All but the connections.
+pub(super) struct Core<S> {
+    pub(super) io: S,
+    pub(super) worker: usize,
+    pub(super) rules: Rules,
+    pub(super) names: Arc<Names>,
+    pub(super) directory: Arc<Directory>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) places: Arc<Places>,
+    pub(super) account: Arc<Account>,
+    pub(super) event_ids: Arc<EventIds>,
+    pub(super) resumes: Arc<Resumes>,
+    /// All events up to this number that are for a connection here have come.
+    pub(super) settled: u64,
+    pub(super) wheel: Wheel,
+    /// Connections that got small mail: written to before others.
+    pub(super) express: VecDeque<u32>,
+    /// Connections that got bulk mail: written to in slices, turn by turn.
+    pub(super) bulk: VecDeque<u32>,
+    /// Clients who have said more than a turn has time for.
+    pub(super) deferred: VecDeque<u32>,
+    pub(super) budget: Budget,
+    /// Compresses events, once one is to be compressed.
+    pub(super) deflater: Option<Deflater>,
+    /// The one read buffer.
+    pub(super) scratch: Box<[u8]>,
+    /// The one buffer for answers.
+    pub(super) answer: Vec<u8>,
+    pub(super) now: Tick,
+}
+
+/// The settings that a shard follows, in its own units.
+pub(super) struct Rules {
+    pub(super) config: EngineConfig,
+    pub(super) keepalive: Option<Tick>,
+    head_timeout: Tick,
+    pub(super) poll_idle: Tick,
+    still: Tick,
+    last_still: Tick,
+    linger: Tick,
+}
+
+/// A connection, and where it is.
+pub(super) struct At<'c, S> {
+    pub(super) slot: u32,
+    pub(super) generation: &'c mut u32,
+    pub(super) conn: &'c mut Conn<S>,
+}
+
+impl<S> At<'_, S> {
+    /// From here on its old references find nobody.
+    pub(super) fn renew(&mut self) {
+        slab::renew(self.generation);
+    }
+}
+
+/// How a connection ends here and now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) reason: DisconnectReason,
+    /// With a reset, and without what is unsent.
+    pub(super) abort: bool,
+}
+
+/// Whether a connection lives on.
+pub(super) type Lives = Result<(), End>;
+
+impl<S: Sockets> Core<S> {
+    pub(super) fn new(worker: usize, io: S, config: EngineConfig, shared: Shared) -> Core<S> {
+        Core {
+            io,
+            worker,
+            places: shared.places,
+            account: shared.account,
+            settled: shared.event_ids.last(),
+            event_ids: shared.event_ids,
+            resumes: shared.resumes,
+            rules: Rules {
+                keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
+                head_timeout: ticks(config.head_timeout_ms),
+                poll_idle: ticks(config.head_timeout_ms.max(limits::POLL_IDLE_MS)),
+                still: ticks(limits::STILL_MS),
+                last_still: ticks(limits::LAST_BYTES_STILL_MS),
+                linger: ticks(limits::LINGER_MS),
+                config,
+            },
+            names: shared.names,
+            directory: shared.directory,
+            counters: shared.counters,
+            wheel: Wheel::new(),
+            express: VecDeque::new(),
+            bulk: VecDeque::new(),
+            deferred: VecDeque::new(),
+            budget: Budget::new(),
+            deflater: None,
+            scratch: vec![0; limits::SCRATCH_BYTES].into(),
+            answer: Vec::new(),
+            now: 0,
+        }
+    }
+
+    pub(super) fn conn_ref(&self, at: &At<'_, S::Socket>) -> ConnRef {
+        ConnRef::new(self.worker, at.slot as usize, *at.generation)
+    }
+
+    /// Carries out what the table says of `input`, which is neither bytes nor an event nor an
+    /// answer: those come with what is to be carried.
+    pub(super) fn happen(&mut self, at: &mut At<'_, S::Socket>, input: Input) -> Lives {
+        match at.conn.on(input, self.now) {
+            Act::Nothing | Act::LeaveUnread | Act::Drop => Ok(()),
+            Act::Close { reason, abort } => Err(End { reason, abort }),
+            Act::RefuseLate => self.refuse_late(at),
+            Act::RefuseMessage => self.refuse_message(at),
+            Act::KeepAlive => self.keep_alive(at),
+            Act::Answer => self.answer_poll(at, None, None),
+            Act::AnswerLast(reason) => self.answer_poll(at, Some(reason), None),
+            Act::WaitOn => {
+                at.conn.active = self.now + self.rules.poll_idle;
+                self.wait(at);
+                Ok(())
+            }
+            Act::Ask => self.ask_on(at),
+            Act::ReadOn => {
+                self.read_on(at);
+                Ok(())
+            }
+            Act::Linger(reason) => {
+                self.linger(at, reason);
+                Ok(())
+            }
+            Act::Farewell(reason) => self.farewell(at, reason),
+            Act::Finish(reason) => self.finish(at, reason),
+            act @ (Act::Request
+            | Act::Message
+            | Act::Discard
+            | Act::Take
+            | Act::Hold
+            | Act::CatchUp
+            | Act::CatchUpPoll) => {
+                debug_assert!(false, "{act:?} takes more than {input:?}");
+                Ok(())
+            }
+        }
+    }
+
+    /// The timer of a connection has fired: perhaps it is due, perhaps it was put off meanwhile.
+    pub(super) fn time_has_come(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        if self.due(at.conn).is_some_and(|due| due <= self.now) {
+            self.budget.spend(work::WRITE);
+            return self.happen(at, Input::Time);
+        }
+        self.wait(at);
+        Ok(())
+    }
+
+    /// Starts the timer of a connection for when it is due.
+    pub(super) fn wait(&mut self, at: &At<'_, S::Socket>) {
+        match self.due(at.conn) {
+            Some(due) => self.wheel.start(at.slot, due),
+            None => self.wheel.stop(at.slot),
+        }
+    }
+
+    /// When a connection's time has come if nothing else happens to it.
+    fn due(&self, conn: &Conn<S::Socket>) -> Option<Tick> {
+        let rules = &self.rules;
+        let after = |silence: Tick| Some(conn.active + silence);
+        match conn.life() {
+            Life::Head => after(rules.head_timeout),
+            Life::Stream | Life::Held => {
+                let silence = rules.keepalive.and_then(after);
+                let still = if conn.is(Marks::BLOCKED) { after(rules.still) } else { silence };
+                still.into_iter().chain(conn.message_due()).min()
+            }
+            Life::Poll | Life::HeldPoll => after(0),
+            Life::Between => after(rules.poll_idle),
+            Life::Leaving(_) => None,
+            Life::Ending(_) => after(rules.last_still),
+            Life::Lingering(_) => after(rules.linger),
+        }
+    }
+
+    /// Enters in the account of all what is kept for a connection now.
+    pub(super) fn enter(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        let kept = at.conn.kept_bytes();
+        if kept == at.conn.charged {
+            return Ok(());
+        }
+        if !self.account.change(at.conn.charged, kept) {
+            return Err(End { reason: DisconnectReason::BuffersFull, abort: true });
+        }
+        at.conn.charged = kept;
+        Ok(())
+    }
+
+    /// Leaves what the client has sent to a later turn.
+    pub(super) fn defer(&mut self, at: &mut At<'_, S::Socket>) {
+        if !at.conn.is(Marks::DEFERRED) {
+            at.conn.mark(Marks::DEFERRED, true);
+            self.deferred.push_back(at.slot);
+        }
+    }
+}
+
+/// At least one tick, or a short time would be none.
+pub(super) fn ticks(ms: u64) -> Tick {
+    ms.div_ceil(TICK_MS).clamp(1, u64::from(Tick::MAX / 2)) as Tick
+}

@@ -1,0 +1,73 @@
+//! What clients send: read within the budget, and handed to whom the table says.
+
+use std::io::ErrorKind;
+
+use hub::DisconnectReason;
+
+use super::core::{At, Core, End, Lives};
+use crate::conn::Marks;
+use crate::conn::life::{Act, Input};
+use crate::limits::{self, work};
+use crate::sockets::Sockets;
+
+impl<S: Sockets> Core<S> {
+    /// There is something to read. With `hung_up` the end of the client's side is in there too.
+    pub(super) fn readable(&mut self, at: &mut At<'_, S::Socket>, hung_up: bool) -> Lives {
+        let mut stray_bytes = 0;
+        loop {
+            // Who has to wait for its turn keeps what it sends in the kernel.
+            if at.conn.is(Marks::DEFERRED) || self.budget.is_anothers() {
+                self.defer(at);
+                return Ok(());
+            }
+            let act = at.conn.on(Input::Bytes, self.now);
+            let most = match act {
+                Act::LeaveUnread => return Ok(()),
+                Act::Message => limits::MESSAGE_READ_BYTES,
+                _ => self.scratch.len(),
+            };
+            let len = match self.io.receive(&at.conn.socket, &mut self.scratch[..most]) {
+                Ok(0) => return self.happen(at, Input::End),
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return self.happen(at, Input::Broken(error.kind())),
+            };
+            self.budget.spend(work::READ);
+            self.budget.spend_bytes(len);
+            match act {
+                Act::Request => self.read_head(at, len)?,
+                Act::Message => self.read_messages(at, len)?,
+                _ => {
+                    stray_bytes += len;
+                    if stray_bytes > limits::STRAY_BYTES_PER_TURN {
+                        let reason = DisconnectReason::BadRequest;
+                        return Err(End { reason, abort: true });
+                    }
+                }
+            }
+            // A short read has emptied the socket: what comes later is reported anew.
+            if len < most && !hung_up {
+                return Ok(());
+            }
+        }
+    }
+
+    /// It is the turn of one whose input was put off. Its end may have been reported meanwhile, so
+    /// it is read to its end. Whoever has the slot now: one that waits for nothing is left alone.
+    pub(super) fn read_deferred(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        if !at.conn.is(Marks::DEFERRED) {
+            return Ok(());
+        }
+        at.conn.mark(Marks::DEFERRED, false);
+        self.read_unread(at)?;
+        self.readable(at, true)
+    }
+
+    /// Goes on with what was sent while a poll waited, now that it is answered: in its turn.
+    pub(super) fn read_on(&mut self, at: &mut At<'_, S::Socket>) {
+        if at.conn.work().is_some_and(|work| !work.unread.is_empty()) {
+            self.defer(at);
+        }
+    }
+}
