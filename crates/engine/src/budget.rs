@@ -21,7 +21,7 @@ impl Budget {
     /// Another one: a small one is spent by few clients, a large one by none.
     #[cfg(test)]
     pub(crate) fn set(&mut self, per_turn: u32) {
-        (self.per_turn, self.per_connection) = (per_turn, per_turn / 3);
+        (self.per_turn, self.per_connection) = (per_turn, per_turn / 10);
     }
 
     /// A turn begins.

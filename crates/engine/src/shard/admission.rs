@@ -158,9 +158,7 @@ impl<S: Sockets> Core<S> {
         if let Some(upgrade) = &request.upgrade {
             let (transport, framing) = (Transport::WebSocket, Framing::Close);
             return match self.shake_hands(at, upgrade) {
-                Ok(()) => {
-                    self.begin(at, &ids, Manner { transport, framing, cursor }, &reply)
-                }
+                Ok(()) => self.begin(at, &ids, Manner { transport, framing, cursor }, &reply),
                 Err(problem) => self.refuse(at, &problem, &reply),
             };
         }

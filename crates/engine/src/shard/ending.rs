@@ -14,6 +14,7 @@ use proto::Transport;
 use super::core::{At, Core, End, Lives};
 use super::{Shard, key_of, websocket};
 use crate::conn::life::{Input, Leave, Life};
+use crate::limits::work;
 use crate::mailbox::Targets;
 use crate::receipt::Stub;
 use crate::sockets::Sockets;
@@ -72,6 +73,7 @@ impl<S: Sockets> Shard<S> {
                 continue;
             };
             leavers.ended += 1;
+            self.core.budget.spend(work::END);
             if self.conns.find(key_of(target)).is_some() {
                 self.serve(target.slot() as u32, |core, at| core.depart(at));
             }
@@ -82,7 +84,10 @@ impl<S: Sockets> Shard<S> {
             self.drained_to = Some(slot + 1).filter(|&next| next < self.conns.slots());
             self.core.budget.spend(1);
             let goodbye = Input::Goodbye(DisconnectReason::Shutdown);
-            self.serve(slot, |core, at| core.happen(at, goodbye));
+            self.serve(slot, |core, at| {
+                core.budget.spend(work::END);
+                core.happen(at, goodbye)
+            });
         }
     }
 

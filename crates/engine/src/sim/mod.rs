@@ -5,6 +5,7 @@
 //! at each moment who must hear what; [`wire`] reads what a client got, byte by byte, in the
 //! plainest way.
 
+mod budgets;
 mod check;
 mod client;
 mod net;

@@ -10,9 +10,9 @@ use crate::config::EngineConfig;
 use crate::counters::Counters;
 use crate::mailbox::Mailbox;
 use crate::places::Places;
+use crate::receipt::Receipt;
 use crate::replies::Replies;
 use crate::resume::Resumes;
-use crate::receipt::Receipt;
 use crate::router::{Router, Sending, Step};
 use crate::shard::{Shard, Shared};
 
@@ -30,6 +30,8 @@ pub(super) struct Server {
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) nets: Vec<Net>,
     pub(super) shards: Vec<Shard<Net>>,
+    pub(super) account: Arc<Account>,
+    pub(super) backlog_bytes_max: usize,
 }
 
 /// The defaults, for an address that nobody listens at.
@@ -85,7 +87,17 @@ impl Server {
             event_ids.clone(),
             config.history,
         );
-        let server = Server { mailboxes, directory, resumes, event_ids, counters, nets, shards };
+        let server = Server {
+            mailboxes,
+            directory,
+            resumes,
+            event_ids,
+            counters,
+            nets,
+            shards,
+            account,
+            backlog_bytes_max: config.backlog_bytes_max,
+        };
         (router, server)
     }
 }

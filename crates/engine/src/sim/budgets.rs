@@ -1,0 +1,258 @@
+//! One shard against clients who want more than their part: what a turn does for them, what is kept
+//! for them, and when they are cut.
+
+use std::sync::Arc;
+
+use hub::{Draft, Followers, HistoryLimits, IdText, Names, Nobody};
+
+use super::net::Wire;
+use super::server::{Server, config, posted};
+use super::talk::client_frame;
+use crate::config::EngineConfig;
+use crate::limits::{self, WORK_PER_TURN, work};
+use crate::resume::ResumeStep;
+use crate::router::Router;
+use crate::slab::Key;
+
+/// A server of which only the first shard is used, with the budgets of a real one.
+struct One {
+    router: Router,
+    server: Server,
+    now_ms: u64,
+}
+
+impl One {
+    fn start(config: EngineConfig) -> One {
+        let names = Arc::new(Names::new([3; 16]));
+        let (router, mut server) = Server::start(names, config, 1_000);
+        server.shards[0].set_work_per_turn(WORK_PER_TURN);
+        One { router, server, now_ms: 0 }
+    }
+
+    /// A client with `room` bytes in the kernel, who says this and has it read.
+    fn client(&mut self, room: usize, says: &str) -> Key {
+        let mut wires = self.server.nets[0].0.borrow_mut();
+        wires.push(Wire::new(room, usize::MAX));
+        let socket = wires.len() - 1;
+        drop(wires);
+        let key = self.server.shards[0].accept(socket).unwrap();
+        self.say(key, says.as_bytes());
+        key
+    }
+
+    /// Slots are given away from the lowest on, and nobody leaves: the slot is the wire's place.
+    fn say(&mut self, client: Key, bytes: &[u8]) {
+        self.server.nets[0].0.borrow_mut()[client.slot as usize].client_sends(bytes);
+        self.server.shards[0].readable(client.slot, false);
+    }
+
+    fn reads(&mut self, client: Key) -> String {
+        let mut wires = self.server.nets[0].0.borrow_mut();
+        let read = wires[client.slot as usize].client_reads(usize::MAX);
+        drop(wires);
+        self.server.shards[0].writable(client.slot);
+        String::from_utf8(read).unwrap()
+    }
+
+    fn is_closed(&self, client: Key) -> bool {
+        self.server.nets[0].0.borrow()[client.slot as usize].server_closed
+    }
+
+    fn turn_after(&mut self, ms: u64) {
+        self.now_ms += ms;
+        let shard = &mut self.server.shards[0];
+        shard.tick(self.now_ms);
+        shard.read_deferred();
+        while let Some(mail) = self.server.mailboxes[0].take() {
+            shard.mail(mail);
+        }
+        while shard.flush() {}
+    }
+
+    fn send(&self, about: &str, data: &str) {
+        let text = IdText::parse(about).unwrap();
+        posted(&mut self.router.send(text, Draft::new(about, data)), &Nobody);
+    }
+
+    /// Answers what clients that came back ask.
+    fn answer(&self, followers: &dyn Followers) -> usize {
+        let mut answered = 0;
+        while let Some(resume) = self.server.resumes.take() {
+            let mut resuming = self.router.resume(resume).unwrap();
+            while resuming.step(followers) != ResumeStep::Done {}
+            answered += 1;
+        }
+        answered
+    }
+}
+
+const POLL: &str = "GET /poll/1?after=0000000000000000 HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Hundreds of polls that are answered at once came in one read. A turn serves one connection a
+/// tenth of its budget, and others their part; nobody is forgotten.
+#[test]
+fn pipelined_polls_are_answered_a_few_a_turn() {
+    let mut one = One::start(config());
+    let asked = 150;
+    let client = one.client(1 << 20, &POLL.repeat(asked));
+    let count = |answers: &str| answers.matches("HTTP/1.1 200").count();
+    let first = count(&one.reads(client));
+    let most = (limits::WORK_PER_CONNECTION / work::REQUEST + 1) as usize;
+    assert!((1..=most).contains(&first), "{first} in one turn");
+    let mut answered = first;
+    for turn in 0.. {
+        one.turn_after(1);
+        answered += count(&one.reads(client));
+        if answered == asked {
+            break;
+        }
+        assert!(turn < 2 * asked, "{answered} of {asked}");
+    }
+}
+
+/// Whoever talks first does not keep the others from being read, and a turn has an end.
+#[test]
+fn budget_of_a_turn_is_shared_and_what_is_left_is_done_later() {
+    let mut one = One::start(config());
+    let clients: Vec<Key> = (0..40).map(|_| one.client(1 << 20, &POLL.repeat(100))).collect();
+    let mut served = clients.iter().map(|&client| !one.reads(client).is_empty());
+    let served_at_once = served.by_ref().filter(|&served| served).count();
+    assert!(served_at_once < clients.len(), "a turn has an end");
+    drop(served);
+    let turns = 2 * clients.len();
+    let mut heard = vec![false; clients.len()];
+    for _ in 0..turns {
+        one.turn_after(1);
+        for (index, &client) in clients.iter().enumerate() {
+            heard[index] |= !one.reads(client).is_empty();
+        }
+    }
+    assert!(heard.iter().all(|&heard| heard), "each has its turn");
+}
+
+fn websocket(ids: &str) -> String {
+    format!(
+        "GET /stream/{ids} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+}
+
+#[test]
+fn message_that_does_not_come_whole_is_refused_in_its_time() {
+    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let client = one.client(1 << 20, &websocket("1"));
+    one.reads(client);
+    // A fragment, and a ping before the next one, which makes the message no younger.
+    one.say(client, &client_frame(0x01, b"{\"pi"));
+    one.turn_after(9_000);
+    one.say(client, &client_frame(0x89, b""));
+    assert!(!one.is_closed(client));
+    let before = one.server.nets[0].0.borrow()[client.slot as usize].server_ended;
+    one.turn_after(1_200);
+    let after = one.server.nets[0].0.borrow()[client.slot as usize].server_ended;
+    assert_eq!((before, after), (false, true));
+}
+
+#[test]
+fn head_timeout_beyond_the_wheel_holds() {
+    let mut one = One::start(EngineConfig { head_timeout_ms: 300_000, ..config() });
+    let client = one.client(1 << 20, "GET /stream");
+    for _ in 0..299 {
+        one.turn_after(1_000);
+    }
+    assert_eq!(one.reads(client), "");
+    one.turn_after(1_200);
+    assert!(one.reads(client).starts_with("HTTP/1.1 408"));
+}
+
+#[test]
+fn head_with_too_many_ids_is_refused() {
+    let mut one = One::start(config());
+    let ids = |count| (1..count).map(|id| format!("&id={id}")).collect::<String>();
+    let head = |count| format!("GET /stream/0?{} HTTP/1.1\r\nHost: a\r\n\r\n", ids(count));
+    let most = one.client(1 << 20, &head(limits::IDS_PER_HEAD_MAX));
+    assert!(one.reads(most).starts_with("HTTP/1.1 200"));
+    let more = one.client(1 << 20, &head(limits::IDS_PER_HEAD_MAX + 1));
+    assert!(one.reads(more).starts_with("HTTP/1.1 400"));
+}
+
+/// A client comes back to much that it has missed, logs out and does not read: a window is kept for
+/// it, whatever the history remembers. One that reads hears all of it.
+#[test]
+fn client_that_comes_back_is_kept_a_window_and_hears_all_if_it_reads() {
+    let history = HistoryLimits { events_max: 10_000, ..HistoryLimits::default() };
+    let mut one = One::start(EngineConfig { history, ..config() });
+    one.send("1", "0");
+    let after = hub::id_of_number(one.server.event_ids.last());
+    let (events, data) = (1_000, "x".repeat(1_000));
+    for n in 1..=events {
+        one.send("1", &format!("\"{n} {data}\""));
+    }
+    let head = format!("GET /stream/1?last_event_id={after} HTTP/1.0\r\nAccept: */*\r\n\r\n");
+    let (mute, reader) = (one.client(2_000, &head), one.client(20_000, &head));
+    let mut heard = String::new();
+    for _ in 0..3 * events {
+        one.answer(&Nobody);
+        one.turn_after(1);
+        heard += &one.reads(reader);
+        // Only what one client does not take is kept: a window, and what is put by.
+        let kept = one.server.account.bytes();
+        assert!(kept <= 2 * one.server.backlog_bytes_max + 4_096, "{kept} bytes");
+    }
+    let numbers: Vec<usize> = heard
+        .lines()
+        .filter_map(|line| line.split("\"data\":\"").nth(1)?.split(' ').next()?.parse().ok())
+        .collect();
+    assert!(numbers.iter().copied().eq(1..=events), "{} heard", numbers.len());
+    assert!(!one.is_closed(mute));
+    one.turn_after(limits::STILL_MS + 1_000);
+    assert!(one.is_closed(mute), "it has stood still for too long");
+    assert!(!one.is_closed(reader));
+    assert_eq!(one.server.account.bytes(), 0, "nothing is kept for who is gone or has read all");
+}
+
+/// What is kept for all together has a bound, and who is gone leaves nothing in it.
+#[test]
+fn what_is_kept_for_all_together_is_bounded() {
+    let bytes_max = 40_000;
+    let mut one = One::start(EngineConfig { buffered_bytes_max: bytes_max, ..config() });
+    let half = format!("GET /stream/1 HTTP/1.1\r\nHost: {}", "a".repeat(4_000));
+    let clients: Vec<Key> = (0..20).map(|_| one.client(1 << 20, &half)).collect();
+    assert!(one.server.account.bytes() <= bytes_max);
+    // Who is closed leaves its slot to the next one; wires stand in the order of their clients.
+    let open: Vec<usize> = {
+        let wires = one.server.nets[0].0.borrow();
+        (0..wires.len()).filter(|&socket| !wires[socket].server_closed).collect()
+    };
+    assert!((5..15).contains(&open.len()), "{open:?} of {}", clients.len());
+    for socket in open {
+        one.server.nets[0].0.borrow_mut()[socket].client_resets();
+        one.server.shards[0].readable(clients[socket].slot, true);
+    }
+    one.turn_after(1);
+    assert_eq!(one.server.account.bytes(), 0);
+}
+
+/// The application logs a crowd out. A turn ends some of them; who is still to be ended hears
+/// nothing more, and the count is that of all.
+#[test]
+fn crowd_is_logged_out_a_few_a_turn() {
+    let mut one = One::start(config());
+    let crowd: Vec<Key> =
+        (0..1_000).map(|_| one.client(1 << 20, "GET /stream/1 HTTP/1.0\r\n\r\n")).collect();
+    let mut turns = 0;
+    for _ in 0..100 {
+        one.turn_after(1);
+    }
+    let logout = |one: &One| posted(&mut one.router.logout(IdText::parse("1").unwrap()), &Nobody);
+    let receipt = logout(&one);
+    one.send("1", "\"late\"");
+    while receipt.ready().is_none() {
+        one.turn_after(1);
+        turns += 1;
+    }
+    assert_eq!(receipt.ready(), Some(crowd.len() as u32));
+    assert!(turns >= 5, "{turns} turns");
+    assert!(crowd.iter().all(|&client| !one.reads(client).contains("late")));
+    assert_eq!(one.server.directory.ids_online(), 0);
+}
