@@ -100,6 +100,10 @@ pub(crate) struct LimitArgs {
     /// Unsent bytes of one connection past which it is closed.
     #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_backlog)]
     max_backlog: usize,
+    /// Memory for what is kept for all connections together: what clients have sent and is not dealt
+    /// with, and what they do not take. Past it, who needs more is closed.
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = parse_backlog)]
+    max_buffered: usize,
     /// Memory for the ids of all connections together, past which a connection gets no further ids
     /// beside its first.
     #[arg(long, value_name = "BYTES", default_value = "128MiB", value_parser = parse_bytes)]
@@ -142,6 +146,7 @@ impl LimitArgs {
             format!("--keepalive={}", keepalive.as_secs_f64()),
             format!("--head-timeout={}", head_timeout.as_secs_f64()),
             format!("--max-backlog={}", self.max_backlog),
+            format!("--max-buffered={}", self.max_buffered),
             format!("--max-ids-memory={}", self.max_ids_memory),
             format!("--max-message={}", self.max_message),
             format!("--history-events={}", self.history_events),
@@ -169,6 +174,7 @@ impl LimitArgs {
             keepalive_ms: self.keepalive.as_millis() as u64,
             head_timeout_ms: self.head_timeout.as_millis() as u64,
             backlog_bytes_max: self.max_backlog,
+            buffered_bytes_max: self.max_buffered,
             ids_bytes_max: self.max_ids_memory,
             message_bytes_max: self.max_message,
             websocket_deflate: self.websocket_deflate,
@@ -340,6 +346,7 @@ mod tests {
             "--keepalive=0.25",
             "--head-timeout=1.5",
             "--max-backlog=1MiB",
+            "--max-buffered=8MiB",
             "--max-ids-memory=9MiB",
             "--max-message=8KiB",
             "--websocket-deflate",

@@ -1,6 +1,8 @@
 //! One shard against clients who want more than their part: what a turn does for them, what is kept
 //! for them, and when they are cut.
 
+use std::cell::RefMut;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hub::{Draft, Followers, HistoryLimits, IdText, Names, Nobody};
@@ -19,6 +21,8 @@ struct One {
     router: Router,
     server: Server,
     now_ms: u64,
+    /// The wire of the connection in each slot.
+    sockets: HashMap<u32, usize>,
 }
 
 impl One {
@@ -26,7 +30,7 @@ impl One {
         let names = Arc::new(Names::new([3; 16]));
         let (router, mut server) = Server::start(names, config, 1_000);
         server.shards[0].set_work_per_turn(WORK_PER_TURN);
-        One { router, server, now_ms: 0 }
+        One { router, server, now_ms: 0, sockets: HashMap::new() }
     }
 
     /// A client with `room` bytes in the kernel, who says this and has it read.
@@ -36,26 +40,29 @@ impl One {
         let socket = wires.len() - 1;
         drop(wires);
         let key = self.server.shards[0].accept(socket).unwrap();
+        self.sockets.insert(key.slot, socket);
         self.say(key, says.as_bytes());
         key
     }
 
-    /// Slots are given away from the lowest on, and nobody leaves: the slot is the wire's place.
+    fn wire(&self, client: Key) -> RefMut<'_, Wire> {
+        let socket = self.sockets[&client.slot];
+        RefMut::map(self.server.nets[0].0.borrow_mut(), |wires| &mut wires[socket])
+    }
+
     fn say(&mut self, client: Key, bytes: &[u8]) {
-        self.server.nets[0].0.borrow_mut()[client.slot as usize].client_sends(bytes);
+        self.wire(client).client_sends(bytes);
         self.server.shards[0].readable(client.slot, false);
     }
 
     fn reads(&mut self, client: Key) -> String {
-        let mut wires = self.server.nets[0].0.borrow_mut();
-        let read = wires[client.slot as usize].client_reads(usize::MAX);
-        drop(wires);
+        let read = self.wire(client).client_reads(usize::MAX);
         self.server.shards[0].writable(client.slot);
         String::from_utf8(read).unwrap()
     }
 
     fn is_closed(&self, client: Key) -> bool {
-        self.server.nets[0].0.borrow()[client.slot as usize].server_closed
+        self.wire(client).server_closed
     }
 
     fn turn_after(&mut self, ms: u64) {
@@ -147,9 +154,9 @@ fn message_that_does_not_come_whole_is_refused_in_its_time() {
     one.turn_after(9_000);
     one.say(client, &client_frame(0x89, b""));
     assert!(!one.is_closed(client));
-    let before = one.server.nets[0].0.borrow()[client.slot as usize].server_ended;
+    let before = one.wire(client).server_ended;
     one.turn_after(1_200);
-    let after = one.server.nets[0].0.borrow()[client.slot as usize].server_ended;
+    let after = one.wire(client).server_ended;
     assert_eq!((before, after), (false, true));
 }
 
