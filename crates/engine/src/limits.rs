@@ -16,8 +16,8 @@ pub const STRAY_BYTES_PER_TURN: usize = 4 * SCRATCH_BYTES;
 
 /// What clients may make a worker do in one turn, in tenths of a microsecond: heads, ids, commands,
 /// answers, time-outs and ends of all of them together. The rest waits for the next turn, each
-/// client's for its own. So a turn spends a millisecond on it, and what is delivered waits no longer
-/// for those who talk.
+/// client's for its own. So a turn spends a millisecond on it, and what is delivered waits no
+/// longer for those who talk.
 pub const WORK_PER_TURN: u32 = 10_000;
 
 /// What one connection may take of that before it is another's turn: a tenth.

@@ -2,8 +2,8 @@
 //!
 //! A bounded lock-free queue per worker. Senders [reserve](Mailbox::reserve) room, then post, and
 //! the worker takes: a post into reserved room cannot fail, so what needs several mailboxes goes to
-//! all of them or to none. Where there is no room, the sender waits or says so. A sleeping worker is
-//! woken once, however many mails follow.
+//! all of them or to none. Where there is no room, the sender waits or says so. A sleeping worker
+//! is woken once, however many mails follow.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

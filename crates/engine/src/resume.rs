@@ -1,11 +1,12 @@
 //! How a client that was away hears what it missed, once and in its order.
 //!
 //! Its stream is logged in first, so what is sent from then on is handed to it, and is *held*: what
-//! comes is put by. Its worker asks here ([`Resumes`]) for what was sent before. On the control plane
-//! a [`Resuming`] reads whom the client's ids follow from the graph and what was sent about them
-//! from the history, slice by slice, and answers by mail: with the oldest of it, as much as may wait
-//! for one client. When that is written the worker asks again. With the last of it, it puts what was
-//! missed before what came meanwhile, merged by number, and the stream goes on as any other.
+//! comes is put by. Its worker asks here ([`Resumes`]) for what was sent before. On the control
+//! plane a [`Resuming`] reads whom the client's ids follow from the graph and what was sent about
+//! them from the history, slice by slice, and answers by mail: with the oldest of it, as much as
+//! may wait for one client. When that is written the worker asks again. With the last of it, it
+//! puts what was missed before what came meanwhile, merged by number, and the stream goes on as any
+//! other.
 //!
 //! Why nothing falls between the two, and nothing comes twice:
 //! - a send whose audience was looked up before the log-in has not got the client in it; if it is

@@ -5,11 +5,12 @@
 //! mailbox may be full. What to do in a pause (yield, sleep, give up) is the caller's to say.
 //!
 //! A send is posted to all of its audience or to nobody. Once the audience is gathered, room is
-//! reserved in each mailbox that it needs; where one is full, the send gives all room back and waits
-//! without a number, and holds up nobody. With room everywhere it takes its turn ([`Posting`]): the
-//! event gets its number, is recorded in the [history](History) and posted to all mailboxes, without
-//! a wait, and only then has the next one its turn. So every connection hears growing numbers, "I
-//! have heard all up to this number" is exact, and what has a number was posted.
+//! reserved in each mailbox that it needs; where one is full, the send gives all room back and
+//! waits without a number, and holds up nobody. With room everywhere it takes its turn
+//! ([`Posting`]): the event gets its number, is recorded in the [history](History) and posted to
+//! all mailboxes, without a wait, and only then has the next one its turn. So every connection
+//! hears growing numbers, "I have heard all up to this number" is exact, and what has a number was
+//! posted.
 //!
 //! Cost of a typical audience of 16: one look into the store, 16 into the directory, one sort of 16
 //! numbers, one mail per worker that has a listener, and a record in the history.

@@ -258,8 +258,8 @@ impl<F> History<F> {
         Moment(self.lock().tickets)
     }
 
-    /// Puts a slice of the events about `subjects` whose numbers are above `after` into `events`, in
-    /// no particular order, unless a send about one of them that began before `moment` is not
+    /// Puts a slice of the events about `subjects` whose numbers are above `after` into `events`,
+    /// in no particular order, unless a send about one of them that began before `moment` is not
     /// posted yet.
     pub fn since(
         &self,

@@ -100,8 +100,8 @@ pub(crate) struct LimitArgs {
     /// Unsent bytes of one connection past which it is closed.
     #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_backlog)]
     max_backlog: usize,
-    /// Memory for what is kept for all connections together: what clients have sent and is not dealt
-    /// with, and what they do not take. Past it, who needs more is closed.
+    /// Memory for what is kept for all connections together: what clients have sent and is not
+    /// dealt with, and what they do not take. Past it, who needs more is closed.
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = parse_backlog)]
     max_buffered: usize,
     /// Memory for the ids of all connections together, past which a connection gets no further ids

@@ -6,7 +6,7 @@
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | `Head` | request | close | drop | refuse, 408 | | | close |
 //! | `Stream` | message, or discard | close | take | keep alive, refuse, or cut | | | farewell |
-//! | `Held` | message, or discard | close | hold | keep alive, refuse, or cut | ask | catch up | farewell |
+//! | `Held` | message, or discard | close | hold | the same | ask | catch up | farewell |
 //! | `Poll` | request, put by | close | take | answer | | | answer, last |
 //! | `HeldPoll` | request, put by | close | hold | wait on | | catch up | answer, last |
 //! | `Between` | request | close | drop | close, or cut | read on | | close, or end |
