@@ -97,7 +97,7 @@ impl Engine {
             directory: directory.clone(),
             counters: Arc::new(Counters::default()),
             places: places.clone(),
-                account: account.clone(),
+            account: account.clone(),
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
             slots_max: room,

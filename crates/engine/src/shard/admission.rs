@@ -127,7 +127,7 @@ impl<S: Sockets> Core<S> {
         let cors_origin = request.origin.filter(allows);
         let reply = Reply { head_only: request.method == Method::Head, cors_origin };
         if !self.rules.config.origins.is_called(request.host, request.origin) {
-            return self.refuse(slot, &Problem::misdirected(), &reply);
+            return self.refuse(at, &Problem::misdirected(), &reply);
         }
         if request.route == Route::Page && self.rules.config.page.is_none() {
             return self.refuse(at, &Problem::no_such_path(), &reply);
