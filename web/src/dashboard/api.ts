@@ -95,7 +95,7 @@ export const connections = (id: string): Promise<{ connections: number }> =>
 
 export type List = "subscribers" | "subscriptions";
 
-/** A part of a list, `after` an id or from its start. */
+/** A part of a list, from where the page before ended, or from its start. */
 export function ids(list: List, id: string, limit: number, after: string | null): Promise<Ids> {
   const query = new URLSearchParams({ limit: String(limit) });
   if (after !== null) query.set("after", after);

@@ -32,17 +32,16 @@ impl PageQuery {
         limit.ok_or_else(wrong)
     }
 
-    /// Where the page starts. A name that no subscription holds any more has no place.
-    fn after(&self, api: &Api) -> Result<Option<Id>, ApiProblem> {
+    /// Where the page starts.
+    fn after(&self) -> Result<Option<Id>, ApiProblem> {
         let Some(text) = &self.after else { return Ok(None) };
-        let id = api.router.names().lookup(IdText::parse(text)?);
-        let gone = || {
+        let wrong = || {
             ApiProblem::bad_request(
-                "after is none of the ids that the server knows: give the `next` of the page \
-                 before, or leave it out to start again.",
+                "after is the `next` of the page before, 16 hexadecimal digits: give it as it \
+                 came, or leave it out to start again.",
             )
         };
-        id.map(Some).ok_or_else(gone)
+        place_of(text).map(Some).ok_or_else(wrong)
     }
 }
 
@@ -50,7 +49,8 @@ impl PageQuery {
 #[derive(Debug, Serialize)]
 pub(crate) struct PageBody {
     ids: Vec<String>,
-    /// What to give as `after` to go on; null on the last page.
+    /// What to give as `after` to go on; null on the last page. It is the place itself, and not the
+    /// id that stands there: a name is forgotten when nothing refers to it any more.
     next: Option<String>,
 }
 
@@ -85,7 +85,7 @@ fn page(
     query: &PageQuery,
     read: impl Fn(Id, Option<Id>, usize) -> Result<Page, ReadError>,
 ) -> PageResult {
-    let (limit, after) = (query.limit()?, query.after(api)?);
+    let (limit, after) = (query.limit()?, query.after()?);
     let names = api.router.names();
     let Some(id) = names.lookup(id) else {
         return Ok(Json(PageBody { ids: Vec::new(), next: None }));
@@ -93,7 +93,19 @@ fn page(
     let page = read(id, after, limit)?;
     // A name can go between the look-up and here; then it is nobody's subscriber any more.
     let ids = page.ids.into_iter().filter_map(|id| names.text(id)).collect();
-    Ok(Json(PageBody { ids, next: page.next.and_then(|id| names.text(id)) }))
+    Ok(Json(PageBody { ids, next: page.next.map(place) }))
+}
+
+/// A place in a list, as text.
+fn place(id: Id) -> String {
+    format!("{:016x}", id.to_bits())
+}
+
+/// The place that [`place`] wrote.
+fn place_of(text: &str) -> Option<Id> {
+    let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let bits = digits.then(|| u64::from_str_radix(text, 16).ok())??;
+    Some(Id::from_bits(bits))
 }
 
 /// How many connections an id has.
