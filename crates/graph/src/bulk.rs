@@ -1,5 +1,8 @@
 //! Loading a file of pairs: read all, sort, write each list once, one transaction.
 //!
+//! The transaction begins when all is read: an input may be a pipe that is slow or never ends, and
+//! nobody else can change the graph while one is open.
+//!
 //! Into an empty store the lists are appended in the order of their keys, which fills pages to the
 //! brim; into one that has pairs they are merged list by list. The one transaction makes a load
 //! that is interrupted, by whatever, leave the store as it was.
@@ -7,15 +10,15 @@
 //! Cost: 16 bytes of memory a pair (32 when loaded both ways) and the file's new pages, at most
 //! 512 MiB of them at once.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use hub::{Id, IdText};
+use hub::{Id, IdText, Names};
 use thiserror::Error;
 
 use super::Graph;
-use super::block::BlockBuf;
 use super::edge_list::{self, Malformed};
 use super::error::WriteError;
 use super::lists::Lists;
@@ -134,57 +137,75 @@ impl Graph {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<LoadReport, LoadError> {
         let store = self.store();
-        let mut load = Load {
-            transaction: Transaction::begin(store).map_err(|error| store.write_error(error))?,
-            options,
-            progress,
-            rows: Vec::new(),
-        };
-        let (pairs, malformed) = load.read(input, bytes).map_err(|error| match error {
-            Failed::Input(error) => LoadError::Read { name: name.to_owned(), error },
-            Failed::Store(error) => store.write_error(error).into(),
-        })?;
+        let mut read = Pairs { names: Held::new(&store.names), both: options.both, rows: vec![] };
+        let (pairs, malformed) = read
+            .read(input, bytes, progress)
+            .map_err(|error| LoadError::Read { name: name.to_owned(), error })?;
         if malformed.count > 0 && !options.skip_malformed {
             return Err(LoadError::Malformed { name: name.to_owned(), malformed });
         }
-        let added = load.write().map_err(|error| store.write_error(error))?;
+        store.usable().map_err(WriteError::from)?;
+        let added = Load::begin(self, read, progress).and_then(Load::write);
+        let added = added.map_err(|error| store.write_error(error))?;
+        store.usable().map_err(WriteError::from)?;
         Ok(LoadReport { pairs, added, malformed })
     }
 }
 
-enum Failed {
-    Input(io::Error),
-    Store(heed::Error),
+/// Names that keep their ids while the input is read, as those of connections do.
+struct Held<'s> {
+    names: &'s Names,
+    ids: HashSet<Id>,
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Input(error)
+impl<'s> Held<'s> {
+    fn new(names: &'s Names) -> Held<'s> {
+        Held { names, ids: HashSet::new() }
+    }
+
+    fn hold(&mut self, text: IdText<'_>) -> Id {
+        let id = self.names.acquire(text);
+        if id.is_name() && !self.ids.insert(id) {
+            self.names.release(id);
+        }
+        id
     }
 }
 
-struct Load<'s, 'p> {
-    transaction: Transaction<'s>,
-    options: LoadOptions,
-    progress: &'p mut dyn FnMut(Progress),
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.ids.iter().for_each(|&id| self.names.release(id));
+    }
+}
+
+/// The pairs of the input.
+struct Pairs<'s> {
+    names: Held<'s>,
+    both: bool,
+    /// Subscribees as subjects.
     rows: Vec<Row>,
 }
 
-impl Load<'_, '_> {
-    /// Fills `rows`, subscribees as subjects; returns how many lines had a pair.
-    fn read(&mut self, input: &mut dyn Read, bytes: u64) -> Result<(u64, Malformed), Failed> {
+impl Pairs<'_> {
+    /// Fills `rows`; returns how many lines had a pair.
+    fn read(
+        &mut self,
+        input: &mut dyn Read,
+        bytes: u64,
+        progress: &mut dyn FnMut(Progress),
+    ) -> io::Result<(u64, Malformed)> {
         let (mut number, mut pairs, mut malformed) = (0, 0, Malformed::default());
         let mut reported = u64::MAX;
-        edge_list::for_each_line::<Failed>(input, |line, done| {
+        edge_list::for_each_line::<io::Error>(input, |line, done| {
             number += 1;
             if done != reported {
                 reported = done;
-                (self.progress)(Progress { phase: Phase::Reading, done, total: bytes });
+                progress(Progress { phase: Phase::Reading, done, total: bytes });
             }
             match line {
                 Ok(Some((a, b))) => {
                     pairs += 1;
-                    self.push(a, b).map_err(Failed::Store)?;
+                    self.push(a, b);
                 }
                 Ok(None) => {}
                 Err(error) => malformed.note(number, error),
@@ -194,13 +215,35 @@ impl Load<'_, '_> {
         Ok((pairs, malformed))
     }
 
-    fn push(&mut self, a: IdText<'_>, b: IdText<'_>) -> heed::Result<()> {
-        let (a, b) = (self.transaction.pin(a)?, self.transaction.pin(b)?);
+    fn push(&mut self, a: IdText<'_>, b: IdText<'_>) {
+        let (a, b) = (self.names.hold(a), self.names.hold(b));
         self.rows.push(row(b, a));
-        if self.options.both {
+        if self.both {
             self.rows.push(row(a, b));
         }
-        Ok(())
+    }
+}
+
+/// Pairs on their way into the store.
+struct Load<'s, 'p> {
+    transaction: Transaction<'s>,
+    progress: &'p mut dyn FnMut(Progress),
+    both: bool,
+    rows: Vec<Row>,
+}
+
+impl<'s, 'p> Load<'s, 'p> {
+    /// Waits for the transaction that is under way, if any.
+    fn begin(
+        graph: &'s Graph,
+        pairs: Pairs<'_>,
+        progress: &'p mut dyn FnMut(Progress),
+    ) -> heed::Result<Load<'s, 'p>> {
+        let mut transaction = Transaction::begin(graph.store())?;
+        for &id in &pairs.names.ids {
+            transaction.pin_held(id)?;
+        }
+        Ok(Load { transaction, progress, both: pairs.both, rows: pairs.rows })
     }
 
     /// Sorts and writes both directions; returns how many subscriptions are new.
@@ -210,7 +253,7 @@ impl Load<'_, '_> {
         self.rows.dedup();
         let added = self.fill(tables.followers, 0)?;
         // Loaded both ways the rows are the same from either side.
-        if !self.options.both {
+        if !self.both {
             self.rows.iter_mut().for_each(|row| *row = row.rotate_left(64));
             self.sort();
         }
@@ -231,9 +274,9 @@ impl Load<'_, '_> {
     /// Writes the rows as lists, `done` having been written before; returns how many are new.
     fn fill(&mut self, lists: Lists, mut done: u64) -> heed::Result<u64> {
         let total = 2 * self.rows.len() as u64;
-        let txn = &mut self.transaction.txn;
+        let (txn, desk) = self.transaction.parts();
         let empty = lists.is_empty(txn)?;
-        let (mut added, mut ids, mut buffer) = (0, Vec::new(), BlockBuf::default());
+        let (mut added, mut ids) = (0, Vec::new());
         let mut reported = None;
         for list in self.rows.chunk_by(|a, b| subject(a) == subject(b)) {
             if reported.replace(done / PROGRESS_STEP) != Some(done / PROGRESS_STEP) {
@@ -242,10 +285,10 @@ impl Load<'_, '_> {
             ids.clear();
             ids.extend(list.iter().map(member));
             added += if empty {
-                lists.append(txn, subject(&list[0]), &ids, &mut buffer)?;
+                lists.append(txn, subject(&list[0]), &ids, desk)?;
                 ids.len()
             } else {
-                lists.merge(txn, subject(&list[0]), &ids, &mut buffer)?
+                lists.merge(txn, subject(&list[0]), &ids, desk)?
             } as u64;
             done += ids.len() as u64;
         }

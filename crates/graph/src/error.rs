@@ -46,12 +46,34 @@ pub enum OpenReason {
     /// An LMDB file of another program.
     #[error("data.mdb there is not a store of Encke; name another directory")]
     Foreign,
-    /// The file contradicts itself.
+    /// The file contradicts itself, or is not what was written.
     #[error(
-        "data.mdb is damaged ({0}); put a backup in its place, or move it away and load the graph \
-         again"
+        "data.mdb is damaged ({0}); `encke graph check` lists what is wrong. Put a backup of the \
+         directory in its place, or move the directory away and load the graph again"
     )]
     Damaged(String),
+    /// There was a store, and the file is empty or not there.
+    #[error(
+        "data.mdb is empty or missing, though the directory held {}; put a backup of the directory \
+         in its place, or remove data.state there to start with an empty graph",
+        held(*.subscriptions)
+    )]
+    Gone {
+        /// How many there were, as far as that is known.
+        subscriptions: Option<u64>,
+    },
+    /// The file is sound and not the newest one that was there.
+    #[error(
+        "data.mdb is of transaction {found}, but the directory held one of transaction {known}: \
+         newer changes are missing. Put a newer backup in its place; if this one is meant to be \
+         there, remove data.state beside it"
+    )]
+    Older {
+        /// The file's.
+        found: u64,
+        /// What was recorded.
+        known: u64,
+    },
     /// The process may not map even a small file.
     #[error("the system maps no more than {0} bytes for this process; raise `ulimit -v`")]
     AddressSpace(usize),
@@ -63,6 +85,10 @@ pub enum OpenReason {
     Lmdb(String),
 }
 
+fn held(subscriptions: Option<u64>) -> String {
+    subscriptions.map_or("a graph".into(), |count| format!("{count} subscriptions"))
+}
+
 fn process(pid: Option<u32>) -> String {
     pid.map_or("another process".into(), |pid| format!("another process (pid {pid})"))
 }
@@ -71,19 +97,35 @@ impl From<heed::Error> for OpenReason {
     fn from(error: heed::Error) -> OpenReason {
         match error {
             heed::Error::Io(error) => OpenReason::Directory(error),
-            heed::Error::Mdb(
-                error @ (MdbError::Invalid
-                | MdbError::Corrupted
-                | MdbError::PageNotFound
-                | MdbError::VersionMismatch),
-            ) => OpenReason::Damaged(error.to_string()),
-            heed::Error::Decoding(error) => OpenReason::Damaged(error.to_string()),
+            error if is_damage(&error) => OpenReason::Damaged(error.to_string()),
             other => OpenReason::Lmdb(other.to_string()),
         }
     }
 }
 
-/// Why a change was not made. Nothing of the request was stored.
+/// Why an open store cannot be relied upon any more. For the operator.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unusable {
+    /// Its directory or its file was removed, or replaced by another one.
+    #[error(
+        "the data directory {} is gone ({error}), so nothing can be kept; stop the server, put the \
+         directory or a backup of it in its place, and start it again", dir.display()
+    )]
+    Gone {
+        /// The directory.
+        dir: PathBuf,
+        /// What the system says.
+        error: String,
+    },
+    /// The file is not what was written.
+    #[error(
+        "data.mdb is damaged ({0}), so nothing is changed in it; stop the server and see `encke \
+         graph check`"
+    )]
+    Damaged(String),
+}
+
+/// Why a change was not made. Nothing of the request was stored, unless it says so.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
     /// The file system took no more bytes. The server goes on reading; a retry may succeed.
@@ -100,6 +142,15 @@ pub enum WriteError {
     /// The store is being closed.
     #[error("nothing was stored, the server is stopping; send it again when it is back")]
     Stopped,
+    /// The store cannot be relied upon any more.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    /// The disk failed at the very last step. The one case in which nobody knows.
+    #[error(
+        "the disk failed while this was being stored ({0}), and it may be stored or not; restart \
+         the server, which looks at its store, and send it again"
+    )]
+    Unknown(String),
     /// Anything else, in the words of LMDB or of the system.
     #[error("nothing was stored: {0}; see the server's disk and restart it if this goes on")]
     Store(String),
@@ -115,14 +166,34 @@ impl From<heed::Error> for ReadError {
         let text = match error {
             heed::Error::Mdb(MdbError::BadRslot) => "a read inside a read on one thread".into(),
             heed::Error::Mdb(MdbError::ReadersFull) => "too many threads read at once".into(),
+            heed::Error::Mdb(MdbError::Panic) => "the disk failed; restart the server".into(),
+            error if is_damage(&error) => format!("{error}; see `encke graph check`"),
             other => other.to_string(),
         };
         ReadError(text)
     }
 }
 
+impl From<Unusable> for ReadError {
+    fn from(error: Unusable) -> ReadError {
+        ReadError(error.to_string())
+    }
+}
+
 impl From<ReadError> for FollowersError {
     fn from(error: ReadError) -> FollowersError {
         FollowersError(error.0)
+    }
+}
+
+/// Whether LMDB or a checksum says that the file is not what was written.
+pub(super) fn is_damage(error: &heed::Error) -> bool {
+    use MdbError::{Corrupted, Invalid, PageNotFound, VersionMismatch};
+    match error {
+        heed::Error::Decoding(_) => true,
+        heed::Error::Mdb(error) => {
+            matches!(error, Corrupted | Invalid | PageNotFound | VersionMismatch)
+        }
+        _ => false,
     }
 }

@@ -15,16 +15,23 @@
 
 mod block;
 mod bulk;
+mod check;
 mod degrees;
 mod edge_list;
 mod error;
+mod health;
 mod lists;
+mod lock;
+mod marker;
 mod open;
+mod pages;
 mod pair;
 mod pins;
 mod read;
 mod stats;
+mod sum;
 mod transaction;
+mod verify;
 mod write;
 
 use std::path::Path;
@@ -36,9 +43,10 @@ use hub::Names;
 use tokio::sync::{mpsc, oneshot};
 
 pub use bulk::{LoadError, LoadOptions, LoadReport, Phase, Progress};
+pub use check::{Check, check};
 pub use degrees::{Degrees, PowerLaw};
 pub use edge_list::{Line, LineError, Malformed, for_each_line};
-pub use error::{OpenError, OpenReason, ReadError, WriteError};
+pub use error::{OpenError, OpenReason, ReadError, Unusable, WriteError};
 pub use open::GraphOptions;
 pub use pair::{OwnedId, Pair};
 pub use read::Page;
@@ -83,6 +91,11 @@ impl Graph {
     /// How many subscriptions are stored.
     pub fn subscriptions(&self) -> u64 {
         self.store().subscriptions.load(Ordering::Relaxed)
+    }
+
+    /// Whether changes can be kept: the directory is still there, and nothing was found damaged.
+    pub fn usable(&self) -> Result<(), Unusable> {
+        self.store().usable()
     }
 
     /// Bytes of the store's file.

@@ -7,7 +7,7 @@
 //! Why not LMDB's own duplicates (`DUPSORT | DUPFIXED`): through a safe binding they are read one
 //! id a call and cannot be entered in the middle, and a bulk load is an insertion for each id.
 //!
-//! Cost: 27 bytes a block besides its ids. A typical list is one search in a tree of three levels.
+//! Cost: 31 bytes a block besides its ids. A typical list is one search in a tree of three levels.
 
 use std::ops::{Bound, ControlFlow, RangeInclusive};
 
@@ -15,12 +15,31 @@ use heed::{Database, PutFlags, RoTxn, RwTxn};
 use hub::Id;
 
 use super::block::{
-    BLOCK_IDS_MAX, Block, BlockBuf, BlockCodec, Key, KeyCodec, key, subject_of, unpack,
+    BLOCK_IDS_MAX, Block, BlockBuf, BlockCodec, Key, KeyCodec, Sealed, key, subject_of, unpack,
 };
+use super::sum::{Sums, Table};
 
 /// One direction of the graph.
 #[derive(Clone, Copy)]
-pub(super) struct Lists(pub(super) Database<'static, KeyCodec, BlockCodec>);
+pub(super) struct Lists {
+    pub(super) blocks: Database<'static, KeyCodec, BlockCodec>,
+    pub(super) table: Table,
+}
+
+/// What a writer keeps from one change to the next.
+pub(super) struct Desk {
+    /// The block that is being written.
+    buffer: BlockBuf,
+    /// The sums of the tables, as they are after the changes so far.
+    pub(super) sums: Sums,
+}
+
+impl Desk {
+    /// `sums` are those of the last commit.
+    pub(super) fn new(sums: Sums) -> Desk {
+        Desk { buffer: BlockBuf::default(), sums }
+    }
+}
 
 impl Lists {
     /// Visits at most `limit` ids of `subject`'s list that stand after `after`, ascending; returns
@@ -44,8 +63,8 @@ impl Lists {
         }
         if block.more {
             let rest = (Bound::Excluded(place), Bound::Included(key(subject, u64::MAX)));
-            for entry in self.0.range(txn, &rest)? {
-                if walk.block(&entry?.1).is_break() {
+            for entry in self.blocks.range(txn, &rest)? {
+                if walk.block(&self.open(entry?)?.1).is_break() {
                     return Ok(walk.last);
                 }
             }
@@ -56,15 +75,15 @@ impl Lists {
     /// How many ids `subject`'s list has. Looks at its blocks, not at the ids.
     pub(super) fn count(self, txn: &RoTxn<'_>, subject: Id) -> heed::Result<u64> {
         let mut count = 0;
-        for entry in self.0.range(txn, &all(subject))? {
-            count += entry?.1.ids.len() as u64;
+        for entry in self.blocks.range(txn, &all(subject))? {
+            count += self.open(entry?)?.1.ids.len() as u64;
         }
         Ok(count)
     }
 
     /// Whether nobody has a list.
     pub(super) fn is_empty(self, txn: &RoTxn<'_>) -> heed::Result<bool> {
-        self.0.is_empty(txn)
+        self.blocks.is_empty(txn)
     }
 
     /// Whether `subject` has a list at all.
@@ -77,8 +96,11 @@ impl Lists {
         self,
         txn: &'txn RoTxn<'_>,
     ) -> heed::Result<impl Iterator<Item = heed::Result<(Id, Block<'txn>)>>> {
-        let entries = self.0.iter(txn)?;
-        Ok(entries.map(|entry| entry.map(|(place, block)| (subject_of(&place), block))))
+        let entries = self.blocks.iter(txn)?;
+        Ok(entries.map(move |entry| {
+            let (place, block) = self.open(entry?)?;
+            Ok((subject_of(&place), block))
+        }))
     }
 
     /// Puts `id` into `subject`'s list; false when it was there.
@@ -87,24 +109,27 @@ impl Lists {
         txn: &mut RwTxn<'_>,
         subject: Id,
         id: Id,
-        buffer: &mut BlockBuf,
+        desk: &mut Desk,
     ) -> heed::Result<bool> {
         let Some((place, block)) = self.block_of(txn, subject, id)? else {
-            buffer.fill(false, &[id]);
-            self.0.put(txn, &key(subject, 0), buffer)?;
+            desk.buffer.fill(false, &[id]);
+            self.put(txn, &key(subject, 0), desk)?;
             return Ok(true);
         };
         let Err(at) = block.find(id) else { return Ok(false) };
-        buffer.copy(&block);
-        buffer.insert(at, id);
+        desk.sums.remove(self.table, block.hash);
+        desk.buffer.copy(&block);
+        desk.buffer.insert(at, id);
         if block.ids.len() == BLOCK_IDS_MAX {
             // Ids that come in ascending order fill their blocks to the brim, others halve them.
             let half = if at == BLOCK_IDS_MAX { BLOCK_IDS_MAX } else { BLOCK_IDS_MAX / 2 };
-            let upper = buffer.split(half);
+            let mut upper = desk.buffer.split(half);
             let low = upper.first().expect("the upper part has at least the new id").to_bits();
-            self.0.put(txn, &key(subject, low), &upper)?;
+            let place = key(subject, low);
+            desk.sums.add(self.table, upper.seal(self.table, &place));
+            self.blocks.put(txn, &place, &upper)?;
         }
-        self.0.put(txn, &place, buffer)?;
+        self.put(txn, &place, desk)?;
         Ok(true)
     }
 
@@ -114,25 +139,28 @@ impl Lists {
         txn: &mut RwTxn<'_>,
         subject: Id,
         id: Id,
-        buffer: &mut BlockBuf,
+        desk: &mut Desk,
     ) -> heed::Result<bool> {
         let Some((place, block)) = self.block_of(txn, subject, id)? else { return Ok(false) };
         let Ok(at) = block.find(id) else { return Ok(false) };
+        desk.sums.remove(self.table, block.hash);
         if block.ids.len() > 1 {
-            buffer.copy(&block);
-            buffer.remove(at);
-            self.0.put(txn, &place, buffer)?;
+            desk.buffer.copy(&block);
+            desk.buffer.remove(at);
+            self.put(txn, &place, desk)?;
             return Ok(true);
         }
         // The first block must stay while there is another one: that one takes its place.
         let first = place == key(subject, 0);
-        let next = if first { self.0.get_greater_than(txn, &place)? } else { None };
-        if let Some((next, block)) = next.filter(|(next, _)| subject_of(next) == subject) {
-            buffer.copy(&block);
-            self.0.delete(txn, &next)?;
-            self.0.put(txn, &place, buffer)?;
+        let next = if first { self.blocks.get_greater_than(txn, &place)? } else { None };
+        if let Some(next) = next.filter(|(next, _)| subject_of(next) == subject) {
+            let (next, block) = self.open(next)?;
+            desk.sums.remove(self.table, block.hash);
+            desk.buffer.copy(&block);
+            self.blocks.delete(txn, &next)?;
+            self.put(txn, &place, desk)?;
         } else {
-            self.0.delete(txn, &place)?;
+            self.blocks.delete(txn, &place)?;
         }
         Ok(true)
     }
@@ -144,9 +172,9 @@ impl Lists {
         txn: &mut RwTxn<'_>,
         subject: Id,
         ids: &[Id],
-        buffer: &mut BlockBuf,
+        desk: &mut Desk,
     ) -> heed::Result<()> {
-        self.put_blocks(txn, PutFlags::APPEND, subject, ids, buffer)
+        self.put_blocks(txn, PutFlags::APPEND, subject, ids, desk)
     }
 
     /// Merges `ids` (ascending, without equals) into `subject`'s list; returns how many were new.
@@ -155,16 +183,21 @@ impl Lists {
         txn: &mut RwTxn<'_>,
         subject: Id,
         ids: &[Id],
-        buffer: &mut BlockBuf,
+        desk: &mut Desk,
     ) -> heed::Result<usize> {
-        let mut merged = ids.to_vec();
-        self.slice(txn, subject, None, usize::MAX, |id| merged.push(id))?;
+        let (mut merged, mut sums) = (ids.to_vec(), desk.sums);
+        for entry in self.blocks.range(txn, &all(subject))? {
+            let (_, block) = self.open(entry?)?;
+            merged.extend(block.ids.iter().map(|&bytes| unpack(bytes)));
+            sums.remove(self.table, block.hash);
+        }
         let stored = merged.len() - ids.len();
         merged.sort();
         merged.dedup();
         if merged.len() > stored {
-            self.0.delete_range(txn, &all(subject))?;
-            self.put_blocks(txn, PutFlags::empty(), subject, &merged, buffer)?;
+            desk.sums = sums;
+            self.blocks.delete_range(txn, &all(subject))?;
+            self.put_blocks(txn, PutFlags::empty(), subject, &merged, desk)?;
         }
         Ok(merged.len() - stored)
     }
@@ -175,20 +208,38 @@ impl Lists {
         flags: PutFlags,
         subject: Id,
         ids: &[Id],
-        buffer: &mut BlockBuf,
+        desk: &mut Desk,
     ) -> heed::Result<()> {
         let blocks = ids.chunks(BLOCK_IDS_MAX);
         let last = blocks.len() - 1;
         for (n, ids) in blocks.enumerate() {
             let low = if n == 0 { 0 } else { ids[0].to_bits() };
-            buffer.fill(n < last, ids);
-            self.0.put_with_flags(txn, flags, &key(subject, low), buffer)?;
+            desk.buffer.fill(n < last, ids);
+            self.put_flagged(txn, flags, &key(subject, low), desk)?;
         }
         Ok(())
     }
 
+    /// Stores the block on the desk.
+    fn put(self, txn: &mut RwTxn<'_>, place: &Key, desk: &mut Desk) -> heed::Result<()> {
+        self.put_flagged(txn, PutFlags::empty(), place, desk)
+    }
+
+    fn put_flagged(
+        self,
+        txn: &mut RwTxn<'_>,
+        flags: PutFlags,
+        place: &Key,
+        desk: &mut Desk,
+    ) -> heed::Result<()> {
+        desk.sums.add(self.table, desk.buffer.seal(self.table, place));
+        self.blocks.put_with_flags(txn, flags, place, &desk.buffer)
+    }
+
     fn first<'txn>(self, txn: &'txn RoTxn<'_>, subject: Id) -> heed::Result<Option<Block<'txn>>> {
-        self.0.get(txn, &key(subject, 0))
+        let place = key(subject, 0);
+        let found = self.blocks.get(txn, &place)?;
+        found.map(|block| Ok(self.open((place, block))?.1)).transpose()
     }
 
     /// The block of `subject` in which `id` stands or would stand, and its key.
@@ -198,8 +249,14 @@ impl Lists {
         subject: Id,
         id: Id,
     ) -> heed::Result<Option<(Key, Block<'txn>)>> {
-        let found = self.0.get_lower_than_or_equal_to(txn, &key(subject, id.to_bits()))?;
-        Ok(found.filter(|(place, _)| subject_of(place) == subject))
+        let found = self.blocks.get_lower_than_or_equal_to(txn, &key(subject, id.to_bits()))?;
+        let found = found.filter(|(place, _)| subject_of(place) == subject);
+        found.map(|entry| self.open(entry)).transpose()
+    }
+
+    /// Every block that is read comes through here: its checksum is compared.
+    fn open<'txn>(self, (place, block): (Key, Sealed<'txn>)) -> heed::Result<(Key, Block<'txn>)> {
+        Ok((place, block.open(self.table, &place)?))
     }
 }
 

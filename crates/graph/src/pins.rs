@@ -7,6 +7,8 @@ use heed::types::{Bytes, Str};
 use heed::{Database, RoTxn, RwTxn};
 use hub::{Id, IdText, Names};
 
+use super::sum::{self, Sums, Table};
+
 /// Keeps the stored names and the pins of [`Names`] equal, whether the transaction succeeds or not.
 /// Dropped before [`Pins::settle`], it has failed, and names that are new lose their pin again.
 pub(super) struct Pins<'s> {
@@ -53,16 +55,20 @@ impl<'s> Pins<'s> {
         })
     }
 
-    /// Writes what changed. In the order of the keys: a bulk load may bring a million names.
-    pub(super) fn write(&self, txn: &mut RwTxn<'_>) -> heed::Result<()> {
+    /// Writes what changed, and its part of `sums`. In the order of the keys: a bulk load may bring
+    /// a million names.
+    pub(super) fn write(&self, txn: &mut RwTxn<'_>, sums: &mut Sums) -> heed::Result<()> {
         let changed = self.touched.iter().filter(|(_, pin)| pin.before != pin.after);
         let mut changed: Vec<(Id, bool)> = changed.map(|(&id, pin)| (id, pin.after)).collect();
         changed.sort_unstable();
         for (id, needed) in changed {
+            let name = self.names.text(id).expect("a pinned name has a text");
+            let hash = sum::of_name(&key(id), name.as_bytes());
             if needed {
-                let name = self.names.text(id).expect("a pinned name has a text");
+                sums.add(Table::Names, hash);
                 self.stored.put(txn, &key(id), &name)?;
             } else {
+                sums.remove(Table::Names, hash);
                 self.stored.delete(txn, &key(id))?;
             }
         }

@@ -3,11 +3,13 @@
 //!
 //! A thread reads one thing at a time: a visitor must not itself read the graph.
 
+use heed::RoTxn;
 use hub::{Followers, FollowersError, Id, SLICE_MAX};
 
 use super::Graph;
 use super::error::ReadError;
 use super::lists::Lists;
+use super::open::Store;
 
 /// Some ids of a list, and where to go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,16 +41,14 @@ impl Graph {
         self.page(self.store().tables.following, subscriber, after, limit)
     }
 
-    /// How many follow `subscribee`. Cost: a millisecond at a million.
+    /// How many follow `subscribee`. Cost: two milliseconds at a million.
     pub fn count_followers(&self, subscribee: Id) -> Result<u64, ReadError> {
-        let txn = self.store().env.read_txn()?;
-        Ok(self.store().tables.followers.count(&txn, subscribee)?)
+        self.store().read(|store, txn| store.tables.followers.count(txn, subscribee))
     }
 
     /// How many `subscriber` follows.
     pub fn count_following(&self, subscriber: Id) -> Result<u64, ReadError> {
-        let txn = self.store().env.read_txn()?;
-        Ok(self.store().tables.following.count(&txn, subscriber)?)
+        self.store().read(|store, txn| store.tables.following.count(txn, subscriber))
     }
 
     fn page(
@@ -58,9 +58,11 @@ impl Graph {
         after: Option<Id>,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        let txn = self.store().env.read_txn()?;
         let mut ids = Vec::new();
-        let next = lists.slice(&txn, subject, after, limit.max(1), |id| ids.push(id))?;
+        let read = |_: &Store, txn: &RoTxn<'_>| {
+            lists.slice(txn, subject, after, limit.max(1), |id| ids.push(id))
+        };
+        let next = self.store().read(read)?;
         Ok(Page { ids, next })
     }
 
@@ -71,8 +73,21 @@ impl Graph {
         after: Option<Id>,
         visit: &mut dyn FnMut(Id),
     ) -> Result<Option<Id>, FollowersError> {
-        let txn = self.store().env.read_txn().map_err(ReadError::from)?;
-        Ok(lists.slice(&txn, subject, after, SLICE_MAX, visit).map_err(ReadError::from)?)
+        let read = |_: &Store, txn: &RoTxn<'_>| lists.slice(txn, subject, after, SLICE_MAX, visit);
+        Ok(self.store().read(read)?)
+    }
+}
+
+impl Store {
+    /// Calls `look` with a snapshot, and believes it only when the file could be read.
+    pub(super) fn read<T>(
+        &self,
+        look: impl FnOnce(&Store, &RoTxn<'_>) -> heed::Result<T>,
+    ) -> Result<T, ReadError> {
+        let found = self.env.read_txn().and_then(|txn| look(self, &txn));
+        let found = found.map_err(|error| self.read_error(error))?;
+        self.readable()?;
+        Ok(found)
     }
 }
 

@@ -4,13 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
+use std::sync::atomic::Ordering;
 
+use heed::RoTxn;
 use hub::Id;
 
 use super::Graph;
 use super::block::{Block, unpack};
 use super::degrees::Degrees;
 use super::error::ReadError;
+use super::open::Store;
 
 /// Numbers of the whole graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,33 +36,35 @@ impl Graph {
     /// Walks the whole graph. `progress` hears now and then how many of the subscriptions it has
     /// seen, in either direction, and of how many.
     pub fn stats(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Stats, ReadError> {
-        let store = self.store();
-        let txn = store.env.read_txn()?;
-        let mut followers = store.tables.followers.blocks(&txn)?.peekable();
-        let mut following = store.tables.following.blocks(&txn)?.peekable();
-        let (mut counts, mut subscriptions, mut mutual) = (BTreeMap::<u64, u64>::new(), 0, 0);
-        let (mut users, mut inward, mut outward) = (0u64, Vec::new(), Vec::new());
-        let total = 2 * self.subscriptions();
-        let mut seen = 0;
-        while let Some(user) = lower(subject(&mut followers)?, subject(&mut following)?) {
-            list_of(user, &mut followers, &mut inward)?;
-            list_of(user, &mut following, &mut outward)?;
-            let both = common(&inward, &outward);
-            *counts.entry((inward.len() + outward.len()) as u64 - both).or_default() += 1;
-            subscriptions += inward.len() as u64;
-            // Each side of such a pair finds the other; oneself is found once.
-            mutual += both - u64::from(outward.binary_search(&user).is_ok());
-            seen += (inward.len() + outward.len()) as u64;
-            if users.is_multiple_of(1 << 14) {
-                progress(seen, total);
-            }
-            users += 1;
-        }
-        progress(total, total);
-        let degrees = Degrees { counts: counts.into_iter().collect() };
-        let disk_bytes = self.disk_bytes()?;
-        Ok(Stats { users, subscriptions, mutual: mutual / 2, degrees, disk_bytes })
+        let stats = self.store().read(|store, txn| walk(store, txn, progress))?;
+        Ok(Stats { disk_bytes: self.disk_bytes()?, ..stats })
     }
+}
+
+fn walk(store: &Store, txn: &RoTxn<'_>, progress: &mut dyn FnMut(u64, u64)) -> heed::Result<Stats> {
+    let mut followers = store.tables.followers.blocks(txn)?.peekable();
+    let mut following = store.tables.following.blocks(txn)?.peekable();
+    let (mut counts, mut subscriptions, mut mutual) = (BTreeMap::<u64, u64>::new(), 0, 0);
+    let (mut users, mut inward, mut outward) = (0u64, Vec::new(), Vec::new());
+    let total = 2 * store.subscriptions.load(Ordering::Relaxed);
+    let mut seen = 0;
+    while let Some(user) = lower(subject(&mut followers)?, subject(&mut following)?) {
+        list_of(user, &mut followers, &mut inward)?;
+        list_of(user, &mut following, &mut outward)?;
+        let both = common(&inward, &outward);
+        *counts.entry((inward.len() + outward.len()) as u64 - both).or_default() += 1;
+        subscriptions += inward.len() as u64;
+        // Each side of such a pair finds the other; oneself is found once.
+        mutual += both - u64::from(outward.binary_search(&user).is_ok());
+        seen += (inward.len() + outward.len()) as u64;
+        if users.is_multiple_of(1 << 14) {
+            progress(seen, total);
+        }
+        users += 1;
+    }
+    progress(total, total);
+    let degrees = Degrees { counts: counts.into_iter().collect() };
+    Ok(Stats { users, subscriptions, mutual: mutual / 2, degrees, disk_bytes: 0 })
 }
 
 type Entry<'txn> = heed::Result<(Id, Block<'txn>)>;

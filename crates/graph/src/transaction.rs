@@ -6,39 +6,34 @@ use std::sync::{MutexGuard, PoisonError};
 use heed::{MdbError, RwTxn};
 use hub::{Id, IdText, Subscription};
 
-use super::block::BlockBuf;
-use super::lists::Lists;
-use super::open::{META_SUBSCRIPTIONS, Store, Tables, level};
+use super::lists::{Desk, Lists};
+use super::open::{Store, Tables};
 use super::pair::{OwnedId, Pair};
 use super::pins::Pins;
+use super::sum::State;
+use super::verify::META_STATE;
 
 /// A writing transaction. Dropped before [`Transaction::commit`], it never was.
 pub(super) struct Transaction<'s> {
     store: &'s Store,
-    pub(super) txn: RwTxn<'s>,
+    txn: RwTxn<'s>,
     pins: Pins<'s>,
     subscriptions: u64,
-    buffer: BlockBuf,
-    /// LMDB lets the next writer in once it has committed; pins and count must be settled too.
-    _alone: MutexGuard<'s, ()>,
+    desk: Desk,
+    /// LMDB lets the next writer in once it has committed; pins and state must be settled too.
+    committed: MutexGuard<'s, State>,
 }
 
 impl<'s> Transaction<'s> {
-    /// Waits for the transaction that is under way, if any.
+    /// Waits for the transaction that is under way, if any. [`Store::usable`] was asked before.
     pub(super) fn begin(store: &'s Store) -> heed::Result<Transaction<'s>> {
         // After a panic under the lock its transaction was undone, so the next one may go on.
-        let alone = store.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let committed = store.committed.lock().unwrap_or_else(PoisonError::into_inner);
         let txn = store.env.write_txn()?;
         let pins = Pins::new(&store.names, store.tables.names);
-        let subscriptions = store.subscriptions.load(Ordering::Relaxed);
-        Ok(Transaction {
-            store,
-            txn,
-            pins,
-            subscriptions,
-            buffer: BlockBuf::default(),
-            _alone: alone,
-        })
+        let subscriptions = committed.subscriptions;
+        let desk = Desk::new(committed.sums);
+        Ok(Transaction { store, txn, pins, subscriptions, desk, committed })
     }
 
     /// True when the pair is new.
@@ -66,8 +61,15 @@ impl<'s> Transaction<'s> {
         Ok(there)
     }
 
+    /// The name of `id`, which somebody holds, will be stored with this transaction.
+    pub(super) fn pin_held(&mut self, id: Id) -> heed::Result<()> {
+        let name = self.store.names.text(id).expect("a name that is held has a text");
+        self.pin(IdText::Name(&name))?;
+        Ok(())
+    }
+
     /// The id of `text`, whose name will be stored with this transaction.
-    pub(super) fn pin(&mut self, text: IdText<'_>) -> heed::Result<Id> {
+    fn pin(&mut self, text: IdText<'_>) -> heed::Result<Id> {
         self.pins.pin(text, &self.txn)
     }
 
@@ -89,13 +91,18 @@ impl<'s> Transaction<'s> {
         self.store.tables
     }
 
+    /// What writing to the lists takes.
+    pub(super) fn parts(&mut self) -> (&mut RwTxn<'s>, &mut Desk) {
+        (&mut self.txn, &mut self.desk)
+    }
+
     /// The same change in both directions, which must agree.
     fn both(&mut self, change: ListChange, pair: Subscription) -> heed::Result<bool> {
         let Subscription { subscriber, subscribee } = pair;
         let Tables { followers, following, .. } = self.store.tables;
-        let (txn, buffer) = (&mut self.txn, &mut self.buffer);
-        let changed = change(followers, txn, subscribee, subscriber, buffer)?;
-        if changed && !change(following, txn, subscriber, subscribee, buffer)? {
+        let (txn, desk) = (&mut self.txn, &mut self.desk);
+        let changed = change(followers, txn, subscribee, subscriber, desk)?;
+        if changed && !change(following, txn, subscriber, subscribee, desk)? {
             return Err(MdbError::Corrupted.into());
         }
         Ok(changed)
@@ -103,16 +110,22 @@ impl<'s> Transaction<'s> {
 
     /// Makes everything durable; names that no pair refers to any more lose their pin.
     pub(super) fn commit(mut self) -> heed::Result<()> {
-        let count = self.subscriptions;
-        self.store.tables.meta.put(&mut self.txn, META_SUBSCRIPTIONS, &count.to_le_bytes())?;
-        self.pins.write(&mut self.txn)?;
+        let store = self.store;
+        self.pins.write(&mut self.txn, &mut self.desk.sums)?;
+        let state = State {
+            transaction: self.txn.id() as u64,
+            subscriptions: self.subscriptions,
+            sums: self.desk.sums,
+        };
+        let bytes = state.to_bytes(&store.names.key());
+        store.tables.meta.put(&mut self.txn, META_STATE, &bytes)?;
         self.txn.commit()?;
-        self.store.subscriptions.store(count, Ordering::Relaxed);
+        *self.committed = state;
+        store.subscriptions.store(state.subscriptions, Ordering::Relaxed);
         self.pins.settle();
-        // The change is durable, whether this works or not.
-        let _ = level(&self.store.env);
+        store.level();
         Ok(())
     }
 }
 
-type ListChange = fn(Lists, &mut RwTxn<'_>, Id, Id, &mut BlockBuf) -> heed::Result<bool>;
+type ListChange = fn(Lists, &mut RwTxn<'_>, Id, Id, &mut Desk) -> heed::Result<bool>;

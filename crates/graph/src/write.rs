@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use heed::MdbError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::error::WriteError;
+use super::error::{Unusable, WriteError, is_damage};
 use super::open::Store;
 use super::pair::Pair;
 use super::transaction::Transaction;
@@ -20,7 +20,7 @@ pub(super) const QUEUE_MAX: usize = 1024;
 /// A group takes no further request once it has this many pairs: some 0.3 s of work.
 const GROUP_PAIRS_MAX: usize = 65_536;
 
-/// LMDB's word for a write that took fewer bytes than it was given, as on a disk that fills up.
+/// Also LMDB's word for a write that took fewer bytes than it was given, as on a disk that fills.
 const EIO: i32 = 5;
 
 /// What to do with the pairs of a request.
@@ -48,7 +48,7 @@ pub(super) fn run(store: &Store, mut queue: mpsc::Receiver<Request>) {
             pairs += next.pairs.len();
             group.push(next);
         }
-        let outcome = apply(store, &group).map_err(|error| store.write_error(error));
+        let outcome = apply(store, &group);
         for (n, request) in group.into_iter().enumerate() {
             let answer = outcome.as_ref().map(|counts| counts[n]).map_err(WriteError::clone);
             // A caller that is gone does not need its answer; what it asked for is done.
@@ -57,7 +57,15 @@ pub(super) fn run(store: &Store, mut queue: mpsc::Receiver<Request>) {
     }
 }
 
-fn apply(store: &Store, group: &[Request]) -> heed::Result<Vec<u64>> {
+fn apply(store: &Store, group: &[Request]) -> Result<Vec<u64>, WriteError> {
+    store.usable()?;
+    let counts = change(store, group).map_err(|error| store.write_error(error))?;
+    // Whoever removed the directory meanwhile removed this with it.
+    store.usable()?;
+    Ok(counts)
+}
+
+fn change(store: &Store, group: &[Request]) -> heed::Result<Vec<u64>> {
     let mut transaction = Transaction::begin(store)?;
     let mut counts = Vec::with_capacity(group.len());
     for request in group {
@@ -77,11 +85,21 @@ fn apply(store: &Store, group: &[Request]) -> heed::Result<Vec<u64>> {
 impl Store {
     /// What a failed transaction means for the one who asked for it.
     pub(super) fn write_error(&self, error: heed::Error) -> WriteError {
+        let read = self.env.read_txn().map(drop);
+        if let Err(heed::Error::Mdb(MdbError::Panic)) = read {
+            // LMDB could not write the file's head, and has closed itself (MDB_FATAL_ERROR).
+            self.found_damaged("the disk failed at the last step of a commit");
+            return WriteError::Unknown(error.to_string());
+        }
+        if is_damage(&error) {
+            let damage = self.damage.get_or_init(|| error.to_string());
+            return Unusable::Damaged(damage.clone()).into();
+        }
         match error {
             heed::Error::Mdb(MdbError::MapFull) => WriteError::SizeLimit(self.env.info().map_size),
             heed::Error::Io(error) if is_full(&error) => WriteError::DiskFull(error.to_string()),
             heed::Error::Io(error) if error.raw_os_error() == Some(EIO) => {
-                WriteError::DiskFull("a write was cut short".into())
+                WriteError::DiskFull("a write failed or was cut short".into())
             }
             other => WriteError::Store(other.to_string()),
         }
@@ -89,6 +107,6 @@ impl Store {
 }
 
 fn is_full(error: &io::Error) -> bool {
-    let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
-    full.contains(&error.kind())
+    use ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
 }

@@ -2,7 +2,8 @@
 //!
 //! The only crate with `unsafe`: each block is one system call, behind a safe function. It decides
 //! nothing; it gives the engine and the load tools epoll, a waker, sockets, private descriptor
-//! tables, clocks and the figures of the process and of the machine's sockets. Cost: the system
+//! tables, clocks and the figures of the process and of the machine's sockets, and it guards the
+//! graph's mapped file. Cost: the system
 //! call, and no allocation on any path that a connection takes.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
@@ -11,6 +12,7 @@ pub mod clock;
 pub mod epoll;
 pub mod group;
 pub mod limits;
+pub mod mapped;
 pub mod process;
 pub mod signals;
 pub mod socket;

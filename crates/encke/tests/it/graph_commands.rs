@@ -155,3 +155,70 @@ fn load_that_is_stopped_leaves_the_store_as_it_was() {
     let server = Server::start_in(&data, &[]);
     assert_eq!(server.api.stats()["subscriptions"], 1);
 }
+
+#[test]
+fn check_says_what_is_damaged_and_what_to_do_and_ends_with_1() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, data) = (friends(dir.path()), dir.path().join("data").display().to_string());
+    let missing = graph(&["check", "--data", &data]);
+    assert_eq!(missing.code(), Some(1), "{missing:?}");
+    assert!(missing.stderr.contains(&data), "{missing:?}");
+    assert_eq!(graph(&["load", &file, "--data", &data]).code(), Some(0));
+    let sound = json_of(&graph(&["check", "--data", &data, "--json"]));
+    assert_eq!((&sound["damaged"], &sound["subscriptions"]), (&json!(false), &json!(14_880)));
+    let told = graph(&["check", "--data", &data]);
+    assert!(told.stdout.starts_with("sound: 14,880 subscriptions"), "{told:?}");
+
+    let store = Path::new(&data).join("data.mdb");
+    let whole = fs::read(&store).unwrap();
+    let mut damaged = whole.clone();
+    let leaf = damaged.chunks_exact_mut(4096).rfind(|page| page[10..12] == [2, 0]).unwrap();
+    leaf[4090] ^= 1;
+    fs::write(&store, &damaged).unwrap();
+    let found = graph(&["check", "--data", &data]);
+    assert_eq!(found.code(), Some(1), "{found:?}");
+    assert!(found.stdout.contains("page") && found.stderr.contains("backup"), "{found:?}");
+    let found = graph(&["check", "--data", &data, "--json"]);
+    assert_eq!(found.code(), Some(1), "{found:?}");
+    let json: Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!((&json["damaged"], &json["findings_total"]), (&json!(true), &json!(1)), "{json}");
+    let refused = Program::run(
+        encke(["serve", "--listen=127.0.0.1:0", "--api=127.0.0.1:0"]).args(["--data", &data]),
+    );
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("encke graph check"), "{refused:?}");
+
+    fs::write(&store, b"").unwrap();
+    let emptied = graph(&["check", "--data", &data]);
+    assert_eq!(emptied.code(), Some(1), "{emptied:?}");
+    assert!(emptied.stdout.contains("14880 subscriptions"), "{emptied:?}");
+    fs::write(&store, whole).unwrap();
+    let server = Server::start_in(Path::new(&data), &[]);
+    let busy = graph(&["check", "--data", &data]);
+    assert_eq!(busy.code(), Some(1));
+    assert!(busy.stderr.contains(&server.pid().to_string()), "{busy:?}");
+}
+
+#[test]
+fn removed_data_directory_fails_changes_and_readiness() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let server = Server::start_in(&data, &[]);
+    server.api.subscribe("bob", "rj");
+    server.api.get("/readyz").ok();
+    fs::remove_dir_all(&data).unwrap();
+    let pair = json!([{ "subscriber": "bob", "subscribee": "kim" }]);
+    for path in ["/subscriptions/add", "/subscriptions/remove"] {
+        let problem = server.api.post(path, &pair).problem(503);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("is gone") && detail.contains("backup"), "{detail}");
+    }
+    let problem = server.api.get("/readyz").problem(503);
+    assert!(problem["detail"].as_str().unwrap().contains(data.to_str().unwrap()), "{problem}");
+    server.api.get("/healthz").ok();
+    let mut bob = server.listener("bob");
+    assert_eq!(server.api.send("rj", "still known"), 1);
+    assert_eq!(bob.data(), "still known");
+    assert_eq!(server.stop("TERM").code(), Some(0));
+    assert!(!data.exists());
+}

@@ -1,5 +1,7 @@
 //! Loading files: into empty and into filled stores, good and bad ones.
 
+use std::sync::mpsc;
+
 use super::super::{LineError, LoadError, LoadOptions, LoadReport, Malformed, Phase};
 use super::*;
 
@@ -123,4 +125,41 @@ fn progress_passes_through_all_phases_to_the_end() {
     use Phase::{Reading, Sorting, Syncing, Writing};
     seen.dedup();
     assert_eq!(seen, [Reading, Sorting, Writing, Sorting, Writing, Syncing]);
+}
+
+/// A pipe that stays empty until another writer has been answered.
+#[test]
+fn load_that_waits_for_its_input_holds_nobody_up() {
+    struct Pipe<'g>(&'g Graph, u32);
+    impl std::io::Read for Pipe<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            self.1 += 1;
+            let line = match self.1 {
+                1 => "a b\n",
+                2 => {
+                    // The load has read a name; while it waits for more the name comes and goes.
+                    let (graph, (answer, answered)) = (self.0.clone(), mpsc::sync_channel(1));
+                    thread::spawn(move || {
+                        let added = graph.add_blocking(vec![pair("a", "c"), pair("5", "6")]);
+                        let _ = answer.send((added, graph.remove_blocking(vec![pair("a", "c")])));
+                    });
+                    let deadline = std::time::Duration::from_secs(30);
+                    assert_eq!(answered.recv_timeout(deadline), Ok((Ok(2), Ok(1))));
+                    "5 6\n"
+                }
+                _ => return Ok(0),
+            };
+            buffer[..4].copy_from_slice(line.as_bytes());
+            Ok(4)
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let graph = open(dir.path());
+    let options = LoadOptions::default();
+    let report = graph.load("pipe", &mut Pipe(&graph, 0), 0, options, &mut |_| {}).unwrap();
+    assert_eq!((report.pairs, report.added), (2, 1), "the other writer was first with 5 6");
+    let model = [("a".into(), "b".into()), ("5".into(), "6".into())].into();
+    agree(&graph, &model, &["a", "b", "c", "5", "6"].map(String::from), 10);
+    drop(graph);
+    agree(&open(dir.path()), &model, &["a", "b", "5", "6"].map(String::from), 10);
 }

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod concurrency;
+mod health;
 mod opening;
 mod stats;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::open::META_FORMAT;
+use super::super::verify::{META_FORMAT, META_STATE};
 use super::*;
 
 fn refusal(dir: &Path) -> OpenError {
@@ -46,8 +46,8 @@ fn store_of_another_version_is_left_alone() {
     txn.commit().unwrap();
     drop(graph);
     let error = refusal(dir.path());
-    assert!(matches!(error.reason, OpenReason::OtherFormat { found: 7, known: 1 }));
-    assert!(error.to_string().contains("format 7 and this program reads format 1; use"), "{error}");
+    assert!(matches!(error.reason, OpenReason::OtherFormat { found: 7, known: 2 }));
+    assert!(error.to_string().contains("format 7 and this program reads format 2; use"), "{error}");
 }
 
 #[test]
@@ -60,6 +60,20 @@ fn file_of_another_program_is_left_alone() {
     txn.commit().unwrap();
     drop(graph);
     assert!(matches!(refusal(dir.path()).reason, OpenReason::Foreign));
+}
+
+/// A commit that leaves the state as it was is none of ours: it may have changed anything.
+#[test]
+fn store_that_was_changed_past_its_state_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = open(dir.path());
+    let store = graph.store();
+    let mut txn = store.env.write_txn().unwrap();
+    let state = store.tables.meta.get(&txn, META_STATE).unwrap().unwrap().to_vec();
+    store.tables.meta.put(&mut txn, META_STATE, &state).unwrap();
+    txn.commit().unwrap();
+    drop(graph);
+    assert!(matches!(refusal(dir.path()).reason, OpenReason::Damaged(_)));
 }
 
 #[test]
@@ -85,37 +99,82 @@ fn filled(dir: &Path) {
     assert_eq!(graph.remove_blocking(request), Ok(pairs.len() as u64 - 1000));
 }
 
+/// Bytes of the file up to the last page that is needed.
+fn needed(file: &[u8]) -> usize {
+    file.iter().rposition(|&byte| byte != 0).unwrap().next_multiple_of(4096)
+}
+
 #[test]
 fn file_that_was_cut_short_is_damaged_wherever_it_ends() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path());
     let file = dir.path().join("data.mdb");
     let whole = fs::read(&file).unwrap();
+    let needed = needed(&whole);
     for parts in 1..97 {
-        fs::write(&file, &whole[..whole.len() / 97 * parts]).unwrap();
+        fs::write(&file, &whole[..needed / 97 * parts]).unwrap();
         for _ in 0..2 {
             let error = refusal(dir.path());
             assert!(matches!(error.reason, OpenReason::Damaged(_)), "{parts} of 97: {error}");
         }
     }
-    // Nor does it help that the last user was killed, when much is missing.
-    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-    fs::write(dir.path().join("lock"), "123\n").unwrap();
-    assert!(matches!(refusal(dir.path()).reason, OpenReason::Damaged(_)));
     fs::write(&file, whole).unwrap();
     assert_eq!(open(dir.path()).stats(&mut |_, _| {}).unwrap().subscriptions, 1000);
 }
 
 #[test]
-fn file_without_its_unneeded_last_pages_is_whole_when_its_user_was_killed() {
+fn file_without_its_unneeded_last_pages_is_whole() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path());
     let file = dir.path().join("data.mdb");
     let bytes = fs::read(&file).unwrap();
-    let needed = bytes.iter().rposition(|&byte| byte != 0).unwrap().next_multiple_of(4096);
+    let needed = needed(&bytes);
     assert!(needed < bytes.len(), "the last commit gave back the last pages that it took");
     fs::write(&file, &bytes[..needed]).unwrap();
-    fs::write(dir.path().join("lock"), "123\n").unwrap();
     assert_eq!(open(dir.path()).stats(&mut |_, _| {}).unwrap().subscriptions, 1000);
     assert_eq!(fs::metadata(&file).unwrap().len(), bytes.len() as u64);
+}
+
+#[test]
+fn file_that_was_emptied_or_removed_is_no_new_store() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path()).add_blocking(vec![pair("bob", "rj")]).unwrap();
+    let file = dir.path().join("data.mdb");
+    fs::write(&file, "").unwrap();
+    for _ in 0..2 {
+        let error = refusal(dir.path());
+        assert!(matches!(error.reason, OpenReason::Gone { subscriptions: Some(1) }), "{error}");
+        assert!(error.to_string().contains("remove data.state there to start with an empty graph"));
+        let _ = fs::remove_file(&file);
+    }
+    fs::remove_file(dir.path().join("data.state")).unwrap();
+    assert_eq!(open(dir.path()).subscriptions(), 0);
+}
+
+/// As a disk would leave it that lost the last commit, or a backup that is too old.
+#[test]
+fn older_file_than_the_directory_held_is_refused_until_it_is_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path()).add_blocking(vec![pair("bob", "rj")]).unwrap();
+    let file = dir.path().join("data.mdb");
+    let older = fs::read(&file).unwrap();
+    open(dir.path()).add_blocking(vec![pair("bob", "kim")]).unwrap();
+    fs::write(&file, older).unwrap();
+    let error = refusal(dir.path());
+    assert!(matches!(error.reason, OpenReason::Older { .. }), "{error}");
+    fs::remove_file(dir.path().join("data.state")).unwrap();
+    assert_eq!(open(dir.path()).subscriptions(), 1);
+}
+
+#[test]
+fn process_that_was_killed_leaves_a_store_that_is_further_than_its_marker() {
+    let dir = tempfile::tempdir().unwrap();
+    let marker = dir.path().join("data.state");
+    let graph = open(dir.path());
+    let before = fs::read(&marker).unwrap();
+    graph.add_blocking(vec![pair("bob", "rj")]).unwrap();
+    drop(graph);
+    assert_ne!(fs::read(&marker).unwrap(), before);
+    fs::write(&marker, before).unwrap();
+    assert_eq!(open(dir.path()).subscriptions(), 1);
 }

@@ -6,6 +6,8 @@
 #![expect(clippy::print_stdout, reason = "a child tells its parent, a test how to run it again")]
 
 mod crash;
+mod damage;
+mod faults;
 mod limits;
 
 use std::path::{Path, PathBuf};

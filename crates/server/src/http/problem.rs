@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use axum::extract::rejection::QueryRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use graph::{ReadError, WriteError};
+use graph::{ReadError, Unusable, WriteError};
 use hub::{FollowersError, IdError};
 use proto::Problem;
 use proto::problem::CONTENT_TYPE;
@@ -212,6 +212,12 @@ impl From<ReadError> for ApiProblem {
     }
 }
 
+impl From<Unusable> for ApiProblem {
+    fn from(error: Unusable) -> ApiProblem {
+        ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, sentence(&error.to_string()))
+    }
+}
+
 impl From<FollowersError> for ApiProblem {
     fn from(error: FollowersError) -> ApiProblem {
         ApiProblem::unavailable(sentence(&error.to_string()))
@@ -235,6 +241,10 @@ impl From<WriteError> for ApiProblem {
                 ApiProblem::new(StatusCode::INSUFFICIENT_STORAGE, detail)
             }
             WriteError::Stopped | WriteError::Store(_) => ApiProblem::unavailable(detail),
+            // Trying again does not help: somebody has to see to it.
+            WriteError::Unusable(_) | WriteError::Unknown(_) => {
+                ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+            }
         }
     }
 }

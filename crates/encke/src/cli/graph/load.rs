@@ -1,18 +1,16 @@
 //! `encke graph load`: a file of pairs into the store, or into a running server.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use figures::numbers::grouped;
 use graph::{LoadOptions, LoadReport, Phase};
 use serde_json::json;
 use server::open_graph;
 
-use super::upload;
+use super::{input, upload};
 use crate::cli::work::{Progress, unless_stopped};
 use crate::client::ServerUrl;
 use crate::console::{say, tell};
@@ -79,7 +77,7 @@ pub(super) fn run(args: LoadArgs) -> Result<()> {
 }
 
 fn load(file: &Path, data: &Path, options: LoadOptions) -> Result<LoadReport> {
-    let (mut input, bytes) = open(file)?;
+    let (mut input, bytes) = input::open(file)?;
     let graph = open_graph(data)?;
     let mut progress = Progress::new("reading");
     let name = file.display().to_string();
@@ -97,15 +95,4 @@ fn phase(phase: Phase) -> &'static str {
         Phase::Writing => "writing",
         Phase::Syncing => "syncing",
     }
-}
-
-/// The input and its length, 0 when that is not known.
-pub(super) fn open(path: &Path) -> Result<(Box<dyn Read + Send>, u64)> {
-    if path == Path::new("-") {
-        return Ok((Box::new(io::stdin()), 0));
-    }
-    let cannot = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(cannot)?;
-    let bytes = file.metadata().with_context(cannot)?.len();
-    Ok((Box::new(file), bytes))
 }

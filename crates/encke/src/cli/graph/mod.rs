@@ -1,6 +1,8 @@
-//! `encke graph`: friends graphs made, loaded and described.
+//! `encke graph`: friends graphs made, loaded, described and checked.
 
+mod check;
 mod generate;
+mod input;
 mod load;
 mod stats;
 mod upload;
@@ -8,14 +10,15 @@ mod upload;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-/// Makes, loads and describes friends graphs.
+/// Makes, loads, describes and checks friends graphs.
 #[derive(Debug, Args)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
   encke graph generate --users 1000000 --edges-per-user 15 --seed 1 -o friends.txt
   encke graph load friends.txt --both --data ./encke-data
-  encke graph stats --data ./encke-data --plot degrees.svg")]
+  encke graph stats --data ./encke-data --plot degrees.svg
+  encke graph check --data ./encke-data")]
 pub(crate) struct GraphArgs {
     #[command(subcommand)]
     command: GraphCommand,
@@ -26,6 +29,7 @@ enum GraphCommand {
     Generate(generate::GenerateArgs),
     Load(load::LoadArgs),
     Stats(stats::StatsArgs),
+    Check(check::CheckArgs),
 }
 
 pub(crate) fn run(args: GraphArgs) -> Result<()> {
@@ -33,5 +37,6 @@ pub(crate) fn run(args: GraphArgs) -> Result<()> {
         GraphCommand::Generate(args) => generate::run(args),
         GraphCommand::Load(args) => load::run(args),
         GraphCommand::Stats(args) => stats::run(args),
+        GraphCommand::Check(args) => check::run(args),
     }
 }

@@ -4,7 +4,7 @@
 //! Standard input can be read only once, so there the good lines are stored even when there are
 //! malformed ones. Loading again does no harm: adding is idempotent.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -16,7 +16,7 @@ use hub::IdText;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::load::open;
+use super::input::{self, Input};
 use crate::cli::client::runtime;
 use crate::cli::work::Progress;
 use crate::client::{ApiClient, ServerUrl};
@@ -46,17 +46,18 @@ pub(super) fn run(file: &Path, api: &ServerUrl, options: LoadOptions) -> Result<
     runtime.shutdown_background();
     done
 }
+
 async fn upload(file: &Path, api: &ServerUrl, options: LoadOptions) -> Result<LoadReport> {
     let mut client = ApiClient::connect(api).await?;
     let name = file.display().to_string();
     let cannot = || format!("cannot read {name}");
     if file != Path::new("-") && !options.skip_malformed {
-        let input = open(file)?;
+        let input = input::open(file)?;
         let checked = tokio::task::spawn_blocking(move || read(input, options, &mut |_| true));
         refuse(&name, &checked.await?.with_context(cannot)?.malformed)?;
     }
     let (pieces, queue) = mpsc::channel::<Bytes>(PIECES_MAX);
-    let input = open(file)?;
+    let input = input::open(file)?;
     let reading = tokio::task::spawn_blocking(move || {
         read(input, options, &mut |piece| pieces.blocking_send(piece.to_vec().into()).is_ok())
     });
@@ -88,7 +89,7 @@ fn refuse(name: &str, malformed: &Malformed) -> Result<()> {
 /// Reads all lines of `input` and hands them as JSON lines to `send`, piece by piece, until it
 /// wants no more. Malformed lines are noted and left out.
 fn read(
-    (mut input, bytes): (Box<dyn Read + Send>, u64),
+    (mut input, bytes): Input,
     options: LoadOptions,
     send: &mut dyn FnMut(&[u8]) -> bool,
 ) -> io::Result<Found> {

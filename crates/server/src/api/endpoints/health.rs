@@ -21,7 +21,8 @@ pub(crate) async fn healthz() -> Json<Status> {
     Json(Status { status: "alive" })
 }
 
-/// The server takes work: clients can connect, it is not stopping, and its store can be read.
+/// The server takes work: clients can connect, it is not stopping, and its store can be read and
+/// changed.
 pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, ApiProblem> {
     if api.stop.is_said() {
         return Err(ApiProblem::stopping());
@@ -29,6 +30,7 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, 
     if !api.engine.try_read().is_ok_and(|engine| engine.is_open()) {
         return Err(ApiProblem::starting_or_stopping());
     }
+    api.graph.usable()?;
     let any = Id::integer(0).expect("0 is an integer below 2^63");
     api.graph.page_followers(any, None, 1)?;
     Ok(Json(Status { status: "ready" }))
