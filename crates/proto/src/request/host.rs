@@ -8,8 +8,6 @@
 
 use core::net::{IpAddr, Ipv6Addr};
 
-use super::origin::split_port;
-
 /// The names of a server, beside its addresses and `localhost`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hosts {
@@ -65,6 +63,14 @@ pub(super) fn is_address(name: &str) -> bool {
     match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
         None => matches!(name.parse(), Ok(IpAddr::V4(_))),
+    }
+}
+
+/// Splits `host:port`, whose host may be an IPv6 address in brackets.
+pub(super) fn split_port(host: &str) -> (&str, Option<&str>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+        _ => (host, None),
     }
 }
 

@@ -4,7 +4,7 @@
 //! Both are compared as text: nothing is looked up. A scheme may be http or https everywhere, since
 //! whoever ends TLS before the server leaves no trace.
 
-use super::host::{host_name, is_address};
+use super::host::{host_name, is_address, split_port};
 
 /// Whether a page of `origin` was served by the server that the client calls `host`: its *own*
 /// origin.
@@ -51,14 +51,6 @@ pub fn origin(text: &str) -> Option<String> {
 fn authority(origin: &str) -> Option<(u16, &str)> {
     let http = origin.strip_prefix("http://").map(|authority| (80, authority));
     http.or_else(|| origin.strip_prefix("https://").map(|authority| (443, authority)))
-}
-
-/// Splits `host:port`, whose host may be an IPv6 address in brackets.
-pub(super) fn split_port(host: &str) -> (&str, Option<&str>) {
-    match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
-        _ => (host, None),
-    }
 }
 
 #[cfg(test)]
