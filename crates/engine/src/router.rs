@@ -114,6 +114,11 @@ impl Router {
         &self.names
     }
 
+    /// Who numbers events.
+    pub fn event_ids(&self) -> &Arc<EventIds> {
+        &self.event_ids
+    }
+
     /// What was sent of late; `None` when nothing is remembered.
     pub fn history(&self) -> Option<&History> {
         self.history.as_ref()
@@ -150,8 +155,8 @@ impl Router {
 
     /// Gives the event its number and remembers it. The caller has its turn to post.
     fn number(&self, Drafted { draft, begun, term }: Drafted) -> Arc<Event> {
-        let number = self.event_ids.next(clock::unix_ms());
-        let event: Event = draft.numbered(number);
+        let id = self.event_ids.next(clock::unix_ms());
+        let event: Event = draft.numbered(id);
         if let Some(term) = term {
             event.frame(TERM_SLOT, |_| term);
         }

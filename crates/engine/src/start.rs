@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use hub::{ConnRef, Directory, EventIds, Names};
+use hub::{ConnRef, Directory, Epoch, EventIds, Names};
 use sys::{clock, group, limits as process_limits, socket};
 use thiserror::Error;
 
@@ -56,15 +56,24 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Makes it and opens it. When this returns, clients can connect.
-    pub fn start(config: EngineConfig, names: Arc<Names>) -> Result<Engine, StartError> {
-        let mut engine = Engine::prepare(config, names)?;
+    /// Makes it and opens it; events have the numbers of `epoch`. When this returns, clients can
+    /// connect.
+    pub fn start(
+        config: EngineConfig,
+        epoch: Epoch,
+        names: Arc<Names>,
+    ) -> Result<Engine, StartError> {
+        let mut engine = Engine::prepare(config, epoch, names)?;
         engine.open()?;
         Ok(engine)
     }
 
     /// Makes all but the workers: what the control plane needs in order to be ready for clients.
-    pub fn prepare(mut config: EngineConfig, names: Arc<Names>) -> Result<Engine, StartError> {
+    pub fn prepare(
+        mut config: EngineConfig,
+        epoch: Epoch,
+        names: Arc<Names>,
+    ) -> Result<Engine, StartError> {
         let address = claim(config.listen)?;
         config.listen = address;
         names.set_bytes_max(config.ids_bytes_max);
@@ -79,7 +88,7 @@ impl Engine {
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
         let directory = Arc::new(Directory::default());
         let replies = Arc::new(Replies::new().map_err(StartError::Worker)?);
-        let event_ids = Arc::new(EventIds::starting_at(clock::unix_ms()));
+        let event_ids = Arc::new(EventIds::new(epoch));
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let router = Router::new(
             names.clone(),

@@ -38,5 +38,5 @@ pub mod websocket;
 pub use frame::Frame;
 pub use page::{Page, PageRequest};
 pub use problem::Problem;
-pub use request::{Cursor, Method, Parsed, Refusal, Request, Route, Upgrade};
+pub use request::{Method, Parsed, Refusal, Request, Route, Upgrade};
 pub use transport::{Framing, Transport};

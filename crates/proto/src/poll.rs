@@ -35,11 +35,11 @@ pub fn element(frame: &Frame, before: usize) -> &[u8] {
 
 /// What an answer says before its events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Answer {
+pub struct Answer<'i> {
     /// The length of all elements together.
     pub elements_len: usize,
-    /// The number of the event after which the next poll goes on; `None` when it is not known.
-    pub next: Option<u64>,
+    /// The id of the event after which the next poll goes on; `None` when it is not known.
+    pub next: Option<&'i str>,
     /// Whether events between the cursor that the poll came with and this answer are lost.
     pub gap: bool,
     /// Whether the connection waits for another request, for at most so many seconds.
@@ -48,7 +48,7 @@ pub struct Answer {
     pub cors: bool,
 }
 
-impl Answer {
+impl Answer<'_> {
     /// Appends the head, and the start of the array.
     pub fn push_head(&self, out: &mut Vec<u8>) {
         let len = ARRAY_START.len() + self.elements_len + ARRAY_END.len();
@@ -70,8 +70,8 @@ impl Answer {
                 "X-Content-Type-Options: nosniff\r\n",
             ],
         );
-        if let Some(number) = self.next {
-            response::push(out, &[&format!("Encke-Next: {number:016x}\r\n")]);
+        if let Some(id) = self.next {
+            response::push(out, &["Encke-Next: ", id, "\r\n"]);
         }
         if self.gap {
             response::push(out, &["Encke-Gap: true\r\n"]);
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn cursor_gap_and_keep_alive_stand_in_the_head_where_pages_may_read_them() {
         let answer = Answer {
-            next: Some(0x19aa_57c8_f4a0_0001),
+            next: Some("2F3y6mQsYKmaB3xZ"),
             gap: true,
             keep_alive_seconds: Some(75),
             cors: true,
@@ -158,7 +158,7 @@ mod tests {
         answer.push_head_only(&mut wire);
         let (fields, body) = read(&wire);
         assert!(body.is_empty());
-        assert_eq!(field(&fields, "Encke-Next"), Some("19aa57c8f4a00001"));
+        assert_eq!(field(&fields, "Encke-Next"), Some("2F3y6mQsYKmaB3xZ"));
         assert_eq!(field(&fields, "Encke-Gap"), Some("true"));
         assert_eq!(field(&fields, "Keep-Alive"), Some("timeout=75"));
         assert_eq!(field(&fields, "Connection"), None);

@@ -18,7 +18,6 @@
 //! the head is complete.
 
 mod accept;
-mod cursor;
 mod fields;
 mod host;
 mod origin;
@@ -36,7 +35,6 @@ use query::Query;
 
 use crate::{Framing, Problem, Transport};
 
-pub use cursor::Cursor;
 pub use host::{Hosts, host_name, name_of};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
@@ -88,8 +86,10 @@ pub struct Request<'b> {
     /// least one, possibly one of them twice, none checked against the rules for ids. Empty for
     /// [`Method::Options`] and [`Route::Page`], which need none.
     pub ids: Vec<Cow<'b, str>>,
-    /// Where to go on: `?after=` of a poll, `Last-Event-ID` or `?last_event_id=` of a stream.
-    pub cursor: Option<Cursor>,
+    /// The id of the event after which the client has heard nothing, where it says so: `?after=` of
+    /// a poll, `Last-Event-ID` or `?last_event_id=` of a stream. Whether it is an event of ours is
+    /// not for us to say.
+    pub cursor: Option<&'b [u8]>,
     /// How long a poll waits for an event.
     pub wait_seconds: u8,
     /// The wish to become a WebSocket, on [`Route::Stream`].
@@ -222,7 +222,7 @@ fn serve<'b>(
     }
     let query = Query::read(route, escaped)?;
     request.ids = query.ids;
-    request.cursor = query.after.map(Cursor::After);
+    request.cursor = query.after;
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
     let upgradable = method == Method::Get && framing == Framing::Chunked;

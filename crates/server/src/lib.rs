@@ -1,7 +1,7 @@
 //! The running server: the order in which its parts start and end.
 //!
-//! Start: descriptor limit, store, both ports taken, Erlang node, API, and last the workers, which
-//! begin to listen. Each part that fails ends the start with a sentence that says what to do,
+//! Start: descriptor limit, store, both ports taken, epoch, Erlang node, API, and last the workers,
+//! which begin to listen. Each part that fails ends the start with a sentence that says what to do,
 //! before a client could have connected, and who connects finds all the rest at work.
 //!
 //! End: readiness off and the API port closed; API requests in progress are finished; the workers
@@ -12,6 +12,7 @@
 
 mod api;
 mod demo_page;
+mod epoch;
 mod erlang;
 mod http;
 mod panics;
@@ -107,7 +108,9 @@ impl Server {
         let backlog_bytes_max = config.engine.backlog_bytes_max;
         config.engine.origins.allow_api(api_address);
         config.engine.guest = config.erlang.is_some();
-        let mut engine = Engine::prepare(config.engine, Arc::clone(graph.names()))?;
+        let lot = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
+        let (epoch, epoch_file) = epoch::begin(&config.data, lot, sys::clock::unix_ms());
+        let mut engine = Engine::prepare(config.engine, epoch, Arc::clone(graph.names()))?;
         if !engine.full_workers_leave() {
             tracing::warn!(
                 "this kernel does not let a full worker leave new clients to the others \
@@ -119,6 +122,7 @@ impl Server {
         let (router, asked) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
         tokio::spawn(resumes::answer(Arc::clone(&router), asked, graph.clone()));
         tokio::spawn(resumes::forget(Arc::clone(&router)));
+        tokio::spawn(epoch::keep(epoch_file, Arc::clone(router.event_ids()), graph.clone()));
         let (stopper, stop) = stop::channel();
         let (mut erlang, mut erlang_task) = (None, None);
         if let (Some(config), Some(guest)) = (config.erlang, engine.take_guest()) {

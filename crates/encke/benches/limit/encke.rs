@@ -8,7 +8,7 @@ use std::time::Duration;
 use ::engine::{Engine, EngineConfig, ResumeStep, Resumes, Router, Step};
 use graph::Graph;
 use graph::GraphOptions;
-use hub::{Draft, Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX};
+use hub::{Draft, Epoch, Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX, Tag};
 use proto::Transport;
 
 use crate::DATA;
@@ -43,7 +43,7 @@ impl Encke {
         config.workers = workers;
         // The bare loop sends none; for a million they would be 33,333 writes a second.
         config.keepalive_ms = 0;
-        let engine = Engine::start(config, names)?;
+        let engine = Engine::start(config, Epoch::begin(Tag::of(0), 0, 0), names)?;
         if transport == Transport::Poll {
             let (router, resumes) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
             thread::spawn(move || answer(&router, &resumes));

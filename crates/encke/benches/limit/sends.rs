@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ::engine::{Engine, EngineConfig, Step};
-use hub::{Draft, HistoryLimits, IdText, Names, Nobody};
+use hub::{Draft, Epoch, HistoryLimits, IdText, Names, Nobody, Tag};
 use sys::clock;
 
 use crate::{DATA, Outcome};
@@ -32,7 +32,8 @@ pub(crate) fn run() -> Outcome<()> {
 fn one(history: HistoryLimits, prefix: &str, subjects: u64) -> Outcome<f64> {
     let mut config = EngineConfig::new("127.0.0.1:0".parse()?);
     config.history = history;
-    let mut engine = Engine::start(config, Arc::new(Names::new([0; 16])))?;
+    let epoch = Epoch::begin(Tag::of(0), 0, clock::unix_ms());
+    let mut engine = Engine::start(config, epoch, Arc::new(Names::new([0; 16])))?;
     let router = Arc::clone(engine.router());
     let started_ns = clock::monotonic_ns();
     for event in 0..EVENTS {

@@ -22,6 +22,7 @@ mod dashboard;
 mod demo;
 mod demo_page;
 mod ending;
+mod epoch;
 mod erlang;
 mod full;
 mod full_disk;

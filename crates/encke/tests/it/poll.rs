@@ -203,7 +203,7 @@ fn bad_polls_say_what_to_do() {
     for (path, words) in [
         ("/poll/1?wait=61", "from 0 to 60"),
         ("/poll/1?wait=a", "from 0 to 60"),
-        ("/poll/1?after=17", "16 hexadecimal digits"),
+        ("/poll/1?after=17", "16 letters and digits"),
         ("/poll/a%20b", "white space"),
     ] {
         let mut wire = server.ask(get(path, &[]));

@@ -137,7 +137,7 @@ fn cursor_of_another_server_is_a_gap_and_the_stream_goes_on() {
 #[test]
 fn malformed_cursor_in_the_query_is_refused_before_the_upgrade() {
     let server = Server::start(&[]);
-    for cursor in ["17", "0000000000000000000", "000000000000000g", "%20"] {
+    for cursor in ["17", "0000000000000000000", "000000000000000_", "%20"] {
         let path = format!("/stream/a?last_event_id={cursor}");
         let mut wire = server.ask(get(&path, &Socket::FIELDS));
         let answer = read_answer(&mut wire, "GET").unwrap();

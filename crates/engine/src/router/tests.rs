@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use hub::{Id, Since};
+use hub::{Epoch, Id, Since, Tag};
 
 use super::*;
 use crate::sim::Random;
@@ -43,7 +43,7 @@ fn router(history: HistoryLimits) -> Router {
         Arc::new(Directory::default()),
         mailboxes,
         Arc::new(Replies::new().unwrap()),
-        Arc::new(EventIds::starting_at(0)),
+        Arc::new(EventIds::new(Epoch::begin(Tag::of(0), 0, 0))),
         history,
     )
 }

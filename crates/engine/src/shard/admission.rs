@@ -2,7 +2,7 @@
 
 use hub::{DisconnectReason, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
-use proto::{Cursor, Framing, Method, Problem, Route, Transport, classic, response};
+use proto::{Framing, Method, Problem, Route, Transport, classic, response};
 use smallvec::SmallVec;
 
 use super::core::{At, Core, End, Lives};
@@ -18,10 +18,10 @@ pub(super) struct Reply<'r> {
 }
 
 /// How a stream is to be.
-struct Manner {
+struct Manner<'r> {
     transport: Transport,
     framing: Framing,
-    cursor: Option<Cursor>,
+    cursor: Option<&'r [u8]>,
 }
 
 impl<S: Sockets> Core<S> {
@@ -179,7 +179,7 @@ impl<S: Sockets> Core<S> {
         &mut self,
         at: &mut At<'_, S::Socket>,
         ids: &[IdText<'_>],
-        Manner { transport, framing, cursor }: Manner,
+        Manner { transport, framing, cursor }: Manner<'_>,
         reply: &Reply<'_>,
     ) -> Lives {
         let newest = self.event_ids.last();

@@ -14,7 +14,7 @@
 
 use hub::{DisconnectReason, IdText};
 use proto::poll::Answer;
-use proto::{Cursor, Framing, Request, Transport};
+use proto::{Framing, Request, Transport};
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives, ticks};
@@ -51,8 +51,7 @@ impl<S: Sockets> Core<S> {
         self.counters.streams_opened[Transport::Poll.index()].add(1);
         let after = match request.cursor {
             None => Some(newest),
-            Some(Cursor::After(number)) => Some(number).filter(|&at| self.event_ids.knows(at)),
-            Some(Cursor::Unknown) => None,
+            Some(place) => self.event_ids.known(place),
         };
         let asked = after.is_some_and(|after| self.ask(at, after));
         at.conn.become_(if asked { Life::HeldPoll } else { Life::Poll });
@@ -125,10 +124,12 @@ impl<S: Sockets> Core<S> {
         let idle_seconds = (u64::from(self.rules.poll_idle) * TICK_MS / 1000) as u32;
         let elements = conn.elements();
         let next = next.or(elements.last.max(Some(self.settled)));
+        let next = next.filter(|_| self.rules.config.history.is_on() && !is_asked);
+        let next = next.map(|number| self.event_ids.id(number).to_string());
         let mut head = std::mem::take(&mut self.answer);
         let answer = Answer {
             elements_len: elements.len,
-            next: next.filter(|_| self.rules.config.history.is_on() && !is_asked),
+            next: next.as_deref(),
             gap: conn.is(Marks::GAP),
             keep_alive_seconds: stays.then_some(idle_seconds),
             cors: conn.is(Marks::CORS),

@@ -5,8 +5,7 @@
 //! when the one before is written: so a client that reads slowly is sent all that is remembered,
 //! and no more than a window is kept for it.
 
-use hub::id_of_number;
-use proto::{Cursor, resume};
+use proto::resume;
 
 use super::core::{At, Core, Lives};
 use crate::conn::Marks;
@@ -26,13 +25,11 @@ impl<S: Sockets> Core<S> {
     pub(super) fn begin_at(
         &mut self,
         at: &mut At<'_, S::Socket>,
-        cursor: Option<Cursor>,
+        cursor: Option<&[u8]>,
         newest: u64,
     ) -> bool {
-        if let Some(Cursor::After(number)) = cursor
-            && self.event_ids.knows(number)
-            && self.ask(at, number)
-        {
+        let known = cursor.and_then(|place| self.event_ids.known(place));
+        if known.is_some_and(|number| self.ask(at, number)) {
             return true;
         }
         let (transport, framing) = (at.conn.transport, at.conn.framing);
@@ -40,7 +37,8 @@ impl<S: Sockets> Core<S> {
             self.resumes.count(true);
             resume::push_gap(&mut self.answer, transport, framing);
         }
-        resume::push_cursor(&mut self.answer, transport, framing, &id_of_number(newest));
+        let id = self.event_ids.id(newest).to_string();
+        resume::push_cursor(&mut self.answer, transport, framing, &id);
         false
     }
 
@@ -108,7 +106,8 @@ impl<S: Sockets> Core<S> {
             self.settled = self.settled.max(up_to);
             if last < up_to {
                 notice.clear();
-                resume::push_cursor(&mut notice, transport, framing, &id_of_number(up_to));
+                let id = self.event_ids.id(up_to).to_string();
+                resume::push_cursor(&mut notice, transport, framing, &id);
                 if !notice.is_empty() {
                     at.conn.push_reply(&notice);
                 }

@@ -14,7 +14,7 @@
 //!
 //! Cost: a command is one look at each of its bytes, a parse of its JSON and an answer.
 
-use hub::{DisconnectReason, IdText, id_of_number};
+use hub::{DisconnectReason, IdText};
 use proto::websocket::command::{self, Command};
 use proto::websocket::{self, Close, CloseCode, ReadError, Received, Rules};
 use proto::websocket::{deflate, handshake};
@@ -173,7 +173,8 @@ impl<S: Sockets> Core<S> {
     /// was never for it, and the answer leaves behind that.
     fn next(&self, at: &At<'_, S::Socket>) -> Option<String> {
         let is_held = at.conn.life().is_held();
-        (self.rules.config.history.is_on() && !is_held).then(|| id_of_number(self.settled))
+        let is_known = self.rules.config.history.is_on() && !is_held;
+        is_known.then(|| self.event_ids.id(self.settled).to_string())
     }
 }
 

@@ -5,7 +5,7 @@ use std::cell::RefMut;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hub::{Draft, Followers, HistoryLimits, IdText, Names, Nobody};
+use hub::{Draft, Epoch, Followers, HistoryLimits, IdText, Names, Nobody, Tag};
 
 use super::net::Wire;
 use super::server::{Server, config, posted};
@@ -28,7 +28,7 @@ struct One {
 impl One {
     fn start(config: EngineConfig) -> One {
         let names = Arc::new(Names::new([3; 16]));
-        let (router, mut server) = Server::start(names, config, 1_000);
+        let (router, mut server) = Server::start(names, config, Epoch::begin(Tag::of(0), 0, 1_000));
         server.shards[0].set_work_per_turn(WORK_PER_TURN);
         One { router, server, now_ms: 0, sockets: HashMap::new() }
     }
@@ -190,7 +190,7 @@ fn client_that_comes_back_is_kept_a_window_and_hears_all_if_it_reads() {
     let history = HistoryLimits { events_max: 10_000, ..HistoryLimits::default() };
     let mut one = One::start(EngineConfig { history, ..config() });
     one.send("1", "0");
-    let after = hub::id_of_number(one.server.event_ids.last());
+    let after = one.server.event_ids.id(one.server.event_ids.last()).to_string();
     let (events, data) = (1_000, "x".repeat(1_000));
     for n in 1..=events {
         one.send("1", &format!("\"{n} {data}\""));

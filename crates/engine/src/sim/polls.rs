@@ -10,7 +10,7 @@ mod model;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hub::{Directory, DisconnectReason, Draft, HistoryLimits, IdText, Names};
+use hub::{Directory, DisconnectReason, Draft, Epoch, HistoryLimits, IdText, Names, Tag};
 use proto::Transport;
 
 pub(super) use self::model::{Answer, request};
@@ -72,7 +72,8 @@ impl World {
             history: HistoryLimits::OFF,
             ..config()
         };
-        let (router, server) = Server::start(names.clone(), config, 0);
+        let epoch = Epoch::begin(Tag::of(0), 0, 0);
+        let (router, server) = Server::start(names.clone(), config, epoch);
         let Server { mailboxes, directory, counters, nets, shards, .. } = server;
         World {
             random: Random::new(seed),

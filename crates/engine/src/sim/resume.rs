@@ -10,7 +10,7 @@ mod user;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, Draft, HistoryLimits, IdText, Names};
+use hub::{ConnRef, Draft, Epoch, EventId, HistoryLimits, IdText, Names, Tag};
 use proto::Transport;
 
 use self::user::{Connection, Heard, User};
@@ -27,9 +27,6 @@ use crate::slab::Key;
 
 const IDS: usize = 12;
 const USERS: usize = 20;
-/// Event numbers of one millisecond.
-const EVENTS_PER_MS: u64 = 1 << 20;
-
 type Resumings<'r> = VecDeque<(ConnRef, Resuming<'r>)>;
 
 struct Resumers {
@@ -38,6 +35,8 @@ struct Resumers {
     server: Server,
     users: Vec<User>,
     now_ms: u64,
+    /// Of all lives of the server, the last one's is that of now.
+    epochs: Vec<Epoch>,
     /// The subject and, once it has one, the number of each send, in the order of their beginning.
     sent: Vec<(String, Option<u64>)>,
     /// Clients that came back, and gaps that were told, in the lives before.
@@ -46,8 +45,8 @@ struct Resumers {
 }
 
 /// Starts a server that remembers as `history` says.
-fn start(names: Arc<Names>, history: HistoryLimits, at_ms: u64) -> (Router, Server) {
-    Server::start(names, EngineConfig { history, ..config() }, at_ms)
+fn start(names: Arc<Names>, history: HistoryLimits, epoch: Epoch) -> (Router, Server) {
+    Server::start(names, EngineConfig { history, ..config() }, epoch)
 }
 
 impl Resumers {
@@ -55,14 +54,16 @@ impl Resumers {
         let mut random = Random::new(seed);
         let names = Arc::new(Names::new([9; 16]));
         let graph = Graph::random(&mut random, names.clone(), IDS);
-        let (router, server) = start(names, history, sys::clock::unix_ms());
+        let epoch = Epoch::begin(Tag::of(random.next()), 0, sys::clock::unix_ms());
+        let (router, server) = start(names, history, epoch);
         let users = (0..USERS).map(|_| User::random(&mut random)).collect();
-        let (now_ms, sent) = (0, Vec::new());
-        (router, Resumers { random, graph, server, users, now_ms, sent, resumed: 0, gaps: 0 })
+        let (epochs, now_ms, sent, resumed, gaps) = (vec![epoch], 0, Vec::new(), 0, 0);
+        let world = Resumers { random, graph, server, users, now_ms, epochs, sent, resumed, gaps };
+        (router, world)
     }
 
-    /// The server is killed, and another one started with the same store. What clients have not
-    /// read is lost.
+    /// The server is killed, and another one started with the same store, under a clock that was
+    /// set back. What clients have not read is lost.
     fn restart(&mut self, history: HistoryLimits) -> Router {
         for user in 0..USERS {
             self.cut_off(user);
@@ -70,10 +71,30 @@ impl Resumers {
         self.count();
         let names = Arc::new(Names::new([9; 16]));
         self.graph = self.graph.restored(names.clone());
-        let at_ms = self.server.event_ids.last() / EVENTS_PER_MS + 1;
-        let (router, server) = start(names, history, at_ms);
+        let mark = self.server.event_ids.last() + 1;
+        let epoch = Epoch::begin(Tag::of(self.random.next()), mark, 0);
+        self.epochs.push(epoch);
+        let (router, server) = start(names, history, epoch);
         self.server = server;
         router
+    }
+
+    /// The id of `number` as the server of that time told it.
+    fn id(&self, number: u64) -> EventId {
+        let mut epochs = self.epochs.iter().rev();
+        let epoch = epochs.find(|epoch| epoch.base <= number).expect("numbers of some life");
+        EventId::new(number, epoch.tag)
+    }
+
+    /// Now and then a client brings a place that is none of ours: that of another server which has
+    /// sent as many events, or no id at all.
+    fn foreign(&mut self) -> Option<String> {
+        let stranger = Tag::of(self.random.next());
+        match self.random.below(40) {
+            0 => Some(EventId::new(self.server.event_ids.last(), stranger).to_string()),
+            1 => Some("19aa57c8f4a00001".to_owned()),
+            _ => None,
+        }
     }
 
     fn count(&mut self) {
@@ -141,11 +162,11 @@ impl Resumers {
             wires.len() - 1
         };
         let key = self.server.shards[shard].accept(socket).unwrap();
-        let foreign = self.random.one_in(20).then(|| format!("{:016x}", self.random.next() >> 8));
+        let foreign = self.foreign();
+        let place = self.users[user].cursor().filter(|_| foreign.is_none());
+        let is_known = place.is_some_and(|number| self.epochs.last().unwrap().base <= number);
+        let cursor = foreign.or_else(|| place.map(|number| self.id(number).to_string()));
         let user = &mut self.users[user];
-        let place = user.cursor().filter(|_| foreign.is_none());
-        let is_known = place.is_some_and(|number| self.server.event_ids.knows(number));
-        let cursor = foreign.or_else(|| place.map(hub::id_of_number));
         let polls = user.transport == Transport::Poll;
         // A poll asks for what is under way, too.
         if !is_known && !polls {
@@ -212,7 +233,7 @@ impl Resumers {
             return;
         }
         user.hear_answers();
-        let cursor = user.cursor().map(hub::id_of_number);
+        let cursor = user.cursor().map(|number| self.server.event_ids.id(number).to_string());
         let Some(connection) = user.online.as_mut().filter(|connection| connection.idle) else {
             return;
         };

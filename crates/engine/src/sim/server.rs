@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, EventIds, Followers, Names};
+use hub::{ConnRef, Directory, Epoch, EventIds, Followers, Names};
 
 use super::net::Net;
 use crate::account::Account;
@@ -51,13 +51,13 @@ pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Re
 }
 
 impl Server {
-    /// A server whose event numbers begin at `at_ms`.
-    pub(super) fn start(names: Arc<Names>, config: EngineConfig, at_ms: u64) -> (Router, Server) {
+    /// A server whose events have the numbers of `epoch`.
+    pub(super) fn start(names: Arc<Names>, config: EngineConfig, epoch: Epoch) -> (Router, Server) {
         let directory = Arc::new(Directory::default());
         let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
         let replies = Arc::new(Replies::new().unwrap());
         let resumes = Arc::new(Resumes::new(replies.clone()));
-        let event_ids = Arc::new(EventIds::starting_at(at_ms));
+        let event_ids = Arc::new(EventIds::new(epoch));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
         let places = Arc::new(Places::new(config.connections_max));
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());

@@ -104,7 +104,7 @@ const CURSOR_BYTES: usize = "id: 0123456789abcdef\n\n".len();
 fn after_cursor(rest: &[u8]) -> Option<&[u8]> {
     let (block, after) = rest.split_at_checked(CURSOR_BYTES)?;
     let id = str::from_utf8(block).ok()?.strip_prefix("id: ")?.strip_suffix("\n\n")?;
-    hub::number_of_id(id).map(|_| after)
+    hub::EventId::parse(id.as_bytes()).map(|_| after)
 }
 
 fn frame(

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, Draft, IdText, Names};
+use hub::{ConnRef, Directory, DisconnectReason, Draft, Epoch, IdText, Names, Tag};
 use proto::Framing;
 
 use super::client::{Client, SentEvent};
@@ -84,7 +84,8 @@ impl World {
         let graph = Graph::random(&mut random, names.clone(), plan.ids);
         let config = EngineConfig { backlog_bytes_max: plan.backlog_bytes_max, ..config() };
         // As after a restart: clients may come back with a number of before.
-        let (router, server) = Server::start(names.clone(), config, sys::clock::unix_ms());
+        let epoch = Epoch::begin(Tag::of(0), 0, sys::clock::unix_ms());
+        let (router, server) = Server::start(names.clone(), config, epoch);
         let Server { mailboxes, directory, counters, nets, shards, .. } = server;
         World {
             random,

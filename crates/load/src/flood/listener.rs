@@ -1,7 +1,8 @@
 //! One listener of the crowd: a descriptor and where its stream stands. It owns no buffer, save for
 //! the moment in which a response head or an event is half there.
 
-use std::num::{NonZeroU16, NonZeroU64};
+use std::fmt::{self, Write};
+use std::num::{NonZeroU8, NonZeroU16};
 use std::os::fd::OwnedFd;
 
 use proto::Transport;
@@ -26,9 +27,8 @@ pub(super) struct Listener {
     pub(super) returning: bool,
     /// When the storm lets it connect again, until the stream that is resumed has told something.
     pub(super) due: Option<Moment>,
-    /// The id that it heard last, as a number: where its stream is resumed, or its next poll goes
-    /// on.
-    pub(super) cursor: Option<NonZeroU64>,
+    /// The id that it heard last: where its stream is resumed, or its next poll goes on.
+    pub(super) cursor: Option<Cursor>,
     /// Whether the answer that is being read is the last one on its connection.
     closes: bool,
 }
@@ -123,7 +123,7 @@ impl Listener {
                 let progress = decoder.feed(bytes, |event| {
                     if resumes {
                         tally.told(due, now_ns);
-                        *cursor = id_of(&event).and_then(number_of).or(*cursor);
+                        *cursor = id_of(&event).and_then(Cursor::read).or(*cursor);
                     }
                     tally.event(source, event, now_ns);
                 });
@@ -197,7 +197,7 @@ impl Listener {
             self.opened_ms = (arrival.now_ns / 1_000_000) as u32;
         }
         if arrival.transport == Transport::Poll {
-            self.cursor = head.poll_next.map(str::as_bytes).and_then(number_of).or(self.cursor);
+            self.cursor = head.poll_next.map(str::as_bytes).and_then(Cursor::read).or(self.cursor);
             self.closes = head.closes;
             tally.told(&mut self.due, arrival.now_ns);
             tally.of(arrival.role).told_gaps += u64::from(head.poll_gap);
@@ -213,10 +213,26 @@ fn id_of<'e>(event: &Event<'e>) -> Option<&'e [u8]> {
     event.id.or_else(|| in_json(b"{\"id\":\"")).or_else(|| in_json(POSITION))
 }
 
-/// The number in an event's id: an id that can be kept in 8 bytes.
-fn number_of(id: &[u8]) -> Option<NonZeroU64> {
-    let text = str::from_utf8(id).ok().filter(|text| text.len() == 16)?;
-    NonZeroU64::new(u64::from_str_radix(text, 16).ok()?)
+/// An event's id, of the length that Encke's have. What it says is nobody's business.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor(NonZeroU8, [u8; Cursor::LEN - 1]);
+
+impl Cursor {
+    const LEN: usize = 16;
+
+    /// Takes note of an id that can stand in a header and in a query as it is.
+    fn read(id: &[u8]) -> Option<Cursor> {
+        let (&first, rest) =
+            id.split_first().filter(|_| id.iter().all(u8::is_ascii_alphanumeric))?;
+        Some(Cursor(NonZeroU8::new(first)?, rest.try_into().ok()?))
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char(char::from(self.0.get()))?;
+        f.write_str(str::from_utf8(&self.1).expect("letters and digits are ASCII"))
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! What a thread of the crowd is to do, and the rate at which it does it.
 
 use std::net::IpAddr;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::{Transport, client};
 
 use crate::flood::FloodConfig;
+use crate::flood::listener::Cursor;
 use crate::flood::role::{Cast, Role};
 use crate::flood::trouble::Trouble;
 use crate::target::Target;
@@ -48,17 +48,17 @@ impl Task {
     }
 
     /// Writes the request that opens the listener's stream to `out`. With a `cursor` it asks for
-    /// what came after the event with that number.
+    /// what came after that event.
     ///
     /// A first poll does not wait: the answer to it says that the listener is known, and where the
     /// next one goes on.
-    pub(super) fn request(&self, slot: u32, cursor: Option<NonZeroU64>, out: &mut Vec<u8>) {
+    pub(super) fn request(&self, slot: u32, cursor: Option<Cursor>, out: &mut Vec<u8>) {
         if self.config.transport == Transport::Poll {
             return self.poll(slot, true, cursor, out);
         }
         self.push_start(slot, "", out);
         if let Some(cursor) = cursor {
-            out.extend_from_slice(format!("Last-Event-ID: {cursor:016x}\r\n").as_bytes());
+            out.extend_from_slice(format!("Last-Event-ID: {cursor}\r\n").as_bytes());
         }
         match self.config.transport {
             Transport::Sse => out.extend_from_slice(b"Accept: text/event-stream\r\n"),
@@ -71,17 +71,11 @@ impl Task {
     }
 
     /// Writes a poll of the listener to `out`: its first one, or one that goes on.
-    pub(super) fn poll(
-        &self,
-        slot: u32,
-        first: bool,
-        cursor: Option<NonZeroU64>,
-        out: &mut Vec<u8>,
-    ) {
+    pub(super) fn poll(&self, slot: u32, first: bool, cursor: Option<Cursor>, out: &mut Vec<u8>) {
         let separator = self.target.separator();
         let query = match cursor {
-            Some(cursor) if first => format!("{separator}wait=0&after={cursor:016x}"),
-            Some(cursor) => format!("{separator}after={cursor:016x}"),
+            Some(cursor) if first => format!("{separator}wait=0&after={cursor}"),
+            Some(cursor) => format!("{separator}after={cursor}"),
             None if first => format!("{separator}wait=0"),
             None => String::new(),
         };

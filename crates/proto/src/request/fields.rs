@@ -3,7 +3,6 @@
 use httparse::Header;
 
 use super::accept::Accept;
-use super::cursor::Cursor;
 use super::upgrade::Upgrade;
 use crate::{Framing, Problem};
 
@@ -13,8 +12,9 @@ pub(super) struct Fields<'b> {
     pub(super) host: Option<&'b str>,
     pub(super) origin: Option<&'b str>,
     pub(super) accept: Accept,
-    /// `Last-Event-ID`.
-    pub(super) cursor: Option<Cursor>,
+    /// `Last-Event-ID`, whatever it says: a browser fills it in by itself, and would give up if it
+    /// were refused. An empty one is what a client has that heard no event yet.
+    pub(super) cursor: Option<&'b [u8]>,
     /// Whether `Upgrade` lists a WebSocket, and what else is said about it.
     pub(super) websocket: bool,
     pub(super) upgrade: Upgrade<'b>,
@@ -65,7 +65,7 @@ impl<'b> Fields<'b> {
         } else if named("if-none-match") {
             self.known = str::from_utf8(value).ok();
         } else if named("last-event-id") {
-            self.cursor = Cursor::of_field(value);
+            self.cursor = Some(value).filter(|value| !value.is_empty());
         } else if named("transfer-encoding") {
             self.transfer_encoding = true;
         } else if named("content-length") {

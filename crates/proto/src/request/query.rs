@@ -10,7 +10,6 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::cursor;
 use super::target::{Escaped, Route};
 use crate::Problem;
 
@@ -19,13 +18,16 @@ pub const POLL_WAIT_SECONDS_MAX: u8 = 60;
 /// The wait of a poll that does not say how long.
 pub const POLL_WAIT_SECONDS_DEFAULT: u8 = 25;
 
+/// The length of an event's id.
+const EVENT_ID_LEN: usize = 16;
+
 /// What the parameters say.
 #[derive(Default)]
 pub(super) struct Query<'b> {
     /// The path's id, then the query's in their order, decoded.
     pub(super) ids: Vec<Cow<'b, str>>,
     /// `after` of a poll, `last_event_id` of a stream.
-    pub(super) after: Option<u64>,
+    pub(super) after: Option<&'b [u8]>,
     /// `wait` of a poll.
     pub(super) wait_seconds: Option<u8>,
 }
@@ -42,9 +44,9 @@ impl<'b> Query<'b> {
             let name = Cow::from(percent_decode_str(name));
             match (&*name, route) {
                 (b"id", _) => query.ids.push(unescape_plus(value)?),
-                (b"after", Route::Poll) => query.after = Some(number(value, "after")?),
+                (b"after", Route::Poll) => query.after = Some(event_id(value, "after")?),
                 (b"last_event_id", Route::Stream) => {
-                    query.after = Some(number(value, "last_event_id")?);
+                    query.after = Some(event_id(value, "last_event_id")?);
                 }
                 (b"wait", Route::Poll) => query.wait_seconds = Some(wait_seconds(value)?),
                 _ => {}
@@ -54,13 +56,16 @@ impl<'b> Query<'b> {
     }
 }
 
-fn number(value: &str, name: &str) -> Result<u64, Problem> {
-    cursor::number(value).ok_or_else(|| {
-        Problem::bad_request(format!(
-            "The parameter {name} is not the id of an event, which has 16 hexadecimal digits. Give \
-             the one that you heard last, or leave {name} out to hear what comes from now on."
-        ))
-    })
+/// A program wrote it, so it is told when that cannot be an event's id at any server.
+fn event_id<'b>(value: &'b str, name: &str) -> Result<&'b [u8], Problem> {
+    let bytes = value.as_bytes();
+    if bytes.len() == EVENT_ID_LEN && bytes.iter().all(u8::is_ascii_alphanumeric) {
+        return Ok(bytes);
+    }
+    Err(Problem::bad_request(format!(
+        "The parameter {name} is not the id of an event, which has 16 letters and digits. Give the \
+         one that you heard last, or leave {name} out to hear what comes from now on."
+    )))
 }
 
 fn wait_seconds(value: &str) -> Result<u8, Problem> {

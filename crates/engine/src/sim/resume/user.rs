@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hub::number_of_id;
+use hub::EventId;
 use proto::{Framing, Transport};
 
 use super::IDS;
@@ -135,5 +135,5 @@ impl User {
 }
 
 fn number(id: &str) -> u64 {
-    number_of_id(id).expect("an id of ours")
+    EventId::parse(id.as_bytes()).expect("an id of ours").number()
 }

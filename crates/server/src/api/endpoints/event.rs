@@ -67,7 +67,7 @@ pub(crate) fn push_answer(out: &mut Vec<u8>, delivered: u32, event: &Event) {
     out.extend_from_slice(b"{\"delivered\":");
     push_decimal(out, delivered.into());
     out.extend_from_slice(b",\"id\":\"");
-    // Hexadecimal digits, so there is nothing to escape.
+    // Letters and digits, so there is nothing to escape.
     out.extend_from_slice(event.id().as_bytes());
     out.extend_from_slice(b"\"}");
 }
@@ -83,7 +83,7 @@ mod tests {
         for (delivered, text) in [(0, "0"), (9, "9"), (10, "10"), (u32::MAX, "4294967295")] {
             let mut out = Vec::new();
             push_answer(&mut out, delivered, &event);
-            let expected = format!("{{\"delivered\":{text},\"id\":\"0000000000000abc\"}}");
+            let expected = format!("{{\"delivered\":{text},\"id\":\"000000000iK00000\"}}");
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
     }
