@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+pub mod findings;
 pub mod flood;
 pub mod graph_model;
 mod order;

@@ -17,6 +17,8 @@ pub(crate) enum Verdict {
         /// Events that should have come first. They are missing unless they come as `Overtaken`.
         gap: u32,
     },
+    /// The first that is heard of a stream under way: what came before it nobody knows.
+    Joined,
     /// It filled a gap: it came, but after a newer one.
     Overtaken,
     /// It came before.
@@ -62,8 +64,10 @@ impl Streams {
             Entry::Vacant(place) => {
                 let window = if from_start { 1 } else { u32::MAX };
                 place.insert(Seen { newest: number, window });
-                let gap = if from_start { number.saturating_sub(1) } else { 0 };
-                Verdict::Next { gap }
+                match from_start {
+                    true => Verdict::Next { gap: number.saturating_sub(1) },
+                    false => Verdict::Joined,
+                }
             }
         }
     }
@@ -160,7 +164,7 @@ mod tests {
     #[test]
     fn stream_joined_later_has_no_gap_before_it() {
         let mut streams = Streams::new(10);
-        assert_eq!(streams.observe(1, 7, false), NEXT);
+        assert_eq!(streams.observe(1, 7, false), Verdict::Joined);
         assert_eq!(streams.observe(1, 9, false), Verdict::Next { gap: 1 });
     }
 

@@ -12,6 +12,7 @@ use proto::Transport;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::client::runtime;
+use super::conclude::{conclude, unjudged};
 use crate::console::{say, tell};
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_rate, parse_seconds, parse_share};
@@ -27,6 +28,11 @@ const POLLS_PER_LINE: u32 = 10;
 /// Works against any server that streams over HTTP. Prints a line a second and a summary at the
 /// end: after --seconds, or with Ctrl-C. Of events that `encke spam` made it knows which are
 /// missing, doubled or late.
+///
+/// The exit status is 1 if a listener was not online, a connection failed or ended early, a gap was
+/// told, or an event is missing, came twice, out of order or late, or could not be followed. The
+/// summary says so, and what was not checked: among it what came last about each subject, for
+/// which spam's `delivered` must be the `stamped` here.
 ///
 /// A part of the crowd can make trouble: the first ids vanish in a storm, the next come back from
 /// it, the next are slow. The summary tells what the steady rest heard before, during and after.
@@ -197,19 +203,15 @@ pub(crate) fn run(args: FloodArgs) -> Result<()> {
     let snapshot = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         let flood = start(config)?;
-        watch(flood, json, &mut signals).await
+        watch(flood, json, &mut signals).await.map_err(unjudged)
     })?;
     let report = FloodReport::from(&snapshot);
-    if json {
-        say(serde_json::to_string(&report)?)?;
-    } else {
-        say(report.to_string().trim_end())?;
-    }
+    let concluded = conclude(&report, &report.findings(), json);
     if report.opened == 0 {
         let why = report.first_failure.unwrap_or_else(|| "no answer in time".into());
         bail!("no stream opened at {url}: {why}; start a server with `encke serve`");
     }
-    Ok(())
+    concluded
 }
 
 /// Starts a crowd, whose threads have private descriptor tables and so must hear no signals.

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use load::report::{SpamReport, spam_line};
 use load::spam::{PAYLOAD_BYTES_MIN, Payload};
 use load::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
 
 use super::client::{ApiArgs, runtime};
+use super::conclude::{conclude, unjudged};
 use super::flood::{Polls, report_line};
-use crate::console::say;
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, parse_seconds};
 
@@ -19,6 +19,10 @@ use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, pars
 /// Each event carries the time at which it was to be sent, so that `encke flood` can measure the
 /// latency, and a number, so that it can see what is lost. Prints a line a second and a summary at
 /// the end: after --seconds, or with Ctrl-C.
+///
+/// The exit status is 1 if an event was refused, not answered, not sent or sent late, or a
+/// connection ended early. The summary says so, and what was not checked: whether what the API
+/// calls delivered came, which `encke flood` counts as `stamped`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -71,6 +75,10 @@ pub(crate) struct SpamArgs {
     /// Events on their way on one connection, at most.
     #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_count)]
     in_flight: usize,
+    /// How long after its time (and after --coalesce) an event may be sent before it is late, in
+    /// seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds)]
+    late_after: Duration,
     /// Print the summary as JSON; the lines go to standard error then.
     #[arg(long)]
     json: bool,
@@ -92,6 +100,7 @@ impl SpamArgs {
             coalesce: self.coalesce,
             mode: if self.post { SpamMode::Post } else { SpamMode::Stream },
             in_flight_max: self.in_flight,
+            late_after: self.late_after,
         }
     }
 }
@@ -102,18 +111,10 @@ pub(crate) fn run(args: SpamArgs) -> Result<()> {
     let snapshot = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         let spam = Spam::start(&config).map_err(explain)?;
-        watch(spam, json, &mut signals).await
+        watch(spam, json, &mut signals).await.map_err(unjudged)
     })?;
     let report = SpamReport::from(&snapshot);
-    if json {
-        say(serde_json::to_string(&report)?)?;
-    } else {
-        say(report.to_string().trim_end())?;
-    }
-    match report.failure {
-        Some(failure) => bail!("a connection to the API ended before its time: {failure}"),
-        None => Ok(()),
-    }
+    conclude(&report, &report.findings(), json)
 }
 
 /// A time to wait, in milliseconds, up to a second.

@@ -4,6 +4,12 @@ use serde_json::Value;
 
 use crate::harness::{Finished, Program, Server, encke, wait_for};
 
+#[expect(dead_code, reason = "the instruments' own tests do more with it")]
+#[path = "../../../load/tests/it/server.rs"]
+mod scripted;
+
+use scripted::Fate;
+
 /// The summary that an instrument with `--json` prints.
 #[track_caller]
 fn report(finished: &Finished) -> Value {
@@ -13,6 +19,15 @@ fn report(finished: &Finished) -> Value {
 
 fn number(report: &Value, member: &str) -> u64 {
     report[member].as_u64().unwrap_or_else(|| panic!("{member} of {report}"))
+}
+
+/// It has failed and says why, for people and in its report.
+#[track_caller]
+fn expect_failure(finished: &Finished, words: &str) {
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.stderr.lines().last().unwrap().contains(words), "{words}: {finished:?}");
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert!(report["faults"].to_string().contains(words), "{words}: {report}");
 }
 
 /// The server's listeners, users 0 to 199, all online.
@@ -124,7 +139,58 @@ fn streams_that_the_server_ends_are_told_by_reason() {
     assert_eq!(server.stop("TERM").code(), Some(0));
     wait_for("the crowd hears of the end", || flood.stderr().contains("closed 150"));
     flood.signal("TERM");
-    let report = report(&flood.finish());
+    let flood = flood.finish();
+    for words in ["connections that did not open: 50 (status 50), the first for: status 503", "150"]
+    {
+        expect_failure(&flood, words);
+    }
+    let report: Value = serde_json::from_str(&flood.stdout).unwrap();
     assert_eq!((number(&report, "opened"), number(&report, "failed")), (150, 50), "{report}");
     assert_eq!((number(&report, "closed"), number(&report, "open")), (150, 0), "{report}");
+}
+
+/// A server that treats the 150th of 200 events badly: who can see it fails, and says what it was.
+#[test]
+fn fault_of_the_server_is_the_instruments_failure() {
+    for (fate, heard, sender, listeners) in [
+        (Fate::Deliver, 200, None, None),
+        (Fate::Lose, 199, None, Some("1 events are missing")),
+        (Fate::Double, 201, None, Some("1 events came twice")),
+        (Fate::Overtake, 200, None, Some("1 events came behind a newer one")),
+        (Fate::Refuse, 199, Some("refused: 1 (Refused 1)"), Some("1 events are missing")),
+        (Fate::Silent, 200, Some("1 events were not answered"), None),
+    ] {
+        let deliver = move |number| if number == 150 { fate } else { Fate::Deliver };
+        let server = scripted::Server::start(deliver);
+        let url = server.stream_url();
+        let crowd = ["flood", "--users=10", "--late-after=60", "--json", "--url", &url];
+        let crowd = Program::spawn(&mut encke(crowd));
+        wait_for("the crowd is online", || crowd.stderr().contains("  open 10 "));
+        let spam = ["spam", "--users=10", "--rate=10000", "--seconds=0.02", "--late-after=60"];
+        let spam = Program::run(encke(spam).args(["--json", "--api", &server.url()]));
+        let told = format!("  events {heard} (");
+        wait_for("the crowd has heard it", || crowd.stderr().contains(&told));
+        crowd.signal("INT");
+        let crowd = crowd.finish();
+        for (finished, fault) in [(&spam, sender), (&crowd, listeners)] {
+            match fault {
+                Some(words) => expect_failure(finished, words),
+                None => assert_eq!(report(finished)["faults"], serde_json::json!([]), "{fate:?}"),
+            }
+        }
+    }
+}
+
+/// What is right for `encke listen | head` is none for an instrument: nobody has judged its run.
+#[test]
+fn instrument_whose_output_is_closed_does_not_succeed() {
+    let server = Server::start(&[]);
+    let script = "\"$@\" | head -n 1; exit ${PIPESTATUS[0]}";
+    let spam = ["spam", "--users=10", "--rate=10", "--seconds=600", "--api", &server.api_url()];
+    let spam = encke(spam);
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", script, "bash"]).arg(spam.get_program()).args(spam.get_args());
+    let finished = Program::run(&mut bash);
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("nothing was judged"), "{finished:?}");
 }

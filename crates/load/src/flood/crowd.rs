@@ -6,7 +6,7 @@
 //! is gone through in slices, between which steady listeners are read, or the tool's own work would
 //! show as the server's delay.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -82,6 +82,9 @@ struct Crowd {
     doomed: Option<Vec<u32>>,
     /// Listeners that come back from it, and when, in nanoseconds: in the order of that time.
     back: VecDeque<(u64, u32)>,
+    /// Listeners that resume on a further connection, and when that was made: milliseconds on the
+    /// monotonic clock, cut to 32 bits.
+    came_back_ms: HashMap<u32, u32>,
     buffer: Box<[u8]>,
     request: Vec<u8>,
     tally: Tally,
@@ -109,6 +112,7 @@ impl Crowd {
             again: VecDeque::new(),
             doomed: None,
             back: VecDeque::new(),
+            came_back_ms: HashMap::new(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             request: Vec::new(),
             tally: Tally::new(task.streams_max, late_after_ns),
@@ -307,6 +311,8 @@ impl Crowd {
         }
         if !self.task.config.resume {
             listener.cursor = None;
+        } else if listener.attempt > 1 {
+            self.came_back_ms.insert(slot, clock::monotonic_ms() as u32);
         }
         self.task.request(slot, listener.cursor, &mut self.request);
         // A few hundred bytes fit into the empty buffer of a new socket, or nothing does.
@@ -342,7 +348,9 @@ impl Crowd {
                 Ok(0) => Outcome::failed(&io::ErrorKind::ConnectionReset.into()),
                 Ok(len) => {
                     self.tally.of(role).bytes += len as u64;
-                    let arrival = Arrival { slot, role, transport, now_ns, resumes };
+                    let came_back = resumes.then(|| self.came_back_ms.get(&slot)).flatten();
+                    let came_back_ms = came_back.copied();
+                    let arrival = Arrival { slot, role, transport, now_ns, resumes, came_back_ms };
                     listener.read(arrival, &self.buffer[..len], &mut self.tally)
                 }
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => return,

@@ -20,7 +20,7 @@ pub(super) struct Listener {
     /// Counts the connections of this listener, so that a report about an old one is known as such.
     pub(super) attempt: u32,
     /// When the stream opened, that of polls with the first answer: milliseconds on the monotonic
-    /// clock, cut to 32 bits.
+    /// clock, cut to 32 bits; 0 as long as it never did.
     pub(super) opened_ms: u32,
     pub(super) phase: Phase,
     /// Whether the storm has reset its connection and it is to come back.
@@ -61,6 +61,9 @@ pub(super) struct Arrival {
     pub(super) now_ns: u64,
     /// Whether all connections of the listener are one stream.
     pub(super) resumes: bool,
+    /// If the listener has come back and resumes: when its connection was made, in milliseconds on
+    /// the monotonic clock, cut to 32 bits.
+    pub(super) came_back_ms: Option<u32>,
 }
 
 /// How far a listener is.
@@ -115,10 +118,11 @@ impl Listener {
     pub(super) fn read(&mut self, arrival: Arrival, bytes: &[u8], tally: &mut Tally) -> Outcome {
         match &mut self.phase {
             Phase::Open(decoder) => {
-                let Arrival { slot, role, now_ns, resumes, .. } = arrival;
+                let Arrival { slot, role, now_ns, resumes, came_back_ms, .. } = arrival;
                 let attempt = if resumes { 0 } else { self.attempt };
                 let connection = u64::from(attempt) << 32 | u64::from(slot);
-                let source = Source { role, connection, opened_ms: self.opened_ms };
+                let opened_ms = self.opened_ms;
+                let source = Source { role, connection, opened_ms, came_back_ms };
                 let (cursor, due) = (&mut self.cursor, &mut self.due);
                 let progress = decoder.feed(bytes, |event| {
                     if resumes {
@@ -192,9 +196,10 @@ impl Listener {
             let words = "the answer to the WebSocket's key is wrong".to_owned();
             return Outcome::Failed(Failure::Malformed, words);
         }
+        tally.of(arrival.role).reached += u64::from(self.opened_ms == 0);
         // A stream that is resumed began when it was opened first.
         if !was_open && (!arrival.resumes || self.cursor.is_none()) {
-            self.opened_ms = (arrival.now_ns / 1_000_000) as u32;
+            self.opened_ms = ((arrival.now_ns / 1_000_000) as u32).max(1);
         }
         if arrival.transport == Transport::Poll {
             self.cursor = head.poll_next.map(str::as_bytes).and_then(Cursor::read).or(self.cursor);

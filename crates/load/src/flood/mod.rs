@@ -11,8 +11,9 @@
 //!   `late_after` is **late**.
 //!
 //! What is lost behind the last event of a subject no listener can know. `spam` does: the server
-//! told it how many deliveries each event had, so its `delivered` minus flood's `stamped` is all
-//! that was lost ([`crate::report::RunReport`]).
+//! told it how many deliveries each event had, so its `delivered` minus what flood heard of its run
+//! is all that was lost ([`crate::report::RunReport`]). What of this makes a run a failure, and
+//! what nobody has checked, [`crate::findings`] says.
 //!
 //! Part of the crowd can make trouble ([`Role`]): a storm in which some reset their connections for
 //! good and some come back at full speed, and slow listeners that stop reading. What the steady
@@ -39,7 +40,7 @@ mod trouble;
 pub use reason::{Closure, Failure};
 pub use report::{SlowReport, SteadyReport, StormReport, TroubleReport};
 pub use role::Role;
-pub use tally::Totals;
+pub use tally::{RunName, Runs, Totals};
 pub use trouble::{Span, Storm};
 
 use std::io;
@@ -193,6 +194,10 @@ pub struct FloodSnapshot {
     pub users: u32,
     /// Counts since the start.
     pub totals: Totals,
+    /// Events by the run of `spam` that made them.
+    pub runs: Runs,
+    /// What the crowd was to do.
+    pub config: Arc<FloodConfig>,
     /// Latencies since the snapshot before.
     pub latency: Quantiles,
     /// What the first stream that did not open ran into.
@@ -272,10 +277,11 @@ impl Flood {
     /// How the crowd is doing; the latencies are those since the snapshot before.
     pub fn snapshot(&mut self) -> FloodSnapshot {
         let (mut totals, mut latencies) = (Totals::default(), Latencies::default());
-        let mut first_failure = None;
+        let (mut runs, mut first_failure) = (Runs::default(), None);
         for thread in &self.threads {
             thread.link.board.with(|published| {
                 totals.add(&published.totals);
+                runs.add(&published.runs);
                 latencies.add(&published.latencies);
                 published.latencies.clear();
                 first_failure = first_failure.take().or_else(|| published.first_failure.clone());
@@ -286,6 +292,8 @@ impl Flood {
             seconds: self.seconds(),
             users: self.config.users,
             totals,
+            runs,
+            config: self.config.clone(),
             latency: latencies.quantiles(),
             first_failure,
             trouble: None,

@@ -30,6 +30,8 @@ pub struct Totals {
     pub begun: u64,
     /// Streams that the server opened.
     pub opened: u64,
+    /// Listeners whose stream was ever open.
+    pub reached: u64,
     /// From the start to the last of these, nanoseconds.
     pub opened_after_ns: u64,
     /// Streams that did not open, by [`Failure`].
@@ -46,6 +48,14 @@ pub struct Totals {
     pub events: u64,
     /// Those of them that carried a stamp of `spam`.
     pub stamped: u64,
+    /// Those that came from the `spam` of another boot or machine, whose clock is another one.
+    pub foreign: u64,
+    /// Those that came before they were to be sent: the clocks differ all the same.
+    pub early: u64,
+    /// Those that were to be sent before the listener had come back: their latency is its own.
+    pub caught_up: u64,
+    /// Streams of a run that was under way when they were opened.
+    pub joined: u64,
     /// Bytes received, heads and framing included.
     pub bytes: u64,
     /// Numbers that were skipped.
@@ -107,6 +117,11 @@ impl Totals {
         self.reset += other.reset;
         self.returned += other.returned;
         self.begun += other.begun;
+        self.reached += other.reached;
+        self.foreign += other.foreign;
+        self.early += other.early;
+        self.caught_up += other.caught_up;
+        self.joined += other.joined;
         self.opened += other.opened;
         self.opened_after_ns = self.opened_after_ns.max(other.opened_after_ns);
         self.told_gaps += other.told_gaps;
@@ -123,10 +138,63 @@ impl Totals {
     }
 }
 
+/// Runs of `spam` that are told apart; events of those beyond are counted together.
+const RUNS_MAX: usize = 16;
+
+/// How many events came of each run of `spam`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Runs {
+    /// Those that have events stand first.
+    runs: [RunCount; RUNS_MAX],
+    /// Events of further runs.
+    pub others: u64,
+}
+
+/// How many events came of one run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct RunCount {
+    name: RunName,
+    events: u64,
+}
+
+/// What tells a run of `spam` from others: its boot and its start, as its stamps have them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RunName {
+    /// Which boot of which machine.
+    pub boot: u32,
+    /// When it started.
+    pub start_ms: u32,
+}
+
+impl Runs {
+    /// Events of the run `name`.
+    pub fn of(&self, name: RunName) -> u64 {
+        let found = self.runs.iter().find(|run| run.name == name && run.events > 0);
+        found.map_or(0, |run| run.events)
+    }
+
+    /// So many more came of the run `name`.
+    pub(crate) fn count(&mut self, name: RunName, events: u64) {
+        let mut runs = self.runs.iter_mut();
+        match runs.find(|run| run.events == 0 || run.name == name) {
+            Some(run) => *run = RunCount { name, events: run.events + events },
+            None => self.others += events,
+        }
+    }
+
+    /// Adds what was counted elsewhere.
+    pub(crate) fn add(&mut self, other: &Runs) {
+        let runs = other.runs.iter().filter(|run| run.events > 0);
+        runs.for_each(|run| self.count(run.name, run.events));
+        self.others += other.others;
+    }
+}
+
 /// What a thread has published.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     pub(super) totals: Totals,
+    pub(super) runs: Runs,
     /// The same by [`Role`].
     pub(super) roles: [Totals; Role::COUNT],
     /// Latencies since somebody took them last.
@@ -176,6 +244,7 @@ impl Board {
 #[derive(Debug)]
 pub(super) struct Tally {
     roles: [Totals; Role::COUNT],
+    runs: Runs,
     pub(super) cpu_ns: u64,
     first_failure: Option<String>,
     /// Of this turn.
@@ -202,12 +271,15 @@ pub(super) struct Source {
     pub(super) connection: u64,
     /// When it opened: milliseconds on the monotonic clock, cut to 32 bits as in stamps.
     pub(super) opened_ms: u32,
+    /// When its listener came back, likewise, if it hears what it has missed till then.
+    pub(super) came_back_ms: Option<u32>,
 }
 
 impl Tally {
     pub(super) fn new(streams_max: usize, late_after_ns: u64) -> Tally {
         Tally {
             roles: [Totals::default(); Role::COUNT],
+            runs: Runs::default(),
             cpu_ns: 0,
             first_failure: None,
             latencies_ns: Vec::new(),
@@ -242,21 +314,28 @@ impl Tally {
             return;
         };
         totals.stamped += 1;
+        self.runs.count(RunName { boot: stamp.boot, start_ms: stamp.run }, 1);
         let same_clock = stamp.boot == self.boot;
+        totals.foreign += u64::from(!same_clock);
         if same_clock {
             let latency_ns = now_ns.saturating_sub(stamp.intended_ns);
             self.latencies_ns.push(latency_ns);
-            totals.late += u64::from(latency_ns > self.late_after_ns);
+            totals.early += u64::from(now_ns < stamp.intended_ns);
+            let intended_ms = (stamp.intended_ns / 1_000_000) as u32;
+            match source.came_back_ms {
+                Some(ms) if is_before(intended_ms, ms) => totals.caught_up += 1,
+                _ => totals.late += u64::from(latency_ns > self.late_after_ns),
+            }
             if let Some(bounds) = self.bounds.filter(|_| source.role == Role::Steady) {
                 self.steady_ns.push((bounds.span(stamp.intended_ns, now_ns), latency_ns));
             }
         }
-        // A stream that was open before the run began hears it from its first event on. The
-        // difference of two times that were cut to 32 bits is right up to 24 days.
-        let from_start = same_clock && (source.opened_ms.wrapping_sub(stamp.run) as i32) < 0;
+        // A stream that was open before the run began hears it from its first event on.
+        let from_start = same_clock && is_before(source.opened_ms, stamp.run);
         let key = stream_key(source.connection, stamp.run, stamp.subject);
         match self.streams.observe(key, stamp.number, from_start) {
             Verdict::Next { gap } => totals.gaps += u64::from(gap),
+            Verdict::Joined => totals.joined += 1,
             Verdict::Overtaken => totals.overtaken += 1,
             Verdict::Doubled => totals.doubled += 1,
             Verdict::Stale => totals.stale += 1,
@@ -287,7 +366,7 @@ impl Tally {
     /// Shows on `board` what was counted so far.
     pub(super) fn publish(&mut self, board: &Board) {
         board.with(|published| {
-            published.roles = self.roles;
+            (published.roles, published.runs) = (self.roles, self.runs);
             published.totals = Totals { cpu_ns: self.cpu_ns, ..Totals::default() };
             self.roles.iter().for_each(|totals| published.totals.add(totals));
             self.latencies_ns.drain(..).for_each(|ns| published.latencies.record(ns));
@@ -303,4 +382,10 @@ impl Tally {
             }
         });
     }
+}
+
+/// Whether the first of two times is the earlier one. Both are milliseconds that were cut to 32
+/// bits, so this is right up to 24 days.
+fn is_before(first_ms: u32, second_ms: u32) -> bool {
+    (first_ms.wrapping_sub(second_ms) as i32) < 0
 }

@@ -30,6 +30,8 @@ use std::time::Duration;
 use figures::latency::{Latencies, Quantiles};
 use sys::clock;
 
+use crate::flood::RunName;
+use crate::stamp;
 use crate::target::{Target, TargetError};
 use message::Messages;
 use post::Poster;
@@ -95,6 +97,9 @@ pub struct SpamConfig {
     pub coalesce: Duration,
     /// Events on their way on one connection, at most.
     pub in_flight_max: usize,
+    /// How long after its time, and after [`coalesce`](SpamConfig::coalesce), an event may be sent
+    /// before it counts as late.
+    pub late_after: Duration,
 }
 
 impl Default for SpamConfig {
@@ -113,6 +118,7 @@ impl Default for SpamConfig {
             mode: SpamMode::Stream,
             coalesce: Duration::from_millis(4),
             in_flight_max: 10_000,
+            late_after: Duration::from_secs(1),
         }
     }
 }
@@ -155,6 +161,16 @@ impl Link {
         // Ordering: the flag carries no data with it.
         self.stop.load(Ordering::Relaxed)
     }
+
+    /// Keeps why the connection ended before its time: the first reason.
+    fn fail(&self, words: String) {
+        self.reader.with(|published| published.failure.get_or_insert(words).len());
+    }
+
+    /// Events are left that are not sent, since it was told to stop.
+    fn stopped_early(&self) {
+        self.writer.with(|published| published.stopped = true);
+    }
 }
 
 /// Sleeps until `due_ns` on the monotonic clock, or until it is told to stop.
@@ -171,6 +187,7 @@ fn wait_until(due_ns: u64, link: &Link) {
 /// A run at work. Dropping it ends it.
 #[derive(Debug)]
 pub struct Spam {
+    config: SpamConfig,
     connections: Vec<Connection>,
     start_ns: u64,
     earlier: Latencies,
@@ -188,8 +205,16 @@ struct Connection {
 pub struct SpamSnapshot {
     /// Seconds since the start.
     pub seconds: f64,
+    /// Its name in the stamps of its events.
+    pub run: RunName,
     /// Counts since the start.
     pub totals: Totals,
+    /// Events that there were to be, if that is known.
+    pub planned: Option<u64>,
+    /// Whether it was told to stop before all was sent.
+    pub stopped: bool,
+    /// From the time at which an event was to be sent, how long it could take.
+    pub late_after: Duration,
     /// From the intended time to the API's answer, since the snapshot before.
     pub answer: Quantiles,
     /// From the intended time to the write, since the snapshot before.
@@ -220,6 +245,7 @@ impl Spam {
         let schedule = Schedule::new(config);
         let start_ns = clock::monotonic_ns() + HEAD_START_NS;
         let mut spam = Spam {
+            config: config.clone(),
             connections: Vec::new(),
             start_ns,
             earlier: Latencies::default(),
@@ -242,12 +268,13 @@ impl Spam {
 
     /// How the run is doing; the latencies are those since the snapshot before.
     pub fn snapshot(&mut self) -> SpamSnapshot {
-        let (mut totals, mut failure) = (Totals::default(), None);
+        let (mut totals, mut failure, mut stopped) = (Totals::default(), None, false);
         let (mut latencies, mut behind) = (Latencies::default(), Latencies::default());
         for link in self.connections.iter().map(|connection| &connection.link) {
             for board in [&link.writer, &link.reader] {
                 board.with(|published| {
                     totals.add(&published.totals);
+                    stopped |= published.stopped;
                     latencies.add(&published.latencies);
                     behind.add(&published.behind);
                     published.latencies.clear();
@@ -260,7 +287,11 @@ impl Spam {
         self.earlier_behind.add(&behind);
         SpamSnapshot {
             seconds: self.seconds(),
+            run: RunName { boot: stamp::boot(), start_ms: (self.start_ns / 1_000_000) as u32 },
             totals,
+            planned: self.config.duration.and(Some(Schedule::new(&self.config).count())),
+            stopped,
+            late_after: self.config.late_after,
             answer: latencies.quantiles(),
             behind: behind.quantiles(),
             failure,
@@ -298,9 +329,13 @@ impl Spam {
 
     fn end(&mut self) {
         self.stop();
-        for join in self.connections.iter_mut().flat_map(|one| one.threads.drain(..)) {
-            // A thread that panicked has said so; what it published stays.
-            let _ = join.join();
+        for connection in &mut self.connections {
+            for join in connection.threads.drain(..) {
+                // What a thread that panicked has published stays.
+                if join.join().is_err() {
+                    connection.link.fail("a thread of spam broke down".to_owned());
+                }
+            }
         }
     }
 }
@@ -329,13 +364,23 @@ impl Connection {
                 let reader = Reader { stream: stream.try_clone()?, in_flight: receiver };
                 let coalesce_ns = config.coalesce.as_nanos() as u64;
                 let in_flight = sender;
-                let writer = Writer { stream, share, messages, start_ns, coalesce_ns, in_flight };
+                let late_after_ns = late_after_ns(config) + coalesce_ns;
+                let writer = Writer {
+                    stream,
+                    share,
+                    messages,
+                    start_ns,
+                    coalesce_ns,
+                    late_after_ns,
+                    in_flight,
+                };
                 threads
                     .push(spawn("spam writer", &link, move |link| writer.run(&host, &path, link))?);
                 threads.push(spawn("spam reader", &link, move |link| reader.run(link))?);
             }
             SpamMode::Post => {
-                let poster = Poster { stream, share, messages, start_ns };
+                let late_after_ns = late_after_ns(config);
+                let poster = Poster { stream, share, messages, start_ns, late_after_ns };
                 threads.push(spawn("spam", &link, move |link| poster.run(&host, &path, link))?);
             }
         }
@@ -352,10 +397,14 @@ fn spawn(
     let link = link.clone();
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         if let Err(error) = run(&link) {
-            let words = error.to_string();
-            link.reader.with(|published| published.failure.get_or_insert(words).len());
+            link.fail(error.to_string());
         }
     })
+}
+
+/// Less than the largest number, so that some can be added.
+fn late_after_ns(config: &SpamConfig) -> u64 {
+    u64::try_from(config.late_after.as_nanos()).map_or(u64::MAX / 2, |ns| ns.min(u64::MAX / 2))
 }
 
 fn no_answer() -> io::Error {

@@ -18,6 +18,8 @@ pub(super) struct Poster {
     pub(super) share: Share,
     pub(super) messages: Messages,
     pub(super) start_ns: u64,
+    /// Events that are sent so long after their time are late.
+    pub(super) late_after_ns: u64,
 }
 
 impl Poster {
@@ -29,6 +31,7 @@ impl Poster {
             let due_ns = self.start_ns + planned.at_ns;
             wait_until(due_ns, link);
             if link.stopped() {
+                link.stopped_early();
                 break;
             }
             message.clear();
@@ -45,13 +48,17 @@ impl Poster {
             self.stream.write_all(&request)?;
             link.writer.with(|published| {
                 published.totals.sent += 1;
+                published.totals.late += u64::from(behind_ns > self.late_after_ns);
                 published.totals.bytes += request.len() as u64;
                 published.behind.record(behind_ns);
             });
-            let body = read_answer(&mut self.stream, &mut answer)?;
+            let (status, body) = read_answer(&mut self.stream, &mut answer)?;
             let latency_ns = clock::monotonic_ns().saturating_sub(due_ns);
             link.writer.with(|published| {
-                published.totals.answer(&body);
+                match status {
+                    200 => published.totals.answer(&body),
+                    _ => published.totals.refusal(status, &body),
+                }
                 published.totals.cpu_ns = clock::thread_cpu().as_nanos() as u64;
                 published.latencies.record(latency_ns);
             });
@@ -60,8 +67,8 @@ impl Poster {
     }
 }
 
-/// Reads one whole answer and returns its body; `buffer` holds what came so far.
-fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Vec<u8>> {
+/// Reads one whole answer and returns its status and its body; `buffer` holds what came so far.
+fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<(u16, Vec<u8>)> {
     let invalid = |words: String| io::Error::new(ErrorKind::InvalidData, words);
     buffer.clear();
     loop {
@@ -70,14 +77,14 @@ fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Vec<u
         let Some(head) = head else {
             continue;
         };
-        let (length, head_len) = (head.body, head.head_len);
-        if (100..200).contains(&head.status) {
+        let (status, length, head_len) = (head.status, head.body, head.head_len);
+        if (100..200).contains(&status) {
             buffer.drain(..head_len);
             continue;
         }
         return loop {
             match whole_body(length, &buffer[head_len..]) {
-                Ok(Some(body)) => break Ok(body),
+                Ok(Some(body)) => break Ok((status, body)),
                 Ok(None) => read_more(stream, buffer)?,
                 Err(words) => break Err(invalid(words)),
             }

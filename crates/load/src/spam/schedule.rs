@@ -46,6 +46,11 @@ impl Schedule {
         }
     }
 
+    /// How many events there are.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// The event `k`, counted from 0; `None` when there are no more.
     pub(super) fn event(&self, k: u64) -> Option<Planned> {
         if k >= self.count {

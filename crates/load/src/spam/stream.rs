@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
 use std::time::Duration;
 
 use proto::Transport;
@@ -28,6 +28,8 @@ pub(super) struct Writer {
     pub(super) start_ns: u64,
     /// Events that fall due within this time go out in one write.
     pub(super) coalesce_ns: u64,
+    /// Events that are sent so long after their time are late.
+    pub(super) late_after_ns: u64,
     /// Intended times of the events that are on their way. It is bounded, and so are they.
     pub(super) in_flight: SyncSender<u64>,
 }
@@ -40,7 +42,7 @@ impl Writer {
              Transfer-Encoding: chunked\r\n\r\n"
         );
         self.stream.write_all(head.as_bytes())?;
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(self.late_after_ns);
         let mut written_ns = 0;
         while let Some(planned) = self.share.next() {
             let due_ns = self.start_ns + planned.at_ns;
@@ -53,6 +55,7 @@ impl Writer {
                 now_ns = clock::monotonic_ns();
             }
             if link.stopped() {
+                link.stopped_early();
                 break;
             }
             let place = self.share.place(planned.subject);
@@ -85,21 +88,21 @@ fn reader_ended() -> io::Error {
 struct Batch {
     /// The size line's place, then the events.
     chunk: Vec<u8>,
-    /// How late each one is.
+    /// How far behind its time each one is.
     behind_ns: Vec<u64>,
+    /// From where on that is late.
+    late_after_ns: u64,
 }
 
 /// A size line of eight digits: leading zeros are allowed (RFC 9112, section 7.1), and its place
 /// can be kept before the size is known.
 const SIZE_LINE: &[u8] = b"00000000\r\n";
 
-impl Default for Batch {
-    fn default() -> Batch {
-        Batch { chunk: SIZE_LINE.to_vec(), behind_ns: Vec::new() }
-    }
-}
-
 impl Batch {
+    fn new(late_after_ns: u64) -> Batch {
+        Batch { chunk: SIZE_LINE.to_vec(), behind_ns: Vec::new(), late_after_ns }
+    }
+
     /// Writes what there is; false when that was nothing.
     fn write(&mut self, stream: &mut TcpStream, link: &Link) -> io::Result<bool> {
         if self.behind_ns.is_empty() {
@@ -113,7 +116,10 @@ impl Batch {
             published.totals.sent += self.behind_ns.len() as u64;
             published.totals.bytes += self.chunk.len() as u64;
             published.totals.cpu_ns = clock::thread_cpu().as_nanos() as u64;
-            self.behind_ns.drain(..).for_each(|ns| published.behind.record(ns));
+            for ns in self.behind_ns.drain(..) {
+                published.totals.late += u64::from(ns > self.late_after_ns);
+                published.behind.record(ns);
+            }
         });
         self.chunk.truncate(SIZE_LINE.len());
         Ok(true)
@@ -209,10 +215,15 @@ impl Waiting {
 
     /// Nothing came for [`READ_TIMEOUT`].
     fn timed_out(&mut self, in_flight: &Receiver<u64>) -> io::Result<()> {
-        if self.oldest.is_none() {
-            self.oldest = in_flight.try_recv().ok();
+        // Once all is sent the API owes the end of its answers, too.
+        let mut owes = self.oldest.is_some();
+        if !owes {
+            match in_flight.try_recv() {
+                Ok(due_ns) => (self.oldest, owes) = (Some(due_ns), true),
+                Err(error) => owes = error == TryRecvError::Disconnected,
+            }
         }
-        self.quiet = if self.oldest.is_some() { self.quiet + READ_TIMEOUT } else { Duration::ZERO };
+        self.quiet = if owes { self.quiet + READ_TIMEOUT } else { Duration::ZERO };
         if self.quiet >= PATIENCE {
             return Err(no_answer());
         }

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use memchr::memmem;
-
 use figures::latency::Latencies;
 
 /// Problems that are told apart; those beyond are counted together.
@@ -17,6 +15,10 @@ pub struct Totals {
     pub sent: u64,
     /// Events that the server answered, well or not.
     pub answered: u64,
+    /// Events that were sent too long after their time.
+    pub late: u64,
+    /// Answers that told a count of which only the lower bound is known.
+    pub at_least: u64,
     /// Sum of the deliveries that the server's answers told.
     pub delivered: u64,
     /// Answers that were problems, by their title.
@@ -37,6 +39,8 @@ impl Totals {
         self.sent += other.sent;
         self.answered += other.answered;
         self.delivered += other.delivered;
+        self.late += other.late;
+        self.at_least += other.at_least;
         self.bytes += other.bytes;
         self.cpu_ns += other.cpu_ns;
         for (title, count) in &other.problems {
@@ -46,18 +50,39 @@ impl Totals {
 
     /// Counts one answer of the API: `{"delivered":n,…}` or a problem.
     pub(super) fn answer(&mut self, json: &[u8]) {
-        self.answered += 1;
         match delivered(json) {
-            Some(count) => self.delivered += count,
-            None => self.problem(json),
+            Some(count) => {
+                self.answered += 1;
+                self.delivered += count;
+            }
+            None => self.unusual(json),
         }
     }
 
+    /// An answer in other words than Encke's own: it may be a count all the same.
     #[cold]
-    fn problem(&mut self, json: &[u8]) {
-        let problem: Option<serde_json::Value> = serde_json::from_slice(json).ok();
-        let title = problem.as_ref().and_then(|problem| problem.get("title")?.as_str());
-        let mut title = title.unwrap_or("an answer that is no JSON of the API");
+    fn unusual(&mut self, json: &[u8]) {
+        let answer: serde_json::Value = serde_json::from_slice(json).unwrap_or_default();
+        let count = answer["delivered"].as_u64();
+        let is_problem = answer.get("status").is_some() || answer.get("title").is_some();
+        let Some(count) = count.filter(|_| !is_problem) else {
+            return self.problem(&answer, "an answer that is no JSON of the API");
+        };
+        self.answered += 1;
+        self.delivered += count;
+        self.at_least += u64::from(answer["at_least"] == true);
+    }
+
+    /// Counts an answer whose status says that the event was not taken.
+    #[cold]
+    pub(super) fn refusal(&mut self, status: u16, json: &[u8]) {
+        let answer: serde_json::Value = serde_json::from_slice(json).unwrap_or_default();
+        self.problem(&answer, &format!("status {status}"));
+    }
+
+    fn problem(&mut self, answer: &serde_json::Value, otherwise: &str) {
+        self.answered += 1;
+        let mut title = answer["title"].as_str().unwrap_or(otherwise);
         if self.problems.len() >= PROBLEMS_MAX && !self.problems.contains_key(title) {
             title = "other";
         }
@@ -65,12 +90,15 @@ impl Totals {
     }
 }
 
-/// The count in `{"delivered":n,…}`, without a JSON parser: one such line comes for each event.
+/// The count in exactly `{"delivered":n,"id":"…"}`, without a JSON parser: one such line comes for
+/// each event.
 fn delivered(json: &[u8]) -> Option<u64> {
-    const FIELD: &[u8] = b"\"delivered\":";
-    let rest = json[memmem::find(json, FIELD)? + FIELD.len()..].trim_ascii_start();
+    let rest = json.trim_ascii_end().strip_prefix(b"{\"delivered\":")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+    let (count, rest) = rest.split_at(digits);
+    let id = rest.strip_prefix(b",\"id\":\"")?.strip_suffix(b"\"}")?;
+    let is_id = id.iter().all(u8::is_ascii_alphanumeric);
+    std::str::from_utf8(count).ok().filter(|_| is_id)?.parse().ok()
 }
 
 /// What one side of a connection, writer or reader, has published.
@@ -83,6 +111,8 @@ pub(super) struct Published {
     pub(super) behind: Latencies,
     /// Why the connection ended before its time.
     pub(super) failure: Option<String>,
+    /// Whether it was told to stop before all was sent.
+    pub(super) stopped: bool,
 }
 
 /// The place where the sides of a connection publish. Each takes the lock once for what it did in
@@ -113,6 +143,14 @@ mod tests {
         totals.answer(br#"{"delivered":"many"}"#);
         assert_eq!((totals.answered, totals.delivered, totals.problems_total()), (4, 42, 2));
         assert_eq!(totals.problems["Bad id"], 1);
+        // No count of a problem is one, nor is a number that does not fit.
+        totals.answer(br#"{"delivered":7,"title":"Mailbox full","status":503}"#);
+        totals.answer(br#"{"delivered":99999999999999999999,"id":"1"}"#);
+        totals.answer(br#"{"delivered":5,"id":"1","id":"2"}"#);
+        totals.answer(br#"{"delivered":3,"at_least":true,"id":"1"}"#);
+        totals.refusal(502, br#"{"delivered":7,"id":"1"}"#);
+        assert_eq!((totals.answered, totals.delivered, totals.at_least), (9, 50, 1));
+        assert_eq!((totals.problems_total(), totals.problems["status 502"]), (5, 1));
     }
 
     #[test]

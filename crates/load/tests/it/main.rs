@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed test should panic")]
 
+mod clocks;
 mod polls;
 mod server;
 mod trouble;
 
 use std::time::Duration;
 
+use load::findings::Findings;
 use load::flood::Storm;
 use load::report::{FloodReport, RunReport, SpamReport};
 use load::spam::Payload;
@@ -63,11 +65,19 @@ fn run(
     RunReport::new(FloodReport::from(&flood.finish().unwrap()), spam)
 }
 
+#[track_caller]
+fn expect_faults(findings: &Findings, words: &[&str]) {
+    assert_eq!(findings.faults.len(), words.len(), "{findings:?}");
+    for (fault, words) in findings.faults.iter().zip(words) {
+        assert!(fault.contains(words), "{findings:?}");
+    }
+}
+
 #[test]
 fn faultless_server_gets_a_clean_report() {
     for mode in [SpamMode::Stream, SpamMode::Post] {
         let report = run(|config| SpamConfig { mode, ..config }, 200, |_| Fate::Deliver);
-        assert!(report.is_clean(), "{report}");
+        assert_eq!(report.findings(), Findings::default(), "{report}");
         assert_eq!(
             (report.spam.sent, report.spam.answered, report.spam.delivered),
             (200, 200, 200)
@@ -90,7 +100,7 @@ fn lost_events_are_counted_to_the_last() {
     );
     assert_eq!(report.lost, 3, "{report}");
     assert_eq!(report.flood.missing, 2, "{report}");
-    assert!(!report.is_clean());
+    expect_faults(&report.findings(), &["2 events are missing", "3 events were lost"]);
 }
 
 #[test]
@@ -117,7 +127,7 @@ fn doubled_event_is_counted() {
         },
     );
     assert_eq!((report.lost, report.flood.doubled, report.flood.missing), (-1, 1, 0), "{report}");
-    assert!(!report.is_clean());
+    expect_faults(&report.findings(), &["1 events came twice", "1 events more were received"]);
 }
 
 #[test]
@@ -131,7 +141,7 @@ fn overtaken_event_is_not_taken_for_a_lost_one() {
         },
     );
     assert_eq!((report.lost, report.flood.overtaken, report.flood.missing), (0, 1, 0), "{report}");
-    assert!(!report.is_clean());
+    expect_faults(&report.findings(), &["1 events came behind a newer one"]);
 }
 
 #[test]
@@ -146,40 +156,78 @@ fn refused_event_is_a_problem_of_its_name() {
     );
     assert_eq!(report.spam.problems["Refused"], 1, "{report}");
     assert_eq!((report.lost, report.spam.answered), (0, 200));
+    // Its number was given away, so the listener misses it too.
+    expect_faults(&report.findings(), &["1 events are missing", "refused: 1 (Refused 1)"]);
 }
 
-/// A server that stands still makes every event late that was due meanwhile, also those that a
-/// sender that waits for its answers would not have sent.
+/// A server that ends its answers in good order and has left one out.
 #[test]
-fn stall_of_the_server_shows_in_the_latency_of_all_events_due_in_it() {
-    let (open_gate, gate) = std::sync::mpsc::sync_channel(1);
-    let gate = std::sync::Mutex::new(gate);
-    let server = Server::start(move |number| {
-        if number == 1 {
-            gate.lock().unwrap().recv().unwrap();
-        }
-        Fate::Lose
-    });
-    let duration = Duration::from_millis(200);
-    let mut spam = Spam::start(&SpamConfig {
-        duration: Some(duration),
-        rate: 1_000.0,
-        connections: 1,
+fn event_without_an_answer_is_a_fault() {
+    let report = run(
+        |config| config,
+        200,
+        |number| match number {
+            150 => Fate::Silent,
+            _ => Fate::Deliver,
+        },
+    );
+    assert_eq!((report.lost, report.spam.sent, report.spam.answered), (-1, 200, 199));
+    let faults = ["1 events were not answered", "1 events more were received"];
+    expect_faults(&report.findings(), &faults);
+}
+
+#[test]
+fn connection_to_the_api_that_ends_early_is_a_fault() {
+    let server = Server::start(|number| if number == 100 { Fate::End } else { Fate::Lose });
+    let spam = finished(Spam::start(&spam_config(&server)).unwrap());
+    assert!(spam.answered < 200, "{spam}");
+    let findings = spam.findings();
+    assert!(findings.failure().unwrap().contains("ended before its time"), "{findings:?}");
+}
+
+#[test]
+fn rate_that_is_not_kept_is_a_fault() {
+    let server = Server::start(|_| Fate::Lose);
+    let late_after = Duration::ZERO;
+    let config = SpamConfig { late_after, coalesce: Duration::ZERO, ..spam_config(&server) };
+    let spam = finished(Spam::start(&config).unwrap());
+    // 100,000 a second are more than one write each can be in time for.
+    assert!(spam.late > 0 && spam.behind.max_ms > 0.0, "{spam}");
+    assert!(spam.findings().failure().unwrap().contains("the rate was not kept"));
+}
+
+#[test]
+fn run_that_is_stopped_says_what_it_left_out() {
+    let server = Server::start(|_| Fate::Lose);
+    let config = SpamConfig {
+        rate: 10.0,
+        duration: Some(Duration::from_secs(1_000)),
         ..spam_config(&server)
-    })
-    .unwrap();
-    while spam.snapshot().totals.sent < 200 {
+    };
+    let mut spam = Spam::start(&config).unwrap();
+    while spam.snapshot().totals.sent == 0 {
         std::thread::yield_now();
     }
-    open_gate.send(()).unwrap();
-    let report = finished(spam);
-    assert_eq!((report.sent, report.answered), (200, 200));
-    // Event k was due k milliseconds after the start and was answered 199 ms after it or later.
-    assert!(report.answer.p50_ms >= 99.0, "{report}");
-    assert!(report.answer.max_ms >= 199.0, "{report}");
+    let report = SpamReport::from(&spam.finish());
+    let findings = report.findings();
+    assert_eq!((report.planned, report.stopped, findings.failure()), (Some(10_000), true, None));
+    assert!(findings.unchecked[0].contains("of 10,000 events: it was stopped"), "{findings:?}");
 }
 
-/// A payload that was to be sent `ago` before now.
+/// What another run delivers must not make up for what this one has lost.
+#[test]
+fn events_of_another_run_are_no_deliveries_of_this_one() {
+    let server = Server::start(|number| if number == 200 { Fate::Lose } else { Fate::Deliver });
+    let flood = flood(&server, 10);
+    server.send("0", &event(1, Duration::ZERO));
+    let spam = finished(Spam::start(&spam_config(&server)).unwrap());
+    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 200));
+    let report = RunReport::new(FloodReport::from(&flood.finish().unwrap()), spam);
+    assert_eq!((report.flood.stamped, report.spam.delivered, report.lost), (200, 200, 1));
+    expect_faults(&report.findings(), &["1 events were lost"]);
+}
+
+/// A payload that was to be sent `ago` before now, of a run that was under way long ago.
 fn payload(number: u32, ago: Duration) -> String {
     let intended_ns = sys::clock::monotonic_ns() - ago.as_nanos() as u64;
     let stamp = Stamp { boot: boot(), run: 1, sender: 0, subject: 0, number, intended_ns };

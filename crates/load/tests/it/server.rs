@@ -21,6 +21,10 @@ pub(crate) enum Fate {
     Overtake,
     /// Refuses it.
     Refuse,
+    /// Delivers it and does not answer.
+    Silent,
+    /// Closes the connection to the API.
+    End,
 }
 
 type Script = dyn Fn(u64) -> Fate + Send + Sync;
@@ -102,8 +106,8 @@ impl Shared {
         streams.get_mut(id).unwrap().write_all(chunk.as_bytes()).unwrap();
     }
 
-    /// Treats one event and returns the answer to it.
-    fn take(&self, json: &str) -> String {
+    /// Treats one event and returns the answer to it, if there is to be one.
+    fn take(&self, json: &str) -> std::io::Result<Option<String>> {
         let event: serde_json::Value = serde_json::from_str(json).unwrap();
         let about = event["about"].as_str().unwrap();
         let number = {
@@ -114,7 +118,12 @@ impl Shared {
         let sse = format!("id: {number}\ndata: {{\"data\":{}}}\n\n", event["data"]);
         let before = self.held.lock().unwrap().remove(about);
         match (self.script)(number) {
-            Fate::Refuse => return r#"{"title":"Refused","status":400}"#.to_owned(),
+            Fate::Refuse => return Ok(Some(r#"{"title":"Refused","status":400}"#.to_owned())),
+            Fate::End => return Err(std::io::ErrorKind::BrokenPipe.into()),
+            Fate::Silent => {
+                self.chunk(about, &sse);
+                return Ok(None);
+            }
             Fate::Lose => {}
             Fate::Deliver => self.chunk(about, &sse),
             Fate::Double => self.chunk(about, &sse.repeat(2)),
@@ -125,7 +134,7 @@ impl Shared {
         if let Some(before) = before {
             self.chunk(about, &before);
         }
-        format!("{{\"delivered\":1,\"id\":\"{number}\"}}")
+        Ok(Some(format!("{{\"delivered\":1,\"id\":\"{number}\"}}")))
     }
 }
 
@@ -164,7 +173,8 @@ fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
             writer.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
             let body = chunked_transfer::Decoder::new(&mut reader);
             for line in BufReader::new(body).lines() {
-                let answer = shared.take(&line?) + "\n";
+                let Some(answer) = shared.take(&line?)? else { continue };
+                let answer = answer + "\n";
                 writer.write_all(format!("{:x}\r\n{answer}\r\n", answer.len()).as_bytes())?;
             }
             writer.write_all(b"0\r\n\r\n")?;
@@ -172,7 +182,7 @@ fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
             let length = head.split("Content-Length: ").nth(1).unwrap();
             let mut body = vec![0; length.split("\r\n").next().unwrap().parse().unwrap()];
             reader.read_exact(&mut body)?;
-            let answer = shared.take(std::str::from_utf8(&body).unwrap());
+            let answer = shared.take(std::str::from_utf8(&body).unwrap())?.unwrap_or_default();
             let head = "HTTP/1.1 200 OK\r\nContent-Length";
             writer.write_all(format!("{head}: {}\r\n\r\n{answer}", answer.len()).as_bytes())?;
         }

@@ -19,8 +19,12 @@ use super::process::ServerProcess;
 use super::report::{DemoReport, GraphReport};
 use crate::cli::flood;
 
-/// How long to wait for what is still on its way when the last event is sent.
+/// How long to wait for what is still on its way when the last event is sent, and how late an event
+/// may be at any time.
 const ARRIVAL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long to listen whether more comes than was delivered.
+const QUIET: Duration = Duration::from_millis(100);
 
 const POLL_PERIOD: Duration = Duration::from_millis(50);
 const POLLS_PER_LINE: u32 = 20;
@@ -52,6 +56,8 @@ impl Load<'_> {
         let delivered = spam.delivered;
         let arrival = spawn_blocking(move || {
             flood.wait_until(ARRIVAL_PATIENCE, |totals| totals.stamped >= delivered);
+            // What comes beside that comes twice, and right behind it.
+            flood.wait_until(QUIET, |totals| totals.stamped > delivered);
             flood
         });
         let mut flood = arrival.await?;
@@ -75,6 +81,7 @@ impl Load<'_> {
             url: format!("http://{}{}", self.server.listen(), args.transport.path()),
             transport: args.transport.into(),
             users: args.users,
+            late_after: ARRIVAL_PATIENCE,
             ..FloodConfig::default()
         };
         let started = Instant::now();
@@ -137,6 +144,7 @@ impl Load<'_> {
             // The latency shown is the server's, not that of a sender that waits for company.
             coalesce: Duration::ZERO,
             payload: Payload::Song,
+            late_after: ARRIVAL_PATIENCE,
             ..SpamConfig::default()
         };
         let spam = spawn_blocking(move || Spam::start(&config)).await??;

@@ -35,10 +35,11 @@ use self::friends::{Friends, Stored};
 use self::load::Load;
 use self::process::{ServerOptions, ServerProcess};
 use self::report::DemoReport;
+use super::conclude::{conclude, unjudged};
 use super::flood::{self, TransportArg};
 use super::serve::LimitArgs;
 use super::work::on_own_thread;
-use crate::console::{LiveLine, OutputError, say, tell};
+use crate::console::{LiveLine, OutputError, tell};
 use crate::signals::Signals;
 use crate::units::{parse_rate_over_0, parse_seconds};
 
@@ -59,8 +60,9 @@ const ROOM_FOR_VISITORS: u32 = 10_000;
 ///
 /// Makes a friends graph, serves it, brings its users online and sends events about them, each of
 /// which all followers of its subject hear. Opens nothing, but prints the addresses to look at. The
-/// server is a process of its own. Ends with Ctrl-C or after --seconds, and fails when an event was
-/// lost, a stream failed or the server ended.
+/// server is a process of its own. Ends with Ctrl-C or after --seconds. The exit status is 1 if an
+/// event was lost, refused, came twice, out of order or more than 5 s late, if a stream failed or
+/// the server ended; the summary says so, and what was not checked.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -142,20 +144,11 @@ pub(crate) fn run(args: DemoArgs) -> Result<()> {
     if let Some(dir) = temporary {
         dir.close().context("cannot remove the directory of the graph")?;
     }
-    let Some(report) = outcome? else { return Ok(()) };
-    if json {
-        say(serde_json::to_string(&report)?)?;
-    } else {
-        say(report.to_string().trim_end())?;
-    }
-    if report.visitors > 0 {
-        tell(format!(
-            "{} others connected too: what they heard counts as delivered, so of losses only \
-             those that left a gap can be told",
-            report.visitors
-        ));
-    }
-    report.judge()
+    let Some(report) = outcome.map_err(unjudged)? else {
+        tell("stopped before the first event was sent: nothing was checked");
+        return Ok(());
+    };
+    conclude(&report, &report.findings(), json)
 }
 
 /// Where the graph is kept: the directory that was asked for, or one to be removed at the end.
