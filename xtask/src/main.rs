@@ -9,6 +9,7 @@
 mod ci;
 mod node;
 mod programs;
+mod skipped;
 mod tidy;
 
 use std::path::Path;

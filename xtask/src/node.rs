@@ -56,7 +56,7 @@ pub(crate) fn browser(root: &Path) -> anyhow::Result<bool> {
 }
 
 /// Where cargo builds.
-fn target(root: &Path) -> PathBuf {
+pub(crate) fn target(root: &Path) -> PathBuf {
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 

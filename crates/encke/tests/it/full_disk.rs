@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use serde_json::json;
 
@@ -12,29 +11,14 @@ use crate::harness::{Program, Server, encke};
 const DISK_BYTES: usize = 16 << 20;
 const BALLAST_BYTES: usize = 12 << 20;
 
-/// A server whose data directory is a small disk: a tmpfs in a mount namespace of its own, which
-/// goes when the server goes. `None` where this user may not make one.
+/// A server whose data directory is a small disk, which goes when the server goes. `None` where this
+/// user may not make one.
 fn server_on_a_small_disk(mount_point: &Path) -> Option<Server> {
-    let unshare = ["--user", "--map-root-user", "--mount"];
-    // Root needs no user namespace, and in a container may have none.
-    for namespaces in [&unshare[2..], &unshare[..]] {
-        let mut probe = Command::new("unshare");
-        probe.args(namespaces).args(["mount", "-t", "tmpfs", "tmpfs"]).arg(mount_point);
-        let probe = probe.stderr(Stdio::null()).status();
-        if !probe.is_ok_and(|status| status.success()) {
-            continue;
-        }
-        let script =
-            format!("mount -t tmpfs -o size={DISK_BYTES} tmpfs \"$1\" && shift && exec \"$@\"");
-        let mut command = Command::new("unshare");
-        command.args(namespaces).args(["sh", "-c", &script, "sh"]).arg(mount_point);
-        let data = mount_point.join("data");
-        let serve =
-            encke(["serve", "--json", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--data"]);
-        command.arg(serve.get_program()).args(serve.get_args()).arg(data);
-        return Some(Server::of(Program::spawn(&mut command)));
-    }
-    None
+    let mut command = testing::on_small_disk(mount_point, DISK_BYTES)?;
+    let data = mount_point.join("data");
+    let serve = encke(["serve", "--json", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--data"]);
+    command.arg(serve.get_program()).args(serve.get_args()).arg(data);
+    Some(Server::of(Program::spawn(&mut command)))
 }
 
 /// `path` as the process sees it in its own mount namespace.
@@ -66,8 +50,7 @@ fn add_until_full(server: &Server, label: &str) -> usize {
 fn full_disk_is_told_and_the_server_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let Some(server) = server_on_a_small_disk(dir.path()) else {
-        println!("skipped: this user may not mount a small disk (unshare --mount)");
-        return;
+        return testing::skip("this user may not mount a small disk (unshare --mount)");
     };
     server.api.subscribe("bob", "rj");
     let ballast = inside(&server, &dir.path().join("ballast"));

@@ -206,8 +206,7 @@ fn workers_are_as_many_as_asked_for() {
 #[test]
 fn addresses_may_be_ipv6() {
     if TcpListener::bind("[::1]:0").is_err() {
-        println!("skipped: this machine has no IPv6");
-        return;
+        return testing::skip("this machine has no IPv6");
     }
     let server = Server::start(&["--listen=[::1]:0", "--api=[::1]:0"]);
     assert!(server.listen().is_ipv6() && server.api.address().is_ipv6());

@@ -63,16 +63,12 @@ fn child_fills_the_disk() {
 #[test]
 fn full_disk_fails_the_request_and_later_ones_succeed_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
-    let mount = format!("mount -t tmpfs -o size=8m none {} && exec \"$@\"", dir.path().display());
-    let namespace = ["unshare", "--mount", "sh", "-c", &mount, "sh"];
-    let mut probe = std::process::Command::new("unshare");
-    probe.args(["--mount", "sh", "-c", &mount, "sh", "true"]).stderr(Stdio::null());
-    if !probe.status().is_ok_and(|status| status.success()) {
-        println!("skipped: mounting a small file system needs root and unshare(1)");
-        return;
-    }
-    let status = child(&namespace, "limits::child_fills_the_disk", dir.path()).status().unwrap();
-    assert!(status.success());
+    let Some(mut command) = testing::on_small_disk(dir.path(), 8 << 20) else {
+        return testing::skip("this user may not mount a small disk (unshare --mount)");
+    };
+    let child = child(&[], "limits::child_fills_the_disk", dir.path());
+    command.arg(child.get_program()).args(child.get_args()).env(DIR, dir.path());
+    assert!(command.status().unwrap().success());
 }
 
 #[test]
