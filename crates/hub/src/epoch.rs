@@ -26,8 +26,8 @@ const CLOCK_MS_MAX: u64 = 1 << 43;
 const RESERVED: u64 = 1 << 40;
 
 /// So many of the reserved ones are not skipped by following the clock, but counted one by one:
-/// when more cannot be reserved for a while, because the disk is full, they last for days at a hundred
-/// thousand events a second.
+/// when more cannot be reserved for a while, because the disk is full, they last for days at a
+/// hundred thousand events a second.
 const SPARE: u64 = 1 << 36;
 
 /// The first number of a millisecond.

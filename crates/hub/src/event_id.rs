@@ -1,8 +1,8 @@
 //! The id of an event as clients see it: its number, and the tag of the epoch that gave the number.
 //!
 //! 16 digits of base 62 (0 to 9, A to Z, a to z, which is their order as bytes): 11 of them hold
-//! the number, so that ids of growing numbers grow as texts, and 5 hold the tag. To a client it is one
-//! opaque word that needs no escape in a header, a query, JSON or HTML.
+//! the number, so that ids of growing numbers grow as texts, and 5 hold the tag. To a client it is
+//! one opaque word that needs no escape in a header, a query, JSON or HTML.
 //!
 //! Cost: an id is written once per event, by eleven divisions by a constant, in 13 ns, where
 //! hexadecimal digits take 7 (the best of 20,000 rounds of 1,000 on a busy machine). It is read

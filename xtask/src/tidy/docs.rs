@@ -4,7 +4,7 @@
 use super::tree::{Fault, File, Tree};
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
-const ARCHITECTURE_LINES_MAX: usize = 220;
+const ARCHITECTURE_LINES_MAX: usize = 240;
 
 /// The folders at the root; a document that names a path in one of them names one that exists.
 const FOLDERS: [&str; 6] = ["crates/", "docs/", "fuzz/", "xtask/", ".ci/", ".cargo/"];

@@ -43,9 +43,10 @@ pub(super) fn columns(tree: &Tree) -> Vec<Fault> {
         (kinds.iter().any(|kind| file.path.ends_with(kind)) || file.is_script())
             && !is_foreign(file)
     };
-    // A row of a table cannot be broken, nor can what a program printed.
+    // A row of a table cannot be broken, nor can what a program printed, nor a crate's edges.
     let whole = |file: &File, line: &str| {
-        file.is_markdown() && (line.starts_with('|') || line.starts_with(' '))
+        file.is_markdown()
+            && (line.starts_with('|') || line.starts_with(' ') || line.contains(" -> "))
     };
     let mut faults = Vec::new();
     for file in tree.files().iter().filter(checked) {

@@ -11,8 +11,8 @@ use crate::harness::{Program, Server, encke};
 const DISK_BYTES: usize = 16 << 20;
 const BALLAST_BYTES: usize = 12 << 20;
 
-/// A server whose data directory is a small disk, which goes when the server goes. `None` where this
-/// user may not make one.
+/// A server whose data directory is a small disk, which goes when the server goes. `None` where
+/// this user may not make one.
 fn server_on_a_small_disk(mount_point: &Path) -> Option<Server> {
     let mut command = testing::on_small_disk(mount_point, DISK_BYTES)?;
     let data = mount_point.join("data");

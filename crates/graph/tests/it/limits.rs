@@ -1,13 +1,12 @@
 //! Full disks and limits of the process: a clear error to the one who asked, and life goes on.
 
 use std::fs;
-use std::process::Stdio;
 
 use graph::Graph;
 use graph::{GraphOptions, Pair, WriteError};
 use hub::Id;
 
-use super::{child, child_dir, open};
+use super::{DIR, child, child_dir, open};
 
 /// Pairs that take room: each is about somebody else.
 fn request(n: u64) -> Vec<Pair> {

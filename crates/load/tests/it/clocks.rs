@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use load::report::FloodReport;
 use load::stamp::{Stamp, boot};
+use load::{Spam, SpamConfig};
 
 use crate::server::{Fate, Server};
-use crate::{PATIENCE, event, expect_faults, flood};
+use crate::{PATIENCE, event, expect_faults, finished, flood, spam_config};
 
 #[test]
 fn run_that_was_under_way_is_checked_from_the_first_event_on() {
