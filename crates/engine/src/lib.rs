@@ -17,6 +17,7 @@
 
 mod account;
 mod budget;
+mod clock;
 pub mod config;
 mod conn;
 pub mod counters;

@@ -75,11 +75,11 @@ pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 
 /// Events of one window of what a client has missed: pointers, 8 bytes each. The next window is
-/// asked for when this one is written.
-pub const WINDOW_EVENTS_MAX: usize = 512;
+/// asked for when this one is written. In tests a few, so that there are many windows.
+pub const WINDOW_EVENTS_MAX: usize = if cfg!(test) { 8 } else { 512 };
 
 /// Events that a look into the history takes at a time: at some 20 ns each 40 µs under its lock.
-pub const SINCE_EVENTS_MAX: usize = 2 * 1024;
+pub const SINCE_EVENTS_MAX: usize = 4 * WINDOW_EVENTS_MAX;
 
 /// What an event counts for beside its line in what is put by, and in a window.
 pub const HELD_EVENT_BYTES: usize = 64;

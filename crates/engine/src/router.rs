@@ -24,8 +24,8 @@ use hub::{Audience, Begun, ConnRef, Directory, DisconnectReason, Draft, EventIds
 use hub::{FollowersError, HistoryLimits, IdText, Names};
 use proto::Frame;
 use smallvec::SmallVec;
-use sys::clock;
 
+use crate::clock::Clock;
 use crate::mailbox::{Mail, Mailbox, Room, Targets};
 use crate::posting::Posting;
 use crate::receipt::{Receipt, Stub};
@@ -43,6 +43,7 @@ pub struct Router {
     /// `None` when nothing is remembered.
     history: Option<History>,
     posting: Posting,
+    clock: Clock,
 }
 
 /// What a step of a send came to.
@@ -66,10 +67,11 @@ impl Router {
         replies: Arc<Replies>,
         event_ids: Arc<EventIds>,
         history: HistoryLimits,
+        clock: Clock,
     ) -> Router {
         let history = history.is_on().then(|| History::new(names.clone(), history));
         let posting = Posting::new();
-        Router { names, directory, mailboxes, replies, event_ids, history, posting }
+        Router { names, directory, mailboxes, replies, event_ids, history, posting, clock }
     }
 
     /// Begins to hand the event that becomes of `draft` to the audience of its subject `about`.
@@ -155,14 +157,14 @@ impl Router {
 
     /// Gives the event its number and remembers it. The caller has its turn to post.
     fn number(&self, Drafted { draft, begun, term }: Drafted) -> Arc<Event> {
-        let id = self.event_ids.next(clock::unix_ms());
+        let id = self.event_ids.next(self.clock.unix_ms());
         let event: Event = draft.numbered(id);
         if let Some(term) = term {
             event.frame(TERM_SLOT, |_| term);
         }
         let event = Arc::new(event);
         if let (Some(history), Some(begun)) = (&self.history, begun) {
-            history.record(begun, event.clone(), clock::monotonic_ms());
+            history.record(begun, event.clone(), self.clock.monotonic_ms());
         }
         event
     }

@@ -11,6 +11,7 @@ use sys::{clock, group, limits as process_limits, socket};
 use thiserror::Error;
 
 use crate::account::Account;
+use crate::clock::Clock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
@@ -97,6 +98,7 @@ impl Engine {
             replies.clone(),
             event_ids.clone(),
             config.history,
+            Clock::System,
         );
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())

@@ -45,6 +45,7 @@ fn router(history: HistoryLimits) -> Router {
         Arc::new(Replies::new().unwrap()),
         Arc::new(EventIds::new(Epoch::begin(Tag::of(0), 0, 0))),
         history,
+        Clock::System,
     )
 }
 

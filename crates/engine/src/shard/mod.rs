@@ -240,6 +240,11 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn set_work_per_turn(&mut self, work: u32) {
         self.core.budget.set(work);
     }
+
+    /// Has it read no more than that at a time.
+    pub(crate) fn set_read_bytes(&mut self, bytes: usize) {
+        self.core.scratch = vec![0; bytes].into();
+    }
 }
 
 fn key_of(target: ConnRef) -> Key {

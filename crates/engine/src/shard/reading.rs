@@ -23,7 +23,7 @@ impl<S: Sockets> Core<S> {
             let act = at.conn.on(Input::Bytes, self.now);
             let most = match act {
                 Act::LeaveUnread => return Ok(()),
-                Act::Message => limits::MESSAGE_READ_BYTES,
+                Act::Message => limits::MESSAGE_READ_BYTES.min(self.scratch.len()),
                 _ => self.scratch.len(),
             };
             let len = match self.io.receive(&at.conn.socket, &mut self.scratch[..most]) {

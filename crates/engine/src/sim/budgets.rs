@@ -2,78 +2,62 @@
 //! for them, and when they are cut.
 
 use std::cell::RefMut;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use hub::{Draft, Epoch, Followers, HistoryLimits, IdText, Names, Nobody, Tag};
 
 use super::net::Wire;
-use super::server::{Server, config, posted};
+use super::server::{Place, Server, config, posted};
 use super::talk::client_frame;
 use crate::config::EngineConfig;
 use crate::limits::{self, WORK_PER_TURN, work};
 use crate::resume::ResumeStep;
 use crate::router::Router;
-use crate::slab::Key;
 
 /// A server of which only the first shard is used, with the budgets of a real one.
 struct One {
     router: Router,
     server: Server,
-    now_ms: u64,
-    /// The wire of the connection in each slot.
-    sockets: HashMap<u32, usize>,
 }
 
 impl One {
     fn start(config: EngineConfig) -> One {
         let names = Arc::new(Names::new([3; 16]));
         let (router, mut server) = Server::start(names, config, Epoch::begin(Tag::of(0), 0, 1_000));
-        server.shards[0].set_work_per_turn(WORK_PER_TURN);
-        One { router, server, now_ms: 0, sockets: HashMap::new() }
+        server.set_work_per_turn(WORK_PER_TURN);
+        One { router, server }
     }
 
     /// A client with `room` bytes in the kernel, who says this and has it read.
-    fn client(&mut self, room: usize, says: &str) -> Key {
-        let mut wires = self.server.nets[0].0.borrow_mut();
-        wires.push(Wire::new(room, usize::MAX));
-        let socket = wires.len() - 1;
-        drop(wires);
-        let key = self.server.shards[0].accept(socket).unwrap();
-        self.sockets.insert(key.slot, socket);
-        self.say(key, says.as_bytes());
-        key
+    fn client(&mut self, room: usize, says: &str) -> Place {
+        let client = self.server.connect(0, room);
+        self.say(client, says.as_bytes());
+        client
     }
 
-    fn wire(&self, client: Key) -> RefMut<'_, Wire> {
-        let socket = self.sockets[&client.slot];
-        RefMut::map(self.server.nets[0].0.borrow_mut(), |wires| &mut wires[socket])
+    fn wire(&self, client: Place) -> RefMut<'_, Wire> {
+        self.server.wire(client)
     }
 
-    fn say(&mut self, client: Key, bytes: &[u8]) {
+    fn say(&mut self, client: Place, bytes: &[u8]) {
         self.wire(client).client_sends(bytes);
-        self.server.shards[0].readable(client.slot, false);
+        self.server.report_one(client);
     }
 
-    fn reads(&mut self, client: Key) -> String {
+    fn reads(&mut self, client: Place) -> String {
         let read = self.wire(client).client_reads(usize::MAX);
-        self.server.shards[0].writable(client.slot);
         String::from_utf8(read).unwrap()
     }
 
-    fn is_closed(&self, client: Key) -> bool {
+    fn is_closed(&self, client: Place) -> bool {
         self.wire(client).server_closed
     }
 
     fn turn_after(&mut self, ms: u64) {
-        self.now_ms += ms;
-        let shard = &mut self.server.shards[0];
-        shard.tick(self.now_ms);
-        shard.read_deferred();
-        while let Some(mail) = self.server.mailboxes[0].take() {
-            shard.mail(mail);
-        }
-        while shard.flush() {}
+        self.server.clock.pass(ms);
+        self.server.begin_turn(0);
+        while self.server.take_mail(0) {}
+        while self.server.shards[0].flush() {}
     }
 
     fn send(&self, about: &str, data: &str) {
@@ -121,7 +105,7 @@ fn pipelined_polls_are_answered_a_few_a_turn() {
 #[test]
 fn budget_of_a_turn_is_shared_and_what_is_left_is_done_later() {
     let mut one = One::start(config());
-    let clients: Vec<Key> = (0..40).map(|_| one.client(1 << 20, &POLL.repeat(100))).collect();
+    let clients: Vec<Place> = (0..40).map(|_| one.client(1 << 20, &POLL.repeat(100))).collect();
     let mut served = clients.iter().map(|&client| !one.reads(client).is_empty());
     let served_at_once = served.by_ref().filter(|&served| served).count();
     assert!(served_at_once < clients.len(), "a turn has an end");
@@ -224,17 +208,13 @@ fn what_is_kept_for_all_together_is_bounded() {
     let bytes_max = 40_000;
     let mut one = One::start(EngineConfig { buffered_bytes_max: bytes_max, ..config() });
     let half = format!("GET /stream/1 HTTP/1.1\r\nHost: {}", "a".repeat(4_000));
-    let clients: Vec<Key> = (0..20).map(|_| one.client(1 << 20, &half)).collect();
+    let clients: Vec<Place> = (0..20).map(|_| one.client(1 << 20, &half)).collect();
     assert!(one.server.account.bytes() <= bytes_max);
-    // Who is closed leaves its slot to the next one; wires stand in the order of their clients.
-    let open: Vec<usize> = {
-        let wires = one.server.nets[0].0.borrow();
-        (0..wires.len()).filter(|&socket| !wires[socket].server_closed).collect()
-    };
+    let open: Vec<Place> =
+        clients.iter().copied().filter(|&client| !one.is_closed(client)).collect();
     assert!((5..15).contains(&open.len()), "{open:?} of {}", clients.len());
-    for socket in open {
-        one.server.nets[0].0.borrow_mut()[socket].client_resets();
-        one.server.shards[0].readable(clients[socket].slot, true);
+    for client in open {
+        one.wire(client).client_resets();
     }
     one.turn_after(1);
     assert_eq!(one.server.account.bytes(), 0);
@@ -245,7 +225,7 @@ fn what_is_kept_for_all_together_is_bounded() {
 #[test]
 fn crowd_is_logged_out_a_few_a_turn() {
     let mut one = One::start(config());
-    let crowd: Vec<Key> =
+    let crowd: Vec<Place> =
         (0..1_000).map(|_| one.client(1 << 20, "GET /stream/1 HTTP/1.0\r\n\r\n")).collect();
     let mut turns = 0;
     for _ in 0..100 {

@@ -4,14 +4,12 @@ use std::collections::VecDeque;
 
 use proto::{Framing, Transport};
 
+use super::server::Place;
 use crate::receipt::Receipt;
-use crate::slab::Key;
 
 /// A client, as it is and as the model sees it.
 pub(super) struct Client {
-    pub(super) shard: usize,
-    pub(super) socket: usize,
-    pub(super) key: Key,
+    pub(super) place: Place,
     /// The id of the path.
     pub(super) first_id: String,
     /// The ids that it is logged in under now.

@@ -10,22 +10,18 @@ mod model;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hub::{Directory, DisconnectReason, Draft, Epoch, HistoryLimits, IdText, Names, Tag};
-use proto::Transport;
+use hub::{DisconnectReason, Draft, Epoch, HistoryLimits, IdText, Names, Tag};
 
 pub(super) use self::model::{Answer, request};
 use self::model::{Client, Poll, SentEvent};
-use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, id_text};
 use super::server::{SHARDS, Server, config, posted};
 use super::{ended, run_seeds_of};
 use crate::config::EngineConfig;
-use crate::counters::{Counters, Snapshot, WorkerSnapshot};
-use crate::limits::{LAST_BYTES_STILL_MS, LINGER_MS};
-use crate::mailbox::{Mail, Mailbox};
+use crate::counters::WorkerSnapshot;
+use crate::mailbox::Mail;
 use crate::router::Router;
-use crate::shard::Shard;
 
 const CLIENTS: usize = 30;
 const IDS: usize = 8;
@@ -52,14 +48,9 @@ const PLAN: Plan = Plan {
 struct World {
     random: Random,
     plan: Plan,
-    now_ms: u64,
     router: Router,
+    server: Server,
     graph: Graph,
-    mailboxes: Arc<[Arc<Mailbox>]>,
-    directory: Arc<Directory>,
-    counters: Vec<Arc<Counters>>,
-    nets: Vec<Net>,
-    shards: Vec<Shard<Net>>,
     clients: Vec<Client>,
     events: Vec<SentEvent>,
 }
@@ -73,19 +64,14 @@ impl World {
             ..config()
         };
         let epoch = Epoch::begin(Tag::of(0), 0, 0);
-        let (router, server) = Server::start(names.clone(), config, epoch);
-        let Server { mailboxes, directory, counters, nets, shards, .. } = server;
+        let (router, mut server) = Server::start(names.clone(), config, epoch);
+        server.shards.iter_mut().for_each(|shard| shard.set_read_bytes(64));
         World {
             random: Random::new(seed),
             plan,
-            now_ms: 0,
             router,
+            server,
             graph: Graph { names, followers: BTreeMap::new() },
-            mailboxes,
-            directory,
-            counters,
-            nets,
-            shards,
             clients: Vec::new(),
             events: Vec::new(),
         }
@@ -97,8 +83,7 @@ impl World {
         }
         self.settle();
         self.check();
-        let workers = self.counters.iter().map(|counters| counters.snapshot()).collect();
-        Snapshot { workers, ..Snapshot::default() }.whole()
+        self.server.figures()
     }
 
     fn step(&mut self) {
@@ -113,12 +98,12 @@ impl World {
             }
         }
         let jump = if self.random.one_in(self.plan.jump_one_in) { 40_000 } else { 30 };
-        self.now_ms += self.random.below(jump) as u64;
+        self.server.clock.pass(self.random.below(jump) as u64);
         if jump > 30 {
             // Further behind than its wheel is long, a shard may fire early.
-            for shard in &mut self.shards {
-                shard.tick(self.now_ms);
-                shard.read_deferred();
+            for shard in 0..SHARDS {
+                self.server.tick(shard);
+                self.server.shards[shard].read_deferred();
             }
             self.note_waiting();
         }
@@ -131,28 +116,21 @@ impl World {
         let shard = self.random.below(SHARDS);
         let diligent = !self.random.one_in(self.plan.slow_one_in);
         let room = if diligent { 1 << 30 } else { 300 };
-        let piece = 1 + self.random.below(300);
-        let socket = {
-            let mut wires = self.nets[shard].0.borrow_mut();
-            wires.push(Wire::new(room, piece));
-            wires.len() - 1
-        };
-        self.shards[shard].tick(self.now_ms);
-        let slot = self.shards[shard].accept(socket).unwrap().slot;
-        self.clients.push(Client::new(shard, socket, slot, diligent));
+        self.server.tick(shard);
+        self.clients.push(Client::new(self.server.connect(shard, room), diligent));
     }
 
     /// What a client does by itself between two steps.
     fn act(&mut self, index: usize) {
-        let World { random, clients, nets, now_ms, .. } = self;
+        let World { random, clients, server, .. } = self;
         let client = &mut clients[index];
-        let wire = &mut nets[client.shard].0.borrow_mut()[client.socket];
+        let mut wire = server.wire(client.place);
         if client.left {
             return;
         }
         let len = if client.diligent { usize::MAX } else { random.below(80) };
-        client.read(&wire.client_reads(len), *now_ms);
-        client.left |= wire.server_closed || wire.server_ended;
+        client.read(&wire.client_reads(len), server.clock.now_ms());
+        client.left |= !wire.is_open();
         if random.one_in(self.plan.pause_one_in) {
             client.paused = !client.paused;
         }
@@ -167,7 +145,8 @@ impl World {
             client.ask(ids, wait_seconds, random.one_in(30));
         }
         if !random.one_in(3) {
-            let len = (1 + random.below(150)).min(client.unsent.len());
+            let most = [1, 150, usize::MAX / 2][random.below(3)];
+            let len = (1 + random.below(most)).min(client.unsent.len());
             let piece: Vec<u8> = client.unsent.drain(..len).collect();
             wire.client_sends(&piece);
         }
@@ -179,7 +158,7 @@ impl World {
 
     /// The poll of a client that waits now.
     fn waiting(&self, client: &Client) -> Option<usize> {
-        client.waiting(&self.nets[client.shard].0.borrow()[client.socket])
+        client.waiting(&self.server.wire(client.place))
     }
 
     fn send(&mut self) {
@@ -227,52 +206,35 @@ impl World {
 
     /// Writes, and reads on where an answer has gone out: the model has a poll wait from then on.
     fn flush(&mut self, shard: usize) -> bool {
-        let more = self.shards[shard].flush();
-        self.shards[shard].read_deferred();
+        let more = self.server.shards[shard].flush();
+        self.server.shards[shard].read_deferred();
         more
     }
 
     fn report(&mut self, shard: usize) {
-        self.shards[shard].tick(self.now_ms);
-        self.shards[shard].read_deferred();
-        for client in self.clients.iter().filter(|client| client.shard == shard) {
-            let (readable, writable, hung_up) = {
-                let wire = &mut self.nets[shard].0.borrow_mut()[client.socket];
-                if wire.server_closed {
-                    continue;
-                }
-                let readable = std::mem::take(&mut wire.readable);
-                let writable = std::mem::take(&mut wire.writable);
-                (readable, writable, wire.client_ended || wire.client_reset)
-            };
-            if writable {
-                self.shards[shard].writable(client.slot);
-            }
-            if readable {
-                self.shards[shard].readable(client.slot, hung_up);
-            }
-        }
+        self.server.begin_turn(shard);
         self.flush(shard);
         self.note_waiting();
     }
 
     /// Remembers since when polls wait, and sees that none waits for too long.
     fn note_waiting(&mut self) {
-        let World { clients, nets, now_ms, .. } = self;
+        let World { clients, server, .. } = self;
+        let now_ms = server.clock.now_ms();
         for client in clients {
-            let waiting = client.waiting(&nets[client.shard].0.borrow()[client.socket]);
+            let waiting = client.waiting(&server.wire(client.place));
             let Some(poll) = waiting.map(|poll| &mut client.polls[poll]) else { continue };
-            let since_ms = *poll.since_ms.get_or_insert(*now_ms);
-            poll.overdue = *now_ms > since_ms + poll.wait_ms + 200;
+            let since_ms = *poll.since_ms.get_or_insert(now_ms);
+            poll.overdue = now_ms > since_ms + poll.wait_ms + 200;
         }
     }
 
     fn take_mail(&mut self, shard: usize) -> bool {
-        let Some(mail) = self.mailboxes[shard].take() else { return false };
+        let Some(mail) = self.server.mailboxes[shard].take() else { return false };
         if let Mail::Deliver { event, .. } = &mail {
             let number = self.events.iter().position(|sent| sent.id == event.id()).unwrap();
             for (index, poll) in self.events[number].due.clone() {
-                if self.clients[index].shard == shard
+                if self.clients[index].place.shard == shard
                     && self.waiting(&self.clients[index]) == Some(poll)
                 {
                     self.clients[index].polls[poll].expected.push(number);
@@ -280,8 +242,8 @@ impl World {
                 }
             }
         }
-        self.shards[shard].mail(mail);
-        self.shards[shard].read_deferred();
+        self.server.shards[shard].mail(mail);
+        self.server.shards[shard].read_deferred();
         true
     }
 
@@ -299,20 +261,17 @@ impl World {
                 self.take_all(shard);
             }
             for client in self.clients.iter_mut().filter(|client| !client.left) {
-                let wire = &mut self.nets[client.shard].0.borrow_mut()[client.socket];
-                client.read(&wire.client_reads(usize::MAX), self.now_ms);
+                let read = self.server.wire(client.place).client_reads(usize::MAX);
+                client.read(&read, self.server.clock.now_ms());
             }
         }
         for client in &self.clients {
             let late = client.polls.iter().any(|poll| poll.overdue && poll.answered_ms.is_none());
             assert!(client.left || !late, "a poll that waits too long");
-            self.nets[client.shard].0.borrow_mut()[client.socket].client_ends();
+            self.server.wire(client.place).client_ends();
         }
         (0..SHARDS).for_each(|shard| self.turn(shard));
-        for moment_ms in [LAST_BYTES_STILL_MS, LINGER_MS] {
-            self.now_ms += moment_ms + 1000;
-            (0..SHARDS).for_each(|shard| self.turn(shard));
-        }
+        self.server.end();
     }
 
     fn check(&self) {
@@ -332,14 +291,8 @@ impl World {
         for event in &self.events {
             assert_eq!(event.receipt.ready(), Some(event.delivered), "{}", event.json);
         }
-        assert_eq!(self.directory.ids_online(), 0);
+        self.server.check_nothing_is_left();
         assert_eq!(self.graph.names.len(), 0, "no name of a client is left");
-        for (shard, counters) in self.shards.iter().zip(&self.counters) {
-            assert_eq!((shard.connections(), shard.next_tick_ms()), (0, None));
-            let figures = counters.snapshot();
-            assert_eq!(figures.opened, figures.closed.iter().sum::<u64>());
-            assert_eq!(figures.streams_open, [0; Transport::COUNT]);
-        }
     }
 }
 

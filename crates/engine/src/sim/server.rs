@@ -1,13 +1,18 @@
-//! A server of a few shards under fake networks, put together as `start` does it under a kernel.
+//! A server of a few shards under fake networks and a made-up clock, put together as `start` does
+//! it under a kernel, and driven in the worker's order.
 
+use std::cell::RefMut;
 use std::sync::Arc;
 
 use hub::{ConnRef, Directory, Epoch, EventIds, Followers, Names};
+use proto::Transport;
 
-use super::net::Net;
+use super::net::{Net, Wire};
 use crate::account::Account;
+use crate::clock::{Clock, MadeClock};
 use crate::config::EngineConfig;
-use crate::counters::Counters;
+use crate::counters::{Counters, Snapshot, WorkerSnapshot};
+use crate::limits::{LAST_BYTES_STILL_MS, LINGER_MS};
 use crate::mailbox::Mailbox;
 use crate::places::Places;
 use crate::receipt::Receipt;
@@ -15,11 +20,23 @@ use crate::replies::Replies;
 use crate::resume::Resumes;
 use crate::router::{Router, Sending, Step};
 use crate::shard::{Shard, Shared};
+use crate::slab::Key;
 
 pub(super) const SHARDS: usize = 2;
 
 /// A budget that nobody spends.
 pub(super) const UNBOUNDED: u32 = u32::MAX / 2;
+
+/// What a turn may be over its budget by: the work of the last one who was served in it.
+const OVERDRAFT: u32 = 1_000;
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) shard: usize,
+    pub(super) socket: usize,
+    pub(super) key: Key,
+}
 
 /// One life of the server, but for the router, from which sends and resumes borrow.
 pub(super) struct Server {
@@ -31,7 +48,9 @@ pub(super) struct Server {
     pub(super) nets: Vec<Net>,
     pub(super) shards: Vec<Shard<Net>>,
     pub(super) account: Arc<Account>,
+    pub(super) clock: Arc<MadeClock>,
     pub(super) backlog_bytes_max: usize,
+    work_per_turn: u32,
 }
 
 /// The defaults, for an address that nobody listens at.
@@ -53,6 +72,7 @@ pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Re
 impl Server {
     /// A server whose events have the numbers of `epoch`.
     pub(super) fn start(names: Arc<Names>, config: EngineConfig, epoch: Epoch) -> (Router, Server) {
+        let clock = Arc::new(MadeClock::new(0));
         let directory = Arc::new(Directory::default());
         let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
         let replies = Arc::new(Replies::new().unwrap());
@@ -86,6 +106,7 @@ impl Server {
             replies,
             event_ids.clone(),
             config.history,
+            Clock::Made(clock.clone()),
         );
         let server = Server {
             mailboxes,
@@ -96,8 +117,115 @@ impl Server {
             nets,
             shards,
             account,
+            clock,
             backlog_bytes_max: config.backlog_bytes_max,
+            work_per_turn: UNBOUNDED,
         };
         (router, server)
+    }
+
+    /// A client connects to a shard, whose kernel takes so many bytes for it.
+    pub(super) fn connect(&mut self, shard: usize, room: usize) -> Place {
+        let socket = self.nets[shard].connect(room);
+        let key = self.shards[shard].accept(socket).unwrap();
+        self.nets[shard].accepted(socket, key);
+        Place { shard, socket, key }
+    }
+
+    pub(super) fn wire(&self, place: Place) -> RefMut<'_, Wire> {
+        self.nets[place.shard].wire(place.socket)
+    }
+
+    /// A shard learns what time it is.
+    pub(super) fn tick(&mut self, shard: usize) {
+        self.shards[shard].tick(self.clock.now_ms());
+    }
+
+    /// From now on a turn has this for clients.
+    pub(super) fn set_work_per_turn(&mut self, work: u32) {
+        self.work_per_turn = work;
+        for shard in &mut self.shards {
+            shard.set_work_per_turn(work);
+        }
+    }
+
+    /// The first half of a turn: what is due, what was put off, and what the kernel reports.
+    pub(super) fn begin_turn(&mut self, shard: usize) {
+        self.nets[shard].take_cost();
+        self.tick(shard);
+        self.shards[shard].read_deferred();
+        self.report(shard);
+        let cost = self.nets[shard].take_cost();
+        assert!(cost <= self.work_per_turn.saturating_add(OVERDRAFT), "a turn of {cost}");
+    }
+
+    /// What the kernel reports.
+    pub(super) fn report(&mut self, shard: usize) {
+        for socket in 0..self.nets[shard].wires() {
+            let report = self.nets[shard].wire(socket).report();
+            let Some(report) = report else { continue };
+            if report.writable {
+                self.shards[shard].writable(report.slot);
+            }
+            if report.readable {
+                self.shards[shard].readable(report.slot, report.hung_up);
+            }
+        }
+    }
+
+    /// The same for one connection, at once and in between turns.
+    pub(super) fn report_one(&mut self, Place { shard, socket, .. }: Place) {
+        let report = self.nets[shard].wire(socket).report();
+        if let Some(report) = report {
+            self.shards[shard].writable(report.slot);
+            self.shards[shard].readable(report.slot, report.hung_up);
+        }
+    }
+
+    /// Hands the next mail over, if there is one, as the worker does.
+    pub(super) fn take_mail(&mut self, shard: usize) -> bool {
+        let posted = self.shards[shard].posted();
+        match self.mailboxes[shard].take() {
+            Some(mail) => {
+                self.shards[shard].mail(mail);
+                true
+            }
+            None => {
+                self.shards[shard].settle(posted);
+                false
+            }
+        }
+    }
+
+    /// All clients have gone, and what is still being answered has its time as long as it moves,
+    /// and no more.
+    pub(super) fn end(&mut self) {
+        self.set_work_per_turn(UNBOUNDED);
+        for moment_ms in [0, LAST_BYTES_STILL_MS, LINGER_MS] {
+            self.clock.pass(if moment_ms > 0 { moment_ms + 1000 } else { 0 });
+            for shard in 0..SHARDS {
+                self.begin_turn(shard);
+                while self.take_mail(shard) {}
+                while self.shards[shard].flush() {}
+            }
+        }
+    }
+
+    /// Nothing is left of clients that have all gone.
+    pub(super) fn check_nothing_is_left(&self) {
+        assert_eq!(self.directory.ids_online(), 0);
+        assert_eq!(self.account.bytes(), 0, "kept for nobody");
+        for (shard, counters) in self.shards.iter().zip(&self.counters) {
+            assert_eq!((shard.connections(), shard.next_tick_ms()), (0, None));
+            let figures = counters.snapshot();
+            assert_eq!(figures.opened, figures.closed.iter().sum::<u64>());
+            assert_eq!(figures.streams_open, [0; Transport::COUNT]);
+        }
+    }
+
+    /// What all shards have counted.
+    pub(super) fn figures(&self) -> WorkerSnapshot {
+        let workers = self.counters.iter().map(|counters| counters.snapshot()).collect();
+        Snapshot { workers, ..Snapshot::default() }.whole()
     }
 }

@@ -9,7 +9,9 @@ use proto::{Framing, Transport};
 
 use super::client::Said;
 use super::scene::id_text;
+use super::server::Place;
 use super::world::World;
+use crate::slab::Key;
 
 impl World {
     /// One of the clients, if it is logged in and has not left.
@@ -33,8 +35,9 @@ impl World {
             }
         };
         client.replies.push((client.handed, told));
-        self.shards[client.shard].tick(self.now_ms);
-        self.shards[client.shard].reply(client.key.slot, &bytes);
+        let Place { shard, key, .. } = client.place;
+        self.server.tick(shard);
+        self.server.shards[shard].reply(key.slot, &bytes);
     }
 
     /// A client is logged in under more ids, or out of some, maybe of all. On a WebSocket it says
@@ -49,7 +52,8 @@ impl World {
         }
         let texts: Vec<IdText<'_>> = ids.iter().map(|id| IdText::parse(id).unwrap()).collect();
         let client = &mut self.clients[index];
-        let (shard, slot) = (&mut self.shards[client.shard], client.key.slot);
+        let Place { shard, key: Key { slot, .. }, .. } = client.place;
+        let shard = &mut self.server.shards[shard];
         let before = with(&client.ids, &[]).len();
         if self.random.one_in(2) {
             client.ids = with(&client.ids, &ids);
@@ -108,10 +112,10 @@ impl World {
     pub(super) fn note_commands(&mut self, shard: usize) {
         for index in 0..self.clients.len() {
             let client = &self.clients[index];
-            if client.shard != shard || client.expelled {
+            if client.place.shard != shard || client.expelled {
                 continue;
             }
-            let received = self.nets[shard].0.borrow()[client.socket].received;
+            let received = self.server.wire(client.place).received;
             let client = &mut self.clients[index];
             while let Some((_, said)) = client.commands.pop_front_if(|(end, _)| *end <= received) {
                 let answer = match said {
@@ -155,6 +159,10 @@ pub(super) fn server_text(text: &str) -> Vec<u8> {
 pub(super) fn server_texts(mut bytes: &[u8]) -> Vec<&str> {
     let mut texts = Vec::new();
     while let [first, len, rest @ ..] = bytes {
+        if *first == 0x88 {
+            // Its farewell is the last that it says.
+            break;
+        }
         assert_eq!(*first, 0x81, "a text in one piece");
         let (len, rest) = match (len, rest) {
             (126, [high, low, rest @ ..]) => (usize::from(u16::from_be_bytes([*high, *low])), rest),

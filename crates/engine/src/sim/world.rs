@@ -7,19 +7,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, Draft, Epoch, IdText, Names, Tag};
+use hub::{ConnRef, DisconnectReason, Draft, Epoch, IdText, Names, Tag};
 use proto::Framing;
 
 use super::client::{Client, SentEvent};
-use super::net::{Net, Wire};
 use super::random::Random;
 use super::scene::{Graph, STREAMS, id_text, request};
-use super::server::{SHARDS, Server, UNBOUNDED, config, posted};
+use super::server::{Place, SHARDS, Server, UNBOUNDED, config, posted};
 use crate::config::EngineConfig;
-use crate::counters::{Counters, Snapshot, WorkerSnapshot};
-use crate::mailbox::{Mail, Mailbox};
+use crate::counters::WorkerSnapshot;
+use crate::mailbox::Mail;
 use crate::router::{Router, Step};
-use crate::shard::Shard;
 use crate::slab::Key;
 
 /// What a run is made of.
@@ -40,6 +38,8 @@ pub(super) struct Plan {
     pub(super) jump_one_in: usize,
     /// What clients may make a shard do in one turn.
     pub(super) work_per_turn: u32,
+    /// The most bytes that a shard reads at a time.
+    pub(super) read_bytes: usize,
 }
 
 impl Default for Plan {
@@ -57,22 +57,21 @@ impl Default for Plan {
             leave_one_in: 60,
             jump_one_in: 1_000_000,
             work_per_turn: UNBOUNDED,
+            read_bytes: 64,
         }
     }
 }
 
+/// When the server was started, in milliseconds since 1970.
+pub(super) const STARTED_MS: u64 = 1_700_000_000_000;
+
 pub(super) struct World {
     pub(super) random: Random,
     pub(super) plan: Plan,
-    pub(super) now_ms: u64,
     pub(super) router: Router,
+    pub(super) server: Server,
     pub(super) graph: Graph,
-    pub(super) mailboxes: Arc<[Arc<Mailbox>]>,
-    pub(super) directory: Arc<Directory>,
     pub(super) names: Arc<Names>,
-    pub(super) counters: Vec<Arc<Counters>>,
-    pub(super) nets: Vec<Net>,
-    pub(super) shards: Vec<Shard<Net>>,
     pub(super) clients: Vec<Client>,
     pub(super) events: Vec<SentEvent>,
 }
@@ -83,25 +82,11 @@ impl World {
         let names = Arc::new(Names::new([9; 16]));
         let graph = Graph::random(&mut random, names.clone(), plan.ids);
         let config = EngineConfig { backlog_bytes_max: plan.backlog_bytes_max, ..config() };
-        // As after a restart: clients may come back with a number of before.
-        let epoch = Epoch::begin(Tag::of(0), 0, sys::clock::unix_ms());
-        let (router, server) = Server::start(names.clone(), config, epoch);
-        let Server { mailboxes, directory, counters, nets, shards, .. } = server;
-        World {
-            random,
-            plan,
-            now_ms: 0,
-            router,
-            graph,
-            mailboxes,
-            directory,
-            names,
-            counters,
-            nets,
-            shards,
-            clients: Vec::new(),
-            events: Vec::new(),
-        }
+        let epoch = Epoch::begin(Tag::of(0), 0, STARTED_MS);
+        let (router, mut server) = Server::start(names.clone(), config, epoch);
+        server.shards.iter_mut().for_each(|shard| shard.set_read_bytes(plan.read_bytes));
+        let (clients, events) = (Vec::new(), Vec::new());
+        World { random, plan, router, server, graph, names, clients, events }
     }
 
     /// Runs to the end and returns what the shards have counted.
@@ -112,9 +97,7 @@ impl World {
         self.settle();
         self.check_streams();
         self.leave_all();
-        self.check_nothing_is_left();
-        let workers = self.counters.iter().map(|counters| counters.snapshot()).collect();
-        Snapshot { workers, ..Snapshot::default() }.whole()
+        self.server.figures()
     }
 
     fn step(&mut self) {
@@ -135,7 +118,7 @@ impl World {
             }
         }
         let jump = if self.random.one_in(self.plan.jump_one_in) { 40_000 } else { 3 };
-        self.now_ms += self.random.below(jump) as u64;
+        self.server.clock.pass(self.random.below(jump) as u64);
         for client in 0..self.clients.len() {
             self.act(client);
         }
@@ -143,6 +126,7 @@ impl World {
 
     fn connect(&mut self) {
         let shard = self.random.below(SHARDS);
+        self.server.tick(shard);
         let diligent = !self.random.one_in(self.plan.slow_one_in);
         let dawdles = self.random.one_in(self.plan.dawdle_one_in);
         let room = if diligent { 1 << 30 } else { self.plan.socket_room };
@@ -152,18 +136,8 @@ impl World {
         let transport = STREAMS[self.random.below(STREAMS.len())];
         let framing = [Framing::Chunked, Framing::Close][self.random.below(2)];
         let head = request(&ids, transport, framing);
-        let piece = 1 + self.random.below(300);
-        let socket = {
-            let mut wires = self.nets[shard].0.borrow_mut();
-            wires.push(Wire::new(room, piece));
-            wires.len() - 1
-        };
-        self.shards[shard].tick(self.now_ms);
-        let key = self.shards[shard].accept(socket).unwrap();
         self.clients.push(Client {
-            shard,
-            socket,
-            key,
+            place: self.server.connect(shard, room),
             head_len: head.len(),
             said: head.len(),
             unsent: head,
@@ -174,7 +148,7 @@ impl World {
             framing,
             diligent,
             dawdles,
-            connected_ms: self.now_ms,
+            connected_ms: self.server.clock.now_ms(),
             expelled: false,
             left: false,
             got: Vec::new(),
@@ -187,12 +161,13 @@ impl World {
     /// What a client does by itself between two steps.
     fn act(&mut self, index: usize) {
         let client = &mut self.clients[index];
-        let wire = &mut self.nets[client.shard].0.borrow_mut()[client.socket];
+        let mut wire = self.server.wire(client.place);
         if client.left {
             return;
         }
         if !client.unsent.is_empty() && !client.dawdles {
-            let len = (1 + self.random.below(120)).min(client.unsent.len());
+            let most = [1, 120, usize::MAX / 2][self.random.below(3)];
+            let len = (1 + self.random.below(most)).min(client.unsent.len());
             let piece: Vec<u8> = client.unsent.drain(..len).collect();
             wire.client_sends(&piece);
         }
@@ -212,10 +187,8 @@ impl World {
     }
 
     pub(super) fn is_logged_in(&self, client: &Client) -> bool {
-        let wires = self.nets[client.shard].0.borrow();
-        let wire = &wires[client.socket];
-        let head_read = wire.received >= client.head_len;
-        head_read && !wire.server_closed && !wire.server_ended && !client.expelled
+        let wire = self.server.wire(client.place);
+        wire.received >= client.head_len && wire.is_open() && !client.expelled
     }
 
     /// Whether all of its request is on its way.
@@ -241,7 +214,7 @@ impl World {
     /// Steps a send to its end. While a mailbox is full only mail is taken, so that nobody's login
     /// changes in the middle of the send.
     fn post(&mut self, about: &str, draft: Draft, text: String) {
-        let World { router, graph, mailboxes, shards, events, nets, clients, counters, .. } = self;
+        let World { router, graph, server, events, clients, .. } = self;
         let mut sending = router.send(IdText::parse(about).unwrap(), draft);
         let number = events.len();
         loop {
@@ -264,9 +237,8 @@ impl World {
                 }
                 Step::MailboxFull => {
                     for shard in 0..SHARDS {
-                        let Some(mail) = mailboxes[shard].take() else { continue };
-                        take(mail, shard, shards, events, nets, clients, counters);
-                        shards[shard].flush();
+                        take(shard, server, events, clients);
+                        server.shards[shard].flush();
                     }
                 }
             }
@@ -297,46 +269,27 @@ impl World {
 
     /// One turn of a shard: reports, mail, writes, in the worker's order.
     pub(super) fn turn(&mut self, shard: usize) {
-        self.shards[shard].set_work_per_turn(self.plan.work_per_turn);
-        self.shards[shard].tick(self.now_ms);
-        self.shards[shard].read_deferred();
-        for client in self.clients.iter().filter(|client| client.shard == shard) {
-            let (readable, writable, hung_up) = {
-                let wire = &mut self.nets[shard].0.borrow_mut()[client.socket];
-                if wire.server_closed {
-                    continue;
-                }
-                let readable = std::mem::take(&mut wire.readable);
-                let writable = std::mem::take(&mut wire.writable);
-                (readable, writable, wire.client_ended || wire.client_reset)
-            };
-            if writable {
-                self.shards[shard].writable(client.key.slot);
-            }
-            if readable {
-                self.shards[shard].readable(client.key.slot, hung_up);
-            }
-        }
+        self.server.set_work_per_turn(self.plan.work_per_turn);
+        self.server.begin_turn(shard);
         // The model ends at once whom mail ends.
-        self.shards[shard].set_work_per_turn(UNBOUNDED);
+        self.server.set_work_per_turn(UNBOUNDED);
         self.note_commands(shard);
         for _ in 0..self.random.below(5) {
             self.take_mail(shard);
         }
-        self.shards[shard].flush();
+        self.server.shards[shard].flush();
     }
 
     fn take_mail(&mut self, shard: usize) -> bool {
-        let World { mailboxes, shards, events, nets, clients, counters, .. } = self;
-        let Some(mail) = mailboxes[shard].take() else { return false };
-        take(mail, shard, shards, events, nets, clients, counters);
-        true
+        let World { server, events, clients, .. } = self;
+        take(shard, server, events, clients)
     }
 
     fn drain_mail(&mut self, shard: usize) {
         while self.take_mail(shard) {}
-        while self.shards[shard].flush() {}
-        assert!(!self.shards[shard].owes_writes(), "a flush that is done has left nobody out");
+        let shard = &mut self.server.shards[shard];
+        while shard.flush() {}
+        assert!(!shard.owes_writes(), "a flush that is done has left nobody out");
     }
 
     /// Lets everybody read to the end and every shard do all its work.
@@ -347,8 +300,7 @@ impl World {
                 self.drain_mail(shard);
             }
             for client in self.clients.iter_mut().filter(|client| !client.left) {
-                let wire = &mut self.nets[client.shard].0.borrow_mut()[client.socket];
-                client.got.extend(wire.client_reads(usize::MAX));
+                client.got.extend(self.server.wire(client.place).client_reads(usize::MAX));
             }
         }
     }
@@ -357,25 +309,25 @@ impl World {
 /// Hands one mail to its shard, and works out beforehand how many connections it must reach: those
 /// that are still logged in, less those found too slow by this very mail.
 fn take(
-    mail: Mail,
     shard: usize,
-    shards: &mut [Shard<Net>],
+    server: &mut Server,
     events: &mut [SentEvent],
-    nets: &[Net],
     clients: &mut [Client],
-    counters: &[Arc<Counters>],
-) {
-    let ended = |reason: DisconnectReason| counters[shard].snapshot().closed[reason as usize];
-    let lost = || ended(DisconnectReason::SlowReader) + ended(DisconnectReason::ClientReset);
+) -> bool {
+    let Some(mail) = server.mailboxes[shard].take() else { return false };
+    let lost = |server: &Server| {
+        let figures = server.counters[shard].snapshot();
+        let reasons = [DisconnectReason::SlowReader, DisconnectReason::ClientReset];
+        reasons.iter().map(|&reason| figures.closed[reason as usize]).sum::<u64>()
+    };
     let counted = match &mail {
         Mail::Deliver { event, targets, .. } => {
             let number = events.iter().rposition(|sent| sent.id == event.id());
             let mut streams = |target: &&ConnRef| {
                 let key = Key { slot: target.slot() as u32, generation: target.generation() };
-                let mut all = clients.iter_mut();
-                let client = all.find(|c| c.shard == shard && c.key == key).unwrap();
-                let wire = &nets[shard].0.borrow()[client.socket];
-                let streams = !wire.server_closed && !wire.server_ended && !client.expelled;
+                let is_it = |Place { shard: at, key: of, .. }| (at, of) == (shard, key);
+                let client = clients.iter_mut().find(|client| is_it(client.place)).unwrap();
+                let streams = server.wire(client.place).is_open() && !client.expelled;
                 client.handed += usize::from(streams);
                 streams
             };
@@ -384,9 +336,10 @@ fn take(
         }
         _ => None,
     };
-    let lost_before = lost();
-    shards[shard].mail(mail);
+    let lost_before = lost(server);
+    server.shards[shard].mail(mail);
     if let Some((number, alive)) = counted {
-        events[number].delivered += (alive - (lost() - lost_before)) as u32;
+        events[number].delivered += (alive - (lost(server) - lost_before)) as u32;
     }
+    true
 }

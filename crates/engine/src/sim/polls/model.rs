@@ -5,6 +5,7 @@ use std::str;
 use crate::receipt::Receipt;
 use crate::sim::net::Wire;
 use crate::sim::random::Random;
+use crate::sim::server::Place;
 
 /// One poll.
 pub(super) struct Poll {
@@ -32,9 +33,7 @@ pub(in crate::sim) struct Answer {
 
 /// A client and its one connection.
 pub(super) struct Client {
-    pub(super) shard: usize,
-    pub(super) socket: usize,
-    pub(super) slot: u32,
+    pub(super) place: Place,
     /// Reads all at once.
     pub(super) diligent: bool,
     pub(super) left: bool,
@@ -72,11 +71,9 @@ pub(in crate::sim) fn request(
 }
 
 impl Client {
-    pub(super) fn new(shard: usize, socket: usize, slot: u32, diligent: bool) -> Client {
+    pub(super) fn new(place: Place, diligent: bool) -> Client {
         Client {
-            shard,
-            socket,
-            slot,
+            place,
             diligent,
             left: false,
             paused: false,
@@ -124,7 +121,7 @@ impl Client {
 
     /// Which of its polls waits, going by what is on its wire.
     pub(super) fn waiting(&self, wire: &Wire) -> Option<usize> {
-        if wire.server_closed || wire.server_ended {
+        if !wire.is_open() {
             return None;
         }
         let read = self.asked_bytes - self.unsent.len() - wire.to_server.len();

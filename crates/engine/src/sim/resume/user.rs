@@ -9,9 +9,9 @@ use super::IDS;
 use crate::sim::polls;
 use crate::sim::random::Random;
 use crate::sim::scene::id_text;
+use crate::sim::server::Place;
 use crate::sim::talk::server_texts;
 use crate::sim::wire::dechunk;
-use crate::slab::Key;
 
 /// Those on which a client can go on.
 const TRANSPORTS: [Transport; 4] =
@@ -38,9 +38,7 @@ pub(super) struct User {
 }
 
 pub(super) struct Connection {
-    pub(super) shard: usize,
-    pub(super) socket: usize,
-    pub(super) key: Key,
+    pub(super) place: Place,
     pub(super) got: Vec<u8>,
     /// The newest number when it was known what the client had missed.
     pub(super) resumed_at: u64,

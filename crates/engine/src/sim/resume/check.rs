@@ -1,0 +1,66 @@
+//! What each user must have heard at the end of a run.
+
+use proto::Transport;
+
+use super::Resumers;
+use super::user::{Heard, User};
+
+impl Resumers {
+    /// How many gaps were told.
+    pub(super) fn check(&self) -> usize {
+        self.users.iter().map(|user| self.check_user(user)).sum()
+    }
+
+    fn check_user(&self, user: &User) -> usize {
+        let hears = |about: &String| {
+            let followers = self.graph.followers.get(about);
+            user.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
+        };
+        // An NDJSON stream does not say where it begins, a WebSocket only when it is asked, and the
+        // answer to a first poll only where it ends: what comes before is nobody's loss.
+        let Some(start) = user.heard.iter().find_map(|heard| match (heard, user.transport) {
+            (Heard::Cursor(number), _) => Some(*number),
+            (Heard::Event(_), Transport::Sse) => None,
+            (Heard::Event(number), _) => Some(number - 1),
+            (Heard::Gap(_), _) => None,
+        }) else {
+            return 0;
+        };
+        let mut due: Vec<(u64, usize)> = (0..self.sent.len())
+            .filter(|&sent| hears(&self.sent[sent].0))
+            // Without a number are those that a restart has cut off.
+            .filter_map(|sent| Some((self.sent[sent].1?, sent)))
+            .filter(|(number, _)| *number > start)
+            .collect();
+        due.sort();
+        let mut due = due.into_iter().peekable();
+        let (mut gap, mut gaps, mut behind) = (0, 0, start);
+        for heard in user.heard.iter().copied().chain([Heard::Cursor(u64::MAX - 1)]) {
+            let (number, is_event) = match heard {
+                Heard::Event(number) => (number, true),
+                Heard::Cursor(number) => (number, false),
+                Heard::Gap(up_to) => {
+                    (gap, gaps) = (up_to, gaps + 1);
+                    continue;
+                }
+            };
+            assert!(number >= behind + u64::from(is_event), "{number:x}: {:x?}", user.heard);
+            behind = number;
+            while let Some((missed, sent)) =
+                due.next_if(|(due, _)| *due < number + u64::from(!is_event))
+            {
+                let excused = user.excused.contains(&sent) || missed <= gap;
+                let last = &user.heard[user.heard.len().saturating_sub(6)..];
+                assert!(
+                    excused,
+                    "{missed:x} is lost before {heard:x?}, {:?}: {last:x?}",
+                    user.transport
+                );
+            }
+            if is_event {
+                assert_eq!(due.next().map(|next| next.0), Some(number), "what was sent to it");
+            }
+        }
+        gaps
+    }
+}
