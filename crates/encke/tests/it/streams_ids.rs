@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Server, escape, get};
+use crate::harness::{Server, Socket, escape, get};
 
 #[test]
 fn ids_of_path_and_query_are_all_logged_in() {
@@ -47,6 +47,29 @@ fn as_many_ids_as_fit_a_head_are_logged_in_and_out() {
     server.wait_online("i699", 0);
     server.wait_open(0);
     assert_eq!(server.api.stats()["ids_online"], 0);
+}
+
+#[test]
+fn ids_of_all_connections_together_have_a_bound() {
+    let server = Server::start(&["--max-ids-memory=64KiB", "--max-message=64KiB"]);
+    let names = |from: usize| -> Vec<String> {
+        (from..from + 30).map(|n| format!("{n}-{}", "x".repeat(200))).collect()
+    };
+    let path = |from| format!("{from}?id={}", names(from).join("&id="));
+    let streams: Vec<_> = (0..6).map(|n| server.listener(&path(n * 30))).collect();
+    for path in [format!("/stream/{}", path(180)), format!("/poll/{}", path(180))] {
+        let head = server.ask(get(&path, &[])).head();
+        assert_eq!((head.status, head.field("retry-after")), (503, Some("5")), "{path}");
+    }
+    let mut socket = Socket::open(server.listen(), "/stream/first");
+    let refused = socket.ask(json!({"login": names(180)}));
+    assert_eq!(refused["error"]["status"], 503, "{refused}");
+    assert_eq!(server.api.stats()["ids_online"], 6 * 31 + 1, "nothing of it was done");
+    assert_eq!(server.api.send("first", 1), 1);
+    assert_eq!(socket.data(), 1);
+    drop(streams);
+    server.wait_open(1);
+    assert_eq!(socket.ask(json!({"login": names(180)}))["ok"]["login"][29], names(180)[29]);
 }
 
 #[test]
