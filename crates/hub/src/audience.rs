@@ -30,7 +30,8 @@ use crate::id::Id;
 /// Room for a typical audience.
 const TYPICAL: usize = 32;
 
-/// The most connections that a group has, and that a step walks in crowds: some 0.1 ms.
+/// The most connections that a group has, and that a step walks in crowds: 0.16 ms, the median of
+/// `cargo bench -p hub`.
 const GROUP_MAX: usize = 4096;
 
 /// The most crowds that a step looks into.

@@ -1,12 +1,13 @@
 //! Ids that have several connections.
 //!
 //! Two connections of an id, such as two pages of one person, stand in the table itself. More are
-//! in an ordered tree: one comes, goes or is found in some 0.3 µs among a million, growth never
-//! moves more than a node of eleven, and what is freed goes back node by node. The order is what a
-//! walk needs that stops and goes on: it knows only the last connection that it has seen, so
-//! whoever is there from its begin to its end is seen exactly once, whatever else comes and goes.
-//! Instead: a vector with an index from connection to position was O(1), but copied itself and its
-//! index whenever it grew, 50 ms under the stripe's lock at a million.
+//! in an ordered tree: among a million, one comes in 0.3 µs and goes in 0.9 µs (the medians of
+//! `cargo bench -p hub`), growth never moves more than a node of eleven, and what is freed goes
+//! back node by node. A connection takes 21 bytes of it. The order is what a walk needs that stops
+//! and goes on: it knows only the last connection that it has seen, so whoever is there from its
+//! begin to its end is seen exactly once, whatever else comes and goes. Instead: a vector with an
+//! index from connection to position was O(1), but copied itself and its index whenever it grew,
+//! all of it under the stripe's lock.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

