@@ -17,5 +17,7 @@ mod units;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Where there is no such setting there are no such pauses of glibc's.
+    let _ = sys::allocator::join_freed_at_once();
     cli::run()
 }

@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+pub mod allocator;
 pub mod clock;
 pub mod epoll;
 pub mod group;
