@@ -168,6 +168,19 @@ pub fn machine_memory() -> Option<Room> {
     memory(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
+/// Bytes of memory that this process can ever have: the machine's, or what a control group around
+/// it allows where that is less. `None` where neither is told.
+pub fn memory_limit() -> Option<u64> {
+    memory_limit_under(Path::new("/"))
+}
+
+fn memory_limit_under(root: &Path) -> Option<u64> {
+    let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+    let machine = memory(&text("proc/meminfo")).map(|memory| memory.limit);
+    let groups = Groups::parse(root, &text("proc/self/cgroup")).memory_limit();
+    machine.into_iter().chain(groups).min()
+}
+
 fn memory(meminfo: &str) -> Option<Room> {
     let bytes = |name: &str| {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
@@ -239,6 +252,13 @@ impl Groups {
         rooms.min_by_key(|room| room.free)
     }
 
+    fn memory_limit(&self) -> Option<u64> {
+        let limits = self.memory.iter().flat_map(|folder| {
+            ["memory.max", "memory.limit_in_bytes"].map(|name| room(&folder.join(name), 0))
+        });
+        limits.flatten().map(|room| room.limit).min()
+    }
+
     fn threads(&self) -> Option<Room> {
         let rooms = self.threads.iter().filter_map(|folder| {
             room(&folder.join("pids.max"), number_in(&folder.join("pids.current"))?)
@@ -295,7 +315,30 @@ mod tests {
         let groups = Groups::parse(dir.path(), "0::/shop/encke\n");
         assert_eq!(groups.memory(), Some(Room { free: 100, limit: 1000 }));
         assert_eq!(groups.threads(), Some(Room { free: 70, limit: 100 }));
+        assert_eq!(groups.memory_limit(), Some(1000));
         let unseen = Groups::parse(dir.path(), "4:memory:/shop/encke\n8:pids:/\n");
         assert_eq!((unseen.memory(), unseen.threads()), (None, None));
+    }
+
+    #[test]
+    fn least_of_the_machine_and_its_groups_is_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let limit = || memory_limit_under(dir.path());
+        assert_eq!(limit(), None);
+        write("proc/meminfo", "MemTotal:  2048 kB\nMemAvailable:   1024 kB\n");
+        write("proc/self/cgroup", "4:memory:/shop/encke\n0::/shop\n");
+        assert_eq!(limit(), Some(2 << 20), "no group says anything");
+        write("sys/fs/cgroup/memory/shop/memory.limit_in_bytes", "9223372036854771712\n");
+        write("sys/fs/cgroup/shop/memory.max", "max\n");
+        assert_eq!(limit(), Some(2 << 20), "no group has a limit");
+        write("sys/fs/cgroup/memory/shop/encke/memory.limit_in_bytes", "1500000\n");
+        assert_eq!(limit(), Some(1_500_000));
+        write("sys/fs/cgroup/memory.max", "1000000\n");
+        assert_eq!(limit(), Some(1_000_000));
     }
 }

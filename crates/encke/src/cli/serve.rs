@@ -101,13 +101,14 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_backlog)]
     max_backlog: usize,
     /// Memory for what is kept for all connections together: what clients have sent and is not
-    /// dealt with, and what they do not take. Past it, who needs more is closed.
-    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = parse_backlog)]
-    max_buffered: usize,
+    /// dealt with, and what they do not take. Past it, who needs more is closed. A quarter of the
+    /// memory of the machine, or of the container if that has less, unless given.
+    #[arg(long, value_name = "BYTES", value_parser = parse_backlog)]
+    max_buffered: Option<usize>,
     /// Memory for the ids of all connections together, past which a connection gets no further ids
-    /// beside its first.
-    #[arg(long, value_name = "BYTES", default_value = "128MiB", value_parser = parse_bytes)]
-    max_ids_memory: usize,
+    /// beside its first. An eighth of the same memory unless given.
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    max_ids_memory: Option<usize>,
     /// The longest message that a WebSocket client may send.
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_message)]
     max_message: usize,
@@ -146,13 +147,14 @@ impl LimitArgs {
             format!("--keepalive={}", keepalive.as_secs_f64()),
             format!("--head-timeout={}", head_timeout.as_secs_f64()),
             format!("--max-backlog={}", self.max_backlog),
-            format!("--max-buffered={}", self.max_buffered),
-            format!("--max-ids-memory={}", self.max_ids_memory),
             format!("--max-message={}", self.max_message),
             format!("--history-events={}", self.history_events),
             format!("--history-seconds={}", self.history_seconds.as_secs_f64()),
             format!("--history-bytes={}", self.history_bytes),
         ];
+        let given = |name: &str, bytes: Option<usize>| bytes.map(|bytes| format!("{name}={bytes}"));
+        options.extend(given("--max-buffered", self.max_buffered));
+        options.extend(given("--max-ids-memory", self.max_ids_memory));
         options.extend(self.websocket_deflate.then(|| "--websocket-deflate".to_owned()));
         options.extend(self.names.options());
         options
@@ -174,8 +176,8 @@ impl LimitArgs {
             keepalive_ms: self.keepalive.as_millis() as u64,
             head_timeout_ms: self.head_timeout.as_millis() as u64,
             backlog_bytes_max: self.max_backlog,
-            buffered_bytes_max: self.max_buffered,
-            ids_bytes_max: self.max_ids_memory,
+            buffered_bytes_max: self.max_buffered.unwrap_or(config.buffered_bytes_max),
+            ids_bytes_max: self.max_ids_memory.unwrap_or(config.ids_bytes_max),
             message_bytes_max: self.max_message,
             websocket_deflate: self.websocket_deflate,
             history: HistoryLimits {
@@ -187,12 +189,25 @@ impl LimitArgs {
         }
     }
 
+    /// The same on a machine with so much memory: what is not given is a share of it, so that
+    /// clients alone cannot take it all.
+    fn within(mut self, memory: u64) -> LimitArgs {
+        let share = |part: u64| usize::try_from(memory / part).unwrap_or(usize::MAX);
+        self.max_buffered.get_or_insert(share(4).max(BACKLOG_BYTES_MIN));
+        self.max_ids_memory.get_or_insert(share(8));
+        self
+    }
+
     /// The same for this machine, whose descriptor limit is raised as far as it may be.
     pub(crate) fn engine_here(self, listen: SocketAddr) -> Result<EngineConfig> {
         let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let asked = u64::from(self.max_connections);
-        let config = self.engine(listen, cores, limit.soft);
+        let limits = match tune::memory_limit() {
+            Some(memory) => self.within(memory),
+            None => self,
+        };
+        let config = limits.engine(listen, cores, limit.soft);
         let most = config.workers as u64 * fair_room(limit.soft);
         if asked > most {
             tracing::warn!(
@@ -364,6 +379,18 @@ mod tests {
         }
         assert_eq!(parse(&[]).limits.with_room_for(9).max_connections, 9);
         assert_eq!(parse(&given).limits.with_room_for(9).max_connections, 7);
+    }
+
+    #[test]
+    fn what_clients_may_have_together_is_a_share_of_the_memory_unless_given() {
+        let bounds = |args: &[&str]| {
+            let listen = "127.0.0.1:0".parse().unwrap();
+            let config = parse(args).limits.within(256 << 20).engine(listen, 2, 1000);
+            (config.buffered_bytes_max >> 20, config.ids_bytes_max >> 20)
+        };
+        assert_eq!(bounds(&[]), (64, 32));
+        assert_eq!(bounds(&["--max-buffered=1GiB"]), (1024, 32));
+        assert_eq!(bounds(&["--max-ids-memory=1MiB"]), (64, 1));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod harness;
 mod api;
 mod api_bounds;
 mod audience;
+mod bounds;
 mod commands;
 mod crash;
 mod dashboard;

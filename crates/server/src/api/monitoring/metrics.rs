@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use engine::{TurnSnapshot, WorkerSnapshot};
+use engine::{Snapshot, TurnSnapshot, WorkerSnapshot};
 use hub::DisconnectReason;
 use prometheus::proto::{
     Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
@@ -27,11 +27,13 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
     let erlang = api.erlang.as_ref().map(Erlang::report);
     // Fails only while the runtime ends.
     let descriptors = spawn_blocking(Descriptors::now).await.ok().and_then(Result::ok);
+    let snapshot = api.snapshot()?;
     let families = [
         process(&api),
         descriptors.map(|descriptors| self::descriptors(&descriptors)).unwrap_or_default(),
         control(&api, api.sockets.read().await),
-        workers(&api.snapshot()?.workers),
+        kept(&api, &snapshot),
+        workers(&snapshot.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
     ]
     .concat();
@@ -124,6 +126,22 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
         ));
     }
     families
+}
+
+/// What clients take of the memory that all of them have together.
+fn kept(api: &Api, snapshot: &Snapshot) -> Vec<MetricFamily> {
+    vec![
+        gauge(
+            "encke_ids_bytes",
+            "What the ids of all connections are counted for.",
+            api.router.names().bytes() as f64,
+        ),
+        gauge(
+            "encke_buffered_bytes",
+            "Bytes kept for all connections: input not dealt with, output not taken.",
+            snapshot.buffered_bytes as f64,
+        ),
+    ]
 }
 
 fn send_durations(api: &Api) -> MetricFamily {

@@ -41,6 +41,10 @@ pub(crate) struct Stats {
     resumes: u64,
     resume_gaps: u64,
     ids_online: usize,
+    /// What the ids of all connections are counted for, against `--max-ids-memory`.
+    ids_bytes: usize,
+    /// What is kept for all connections, against `--max-buffered`.
+    buffered_bytes: u64,
     subscriptions: u64,
     /// Size of the graph's file; null when it cannot be told.
     store_bytes: Option<u64>,
@@ -160,6 +164,8 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         resumes: api.resumes.resumed(),
         resume_gaps: api.resumes.gaps(),
         ids_online: api.router.ids_online(),
+        ids_bytes: api.router.names().bytes(),
+        buffered_bytes: snapshot.buffered_bytes,
         subscriptions: api.graph.subscriptions(),
         store_bytes: api.graph.disk_bytes().ok(),
         erlang: api.erlang.as_ref().map(Erlang::report),
