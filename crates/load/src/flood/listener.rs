@@ -2,12 +2,13 @@
 //! the moment in which a response head or an event is half there.
 
 use std::fmt::{self, Write};
-use std::num::{NonZeroU8, NonZeroU16};
+use std::num::NonZeroU8;
 use std::os::fd::OwnedFd;
 
 use proto::Transport;
 use proto::client::{Event, HeadError, Progress, Reply, StreamDecoder, accepts, response_head};
 
+use crate::flood::moment::Moment;
 use crate::flood::role::Role;
 use crate::flood::tally::{POSITION, Source, Tally};
 use crate::flood::task::WEBSOCKET_KEY;
@@ -31,24 +32,6 @@ pub(super) struct Listener {
     pub(super) cursor: Option<Cursor>,
     /// Whether the answer that is being read is the last one on its connection.
     closes: bool,
-}
-
-/// A time in two bytes: steps of 5 ms on the monotonic clock, which go round in 5 minutes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moment(NonZeroU16);
-
-impl Moment {
-    const STEP_NS: u64 = 5_000_000;
-
-    pub(super) fn at(now_ns: u64) -> Moment {
-        Moment(NonZeroU16::new((now_ns / Self::STEP_NS) as u16).unwrap_or(NonZeroU16::MIN))
-    }
-
-    /// The time from this moment to `now_ns`, to a step.
-    pub(super) fn until_ns(self, now_ns: u64) -> u64 {
-        let steps = Moment::at(now_ns).0.get().wrapping_sub(self.0.get());
-        u64::from(steps) * Self::STEP_NS
-    }
 }
 
 /// Which listener bytes have come for, and when.

@@ -48,13 +48,13 @@ impl fmt::Display for Role {
 
 /// How the roles are given out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cast {
+pub(super) struct Roles {
     /// How many listeners have each role.
     counts: [u32; Role::COUNT],
 }
 
-impl Cast {
-    pub(super) fn new(config: &FloodConfig) -> Cast {
+impl Roles {
+    pub(super) fn new(config: &FloodConfig) -> Roles {
         let mut left = config.users;
         let mut share = |share: f64| {
             let count = ((f64::from(config.users) * share).round() as u32).min(left);
@@ -64,7 +64,7 @@ impl Cast {
         let (vanish, come_back) =
             config.storm.map_or((0.0, 0.0), |storm| (storm.vanish, storm.come_back));
         let (vanishing, returning, slow) = (share(vanish), share(come_back), share(config.slow));
-        Cast { counts: [vanishing, returning, slow, left] }
+        Roles { counts: [vanishing, returning, slow, left] }
     }
 
     /// How many listeners have `role`.
@@ -88,9 +88,9 @@ mod tests {
     use super::*;
     use crate::flood::Storm;
 
-    fn cast(users: u32, vanish: f64, come_back: f64, slow: f64) -> Cast {
+    fn cast(users: u32, vanish: f64, come_back: f64, slow: f64) -> Roles {
         let storm = Storm { vanish, come_back, ..Storm::default() };
-        Cast::new(&FloodConfig { users, slow, storm: Some(storm), ..FloodConfig::default() })
+        Roles::new(&FloodConfig { users, slow, storm: Some(storm), ..FloodConfig::default() })
     }
 
     #[test]
@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn shares_are_given_out_in_the_order_of_ids() {
-        let cast = cast(20, 0.25, 0.25, 0.1);
-        assert_eq!(Role::ALL.map(|role| cast.count(role)), [5, 5, 2, 8]);
-        let mut roles: Vec<Role> = (0..20).map(|index| cast.role(index)).collect();
+        let roles = cast(20, 0.25, 0.25, 0.1);
+        assert_eq!(Role::ALL.map(|role| roles.count(role)), [5, 5, 2, 8]);
+        let mut roles: Vec<Role> = (0..20).map(|index| roles.role(index)).collect();
         assert_eq!((roles[4], roles[5], roles[11]), (Role::Vanishing, Role::Returning, Role::Slow));
         roles.dedup();
         assert_eq!(roles, Role::ALL);
@@ -112,14 +112,14 @@ mod tests {
 
     #[test]
     fn rounded_shares_are_never_more_than_all() {
-        let cast = cast(3, 0.5, 0.5, 0.0);
-        assert_eq!(Role::ALL.map(|role| cast.count(role)), [2, 1, 0, 0]);
+        let roles = cast(3, 0.5, 0.5, 0.0);
+        assert_eq!(Role::ALL.map(|role| roles.count(role)), [2, 1, 0, 0]);
     }
 
     #[test]
     fn crowd_without_roles_is_steady() {
-        let cast = Cast::new(&FloodConfig { users: 7, ..FloodConfig::default() });
-        assert_eq!(cast.count(Role::Steady), 7);
-        assert!((0..7).all(|index| cast.role(index) == Role::Steady));
+        let roles = Roles::new(&FloodConfig { users: 7, ..FloodConfig::default() });
+        assert_eq!(roles.count(Role::Steady), 7);
+        assert!((0..7).all(|index| roles.role(index) == Role::Steady));
     }
 }

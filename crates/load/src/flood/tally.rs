@@ -5,16 +5,16 @@
 //! 20 ns for it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use figures::latency::Latencies;
 use proto::client::Event;
 
-use crate::flood::listener::Moment;
+use crate::flood::moment::Moment;
 use crate::flood::role::Role;
 use crate::flood::trouble::{Bounds, Span};
 use crate::flood::{Closure, Failure};
 use crate::order::{Streams, Verdict, stream_key};
+use crate::shared::Shared;
 use crate::stamp::{self, StampFinder};
 
 /// What stands before the id in a WebSocket's answer to a ping, which is no event.
@@ -225,21 +225,6 @@ impl Troubled {
     }
 }
 
-/// The place where a thread publishes.
-#[derive(Debug, Default)]
-pub(super) struct Board {
-    published: Mutex<Published>,
-}
-
-impl Board {
-    /// Runs `look` on what is published.
-    pub(super) fn with<T>(&self, look: impl FnOnce(&mut Published) -> T) -> T {
-        // A thread that panicked left whole numbers behind: the lock is never held across a step
-        // that can fail half-way.
-        look(&mut self.published.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
 /// The counts of one thread, while it counts.
 #[derive(Debug)]
 pub(super) struct Tally {
@@ -364,8 +349,8 @@ impl Tally {
     }
 
     /// Shows on `board` what was counted so far.
-    pub(super) fn publish(&mut self, board: &Board) {
-        board.with(|published| {
+    pub(super) fn publish(&mut self, shared: &Shared<Published>) {
+        shared.with(|published| {
             (published.roles, published.runs) = (self.roles, self.runs);
             published.totals = Totals { cpu_ns: self.cpu_ns, ..Totals::default() };
             self.roles.iter().for_each(|totals| published.totals.add(totals));

@@ -8,7 +8,7 @@ use proto::{Transport, client};
 
 use crate::flood::FloodConfig;
 use crate::flood::listener::Cursor;
-use crate::flood::role::{Cast, Role};
+use crate::flood::role::{Role, Roles};
 use crate::flood::trouble::Trouble;
 use crate::target::Target;
 
@@ -23,7 +23,7 @@ pub(super) struct Task {
     pub(super) target: Arc<Target>,
     pub(super) sources: Arc<[IpAddr]>,
     pub(super) trouble: Arc<Trouble>,
-    pub(super) cast: Cast,
+    pub(super) roles: Roles,
     pub(super) thread: u32,
     pub(super) threads: u32,
     /// Listeners of this thread.
@@ -38,7 +38,7 @@ impl Task {
     }
 
     pub(super) fn role(&self, slot: u32) -> Role {
-        self.cast.role(self.index(slot))
+        self.roles.role(self.index(slot))
     }
 
     /// The address that the listener connects from; `None` is the system's choice.

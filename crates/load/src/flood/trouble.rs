@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::flood::FloodConfig;
-use crate::flood::role::{Cast, Role};
+use crate::flood::role::{Role, Roles};
 
 /// A storm: what the listeners of two roles do at one moment.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -64,16 +64,16 @@ impl Span {
 /// Ordering: the counts and times are figures for a report and guard no other memory, so relaxed
 /// steps are enough. A thread that sees the end a moment late counts some events as "during".
 #[derive(Debug)]
-pub(super) struct Rollcall {
+pub(super) struct Countdown {
     due: u32,
     done: AtomicU32,
     /// When the last one did it, on the monotonic clock; 0 before that.
     done_ns: AtomicU64,
 }
 
-impl Rollcall {
-    fn new(due: u32) -> Rollcall {
-        Rollcall { due, done: AtomicU32::new(0), done_ns: AtomicU64::new(0) }
+impl Countdown {
+    fn new(due: u32) -> Countdown {
+        Countdown { due, done: AtomicU32::new(0), done_ns: AtomicU64::new(0) }
     }
 
     /// One more has done it, at `now_ns`.
@@ -100,28 +100,28 @@ pub(super) struct Trouble {
     slow_after_ns: Option<u64>,
     some_are_slow: bool,
     /// Every listener has been online or has failed.
-    pub(super) tried: Rollcall,
+    pub(super) tried: Countdown,
     /// Every listener that the storm takes away has gone.
-    pub(super) resets: Rollcall,
+    pub(super) resets: Countdown,
     /// Every listener that comes back is online again.
-    pub(super) returns: Rollcall,
+    pub(super) returns: Countdown,
     /// The stream of every slow listener has ended.
-    pub(super) endings: Rollcall,
+    pub(super) endings: Countdown,
 }
 
 impl Trouble {
-    pub(super) fn new(config: &FloodConfig, cast: Cast, start_ns: u64) -> Trouble {
+    pub(super) fn new(config: &FloodConfig, roles: Roles, start_ns: u64) -> Trouble {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let (vanishing, returning) = (cast.count(Role::Vanishing), cast.count(Role::Returning));
+        let (vanishing, returning) = (roles.count(Role::Vanishing), roles.count(Role::Returning));
         Trouble {
             start_ns,
             storm_after_ns: config.storm.map(|storm| ns(storm.after)),
             slow_after_ns: config.slow_after.map(ns),
-            some_are_slow: cast.count(Role::Slow) > 0,
-            tried: Rollcall::new(config.users),
-            resets: Rollcall::new(vanishing + returning),
-            returns: Rollcall::new(returning),
-            endings: Rollcall::new(cast.count(Role::Slow)),
+            some_are_slow: roles.count(Role::Slow) > 0,
+            tried: Countdown::new(config.users),
+            resets: Countdown::new(vanishing + returning),
+            returns: Countdown::new(returning),
+            endings: Countdown::new(roles.count(Role::Slow)),
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
 
     fn trouble(storm: Option<Storm>, slow: f64, slow_after: Option<Duration>) -> Trouble {
         let config = FloodConfig { users: 4, storm, slow, slow_after, ..FloodConfig::default() };
-        Trouble::new(&config, Cast::new(&config), 1_000)
+        Trouble::new(&config, Roles::new(&config), 1_000)
     }
 
     #[test]

@@ -9,14 +9,18 @@
 //! Only the number of events on their way is bounded (`in_flight_max` a connection): a server that
 //! falls behind further makes the sender wait, and the waiting shows as being behind.
 
+mod config;
 mod message;
 mod post;
 mod schedule;
+mod snapshot;
 mod songs;
 mod stream;
 mod tally;
 
+pub use config::{Payload, SpamConfig, SpamError, SpamMode};
 pub use message::PAYLOAD_BYTES_MIN;
+pub use snapshot::SpamSnapshot;
 pub use tally::Totals;
 
 use std::io;
@@ -27,133 +31,30 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use figures::latency::{Latencies, Quantiles};
+use figures::latency::Latencies;
 use sys::clock;
 
 use crate::flood::RunName;
+use crate::shared::Shared;
 use crate::stamp;
-use crate::target::{Target, TargetError};
+use crate::target::Target;
 use message::Messages;
 use post::Poster;
 use schedule::{Schedule, Share};
 use stream::{Reader, Writer};
-use tally::Board;
+use tally::Published;
 
 /// An API that takes nothing, or owes an answer and sends nothing, for so long is taken for dead.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// From the start of the threads to the first event, so that all are ready.
 const HEAD_START_NS: u64 = 5_000_000;
 
-/// How events are sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SpamMode {
-    /// Lines of one long NDJSON request a connection.
-    #[default]
-    Stream,
-    /// One request an event.
-    Post,
-}
-
-/// What an event carries beside its stamp.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Payload {
-    /// A string with nothing but padding, up to this length as JSON, at least
-    /// [`PAYLOAD_BYTES_MIN`].
-    Padded(usize),
-    /// An object for people and pages to show, about 140 bytes: which song the subject listens to,
-    /// and when that was sent, in milliseconds since 1970.
-    Song,
-}
-
-/// What a run of `spam` is to do.
-#[derive(Clone, PartialEq, Debug)]
-pub struct SpamConfig {
-    /// The API: `http://host:port`.
-    pub api: String,
-    /// Events are about so many users.
-    pub users: u32,
-    /// The id of the first of them; the others follow.
-    pub first_id: u64,
-    /// Logical senders, among whom the events are spread at random.
-    pub senders: u32,
-    /// Connections to the API.
-    pub connections: u32,
-    /// Events a second, over all connections.
-    pub rate: f64,
-    /// How long; `None` is until stopped.
-    pub duration: Option<Duration>,
-    /// What each event carries.
-    pub payload: Payload,
-    /// The exponent of Zipf's law by which subjects are chosen, the first user most often; `None`
-    /// is all alike.
-    pub zipf: Option<f64>,
-    /// Names the run's random choices.
-    pub seed: u64,
-    /// How events are sent.
-    pub mode: SpamMode,
-    /// Events of a stream that fall due within this time go out in one write, as from an
-    /// application with many threads. Each keeps its own intended time, so the wait counts as
-    /// latency.
-    pub coalesce: Duration,
-    /// Events on their way on one connection, at most.
-    pub in_flight_max: usize,
-    /// How long after its time, and after [`coalesce`](SpamConfig::coalesce), an event may be sent
-    /// before it counts as late.
-    pub late_after: Duration,
-}
-
-impl Default for SpamConfig {
-    fn default() -> SpamConfig {
-        SpamConfig {
-            api: "http://127.0.0.1:8001".to_owned(),
-            users: 10_000,
-            first_id: 0,
-            senders: 1_000,
-            connections: 1,
-            rate: 1_000.0,
-            duration: None,
-            payload: Payload::Padded(100),
-            zipf: None,
-            seed: 1,
-            mode: SpamMode::Stream,
-            coalesce: Duration::from_millis(4),
-            in_flight_max: 10_000,
-            late_after: Duration::from_secs(1),
-        }
-    }
-}
-
-/// Why a run could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum SpamError {
-    /// The API's URL cannot be used.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// A figure that cannot be.
-    #[error("{0}")]
-    Config(&'static str),
-    /// A payload is too short for a stamp.
-    #[error("a payload needs at least {PAYLOAD_BYTES_MIN} bytes for its stamp, not {0}")]
-    Payload(usize),
-    /// The API cannot be reached.
-    #[error("cannot connect to the API at {api}: {error}; is the server running?")]
-    Connect {
-        /// Its URL.
-        api: String,
-        /// What went wrong.
-        error: io::Error,
-    },
-    /// A thread could not start.
-    #[error("cannot start a sending thread: {0}")]
-    Thread(io::Error),
-}
-
 /// What the threads of one connection share with the [`Spam`] that started them.
 #[derive(Debug, Default)]
 struct Link {
     stop: AtomicBool,
-    writer: Board,
-    reader: Board,
+    writer: Shared<Published>,
+    reader: Shared<Published>,
 }
 
 impl Link {
@@ -200,33 +101,10 @@ struct Connection {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How a run is doing.
-#[derive(Clone, Debug)]
-pub struct SpamSnapshot {
-    /// Seconds since the start.
-    pub seconds: f64,
-    /// Its name in the stamps of its events.
-    pub run: RunName,
-    /// Counts since the start.
-    pub totals: Totals,
-    /// Events that there were to be, if that is known.
-    pub planned: Option<u64>,
-    /// Whether it was told to stop before all was sent.
-    pub stopped: bool,
-    /// From the time at which an event was to be sent, how long it could take.
-    pub late_after: Duration,
-    /// From the intended time to the API's answer, since the snapshot before.
-    pub answer: Quantiles,
-    /// From the intended time to the write, since the snapshot before.
-    pub behind: Quantiles,
-    /// Why a connection ended before its time.
-    pub failure: Option<String>,
-}
-
 impl Spam {
     /// Connects to the API and starts sending.
     pub fn start(config: &SpamConfig) -> Result<Spam, SpamError> {
-        check(config)?;
+        config::check(config)?;
         let target = Target::parse(&config.api)?;
         let mut path = Vec::new();
         target.push_path(0, &mut path);
@@ -271,8 +149,8 @@ impl Spam {
         let (mut totals, mut failure, mut stopped) = (Totals::default(), None, false);
         let (mut latencies, mut behind) = (Latencies::default(), Latencies::default());
         for link in self.connections.iter().map(|connection| &connection.link) {
-            for board in [&link.writer, &link.reader] {
-                board.with(|published| {
+            for side in [&link.writer, &link.reader] {
+                side.with(|published| {
                     totals.add(&published.totals);
                     stopped |= published.stopped;
                     latencies.add(&published.latencies);
@@ -410,26 +288,4 @@ fn late_after_ns(config: &SpamConfig) -> u64 {
 fn no_answer() -> io::Error {
     let words = format!("the API has not answered for {} s", PATIENCE.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, words)
-}
-
-fn check(config: &SpamConfig) -> Result<(), SpamError> {
-    let zipf_fits = config.zipf.is_none_or(|exponent| exponent.is_finite() && exponent >= 0.0);
-    match config {
-        _ if config.users == 0 => Err(SpamError::Config("spam needs at least one user")),
-        _ if config.senders == 0 => Err(SpamError::Config("spam needs at least one sender")),
-        _ if config.connections == 0 => {
-            Err(SpamError::Config("spam needs at least one connection"))
-        }
-        _ if config.in_flight_max == 0 => {
-            Err(SpamError::Config("at least one event must be allowed on its way"))
-        }
-        _ if !(config.rate.is_finite() && config.rate > 0.0) => {
-            Err(SpamError::Config("the rate must be over 0 events a second"))
-        }
-        _ if !zipf_fits => Err(SpamError::Config("the exponent of Zipf's law must be 0 or more")),
-        SpamConfig { payload: Payload::Padded(bytes), .. } if *bytes < PAYLOAD_BYTES_MIN => {
-            Err(SpamError::Payload(*bytes))
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,7 +1,6 @@
 //! What one connection of `spam` counts, and how others get to see it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use figures::latency::Latencies;
 
@@ -113,21 +112,6 @@ pub(super) struct Published {
     pub(super) failure: Option<String>,
     /// Whether it was told to stop before all was sent.
     pub(super) stopped: bool,
-}
-
-/// The place where the sides of a connection publish. Each takes the lock once for what it did in
-/// one go, a thousand times a second at most, and others once a report.
-#[derive(Debug, Default)]
-pub(super) struct Board {
-    published: Mutex<Published>,
-}
-
-impl Board {
-    /// Runs `change` on what is published.
-    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Published) -> T) -> T {
-        // A thread that panicked left whole numbers behind.
-        change(&mut self.published.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 #[cfg(test)]

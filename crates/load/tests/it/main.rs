@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should panic")]
 
 mod clocks;
+mod connections;
+mod faults;
 mod polls;
 mod server;
 mod trouble;
@@ -160,73 +162,6 @@ fn refused_event_is_a_problem_of_its_name() {
     expect_faults(&report.findings(), &["1 events are missing", "refused: 1 (Refused 1)"]);
 }
 
-/// A server that ends its answers in good order and has left one out.
-#[test]
-fn event_without_an_answer_is_a_fault() {
-    let report = run(
-        |config| config,
-        200,
-        |number| match number {
-            150 => Fate::Silent,
-            _ => Fate::Deliver,
-        },
-    );
-    assert_eq!((report.lost, report.spam.sent, report.spam.answered), (-1, 200, 199));
-    let faults = ["1 events were not answered", "1 events more were received"];
-    expect_faults(&report.findings(), &faults);
-}
-
-#[test]
-fn connection_to_the_api_that_ends_early_is_a_fault() {
-    let server = Server::start(|number| if number == 100 { Fate::End } else { Fate::Lose });
-    let spam = finished(Spam::start(&spam_config(&server)).unwrap());
-    assert!(spam.answered < 200, "{spam}");
-    let findings = spam.findings();
-    assert!(findings.failure().unwrap().contains("ended before its time"), "{findings:?}");
-}
-
-#[test]
-fn rate_that_is_not_kept_is_a_fault() {
-    let server = Server::start(|_| Fate::Lose);
-    let late_after = Duration::ZERO;
-    let config = SpamConfig { late_after, coalesce: Duration::ZERO, ..spam_config(&server) };
-    let spam = finished(Spam::start(&config).unwrap());
-    // 100,000 a second are more than one write each can be in time for.
-    assert!(spam.late > 0 && spam.behind.max_ms > 0.0, "{spam}");
-    assert!(spam.findings().failure().unwrap().contains("the rate was not kept"));
-}
-
-#[test]
-fn run_that_is_stopped_says_what_it_left_out() {
-    let server = Server::start(|_| Fate::Lose);
-    let config = SpamConfig {
-        rate: 10.0,
-        duration: Some(Duration::from_secs(1_000)),
-        ..spam_config(&server)
-    };
-    let mut spam = Spam::start(&config).unwrap();
-    while spam.snapshot().totals.sent == 0 {
-        std::thread::yield_now();
-    }
-    let report = SpamReport::from(&spam.finish());
-    let findings = report.findings();
-    assert_eq!((report.planned, report.stopped, findings.failure()), (Some(10_000), true, None));
-    assert!(findings.unchecked[0].contains("of 10,000 events: it was stopped"), "{findings:?}");
-}
-
-/// What another run delivers must not make up for what this one has lost.
-#[test]
-fn events_of_another_run_are_no_deliveries_of_this_one() {
-    let server = Server::start(|number| if number == 200 { Fate::Lose } else { Fate::Deliver });
-    let flood = flood(&server, 10);
-    server.send("0", &event(1, Duration::ZERO));
-    let spam = finished(Spam::start(&spam_config(&server)).unwrap());
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 200));
-    let report = RunReport::new(FloodReport::from(&flood.finish().unwrap()), spam);
-    assert_eq!((report.flood.stamped, report.spam.delivered, report.lost), (200, 200, 1));
-    expect_faults(&report.findings(), &["1 events were lost"]);
-}
-
 /// A payload that was to be sent `ago` before now, of a run that was under way long ago.
 fn payload(number: u32, ago: Duration) -> String {
     let intended_ns = sys::clock::monotonic_ns() - ago.as_nanos() as u64;
@@ -320,86 +255,6 @@ fn events_of_others_are_counted_and_not_judged() {
     assert!(flood.wait_until(PATIENCE, |totals| totals.events == 2));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.stamped, report.missing, report.latency.count), (0, 0, 0));
-}
-
-#[test]
-fn streams_that_end_are_counted_by_reason() {
-    let server = Server::start(|_| Fate::Deliver);
-    let flood = flood(&server, 4);
-    server.send_raw("0", b"0\r\n\r\n");
-    server.close("1");
-    server.send_raw("2", b"no chunk");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 3));
-    let report = FloodReport::from(&flood.finish().unwrap());
-    assert_eq!((report.open, report.opened, report.closed), (1, 4, 3));
-    let reasons: Vec<_> = report.closed_by.into_iter().collect();
-    assert_eq!(reasons, [("cut", 1), ("ended", 1), ("malformed", 1)]);
-}
-
-#[test]
-fn streams_that_do_not_open_are_counted_with_the_servers_words() {
-    let server = Server::start(|_| Fate::Deliver);
-    let flood = flood(&server, 14);
-    let report = FloodReport::from(&flood.finish().unwrap());
-    assert_eq!((report.open, report.failed), (13, 1));
-    assert_eq!(report.failed_by["status"], 1);
-    assert!(report.first_failure.unwrap().contains("403: {\"title\":\"Unlucky\"}"));
-}
-
-#[test]
-fn nobody_listening_is_a_failure_of_each_listener() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{free}/stream/{{id}}");
-    let flood = flood_of(FloodConfig { url, users: 5, ..FloodConfig::default() });
-    let report = FloodReport::from(&flood.finish().unwrap());
-    assert_eq!(report.failed_by["refused"], 5);
-    let api = format!("http://{free}");
-    let error = Spam::start(&SpamConfig { api, ..SpamConfig::default() }).unwrap_err();
-    assert!(error.to_string().contains("is the server running?"), "{error}");
-}
-
-#[test]
-fn listener_that_lost_its_stream_comes_back() {
-    let server = Server::start(|_| Fate::Deliver);
-    let url = server.stream_url();
-    let flood = flood_of(FloodConfig { url, users: 2, reconnect: true, ..FloodConfig::default() });
-    server.close("1");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.opened == 3));
-    let report = FloodReport::from(&flood.finish().unwrap());
-    assert_eq!((report.open, report.closed), (2, 1));
-}
-
-#[test]
-fn crowd_leaves_when_its_time_is_over() {
-    let server = Server::start(|_| Fate::Deliver);
-    let duration = Some(Duration::from_millis(50));
-    let url = server.stream_url();
-    let flood = Flood::start(FloodConfig { url, users: 3, duration, ..FloodConfig::default() });
-    let flood = flood.unwrap();
-    while !flood.is_finished() {
-        std::thread::yield_now();
-    }
-    assert_eq!(flood.finish().unwrap().totals.opened, 3);
-}
-
-#[test]
-fn paced_crowd_on_threads_and_addresses_of_its_own_is_whole() {
-    let server = Server::start(|_| Fate::Deliver);
-    let config = FloodConfig {
-        url: server.stream_url(),
-        users: 12,
-        first_id: 100,
-        threads: 3,
-        connect_rate: 2_000.0,
-        sources: vec!["127.0.0.7".parse().unwrap(), "127.0.0.8".parse().unwrap()],
-        ..FloodConfig::default()
-    };
-    let flood = flood_of(config);
-    for id in 100..112 {
-        server.send(&id.to_string(), "data: x\n\n");
-    }
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 12));
-    assert_eq!(flood.finish().unwrap().totals.begun, 12);
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! What comes on a connection, and the few things that are sent on an open stream.
+
+use std::io;
+
+use proto::Transport;
+use proto::client::{Reply, push_reply, push_text};
+use sys::{clock, socket};
+
+use super::{BUFFER_BYTES, Crowd};
+use crate::flood::Closure;
+use crate::flood::listener::{Arrival, Outcome, Phase};
+use crate::flood::role::Role;
+use crate::order::mix;
+
+impl Crowd {
+    /// Reads what there is. After a short read there was no more, and whatever comes later is
+    /// reported anew; only after a hang-up the end itself must still be read.
+    pub(super) fn readable(&mut self, slot: u32, hung_up: bool) {
+        let role = self.task.role(slot);
+        let (transport, resumes) = (self.task.config.transport, self.task.config.resume);
+        if role == Role::Slow {
+            self.stop_reading(slot);
+        }
+        let listener = &mut self.listeners[slot as usize];
+        if matches!(listener.phase, Phase::Deaf) && !hung_up {
+            return;
+        }
+        loop {
+            let listener = &mut self.listeners[slot as usize];
+            let Some(socket) = &listener.socket else {
+                return;
+            };
+            let read = socket::receive(socket, &mut self.buffer);
+            let now_ns = clock::monotonic_ns();
+            let was_open = listener.is_open();
+            let outcome = match read {
+                Ok(0) if was_open => Outcome::Closed(listener.end_of_connection()),
+                Ok(0) => Outcome::failed(&io::ErrorKind::ConnectionReset.into()),
+                Ok(len) => {
+                    self.tally.of(role).bytes += len as u64;
+                    let came_back = resumes.then(|| self.came_back_ms.get(&slot)).flatten();
+                    let came_back_ms = came_back.copied();
+                    let arrival = Arrival { slot, role, transport, now_ns, resumes, came_back_ms };
+                    listener.read(arrival, &self.buffer[..len], &mut self.tally)
+                }
+                Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) if was_open => Outcome::Closed(Closure::Reset),
+                Err(ref error) => Outcome::failed(error),
+            };
+            if let Some(reply) = listener.take_reply() {
+                self.reply(slot, &reply, now_ns);
+            }
+            if !was_open && self.listeners[slot as usize].is_open() {
+                self.opened(slot, role, now_ns);
+            }
+            match outcome {
+                Outcome::On => {}
+                Outcome::Answered => self.poll_on(slot),
+                Outcome::Failed(..) | Outcome::Closed(_) => return self.over(slot, outcome),
+            }
+            if matches!(read, Ok(len) if len < BUFFER_BYTES) && !hung_up {
+                return;
+            }
+        }
+    }
+
+    /// Answers a ping, or the close frame.
+    fn reply(&mut self, slot: u32, reply: &Reply, now_ns: u64) {
+        self.request.clear();
+        push_reply(reply, (mix(now_ns) as u32).to_ne_bytes(), &mut self.request);
+        self.send_request(slot);
+    }
+
+    /// Sends the next poll.
+    fn poll_on(&mut self, slot: u32) {
+        let cursor = self.listeners[slot as usize].cursor;
+        self.task.poll(slot, false, cursor, &mut self.request);
+        self.send_request(slot);
+    }
+
+    /// Asks where the stream of a WebSocket stands, which SSE says by itself.
+    fn ask_position(&mut self, slot: u32, now_ns: u64) {
+        self.request.clear();
+        push_text("{\"ping\":1}", (mix(now_ns) as u32).to_ne_bytes(), &mut self.request);
+        self.send_request(slot);
+    }
+
+    /// Sends something short on an open stream. Where there is no room for it the server does not
+    /// read, and would not miss it; a connection that is broken shows when it is read.
+    fn send_request(&self, slot: u32) {
+        if let Some(socket) = &self.listeners[slot as usize].socket {
+            let _ = socket::send(socket, &self.request);
+        }
+    }
+
+    /// The stream of `slot` has opened.
+    fn opened(&mut self, slot: u32, role: Role, now_ns: u64) {
+        self.opening -= 1;
+        let totals = self.tally.of(role);
+        totals.opened += 1;
+        totals.opened_after_ns = now_ns - self.pace.start_ns;
+        let listener = &mut self.listeners[slot as usize];
+        if listener.attempt == 1 {
+            self.task.trouble.tried.step(now_ns);
+        }
+        if std::mem::take(&mut listener.returning) {
+            totals.returned += 1;
+            self.task.trouble.returns.step(now_ns);
+        }
+        let config = &self.task.config;
+        // The answer tells one where its stream begins, and one that comes back that it has heard
+        // what it missed, be it nothing.
+        let asks = config.resume && (listener.cursor.is_none() || listener.due.is_some());
+        if asks && config.transport == Transport::WebSocket {
+            self.ask_position(slot, now_ns);
+        }
+        if role == Role::Slow {
+            self.stop_reading(slot);
+        }
+    }
+
+    /// A slow listener whose time has come reads its open stream no more.
+    fn stop_reading(&mut self, slot: u32) {
+        let is_time =
+            self.task.trouble.slow_ns().is_some_and(|at_ns| clock::monotonic_ns() >= at_ns);
+        let listener = &mut self.listeners[slot as usize];
+        if is_time && listener.is_open() {
+            listener.phase = Phase::Deaf;
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a report calls a fault, and what it says that nobody checked.
+
+use super::*;
+
+/// A server that ends its answers in good order and has left one out.
+#[test]
+fn event_without_an_answer_is_a_fault() {
+    let report = run(
+        |config| config,
+        200,
+        |number| match number {
+            150 => Fate::Silent,
+            _ => Fate::Deliver,
+        },
+    );
+    assert_eq!((report.lost, report.spam.sent, report.spam.answered), (-1, 200, 199));
+    let faults = ["1 events were not answered", "1 events more were received"];
+    expect_faults(&report.findings(), &faults);
+}
+
+#[test]
+fn connection_to_the_api_that_ends_early_is_a_fault() {
+    let server = Server::start(|number| if number == 100 { Fate::End } else { Fate::Lose });
+    let spam = finished(Spam::start(&spam_config(&server)).unwrap());
+    assert!(spam.answered < 200, "{spam}");
+    let findings = spam.findings();
+    assert!(findings.failure().unwrap().contains("ended before its time"), "{findings:?}");
+}
+
+#[test]
+fn rate_that_is_not_kept_is_a_fault() {
+    let server = Server::start(|_| Fate::Lose);
+    let late_after = Duration::ZERO;
+    let config = SpamConfig { late_after, coalesce: Duration::ZERO, ..spam_config(&server) };
+    let spam = finished(Spam::start(&config).unwrap());
+    // 100,000 a second are more than one write each can be in time for.
+    assert!(spam.late > 0 && spam.behind.max_ms > 0.0, "{spam}");
+    assert!(spam.findings().failure().unwrap().contains("the rate was not kept"));
+}
+
+#[test]
+fn run_that_is_stopped_says_what_it_left_out() {
+    let server = Server::start(|_| Fate::Lose);
+    let config = SpamConfig {
+        rate: 10.0,
+        duration: Some(Duration::from_secs(1_000)),
+        ..spam_config(&server)
+    };
+    let mut spam = Spam::start(&config).unwrap();
+    while spam.snapshot().totals.sent == 0 {
+        std::thread::yield_now();
+    }
+    let report = SpamReport::from(&spam.finish());
+    let findings = report.findings();
+    assert_eq!((report.planned, report.stopped, findings.failure()), (Some(10_000), true, None));
+    assert!(findings.unchecked[0].contains("of 10,000 events: it was stopped"), "{findings:?}");
+}
+
+/// What another run delivers must not make up for what this one has lost.
+#[test]
+fn events_of_another_run_are_no_deliveries_of_this_one() {
+    let server = Server::start(|number| if number == 200 { Fate::Lose } else { Fate::Deliver });
+    let flood = flood(&server, 10);
+    server.send("0", &event(1, Duration::ZERO));
+    let spam = finished(Spam::start(&spam_config(&server)).unwrap());
+    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 200));
+    let report = RunReport::new(FloodReport::from(&flood.finish().unwrap()), spam);
+    assert_eq!((report.flood.stamped, report.spam.delivered, report.lost), (200, 200, 1));
+    expect_faults(&report.findings(), &["1 events were lost"]);
+}
