@@ -55,7 +55,7 @@ export class Attempt implements Link {
     }
   }
 
-  end(why = "The stream was left."): void {
+  end(why = "Stream left"): void {
     clearTimeout(this.#timer);
     this.#abort.abort(new Error(why));
   }
@@ -69,14 +69,17 @@ export class Attempt implements Link {
       url.searchParams.set(after, cursor.at);
     }
     let { length } = url.href;
-    ids.rest = more.filter((id) => {
-      length += encodeURIComponent(id).length + 4;
-      return length > addressMax || url.searchParams.append("id", id);
-    });
+    // The server takes 256 ids with a request.
+    ids.rest = more.filter(
+      (id, n) =>
+        n > 254 ||
+        (length += encodeURIComponent(id).length + 4) > addressMax ||
+        url.searchParams.append("id", id),
+    );
     return url;
   }
 
-  watch(ms: number, act = () => this.end("The server is silent.")): void {
+  watch(ms: number, act = () => this.end("The server is silent")): void {
     clearTimeout(this.#timer);
     if (ms && !this.signal.aborted) {
       this.#timer = setTimeout(act, ms);
@@ -98,7 +101,7 @@ export class Attempt implements Link {
         ears.tell("gap");
       }
       if (length) {
-        ears.complain(new Error(`No room for ${length} ids in the address.`));
+        ears.complain(new Error(`No room for ${length} ids`));
       }
       ids.settle(true);
       opened();
