@@ -101,7 +101,7 @@ fn page_of_another_origin_is_refused_and_nothing_is_sent() {
         let mut wire = Wire::connect(server.api.address());
         wire.send(
             format!(
-                "POST /send HTTP/1.1\r\nHost: api.test\r\nOrigin: {origin}\r\nConnection: close\r\n\
+                "POST /send HTTP/1.1\r\nHost: push.test\r\nOrigin: {origin}\r\nConnection: close\r\n\
                  Content-Type: application/x-www-form-urlencoded\r\n\
                  Content-Length: {}\r\n\r\n{body}",
                 body.len()
@@ -111,11 +111,11 @@ fn page_of_another_origin_is_refused_and_nothing_is_sent() {
         let answer = String::from_utf8(wire.rest()).unwrap();
         answer[9..12].to_owned()
     };
-    for origin in ["https://evil.test", "null", "http://api.test.evil.test", "\u{e9}"] {
+    for origin in ["https://evil.test", "null", "http://push.test.evil.test", "\u{e9}"] {
         assert_eq!(post(origin), "403", "{origin}");
     }
     assert_eq!(server.api.stats()["events"], 0);
-    assert_eq!(post("http://api.test"), "200");
+    assert_eq!(post("http://push.test"), "200");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn store_of_another_version_is_told() {
     places.iter().for_each(|at| bytes[at + key.len()] += 41);
     fs::write(&path, &bytes).unwrap();
     let finished = serve(FREE, FREE, data.path());
-    expect_failure(&finished, &["has format 42", "version of Encke", "new directory"]);
+    expect_failure(&finished, &["has format 43", "version of Encke", "new directory"]);
     assert!(fs::read(&path).unwrap() == bytes, "the store is left as it was");
 }
 

@@ -254,6 +254,7 @@ fn answer_to_a_ping_says_where_to_resume() {
     socket = Socket::open(server.listen(), "/stream/a");
     let cursor = next(&mut socket);
     drop(socket);
+    server.wait_open(0);
     let path = format!("/stream/a?last_event_id={}", cursor.as_str().unwrap());
     let mut socket = Socket::open(server.listen(), &path);
     assert_eq!(server.api.send("a", "new"), 1);

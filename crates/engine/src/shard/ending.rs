@@ -59,7 +59,7 @@ impl<S: Sockets> Shard<S> {
 
     /// Begins to end all connections.
     pub(super) fn drain(&mut self) {
-        self.drained_to = Some(0);
+        self.drained_to = (self.conns.slots() > 0).then_some(0);
         self.end_some();
     }
 
