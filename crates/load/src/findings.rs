@@ -206,7 +206,9 @@ impl SpamReport {
             let words = format!("a connection to the API ended before its time: {failure}");
             findings.faults.push(words);
         }
-        if self.sent == 0 {
+        if self.sent == 0 && self.stopped {
+            findings.unchecked.push("sends: it was stopped before the first one".to_owned());
+        } else if self.sent == 0 {
             findings.faults.push("nothing was sent".to_owned());
         }
         let planned = self.planned.unwrap_or(self.sent);

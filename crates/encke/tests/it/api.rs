@@ -101,8 +101,8 @@ fn page_of_another_origin_is_refused_and_nothing_is_sent() {
         let mut wire = Wire::connect(server.api.address());
         wire.send(
             format!(
-                "POST /send HTTP/1.1\r\nHost: push.test\r\nOrigin: {origin}\r\nConnection: close\r\n\
-                 Content-Type: application/x-www-form-urlencoded\r\n\
+                "POST /send HTTP/1.1\r\nHost: push.test\r\nOrigin: {origin}\r\n\
+                 Connection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n\
                  Content-Length: {}\r\n\r\n{body}",
                 body.len()
             )

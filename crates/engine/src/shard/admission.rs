@@ -126,7 +126,10 @@ impl<S: Sockets> Core<S> {
         let allows = |origin: &&str| self.rules.config.origins.allows(origin, request.host);
         let cors_origin = request.origin.filter(allows);
         let reply = Reply { head_only: request.method == Method::Head, cors_origin };
-        if !self.rules.config.origins.is_called(request.host, request.origin) {
+        // Only a browser can be led astray by a name, and what it may be led to is a page of ours
+        // or what one asks for. Other clients, and proxies, call the server as they like.
+        let is_pages = request.route == Route::Page || request.origin.is_some();
+        if is_pages && !self.rules.config.origins.is_called(request.host, request.origin) {
             return self.refuse(at, &Problem::misdirected(), &reply);
         }
         if request.route == Route::Page && self.rules.config.page.is_none() {
