@@ -1,5 +1,5 @@
 //! What clients may make a worker do in one turn, counted in work and not in bytes: see
-//! [`WORK_PER_TURN`](crate::limits::WORK_PER_TURN).
+//! [`WORK_PER_TURN`].
 
 use crate::limits::{WORK_PER_CONNECTION, WORK_PER_TURN, work};
 

@@ -7,7 +7,7 @@
 //!
 //! A connection is looked up in one place, [`Shard::serve`]. What is done with it is the
 //! [`Core`]'s, by what the table of [`crate::conn::life`] says; whether it lives on is the answer,
-//! and one function closes. What clients make a turn do is counted in one [`Budget`]: who comes
+//! and one function closes. What clients make a turn do is counted in one budget: who comes
 //! when that is spent is [put off](Core::defer) to the next turn.
 
 mod admission;

@@ -9,8 +9,9 @@
 //! Who says more than a turn has time for is read on in the next turn, after the others; who begins
 //! a message and does not end it in time is refused.
 //!
-//! Where the handshake agreed to compression, events are sent compressed ([`outbox::compress`]) and
-//! messages may come so. What is for one connection goes as it is: it is short.
+//! Where the handshake agreed to compression, events are sent compressed
+//! ([`crate::outbox::compress`]) and messages may come so. What is for one connection goes as it
+//! is: it is short.
 //!
 //! Cost: a command is one look at each of its bytes, a parse of its JSON and an answer.
 
