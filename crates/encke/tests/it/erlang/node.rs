@@ -79,12 +79,25 @@ impl World {
     }
 
     /// The same as the node `name`.
-    pub(super) fn encke_as(&self, name: &str, options: &[&str]) -> Server {
-        let name = format!("--erlang-node={name}");
+    pub(super) fn encke_as(&self, node: &str, options: &[&str]) -> Server {
+        let name = format!("--erlang-node={node}");
         let cookie = format!("--erlang-cookie-file={}", self.home.path().join("cookie").display());
         let mut all = vec![&*name, &cookie];
         all.extend(options);
-        Server::start_with_variable("ERL_EPMD_PORT", &self.port.to_string(), &all)
+        let server = Server::start_with_variable("ERL_EPMD_PORT", &self.port.to_string(), &all);
+        // A server is up without its epmd, which may come late. The test's own nodes look there.
+        if self.epmd.borrow().is_some() {
+            let alive = node.split('@').next().unwrap();
+            wait_for("epmd knows the server", || self.registered().contains(&format!(" {alive} ")));
+        }
+        server
+    }
+
+    /// What its epmd says of the nodes that it knows.
+    fn registered(&self) -> String {
+        let port = self.port.to_string();
+        let said = installed("epmd").args(["-port", &port, "-names"]).output().unwrap();
+        String::from_utf8(said.stdout).unwrap()
     }
 
     /// The node `name@127.0.0.1`, connected to nobody.
