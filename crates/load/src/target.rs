@@ -27,8 +27,8 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     /// Host and port for the `Host` field.
     pub(crate) host: String,
-    /// The path, and what comes behind `{id}` in it, when it is there.
-    path: (String, Option<String>),
+    /// What stands before, between and behind the `{id}`s of the path.
+    path: Vec<String>,
 }
 
 impl Target {
@@ -52,26 +52,23 @@ impl Target {
             addresses.next().ok_or_else(none)
         });
         let address = first.map_err(|error| TargetError::Host { host: with_port, error })?;
-        let path = match path.split_once("{id}") {
-            Some((before, behind)) => (before.to_owned(), Some(behind.to_owned())),
-            None => (path.to_owned(), None),
-        };
+        let path = path.split("{id}").map(str::to_owned).collect();
         Ok(Target { address, host: host.to_owned(), path })
     }
 
     /// Appends the path for the listener `id`.
     pub(crate) fn push_path(&self, id: u64, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.path.0.as_bytes());
-        if let Some(behind) = &self.path.1 {
-            write!(out, "{id}{behind}").expect("writing to memory does not fail");
+        for (place, text) in self.path.iter().enumerate() {
+            if place > 0 {
+                write!(out, "{id}").expect("writing to memory does not fail");
+            }
+            out.extend_from_slice(text.as_bytes());
         }
     }
 
     /// What parts the path from a parameter behind it.
     pub(crate) fn separator(&self) -> char {
-        let (before, behind) = &self.path;
-        let has_query = before.contains('?') || behind.as_ref().is_some_and(|b| b.contains('?'));
-        if has_query { '&' } else { '?' }
+        if self.path.iter().any(|text| text.contains('?')) { '&' } else { '?' }
     }
 }
 
@@ -89,6 +86,7 @@ mod tests {
     fn id_stands_where_the_url_says() {
         assert_eq!(path("http://127.0.0.1:8000/stream/{id}", 12), "/stream/12");
         assert_eq!(path("http://127.0.0.1:8000/sub?ch={id}&x=1", 7), "/sub?ch=7&x=1");
+        assert_eq!(path("http://127.0.0.1:8000/s/{id}?id=x{id}", 7), "/s/7?id=x7");
         assert_eq!(path("http://127.0.0.1:8000/all", 7), "/all");
         assert_eq!(path("http://127.0.0.1:8000", 7), "/");
         let separator = |url: &str| Target::parse(url).unwrap().separator();

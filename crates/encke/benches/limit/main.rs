@@ -8,9 +8,10 @@
 //!
 //! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20),
 //! `--workers N` (default: as many as cores, or as the descriptor limit asks for), `--times N`
-//! (default 3: the median of each counts), `--transport sse|websocket|poll` (default sse). Of polls
-//! there are connects and idle connections alone: what the bare loop does with events has no place
-//! between two polls.
+//! (default 3: the median of each counts), `--transport sse|websocket|poll` (default sse), `--ids N`
+//! for as many ids a connection (default 1; the others are nobody else's). Of polls there are
+//! connects and idle connections alone: what the bare loop does with events has no place between
+//! two polls.
 //!
 //! `--paced` measures at fixed rates instead, with the friends graph and audiences of 16: what a
 //! connect, the idle crowd and one event a minute for everybody cost, and the highest rate whose
@@ -62,6 +63,7 @@ struct Plan {
     times: usize,
     minute: u64,
     only: Option<String>,
+    ids: u64,
     transport: Transport,
 }
 
@@ -84,6 +86,7 @@ fn main() -> Outcome<()> {
         times: value("--times", 3)? as usize,
         minute: value("--minute", 30)?,
         only: text("--only").cloned(),
+        ids: value("--ids", 1)?,
         transport: match text("--transport").map_or("sse", String::as_str) {
             "sse" => Transport::Sse,
             "websocket" => Transport::WebSocket,
@@ -131,7 +134,11 @@ fn start_crowd(
 ) -> Outcome<Flood> {
     let transport = plan.transport;
     let path = if transport == Transport::Poll { "poll" } else { "stream" };
-    let url = format!("http://127.0.0.1:{}/{path}/{{id}}", child.port);
+    let mut url = format!("http://127.0.0.1:{}/{path}/{{id}}", child.port);
+    for n in 1..plan.ids {
+        let separator = if n == 1 { '?' } else { '&' };
+        url.push_str(&format!("{separator}id={n}-{{id}}"));
+    }
     let config = FloodConfig { url, transport, users, first_id, threads, ..FloodConfig::default() };
     Ok(Flood::start(config)?)
 }
