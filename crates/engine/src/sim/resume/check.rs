@@ -2,8 +2,8 @@
 
 use proto::Transport;
 
-use super::Resumers;
 use super::user::{Heard, User};
+use super::world::Resumers;
 
 impl Resumers {
     /// How many gaps were told.

@@ -1,0 +1,116 @@
+//! What users do by themselves: they come, read, ask, and go.
+
+use hub::{EventId, Tag};
+use proto::Transport;
+
+use super::user::Connection;
+use super::world::Resumers;
+use crate::sim::polls;
+use crate::sim::scene::request_with;
+use crate::sim::server::{SHARDS, UNBOUNDED};
+use crate::sim::talk::client_frame;
+
+impl Resumers {
+    /// The id of `number` as the server of that time told it.
+    pub(super) fn id(&self, number: u64) -> EventId {
+        let mut epochs = self.epochs.iter().rev();
+        let epoch = epochs.find(|epoch| epoch.base <= number).expect("numbers of some life");
+        EventId::new(number, epoch.tag)
+    }
+
+    /// Now and then a client brings a place that is none of ours: that of another server which has
+    /// sent as many events, or no id at all.
+    pub(super) fn foreign(&mut self) -> Option<String> {
+        let stranger = Tag::of(self.random.next());
+        match self.random.below(40) {
+            0 => Some(EventId::new(self.server.event_ids.last(), stranger).to_string()),
+            1 => Some("19aa57c8f4a00001".to_owned()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn connect(&mut self, user: usize, under_way: Vec<usize>) {
+        let shard = self.random.below(SHARDS);
+        let foreign = self.foreign();
+        let number = self.users[user].cursor().filter(|_| foreign.is_none());
+        let is_known = number.is_some_and(|number| self.epochs.last().unwrap().base <= number);
+        let cursor = foreign.or_else(|| number.map(|number| self.id(number).to_string()));
+        // It is read at once, so the model knows what is under way at that moment.
+        self.server.set_work_per_turn(UNBOUNDED);
+        self.server.tick(shard);
+        let place = self.server.connect(shard, self.plan.socket_room);
+        let user = &mut self.users[user];
+        let polls = user.transport == Transport::Poll;
+        // A poll asks for what is under way, too.
+        if !is_known && !polls {
+            user.excused.extend(under_way);
+        }
+        // The answer to its first ping may name a place before it came, which costs it nothing.
+        if cursor.is_none() && user.transport == Transport::WebSocket {
+            user.excused.extend(0..self.sent.len());
+        }
+        let head = if polls {
+            polls::request(&user.ids, cursor, &mut self.random)
+        } else {
+            let field = cursor.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
+            request_with(&user.ids, user.transport, user.framing, &field)
+        };
+        self.server.wire(place).client_sends(&head);
+        self.server.report_one(place);
+        self.server.set_work_per_turn(self.plan.work_per_turn);
+        let resumed_at = self.server.event_ids.last();
+        user.online = Some(Connection { place, got: Vec::new(), resumed_at, idle: false });
+    }
+
+    /// The user's network is gone, and its server notices.
+    pub(super) fn drop_off(&mut self, user: usize) {
+        let Some(Connection { place, .. }) = self.cut_off(user) else { return };
+        self.server.wire(place).client_resets();
+    }
+
+    /// What the user has not read it never will.
+    pub(super) fn cut_off(&mut self, user: usize) -> Option<Connection> {
+        let user = &mut self.users[user];
+        let connection = user.online.take()?;
+        if user.transport != Transport::Poll {
+            user.hear(&connection.got, connection.resumed_at);
+        }
+        Some(connection)
+    }
+
+    /// The next client of a WebSocket asks where it stands.
+    pub(super) fn ping(&mut self, user: usize) {
+        let mut users = self.users[user..].iter();
+        let websocket = users.find(|user| user.transport == Transport::WebSocket);
+        if let Some(connection) = websocket.and_then(|user| user.online.as_ref()) {
+            let bytes = client_frame(0x81, b"{\"ping\":1}");
+            self.server.wire(connection.place).client_sends(&bytes);
+        }
+    }
+
+    /// Somebody reads, all or a little; whoever polls and `asks` goes on.
+    pub(super) fn read(&mut self, user: usize, asks: bool) {
+        let Some(connection) = &mut self.users[user].online else { return };
+        let place = connection.place;
+        let mut wire = self.server.wire(place);
+        let most =
+            if self.hurries || self.random.one_in(2) { 1 << 20 } else { self.random.below(80) };
+        connection.got.extend(wire.client_reads(most));
+        let is_over = !wire.is_open() && wire.to_client.is_empty();
+        drop(wire);
+        let user_of = &mut self.users[user];
+        if user_of.transport == Transport::Poll {
+            user_of.hear_answers();
+        }
+        if is_over {
+            self.server.wire(place).client_ends();
+            self.cut_off(user);
+            return;
+        }
+        let cursor = user_of.cursor().map(|number| self.server.event_ids.id(number).to_string());
+        let Some(connection) = user_of.online.as_mut().filter(|c| c.idle && asks) else { return };
+        connection.idle = false;
+        let head = polls::request(&user_of.ids, cursor, &mut self.random);
+        self.server.wire(place).client_sends(&head);
+    }
+}
