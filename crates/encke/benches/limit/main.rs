@@ -8,10 +8,10 @@
 //!
 //! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20),
 //! `--workers N` (default: as many as cores, or as the descriptor limit asks for), `--times N`
-//! (default 3: the median of each counts), `--transport sse|websocket|poll` (default sse), `--ids N`
-//! for as many ids a connection (default 1; the others are nobody else's). Of polls there are
-//! connects and idle connections alone: what the bare loop does with events has no place between
-//! two polls.
+//! (default 3: the median of each counts), `--transport sse|websocket|poll` (default sse), and
+//! `--ids N` for as many ids a connection (default 1; the others are nobody else's). Of polls there
+//! are connects and idle connections alone: what the bare loop does with events has no place
+//! between two polls.
 //!
 //! `--paced` measures at fixed rates instead, with the friends graph and audiences of 16: what a
 //! connect, the idle crowd and one event a minute for everybody cost, and the highest rate whose
