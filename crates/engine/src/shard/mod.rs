@@ -236,6 +236,12 @@ impl<S: Sockets> Shard<S> {
         !self.core.express.is_empty() || !self.core.bulk.is_empty()
     }
 
+    /// Whether it may not have done all that is due: for want of time, or somebody is to end or to
+    /// be written to in another turn.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.core.budget.is_spent() || self.is_busy() || self.owes_writes()
+    }
+
     /// Gives it another budget a turn.
     pub(crate) fn set_work_per_turn(&mut self, work: u32) {
         self.core.budget.set(work);

@@ -53,11 +53,10 @@ impl One {
         self.wire(client).server_closed
     }
 
-    fn turn_after(&mut self, ms: u64) {
+    /// Whether there is more to do.
+    fn turn_after(&mut self, ms: u64) -> bool {
         self.server.clock.pass(ms);
-        self.server.begin_turn(0);
-        while self.server.take_mail(0) {}
-        while self.server.shards[0].flush() {}
+        self.server.turn(0)
     }
 
     fn send(&self, about: &str, data: &str) {
@@ -77,6 +76,7 @@ impl One {
     }
 }
 
+const STREAM: &str = "GET /stream/1 HTTP/1.0\r\n\r\n";
 const POLL: &str = "GET /poll/1?after=0000000000000000 HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Hundreds of polls that are answered at once came in one read. A turn serves one connection a
@@ -225,8 +225,7 @@ fn what_is_kept_for_all_together_is_bounded() {
 #[test]
 fn crowd_is_logged_out_a_few_a_turn() {
     let mut one = One::start(config());
-    let crowd: Vec<Place> =
-        (0..1_000).map(|_| one.client(1 << 20, "GET /stream/1 HTTP/1.0\r\n\r\n")).collect();
+    let crowd: Vec<Place> = (0..1_000).map(|_| one.client(1 << 20, STREAM)).collect();
     let mut turns = 0;
     for _ in 0..100 {
         one.turn_after(1);
@@ -242,4 +241,67 @@ fn crowd_is_logged_out_a_few_a_turn() {
     assert!(turns >= 5, "{turns} turns");
     assert!(crowd.iter().all(|&client| !one.reads(client).contains("late")));
     assert_eq!(one.server.directory.ids_online(), 0);
+}
+
+/// What a stream's client sends means nothing, and has to be read all the same.
+#[test]
+fn bytes_that_nobody_expects_spend_the_budget() {
+    let mut one = One::start(config());
+    let clients: Vec<Place> = (0..60).map(|_| one.client(1 << 20, STREAM)).collect();
+    while one.turn_after(1) {}
+    for &client in &clients {
+        one.wire(client).client_sends(&[b'x'; 40_000]);
+    }
+    let mut turns = 1;
+    while one.turn_after(1) {
+        turns += 1;
+    }
+    assert!(clients.iter().all(|&client| one.wire(client).to_server.is_empty()));
+    let all = clients.len() * 40_000 / work::BYTES as usize;
+    assert!(turns >= all / WORK_PER_TURN as usize, "{turns} turns");
+}
+
+/// A client that has stood still is kept alive like others when it goes on: the time after which it
+/// would have been cut is none of its keep-alive's.
+#[test]
+fn stream_that_was_blocked_is_kept_alive_in_its_time() {
+    let mut one = One::start(config());
+    let client = one.client(200, STREAM);
+    one.reads(client);
+    one.send("1", &format!("\"{}\"", "x".repeat(300)));
+    one.turn_after(1);
+    assert!(one.wire(client).starved);
+    one.turn_after(1_000);
+    let begins = one.reads(client);
+    one.turn_after(1);
+    assert!(begins.starts_with('{') && one.reads(client).ends_with("}\n"));
+    one.turn_after(29_000);
+    assert_eq!(one.reads(client), "", "not yet");
+    one.turn_after(1_100);
+    assert_eq!(one.reads(client), "\n");
+}
+
+/// An event for a crowd is written to a slice of it a turn, and one for few goes before.
+#[test]
+fn event_for_a_crowd_is_written_in_slices_and_holds_up_no_other() {
+    let mut one = One::start(config());
+    let crowd: Vec<Place> = (0..1_000).map(|_| one.client(1 << 20, STREAM)).collect();
+    let other = one.client(1 << 20, "GET /stream/2 HTTP/1.0\r\n\r\n");
+    while one.turn_after(1) {}
+    let heads: Vec<usize> = crowd.iter().map(|&client| one.reads(client).len()).collect();
+    assert!(heads.iter().all(|&len| len > 0) && !one.reads(other).is_empty());
+    one.send("1", "\"to all\"");
+    one.send("2", "\"to one\"");
+    let mut heard = 0;
+    for turn in 0.. {
+        let more = one.turn_after(1);
+        assert_eq!(one.reads(other).contains("to one"), turn == 0, "in the first turn");
+        let slice = crowd.iter().filter(|&&client| one.reads(client).contains("to all")).count();
+        assert!(slice <= limits::BULK_WRITES_PER_TURN, "{slice} in one turn");
+        heard += slice;
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(heard, crowd.len());
 }

@@ -5,15 +5,22 @@
 //! after there was too little. It then says all that is so at that moment. What a shard leaves
 //! unread is reported to nobody: it has to remember. A read is short only when it has emptied the
 //! socket.
+//!
+//! It sees what calls cost, and when streams are silent: for too long, or not long enough for the
+//! keep-alive that a shard sends.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::rc::Rc;
 
+use proto::{Framing, Transport};
+
+use super::scene::STREAMS;
 use crate::limits::work;
 use crate::slab::Key;
 use crate::sockets::Sockets;
+use crate::timer::TICK_MS;
 
 /// One connection, seen from both ends.
 #[derive(Debug, Default)]
@@ -36,6 +43,12 @@ pub(super) struct Wire {
     pub(super) starved: bool,
     /// There was an edge since the last report.
     edge: bool,
+    /// What the server sends has no end of its own.
+    streams: bool,
+    /// When the server sent last, as far as it knows what time it is.
+    sent_ms: u64,
+    /// The kernel had no room for all that it was to send then.
+    cut: bool,
     /// Which connection of the shard it is.
     key: Option<Key>,
 }
@@ -93,21 +106,71 @@ impl Wire {
         Some(Report { slot, readable, writable, hung_up })
     }
 
+    /// The server sends `bytes` at `now_ms`, of which there is room for so many.
+    fn note(&mut self, bytes: &[u8], room: usize, now_ms: u64, keepalive_ms: u64) {
+        if self.sent == 0 {
+            let is_whole = bytes.windows(16).any(|window| window == b"Content-Length: ");
+            self.streams = bytes.starts_with(b"HTTP/1.1 101") || !is_whole;
+        }
+        // The rest of something that was cut may look like one.
+        if !self.cut && is_keep_alive(bytes) {
+            let due_ms = self.sent_ms + keepalive_ms;
+            assert!(now_ms + TICK_MS > due_ms, "a keep-alive at {now_ms}, due at {due_ms}");
+        }
+        (self.sent_ms, self.cut) = (now_ms, room < bytes.len());
+    }
+
+    /// Whether there is a stream on it that the server could send more on, as the server knows.
+    fn flows(&self) -> bool {
+        let is_left = self.client_ended || self.client_reset;
+        self.streams && self.is_open() && !self.starved && !self.edge && !is_left
+    }
+
     /// Whether the server may still be sending on it.
     pub(super) fn is_open(&self) -> bool {
         !self.server_closed && !self.server_ended
     }
 }
 
+/// Whether that is all that says that a stream is alive.
+fn is_keep_alive(bytes: &[u8]) -> bool {
+    let framings = [Framing::Chunked, Framing::Close];
+    let of = |transport: &Transport| framings.map(|framing| transport.keep_alive(framing));
+    STREAMS.iter().flat_map(of).any(|keep_alive| keep_alive == bytes)
+}
+
 /// All wires of one shard, which holds them too.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Net {
     wires: Rc<RefCell<Vec<Wire>>>,
     /// What the calls have cost, as [`work`] counts them.
     cost: Rc<Cell<u32>>,
+    /// What time it is, as the shard was told.
+    now_ms: Rc<Cell<u64>>,
+    /// After so much silence a stream is to be kept alive; 0 is never.
+    keepalive_ms: u64,
 }
 
 impl Net {
+    pub(super) fn new(keepalive_ms: u64) -> Net {
+        Net { wires: Rc::default(), cost: Rc::default(), now_ms: Rc::default(), keepalive_ms }
+    }
+
+    /// The shard is told what time it is.
+    pub(super) fn tell(&self, now_ms: u64) {
+        self.now_ms.set(now_ms);
+    }
+
+    /// The shard has done all that was due: no stream that flows is silent for too long.
+    pub(super) fn check_silence(&self) {
+        let now_ms = self.now_ms.get();
+        let flows = |wire: &&Wire| self.keepalive_ms > 0 && wire.flows();
+        for wire in self.wires.borrow().iter().filter(flows) {
+            let silent_ms = now_ms - wire.sent_ms;
+            assert!(silent_ms < self.keepalive_ms, "{silent_ms} ms of silence: {wire:?}");
+        }
+    }
+
     /// A client connects, for whom the kernel takes so many bytes. Answers its socket.
     pub(super) fn connect(&self, room: usize) -> usize {
         self.wires.borrow_mut().push(Wire::new(room));
@@ -167,8 +230,10 @@ impl Sockets for Net {
             return Err(ErrorKind::BrokenPipe.into());
         }
         let room = wire.room - wire.to_client.len();
-        let whole: usize = parts.iter().map(|part| part.len()).sum();
-        wire.to_client.extend(parts.iter().flat_map(|part| part.iter()).take(room));
+        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter()).copied().collect();
+        let whole = bytes.len();
+        wire.note(&bytes, room, self.now_ms.get(), self.keepalive_ms);
+        wire.to_client.extend(bytes.iter().take(room));
         wire.sent += room.min(whole);
         wire.starved |= room < whole;
         if room == 0 && whole > 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(whole.min(room)) }
@@ -181,6 +246,7 @@ impl Sockets for Net {
     fn close(&mut self, socket: usize, abort: bool) {
         let mut wire = self.wire(socket);
         assert!(!wire.server_closed, "closed twice");
+        self.spend(work::END);
         wire.server_closed = true;
         if abort {
             wire.to_client.clear();

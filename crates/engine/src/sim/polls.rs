@@ -65,7 +65,7 @@ impl World {
         };
         let epoch = Epoch::begin(Tag::of(0), 0, 0);
         let (router, mut server) = Server::start(names.clone(), config, epoch);
-        server.shards.iter_mut().for_each(|shard| shard.set_read_bytes(64));
+        server.set_read_bytes(64);
         World {
             random: Random::new(seed),
             plan,
@@ -316,7 +316,7 @@ fn run_seeds(name: &str, seeds: u64, plan: Plan, happened: impl Fn(&WorkerSnapsh
 
 #[test]
 fn polls_hear_what_came_while_they_waited() {
-    run_seeds("polls_hear_what_came", 100, PLAN, |figures| {
+    run_seeds("polls_hear_what_came", 30, PLAN, |figures| {
         let reasons = [
             DisconnectReason::Answered,
             DisconnectReason::ClientClosed,
@@ -330,7 +330,7 @@ fn polls_hear_what_came_while_they_waited() {
 #[test]
 fn polls_with_small_backlogs_are_answered_early() {
     let plan = Plan { backlog_bytes_max: 60, slow_one_in: 1_000_000, ..PLAN };
-    run_seeds("polls_with_small_backlogs", 50, plan, |figures| {
+    run_seeds("polls_with_small_backlogs", 20, plan, |figures| {
         figures.deliveries > 1000 && ended(figures, DisconnectReason::SlowReader) == 0
     });
 }
@@ -338,7 +338,7 @@ fn polls_with_small_backlogs_are_answered_early() {
 #[test]
 fn polls_meet_a_clock_that_jumps() {
     let plan = Plan { jump_one_in: 20, pause_one_in: 100, ..PLAN };
-    run_seeds("polls_meet_a_clock", 100, plan, |figures| {
+    run_seeds("polls_meet_a_clock", 40, plan, |figures| {
         ended(figures, DisconnectReason::HeadTimeout) > 20
             && ended(figures, DisconnectReason::Idle) > 20
     });

@@ -7,13 +7,14 @@
 
 mod check;
 mod clients;
+mod moves;
 mod user;
 mod world;
 
 use hub::HistoryLimits;
 
 use self::world::Resumers;
-use super::AgainOnPanic;
+use super::each_seed;
 use super::server::UNBOUNDED;
 
 const IDS: usize = 12;
@@ -43,64 +44,79 @@ const PLAN: Plan = Plan {
 };
 
 /// What the runs of all seeds came to.
-#[derive(Default)]
+#[derive(Default, Debug)]
 struct Outcome {
+    /// Of all of them, not of one.
+    all: bool,
     resumed: u64,
     gaps: u64,
     slow: u64,
+    /// Those that came with a place that the server cannot know.
+    strangers: u64,
+}
+
+impl Outcome {
+    /// Checks that what a test is about has really happened.
+    fn expect(&self, happened: bool) {
+        assert!(!self.all || happened, "{self:?}");
+    }
+
+    /// A run is over.
+    fn add(&mut self, world: &mut Resumers) {
+        world.count();
+        assert!(world.check() as u64 <= world.gaps, "a gap is counted");
+        self.resumed += world.resumed;
+        self.gaps += world.gaps;
+        self.slow += world.slow;
+        self.strangers += world.strangers;
+    }
 }
 
 fn run(name: &str, seeds: u64, plan: Plan) -> Outcome {
-    let given = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut outcome = Outcome::default();
-    for seed in given.map_or(0..seeds, |seed: u64| seed..seed + 1) {
-        let again = AgainOnPanic(format!("ENCKE_SEED={seed} cargo test -p engine {name}"));
-        let (mut router, mut world) = Resumers::new(seed, plan);
+    outcome.all = each_seed(name, seeds, |seed| {
+        let (mut control, mut world) = Resumers::new(seed, plan);
         for _ in 1..plan.lives {
-            drop(world.work(&router, 4_000, false));
-            router = world.restart();
+            drop(world.work(&control, 4_000, false));
+            control = world.restart();
         }
-        world.run(&router, 12_000);
-        world.count();
-        assert!(world.check() as u64 <= world.gaps, "a gap is counted");
-        outcome.resumed += world.resumed;
-        outcome.gaps += world.gaps;
-        outcome.slow += world.slow;
-        drop(again);
-    }
+        let under_way = world.work(&control, 12_000, true);
+        world.end(&control, under_way);
+        outcome.add(&mut world);
+    });
     outcome
 }
 
 #[test]
 fn client_that_comes_back_hears_all_it_missed_once_and_in_order() {
-    let Outcome { resumed, gaps, slow } = run("client_that_comes_back", 50, PLAN);
+    let came = run("client_that_comes_back", 25, PLAN);
     // One in twenty came with the id of another server.
-    assert!(resumed > 1_000 && gaps > 0 && gaps * 10 < resumed, "{gaps} of {resumed}");
-    assert_eq!(slow, 0);
+    came.expect(came.resumed > 1_000 && came.gaps > 0 && came.gaps * 10 < came.resumed);
+    assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
 }
 
 #[test]
 fn client_that_missed_more_than_is_remembered_is_told_of_a_gap() {
     let history = HistoryLimits { events_max: 2, ..PLAN.history };
-    let Outcome { resumed, gaps, .. } =
-        run("client_that_missed_more", 40, Plan { history, ..PLAN });
-    assert!(resumed > 1_000 && gaps * 10 > resumed, "{gaps} of {resumed}");
+    let came = run("client_that_missed_more", 25, Plan { history, ..PLAN });
+    came.expect(came.resumed > 1_000 && came.gaps * 10 > came.resumed);
 }
 
 #[test]
 fn client_that_was_away_for_longer_than_is_remembered_is_told_of_a_gap() {
     let history = HistoryLimits { age_ms_max: 100, ..PLAN.history };
-    let Outcome { resumed, gaps, .. } = run("client_that_was_away", 20, Plan { history, ..PLAN });
-    assert!(resumed > 500 && gaps * 10 > resumed, "{gaps} of {resumed}");
+    let came = run("client_that_was_away", 20, Plan { history, ..PLAN });
+    came.expect(came.resumed > 500 && came.gaps * 10 > came.resumed);
 }
 
 #[test]
 fn client_of_a_server_that_was_ended_is_told_of_a_gap() {
-    let plan = Plan { lives: 3, work_per_turn: 600, ..PLAN };
-    let Outcome { resumed, gaps, .. } = run("client_of_a_server_that", 30, plan);
+    let (seeds, lives) = (15, 3);
+    let plan = Plan { lives, work_per_turn: 600, ..PLAN };
+    let came = run("client_of_a_server_that", seeds, plan);
     // Nearly everybody comes back to the second life and to the third.
-    let expected = 30 * 2 * USERS as u64 / 2;
-    assert!(resumed > gaps && gaps > expected, "{gaps} of {resumed}");
+    let expected = seeds * 2 * USERS as u64 / 2;
+    came.expect(came.resumed > came.gaps && came.gaps > expected);
 }
 
 /// What clients have missed is more than may wait for them, and more comes meanwhile; some read
@@ -114,6 +130,20 @@ fn client_that_catches_up_in_windows_hears_all_once_and_in_order() {
         logout_one_in: 20,
         ..PLAN
     };
-    let Outcome { resumed, gaps, slow } = run("client_that_catches_up", 60, plan);
-    assert!(resumed > 1_000 && slow > 100 && gaps * 10 < resumed, "{gaps} of {resumed}, {slow}");
+    let came = run("client_that_catches_up", 30, plan);
+    came.expect(came.resumed > 1_000 && came.slow > 100 && came.gaps * 10 < came.resumed);
+}
+
+/// Of two servers each has its own numbers: a place of one is a gap at the other. Who comes back
+/// with a place that it kept of this one hears all that it missed here.
+#[test]
+fn client_that_moves_between_two_servers_is_told_of_a_gap_and_back_hears_all() {
+    let mut came = Outcome::default();
+    came.all = each_seed("client_that_moves", 25, |seed| {
+        for mut world in moves::run(seed, PLAN) {
+            came.add(&mut world);
+        }
+    });
+    came.expect(came.gaps > 1_000 && came.resumed > came.gaps + 1_000);
+    assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
 }

@@ -12,7 +12,7 @@ use crate::account::Account;
 use crate::clock::{Clock, MadeClock};
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
-use crate::limits::{LAST_BYTES_STILL_MS, LINGER_MS};
+use crate::limits::{self, LAST_BYTES_STILL_MS, LINGER_MS, work};
 use crate::mailbox::Mailbox;
 use crate::places::Places;
 use crate::receipt::Receipt;
@@ -27,8 +27,8 @@ pub(super) const SHARDS: usize = 2;
 /// A budget that nobody spends.
 pub(super) const UNBOUNDED: u32 = u32::MAX / 2;
 
-/// What a turn may be over its budget by: the work of the last one who was served in it.
-const OVERDRAFT: u32 = 1_000;
+/// What passes in a millisecond, as [`work`] counts.
+const WORK_PER_MS: u32 = 10_000;
 
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,10 @@ pub(super) struct Server {
     pub(super) clock: Arc<MadeClock>,
     pub(super) backlog_bytes_max: usize,
     work_per_turn: u32,
+    /// The most bytes that a shard reads at a time.
+    read_bytes: usize,
+    /// Work that has not made a whole millisecond.
+    work_left: u32,
 }
 
 /// The defaults, for an address that nobody listens at.
@@ -82,7 +86,8 @@ impl Server {
         let places = Arc::new(Places::new(config.connections_max));
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
         for worker in 0..SHARDS {
-            let (net, counted) = (Net::default(), Arc::new(Counters::default()));
+            let net = Net::new(config.keepalive_ms);
+            let counted: Arc<Counters> = Arc::default();
             let shared = Shared {
                 names: names.clone(),
                 directory: directory.clone(),
@@ -120,6 +125,8 @@ impl Server {
             clock,
             backlog_bytes_max: config.backlog_bytes_max,
             work_per_turn: UNBOUNDED,
+            read_bytes: limits::SCRATCH_BYTES,
+            work_left: 0,
         };
         (router, server)
     }
@@ -138,7 +145,12 @@ impl Server {
 
     /// A shard learns what time it is.
     pub(super) fn tick(&mut self, shard: usize) {
-        self.shards[shard].tick(self.clock.now_ms());
+        let now_ms = self.clock.now_ms();
+        self.nets[shard].tell(now_ms);
+        self.shards[shard].tick(now_ms);
+        if !self.shards[shard].is_behind() {
+            self.nets[shard].check_silence();
+        }
     }
 
     /// From now on a turn has this for clients.
@@ -149,14 +161,60 @@ impl Server {
         }
     }
 
-    /// The first half of a turn: what is due, what was put off, and what the kernel reports.
+    /// From now on a shard reads so many bytes at a time.
+    pub(super) fn set_read_bytes(&mut self, bytes: usize) {
+        self.read_bytes = bytes;
+        self.shards.iter_mut().for_each(|shard| shard.set_read_bytes(bytes));
+    }
+
+    /// What the first half of a turn may cost: its budget, and the last thing that it had time for.
+    /// That is a read and the answer to it, the rest of a backlog before it, and a close.
+    fn first_half_max(&self) -> u32 {
+        let read = work::READ + self.read_bytes as u32 / work::BYTES;
+        self.work_per_turn.saturating_add(read + 2 * work::WRITE + work::END)
+    }
+
+    /// The first half of a turn: what is due, what was put off, and what the kernel reports. It
+    /// takes its time.
     pub(super) fn begin_turn(&mut self, shard: usize) {
-        self.nets[shard].take_cost();
+        self.pass_turn(shard);
         self.tick(shard);
         self.shards[shard].read_deferred();
         self.report(shard);
+        let cost = self.pass_turn(shard);
+        assert!(cost <= self.first_half_max(), "half a turn of {cost}");
+    }
+
+    /// Time passes by what the shard has done since the last time. Answers what that was.
+    fn pass_turn(&mut self, shard: usize) -> u32 {
         let cost = self.nets[shard].take_cost();
-        assert!(cost <= self.work_per_turn.saturating_add(OVERDRAFT), "a turn of {cost}");
+        self.work_left += cost;
+        self.clock.pass(u64::from(self.work_left / WORK_PER_MS));
+        self.work_left %= WORK_PER_MS;
+        cost
+    }
+
+    /// A whole turn as the worker takes it. Whether there is more to do.
+    pub(super) fn turn(&mut self, shard: usize) -> bool {
+        self.begin_turn(shard);
+        let posted = self.shards[shard].posted();
+        let (mut deliveries, mut mail_left) = (0, true);
+        while mail_left && deliveries < limits::DELIVERIES_PER_TURN {
+            match self.mailboxes[shard].take() {
+                Some(mail) => deliveries += self.shards[shard].mail(mail).max(1),
+                None => mail_left = false,
+            }
+        }
+        if !mail_left {
+            self.shards[shard].settle(posted);
+        }
+        let writes_left = self.shards[shard].flush();
+        let cost = self.pass_turn(shard);
+        // Answers to polls, small mail, and a slice of a large one.
+        let writes = 2 * limits::EXPRESS_WRITES_PER_TURN + limits::BULK_WRITES_PER_TURN;
+        let most = self.first_half_max().saturating_add(writes as u32 * work::WRITE);
+        assert!(cost <= most, "the other half of a turn of {cost}");
+        mail_left || writes_left || self.shards[shard].is_busy()
     }
 
     /// What the kernel reports.

@@ -84,7 +84,7 @@ impl World {
         let config = EngineConfig { backlog_bytes_max: plan.backlog_bytes_max, ..config() };
         let epoch = Epoch::begin(Tag::of(0), 0, STARTED_MS);
         let (router, mut server) = Server::start(names.clone(), config, epoch);
-        server.shards.iter_mut().for_each(|shard| shard.set_read_bytes(plan.read_bytes));
+        server.set_read_bytes(plan.read_bytes);
         let (clients, events) = (Vec::new(), Vec::new());
         World { random, plan, router, server, graph, names, clients, events }
     }

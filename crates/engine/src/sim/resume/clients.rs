@@ -31,10 +31,12 @@ impl Resumers {
 
     pub(super) fn connect(&mut self, user: usize, under_way: Vec<usize>) {
         let shard = self.random.below(SHARDS);
-        let foreign = self.foreign();
+        let foreign = self.users[user].brought.take().or_else(|| self.foreign());
         let number = self.users[user].cursor().filter(|_| foreign.is_none());
         let is_known = number.is_some_and(|number| self.epochs.last().unwrap().base <= number);
         let cursor = foreign.or_else(|| number.map(|number| self.id(number).to_string()));
+        let is_stranger = cursor.is_some() && !is_known;
+        self.strangers += u64::from(is_stranger);
         // It is read at once, so the model knows what is under way at that moment.
         self.server.set_work_per_turn(UNBOUNDED);
         self.server.tick(shard);
@@ -59,7 +61,8 @@ impl Resumers {
         self.server.report_one(place);
         self.server.set_work_per_turn(self.plan.work_per_turn);
         let resumed_at = self.server.event_ids.last();
-        user.online = Some(Connection { place, got: Vec::new(), resumed_at, idle: false });
+        user.online =
+            Some(Connection { place, got: Vec::new(), resumed_at, idle: false, is_stranger });
     }
 
     /// The user's network is gone, and its server notices.
@@ -73,7 +76,9 @@ impl Resumers {
         let user = &mut self.users[user];
         let connection = user.online.take()?;
         if user.transport != Transport::Poll {
+            let before = user.heard.len();
             user.hear(&connection.got, connection.resumed_at);
+            user.check_told(before, connection.is_stranger);
         }
         Some(connection)
     }
@@ -100,7 +105,12 @@ impl Resumers {
         drop(wire);
         let user_of = &mut self.users[user];
         if user_of.transport == Transport::Poll {
+            let before = user_of.heard.len();
             user_of.hear_answers();
+            let connection = user_of.online.as_mut().expect("it reads");
+            let is_stranger = connection.is_stranger;
+            connection.is_stranger &= user_of.heard.len() == before;
+            user_of.check_told(before, is_stranger);
         }
         if is_over {
             self.server.wire(place).client_ends();

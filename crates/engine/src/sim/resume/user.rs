@@ -32,6 +32,10 @@ pub(super) struct User {
     pub(super) transport: Transport,
     pub(super) framing: Framing,
     pub(super) online: Option<Connection>,
+    /// It is a client of another server now.
+    pub(super) elsewhere: bool,
+    /// The place that it brings from there.
+    pub(super) brought: Option<String>,
     pub(super) heard: Vec<Heard>,
     /// Events that it need not hear: they were on their way when it came without a place to go on.
     pub(super) excused: BTreeSet<usize>,
@@ -44,6 +48,8 @@ pub(super) struct Connection {
     pub(super) resumed_at: u64,
     /// Whether it is one whose poll is answered.
     pub(super) idle: bool,
+    /// Whether it came with a place that the server cannot know, and has heard nothing yet.
+    pub(super) is_stranger: bool,
 }
 
 impl User {
@@ -53,8 +59,36 @@ impl User {
             transport: TRANSPORTS[random.below(TRANSPORTS.len())],
             framing: [Framing::Chunked, Framing::Close][random.below(2)],
             online: None,
+            elsewhere: false,
+            brought: None,
             heard: Vec::new(),
             excused: BTreeSet::new(),
+        }
+    }
+
+    /// The same user as another server will see it.
+    pub(super) fn elsewhere(&self) -> User {
+        User {
+            ids: self.ids.clone(),
+            transport: self.transport,
+            framing: self.framing,
+            online: None,
+            elsewhere: true,
+            brought: None,
+            heard: Vec::new(),
+            excused: BTreeSet::new(),
+        }
+    }
+
+    /// Whether it may connect.
+    pub(super) fn may_come(&self) -> bool {
+        self.online.is_none() && !self.elsewhere
+    }
+
+    /// What a stranger hears first, behind all `before`, is that something may be missing.
+    pub(super) fn check_told(&self, before: usize, is_stranger: bool) {
+        if let Some(first) = self.heard.get(before).filter(|_| is_stranger) {
+            assert!(matches!(first, Heard::Gap(_)), "{first:?} before a gap, {:?}", self.transport);
         }
     }
 

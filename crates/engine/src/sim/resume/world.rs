@@ -21,8 +21,25 @@ use crate::slab::Key;
 
 /// In so many rounds everybody has come back and caught up.
 const ROUNDS: usize = 600;
+/// In so many steps in which nothing begins all sends come to their end.
+pub(super) const ENDING_STEPS: usize = 1_000;
 
-pub(super) type Resumings<'r> = VecDeque<(ConnRef, Resuming<'r>)>;
+/// What is outside of the shards: all that is under way borrows from it.
+pub(super) struct Control {
+    router: Router,
+    mailboxes: Arc<[Arc<Mailbox>]>,
+}
+
+/// What senders and clients that came back have begun.
+#[derive(Default)]
+pub(super) struct UnderWay<'r> {
+    /// Room that others have taken.
+    full: Vec<Room<'r>>,
+    sendings: Vec<Under<'r>>,
+    resumings: Resumings<'r>,
+}
+
+type Resumings<'r> = VecDeque<(ConnRef, Resuming<'r>)>;
 
 /// A send under way, and which one it is; a logout is none.
 type Under<'r> = (Option<usize>, Sending<'r>);
@@ -44,27 +61,29 @@ pub(super) struct Resumers {
     /// Clients that came back, and gaps that were told, in the lives before.
     pub(super) resumed: u64,
     pub(super) gaps: u64,
+    /// Clients that came with a place that the server cannot know.
+    pub(super) strangers: u64,
     /// Those that were too slow, in all lives.
     pub(super) slow: u64,
 }
 
 /// Starts a server as the plan says.
-fn start(names: Arc<Names>, plan: &Plan, epoch: Epoch) -> (Router, Server) {
+fn start(names: Arc<Names>, plan: &Plan, epoch: Epoch) -> (Control, Server) {
     let Plan { history, backlog_bytes_max, .. } = *plan;
     let config = EngineConfig { history, backlog_bytes_max, ..config() };
     let (router, mut server) = Server::start(names, config, epoch);
     server.set_work_per_turn(plan.work_per_turn);
-    server.shards.iter_mut().for_each(|shard| shard.set_read_bytes(64));
-    (router, server)
+    server.set_read_bytes(64);
+    (Control { router, mailboxes: server.mailboxes.clone() }, server)
 }
 
 impl Resumers {
-    pub(super) fn new(seed: u64, plan: Plan) -> (Router, Resumers) {
+    pub(super) fn new(seed: u64, plan: Plan) -> (Control, Resumers) {
         let mut random = Random::new(seed);
         let names = Arc::new(Names::new([9; 16]));
         let graph = Graph::random(&mut random, names.clone(), IDS);
         let epoch = Epoch::begin(Tag::of(random.next()), 0, STARTED_MS);
-        let (router, server) = start(names, &plan, epoch);
+        let (control, server) = start(names, &plan, epoch);
         let users = (0..USERS).map(|_| User::random(&mut random)).collect();
         let world = Resumers {
             random,
@@ -78,14 +97,15 @@ impl Resumers {
             receipts: Vec::new(),
             resumed: 0,
             gaps: 0,
+            strangers: 0,
             slow: 0,
         };
-        (router, world)
+        (control, world)
     }
 
     /// The server is killed, perhaps while it drains, and another one started with the same store.
     /// What clients have not read is lost.
-    pub(super) fn restart(&mut self) -> Router {
+    pub(super) fn restart(&mut self) -> Control {
         if self.random.one_in(2) {
             self.drain();
         }
@@ -98,10 +118,10 @@ impl Resumers {
         let mark = self.server.event_ids.last() + 1;
         let epoch = Epoch::begin(Tag::of(self.random.next()), mark, 0);
         self.epochs.push(epoch);
-        let (router, server) = start(names, &self.plan, epoch);
+        let (control, server) = start(names, &self.plan, epoch);
         self.server = server;
         self.receipts.clear();
-        router
+        control
     }
 
     /// The server is to end, and all who read come to their end.
@@ -128,45 +148,53 @@ impl Resumers {
     /// So many random steps, which leave off in the middle of everything unless it `ends` well.
     pub(super) fn work<'r>(
         &mut self,
-        router: &'r Router,
+        control: &'r Control,
         steps: usize,
         ends: bool,
-    ) -> Resumings<'r> {
-        let mailboxes = self.server.mailboxes.clone();
-        let mut full: Vec<Room<'_>> = Vec::new();
-        let mut sendings: Vec<Under<'_>> = Vec::new();
-        let mut resumings: Resumings<'_> = VecDeque::new();
+    ) -> UnderWay<'r> {
+        let mut under_way = UnderWay::default();
         for step in 0..steps {
-            // No silence is so long that a stream would break it.
-            self.server.clock.pass(1);
-            let ending = ends && step > steps - 1_000;
-            let mut user = self.random.below(USERS);
-            if ending {
-                full.clear();
-                let away = self.users.iter().position(|user| user.online.is_none());
-                user = away.unwrap_or(user);
+            self.step(control, &mut under_way, ends && step > steps - ENDING_STEPS);
+        }
+        under_way
+    }
+
+    /// One random step. When it is `ending`, nothing new begins.
+    pub(super) fn step<'r>(
+        &mut self,
+        control: &'r Control,
+        under_way: &mut UnderWay<'r>,
+        ending: bool,
+    ) {
+        let UnderWay { full, sendings, resumings } = under_way;
+        // No silence is so long that a stream would break it.
+        self.server.clock.pass(1);
+        let mut user = self.random.below(USERS);
+        if ending {
+            full.clear();
+            user = self.users.iter().position(User::may_come).unwrap_or(user);
+        }
+        match self.random.below(13) {
+            0 if self.users[user].may_come() => {
+                let under_way = sendings.iter().filter_map(|(number, _)| *number).collect();
+                self.connect(user, under_way);
             }
-            match self.random.below(13) {
-                0 if self.users[user].online.is_none() => {
-                    let under_way = sendings.iter().filter_map(|(number, _)| *number).collect();
-                    self.connect(user, under_way);
+            1 if !ending && self.random.one_in(3) => self.drop_off(user),
+            2 | 3 if !ending && sendings.len() < 6 => sendings.push(self.send(&control.router)),
+            4..=6 if !sendings.is_empty() => self.step_send(sendings, ending),
+            7 | 8 => {
+                for _ in 0..self.random.below(12) {
+                    self.step_resume(&control.router, resumings);
                 }
-                1 if !ending && self.random.one_in(3) => self.drop_off(user),
-                2 | 3 if !ending && sendings.len() < 6 => sendings.push(self.send(router)),
-                4..=6 if !sendings.is_empty() => self.step_send(&mut sendings, ending),
-                7 | 8 => {
-                    for _ in 0..self.random.below(12) {
-                        self.step_resume(router, &mut resumings);
-                    }
-                }
-                9 if self.random.one_in(2) => self.ping(user),
-                9 => self.read(user, true),
-                10 if !ending => self.fill(&mailboxes, &mut full),
-                _ => drop(self.turn(step % SHARDS)),
+            }
+            9 if self.random.one_in(2) => self.ping(user),
+            9 => self.read(user, true),
+            10 if !ending => self.fill(&control.mailboxes, full),
+            _ => {
+                let shard = self.random.below(SHARDS);
+                self.turn(shard);
             }
         }
-        assert!(sendings.is_empty() || !ends);
-        resumings
     }
 
     /// Somebody begins to send, or to end all connections of an id.
@@ -195,16 +223,19 @@ impl Resumers {
         }
     }
 
-    /// The last life of the server, which ends when everybody has heard everything.
-    pub(super) fn run(&mut self, router: &Router, steps: usize) {
-        let mut resumings = self.work(router, steps, true);
+    /// The last life of the server ends when everybody who may come has heard everything.
+    pub(super) fn end(&mut self, control: &Control, under_way: UnderWay<'_>) {
+        let Control { router, .. } = control;
+        let UnderWay { full, sendings, mut resumings } = under_way;
+        drop(full);
+        assert!(sendings.is_empty(), "a send that does not come to its end");
         self.hurries = true;
         for round in 0..ROUNDS {
             (0..SHARDS).for_each(|shard| while self.turn(shard) {});
             (0..USERS).for_each(|user| self.read(user, round < ROUNDS - 10));
             (0..10 * USERS).for_each(|_| self.step_resume(router, &mut resumings));
             for user in 0..USERS {
-                if self.users[user].online.is_none() && round < ROUNDS / 2 {
+                if self.users[user].may_come() && round < ROUNDS / 2 {
                     self.connect(user, Vec::new());
                 }
             }
