@@ -106,6 +106,10 @@ pub const MAIL_TARGETS_MAX: usize = 256 * 1024;
 /// stand over it. Taking one is a few loads and stores, no call.
 pub const DELIVERIES_PER_TURN: usize = 8192;
 
+/// What a catch-up counts for in [`DELIVERIES_PER_TURN`] beside its events: a poll is answered with
+/// it at once, by a write. So a turn has as many of them as of writes to who got small mail.
+pub const CATCH_UP_DELIVERIES: usize = DELIVERIES_PER_TURN / EXPRESS_WRITES_PER_TURN;
+
 /// What the compression of an event counts for in [`DELIVERIES_PER_TURN`]: it takes some 15 µs of a
 /// short event, so that a turn has 250 of them and stays under 4 ms (`limit -- --deflate`).
 pub const COMPRESSION_DELIVERIES: usize = 32;

@@ -25,6 +25,7 @@ impl<S: Sockets> Shard<S> {
             }
             Mail::Close { reason, targets, stub } => self.say_goodbye(reason, targets, stub),
             Mail::CatchUp(catch_up) => {
+                weight += limits::CATCH_UP_DELIVERIES;
                 let target = catch_up.target;
                 if self.conns.find(key_of(target)).is_some() {
                     self.serve(target.slot() as u32, |core, at| core.catch_up(at, *catch_up));

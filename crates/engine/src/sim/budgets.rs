@@ -305,3 +305,18 @@ fn event_for_a_crowd_is_written_in_slices_and_holds_up_no_other() {
     }
     assert_eq!(heard, crowd.len());
 }
+
+/// Polls that come back together with nothing to wait for are answered one by one, in turns: no
+/// turn is as long as all of them.
+#[test]
+fn polls_that_come_back_together_are_answered_a_few_a_turn() {
+    let mut one = One::start(config());
+    let place = one.server.event_ids.id(one.server.event_ids.last()).to_string();
+    let poll = format!("GET /poll/1?wait=0&after={place} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let clients: Vec<Place> = (0..1_000).map(|_| one.client(1 << 20, &poll)).collect();
+    while one.turn_after(1) {}
+    assert_eq!(one.answer(&Nobody), clients.len());
+    // Each turn sees that it is not too long.
+    while one.turn_after(1) {}
+    assert!(clients.iter().all(|&client| one.reads(client).starts_with("HTTP/1.1 200")));
+}
