@@ -5,7 +5,7 @@
 //! thing changed outside `target/` are Debian packages ([`crate::programs`]). The last lines tell
 //! what failed and which tests were skipped; where `CI=true` one that would be skipped fails.
 //!
-//! Cost in a fresh clone: about 13 minutes of processor time, so some 8 minutes on two cores.
+//! Cost in a fresh clone: about 16 minutes of processor time, so some 10 minutes on two cores.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::{node, programs, skipped, tidy};
+use crate::{deny, node, programs, skipped, tidy};
 
 /// How much to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ enum Work {
 
 use Work::{Cargo, Own};
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step {
         name: "programs",
         work: Own(|_| programs::ensure_all().map(|()| true), "cargo xtask ci"),
@@ -69,6 +69,7 @@ const STEPS: [Step; 10] = [
         ),
         extent: Extent::Fast,
     },
+    Step { name: "deny", work: Own(deny::run, "cargo xtask deny"), extent: Extent::Whole },
     Step {
         // Its flags change every crate's fingerprint, so it builds beside the rest.
         name: "loom",

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod ci;
+mod deny;
 mod node;
 mod programs;
 mod skipped;
@@ -23,9 +24,10 @@ The chores of the project.
 Usage: cargo xtask <CHORE>
 
 Chores:
-  ci [--fast]  every check that a change must pass; --fast leaves out the model checker and the demo
+  ci [--fast]  every check that a change must pass; --fast leaves out deny, loom and demo
   node         the browser client and the server's pages: types, tests, size, build
   browser      client and pages in Chromium, against the debug build of the server
+  deny         licences, versions and sources of what others wrote, as deny.toml allows them
   tidy         the project's own rules: who may know whom, lengths, docs, leftovers
   help         this text
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["ci", "--fast"] => run(|root| ci::run(root, ci::Extent::Fast)),
         ["node"] => run(node::packages),
         ["browser"] => run(node::browser),
+        ["deny"] => run(deny::run),
         ["tidy"] => run(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
