@@ -1,5 +1,4 @@
-//! Rules about documents: their links lead somewhere, what they name exists, and the map of the
-//! project fits in a head.
+//! Rules about documents: what they name exists, and the map of the project fits in a head.
 
 use super::tree::{Fault, File, Tree};
 
@@ -24,58 +23,6 @@ const HOSTS: [&str; 8] = [
     "www.apache.org",
     "www.rfc-editor.org",
 ];
-
-/// Where the text of a link to a place in the project begins and what it leads to.
-fn links_of(line: &str) -> impl Iterator<Item = &str> {
-    line.split("](").skip(1).filter_map(|rest| rest.split(')').next())
-}
-
-pub(super) fn links(tree: &Tree) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for file in tree.files().iter().filter(|file| file.is_markdown()) {
-        for (number, line) in file.lines() {
-            for link in links_of(line).filter(|link| !link.contains("://")) {
-                if let Some(what) = broken(tree, file, link) {
-                    faults.push(file.fault(number, what));
-                }
-            }
-        }
-    }
-    faults
-}
-
-fn broken(tree: &Tree, from: &File, link: &str) -> Option<String> {
-    let (path, heading) = link.split_once('#').unwrap_or((link, ""));
-    let target = if path.is_empty() { from.path.clone() } else { resolve(&from.path, path) };
-    if !tree.has(&target) {
-        return Some(format!("the link leads to {target}, which is not there"));
-    }
-    let page = tree.find(&target).filter(|page| page.is_markdown() && !heading.is_empty())?;
-    let mut headings = page.text.lines().filter(|line| line.starts_with('#'));
-    let there = headings.any(|line| anchor(line.trim_start_matches('#')) == heading);
-    (!there).then(|| format!("{target} has no heading #{heading}"))
-}
-
-/// The path from the root to which `link` leads from the file `from`.
-fn resolve(from: &str, link: &str) -> String {
-    let mut parts: Vec<&str> = from.split('/').collect();
-    parts.pop();
-    for part in link.trim_end_matches('/').split('/') {
-        match part {
-            "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
-}
-
-/// The name by which a heading is linked to, as code hosts make it.
-fn anchor(heading: &str) -> String {
-    let kept =
-        heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
-}
 
 pub(super) fn paths(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -140,23 +87,8 @@ mod tests {
     use super::*;
 
     fn faults(rule: fn(&Tree) -> Vec<Fault>, path: &str, text: &str) -> Vec<String> {
-        let other = ("docs/other.md", "# Other\n\n## One turn, of `it`\n");
+        let other = ("docs/other.md", "# Other\n");
         rule(&Tree::of(&[(path, text), other])).iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn link_to_nowhere_is_caught() {
-        assert_eq!(faults(links, "README.md", "[a](docs/other.md) [b](docs/)"), [""; 0]);
-        assert_eq!(faults(links, "docs/a.md", "[a](other.md) [b](../docs/other.md)"), [""; 0]);
-        assert_eq!(faults(links, "docs/a.md", "[a](docs/other.md)").len(), 1);
-        assert_eq!(faults(links, "README.md", "[a](https://h.example/none)"), [""; 0]);
-    }
-
-    #[test]
-    fn link_to_a_heading_that_is_not_there_is_caught() {
-        assert_eq!(faults(links, "README.md", "[a](docs/other.md#one-turn-of-it)"), [""; 0]);
-        assert_eq!(faults(links, "README.md", "[a](docs/other.md#two)").len(), 1);
-        assert_eq!(faults(links, "README.md", "# Here\n[a](#here) [b](#there)").len(), 1);
     }
 
     #[test]

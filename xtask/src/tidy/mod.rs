@@ -11,6 +11,7 @@ mod code;
 mod crates;
 mod dependencies;
 mod docs;
+mod links;
 mod scripts;
 mod text;
 mod tree;
@@ -38,7 +39,7 @@ const RULES: [Rule; 20] = [
     ("nobody sleeps", code::sleeps),
     ("tests take no fixed port", code::fixed_ports),
     ("proto and hub do no IO", code::pure_crates),
-    ("links lead somewhere", docs::links),
+    ("links lead somewhere", links::links),
     ("paths in documents exist", docs::paths),
     ("ARCHITECTURE.md is short", docs::architecture_length),
     ("no document or script leads to an unknown host", docs::hosts),
