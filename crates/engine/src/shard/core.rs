@@ -137,8 +137,8 @@ impl<S: Sockets> Core<S> {
             Act::Answer => self.answer_poll(at, None, None),
             Act::AnswerLast(reason) => self.answer_poll(at, Some(reason), None),
             Act::WaitOn => {
-                at.conn.active = self.now + self.rules.poll_idle;
-                self.wait(at);
+                // Its time stays what it was: with what it has missed it is answered at once.
+                self.wheel.start(at.slot, self.now + self.rules.poll_idle);
                 Ok(())
             }
             Act::Ask => self.ask_on(at),

@@ -320,3 +320,20 @@ fn polls_that_come_back_together_are_answered_a_few_a_turn() {
     while one.turn_after(1) {}
     assert!(clients.iter().all(|&client| one.reads(client).starts_with("HTTP/1.1 200")));
 }
+
+/// The control plane needs longer for what a poll has missed than the poll would wait: it is
+/// answered as soon as that is known.
+#[test]
+fn poll_whose_time_is_over_is_answered_with_what_it_missed() {
+    let mut one = One::start(config());
+    for seconds in [0, 1] {
+        let poll = format!("GET /poll/1?wait={seconds} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let client = one.client(1 << 20, &poll);
+        while one.turn_after(500 + 1000 * seconds) {}
+        one.turn_after(500);
+        assert_eq!(one.reads(client), "", "before it is known what it missed");
+        assert_eq!(one.answer(&Nobody), 1);
+        while one.turn_after(1) {}
+        assert!(one.reads(client).starts_with("HTTP/1.1 200"), "wait={seconds}");
+    }
+}

@@ -23,7 +23,8 @@ const RESERVED: usize = 64;
 /// Ordinary places left below which there is a crowd.
 const CROWDED_BELOW: usize = ORDINARY / 8;
 
-/// How long a client may keep its place in a crowd without a word.
+/// How long a client may keep its place in a crowd without a word. Up to as long again is drawn for
+/// each: thousands that go at one moment would hold up everybody else for a tenth of a second.
 const CROWD_PATIENCE: Duration = Duration::from_secs(1);
 
 /// All places.
@@ -107,13 +108,14 @@ impl Drop for Place {
 }
 
 impl Crowd {
-    /// Waits until a client that has been silent `since` has been so for `patience`, or for a
-    /// second in a crowd.
+    /// Waits until a client that has been silent `since` has been so for `patience`, or for one to
+    /// two seconds in a crowd.
     pub(crate) async fn out_of_patience(&mut self, since: Instant, patience: Duration) {
         let crowded = async {
             // Fails when all places are gone, and the server with them.
             let _ = self.0.wait_for(|crowded| *crowded).await;
-            sleep_until(since + CROWD_PATIENCE).await;
+            let over = Instant::now().max(since + CROWD_PATIENCE);
+            sleep_until(over + CROWD_PATIENCE.mul_f64(fastrand::f64())).await;
         };
         tokio::select! {
             () = sleep_until(since + patience) => {}
@@ -124,6 +126,8 @@ impl Crowd {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(300);
@@ -144,8 +148,15 @@ mod tests {
         for _ in 0..=ORDINARY - CROWDED_BELOW {
             taken.push(places.take().await.into_ordinary());
         }
-        assert_eq!(waited(&mut crowd, Duration::ZERO).await, CROWD_PATIENCE);
-        assert_eq!(waited(&mut crowd, CROWD_PATIENCE).await, Duration::ZERO);
+        let drawn = CROWD_PATIENCE;
+        for (silent, least) in [(Duration::ZERO, CROWD_PATIENCE), (PATIENCE / 2, Duration::ZERO)] {
+            let mut ends = BTreeSet::new();
+            for _ in 0..20 {
+                ends.insert(waited(&mut crowd, silent).await);
+            }
+            assert!(ends.iter().all(|end| (least..=least + drawn).contains(end)), "{ends:?}");
+            assert!(ends.len() > 10, "all go at one time: {ends:?}");
+        }
         drop(taken.pop());
         assert_eq!(waited(&mut crowd, Duration::ZERO).await, PATIENCE);
     }

@@ -1,0 +1,94 @@
+//! What attackers are made of: whom they attack, and clients that say much and read or do not.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Socket, Wire, frame};
+
+/// A text frame of a client, whole.
+pub(crate) const TEXT: u8 = 0x81;
+
+/// Ids that one connection can have.
+pub(crate) const IDS: usize = 2048;
+
+/// How much of a pipelined request or command is written at once.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// Stack of a thread that only reads or writes.
+const STACK_BYTES: usize = 64 * 1024;
+
+/// Whom to attack, and until when.
+pub(crate) struct Target {
+    pub(crate) listen: SocketAddr,
+    pub(crate) api: SocketAddr,
+    until: Instant,
+}
+
+impl Target {
+    /// As the command line has it.
+    pub(crate) fn of(arguments: &[String]) -> Target {
+        let [listen, api, seconds] = arguments else { panic!("ADDRESS ADDRESS SECONDS") };
+        let until = Instant::now() + Duration::from_secs(seconds.parse().unwrap());
+        Target { listen: listen.parse().unwrap(), api: api.parse().unwrap(), until }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    pub(crate) fn wait_end(&self) {
+        thread::sleep(self.until.saturating_duration_since(Instant::now()));
+    }
+
+    /// Says `piece` on each of the `wires` as fast as it is taken, and reads and forgets what is
+    /// answered, until the time is up.
+    pub(crate) fn say_all(&self, wires: &[Wire], piece: &[u8]) {
+        let pieces = piece.repeat((WRITE_BYTES / piece.len()).max(1));
+        thread::scope(|scope| {
+            for wire in wires {
+                let socket = wire.socket();
+                let thread = || thread::Builder::new().stack_size(STACK_BYTES);
+                thread().spawn_scoped(scope, || forget(socket)).unwrap();
+                thread().spawn_scoped(scope, || self.say(socket, &pieces)).unwrap();
+            }
+            self.wait_end();
+            wires.iter().for_each(|wire| drop(wire.socket().shutdown(Shutdown::Both)));
+        });
+    }
+
+    /// Says `pieces` until the time is up or nobody listens.
+    fn say(&self, mut socket: &TcpStream, pieces: &[u8]) {
+        while !self.is_over() && socket.write_all(pieces).is_ok() {}
+    }
+
+    /// A WebSocket with as many ids as one may have: numbers from `first` on.
+    pub(crate) fn websocket_with_ids(&self, first: usize) -> Wire {
+        let mut wire = Socket::raw(self.listen, &format!("/stream/{first}"));
+        for from in (1..IDS).step_by(256) {
+            let ids: Vec<String> =
+                (from..(from + 256).min(IDS)).map(|n| (first + n).to_string()).collect();
+            let _ = wire.try_send(command("login", &ids.join(",")));
+        }
+        wire
+    }
+}
+
+/// A command's frame; `ids` as JSON.
+pub(crate) fn command(name: &str, ids: &str) -> Vec<u8> {
+    frame(TEXT, format!("{{\"{name}\":[{ids}]}}").as_bytes())
+}
+
+/// Reads what comes until the end.
+fn forget(mut socket: &TcpStream) {
+    let mut piece = vec![0; 16 * 1024];
+    loop {
+        match socket.read(&mut piece) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}

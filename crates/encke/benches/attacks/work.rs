@@ -1,0 +1,102 @@
+//! Attacks on the server's time: requests and commands without end.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use crate::clients::{Target, command};
+use crate::harness::{Socket, Wire, frame, get};
+
+/// A ping of a client.
+const PING: u8 = 0x89;
+
+/// No attack: what a busy machine does to latencies by itself.
+pub(crate) fn busy_loops(target: &Target) {
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().unwrap().get() {
+            scope.spawn(|| while !target.is_over() {});
+        }
+    });
+}
+
+/// Connections with all ids that one may have, which log one of them in and out.
+pub(crate) fn commands(target: &Target) {
+    let wires: Vec<Wire> = (1..5).map(|n| target.websocket_with_ids(n * 1_000_000)).collect();
+    let both = [command("logout", "1000007"), command("login", "1000007")].concat();
+    target.say_all(&wires, &both);
+}
+
+/// Polls that are answered at once.
+pub(crate) fn polls(target: &Target) {
+    ask_on(target, "/poll/1000000?wait=0");
+}
+
+/// The same, from an unknown place on.
+pub(crate) fn resumes(target: &Target) {
+    ask_on(target, "/poll/1000000?wait=0&after=0000000000000001");
+}
+
+/// Clients that ask again as soon as they are answered.
+fn ask_on(target: &Target, path: &str) {
+    let ids: String = (1..256).map(|n| format!("&id={}", 1_000_000 + n)).collect();
+    let request = get(&format!("{path}{ids}"), &[]);
+    thread::scope(|scope| {
+        for _ in 0..60 {
+            scope.spawn(|| {
+                let mut wire = Wire::connect(target.listen);
+                while !target.is_over() {
+                    if wire.try_send(&request).is_err() || answer(&mut wire).is_err() {
+                        wire = Wire::connect(target.listen);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Reads an answer and forgets it.
+fn answer(wire: &mut Wire) -> io::Result<()> {
+    let head = wire.try_head()?;
+    let len = head.field("content-length").map_or(0, |len| len.parse().unwrap());
+    wire.take(len).map(drop)
+}
+
+/// Heads that come byte by byte and are never whole.
+pub(crate) fn slow_heads(target: &Target) {
+    let open = || {
+        let mut wire = Wire::connect(target.listen);
+        wire.send(get(&format!("/stream/1?id={}", "x".repeat(200)), &[]).trim_end());
+        wire
+    };
+    let mut wires: Vec<Wire> = (0..5000).map(|_| open()).collect();
+    while !target.is_over() {
+        for wire in &mut wires {
+            // Who is cut off comes again.
+            if wire.try_send("x").is_err() {
+                *wire = open();
+            }
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Pings whose answers nobody reads.
+pub(crate) fn pings(target: &Target) {
+    let ping = frame(PING, &[b'x'; 125]);
+    let pings = ping.repeat(100);
+    let open = |n: usize| {
+        let wire = Socket::raw(target.listen, &format!("/stream/{}", 1_000_000 + n));
+        wire.socket().set_nonblocking(true).unwrap();
+        wire
+    };
+    let mut wires: Vec<Wire> = (0..200).map(open).collect();
+    while !target.is_over() {
+        for (n, wire) in wires.iter_mut().enumerate() {
+            match wire.try_send(&pings) {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => *wire = open(n),
+                _ => {}
+            }
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
