@@ -43,6 +43,16 @@ pub(crate) fn parse_period(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads how long nothing may come: from 2 s, so that a poll of a second can be answered, to a day.
+/// 0 is for ever.
+pub(crate) fn parse_silence(text: &str) -> Result<Duration, String> {
+    let silence = parse_seconds(text)?;
+    match silence.as_secs_f64() {
+        0.0 | 2.0..=86_400.0 => Ok(silence),
+        _ => Err(format!("{text:?} is too short or too long: write 2 to 86400 seconds, or 0")),
+    }
+}
+
 /// Reads a share from 0 to 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
@@ -99,6 +109,9 @@ mod tests {
         }
         assert_eq!(parse_period("0.01"), Ok(Duration::from_millis(10)));
         assert!(parse_period("0").is_err() && parse_period("86401").is_err());
+        assert_eq!(parse_silence("0"), Ok(Duration::ZERO));
+        assert_eq!(parse_silence("2s"), Ok(Duration::from_secs(2)));
+        assert!(parse_silence("1.9").is_err() && parse_silence("86401").is_err());
     }
 
     #[test]

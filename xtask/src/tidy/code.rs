@@ -21,7 +21,7 @@ const SLEEPERS: [(&str, &str); 12] = [
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
-    ("crates/encke/src/cli/listen.rs", "a client that lost its server does not hammer it"),
+    ("crates/encke/src/client/stream/follow.rs", "a server that is gone rings nobody"),
     ("crates/encke/src/ketama/list.rs", "a file that changes rings nobody on every file system"),
     ("crates/server/src/posting.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/server/src/erlang/mod.rs", "a node that is not there rings nobody"),

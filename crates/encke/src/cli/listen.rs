@@ -9,23 +9,30 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::client::runtime;
-use crate::client::{Listener, Opening, ServerUrl};
+use super::work::on_own_thread;
+use crate::client::{Follower, ServerUrl, Told, Wanted};
 use crate::console::{OutputError, say, say_bytes, tell};
 use crate::signals::Signals;
-
-/// How long to wait before a stream that ended is opened again.
-const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+use crate::units::parse_silence;
 
 /// Goes online under one or more ids and prints the events that they hear.
 ///
-/// Comes back when the connection is lost. Ends with Ctrl-C, or after --count events.
+/// When the connection is lost, or nothing comes for --silence, it connects again, later and later,
+/// and goes on where it was: nothing is lost and nothing comes twice. Events that the server has
+/// forgotten meanwhile, or that a server which was started anew does not know, are a gap, which is
+/// told: on standard error, or with --json as the line {"gap":true}.
+///
+/// Ends with Ctrl-C, or after --count events; with exit code 1 when the server refuses the stream,
+/// when no server is there at the start, and when the application logs the ids out, which only a
+/// WebSocket is told.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   encke listen bob
   encke listen bob photo:789 --count 1
   encke listen 123 --json | jq .data
-  encke listen bob --transport websocket")]
+  encke listen bob --transport websocket
+  encke listen bob --silence 10     for a server with --keepalive 4")]
 pub(crate) struct ListenArgs {
     /// The ids to be online as.
     #[arg(required = true, value_name = "ID")]
@@ -36,10 +43,14 @@ pub(crate) struct ListenArgs {
     /// How to hear events.
     #[arg(long, value_enum, default_value_t = ListenTransport::Sse)]
     transport: ListenTransport,
+    /// Take the connection for dead when nothing came for so many seconds, not even a keep-alive: 2
+    /// or more, 0 is never. The default suits a server that sends one every 30 s.
+    #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = parse_silence)]
+    silence: Duration,
     /// End after so many events.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Print each event as JSON, with its id.
+    /// Print each event as JSON, with its id, and each gap as {"gap":true}.
     #[arg(long)]
     json: bool,
 }
@@ -77,57 +88,42 @@ struct Event<'a> {
 pub(crate) fn run(args: ListenArgs) -> Result<()> {
     runtime()?.block_on(async {
         let mut signals = Signals::new()?;
+        // A thread of its own may wait for who reads standard output, or for a resolver; a signal
+        // waits for neither.
+        let listening = on_own_thread(move || runtime()?.block_on(listen(&args)));
         tokio::select! {
-            ended = listen(&args) => ended,
+            ended = listening => ended,
             _ = signals.next() => Ok(()),
         }
     })
 }
 
 async fn listen(args: &ListenArgs) -> Result<()> {
+    let (url, ids) = (&args.url, args.ids.join(", "));
+    let mut follower = Follower::new(Wanted {
+        url: url.clone(),
+        ids: args.ids.clone(),
+        transport: args.transport.into(),
+        silence: (!args.silence.is_zero()).then_some(args.silence),
+    });
     let mut left = args.count.unwrap_or(u64::MAX);
-    let mut first = true;
     while left > 0 {
-        match Listener::open(&args.url, &args.ids, args.transport.into()).await {
-            Ok(Opening::Open(mut listener)) => {
-                first = false;
-                tell(format!("online at {} as {}", args.url, args.ids.join(", ")));
-                print_events(&mut listener, args, &mut left).await?;
+        match follower.next().await? {
+            Told::Online { again: false } => tell(format!("online at {url} as {ids}")),
+            Told::Online { again: true } => tell(format!("online again at {url} as {ids}")),
+            Told::Offline(error) => tell(format!("offline: {error:#}; trying again")),
+            Told::Gap if args.json => say("{\"gap\":true}")?,
+            Told::Gap => tell("gap: events may have been missed; ask elsewhere how things stand"),
+            Told::Event(json) => {
+                print_event(&json, args.json)?;
+                left -= 1;
             }
-            Ok(Opening::Busy(error)) => tell(format!("{error}")),
-            // Nobody was there from the start: most likely the address is wrong.
-            Err(error) if first => return Err(error),
-            Err(error) => tell(format!("{error:#}")),
-        }
-        if left > 0 {
-            tell("offline; trying again");
-            tokio::time::sleep(RECONNECT_PAUSE).await;
         }
     }
     Ok(())
 }
 
-/// Prints events until the stream ends or enough have come.
-async fn print_events(
-    listener: &mut Listener,
-    args: &ListenArgs,
-    left: &mut u64,
-) -> Result<(), OutputError> {
-    let mut printed = Ok(());
-    while *left > 0 && printed.is_ok() {
-        let more = listener.next(|json| {
-            if *left > 0 && printed.is_ok() {
-                printed = print_event(json, args.json);
-                *left -= 1;
-            }
-        });
-        if !more.await {
-            break;
-        }
-    }
-    printed
-}
-
+/// Prints an event, as it came if `raw`.
 fn print_event(json: &[u8], raw: bool) -> Result<(), OutputError> {
     match serde_json::from_slice::<Event<'_>>(json) {
         Ok(event) if !raw => say(format!("{}  {}", event.about, event.data)),

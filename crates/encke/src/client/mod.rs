@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-pub(crate) use stream::{Listener, Opening};
+pub(crate) use stream::{Follower, Told, Wanted};
 
 /// The largest answer that is read whole: a page of 10,000 ids of the longest kind.
 const ANSWER_BYTES_MAX: usize = 16 << 20;

@@ -34,6 +34,7 @@ mod http2;
 mod instruments;
 mod ketama;
 mod ketama_erlang;
+mod listen;
 mod logout;
 mod metrics;
 mod plot;

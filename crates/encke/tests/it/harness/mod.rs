@@ -2,6 +2,7 @@
 
 mod api;
 mod program;
+mod relay;
 mod server;
 mod socket;
 mod stream;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use api::{Answer, Api, check_problem, escape, read_answer};
 pub(crate) use program::{Finished, Program, encke};
+pub(crate) use relay::Relay;
 pub(crate) use server::Server;
 pub(crate) use socket::{Socket, frame};
 pub(crate) use stream::{Stream, get};

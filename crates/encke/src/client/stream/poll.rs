@@ -1,0 +1,76 @@
+//! Long polls on one connection, each of which goes on where the answer before it ended.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use axum::body::Body;
+use hyper::Method;
+use hyper::client::conn::http1::SendRequest;
+use serde_json::value::RawValue;
+
+use super::{Heard, Loss, Wanted, ask, path};
+use crate::client::read_answer;
+
+/// How long a poll waits for an event when nothing else is asked: the server's own default.
+const WAIT_MAX_SECONDS: u64 = 25;
+
+/// Long polls.
+pub(super) struct Polls {
+    sender: SendRequest<Body>,
+    wanted: Wanted,
+    place: Option<String>,
+    wait_seconds: u64,
+}
+
+impl Polls {
+    /// Polls once, without a wait: then the way is known to be open, and the place where the next
+    /// poll goes on.
+    pub(super) async fn open(
+        wanted: &Wanted,
+        place: Option<&str>,
+        heard: &mut VecDeque<Heard>,
+    ) -> Result<Polls, Loss> {
+        let (sender, wanted) = (wanted.url.connect().await?, wanted.clone());
+        let wait_seconds = wait_seconds(wanted.silence);
+        let mut polls = Polls { sender, wanted, place: place.map(str::to_owned), wait_seconds };
+        polls.poll(0, heard).await?;
+        Ok(polls)
+    }
+
+    pub(super) async fn read(&mut self, heard: &mut VecDeque<Heard>) -> Result<(), Loss> {
+        let start = Instant::now();
+        self.sender.ready().await.context("the server ended the connection")?;
+        let events = self.poll(self.wait_seconds, heard).await?;
+        // The server stops, or something on the way answers for it: not at full speed, then.
+        if events == 0 && start.elapsed() < Duration::from_secs(self.wait_seconds) / 2 {
+            return Err(anyhow!("the server ended the poll").into());
+        }
+        Ok(())
+    }
+
+    /// One request and its answer; returns how many events came.
+    async fn poll(&mut self, wait: u64, heard: &mut VecDeque<Heard>) -> Result<usize, Loss> {
+        let (url, wait) = (&self.wanted.url, wait.to_string());
+        let after = self.place.as_deref().map(|place| ("after", place));
+        let parameters: Vec<_> = [("wait", &*wait)].into_iter().chain(after).collect();
+        let request = url.request(Method::GET, &path("/poll/", &self.wanted.ids, &parameters)?);
+        let response = ask(&mut self.sender, request, url, "application/json").await?;
+        let field = |name| response.headers().get(name)?.to_str().ok();
+        let next = field("encke-next").map(str::to_owned);
+        let gap = field("encke-gap") == Some("true");
+        let answer = read_answer(response).await?;
+        let events: Vec<&RawValue> =
+            serde_json::from_slice(&answer).context("the answer to a poll is no array of JSON")?;
+        heard.extend(gap.then_some(Heard::Gap));
+        heard.extend(events.iter().map(|event| Heard::Event(event.get().into())));
+        heard.extend(next.clone().map(Heard::Place));
+        self.place = next.or(self.place.take());
+        Ok(events.len())
+    }
+}
+
+/// How long a poll may wait such that an answer comes well before the silence is too long.
+fn wait_seconds(silence: Option<Duration>) -> u64 {
+    silence.map_or(WAIT_MAX_SECONDS, |silence| (silence.as_secs() / 3).clamp(1, WAIT_MAX_SECONDS))
+}

@@ -1,0 +1,55 @@
+//! A stream of Server-Sent Events.
+
+use std::collections::VecDeque;
+
+use anyhow::{Error, anyhow};
+use axum::body::Body;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
+use proto::client::{Event, SseDecoder, StreamError};
+
+use super::{Heard, Loss, Wanted, ask, request};
+
+/// A stream of Server-Sent Events.
+pub(super) struct EventStream {
+    body: Incoming,
+    decoder: SseDecoder,
+    /// The connection lasts as long as this.
+    _sender: SendRequest<Body>,
+}
+
+impl EventStream {
+    pub(super) async fn open(wanted: &Wanted, place: Option<&str>) -> Result<EventStream, Loss> {
+        let mut sender = wanted.url.connect().await?;
+        let request = request(wanted, place)?;
+        let response = ask(&mut sender, request, &wanted.url, "text/event-stream").await?;
+        let (body, decoder) = (response.into_body(), SseDecoder::default());
+        Ok(EventStream { body, decoder, _sender: sender })
+    }
+
+    pub(super) async fn read(&mut self, heard: &mut VecDeque<Heard>) -> Result<(), Loss> {
+        let frame = match self.body.frame().await {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => {
+                return Err(Error::new(error).context("the stream broke off").into());
+            }
+            None => return Err(anyhow!("the server ended the stream").into()),
+        };
+        let bytes = frame.data_ref().map_or(&[][..], |bytes| bytes);
+        let read = self.decoder.feed(bytes, &mut |event| hear(event, heard));
+        Ok(read.map_err(StreamError::from)?)
+    }
+}
+
+fn hear(event: Event<'_>, heard: &mut VecDeque<Heard>) {
+    if event.name == b"gap" {
+        heard.push_back(Heard::Gap);
+    } else if !event.is_position() {
+        heard.push_back(Heard::Event(event.data.to_vec()));
+    }
+    // Behind its event: who is cut off in between has not heard it.
+    if let Some(Ok(id)) = event.id.map(str::from_utf8) {
+        heard.push_back(Heard::Place(id.to_owned()));
+    }
+}
