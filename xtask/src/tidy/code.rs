@@ -16,9 +16,14 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Who may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 12] = [
+const SLEEPERS: [(&str, &str); 17] = [
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
+    ("crates/encke/benches/attacks/clients.rs", "an attack lasts as long as it is told to"),
+    ("crates/encke/benches/attacks/kept.rs", "an attacker that keeps a rate waits for its time"),
+    ("crates/encke/benches/attacks/main.rs", "the memory of a process rings nobody"),
+    ("crates/encke/benches/attacks/neighbour.rs", "what is heard is heard in a time"),
+    ("crates/encke/benches/attacks/work.rs", "an attacker that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
     ("crates/encke/src/client/stream/follow.rs", "a server that is gone rings nobody"),

@@ -1,5 +1,5 @@
-//! `cargo bench --bench attacks`: what an innocent client notices of others that mean harm, and what
-//! they make the server keep.
+//! `cargo bench --bench attacks`: what an innocent client notices of others that mean harm, and
+//! what they make the server keep.
 //!
 //! A hundred listeners hear 500 events a second while one attack after the other is tried on a
 //! server of its own, from a process of its own with the lowest priority. What is printed: the

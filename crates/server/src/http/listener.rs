@@ -15,9 +15,9 @@ use crate::stop::Stop;
 /// How long to wait after an accept that failed for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many connections are accepted in a row, and how long the others have the thread then: a client
-/// that opens thousands at one time keeps its own waiting, and nobody else's requests. A connection
-/// costs about 50 µs.
+/// How many connections are accepted in a row, and how long the others have the thread then: a
+/// client that opens thousands at one time keeps its own waiting, and nobody else's requests. A
+/// connection costs about 50 µs.
 const ACCEPTS_IN_A_ROW: usize = 8;
 const ACCEPT_REST: Duration = Duration::from_millis(1);
 
