@@ -9,7 +9,8 @@
 //!   [`ndjson`], [`classic`], [`poll`] and [`websocket`] turn an event into a [`Frame`] that all
 //!   connections share; [`websocket`] also reads what its clients send; [`resume`] says where a
 //!   stream stands.
-//! - [`Page`] is a document that is served as it stands.
+//! - [`Page`] is a document that is served as it stands; [`negotiation`] reads what its clients
+//!   have of it already.
 //! - The client half: [`client`] reads what the server half wrote.
 //!
 //! Ids are only decoded here. Whether an id is a good one is the hub's to say.
@@ -23,6 +24,7 @@ pub mod decimal;
 mod frame;
 mod json;
 pub mod ndjson;
+pub mod negotiation;
 mod page;
 pub mod poll;
 pub mod problem;

@@ -5,6 +5,7 @@
 //! each time whether it still holds.
 
 use crate::Method;
+use crate::negotiation::{entity_tag, has_version};
 
 /// A document and what its answers say of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,9 +46,8 @@ const FIELDS: &str = "Cache-Control: no-cache\r\n\
 impl Page {
     /// Appends the whole answer to a `GET` or a `HEAD`.
     pub fn answer(&self, request: PageRequest<'_>, out: &mut Vec<u8>) {
-        // Weak: the compressed document and the plain one are the same to a reader.
-        let tag = format!("W/\"{}\"", self.tag);
-        let is_known = request.known.is_some_and(|known| self.is_among(known));
+        let tag = entity_tag(&self.tag);
+        let is_known = request.known.is_some_and(|known| has_version(known, &self.tag));
         let status = if is_known { "304 Not Modified" } else { "200 OK" };
         let mut head = format!("HTTP/1.1 {status}\r\nETag: {tag}\r\n{FIELDS}");
         let policy = self.policy.replace("{host}", host_name(request.host));
@@ -63,14 +63,6 @@ impl Page {
         if !is_known && request.method == Method::Get {
             out.extend_from_slice(body);
         }
-    }
-
-    /// Weak comparison (RFC 9110, section 8.8.3.2).
-    fn is_among(&self, known: &str) -> bool {
-        known.split(',').map(str::trim).any(|tag| {
-            let tag = tag.strip_prefix("W/").unwrap_or(tag);
-            tag == "*" || tag.trim_matches('"') == self.tag
-        })
     }
 }
 

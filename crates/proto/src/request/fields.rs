@@ -4,6 +4,7 @@ use httparse::Header;
 
 use super::accept::Accept;
 use super::upgrade::Upgrade;
+use crate::negotiation::accepts_gzip;
 use crate::{Framing, Problem};
 
 /// What the header lines of one request say.
@@ -106,21 +107,6 @@ impl<'b> Fields<'b> {
 fn lists(value: &[u8], word: &str) -> bool {
     let mut words = value.split(|&byte| byte == b',');
     words.any(|listed| listed.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
-}
-
-/// Whether a list of codings (RFC 9110, section 12.5.3) has gzip in it with a weight that is not 0.
-/// `*` does not count: who means gzip names it.
-fn accepts_gzip(value: &[u8]) -> bool {
-    let mut codings = value.split(|&byte| byte == b',');
-    codings.any(|coding| {
-        let mut parts = coding.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
-        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(b"gzip"));
-        let none = |weight: &[u8]| {
-            let digits = weight.strip_prefix(b"q=").or(weight.strip_prefix(b"Q="));
-            digits.is_some_and(|digits| digits.iter().all(|byte| b"0.".contains(byte)))
-        };
-        is_gzip && !parts.any(none)
-    })
 }
 
 fn strip_prefix_ignore_case<'b>(text: &'b str, prefix: &str) -> Option<&'b str> {
