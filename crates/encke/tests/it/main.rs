@@ -37,6 +37,7 @@ mod ketama_erlang;
 mod listen;
 mod logout;
 mod metrics;
+mod openapi;
 mod plot;
 mod poll;
 mod pressure;
