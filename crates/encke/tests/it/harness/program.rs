@@ -140,10 +140,7 @@ impl Program {
 
     /// Bytes of its heap and stacks that are in memory.
     pub(crate) fn anonymous_bytes(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
-        kib * 1024
+        sys::process::resident_of(self.pid()).unwrap().anonymous
     }
 
     /// Open sockets of its workers, whose descriptor tables are their own. Each worker has one that
