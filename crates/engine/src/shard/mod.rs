@@ -242,6 +242,14 @@ impl<S: Sockets> Shard<S> {
         self.core.budget.is_spent() || self.is_busy() || self.owes_writes()
     }
 
+    /// Whether all that is kept for its connections is entered in the account, and nothing else.
+    pub(crate) fn accounts_truly(&mut self) -> bool {
+        let mut slots = 0..self.conns.slots();
+        slots.all(|slot| {
+            self.conns.at(slot).is_none_or(|(_, conn)| conn.charged == conn.kept_bytes())
+        })
+    }
+
     /// Gives it another budget a turn.
     pub(crate) fn set_work_per_turn(&mut self, work: u32) {
         self.core.budget.set(work);

@@ -337,3 +337,32 @@ fn poll_whose_time_is_over_is_answered_with_what_it_missed() {
         assert!(one.reads(client).starts_with("HTTP/1.1 200"), "wait={seconds}");
     }
 }
+
+/// Events of which each is for one are written in turns, too.
+#[test]
+fn events_for_many_are_written_a_few_hundred_a_turn() {
+    let mut one = One::start(config());
+    let head = |id| format!("GET /stream/{id} HTTP/1.0\r\n\r\n");
+    let clients: Vec<Place> = (0..1_000).map(|id| one.client(1 << 20, &head(id))).collect();
+    while one.turn_after(1) {}
+    (0..1_000).for_each(|id: usize| one.send(&id.to_string(), "\"here\""));
+    // Each turn sees that it is not too long.
+    while one.turn_after(1) {}
+    assert!(clients.iter().all(|&client| one.reads(client).contains("here")));
+}
+
+/// A server that is to end tells a crowd so in turns, and has work until all are told.
+#[test]
+fn crowd_is_drained_a_few_a_turn_and_to_its_end() {
+    let mut one = One::start(config());
+    // So many that no slot is empty, the last one neither.
+    let crowd: Vec<Place> = (0..1_024).map(|_| one.client(1 << 20, STREAM)).collect();
+    while one.turn_after(1) {}
+    one.server.mailboxes[0].post_drain(0).unwrap();
+    let mut turns = 1;
+    while one.turn_after(1) {
+        turns += 1;
+    }
+    assert!(turns >= 5, "{turns} turns");
+    assert!(crowd.iter().all(|&client| one.wire(client).server_ended), "nobody is forgotten");
+}

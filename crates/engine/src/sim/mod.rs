@@ -6,7 +6,8 @@
 //! plainest way. The clock moves by what shards do, too.
 //!
 //! In every world: a turn keeps to its budget, no stream is silent for longer than its keep-alive
-//! and none is kept alive early, no socket is used after its end, and nothing is left of who went.
+//! and none is kept alive early, what is kept for clients is accounted for, no socket is used after
+//! its end, and nothing is left of who went.
 
 mod budgets;
 mod check;

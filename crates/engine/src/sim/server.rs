@@ -177,6 +177,7 @@ impl Server {
     /// The first half of a turn: what is due, what was put off, and what the kernel reports. It
     /// takes its time.
     pub(super) fn begin_turn(&mut self, shard: usize) {
+        assert!(self.shards[shard].accounts_truly(), "kept, and not entered");
         self.pass_turn(shard);
         self.tick(shard);
         self.shards[shard].read_deferred();
