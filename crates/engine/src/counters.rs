@@ -1,32 +1,10 @@
 //! What each worker counts. A worker alone writes its counters, anybody may read them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use hub::DisconnectReason;
 use proto::Transport;
 
+use crate::count::Count;
 use crate::turns::{TurnSnapshot, TurnTimes};
-
-/// A count with one writer.
-///
-/// Ordering: relaxed throughout. Each value stands for itself, and readers only report it; a load
-/// and a store instead of a locked addition are enough because there is one writer.
-#[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    pub(crate) fn add(&self, more: u64) {
-        self.set(self.read().wrapping_add(more));
-    }
-
-    pub(crate) fn set(&self, value: u64) {
-        self.0.store(value, Ordering::Relaxed);
-    }
-
-    pub(crate) fn read(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// One worker's counters, on cache lines of their own.
 #[derive(Debug, Default)]

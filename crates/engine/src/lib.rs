@@ -16,12 +16,15 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod account;
+mod backlog;
 mod budget;
 mod clock;
 pub mod config;
 mod conn;
+mod count;
 pub mod counters;
 mod doorbell;
+mod form;
 mod guest;
 pub mod limits;
 mod mailbox;

@@ -157,8 +157,10 @@ pub struct Resuming<'r> {
 }
 
 impl<'r> Resuming<'r> {
-    pub(crate) fn new(router: &'r Router, history: &'r History, resume: Resume) -> Resuming<'r> {
-        Resuming {
+    /// Begins to answer what a worker has asked; `None` when nothing is remembered.
+    pub fn begin(router: &'r Router, resume: Resume) -> Option<Resuming<'r>> {
+        let history = router.history()?;
+        Some(Resuming {
             router,
             history,
             resume,
@@ -170,7 +172,7 @@ impl<'r> Resuming<'r> {
             covered: true,
             up_to: u64::MAX,
             answer: None,
-        }
+        })
     }
 
     /// Does the next piece of work. Call it until it answers [`ResumeStep::Done`], not after.

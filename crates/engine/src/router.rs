@@ -30,7 +30,6 @@ use crate::mailbox::{Mail, Mailbox, Room, Targets};
 use crate::posting::Posting;
 use crate::receipt::{Receipt, Stub};
 use crate::replies::Replies;
-use crate::resume::{Resume, Resuming};
 use crate::{Event, History, TERM_SLOT};
 
 /// Finds audiences and posts mail. Shared by all senders.
@@ -124,11 +123,6 @@ impl Router {
     /// What was sent of late; `None` when nothing is remembered.
     pub fn history(&self) -> Option<&History> {
         self.history.as_ref()
-    }
-
-    /// Begins to tell a client what it has missed; `None` when nothing is remembered.
-    pub fn resume(&self, resume: Resume) -> Option<Resuming<'_>> {
-        Some(Resuming::new(self, self.history.as_ref()?, resume))
     }
 
     /// Posts what a client of `worker` has missed, when no send is between its number and its last

@@ -9,7 +9,7 @@
 
 use std::array;
 
-use crate::counters::Count;
+use crate::count::Count;
 
 /// Turns up to this are all short.
 const FIRST_BOUND_NS: u64 = 64_000;

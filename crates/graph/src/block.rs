@@ -11,6 +11,7 @@ use heed::{BoxedError, BytesDecode, BytesEncode};
 use hub::Id;
 use thiserror::Error;
 
+use super::key::Key;
 use super::sum::{self, Table};
 
 /// The most ids a block holds: two full blocks and their keys fill a page of 4,096 bytes.
@@ -22,20 +23,8 @@ const FLAG_BYTES: usize = 1;
 const HEAD_BYTES: usize = SUM_BYTES + FLAG_BYTES;
 const ID_BYTES: usize = size_of::<u64>();
 
-/// Subject and lowest id, both big-endian: LMDB's order of bytes is the order of both.
-pub(super) type Key = [u8; 16];
-
 /// One stored id. Blocks are not aligned, so ids are unpacked one by one.
 pub(super) type Packed = [u8; ID_BYTES];
-
-/// The key of `subject`'s block for the ids from `low` on.
-pub(super) fn key(subject: Id, low: u64) -> Key {
-    (u128::from(subject.to_bits()) << 64 | u128::from(low)).to_be_bytes()
-}
-
-pub(super) fn subject_of(key: &Key) -> Id {
-    Id::from_bits((u128::from_be_bytes(*key) >> 64) as u64)
-}
 
 fn pack(id: Id) -> Packed {
     id.to_bits().to_le_bytes()
@@ -43,25 +32,6 @@ fn pack(id: Id) -> Packed {
 
 pub(super) fn unpack(bytes: Packed) -> Id {
     Id::from_bits(u64::from_le_bytes(bytes))
-}
-
-/// How LMDB takes and gives a [`Key`]: as it is. Another length means a damaged file.
-pub(super) enum KeyCodec {}
-
-impl<'a> BytesEncode<'a> for KeyCodec {
-    type EItem = Key;
-
-    fn bytes_encode(key: &'a Key) -> Result<Cow<'a, [u8]>, BoxedError> {
-        Ok(Cow::Borrowed(key))
-    }
-}
-
-impl BytesDecode<'_> for KeyCodec {
-    type DItem = Key;
-
-    fn bytes_decode(bytes: &[u8]) -> Result<Key, BoxedError> {
-        Ok(bytes.try_into()?)
-    }
 }
 
 /// A block as it is stored, whose checksum nobody has looked at yet.

@@ -20,6 +20,7 @@ mod degrees;
 mod edge_list;
 mod error;
 mod health;
+mod key;
 mod lists;
 mod lock;
 mod marker;

@@ -14,9 +14,8 @@ use std::ops::{Bound, ControlFlow, RangeInclusive};
 use heed::{Database, PutFlags, RoTxn, RwTxn};
 use hub::Id;
 
-use super::block::{
-    BLOCK_IDS_MAX, Block, BlockBuf, BlockCodec, Key, KeyCodec, Sealed, key, subject_of, unpack,
-};
+use super::block::{BLOCK_IDS_MAX, Block, BlockBuf, BlockCodec, Sealed, unpack};
+use super::key::{Key, KeyCodec, key, subject_of};
 use super::sum::{Sums, Table};
 
 /// One direction of the graph.

@@ -18,8 +18,9 @@ use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, WithTls};
 use hub::{Id, Names};
 use sys::mapped::Guard;
 
-use super::block::{BlockCodec, KeyCodec};
+use super::block::BlockCodec;
 use super::error::{OpenError, OpenReason};
+use super::key::KeyCodec;
 use super::lists::Lists;
 use super::lock::DirectoryLock;
 use super::marker::{Marker, Recorded};

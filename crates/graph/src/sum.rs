@@ -10,7 +10,7 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::block::Key;
+use super::key::Key;
 
 /// The tables whose entries are summed up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

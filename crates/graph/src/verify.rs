@@ -9,8 +9,9 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::block::{Key, Sealed, subject_of, unpack};
+use super::block::{Sealed, unpack};
 use super::error::OpenReason;
+use super::key::{Key, subject_of};
 use super::marker::Marker;
 use super::pages::{Enough, Findings, Head, Order, PageFile, Tree, Value, Walk};
 use super::sum::{self, State, Sums, Table};

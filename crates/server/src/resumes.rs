@@ -30,7 +30,7 @@ pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, graph: Gr
     let mut ring: VecDeque<Resuming<'_>> = VecDeque::new();
     let mut waiting = 0;
     loop {
-        let begin = |resume: Resume| router.resume(resume);
+        let begin = |resume: Resume| Resuming::begin(&router, resume);
         if ring.is_empty() {
             let resume = poll_fn(|context| resumes.poll_take(context)).await;
             ring.extend(begin(resume));

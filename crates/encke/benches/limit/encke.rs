@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ::engine::{Engine, EngineConfig, ResumeStep, Resumes, Router, Step};
+use ::engine::{Engine, EngineConfig, ResumeStep, Resumes, Resuming, Router, Step};
 use graph::Graph;
 use graph::GraphOptions;
 use hub::{Draft, Epoch, Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX, Tag};
@@ -68,7 +68,8 @@ impl Encke {
 /// The control plane's part in polls: tells each what it has missed, here nothing.
 fn answer(router: &Router, resumes: &Resumes) {
     loop {
-        let Some(mut resuming) = resumes.take().and_then(|resume| router.resume(resume)) else {
+        let Some(mut resuming) = resumes.take().and_then(|resume| Resuming::begin(router, resume))
+        else {
             thread::sleep(Duration::from_millis(1));
             continue;
         };

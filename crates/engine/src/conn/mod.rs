@@ -14,7 +14,7 @@ pub(crate) use work::{Held, Work};
 
 use self::life::{Act, Facts, Input, Life};
 use crate::Event;
-use crate::outbox::Backlog;
+use crate::backlog::Backlog;
 use crate::slab::Slot;
 use crate::timer::{Links, Tick};
 

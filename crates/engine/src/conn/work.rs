@@ -7,8 +7,8 @@ use proto::websocket::Reader;
 
 use super::{Conn, Marks};
 use crate::Event;
+use crate::backlog::Backlog;
 use crate::limits::{CLOSE_TO_NOTHING, MESSAGE_TIMEOUT_TICKS};
-use crate::outbox::Backlog;
 use crate::timer::Tick;
 
 /// What is under way on one connection.

@@ -9,7 +9,8 @@ use std::iter;
 use proto::poll;
 use smallvec::SmallVec;
 
-use super::{Flushed, Piece, body, send};
+use super::{Flushed, send};
+use crate::backlog::Piece;
 use crate::conn::Conn;
 use crate::counters::Counters;
 use crate::sockets::Sockets;
@@ -26,15 +27,11 @@ pub(crate) struct Elements {
 impl<S> Conn<S> {
     /// The events that wait, for a poll that has not been answered.
     pub(crate) fn elements(&self) -> Elements {
-        let pieces = self.work().into_iter().flat_map(|work| &work.backlog.pieces);
-        let queued = pieces.filter_map(|piece| match piece {
-            Piece::Event(event) => Some(event),
-            Piece::Reply(_) => None,
-        });
+        let queued = self.work().into_iter().flat_map(|work| work.backlog.events());
         let mut elements = Elements::default();
         let form = self.form();
         for (before, event) in (0..).zip(queued.chain(&self.pending)) {
-            elements.len += body(event, form, before).len();
+            elements.len += form.body(event, before).len();
             elements.last = Some(event.number());
         }
         elements
@@ -52,7 +49,7 @@ impl<S> Conn<S> {
             return self.flush(io, counters);
         }
         let form = self.form();
-        let event = self.pending.as_deref().map(|event| body(event, form, 0));
+        let event = self.pending.as_deref().map(|event| form.body(event, 0));
         let parts: SmallVec<[IoSlice<'_>; 3]> =
             iter::once(head).chain(event).chain([poll::ARRAY_END]).map(IoSlice::new).collect();
         let whole: usize = parts.iter().map(|part| part.len()).sum();
@@ -75,9 +72,7 @@ impl<S> Conn<S> {
         self.unpend();
         let form = self.form();
         let backlog = self.backlog();
-        let head = Piece::Reply(head.into());
-        backlog.bytes += head.cost(form);
-        backlog.pieces.push_front(head);
+        backlog.push_front(Piece::Reply(head.into()), form);
         backlog.push(Piece::Reply(poll::ARRAY_END.into()), form);
     }
 }

@@ -12,7 +12,7 @@ use crate::limits;
 use crate::mailbox::{Mail, Targets};
 use crate::receipt::Stub;
 use crate::sockets::Sockets;
-use crate::{Event, outbox};
+use crate::{Event, form};
 
 impl<S: Sockets> Shard<S> {
     /// Takes one mail. Returns what it cost, in deliveries.
@@ -104,7 +104,7 @@ impl<S: Sockets> Shard<S> {
             self.conns.find(key_of(target)).is_some_and(|(_, conn)| conn.is(Marks::DEFLATE))
         };
         let is_new = targets.iter().any(agreed)
-            && outbox::compress(event, self.core.deflater.get_or_insert_default());
+            && form::compress(event, self.core.deflater.get_or_insert_default());
         match is_new {
             true => {
                 limits::COMPRESSION_DELIVERIES

@@ -10,7 +10,7 @@
 //! a message and does not end it in time is refused.
 //!
 //! Where the handshake agreed to compression, events are sent compressed
-//! ([`crate::outbox::compress`]) and messages may come so. What is for one connection goes as it
+//! ([`crate::form::compress`]) and messages may come so. What is for one connection goes as it
 //! is: it is short.
 //!
 //! Cost: a command is one look at each of its bytes, a parse of its JSON and an answer.

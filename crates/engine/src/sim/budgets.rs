@@ -11,7 +11,7 @@ use super::server::{Place, Server, config, posted};
 use super::talk::client_frame;
 use crate::config::EngineConfig;
 use crate::limits::{self, WORK_PER_TURN, work};
-use crate::resume::ResumeStep;
+use crate::resume::{ResumeStep, Resuming};
 use crate::router::Router;
 
 /// A server of which only the first shard is used, with the budgets of a real one.
@@ -68,7 +68,7 @@ impl One {
     fn answer(&self, followers: &dyn Followers) -> usize {
         let mut answered = 0;
         while let Some(resume) = self.server.resumes.take() {
-            let mut resuming = self.router.resume(resume).unwrap();
+            let mut resuming = Resuming::begin(&self.router, resume).unwrap();
             while resuming.step(followers) != ResumeStep::Done {}
             answered += 1;
         }

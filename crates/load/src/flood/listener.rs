@@ -1,13 +1,12 @@
 //! One listener of the crowd: a descriptor and where its stream stands. It owns no buffer, save for
 //! the moment in which a response head or an event is half there.
 
-use std::fmt::{self, Write};
-use std::num::NonZeroU8;
 use std::os::fd::OwnedFd;
 
 use proto::Transport;
 use proto::client::{Event, HeadError, Progress, Reply, StreamDecoder, accepts, response_head};
 
+use crate::flood::cursor::Cursor;
 use crate::flood::moment::Moment;
 use crate::flood::role::Role;
 use crate::flood::tally::{POSITION, Source, Tally};
@@ -199,28 +198,6 @@ impl Listener {
 fn id_of<'e>(event: &Event<'e>) -> Option<&'e [u8]> {
     let in_json = |before: &[u8]| event.data.strip_prefix(before)?.get(..16);
     event.id.or_else(|| in_json(b"{\"id\":\"")).or_else(|| in_json(POSITION))
-}
-
-/// An event's id, of the length that Encke's have. What it says is nobody's business.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor(NonZeroU8, [u8; Cursor::LEN - 1]);
-
-impl Cursor {
-    const LEN: usize = 16;
-
-    /// Takes note of an id that can stand in a header and in a query as it is.
-    fn read(id: &[u8]) -> Option<Cursor> {
-        let (&first, rest) =
-            id.split_first().filter(|_| id.iter().all(u8::is_ascii_alphanumeric))?;
-        Some(Cursor(NonZeroU8::new(first)?, rest.try_into().ok()?))
-    }
-}
-
-impl fmt::Display for Cursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char(char::from(self.0.get()))?;
-        f.write_str(str::from_utf8(&self.1).expect("letters and digits are ASCII"))
-    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@
 
 mod config;
 mod crowd;
+mod cursor;
 mod listener;
 mod moment;
 mod plan;

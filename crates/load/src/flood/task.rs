@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::{Transport, client};
 
 use crate::flood::FloodConfig;
-use crate::flood::listener::Cursor;
+use crate::flood::cursor::Cursor;
 use crate::flood::role::{Role, Roles};
 use crate::flood::trouble::Trouble;
 use crate::target::Target;

@@ -2,7 +2,7 @@
 //! `permessage-deflate` (RFC 7692, section 7.1).
 
 use crate::Problem;
-use crate::websocket::handshake::is_token_byte;
+use crate::websocket::token::is_token_byte;
 
 /// The answer to an offer that we take: each message is compressed by itself, in both directions,
 /// so that an event is compressed once for all and no connection has a window of its own.

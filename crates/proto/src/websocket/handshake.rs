@@ -11,6 +11,7 @@ use sha1::{Digest, Sha1};
 use crate::Problem;
 use crate::request::Upgrade;
 use crate::websocket::extensions;
+use crate::websocket::token::is_token_byte;
 
 /// The one subprotocol there is: events and commands as the protocol's page describes them. A
 /// client that asks for none gets the same without a name.
@@ -115,11 +116,6 @@ fn choose_protocol(list: &str) -> Result<Option<&'static str>, Problem> {
         }
     }
     Ok(chosen)
-}
-
-/// What a token is made of (RFC 9110, section 5.6.2).
-pub(super) fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub(crate) mod mask;
 mod read;
 #[cfg(test)]
 mod tests;
+mod token;
 mod utf8;
 
 pub use close::{Close, CloseCode};

@@ -1,0 +1,62 @@
+//! How an event looks on a connection: the frame of its transport, encoded once for all, and what a
+//! connection that numbers its messages puts before it.
+
+use proto::websocket::deflate::Deflater;
+use proto::{Frame, Framing, Transport, classic, ndjson, poll, sse, websocket};
+
+use crate::{COMPRESSED_SLOT, Event};
+
+/// How events look on one connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Form {
+    pub(crate) transport: Transport,
+    pub(crate) framing: Framing,
+    /// A WebSocket may be sent the compressed frame.
+    pub(crate) deflate: bool,
+}
+
+impl Form {
+    /// The event in that form, encoded when nobody has needed it before. Once encoded it stays the
+    /// same: what a connection has been sent in part must go on as it began.
+    pub(crate) fn frame(self, event: &Event) -> &Frame {
+        let slot = if self.deflate { COMPRESSED_SLOT } else { self.transport.index() };
+        event.frame(slot, |event| match self.transport {
+            Transport::Sse => sse::event(event.id(), event.json()),
+            Transport::Ndjson => ndjson::event(event.json()),
+            Transport::Classic => classic::message(event.data()),
+            Transport::WebSocket => websocket::event(event.json()),
+            Transport::Poll => poll::event(event.json()),
+        })
+    }
+
+    /// The bytes of the event on the wire, when `messages` have been sent before it; behind its
+    /// prefix, if it has one.
+    pub(crate) fn body(self, event: &Event, messages: u32) -> &[u8] {
+        let frame = self.frame(event);
+        match self.transport {
+            Transport::Poll => poll::element(frame, messages as usize),
+            _ => frame.for_framing(self.framing),
+        }
+    }
+
+    /// The start of the message after `before` others; only the classic page has one.
+    pub(crate) fn prefix(self, event: &Event, before: u32) -> Option<classic::Prefix> {
+        let number = u64::from(before) + 1;
+        let is_classic = self.transport == Transport::Classic;
+        is_classic.then(|| classic::Prefix::new(number, self.frame(event), self.framing))
+    }
+}
+
+/// Makes the compressed frame of `event`, unless somebody has; `true` if it is new.
+///
+/// Whoever hands an event to a connection that agreed to compression calls this before. Where
+/// nobody did (an event out of the history), the frame that takes its place is not compressed,
+/// which the extension leaves to each message (RFC 7692, section 6).
+pub(crate) fn compress(event: &Event, deflater: &mut Deflater) -> bool {
+    let mut is_new = false;
+    event.frame(COMPRESSED_SLOT, |event| {
+        is_new = true;
+        deflater.event(event.json())
+    });
+    is_new
+}
