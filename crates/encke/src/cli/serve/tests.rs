@@ -1,0 +1,94 @@
+//! The options of `serve`: their defaults, their bounds, and what they make of the engine.
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+fn parse(args: &[&str]) -> ServeArgs {
+    Line::try_parse_from([&["serve"], args].concat()).unwrap().serve
+}
+
+fn engine(args: &[&str], descriptors: u64) -> EngineConfig {
+    let args = parse(args);
+    args.limits.engine(args.listen.address, 2, descriptors)
+}
+
+#[test]
+fn defaults_are_the_contract_s() {
+    let args = parse(&[]);
+    assert_eq!(args.listen.address, "127.0.0.1:8000".parse().unwrap());
+    assert_eq!(args.api.address, "127.0.0.1:8001".parse().unwrap());
+    let engine = engine(&[], 20_000);
+    assert_eq!((engine.workers, engine.keepalive_ms, engine.head_timeout_ms), (2, 30_000, 10_000));
+    assert_eq!(engine.backlog_bytes_max, 65_536);
+    assert_eq!(engine.history, HistoryLimits::default());
+}
+
+#[test]
+fn workers_follow_cores_and_descriptors() {
+    let million = engine(&["--max-connections=1000000"], 20_000);
+    assert_eq!((million.workers, million.connections_max), (53, 1_000_000));
+    assert_eq!(engine(&["--workers=3"], 20_000).workers, 3);
+    let ten = engine(&["--max-connections=10", "--workers=1"], 20_000);
+    assert_eq!(ten.connections_max, 10);
+}
+
+#[test]
+fn limits_are_passed_on_as_they_are() {
+    let given = [
+        "--workers=3",
+        "--max-connections=7",
+        "--keepalive=0.25",
+        "--head-timeout=1.5",
+        "--max-backlog=1MiB",
+        "--max-buffered=8MiB",
+        "--max-ids-memory=9MiB",
+        "--max-message=8KiB",
+        "--websocket-deflate",
+        "--history-events=7",
+        "--history-seconds=0.5",
+        "--history-bytes=1MiB",
+        "--allow-origin=https://a.test,https://b.test",
+        "--api-host=a.test",
+    ];
+    for args in [&given[..], &[]] {
+        let limits = parse(args).limits;
+        let options = limits.options();
+        let again = parse(&options.iter().map(String::as_str).collect::<Vec<_>>()).limits;
+        assert_eq!(format!("{again:?}"), format!("{limits:?}"));
+    }
+    assert_eq!(parse(&[]).limits.with_room_for(9).max_connections, 9);
+    assert_eq!(parse(&given).limits.with_room_for(9).max_connections, 7);
+}
+
+#[test]
+fn what_clients_may_have_together_is_a_share_of_the_memory_unless_given() {
+    let bounds = |args: &[&str]| {
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let config = parse(args).limits.within(256 << 20).engine(listen, 2, 1000);
+        (config.buffered_bytes_max >> 20, config.ids_bytes_max >> 20)
+    };
+    assert_eq!(bounds(&[]), (64, 32));
+    assert_eq!(bounds(&["--max-buffered=1GiB"]), (1024, 32));
+    assert_eq!(bounds(&["--max-ids-memory=1MiB"]), (64, 1));
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    for wrong in [
+        "--listen=nowhere",
+        "--max-backlog=1",
+        "--head-timeout=0",
+        "--public-url=push.example.org",
+        "--keepalive=-1",
+        "--workers=5000",
+    ] {
+        assert!(Line::try_parse_from(["serve", wrong]).is_err(), "{wrong}");
+    }
+}
