@@ -23,21 +23,21 @@ impl Doorbell {
 
     /// The sender, after it has posted: whether it is the one who must wake the worker.
     pub(crate) fn must_ring(&self) -> bool {
-        // Orders the post before the look; pairs with the fence in `lie_down`.
+        // Orders the post before the look; pairs with the fence in `mark_asleep`.
         fence(Ordering::SeqCst);
         // The cheap look first: while the worker is awake its line stays shared among senders.
         self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed)
     }
 
     /// The worker, before its last look for mail. It sleeps only if that look finds none.
-    pub(crate) fn lie_down(&self) {
+    pub(crate) fn mark_asleep(&self) {
         self.asleep.store(true, Ordering::Relaxed);
         // Orders the flag before the look; pairs with the fence in `must_ring`.
         fence(Ordering::SeqCst);
     }
 
     /// The worker, when it is up again for whatever reason.
-    pub(crate) fn get_up(&self) {
+    pub(crate) fn mark_awake(&self) {
         self.asleep.store(false, Ordering::Relaxed);
     }
 }
@@ -68,7 +68,7 @@ mod loom_tests {
                     })
                 })
                 .collect();
-            doorbell.lie_down();
+            doorbell.mark_asleep();
             let seen = posted.load(Ordering::Acquire);
             senders.into_iter().for_each(|sender| sender.join().unwrap());
             let sleeps_over_mail = seen == 0 && posted.load(Ordering::Acquire) > 0;

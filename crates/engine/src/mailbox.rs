@@ -78,7 +78,7 @@ pub(crate) struct Mailbox {
 
 /// Room in a mailbox. What is not used is given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Room<'m> {
+pub(crate) struct Reservation<'m> {
     mailbox: &'m Mailbox,
     mails: usize,
     weight: usize,
@@ -99,11 +99,11 @@ impl Mailbox {
     /// Room for so many `mails` of so much `weight` in all; `None` when there is none.
     ///
     /// Ordering: acquires what [`Mailbox::take`] releases, so a place that is counted free is free.
-    pub(crate) fn reserve(&self, mails: usize, weight: usize) -> Option<Room<'_>> {
+    pub(crate) fn reserve(&self, mails: usize, weight: usize) -> Option<Reservation<'_>> {
         let mails_before = self.mails.fetch_add(mails, Ordering::Acquire);
         let weight_before = self.weight.fetch_add(weight, Ordering::Relaxed);
         // Dropped, it gives back what was just taken.
-        let room = Room { mailbox: self, mails, weight };
+        let room = Reservation { mailbox: self, mails, weight };
         let fits = mails_before + mails <= MAILS_MAX && weight_before <= MAIL_TARGETS_MAX;
         fits.then_some(room)
     }
@@ -141,17 +141,17 @@ impl Mailbox {
 
     /// The worker, before it waits: `true` when it may sleep, since every mail from now on rings.
     pub(crate) fn may_sleep(&self) -> bool {
-        self.doorbell.lie_down();
+        self.doorbell.mark_asleep();
         if self.queue.is_empty() {
             return true;
         }
-        self.doorbell.get_up();
+        self.doorbell.mark_awake();
         false
     }
 
     /// The worker, after it has waited.
     pub(crate) fn awake(&self) {
-        self.doorbell.get_up();
+        self.doorbell.mark_awake();
     }
 }
 
@@ -164,7 +164,7 @@ impl Mailbox {
     }
 }
 
-impl Room<'_> {
+impl Reservation<'_> {
     /// Posts one of the mails that the room is for.
     pub(crate) fn post(&mut self, mail: Mail) {
         let weight = mail.weight();
@@ -176,7 +176,7 @@ impl Room<'_> {
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.mailbox.weight.fetch_sub(self.weight, Ordering::Relaxed);
         self.mailbox.mails.fetch_sub(self.mails, Ordering::Release);

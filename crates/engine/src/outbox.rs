@@ -53,7 +53,7 @@ impl<S> Conn<S> {
     /// Puts bytes that are no event last and returns the bytes that wait, as
     /// [`Conn::push_event`] does.
     pub(crate) fn push_reply(&mut self, bytes: &[u8]) -> usize {
-        self.unpend();
+        self.queue_pending();
         let form = self.form();
         let backlog = self.backlog();
         backlog.push(Piece::Reply(bytes.into()), form);
@@ -92,7 +92,7 @@ impl<S> Conn<S> {
         {
             return done;
         }
-        self.unpend();
+        self.queue_pending();
         let flushed = self.flush_backlog(io, counters);
         if matches!(flushed, Flushed::All) {
             self.tidy();
@@ -115,12 +115,12 @@ impl<S> Conn<S> {
             self.pending = None;
             return Some(Flushed::All);
         }
-        self.unpend();
+        self.queue_pending();
         self.consume(sent);
         Some(Flushed::Blocked)
     }
 
-    fn unpend(&mut self) {
+    fn queue_pending(&mut self) {
         let form = self.form();
         if let Some(event) = self.pending.take() {
             self.backlog().push(Piece::Event(event), form);

@@ -40,11 +40,11 @@ impl Replies {
     /// the descriptor is reported readable, once for each ring (edge-triggered; it is never read);
     /// otherwise there are more already.
     pub fn wake_senders(&self) -> bool {
-        self.doorbell.get_up();
+        self.doorbell.mark_awake();
         while let Some(sender) = self.wakers.pop() {
             sender.wake();
         }
-        self.doorbell.lie_down();
+        self.doorbell.mark_asleep();
         self.wakers.is_empty()
     }
 }

@@ -118,16 +118,16 @@ impl Rooms {
 
 /// The room of one worker, which alone changes it.
 #[derive(Debug)]
-pub(crate) struct OwnRoom {
+pub(crate) struct WorkerRoom {
     rooms: Arc<Rooms>,
     worker: usize,
     room: Room,
 }
 
-impl OwnRoom {
+impl WorkerRoom {
     /// That of `worker`.
-    pub(crate) fn new(rooms: Arc<Rooms>, worker: usize) -> OwnRoom {
-        OwnRoom { rooms, worker, room: Room::Plenty }
+    pub(crate) fn new(rooms: Arc<Rooms>, worker: usize) -> WorkerRoom {
+        WorkerRoom { rooms, worker, room: Room::Plenty }
     }
 
     /// Now `free` of `slots` places are left. `true` when that makes a difference; then `tell` was

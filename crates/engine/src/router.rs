@@ -26,7 +26,7 @@ use proto::Frame;
 use smallvec::SmallVec;
 
 use crate::clock::Clock;
-use crate::mailbox::{Mail, Mailbox, Room, Targets};
+use crate::mailbox::{Mail, Mailbox, Reservation, Targets};
 use crate::posting::Posting;
 use crate::receipt::{Receipt, Stub};
 use crate::replies::Replies;
@@ -96,7 +96,7 @@ impl Router {
     /// Begins to end all connections of `id`.
     pub fn logout(&self, id: IdText<'_>) -> Sending<'_> {
         let mut sending = Sending::new(self, self.names.lookup(id).map(Audience::of_id));
-        sending.letter = Some(Letter::Goodbye(DisconnectReason::LoggedOut));
+        sending.outgoing = Some(Outgoing::Disconnect(DisconnectReason::LoggedOut));
         sending
     }
 
@@ -142,11 +142,11 @@ impl Router {
     }
 
     /// Room for all mail to this audience; `None` where a mailbox is full.
-    fn reserve(&self, audience: &Audience) -> Option<Rooms<'_>> {
-        let reserve = |need: hub::Room| {
+    fn reserve(&self, audience: &Audience) -> Option<Reservations<'_>> {
+        let reserve = |need: hub::Need| {
             Some((need.worker, self.mailboxes[need.worker].reserve(need.groups, need.targets)?))
         };
-        audience.rooms().map(reserve).collect()
+        audience.needs().map(reserve).collect()
     }
 
     /// Gives the event its number and remembers it. The caller has its turn to post.
@@ -173,13 +173,13 @@ struct Drafted {
     term: Option<Frame>,
 }
 
-enum Letter {
+enum Outgoing {
     Event(Arc<Event>),
-    Goodbye(DisconnectReason),
+    Disconnect(DisconnectReason),
 }
 
 /// Room in the mailboxes of these workers, in their order.
-type Rooms<'r> = SmallVec<[(usize, Room<'r>); 4]>;
+type Reservations<'r> = SmallVec<[(usize, Reservation<'r>); 4]>;
 
 /// A send under way. Dropped before it is posted, it has never been.
 pub struct Sending<'r> {
@@ -187,14 +187,14 @@ pub struct Sending<'r> {
     /// The event as long as it has no number.
     draft: Option<Drafted>,
     /// What is posted, once it is known.
-    letter: Option<Letter>,
+    outgoing: Option<Outgoing>,
     audience: Audience,
     gathered: bool,
     /// It waits for room, and nobody waits for it.
     waits: bool,
     /// The sender's own stub, without which the receipt could complete between two mails, and the
     /// receipt; gone once all is posted.
-    ticket: Option<(Stub, Receipt)>,
+    receipt: Option<(Stub, Receipt)>,
 }
 
 impl<'r> Sending<'r> {
@@ -203,11 +203,11 @@ impl<'r> Sending<'r> {
         Sending {
             router,
             draft: None,
-            letter: None,
+            outgoing: None,
             audience: audience.unwrap_or_default(),
             gathered: false,
             waits: false,
-            ticket: Some(Stub::first(&router.replies)),
+            receipt: Some(Stub::first(&router.replies)),
         }
     }
 
@@ -240,7 +240,7 @@ impl<'r> Sending<'r> {
         };
         let event = router.number(drafted);
         let number = event.number();
-        self.letter = Some(Letter::Event(event));
+        self.outgoing = Some(Outgoing::Event(event));
         let posted = self.post(rooms);
         router.event_ids.set_posted(number);
         Ok(posted)
@@ -248,8 +248,8 @@ impl<'r> Sending<'r> {
 
     /// The event, once it has its number.
     pub fn event(&self) -> Option<&Arc<Event>> {
-        match &self.letter {
-            Some(Letter::Event(event)) => Some(event),
+        match &self.outgoing {
+            Some(Outgoing::Event(event)) => Some(event),
             _ => None,
         }
     }
@@ -280,17 +280,17 @@ impl<'r> Sending<'r> {
         self.draft.as_mut().and_then(|drafted| drafted.begun.as_mut())
     }
 
-    /// Posts the letter to all, into room that is reserved.
-    fn post(&mut self, mut rooms: Rooms<'_>) -> Step {
-        let (stub, receipt) = self.ticket.take().expect("a finished send is not stepped again");
-        let letter = self.letter.as_ref().expect("a draft has become a letter before");
+    /// Posts what is outgoing to all, into room that is reserved.
+    fn post(&mut self, mut rooms: Reservations<'_>) -> Step {
+        let (stub, receipt) = self.receipt.take().expect("a finished send is not stepped again");
+        let outgoing = self.outgoing.as_ref().expect("a draft has been numbered before");
         while let Some((worker, targets)) = self.audience.group() {
             // Groups come from the last worker to the first.
             while rooms.last().is_some_and(|(other, _)| *other != worker) {
                 rooms.pop();
             }
             let (_, room) = rooms.last_mut().expect("room is reserved for each group");
-            room.post(letter.mail(targets, stub.another()));
+            room.post(outgoing.mail(targets, stub.another()));
             self.audience.next_group();
         }
         Step::Posted(receipt)
@@ -306,12 +306,12 @@ impl Drop for Sending<'_> {
     }
 }
 
-impl Letter {
+impl Outgoing {
     fn mail(&self, targets: &[ConnRef], stub: Stub) -> Mail {
         let targets = Targets::from_slice(targets);
         match self {
-            Letter::Event(event) => Mail::Deliver { event: event.clone(), targets, stub },
-            Letter::Goodbye(reason) => Mail::Close { reason: *reason, targets, stub },
+            Outgoing::Event(event) => Mail::Deliver { event: event.clone(), targets, stub },
+            Outgoing::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },
         }
     }
 }

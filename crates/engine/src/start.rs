@@ -21,7 +21,7 @@ use crate::nap::Nap;
 use crate::places::Places;
 use crate::replies::Replies;
 use crate::resume::Resumes;
-use crate::room::{OwnRoom, Rooms};
+use crate::room::{Rooms, WorkerRoom};
 use crate::router::Router;
 use crate::shard::{Shard, Shared};
 use crate::worker::{Kernel, Worker};
@@ -211,7 +211,7 @@ impl Engine {
 
     fn spawn(&mut self, worker: usize, config: EngineConfig, shared: Shared) -> io::Result<()> {
         let (mailbox, replies) = (self.mailboxes[worker].clone(), self.replies.clone());
-        let room = OwnRoom::new(self.rooms.clone(), worker);
+        let room = WorkerRoom::new(self.rooms.clone(), worker);
         let (started, start) = mpsc::sync_channel(1);
         let run = move || {
             let _guard = EndProcessOnPanic;

@@ -20,7 +20,7 @@ use crate::limits;
 use crate::mailbox::{Mail, Mailbox};
 use crate::nap::Nap;
 use crate::replies::Replies;
-use crate::room::{OwnRoom, Room};
+use crate::room::{Room, WorkerRoom};
 use crate::shard::Shard;
 use crate::shortage::Shortage;
 use crate::sockets::Sockets;
@@ -75,7 +75,7 @@ pub(crate) struct Worker {
     accept_again_ms: Option<u64>,
     drain_deadline_ms: Option<u64>,
     nap: Nap,
-    room: OwnRoom,
+    room: WorkerRoom,
     /// Of what the kernel gives for a connection, although there are places.
     shortage: Shortage,
 }
@@ -89,7 +89,7 @@ impl Worker {
         replies: &Replies,
         counters: Arc<Counters>,
         nap: Nap,
-        room: OwnRoom,
+        room: WorkerRoom,
     ) -> io::Result<Worker> {
         table::make_private(&[&*mailbox, replies])?;
         clock::set_timer_slack(limits::TIMER_SLACK_NS)?;

@@ -68,7 +68,7 @@ impl Establisher {
     }
 
     async fn dial(&self, name: &str) -> Result<(TcpStream, Introduction), ConnectError> {
-        let (alive, host) = name.split_once('@').ok_or(ConnectError::Garbled)?;
+        let (alive, host) = name.split_once('@').ok_or(ConnectError::Malformed)?;
         let port = epmd::port_of(host, self.config.epmd, alive).await?;
         let mut stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;

@@ -274,7 +274,7 @@ impl<'s, 'p> Load<'s, 'p> {
     /// Writes the rows as lists, `done` having been written before; returns how many are new.
     fn fill(&mut self, lists: Lists, mut done: u64) -> heed::Result<u64> {
         let total = 2 * self.rows.len() as u64;
-        let (txn, desk) = self.transaction.parts();
+        let (txn, uncommitted) = self.transaction.parts();
         let empty = lists.is_empty(txn)?;
         let (mut added, mut ids) = (0, Vec::new());
         let mut reported = None;
@@ -285,10 +285,10 @@ impl<'s, 'p> Load<'s, 'p> {
             ids.clear();
             ids.extend(list.iter().map(member));
             added += if empty {
-                lists.append(txn, subject(&list[0]), &ids, desk)?;
+                lists.append(txn, subject(&list[0]), &ids, uncommitted)?;
                 ids.len()
             } else {
-                lists.merge(txn, subject(&list[0]), &ids, desk)?
+                lists.merge(txn, subject(&list[0]), &ids, uncommitted)?
             } as u64;
             done += ids.len() as u64;
         }

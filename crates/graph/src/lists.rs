@@ -26,17 +26,17 @@ pub(super) struct Lists {
 }
 
 /// What a writer keeps from one change to the next.
-pub(super) struct Desk {
+pub(super) struct Uncommitted {
     /// The block that is being written.
     buffer: BlockBuf,
     /// The sums of the tables, as they are after the changes so far.
     pub(super) sums: Sums,
 }
 
-impl Desk {
+impl Uncommitted {
     /// `sums` are those of the last commit.
-    pub(super) fn new(sums: Sums) -> Desk {
-        Desk { buffer: BlockBuf::default(), sums }
+    pub(super) fn new(sums: Sums) -> Uncommitted {
+        Uncommitted { buffer: BlockBuf::default(), sums }
     }
 }
 
@@ -108,27 +108,27 @@ impl Lists {
         txn: &mut RwTxn<'_>,
         subject: Id,
         id: Id,
-        desk: &mut Desk,
+        uncommitted: &mut Uncommitted,
     ) -> heed::Result<bool> {
         let Some((place, block)) = self.block_of(txn, subject, id)? else {
-            desk.buffer.fill(false, &[id]);
-            self.put(txn, &key(subject, 0), desk)?;
+            uncommitted.buffer.fill(false, &[id]);
+            self.put(txn, &key(subject, 0), uncommitted)?;
             return Ok(true);
         };
         let Err(at) = block.find(id) else { return Ok(false) };
-        desk.sums.remove(self.table, block.hash);
-        desk.buffer.copy(&block);
-        desk.buffer.insert(at, id);
+        uncommitted.sums.remove(self.table, block.hash);
+        uncommitted.buffer.copy(&block);
+        uncommitted.buffer.insert(at, id);
         if block.ids.len() == BLOCK_IDS_MAX {
             // Ids that come in ascending order fill their blocks to the brim, others halve them.
             let half = if at == BLOCK_IDS_MAX { BLOCK_IDS_MAX } else { BLOCK_IDS_MAX / 2 };
-            let mut upper = desk.buffer.split(half);
+            let mut upper = uncommitted.buffer.split(half);
             let low = upper.first().expect("the upper part has at least the new id").to_bits();
             let place = key(subject, low);
-            desk.sums.add(self.table, upper.seal(self.table, &place));
+            uncommitted.sums.add(self.table, upper.seal(self.table, &place));
             self.blocks.put(txn, &place, &upper)?;
         }
-        self.put(txn, &place, desk)?;
+        self.put(txn, &place, uncommitted)?;
         Ok(true)
     }
 
@@ -138,15 +138,15 @@ impl Lists {
         txn: &mut RwTxn<'_>,
         subject: Id,
         id: Id,
-        desk: &mut Desk,
+        uncommitted: &mut Uncommitted,
     ) -> heed::Result<bool> {
         let Some((place, block)) = self.block_of(txn, subject, id)? else { return Ok(false) };
         let Ok(at) = block.find(id) else { return Ok(false) };
-        desk.sums.remove(self.table, block.hash);
+        uncommitted.sums.remove(self.table, block.hash);
         if block.ids.len() > 1 {
-            desk.buffer.copy(&block);
-            desk.buffer.remove(at);
-            self.put(txn, &place, desk)?;
+            uncommitted.buffer.copy(&block);
+            uncommitted.buffer.remove(at);
+            self.put(txn, &place, uncommitted)?;
             return Ok(true);
         }
         // The first block must stay while there is another one: that one takes its place.
@@ -154,10 +154,10 @@ impl Lists {
         let next = if first { self.blocks.get_greater_than(txn, &place)? } else { None };
         if let Some(next) = next.filter(|(next, _)| subject_of(next) == subject) {
             let (next, block) = self.open(next)?;
-            desk.sums.remove(self.table, block.hash);
-            desk.buffer.copy(&block);
+            uncommitted.sums.remove(self.table, block.hash);
+            uncommitted.buffer.copy(&block);
             self.blocks.delete(txn, &next)?;
-            self.put(txn, &place, desk)?;
+            self.put(txn, &place, uncommitted)?;
         } else {
             self.blocks.delete(txn, &place)?;
         }
@@ -171,9 +171,9 @@ impl Lists {
         txn: &mut RwTxn<'_>,
         subject: Id,
         ids: &[Id],
-        desk: &mut Desk,
+        uncommitted: &mut Uncommitted,
     ) -> heed::Result<()> {
-        self.put_blocks(txn, PutFlags::APPEND, subject, ids, desk)
+        self.put_blocks(txn, PutFlags::APPEND, subject, ids, uncommitted)
     }
 
     /// Merges `ids` (ascending, without equals) into `subject`'s list; returns how many were new.
@@ -182,9 +182,9 @@ impl Lists {
         txn: &mut RwTxn<'_>,
         subject: Id,
         ids: &[Id],
-        desk: &mut Desk,
+        uncommitted: &mut Uncommitted,
     ) -> heed::Result<usize> {
-        let (mut merged, mut sums) = (ids.to_vec(), desk.sums);
+        let (mut merged, mut sums) = (ids.to_vec(), uncommitted.sums);
         for entry in self.blocks.range(txn, &all(subject))? {
             let (_, block) = self.open(entry?)?;
             merged.extend(block.ids.iter().map(|&bytes| unpack(bytes)));
@@ -194,9 +194,9 @@ impl Lists {
         merged.sort();
         merged.dedup();
         if merged.len() > stored {
-            desk.sums = sums;
+            uncommitted.sums = sums;
             self.blocks.delete_range(txn, &all(subject))?;
-            self.put_blocks(txn, PutFlags::empty(), subject, &merged, desk)?;
+            self.put_blocks(txn, PutFlags::empty(), subject, &merged, uncommitted)?;
         }
         Ok(merged.len() - stored)
     }
@@ -207,21 +207,26 @@ impl Lists {
         flags: PutFlags,
         subject: Id,
         ids: &[Id],
-        desk: &mut Desk,
+        uncommitted: &mut Uncommitted,
     ) -> heed::Result<()> {
         let blocks = ids.chunks(BLOCK_IDS_MAX);
         let last = blocks.len() - 1;
         for (n, ids) in blocks.enumerate() {
             let low = if n == 0 { 0 } else { ids[0].to_bits() };
-            desk.buffer.fill(n < last, ids);
-            self.put_flagged(txn, flags, &key(subject, low), desk)?;
+            uncommitted.buffer.fill(n < last, ids);
+            self.put_flagged(txn, flags, &key(subject, low), uncommitted)?;
         }
         Ok(())
     }
 
-    /// Stores the block on the desk.
-    fn put(self, txn: &mut RwTxn<'_>, place: &Key, desk: &mut Desk) -> heed::Result<()> {
-        self.put_flagged(txn, PutFlags::empty(), place, desk)
+    /// Stores the block that is being written.
+    fn put(
+        self,
+        txn: &mut RwTxn<'_>,
+        place: &Key,
+        uncommitted: &mut Uncommitted,
+    ) -> heed::Result<()> {
+        self.put_flagged(txn, PutFlags::empty(), place, uncommitted)
     }
 
     fn put_flagged(
@@ -229,10 +234,10 @@ impl Lists {
         txn: &mut RwTxn<'_>,
         flags: PutFlags,
         place: &Key,
-        desk: &mut Desk,
+        uncommitted: &mut Uncommitted,
     ) -> heed::Result<()> {
-        desk.sums.add(self.table, desk.buffer.seal(self.table, place));
-        self.blocks.put_with_flags(txn, flags, place, &desk.buffer)
+        uncommitted.sums.add(self.table, uncommitted.buffer.seal(self.table, place));
+        self.blocks.put_with_flags(txn, flags, place, &uncommitted.buffer)
     }
 
     fn first<'txn>(self, txn: &'txn RoTxn<'_>, subject: Id) -> heed::Result<Option<Block<'txn>>> {

@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use heed::{MdbError, RwTxn};
 use hub::{Id, IdText, Subscription};
 
-use super::lists::{Desk, Lists};
+use super::lists::{Lists, Uncommitted};
 use super::open::{Store, Tables};
 use super::pair::{OwnedId, Pair};
 use super::pins::Pins;
@@ -19,7 +19,7 @@ pub(super) struct Transaction<'s> {
     txn: RwTxn<'s>,
     pins: Pins<'s>,
     subscriptions: u64,
-    desk: Desk,
+    uncommitted: Uncommitted,
     /// LMDB lets the next writer in once it has committed; pins and state must be settled too.
     committed: MutexGuard<'s, State>,
 }
@@ -32,8 +32,8 @@ impl<'s> Transaction<'s> {
         let txn = store.env.write_txn()?;
         let pins = Pins::new(&store.names, store.tables.names);
         let subscriptions = committed.subscriptions;
-        let desk = Desk::new(committed.sums);
-        Ok(Transaction { store, txn, pins, subscriptions, desk, committed })
+        let uncommitted = Uncommitted::new(committed.sums);
+        Ok(Transaction { store, txn, pins, subscriptions, uncommitted, committed })
     }
 
     /// True when the pair is new.
@@ -92,17 +92,17 @@ impl<'s> Transaction<'s> {
     }
 
     /// What writing to the lists takes.
-    pub(super) fn parts(&mut self) -> (&mut RwTxn<'s>, &mut Desk) {
-        (&mut self.txn, &mut self.desk)
+    pub(super) fn parts(&mut self) -> (&mut RwTxn<'s>, &mut Uncommitted) {
+        (&mut self.txn, &mut self.uncommitted)
     }
 
     /// The same change in both directions, which must agree.
     fn both(&mut self, change: ListChange, pair: Subscription) -> heed::Result<bool> {
         let Subscription { subscriber, subscribee } = pair;
         let Tables { followers, following, .. } = self.store.tables;
-        let (txn, desk) = (&mut self.txn, &mut self.desk);
-        let changed = change(followers, txn, subscribee, subscriber, desk)?;
-        if changed && !change(following, txn, subscriber, subscribee, desk)? {
+        let (txn, uncommitted) = (&mut self.txn, &mut self.uncommitted);
+        let changed = change(followers, txn, subscribee, subscriber, uncommitted)?;
+        if changed && !change(following, txn, subscriber, subscribee, uncommitted)? {
             return Err(MdbError::Corrupted.into());
         }
         Ok(changed)
@@ -111,11 +111,11 @@ impl<'s> Transaction<'s> {
     /// Makes everything durable; names that no pair refers to any more lose their pin.
     pub(super) fn commit(mut self) -> heed::Result<()> {
         let store = self.store;
-        self.pins.write(&mut self.txn, &mut self.desk.sums)?;
+        self.pins.write(&mut self.txn, &mut self.uncommitted.sums)?;
         let state = State {
             transaction: self.txn.id() as u64,
             subscriptions: self.subscriptions,
-            sums: self.desk.sums,
+            sums: self.uncommitted.sums,
         };
         let bytes = state.to_bytes(&store.names.key());
         store.tables.meta.put(&mut self.txn, META_STATE, &bytes)?;
@@ -128,4 +128,4 @@ impl<'s> Transaction<'s> {
     }
 }
 
-type ListChange = fn(Lists, &mut RwTxn<'_>, Id, Id, &mut Desk) -> heed::Result<bool>;
+type ListChange = fn(Lists, &mut RwTxn<'_>, Id, Id, &mut Uncommitted) -> heed::Result<bool>;

@@ -103,7 +103,7 @@ fn directory(name: &str, connections: usize, subject: Id, id: impl Fn(usize) -> 
         }
         let mut audience = Audience::of_id(subject);
         while steps.time(round, || audience.gather(&directory, &Nobody)).unwrap_or(false) {}
-        let found: usize = audience.rooms().map(|room| room.targets).sum();
+        let found: usize = audience.needs().map(|room| room.targets).sum();
         assert_eq!(found, directory.connections(subject), "the audience is whole");
         // A number that has no factor in common with how many there are visits each once.
         for n in (0..connections).map(|n| n * 7_919 % connections) {

@@ -2,7 +2,7 @@
 //! stored subscribers, each exactly once, grouped by worker.
 //!
 //! It is gathered step by step, so that a celebrity's audience does not keep others waiting: a step
-//! reads a slice of the subscribers, walks a slice of an id's crowd, or sorts a part of what was
+//! reads a slice of the subscribers, walks a slice of an id's connections, or sorts a part of what was
 //! found. One sort does three things: it groups the connections by worker, puts those of a worker
 //! in memory order, and brings a connection that was found under two ids side by side. Past 4,096
 //! connections it is done bucket by bucket ([`Buckets`]).
@@ -30,11 +30,11 @@ use crate::id::Id;
 /// Room for a typical audience.
 const TYPICAL: usize = 32;
 
-/// The most connections that a group has, and that a step walks in crowds: 0.16 ms, the median of
+/// The most connections that a group has, and that a step walks of ids with many: 0.16 ms, the median of
 /// `cargo bench -p hub`.
 const GROUP_MAX: usize = 4096;
 
-/// The most crowds that a step looks into.
+/// The most ids with many connections that a step looks into.
 const CROWDS_PER_STEP: usize = 1024;
 
 /// An audience being gathered, then handed out group by group.
@@ -48,13 +48,13 @@ pub struct Audience {
     /// The subject whose subscribers are still to be read, and the last one that was.
     unread: Option<(Id, Option<Id>)>,
     /// Ids that have many connections, and the last one that was found of the last id.
-    crowded: Vec<Id>,
+    large: Vec<Id>,
     walked: Option<ConnRef>,
 }
 
 /// What an audience needs of one worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
+pub struct Need {
     /// The worker's number.
     pub worker: usize,
     /// Groups that [`Audience::group`] has for it.
@@ -82,8 +82,8 @@ impl Audience {
         directory: &Directory,
         followers: &dyn Followers,
     ) -> Result<bool, FollowersError> {
-        if !self.crowded.is_empty() {
-            self.walk_crowds(directory);
+        if !self.large.is_empty() {
+            self.walk_sets(directory);
         } else if self.member.is_some() || self.unread.is_some() {
             self.read_slice(directory, followers)?;
         } else {
@@ -92,7 +92,7 @@ impl Audience {
         if self.found.len() > GROUP_MAX || !self.buckets.is_empty() {
             self.buckets.take_in(&mut self.found);
         }
-        if self.unread.is_some() || !self.crowded.is_empty() || !self.buckets.is_empty() {
+        if self.unread.is_some() || !self.large.is_empty() || !self.buckets.is_empty() {
             return Ok(true);
         }
         self.found.sort_unstable();
@@ -114,29 +114,29 @@ impl Audience {
             let last = followers.slice(subject, after, &mut |id| members.push(id))?;
             self.unread = last.map(|last| (subject, Some(last)));
         }
-        directory.visit(&members, &mut self.crowded, |conn| found.push(conn));
+        directory.visit(&members, &mut self.large, |conn| found.push(conn));
         Ok(())
     }
 
     /// Finds the next connections of ids that have many.
-    fn walk_crowds(&mut self, directory: &Directory) {
+    fn walk_sets(&mut self, directory: &Directory) {
         let found = &mut self.found;
         let most = found.len() + GROUP_MAX;
         for _ in 0..CROWDS_PER_STEP {
-            let Some(&id) = self.crowded.last() else { return };
+            let Some(&id) = self.large.last() else { return };
             let rest = most - found.len();
             if rest == 0 {
                 return;
             }
             self.walked = directory.walk(id, self.walked, rest, |conn| found.push(conn));
             if self.walked.is_none() {
-                self.crowded.pop();
+                self.large.pop();
             }
         }
     }
 
     /// How much each worker's groups need, in the order of the workers, once all is gathered.
-    pub fn rooms(&self) -> impl Iterator<Item = Room> {
+    pub fn needs(&self) -> impl Iterator<Item = Need> {
         let few = self.found.chunk_by(|one, next| one.worker() == next.worker());
         let few = few.filter_map(|conns| Some((conns.first()?.worker(), conns.len())));
         let mut sizes = few.chain(self.buckets.sizes()).peekable();
@@ -147,7 +147,7 @@ impl Audience {
                 targets += more;
                 groups += more.div_ceil(GROUP_MAX);
             }
-            Some(Room { worker, groups, targets })
+            Some(Need { worker, groups, targets })
         })
     }
 

@@ -2,11 +2,11 @@
 //!
 //! A striped hash table from id to connections. Workers write it at login and logout, senders read
 //! it. An id with one connection, which nearly all are, costs one 16-byte slot (17 with the table's
-//! control byte, 20 to 39 at the table's load); an id with several has a [`Crowd`] beside the
+//! control byte, 20 to 39 at the table's load); an id with several has a [`ConnSet`] beside the
 //! table.
 //!
 //! No lock is held for long, whatever there is: the table grows and shrinks stripe by stripe, a
-//! 4,096th of it at a time, and a crowd is walked slice by slice.
+//! 4,096th of it at a time, and the connections of one id are walked slice by slice.
 //!
 //! At a million ids each look-up misses the cache two or three times, and a lock between two
 //! look-ups keeps the processor from working on both. So a sender's look-ups go sixteen together:
@@ -21,7 +21,7 @@ use hashbrown::HashTable;
 use smallvec::SmallVec;
 
 use crate::conn_ref::ConnRef;
-use crate::crowd::{Crowd, Crowds};
+use crate::conn_set::{ConnSet, ConnSets};
 use crate::id::Id;
 use crate::keys::Keys;
 use crate::tables;
@@ -34,10 +34,10 @@ const STRIPES: usize = 4096;
 /// Look-ups that go together: a typical audience. More would hold more stripes at one time.
 const TOGETHER: usize = 16;
 
-/// The largest crowd that is visited with the other ids of a look-up.
+/// The largest set of connections that is visited with the other ids of a look-up.
 const VISITED_AT_ONCE: usize = 4;
 
-/// The connections of one id: a reference, or the mark of a crowd.
+/// The connections of one id: a reference, or the mark that there are several.
 #[derive(Clone, Copy)]
 struct Place(u64);
 
@@ -49,7 +49,7 @@ impl Place {
         Place(conn.to_bits())
     }
 
-    /// The connection, unless it is a crowd.
+    /// The connection, unless there are several.
     fn conn(self) -> Option<ConnRef> {
         (self.0 != Place::CROWD.0).then_some(ConnRef::from_bits(self.0))
     }
@@ -64,13 +64,13 @@ struct Slot {
 /// What a look-up finds.
 enum Found<'s> {
     One(ConnRef),
-    Several(&'s Crowd),
+    Several(&'s ConnSet),
 }
 
 #[derive(Default)]
 struct Stripe {
     slots: HashTable<Slot>,
-    crowds: Crowds,
+    sets: ConnSets,
 }
 
 impl Stripe {
@@ -81,7 +81,7 @@ impl Stripe {
     fn at(&self, place: Place, id: Id, keys: &Keys) -> Option<Found<'_>> {
         match place.conn() {
             Some(conn) => Some(Found::One(conn)),
-            None => self.crowds.of(id, keys).map(Found::Several),
+            None => self.sets.of(id, keys).map(Found::Several),
         }
     }
 }
@@ -112,16 +112,16 @@ impl Directory {
     pub fn login(&self, id: Id, conn: ConnRef) {
         let hash = self.keys.hash(id.to_bits());
         let mut stripe = self.stripe(hash);
-        let Stripe { slots, crowds } = &mut *stripe;
+        let Stripe { slots, sets } = &mut *stripe;
         let Some(slot) = slots.find_mut(hash, |slot| slot.id == id) else {
             let slot = Slot { id, place: Place::one(conn) };
             slots.insert_unique(hash, slot, |slot| self.keys.hash(slot.id.to_bits()));
             return;
         };
         match slot.place.conn() {
-            None => crowds.insert(id, conn, &self.keys),
+            None => sets.insert(id, conn, &self.keys),
             Some(other) => {
-                crowds.add(id, [other, conn], &self.keys);
+                sets.add(id, [other, conn], &self.keys);
                 slot.place = Place::CROWD;
             }
         }
@@ -131,7 +131,7 @@ impl Directory {
     pub fn logout(&self, id: Id, conn: ConnRef) {
         let hash = self.keys.hash(id.to_bits());
         let mut stripe = self.stripe(hash);
-        let Stripe { slots, crowds } = &mut *stripe;
+        let Stripe { slots, sets } = &mut *stripe;
         let Ok(mut found) = slots.find_entry(hash, |slot| slot.id == id) else { return };
         match found.get().place.conn() {
             Some(only) if only == conn => {
@@ -140,7 +140,7 @@ impl Directory {
             }
             Some(_) => {}
             None => {
-                if let Some(last) = crowds.remove(id, conn, &self.keys) {
+                if let Some(last) = sets.remove(id, conn, &self.keys) {
                     found.get_mut().place = Place::one(last);
                 }
             }
@@ -149,20 +149,20 @@ impl Directory {
 
     /// Calls `visit` with the connections of those of `ids` that have at most four, under their
     /// stripes' locks: `visit` only notes it. A connection that has two of the ids is visited
-    /// twice. The ids that have more are put into `crowded`, to be [walked](Directory::walk).
-    pub fn visit(&self, ids: &[Id], crowded: &mut Vec<Id>, mut visit: impl FnMut(ConnRef)) {
+    /// twice. The ids that have more are put into `large`, to be [walked](Directory::walk).
+    pub fn visit(&self, ids: &[Id], large: &mut Vec<Id>, mut visit: impl FnMut(ConnRef)) {
         for together in ids.chunks(TOGETHER) {
-            self.visit_together(together, crowded, &mut visit);
+            self.visit_together(together, large, &mut visit);
         }
     }
 
-    fn visit_together(&self, ids: &[Id], crowded: &mut Vec<Id>, visit: &mut impl FnMut(ConnRef)) {
+    fn visit_together(&self, ids: &[Id], large: &mut Vec<Id>, visit: &mut impl FnMut(ConnRef)) {
         let mut look =
             |stripe: &Stripe, place: Place, id: Id| match stripe.at(place, id, &self.keys) {
                 Some(Found::One(conn)) => visit(conn),
-                Some(Found::Several(crowd)) if crowd.len() > VISITED_AT_ONCE => crowded.push(id),
-                Some(Found::Several(crowd)) => {
-                    crowd.walk(None, VISITED_AT_ONCE, visit);
+                Some(Found::Several(set)) if set.len() > VISITED_AT_ONCE => large.push(id),
+                Some(Found::Several(set)) => {
+                    set.walk(None, VISITED_AT_ONCE, visit);
                 }
                 None => {}
             };
@@ -213,7 +213,7 @@ impl Directory {
         let stripe = self.stripe(hash);
         let place = stripe.place(hash, id)?;
         match stripe.at(place, id, &self.keys)? {
-            Found::Several(crowd) => crowd.walk(after, most, &mut visit),
+            Found::Several(set) => set.walk(after, most, &mut visit),
             Found::One(conn) => {
                 if after.is_none_or(|after| conn > after) {
                     visit(conn);
@@ -230,7 +230,7 @@ impl Directory {
         match stripe.place(hash, id).and_then(|place| stripe.at(place, id, &self.keys)) {
             None => 0,
             Some(Found::One(_)) => 1,
-            Some(Found::Several(crowd)) => crowd.len(),
+            Some(Found::Several(set)) => set.len(),
         }
     }
 

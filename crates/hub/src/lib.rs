@@ -9,7 +9,7 @@
 
 mod audience;
 mod conn_ref;
-mod crowd;
+mod conn_set;
 mod directory;
 mod disconnect;
 mod epoch;
@@ -23,7 +23,7 @@ mod keys;
 mod names;
 mod tables;
 
-pub use audience::{Audience, Room};
+pub use audience::{Audience, Need};
 pub use conn_ref::ConnRef;
 pub use directory::Directory;
 pub use disconnect::DisconnectReason;

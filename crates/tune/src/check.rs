@@ -5,7 +5,7 @@ use figures::numbers::grouped;
 use serde::Serialize;
 
 use super::demand::Demand;
-use super::machine::{Access, Machine, Room};
+use super::machine::{Access, Capacity, Machine};
 use super::rules::{RULES, Rule};
 
 /// What comes of a comparison.
@@ -284,7 +284,7 @@ fn user_threads(machine: &Machine, demand: &Demand) -> Option<Check> {
     Some(check)
 }
 
-fn memory(name: &'static str, why: &'static str, room: Room, demand: &Demand) -> Check {
+fn memory(name: &'static str, why: &'static str, room: Capacity, demand: &Demand) -> Check {
     let parts = demand.memory();
     let mut check = Check::new(name, why, Unit::Bytes);
     (check.here, check.asked) = (vec![room.free], vec![parts.want()]);

@@ -23,7 +23,7 @@ pub use check::{Check, Verdict};
 use demand::Demand;
 pub use demand::Ends;
 use machine::Machine;
-pub use machine::{Room, machine_memory, memory_limit};
+pub use machine::{Capacity, machine_memory, memory_limit};
 
 /// Users that a machine is judged for when nobody says how many.
 pub const USERS_DEFAULT: u32 = 1_000_000;

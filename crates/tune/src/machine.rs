@@ -46,7 +46,7 @@ pub(crate) struct Reading {
 
 /// How much of something is left, and out of how much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
+pub struct Capacity {
     /// What is left.
     pub free: u64,
     /// All of it.
@@ -75,11 +75,11 @@ pub(crate) struct Machine {
     /// Packets that were dropped since boot for want of room before they were handled.
     pub(crate) packets_dropped: u64,
     /// Bytes that programs can have without swapping.
-    pub(crate) memory: Option<Room>,
+    pub(crate) memory: Option<Capacity>,
     /// The same for the control group that leaves least.
-    pub(crate) group_memory: Option<Room>,
+    pub(crate) group_memory: Option<Capacity>,
     /// Threads that the control group allows.
-    pub(crate) group_threads: Option<Room>,
+    pub(crate) group_threads: Option<Capacity>,
     root: PathBuf,
 }
 
@@ -164,7 +164,7 @@ fn is_root(status: &str) -> bool {
 
 /// Memory of this machine: what programs can have without swapping (proc(5), `MemAvailable`), and
 /// all of it. `None` where it is not told.
-pub fn machine_memory() -> Option<Room> {
+pub fn machine_memory() -> Option<Capacity> {
     memory(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
@@ -181,12 +181,12 @@ fn memory_limit_under(root: &Path) -> Option<u64> {
     machine.into_iter().chain(groups).min()
 }
 
-fn memory(meminfo: &str) -> Option<Room> {
+fn memory(meminfo: &str) -> Option<Capacity> {
     let bytes = |name: &str| {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
         Some(first_number(line)? * 1024)
     };
-    Some(Room { free: bytes("MemAvailable:")?, limit: bytes("MemTotal:")? })
+    Some(Capacity { free: bytes("MemAvailable:")?, limit: bytes("MemTotal:")? })
 }
 
 /// Out of /proc/loadavg: `4.14 2.42 4.61 8/138 2372` are 138 threads, of which 8 run.
@@ -237,7 +237,7 @@ impl Groups {
         Groups { memory: folders("memory"), threads: folders("pids") }
     }
 
-    fn memory(&self) -> Option<Room> {
+    fn memory(&self) -> Option<Capacity> {
         let version_2 = ("memory.max", "memory.current", "inactive_file");
         let version_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file");
         let rooms = self.memory.iter().flat_map(|folder| {
@@ -246,7 +246,7 @@ impl Groups {
                 let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
                 let cache = stat.lines().find_map(|line| line.strip_prefix(cache));
                 let cache = cache.and_then(first_number).unwrap_or(0);
-                room(&folder.join(limit), used.saturating_sub(cache))
+                capacity(&folder.join(limit), used.saturating_sub(cache))
             })
         });
         rooms.min_by_key(|room| room.free)
@@ -254,14 +254,14 @@ impl Groups {
 
     fn memory_limit(&self) -> Option<u64> {
         let limits = self.memory.iter().flat_map(|folder| {
-            ["memory.max", "memory.limit_in_bytes"].map(|name| room(&folder.join(name), 0))
+            ["memory.max", "memory.limit_in_bytes"].map(|name| capacity(&folder.join(name), 0))
         });
         limits.flatten().map(|room| room.limit).min()
     }
 
-    fn threads(&self) -> Option<Room> {
+    fn threads(&self) -> Option<Capacity> {
         let rooms = self.threads.iter().filter_map(|folder| {
-            room(&folder.join("pids.max"), number_in(&folder.join("pids.current"))?)
+            capacity(&folder.join("pids.max"), number_in(&folder.join("pids.current"))?)
         });
         rooms.min_by_key(|room| room.free)
     }
@@ -273,9 +273,9 @@ fn number_in(path: &Path) -> Option<u64> {
 
 /// What the limit in the file at `path` leaves. Version 2 writes `max` for none, version 1 the
 /// largest number of pages.
-fn room(path: &Path, used: u64) -> Option<Room> {
+fn capacity(path: &Path, used: u64) -> Option<Capacity> {
     let limit = number_in(path).filter(|&limit| limit < 1 << 60)?;
-    Some(Room { free: limit.saturating_sub(used), limit })
+    Some(Capacity { free: limit.saturating_sub(used), limit })
 }
 
 #[cfg(test)]
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(threads("4.14 2.42 4.61 8/138 2372\n"), Some(138));
         assert_eq!(packets_dropped("0389e377 000014ad 1f\n033a95e0 00000353 15\n"), 6_144);
         let memory = memory("MemTotal:  2048 kB\nMemFree:  7 kB\nMemAvailable:   1024 kB\n");
-        assert_eq!(memory, Some(Room { free: 1 << 20, limit: 1 << 21 }));
+        assert_eq!(memory, Some(Capacity { free: 1 << 20, limit: 1 << 21 }));
     }
 
     #[test]
@@ -313,8 +313,8 @@ mod tests {
         write("../memory.current", "950\n");
         write("../memory.stat", "anon 5\ninactive_file 50\n");
         let groups = Groups::parse(dir.path(), "0::/shop/encke\n");
-        assert_eq!(groups.memory(), Some(Room { free: 100, limit: 1000 }));
-        assert_eq!(groups.threads(), Some(Room { free: 70, limit: 100 }));
+        assert_eq!(groups.memory(), Some(Capacity { free: 100, limit: 1000 }));
+        assert_eq!(groups.threads(), Some(Capacity { free: 70, limit: 100 }));
         assert_eq!(groups.memory_limit(), Some(1000));
         let unseen = Groups::parse(dir.path(), "4:memory:/shop/encke\n8:pids:/\n");
         assert_eq!((unseen.memory(), unseen.threads()), (None, None));

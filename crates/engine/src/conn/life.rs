@@ -2,11 +2,11 @@
 //!
 //! The table, with a line for each state. What is not in it cannot happen, or means nothing:
 //!
-//! | state | bytes | end | event | its time | written | missed known | goodbye |
+//! | state | bytes | end | event | its time | written | missed known | disconnect |
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | `Head` | request | close | drop | refuse, 408 | | | close |
-//! | `Stream` | message, or discard | close | take | keep alive, refuse, or cut | | | farewell |
-//! | `Held` | message, or discard | close | hold | the same | ask | catch up | farewell |
+//! | `Stream` | message, or discard | close | take | keep alive, refuse, or cut | | | end stream |
+//! | `Held` | message, or discard | close | hold | the same | ask | catch up | end stream |
 //! | `Poll` | request, put by | close | take | answer | | | answer, last |
 //! | `HeldPoll` | request, put by | close | hold | wait on | | catch up | answer, last |
 //! | `Between` | request | close | drop | close, or cut | read on | | close, or end |
@@ -15,7 +15,7 @@
 //! | `Lingering` | discard | close | drop | close | | | |
 //!
 //! A connection that breaks is closed in each of them. Which state may follow which says
-//! [`Life::may_become`]; every change goes by it.
+//! [`Life::may_move_to`]; every change goes by it.
 //!
 //! [`Life::on`] decides and nothing else does: the shard carries out. A new protocol, or a wait for
 //! somebody's verdict, is a line here.
@@ -50,8 +50,8 @@ pub(crate) enum Life {
 /// How a connection is to be ended when its turn comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leave {
-    /// In good manners: it hears what it was handed, and the end of its stream.
-    Farewell(DisconnectReason),
+    /// Gracefully: it hears what it was handed, and the end of its stream.
+    Graceful(DisconnectReason),
     /// At once, with a reset.
     Cut(DisconnectReason),
 }
@@ -73,8 +73,8 @@ pub(crate) enum Input {
     Written,
     /// It is known what it has missed.
     Missed,
-    /// It is to end, in good manners.
-    Goodbye(DisconnectReason),
+    /// It is to end, gracefully.
+    Disconnect(DisconnectReason),
 }
 
 /// What is to be done.
@@ -90,7 +90,7 @@ pub(crate) enum Act {
     Discard,
     /// Leave the bytes where they are.
     LeaveUnread,
-    /// Close: in good manners, or with a reset that forgets what is unsent.
+    /// Close: gracefully, or with a reset that forgets what is unsent.
     Close {
         /// Why.
         reason: DisconnectReason,
@@ -126,7 +126,7 @@ pub(crate) enum Act {
     /// Hand over what was missed: to a poll.
     CatchUpPoll,
     /// Send what waits and the end of the stream.
-    Farewell(DisconnectReason),
+    EndStream(DisconnectReason),
     /// Send what waits, then end.
     Finish(DisconnectReason),
 }
@@ -135,7 +135,7 @@ pub(crate) enum Act {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Facts {
     /// Its client may send messages.
-    pub(crate) talks: bool,
+    pub(crate) sends_messages: bool,
     /// The kernel has no room for what waits.
     pub(crate) blocked: bool,
     /// Its message has taken too long.
@@ -144,7 +144,7 @@ pub(crate) struct Facts {
 
 impl Life {
     /// What is to be done when `input` happens.
-    pub(crate) fn on(self, input: Input, Facts { talks, blocked, late }: Facts) -> Act {
+    pub(crate) fn on(self, input: Input, Facts { sends_messages, blocked, late }: Facts) -> Act {
         use DisconnectReason::{ClientClosed, ClientReset, ClientVanished, Idle, SlowReader};
         use Life::{Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream};
         let close = |reason| Act::Close { reason, abort: false };
@@ -159,7 +159,7 @@ impl Life {
             (_, Input::Broken(_)) => cut(ClientReset),
 
             (Head | Poll | HeldPoll | Between, Input::Bytes) => Act::Request,
-            (Stream | Held, Input::Bytes) if talks => Act::Message,
+            (Stream | Held, Input::Bytes) if sends_messages => Act::Message,
             (Stream | Held | Ending(_) | Lingering(_), Input::Bytes) => Act::Discard,
 
             (Head | Stream | Held | Poll | HeldPoll | Between, Input::End) => close(ClientClosed),
@@ -191,17 +191,17 @@ impl Life {
             (HeldPoll, Input::Missed) => Act::CatchUpPoll,
             (_, Input::Missed) => Act::Nothing,
 
-            (Head, Input::Goodbye(reason)) => close(reason),
-            (Stream | Held, Input::Goodbye(reason)) => Act::Farewell(reason),
-            (Poll | HeldPoll, Input::Goodbye(reason)) => Act::AnswerLast(reason),
-            (Between, Input::Goodbye(reason)) if blocked => Act::Finish(reason),
-            (Between, Input::Goodbye(reason)) => close(reason),
-            (Ending(_) | Lingering(_), Input::Goodbye(_)) => Act::Nothing,
+            (Head, Input::Disconnect(reason)) => close(reason),
+            (Stream | Held, Input::Disconnect(reason)) => Act::EndStream(reason),
+            (Poll | HeldPoll, Input::Disconnect(reason)) => Act::AnswerLast(reason),
+            (Between, Input::Disconnect(reason)) if blocked => Act::Finish(reason),
+            (Between, Input::Disconnect(reason)) => close(reason),
+            (Ending(_) | Lingering(_), Input::Disconnect(_)) => Act::Nothing,
         }
     }
 
     /// Whether `next` may follow.
-    pub(crate) fn may_become(self, next: Life) -> bool {
+    pub(crate) fn may_move_to(self, next: Life) -> bool {
         use Life::{Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream};
         match self {
             Head => matches!(next, Stream | Held | Poll | HeldPoll | Ending(_)),
@@ -250,7 +250,11 @@ mod tests {
     ];
 
     fn facts() -> impl Iterator<Item = Facts> {
-        (0..8).map(|bits| Facts { talks: bits & 1 > 0, blocked: bits & 2 > 0, late: bits & 4 > 0 })
+        (0..8).map(|bits| Facts {
+            sends_messages: bits & 1 > 0,
+            blocked: bits & 2 > 0,
+            late: bits & 4 > 0,
+        })
     }
 
     /// Whether a connection may be ended and go, from each state, by its time alone or by its turn.
@@ -289,7 +293,7 @@ mod tests {
     fn who_is_logged_in_is_logged_out_before_its_end() {
         for (from, to) in ALL.into_iter().flat_map(|from| ALL.map(|to| (from, to))) {
             if matches!(from, Life::Ending(_) | Life::Lingering(_)) {
-                assert!(!from.may_become(to) || !to.is_logged_in(), "{from:?} to {to:?}");
+                assert!(!from.may_move_to(to) || !to.is_logged_in(), "{from:?} to {to:?}");
             }
         }
     }

@@ -119,16 +119,16 @@ impl<S> Conn<S> {
     }
 
     /// It is somewhere else now.
-    pub(crate) fn become_(&mut self, next: Life) {
-        debug_assert!(self.life.may_become(next), "{:?} to {next:?}", self.life);
+    pub(crate) fn move_to(&mut self, next: Life) {
+        debug_assert!(self.life.may_move_to(next), "{:?} to {next:?}", self.life);
         self.life = next;
     }
 
     /// What is to be done now that `input` has happened, at `now`.
     pub(crate) fn on(&self, input: Input, now: Tick) -> Act {
-        let talks = self.transport == Transport::WebSocket;
+        let sends_messages = self.transport == Transport::WebSocket;
         let late = self.message_due().is_some_and(|due| due <= now);
-        self.life.on(input, Facts { talks, blocked: self.is(Marks::BLOCKED), late })
+        self.life.on(input, Facts { sends_messages, blocked: self.is(Marks::BLOCKED), late })
     }
 
     /// Whether that is noted.

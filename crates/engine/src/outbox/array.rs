@@ -69,7 +69,7 @@ impl<S> Conn<S> {
 
     /// Puts `head` before everything that waits, and the end of the array behind it.
     fn surround(&mut self, head: &[u8]) {
-        self.unpend();
+        self.queue_pending();
         let form = self.form();
         let backlog = self.backlog();
         backlog.push_front(Piece::Reply(head.into()), form);

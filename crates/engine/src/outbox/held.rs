@@ -75,7 +75,7 @@ impl<S> Conn<S> {
     }
 
     /// Gives back what was put by.
-    pub(crate) fn let_go(&mut self) -> Vec<Arc<Event>> {
+    pub(crate) fn take_held(&mut self) -> Vec<Arc<Event>> {
         let held = self.some_work().map(|work| std::mem::take(&mut work.held));
         self.tidy();
         held.unwrap_or_default().events

@@ -145,13 +145,13 @@ fn event_for_a_name_that_nobody_has_is_remembered_under_it() {
 /// Fills the mailbox of `worker`.
 fn fill(router: &Router, worker: usize) {
     let (stub, _) = Stub::first(&router.replies);
-    let goodbye = || Mail::Close {
+    let disconnect = || Mail::Close {
         reason: DisconnectReason::LoggedOut,
         targets: Targets::new(),
         stub: stub.another(),
     };
     while let Some(mut room) = router.mailboxes[worker].reserve(1, 0) {
-        room.post(goodbye());
+        room.post(disconnect());
     }
 }
 

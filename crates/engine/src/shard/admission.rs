@@ -111,7 +111,7 @@ impl<S: Sockets> Core<S> {
                 let is_next = conn.life() == Life::Between && conn.is_flushed();
                 conn.new_work().unread = unread;
                 if is_next && !conn.is(Marks::DEFERRED) {
-                    conn.become_(Life::Head);
+                    conn.move_to(Life::Head);
                     conn.active = self.now;
                     self.wait(at);
                 }
@@ -160,7 +160,7 @@ impl<S: Sockets> Core<S> {
         let cursor = request.cursor;
         if let Some(upgrade) = &request.upgrade {
             let (transport, framing) = (Transport::WebSocket, Framing::Close);
-            return match self.shake_hands(at, upgrade) {
+            return match self.open_websocket(at, upgrade) {
                 Ok(()) => self.begin(at, &ids, Manner { transport, framing, cursor }, &reply),
                 Err(problem) => self.refuse(at, &problem, &reply),
             };
@@ -192,7 +192,7 @@ impl<S: Sockets> Core<S> {
         (at.conn.transport, at.conn.framing) = (transport, framing);
         self.counters.streams_opened[transport.index()].add(1);
         let held = self.begin_at(at, cursor, newest);
-        at.conn.become_(if held { Life::Held } else { Life::Stream });
+        at.conn.move_to(if held { Life::Held } else { Life::Stream });
         at.conn.active = self.now;
         self.wait(at);
         self.send_answer(at)
@@ -222,7 +222,7 @@ impl<S: Sockets> Core<S> {
     ) -> Lives {
         // What was sent too early is not read any more.
         take_unread(at);
-        at.conn.become_(Life::Ending(reason));
+        at.conn.move_to(Life::Ending(reason));
         self.send_answer(at)?;
         self.finish(at, reason)
     }

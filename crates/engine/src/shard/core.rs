@@ -150,7 +150,7 @@ impl<S: Sockets> Core<S> {
                 self.linger(at, reason);
                 Ok(())
             }
-            Act::Farewell(reason) => self.farewell(at, reason),
+            Act::EndStream(reason) => self.end_stream(at, reason),
             Act::Finish(reason) => self.finish(at, reason),
             act @ (Act::Request
             | Act::Message

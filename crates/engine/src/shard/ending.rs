@@ -1,10 +1,10 @@
-//! How connections end: in good manners, a few at a time where many are to go.
+//! How connections end: gracefully, a few at a time where many are to go.
 //!
 //! A stream that ends well hears what it was already handed and the end of the stream, and is
 //! logged out at once. Our side is ended when all of that is written, and the client has a moment
 //! for its own. What stands still meanwhile is cut; what moves goes on.
 //!
-//! Ends cost: a write, a call, a log-out under each id. So where an application logs a crowd out, a
+//! Ends cost: a write, a call, a log-out under each id. So where an application logs thousands out, a
 //! drain ends all, or many readers are too slow at once, each connection is told at once that it
 //! [leaves](Life::Leaving), which costs a store, and is ended in its turn.
 
@@ -20,7 +20,7 @@ use crate::receipt::Stub;
 use crate::sockets::Sockets;
 
 /// Connections that are to be ended.
-pub(super) struct Leavers {
+pub(super) struct LeavingBatch {
     targets: Targets,
     /// So many of them have been.
     ended: usize,
@@ -31,7 +31,7 @@ pub(super) struct Leavers {
 impl<S: Sockets> Shard<S> {
     /// Tells connections that they are to end, as far as they hear, and ends as many as there is
     /// time for. The others follow, and then the receipt is complete.
-    pub(super) fn say_goodbye(
+    pub(super) fn disconnect(
         &mut self,
         reason: DisconnectReason,
         targets: Targets,
@@ -40,20 +40,20 @@ impl<S: Sockets> Shard<S> {
         for &target in &targets {
             let Some((_, conn)) = self.conns.find(key_of(target)) else { continue };
             if conn.life().hears() {
-                conn.become_(Life::Leaving(Leave::Farewell(reason)));
+                conn.move_to(Life::Leaving(Leave::Graceful(reason)));
                 stub.count_one();
             }
         }
-        self.leaving.push_back(Leavers { targets, ended: 0, _stub: Some(stub) });
+        self.leaving.push_back(LeavingBatch { targets, ended: 0, _stub: Some(stub) });
         self.end_some();
     }
 
     /// Has a connection that hears, and reads too slowly, cut in its turn.
     pub(super) fn cut_later(&mut self, target: ConnRef) {
         if let Some((_, conn)) = self.conns.find(key_of(target)) {
-            conn.become_(Life::Leaving(Leave::Cut(DisconnectReason::SlowReader)));
+            conn.move_to(Life::Leaving(Leave::Cut(DisconnectReason::SlowReader)));
             let targets = Targets::from_elem(target, 1);
-            self.leaving.push_back(Leavers { targets, ended: 0, _stub: None });
+            self.leaving.push_back(LeavingBatch { targets, ended: 0, _stub: None });
         }
     }
 
@@ -66,16 +66,16 @@ impl<S: Sockets> Shard<S> {
     /// Ends connections that are to end, as far as the turn's budget goes.
     pub(super) fn end_some(&mut self) {
         while !self.core.budget.is_spent()
-            && let Some(leavers) = self.leaving.front_mut()
+            && let Some(batch) = self.leaving.front_mut()
         {
-            let Some(&target) = leavers.targets.get(leavers.ended) else {
+            let Some(&target) = batch.targets.get(batch.ended) else {
                 self.leaving.pop_front();
                 continue;
             };
-            leavers.ended += 1;
+            batch.ended += 1;
             self.core.budget.spend(work::END);
             if self.conns.find(key_of(target)).is_some() {
-                self.serve(target.slot() as u32, |core, at| core.depart(at));
+                self.serve(target.slot() as u32, |core, at| core.end_leaving(at));
             }
         }
         while !self.core.budget.is_spent()
@@ -83,15 +83,15 @@ impl<S: Sockets> Shard<S> {
         {
             self.drained_to = Some(slot + 1).filter(|&next| next < self.conns.slots());
             self.core.budget.spend(1);
-            let goodbye = Input::Goodbye(DisconnectReason::Shutdown);
+            let disconnect = Input::Disconnect(DisconnectReason::Shutdown);
             self.serve(slot, |core, at| {
                 core.budget.spend(work::END);
-                core.happen(at, goodbye)
+                core.happen(at, disconnect)
             });
         }
     }
 
-    /// Ends every connection without a farewell, and without taking back its log-ins: the worker
+    /// Ends every connection without an end of its stream, and without taking back its log-ins: the worker
     /// is at its end.
     pub(crate) fn abort_all(&mut self) {
         for slot in 0..self.conns.slots() {
@@ -102,11 +102,11 @@ impl<S: Sockets> Shard<S> {
 
 impl<S: Sockets> Core<S> {
     /// It is the turn of one that is to end.
-    fn depart(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+    fn end_leaving(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         match at.conn.life() {
             Life::Leaving(Leave::Cut(reason)) => Err(End { reason, abort: true }),
-            Life::Leaving(Leave::Farewell(reason)) => {
-                self.farewell(at, reason)?;
+            Life::Leaving(Leave::Graceful(reason)) => {
+                self.end_stream(at, reason)?;
                 // What it has said meanwhile is still in the kernel: a close over it would be a
                 // reset.
                 self.defer(at);
@@ -116,15 +116,15 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// Ends a stream in good manners.
-    pub(super) fn farewell(
+    /// Ends a stream gracefully.
+    pub(super) fn end_stream(
         &mut self,
         at: &mut At<'_, S::Socket>,
         reason: DisconnectReason,
     ) -> Lives {
         match at.conn.transport {
             Transport::Poll => return self.answer_poll(at, Some(reason), None),
-            Transport::WebSocket => websocket::push_farewell(reason, &mut self.answer),
+            Transport::WebSocket => websocket::push_end(reason, &mut self.answer),
             _ => self.answer.extend_from_slice(at.conn.framing.end()),
         }
         self.end_with_answer(at, reason)
@@ -137,9 +137,9 @@ impl<S: Sockets> Core<S> {
         reason: DisconnectReason,
     ) -> Lives {
         // What has come while it was held is not told, or its client would take it for all.
-        at.conn.let_go();
+        at.conn.take_held();
         self.leave(at);
-        at.conn.become_(Life::Ending(reason));
+        at.conn.move_to(Life::Ending(reason));
         self.send_answer(at)?;
         self.finish(at, reason)
     }
@@ -149,7 +149,7 @@ impl<S: Sockets> Core<S> {
         if matches!(at.conn.life(), Life::Lingering(_)) {
             return Ok(());
         }
-        at.conn.become_(Life::Ending(reason));
+        at.conn.move_to(Life::Ending(reason));
         if at.conn.is_flushed() {
             self.linger(at, reason);
             return Ok(());
@@ -160,7 +160,7 @@ impl<S: Sockets> Core<S> {
 
     /// All is written.
     pub(super) fn linger(&mut self, at: &mut At<'_, S::Socket>, reason: DisconnectReason) {
-        at.conn.become_(Life::Lingering(reason));
+        at.conn.move_to(Life::Lingering(reason));
         self.io.shutdown(&at.conn.socket);
         at.conn.active = self.now;
         self.wait(at);

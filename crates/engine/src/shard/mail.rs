@@ -23,7 +23,7 @@ impl<S: Sockets> Shard<S> {
                 weight += self.compress_for(&event, &targets);
                 self.deliver(&event, &targets, stub);
             }
-            Mail::Close { reason, targets, stub } => self.say_goodbye(reason, targets, stub),
+            Mail::Close { reason, targets, stub } => self.disconnect(reason, targets, stub),
             Mail::CatchUp(catch_up) => {
                 weight += limits::CATCH_UP_DELIVERIES;
                 let target = catch_up.target;

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use hub::{ConnRef, Directory, DisconnectReason, EventIds, Names};
 
 use self::core::{At, Core, End, Lives};
-use self::ending::Leavers;
+use self::ending::LeavingBatch;
 use crate::account::Account;
 use crate::config::EngineConfig;
 use crate::conn::Conn;
@@ -46,7 +46,7 @@ pub(crate) struct Shard<S: Sockets> {
     conns: Slab<Conn<S::Socket>>,
     core: Core<S>,
     /// Connections that are to be ended when there is time for it.
-    leaving: VecDeque<Leavers>,
+    leaving: VecDeque<LeavingBatch>,
     /// The next slot whose connection the drain ends.
     drained_to: Option<u32>,
 }

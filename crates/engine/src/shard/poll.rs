@@ -54,7 +54,7 @@ impl<S: Sockets> Core<S> {
             Some(place) => self.event_ids.known(place),
         };
         let asked = after.is_some_and(|after| self.ask(at, after));
-        at.conn.become_(if asked { Life::HeldPoll } else { Life::Poll });
+        at.conn.move_to(if asked { Life::HeldPoll } else { Life::Poll });
         at.conn.active = self.now + wait;
         self.wait(at);
         if asked {
@@ -80,14 +80,14 @@ impl<S: Sockets> Core<S> {
         let CatchUp { events, gap, up_to, whole, .. } = catch_up;
         let end = at.conn.catch_up(b"", events, up_to, whole);
         at.conn.mark(Marks::ASKED, false);
-        at.conn.become_(Life::Poll);
+        at.conn.move_to(Life::Poll);
         if gap {
             at.conn.mark(Marks::GAP, true);
             self.resumes.count(true);
         }
         if end.is_some() {
             // The next poll asks for the rest.
-            at.conn.let_go();
+            at.conn.take_held();
             return self.answer_poll(at, None, end);
         }
         self.settled = self.settled.max(up_to);
@@ -119,7 +119,7 @@ impl<S: Sockets> Core<S> {
         at.renew();
         let conn = &mut at.conn;
         conn.mark(Marks::ASKED, false);
-        conn.let_go();
+        conn.take_held();
         let stays = end.is_none() && conn.framing == Framing::Chunked;
         let idle_seconds = (u64::from(self.rules.poll_idle) * TICK_MS / 1000) as u32;
         let elements = conn.elements();
@@ -135,7 +135,7 @@ impl<S: Sockets> Core<S> {
             cors: conn.is(Marks::CORS),
         };
         answer.push_head(&mut head);
-        conn.become_(Life::Between);
+        conn.move_to(Life::Between);
         conn.active = self.now;
         self.budget.spend(work::WRITE);
         let sent = conn.send_array(&head, &mut self.io, &self.counters);

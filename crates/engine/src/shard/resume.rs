@@ -67,10 +67,10 @@ impl<S: Sockets> Core<S> {
         resume::push_gap(&mut before, at.conn.transport, at.conn.framing);
         self.resumes.count_gap();
         at.conn.push_reply(&before);
-        for event in at.conn.let_go() {
+        for event in at.conn.take_held() {
             at.conn.push_event(&event);
         }
-        at.conn.become_(Life::Stream);
+        at.conn.move_to(Life::Stream);
         self.queue(at, false);
         Ok(())
     }
@@ -112,7 +112,7 @@ impl<S: Sockets> Core<S> {
                     at.conn.push_reply(&notice);
                 }
             }
-            at.conn.become_(Life::Stream);
+            at.conn.move_to(Life::Stream);
         } else if at.conn.is_flushed() {
             return self.ask_on(at);
         }

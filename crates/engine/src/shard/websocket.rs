@@ -33,7 +33,7 @@ type Texts<'t> = SmallVec<[IdText<'t>; 4]>;
 impl<S: Sockets> Core<S> {
     /// Puts the head that agrees to a WebSocket into the buffer for answers, and takes note of what
     /// it agrees to.
-    pub(super) fn shake_hands(
+    pub(super) fn open_websocket(
         &mut self,
         at: &mut At<'_, S::Socket>,
         upgrade: &Upgrade<'_>,
@@ -186,11 +186,11 @@ fn id_texts<'t>(ids: &'t [command::IdText<'_>]) -> Result<Texts<'t>, Problem> {
 }
 
 /// The close frame with which the server ends a connection for `reason`.
-pub(super) fn push_farewell(reason: DisconnectReason, out: &mut Vec<u8>) {
+pub(super) fn push_end(reason: DisconnectReason, out: &mut Vec<u8>) {
     let close = match reason {
         DisconnectReason::LoggedOut => Close::LOGGED_OUT,
         DisconnectReason::SlowReader => Close::SLOW_READER,
-        // Nothing else ends a stream in good manners.
+        // Nothing else ends a stream gracefully.
         _ => Close::SHUTDOWN,
     };
     websocket::push_close(out, close);

@@ -61,7 +61,7 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 2 * 1024;
 /// A message that is none, or not the one that is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("it does not speak the handshake of OTP 23 and later")]
-pub(super) struct Garbled;
+pub(super) struct MalformedMessage;
 
 /// What a node says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,29 +99,29 @@ impl Introduction {
     }
 
     /// Reads the message `send_name`.
-    pub(super) fn read(message: &[u8]) -> Result<Introduction, Garbled> {
-        let rest = message.strip_prefix(b"N").ok_or(Garbled)?;
-        let (flags, rest) = rest.split_first_chunk().ok_or(Garbled)?;
+    pub(super) fn read(message: &[u8]) -> Result<Introduction, MalformedMessage> {
+        let rest = message.strip_prefix(b"N").ok_or(MalformedMessage)?;
+        let (flags, rest) = rest.split_first_chunk().ok_or(MalformedMessage)?;
         Introduction::read_rest(u64::from_be_bytes(*flags), rest)
     }
 
     /// Reads the message `send_challenge`.
-    pub(super) fn read_challenge(message: &[u8]) -> Result<(Introduction, u32), Garbled> {
-        let rest = message.strip_prefix(b"N").ok_or(Garbled)?;
-        let (flags, rest) = rest.split_first_chunk().ok_or(Garbled)?;
-        let (challenge, rest) = rest.split_first_chunk().ok_or(Garbled)?;
+    pub(super) fn read_challenge(message: &[u8]) -> Result<(Introduction, u32), MalformedMessage> {
+        let rest = message.strip_prefix(b"N").ok_or(MalformedMessage)?;
+        let (flags, rest) = rest.split_first_chunk().ok_or(MalformedMessage)?;
+        let (challenge, rest) = rest.split_first_chunk().ok_or(MalformedMessage)?;
         let introduction = Introduction::read_rest(u64::from_be_bytes(*flags), rest)?;
         Ok((introduction, u32::from_be_bytes(*challenge)))
     }
 
-    fn read_rest(flags: u64, rest: &[u8]) -> Result<Introduction, Garbled> {
-        let (creation, rest) = rest.split_first_chunk().ok_or(Garbled)?;
-        let (len, rest) = rest.split_first_chunk().ok_or(Garbled)?;
+    fn read_rest(flags: u64, rest: &[u8]) -> Result<Introduction, MalformedMessage> {
+        let (creation, rest) = rest.split_first_chunk().ok_or(MalformedMessage)?;
+        let (len, rest) = rest.split_first_chunk().ok_or(MalformedMessage)?;
         // What stands behind the name is for later versions.
-        let name = rest.get(..u16::from_be_bytes(*len).into()).ok_or(Garbled)?;
-        let name = str::from_utf8(name).map_err(|_| Garbled)?;
+        let name = rest.get(..u16::from_be_bytes(*len).into()).ok_or(MalformedMessage)?;
+        let name = str::from_utf8(name).map_err(|_| MalformedMessage)?;
         if !is_node_name(name) {
-            return Err(Garbled);
+            return Err(MalformedMessage);
         }
         let creation = u32::from_be_bytes(*creation);
         Ok(Introduction { flags, creation, name: name.into() })
@@ -166,10 +166,10 @@ impl Status {
         status(text.expect("every status has its text").1)
     }
 
-    pub(super) fn read(message: &[u8]) -> Result<Status, Garbled> {
-        let text = message.strip_prefix(b"s").ok_or(Garbled)?;
+    pub(super) fn read(message: &[u8]) -> Result<Status, MalformedMessage> {
+        let text = message.strip_prefix(b"s").ok_or(MalformedMessage)?;
         let found = Self::TEXTS.iter().find(|(_, name)| name.as_bytes() == text);
-        found.map(|(status, _)| *status).ok_or(Garbled)
+        found.map(|(status, _)| *status).ok_or(MalformedMessage)
     }
 }
 
@@ -179,11 +179,11 @@ pub(super) fn alive_answer(is_dead: bool) -> Vec<u8> {
 }
 
 /// Reads that answer.
-pub(super) fn read_alive_answer(message: &[u8]) -> Result<bool, Garbled> {
+pub(super) fn read_alive_answer(message: &[u8]) -> Result<bool, MalformedMessage> {
     match message {
         b"strue" => Ok(true),
         b"sfalse" => Ok(false),
-        _ => Err(Garbled),
+        _ => Err(MalformedMessage),
     }
 }
 
@@ -197,10 +197,10 @@ pub(super) fn challenge_reply(challenge: u32, digest: [u8; 16]) -> Vec<u8> {
 }
 
 /// Reads it: their challenge and their answer.
-pub(super) fn read_challenge_reply(message: &[u8]) -> Result<(u32, [u8; 16]), Garbled> {
-    let rest = message.strip_prefix(b"r").ok_or(Garbled)?;
-    let (challenge, digest) = rest.split_first_chunk().ok_or(Garbled)?;
-    Ok((u32::from_be_bytes(*challenge), digest.try_into().map_err(|_| Garbled)?))
+pub(super) fn read_challenge_reply(message: &[u8]) -> Result<(u32, [u8; 16]), MalformedMessage> {
+    let rest = message.strip_prefix(b"r").ok_or(MalformedMessage)?;
+    let (challenge, digest) = rest.split_first_chunk().ok_or(MalformedMessage)?;
+    Ok((u32::from_be_bytes(*challenge), digest.try_into().map_err(|_| MalformedMessage)?))
 }
 
 /// The message `send_challenge_ack`: the answer to the challenge of the node that connected.
@@ -209,8 +209,8 @@ pub(super) fn challenge_ack(digest: [u8; 16]) -> Vec<u8> {
 }
 
 /// Reads it.
-pub(super) fn read_challenge_ack(message: &[u8]) -> Result<[u8; 16], Garbled> {
-    message.strip_prefix(b"a").and_then(|digest| digest.try_into().ok()).ok_or(Garbled)
+pub(super) fn read_challenge_ack(message: &[u8]) -> Result<[u8; 16], MalformedMessage> {
+    message.strip_prefix(b"a").and_then(|digest| digest.try_into().ok()).ok_or(MalformedMessage)
 }
 
 /// The proof of the cookie: MD5 of it and the challenge's digits. MD5 is the protocol's, and fit
@@ -244,7 +244,11 @@ mod tests {
         let challenge = introduction().to_challenge(0x1234_5678);
         assert_eq!(Introduction::read_challenge(&challenge), Ok((introduction(), 0x1234_5678)));
         for len in 0..challenge.len() {
-            assert_eq!(Introduction::read_challenge(&challenge[..len]), Err(Garbled), "{len}");
+            assert_eq!(
+                Introduction::read_challenge(&challenge[..len]),
+                Err(MalformedMessage),
+                "{len}"
+            );
         }
     }
 
@@ -262,14 +266,14 @@ mod tests {
         let digest = digest("a", 1);
         assert_eq!(read_challenge_reply(&challenge_reply(9, digest)), Ok((9, digest)));
         assert_eq!(read_challenge_ack(&challenge_ack(digest)), Ok(digest));
-        assert_eq!(read_challenge_ack(b"a123"), Err(Garbled));
+        assert_eq!(read_challenge_ack(b"a123"), Err(MalformedMessage));
         for (status, text) in Status::TEXTS {
             assert_eq!(status.to_bytes(), [b"s", text.as_bytes()].concat());
             assert_eq!(Status::read(&status.to_bytes()), Ok(status));
         }
         assert_eq!(read_alive_answer(&alive_answer(true)), Ok(true));
         assert_eq!(read_alive_answer(&alive_answer(false)), Ok(false));
-        assert_eq!(Status::read(b"sno"), Err(Garbled));
+        assert_eq!(Status::read(b"sno"), Err(MalformedMessage));
     }
 
     #[test]

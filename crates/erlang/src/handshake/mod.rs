@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 pub use self::messages::is_node_name;
-use self::messages::{Garbled, MESSAGE_BYTES_MAX};
 pub(crate) use self::messages::{Introduction, Status, flag};
+use self::messages::{MESSAGE_BYTES_MAX, MalformedMessage};
 
 /// Why two nodes do not come together. The text says what to do.
 #[derive(Debug, Error)]
@@ -20,7 +20,7 @@ pub enum ConnectError {
     Broken(#[from] io::Error),
     /// What came is not the handshake of OTP 23 and later.
     #[error("it does not speak the handshake of OTP 23 and later")]
-    Garbled,
+    Malformed,
     /// The other node lacks what OTP 25 and later have.
     #[error("it lacks capabilities ({0:#x}): OTP 25 or later is needed")]
     Incapable(u64),
@@ -44,9 +44,9 @@ pub enum ConnectError {
     TimedOut,
 }
 
-impl From<Garbled> for ConnectError {
-    fn from(_: Garbled) -> ConnectError {
-        ConnectError::Garbled
+impl From<MalformedMessage> for ConnectError {
+    fn from(_: MalformedMessage) -> ConnectError {
+        ConnectError::Malformed
     }
 }
 
@@ -136,7 +136,7 @@ async fn write(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
 async fn read(stream: &mut TcpStream) -> Result<Vec<u8>, ConnectError> {
     let len = usize::from(stream.read_u16().await?);
     if len > MESSAGE_BYTES_MAX {
-        return Err(ConnectError::Garbled);
+        return Err(ConnectError::Malformed);
     }
     let mut message = vec![0; len];
     stream.read_exact(&mut message).await?;

@@ -46,10 +46,10 @@ fn numbers(mut state: u64) -> impl FnMut(usize) -> usize {
 
 /// Takes all groups off a gathered audience, and holds them against what it said of itself.
 fn taken(mut audience: Audience) -> Vec<ConnRef> {
-    let rooms: Vec<Room> = audience.rooms().collect();
-    assert!(rooms.is_sorted_by(|one, next| one.worker < next.worker));
-    let mut left: BTreeMap<usize, Room> =
-        rooms.into_iter().map(|room| (room.worker, room)).collect();
+    let needs: Vec<Need> = audience.needs().collect();
+    assert!(needs.is_sorted_by(|one, next| one.worker < next.worker));
+    let mut left: BTreeMap<usize, Need> =
+        needs.into_iter().map(|room| (room.worker, room)).collect();
     let mut found: Vec<ConnRef> = Vec::new();
     while let Some((worker, conns)) = audience.group() {
         assert!((1..=GROUP_MAX).contains(&conns.len()));
@@ -99,7 +99,7 @@ fn audience_is_what_plain_sets_say() {
     }
 }
 
-/// Crowds under the subject and its followers that overlap, over several slices and buckets.
+/// Several connections under the subject and its followers that overlap, over several slices and buckets.
 #[test]
 fn large_audience_is_grouped_by_4096_and_has_nobody_twice() {
     let (directory, mut graph) = (Directory::default(), Few::default());
@@ -147,8 +147,8 @@ fn bucket_of_more_than_a_group_comes_in_several() {
     audience.found.clone_from(&all);
     audience.buckets.take_in(&mut audience.found);
     while audience.gather(&Directory::default(), &crate::Nobody).unwrap() {}
-    let rooms: Vec<Room> = audience.rooms().collect();
-    assert_eq!(rooms, [Room { worker: 1, groups: 3, targets: 3 * GROUP_MAX }]);
+    let needs: Vec<Need> = audience.needs().collect();
+    assert_eq!(needs, [Need { worker: 1, groups: 3, targets: 3 * GROUP_MAX }]);
     assert_eq!(taken(audience), Vec::from_iter(BTreeSet::from_iter(all)));
 }
 

@@ -1,4 +1,4 @@
-//! The directory's tables: ids that come, gather a crowd and go.
+//! The directory's tables: ids that come, gather connections and go.
 
 use super::*;
 
@@ -48,10 +48,10 @@ fn few_connections_are_visited_and_many_are_left_to_be_walked() {
     for number in 0..=6 {
         (0..number).for_each(|slot| directory.login(id(number), ConnRef::new(1, slot as usize, 0)));
     }
-    let (mut crowded, mut seen) = (Vec::new(), 0);
+    let (mut large, mut seen) = (Vec::new(), 0);
     let ids: Vec<Id> = (0..=6).map(id).collect();
-    directory.visit(&ids, &mut crowded, |_| seen += 1);
-    assert_eq!((crowded, seen), (vec![id(5), id(6)], 1 + 2 + 3 + 4));
+    directory.visit(&ids, &mut large, |_| seen += 1);
+    assert_eq!((large, seen), (vec![id(5), id(6)], 1 + 2 + 3 + 4));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::user::User;
 use super::{IDS, Plan, USERS};
 use crate::config::EngineConfig;
 use crate::limits::MAILS_MAX;
-use crate::mailbox::{Mailbox, Room};
+use crate::mailbox::{Mailbox, Reservation};
 use crate::receipt::Receipt;
 use crate::resume::{ResumeStep, Resuming};
 use crate::router::{Router, Sending, Step};
@@ -34,7 +34,7 @@ pub(super) struct Control {
 #[derive(Default)]
 pub(super) struct UnderWay<'r> {
     /// Room that others have taken.
-    full: Vec<Room<'r>>,
+    full: Vec<Reservation<'r>>,
     sendings: Vec<Under<'r>>,
     resumings: Resumings<'r>,
 }
@@ -214,7 +214,7 @@ impl Resumers {
     }
 
     /// Others take all the room in a mailbox, or give theirs back.
-    fn fill<'m>(&mut self, mailboxes: &'m [Arc<Mailbox>], full: &mut Vec<Room<'m>>) {
+    fn fill<'m>(&mut self, mailboxes: &'m [Arc<Mailbox>], full: &mut Vec<Reservation<'m>>) {
         if !full.is_empty() {
             full.swap_remove(self.random.below(full.len()));
         } else if self.random.one_in(4) {

@@ -19,17 +19,17 @@ use crate::id::Id;
 use crate::keys::Keys;
 use crate::tables;
 
-/// The crowds of one stripe, by id. A stripe without any has just an empty pointer.
+/// The connections of the ids of one stripe that have several, by id. A stripe without any has just an empty pointer.
 #[derive(Default)]
-pub(crate) struct Crowds(Option<Box<HashTable<Entry>>>);
+pub(crate) struct ConnSets(Option<Box<HashTable<Entry>>>);
 
 struct Entry {
     id: Id,
-    crowd: Crowd,
+    set: ConnSet,
 }
 
 /// The connections of an id that has several.
-pub(crate) enum Crowd {
+pub(crate) enum ConnSet {
     /// Two, in order.
     Pair([ConnRef; 2]),
     /// Three or more.
@@ -39,35 +39,35 @@ pub(crate) enum Crowd {
 
 const _: () = assert!(size_of::<Entry>() == 32);
 
-impl Crowds {
-    /// `id`, which has no crowd yet, has these two connections from now on.
+impl ConnSets {
+    /// `id`, which has no set yet, has these two connections from now on.
     pub(crate) fn add(&mut self, id: Id, mut pair: [ConnRef; 2], keys: &Keys) {
         pair.sort_unstable();
-        let entry = Entry { id, crowd: Crowd::Pair(pair) };
+        let entry = Entry { id, set: ConnSet::Pair(pair) };
         let table = self.0.get_or_insert_default();
         table.insert_unique(keys.hash(id.to_bits()), entry, |entry| keys.hash(entry.id.to_bits()));
     }
 
-    /// The crowd of `id`, which has one.
-    pub(crate) fn of(&self, id: Id, keys: &Keys) -> Option<&Crowd> {
+    /// The set of `id`, which has one.
+    pub(crate) fn of(&self, id: Id, keys: &Keys) -> Option<&ConnSet> {
         let entry = self.0.as_ref()?.find(keys.hash(id.to_bits()), |entry| entry.id == id)?;
-        Some(&entry.crowd)
+        Some(&entry.set)
     }
 
-    /// `id`, which has a crowd, has one more connection.
+    /// `id`, which has a set, has one more connection.
     pub(crate) fn insert(&mut self, id: Id, conn: ConnRef, keys: &Keys) {
         let Some(table) = &mut self.0 else { return };
         if let Some(entry) = table.find_mut(keys.hash(id.to_bits()), |entry| entry.id == id) {
-            entry.crowd.insert(conn);
+            entry.set.insert(conn);
         }
     }
 
-    /// Takes `conn` out of the crowd of `id`. When only one is left it is no crowd any more: that
+    /// Takes `conn` out of the set of `id`. When only one is left it is no set any more: that
     /// one is returned.
     pub(crate) fn remove(&mut self, id: Id, conn: ConnRef, keys: &Keys) -> Option<ConnRef> {
         let table = self.0.as_mut()?;
         let mut found = table.find_entry(keys.hash(id.to_bits()), |entry| entry.id == id).ok()?;
-        let left = found.get_mut().crowd.remove(conn)?;
+        let left = found.get_mut().set.remove(conn)?;
         found.remove();
         tables::shrink(table, |entry| keys.hash(entry.id.to_bits()));
         if table.is_empty() {
@@ -77,11 +77,11 @@ impl Crowds {
     }
 }
 
-impl Crowd {
+impl ConnSet {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Crowd::Pair(pair) => pair.len(),
-            Crowd::More(conns) => conns.len(),
+            ConnSet::Pair(pair) => pair.len(),
+            ConnSet::More(conns) => conns.len(),
         }
     }
 
@@ -94,11 +94,11 @@ impl Crowd {
         visit: &mut impl FnMut(ConnRef),
     ) -> Option<ConnRef> {
         match self {
-            Crowd::Pair(pair) => {
+            ConnSet::Pair(pair) => {
                 let rest = pair.iter().copied().filter(|conn| after.is_none_or(|at| *conn > at));
                 visit_most(rest, most, visit)
             }
-            Crowd::More(conns) => {
+            ConnSet::More(conns) => {
                 let from = after.map_or(Bound::Unbounded, Bound::Excluded);
                 visit_most(conns.range((from, Bound::Unbounded)).copied(), most, visit)
             }
@@ -107,10 +107,10 @@ impl Crowd {
 
     fn insert(&mut self, conn: ConnRef) {
         match self {
-            Crowd::Pair([first, second]) => {
-                *self = Crowd::More(Box::new([*first, *second, conn].into()));
+            ConnSet::Pair([first, second]) => {
+                *self = ConnSet::More(Box::new([*first, *second, conn].into()));
             }
-            Crowd::More(conns) => {
+            ConnSet::More(conns) => {
                 conns.insert(conn);
             }
         }
@@ -119,13 +119,13 @@ impl Crowd {
     /// Takes `conn` out. The other one when there is only one left.
     fn remove(&mut self, conn: ConnRef) -> Option<ConnRef> {
         match self {
-            Crowd::Pair([first, second]) if conn == *first => return Some(*second),
-            Crowd::Pair([first, second]) if conn == *second => return Some(*first),
-            Crowd::Pair(_) => {}
-            Crowd::More(conns) => {
+            ConnSet::Pair([first, second]) if conn == *first => return Some(*second),
+            ConnSet::Pair([first, second]) if conn == *second => return Some(*first),
+            ConnSet::Pair(_) => {}
+            ConnSet::More(conns) => {
                 conns.remove(&conn);
                 if let (2, Some(&first), Some(&last)) = (conns.len(), conns.first(), conns.last()) {
-                    *self = Crowd::Pair([first, last]);
+                    *self = ConnSet::Pair([first, last]);
                 }
             }
         }
