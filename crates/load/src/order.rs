@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::random::mix;
+
 /// What one event of a stream was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
@@ -96,14 +98,6 @@ impl Seen {
 /// million fall together once in 400,000 runs.
 pub(crate) fn stream_key(connection: u64, run: u32, subject: u64) -> u64 {
     mix(mix(mix(connection) ^ u64::from(run)) ^ subject)
-}
-
-/// The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
-pub(crate) fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 /// Keys are hashes already.

@@ -1,7 +1,8 @@
 //! Seeded random numbers: SplitMix64 (Steele, Lea and Flood, 2014). Eight bytes of state, so every
 //! event of a schedule can have a generator of its own and be drawn without those before it.
 
-use crate::order::mix;
+/// What the state grows by.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A generator.
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ impl Random {
     /// The next 64 bits.
     pub(crate) fn bits(&mut self) -> u64 {
         let bits = mix(self.0);
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0 = self.0.wrapping_add(STEP);
         bits
     }
 
@@ -40,6 +41,14 @@ impl Random {
     pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(STEP);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{BUFFER_BYTES, Crowd};
 use crate::flood::Closure;
 use crate::flood::listener::{Arrival, Outcome, Phase};
 use crate::flood::role::Role;
-use crate::order::mix;
+use crate::random::mix;
 
 impl Crowd {
     /// Reads what there is. After a short read there was no more, and whatever comes later is

@@ -8,7 +8,7 @@ use super::Crowd;
 use crate::flood::listener::Phase;
 use crate::flood::moment::Moment;
 use crate::flood::role::Role;
-use crate::order::mix;
+use crate::random::mix;
 
 /// Connections that a storm resets before the loop looks at the others again.
 const RESETS_PER_TURN: usize = 64;
