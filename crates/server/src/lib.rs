@@ -15,12 +15,14 @@ mod demo_page;
 mod epoch;
 mod erlang;
 mod http;
+mod log_interval;
 mod panics;
 mod posting;
 mod replies;
 mod resumes;
 mod shortage;
 pub mod stop;
+mod wake_fd;
 mod web;
 
 use std::io::{self, ErrorKind};
@@ -139,7 +141,7 @@ impl Server {
             backlog_bytes_max,
             config.public_url,
             erlang,
-            places.crowd(),
+            places.idle_limit(),
             stop.clone(),
         )?;
         let api = Arc::new(api);

@@ -9,20 +9,20 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// When to log something that happens again and again.
 #[derive(Debug, Default)]
-pub(super) struct Seldom {
+pub(crate) struct LogInterval {
     last: Option<Instant>,
-    unsaid: u64,
+    suppressed: u64,
 }
 
-impl Seldom {
+impl LogInterval {
     /// Whether to log what happens at `now`, and how often it has happened since the last line.
-    pub(super) fn say(&mut self, now: Instant) -> Option<u64> {
+    pub(crate) fn due(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now < last + INTERVAL) {
-            self.unsaid += 1;
+            self.suppressed += 1;
             return None;
         }
         self.last = Some(now);
-        Some(std::mem::take(&mut self.unsaid))
+        Some(std::mem::take(&mut self.suppressed))
     }
 }
 
@@ -31,13 +31,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_time_is_told_at_once_and_the_others_as_a_number() {
-        let (mut seldom, start) = (Seldom::default(), Instant::now());
-        assert_eq!(seldom.say(start), Some(0));
+    fn first_time_is_logged_at_once_and_the_others_as_a_number() {
+        let (mut interval, start) = (LogInterval::default(), Instant::now());
+        assert_eq!(interval.due(start), Some(0));
         for tenths in 1..600 {
-            assert_eq!(seldom.say(start + Duration::from_millis(100 * tenths)), None);
+            assert_eq!(interval.due(start + Duration::from_millis(100 * tenths)), None);
         }
-        assert_eq!(seldom.say(start + INTERVAL), Some(599));
-        assert_eq!(seldom.say(start + INTERVAL), None);
+        assert_eq!(interval.due(start + INTERVAL), Some(599));
+        assert_eq!(interval.due(start + INTERVAL), None);
     }
 }

@@ -8,31 +8,29 @@ use std::time::Duration;
 use engine::Engine;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::log_interval::LogInterval;
+
 /// How often it is looked whether there was any.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// The shortest time between two warnings.
-const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// Looks and warns for as long as the runtime lives.
 pub(super) async fn warn(engine: Arc<RwLock<Engine>>) {
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut told, mut told_at) = (0, None::<Instant>);
+    let (mut logged, mut warnings) = (0, LogInterval::default());
     loop {
         looks.tick().await;
         // While the engine is drained its lock is taken, and nobody is accepted any more.
         let Ok(met) = engine.try_read().map(|engine| engine.snapshot().whole().shortages) else {
             continue;
         };
-        let is_quiet = told_at.is_none_or(|at| at.elapsed() >= WARN_EVERY);
-        if met > told && is_quiet {
+        if met > logged && warnings.due(Instant::now()).is_some() {
             tracing::warn!(
                 "the kernel gave no descriptor or memory for another client ({met} since start): a \
                  worker is full before its time, and clients may be answered 503; look at ulimit \
                  -n, fs.file-max and free memory (encke tune)"
             );
-            (told, told_at) = (met, Some(Instant::now()));
+            logged = met;
         }
     }
 }

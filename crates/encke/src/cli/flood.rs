@@ -9,19 +9,13 @@ use load::flood::Storm;
 use load::report::{FloodReport, flood_line};
 use load::{Flood, FloodConfig, FloodSnapshot};
 use proto::Transport;
-use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::client::runtime;
 use super::conclude::{conclude, unjudged};
+use super::ticker::Ticker;
 use crate::console::{say, tell};
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_rate, parse_seconds, parse_share};
-
-/// How often it is looked whether the crowd has ended.
-const POLL_PERIOD: Duration = Duration::from_millis(100);
-
-/// Looks between two report lines.
-const POLLS_PER_LINE: u32 = 10;
 
 /// Brings a crowd of listeners online, counts and times what they receive.
 ///
@@ -223,41 +217,15 @@ pub(super) fn start(config: FloodConfig) -> Result<Flood> {
 /// Prints a line a second until the crowd has ended by itself or a signal ends it.
 async fn watch(mut flood: Flood, json: bool, signals: &mut Signals) -> Result<FloodSnapshot> {
     let mut before = flood.snapshot();
-    let mut polls = Polls::new();
-    while let Some(line_is_due) = polls.next(signals).await
-        && !flood.is_finished()
-    {
-        if line_is_due {
+    let mut ticker = Ticker::new();
+    while ticker.tick_unless(signals).await && !flood.is_finished() {
+        if ticker.line_is_due() {
             let now = flood.snapshot();
             report_line(&flood_line(&now, &before), json)?;
             before = now;
         }
     }
     Ok(flood.finish()?)
-}
-
-/// Looks after an instrument at work: often whether it is done, once a second what it reports.
-pub(super) struct Polls {
-    interval: Interval,
-    count: u32,
-}
-
-impl Polls {
-    pub(super) fn new() -> Polls {
-        let mut interval = interval(POLL_PERIOD);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        Polls { interval, count: 0 }
-    }
-
-    /// Waits for the next look, and says whether a report line is due; `None` when a signal came.
-    pub(super) async fn next(&mut self, signals: &mut Signals) -> Option<bool> {
-        tokio::select! {
-            _ = self.interval.tick() => {}
-            _ = signals.next() => return None,
-        }
-        self.count += 1;
-        Some(self.count.is_multiple_of(POLLS_PER_LINE))
-    }
 }
 
 /// A line for people, where it does not get between the lines for programs.

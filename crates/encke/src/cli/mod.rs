@@ -15,6 +15,7 @@ mod names;
 mod plot;
 mod serve;
 mod spam;
+mod ticker;
 mod tune;
 mod watch;
 mod work;

@@ -10,7 +10,8 @@ use load::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
 
 use super::client::{ApiArgs, runtime};
 use super::conclude::{conclude, unjudged};
-use super::flood::{Polls, report_line};
+use super::flood::report_line;
+use super::ticker::Ticker;
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, parse_seconds};
 
@@ -150,11 +151,9 @@ fn explain(error: SpamError) -> anyhow::Error {
 /// Prints a line a second until all is sent and answered or a signal ends it.
 async fn watch(mut spam: Spam, json: bool, signals: &mut Signals) -> Result<SpamSnapshot> {
     let mut before = spam.snapshot();
-    let mut polls = Polls::new();
-    while let Some(line_is_due) = polls.next(signals).await
-        && !spam.is_finished()
-    {
-        if line_is_due {
+    let mut ticker = Ticker::new();
+    while ticker.tick_unless(signals).await && !spam.is_finished() {
+        if ticker.line_is_due() {
             let now = spam.snapshot();
             report_line(&spam_line(&now, &before), json)?;
             before = now;

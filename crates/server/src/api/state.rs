@@ -17,7 +17,7 @@ use super::monitoring::duration::SendDurations;
 use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
 use crate::erlang::Erlang;
-use crate::http::places::Crowd;
+use crate::http::places::IdleLimit;
 use crate::http::problem::ApiProblem;
 use crate::stop::Stop;
 
@@ -46,7 +46,7 @@ pub(crate) struct Api {
     /// The Erlang side, if there is one.
     pub(super) erlang: Option<Erlang>,
     /// Whether others wait for the places of those who say nothing.
-    pub(super) crowd: Crowd,
+    pub(super) idle_limit: IdleLimit,
     pub(super) stop: Stop,
 }
 
@@ -58,7 +58,7 @@ impl Api {
         backlog_bytes_max: usize,
         public_url: Option<PublicUrl>,
         erlang: Option<Erlang>,
-        crowd: Crowd,
+        idle_limit: IdleLimit,
         stop: Stop,
     ) -> anyhow::Result<Api> {
         let (router, resumes, listen) = {
@@ -81,7 +81,7 @@ impl Api {
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
             erlang,
-            crowd,
+            idle_limit,
             stop,
         })
     }

@@ -2,6 +2,7 @@
 //! logged in, how one logs in and out, and how an event is sent.
 
 use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -258,6 +259,13 @@ impl Gateway {
             }
             yield_now().await;
         }
+    }
+}
+
+/// Readable when there is mail for its processes.
+impl AsFd for Gateway {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.guest.as_fd()
     }
 }
 

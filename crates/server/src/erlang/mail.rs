@@ -3,40 +3,25 @@
 //! The guest's mailbox is emptied without ever waiting for a node: mail for one that has no room
 //! waits in its own queue ([`ConnectedNode`]), and all others hear at once.
 
-use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 
 use engine::{Delivery, GuestMail};
 use erlang::term::write;
 use hub::{ConnRef, DisconnectReason};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::task::yield_now;
 
 use super::connected_node::{ConnectedNode, Waiting, Words};
 use super::gateway::Gateway;
 use super::payload;
 use super::processes::Place;
+use crate::wake_fd::WakeFd;
 
 /// Processes that are served in one go, under one lock.
 const SLICE: usize = 512;
 
-struct MailboxFd(Arc<Gateway>);
-
-impl AsRawFd for MailboxFd {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.guest.as_fd().as_raw_fd()
-    }
-}
-
 /// Takes the mail for as long as the runtime lives.
 pub(super) async fn run(gateway: Arc<Gateway>) -> std::io::Result<()> {
-    #[expect(
-        deprecated,
-        reason = "its successor is unsafe, for types that may lose their descriptor while it is \
-                  registered; this one owns its own until the registration is gone"
-    )]
-    let mailbox = AsyncFd::with_interest(MailboxFd(Arc::clone(&gateway)), Interest::READABLE)?;
+    let wake = WakeFd::new(Arc::clone(&gateway))?;
     loop {
         while let Some(mail) = gateway.guest.take() {
             match mail {
@@ -45,8 +30,7 @@ pub(super) async fn run(gateway: Arc<Gateway>) -> std::io::Result<()> {
             }
         }
         if gateway.guest.may_sleep() {
-            // Each ring is a report of its own, so nothing has to be read.
-            mailbox.readable().await?.clear_ready();
+            wake.rung().await?;
             gateway.guest.awake();
         } else {
             yield_now().await;

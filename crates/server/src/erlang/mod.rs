@@ -113,7 +113,7 @@ async fn serve_all(gateway: Arc<Gateway>, mut sessions: mpsc::Receiver<Session>,
             },
             // Those that have ended are taken out.
             Some(_) = serving.join_next() => {}
-            () = stop.said() => break,
+            () = stop.stopping() => break,
         }
     }
     while serving.join_next().await.is_some() {}

@@ -32,7 +32,7 @@ pub(super) async fn run(gateway: &Gateway, session: &mut Session, inbox: &Inbox)
                 Ok(batch) => batch,
                 Err(end) => return end,
             },
-            () = stop.said() => return End::Stopped,
+            () = stop.stopping() => return End::Stopped,
         };
         if !inbox.has_room(&batch) {
             // Once it was in vain there is no waiting any more, until there is room again.
@@ -40,7 +40,7 @@ pub(super) async fn run(gateway: &Gateway, session: &mut Session, inbox: &Inbox)
                 && tokio::select! {
                     paused = timeout(PAUSE_MAX, inbox.room(&batch)) => paused.is_ok(),
                     end = session.peer().ended() => return end,
-                    () = stop.said() => return End::Stopped,
+                    () = stop.stopping() => return End::Stopped,
                 };
         } else {
             has_room = true;

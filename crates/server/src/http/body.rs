@@ -9,14 +9,14 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-use super::places::Crowd;
+use super::places::IdleLimit;
 use super::problem::ApiProblem;
 
 /// How long a client may take between two pieces of a body that is read whole.
-const WHOLE_PATIENCE: Duration = Duration::from_secs(30);
+const WHOLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long between two of a stream. In a crowd both are shorter.
-const STREAM_PATIENCE: Duration = Duration::from_secs(300);
+/// How long between two of a stream. Both are shorter while places are scarce.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Bytes past its bound that are still read of a body, so that a client that sends first and reads
 /// then hears the answer instead of a reset.
@@ -52,9 +52,9 @@ impl BodyKind {
 pub(crate) async fn read_whole(
     body: Body,
     bytes_max: usize,
-    crowd: &Crowd,
+    idle_limit: &IdleLimit,
 ) -> Result<Bytes, ApiProblem> {
-    let mut pieces = Pieces::new(body, WHOLE_PATIENCE, crowd);
+    let mut pieces = Pieces::new(body, WHOLE_TIMEOUT, idle_limit);
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     let mut overrun = 0;
@@ -84,20 +84,20 @@ pub(crate) async fn read_whole(
 /// The body of a request, piece by piece, as long as its client goes on with it.
 pub(crate) struct Pieces {
     body: Body,
-    patience: Duration,
-    crowd: Crowd,
+    timeout: Duration,
+    idle_limit: IdleLimit,
     /// Since when we have waited for the next piece.
     silent_since: Option<Instant>,
 }
 
 impl Pieces {
     /// A body that is read while its client writes it, and may take its time.
-    pub(crate) fn of_stream(body: Body, crowd: &Crowd) -> Pieces {
-        Pieces::new(body, STREAM_PATIENCE, crowd)
+    pub(crate) fn of_stream(body: Body, idle_limit: &IdleLimit) -> Pieces {
+        Pieces::new(body, STREAM_TIMEOUT, idle_limit)
     }
 
-    fn new(body: Body, patience: Duration, crowd: &Crowd) -> Pieces {
-        Pieces { body, patience, crowd: crowd.clone(), silent_since: None }
+    fn new(body: Body, timeout: Duration, idle_limit: &IdleLimit) -> Pieces {
+        Pieces { body, timeout, idle_limit: idle_limit.clone(), silent_since: None }
     }
 
     /// The next piece; `None` at the end. It may be dropped before it is done, and asked again.
@@ -106,7 +106,7 @@ impl Pieces {
         let piece = tokio::select! {
             biased;
             piece = next_piece(&mut self.body) => piece,
-            () = self.crowd.out_of_patience(since, self.patience) => {
+            () = self.idle_limit.expired(since, self.timeout) => {
                 Err(ApiProblem::body_timeout())
             }
         };
@@ -169,28 +169,28 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn body_that_says_nothing_is_not_waited_for_for_ever() {
         let places = Places::new();
-        let crowd = places.crowd();
+        let idle_limit = places.idle_limit();
         let silent = || Body::from_stream(stream::pending::<Result<Bytes, axum::Error>>());
         let start = Instant::now();
-        let problem = read_whole(silent(), 6, &crowd).await.unwrap_err();
+        let problem = read_whole(silent(), 6, &idle_limit).await.unwrap_err();
         assert_eq!(
             (problem.status(), start.elapsed()),
-            (ApiProblem::body_timeout().status(), WHOLE_PATIENCE)
+            (ApiProblem::body_timeout().status(), WHOLE_TIMEOUT)
         );
-        let mut pieces = Pieces::of_stream(silent(), &crowd);
+        let mut pieces = Pieces::of_stream(silent(), &idle_limit);
         // The time in which nobody asked is not the client's.
-        tokio::time::advance(STREAM_PATIENCE).await;
+        tokio::time::advance(STREAM_TIMEOUT).await;
         let start = Instant::now();
         assert_eq!(pieces.next().await, Err(ApiProblem::body_timeout()));
-        assert_eq!(start.elapsed(), STREAM_PATIENCE);
+        assert_eq!(start.elapsed(), STREAM_TIMEOUT);
     }
 
     #[tokio::test]
     async fn body_is_put_together_up_to_its_bound() {
-        let crowd = Places::new().crowd();
-        assert_eq!(read_whole(body(&[]), 6, &crowd).await.unwrap(), "");
-        assert_eq!(read_whole(body(&["abc", "de", "f"]), 6, &crowd).await.unwrap(), "abcdef");
-        let problem = read_whole(body(&["abc", "de", "fg"]), 6, &crowd).await.unwrap_err();
+        let idle_limit = Places::new().idle_limit();
+        assert_eq!(read_whole(body(&[]), 6, &idle_limit).await.unwrap(), "");
+        assert_eq!(read_whole(body(&["abc", "de", "f"]), 6, &idle_limit).await.unwrap(), "abcdef");
+        let problem = read_whole(body(&["abc", "de", "fg"]), 6, &idle_limit).await.unwrap_err();
         assert_eq!(problem.status(), StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::exchange::{Exchanges, Idle, answer};
-use super::places::{Crowd, Place};
+use super::places::{IdleLimit, Place};
 use super::wire::{LINGER, Wire};
 use crate::stop::Stop;
 
@@ -43,7 +43,7 @@ pub(super) async fn serve(
     stream: TcpStream,
     routes: Router,
     place: &Place,
-    mut crowd: Crowd,
+    mut idle_limit: IdleLimit,
     mut stop: Stop,
 ) {
     // Both fail only on a connection that is gone, which the first read will tell.
@@ -61,8 +61,8 @@ pub(super) async fn serve(
     let mut connection = pin!(builder.serve_connection(wire, service));
     tokio::select! {
         ended = connection.as_mut() => return log(ended),
-        () = stop.said() => {}
-        () = silent(&mut idle, &mut crowd) => {}
+        () = stop.stopping() => {}
+        () = silent(&mut idle, &mut idle_limit) => {}
     }
     connection.as_mut().graceful_shutdown();
     tokio::select! {
@@ -76,7 +76,7 @@ fn builder() -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        // Ours counts for both versions, and is shorter in a crowd.
+        // Ours counts for both versions, and is shorter while places are scarce.
         .header_read_timeout(None)
         .max_buf_size(BUFFER_BYTES_MAX)
         .half_close(true);
@@ -93,12 +93,12 @@ fn builder() -> Builder<TokioExecutor> {
 }
 
 /// Waits until no request has been in progress for too long.
-async fn silent(idle: &mut Idle, crowd: &mut Crowd) {
+async fn silent(idle: &mut Idle, idle_limit: &mut IdleLimit) {
     loop {
         let since = idle.begins().await;
         tokio::select! {
             () = idle.ends() => {}
-            () = crowd.out_of_patience(since, IDLE_TIMEOUT) => return,
+            () = idle_limit.expired(since, IDLE_TIMEOUT) => return,
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::connection;
 use super::places::Places;
-use super::seldom::Seldom;
+use crate::log_interval::LogInterval;
 use crate::stop::Stop;
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
@@ -28,14 +28,14 @@ pub(crate) async fn run(
     places: Arc<Places>,
     mut stop: Stop,
 ) {
-    let mut failures = Seldom::default();
+    let mut failures = LogInterval::default();
     let (mut in_a_row, mut last) = (0, Instant::now());
     loop {
         if in_a_row == ACCEPTS_IN_A_ROW {
             sleep(ACCEPT_REST).await;
         }
         let accepted = tokio::select! {
-            () = stop.said() => break,
+            () = stop.stopping() => break,
             accepted = async { (places.take().await, listener.accept().await) } => accepted,
         };
         let now = Instant::now();
@@ -44,15 +44,16 @@ pub(crate) async fn run(
         match accepted {
             (place, Ok((stream, _))) => {
                 let place = place.into_ordinary();
-                let (routes, crowd, stop) = (routes.clone(), places.crowd(), stop.clone());
+                let (routes, idle_limit, stop) =
+                    (routes.clone(), places.idle_limit(), stop.clone());
                 tokio::spawn(async move {
-                    connection::serve(stream, routes, &place, crowd, stop).await;
+                    connection::serve(stream, routes, &place, idle_limit, stop).await;
                 });
             }
             (_, Err(error)) => {
-                if let Some(unsaid) = failures.say(Instant::now()) {
+                if let Some(suppressed) = failures.due(Instant::now()) {
                     tracing::warn!(
-                        %error, unsaid,
+                        %error, suppressed,
                         "cannot accept a connection to the API; raise the limit on descriptors \
                          (ulimit -n) if that is what it lacks"
                     );

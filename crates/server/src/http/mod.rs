@@ -4,6 +4,7 @@
 pub(crate) mod assets;
 pub(crate) mod body;
 mod connection;
+mod empty_error;
 mod exchange;
 pub(crate) mod host;
 pub(crate) mod id;
@@ -14,6 +15,4 @@ pub(crate) mod origin;
 pub(crate) mod path;
 pub(crate) mod places;
 pub(crate) mod problem;
-mod refusal;
-mod seldom;
 mod wire;

@@ -4,8 +4,8 @@
 //! There are two kinds of places. The ordinary ones are for everybody. When they are all taken, a
 //! few reserved ones are left, in which probes and scrapers are answered and everybody else is told
 //! to come back, so that a monitor does not take a busy API for a dead one. And before they are all
-//! taken there is a *crowd*: whoever keeps a place without a word loses it after a second instead
-//! of minutes.
+//! taken places are *scarce*: whoever keeps one without sending anything loses it after a second
+//! instead of minutes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,22 +17,23 @@ use tokio::time::{Instant, sleep_until};
 const ORDINARY: usize = 4096;
 
 /// Connections beside them. Each is answered once and closed, or cut when it is silent for
-/// [`CROWD_PATIENCE`].
+/// [`SCARCE_TIMEOUT`].
 const RESERVED: usize = 64;
 
-/// Ordinary places left below which there is a crowd.
-const CROWDED_BELOW: usize = ORDINARY / 8;
+/// Ordinary places left below which they are scarce.
+const SCARCE_BELOW: usize = ORDINARY / 8;
 
-/// How long a client may keep its place in a crowd without a word. Up to as long again is drawn for
-/// each: thousands that go at one moment would hold up everybody else for a tenth of a second.
-const CROWD_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a client may keep its place without sending anything while places are scarce. Up to as
+/// long again is drawn for each: thousands that go at one moment would hold up everybody else for a
+/// tenth of a second.
+const SCARCE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// All places.
 #[derive(Debug)]
 pub(crate) struct Places {
     ordinary: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
-    crowd: watch::Sender<bool>,
+    scarce: watch::Sender<bool>,
 }
 
 /// One of them, until it is dropped.
@@ -44,21 +45,22 @@ pub(super) struct Place {
     places: Arc<Places>,
 }
 
-/// Knows whether there is a crowd.
+/// How long a client may be idle, which is shorter while places are scarce.
 #[derive(Clone, Debug)]
-pub(crate) struct Crowd(watch::Receiver<bool>);
+pub(crate) struct IdleLimit(watch::Receiver<bool>);
 
 impl Places {
     pub(crate) fn new() -> Arc<Places> {
         Arc::new(Places {
             ordinary: Arc::new(Semaphore::new(ORDINARY)),
             reserved: Arc::new(Semaphore::new(RESERVED)),
-            crowd: watch::Sender::new(false),
+            scarce: watch::Sender::new(false),
         })
     }
 
-    pub(crate) fn crowd(&self) -> Crowd {
-        Crowd(self.crowd.subscribe())
+    /// The limit on idle clients that goes with how many places are left.
+    pub(crate) fn idle_limit(&self) -> IdleLimit {
+        IdleLimit(self.scarce.subscribe())
     }
 
     /// Waits until there is a place of any kind. It is a reserved one until
@@ -77,9 +79,9 @@ impl Places {
         }
     }
 
-    fn notice_crowd(&self) {
-        let crowded = self.ordinary.available_permits() < CROWDED_BELOW;
-        self.crowd.send_if_modified(|was| std::mem::replace(was, crowded) != crowded);
+    fn update_scarce(&self) {
+        let scarce = self.ordinary.available_permits() < SCARCE_BELOW;
+        self.scarce.send_if_modified(|was| std::mem::replace(was, scarce) != scarce);
     }
 }
 
@@ -89,7 +91,7 @@ impl Place {
         if let Ok(permit) = Arc::clone(&self.places.ordinary).try_acquire_owned() {
             self.permit = Some(permit);
             self.is_reserved = false;
-            self.places.notice_crowd();
+            self.places.update_scarce();
         }
         self
     }
@@ -103,23 +105,23 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.permit = None;
-        self.places.notice_crowd();
+        self.places.update_scarce();
     }
 }
 
-impl Crowd {
-    /// Waits until a client that has been silent `since` has been so for `patience`, or for one to
-    /// two seconds in a crowd.
-    pub(crate) async fn out_of_patience(&mut self, since: Instant, patience: Duration) {
-        let crowded = async {
+impl IdleLimit {
+    /// Waits until a client that has been silent `since` has been so for `timeout`, or for one to
+    /// two seconds while places are scarce.
+    pub(crate) async fn expired(&mut self, since: Instant, timeout: Duration) {
+        let scarce = async {
             // Fails when all places are gone, and the server with them.
-            let _ = self.0.wait_for(|crowded| *crowded).await;
-            let over = Instant::now().max(since + CROWD_PATIENCE);
-            sleep_until(over + CROWD_PATIENCE.mul_f64(fastrand::f64())).await;
+            let _ = self.0.wait_for(|scarce| *scarce).await;
+            let over = Instant::now().max(since + SCARCE_TIMEOUT);
+            sleep_until(over + SCARCE_TIMEOUT.mul_f64(fastrand::f64())).await;
         };
         tokio::select! {
-            () = sleep_until(since + patience) => {}
-            () = crowded => {}
+            () = sleep_until(since + timeout) => {}
+            () = scarce => {}
         }
     }
 }
@@ -130,35 +132,35 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(300);
+    const TIMEOUT: Duration = Duration::from_secs(300);
 
-    async fn waited(crowd: &mut Crowd, silent: Duration) -> Duration {
+    async fn waited(limit: &mut IdleLimit, silent: Duration) -> Duration {
         let before = Instant::now();
-        crowd.out_of_patience(before - silent, PATIENCE).await;
+        limit.expired(before - silent, TIMEOUT).await;
         before.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silent_client_goes_after_a_second_once_there_is_a_crowd() {
-        tokio::time::advance(PATIENCE).await;
+    async fn silent_client_goes_after_a_second_once_places_are_scarce() {
+        tokio::time::advance(TIMEOUT).await;
         let places = Places::new();
-        let mut crowd = places.crowd();
-        assert_eq!(waited(&mut crowd, Duration::ZERO).await, PATIENCE);
+        let mut limit = places.idle_limit();
+        assert_eq!(waited(&mut limit, Duration::ZERO).await, TIMEOUT);
         let mut taken = Vec::new();
-        for _ in 0..=ORDINARY - CROWDED_BELOW {
+        for _ in 0..=ORDINARY - SCARCE_BELOW {
             taken.push(places.take().await.into_ordinary());
         }
-        let drawn = CROWD_PATIENCE;
-        for (silent, least) in [(Duration::ZERO, CROWD_PATIENCE), (PATIENCE / 2, Duration::ZERO)] {
+        let drawn = SCARCE_TIMEOUT;
+        for (silent, least) in [(Duration::ZERO, SCARCE_TIMEOUT), (TIMEOUT / 2, Duration::ZERO)] {
             let mut ends = BTreeSet::new();
             for _ in 0..20 {
-                ends.insert(waited(&mut crowd, silent).await);
+                ends.insert(waited(&mut limit, silent).await);
             }
             assert!(ends.iter().all(|end| (least..=least + drawn).contains(end)), "{ends:?}");
             assert!(ends.len() > 10, "all go at one time: {ends:?}");
         }
         drop(taken.pop());
-        assert_eq!(waited(&mut crowd, Duration::ZERO).await, PATIENCE);
+        assert_eq!(waited(&mut limit, Duration::ZERO).await, TIMEOUT);
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! The socket of a connection, as hyper sees it.
 //!
 //! Two things happen here that hyper does not do. A refusal of its own gets a body on the way out:
-//! see [`refusal`]. And a connection whose client may be writing still is not closed over what it
+//! see [`empty_error`]. And a connection whose client may be writing still is not closed over what it
 //! writes: the kernel would reset it, and the reset may reach the client before our last answer has
 //! been read, or take the part of it that is not sent yet (RFC 9112, section 9.6). So our side is
 //! closed first, and what still comes is read and thrown away until the client closes its side too,
@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
+use super::empty_error;
 use super::exchange::Exchanges;
-use super::refusal;
 
 /// How long a client may take to notice that its connection is over. It is less than the part of
 /// the grace time that the API has by default.
@@ -99,7 +99,7 @@ impl AsyncWrite for Wire {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.exchanged.is_empty() {
-            match refusal::with_body(bytes) {
+            match empty_error::with_body(bytes) {
                 Some(answer) => (self.exchanged, self.has_refused) = (answer, true),
                 None => return Pin::new(&mut self.stream).poll_write(context, bytes),
             }

@@ -9,7 +9,6 @@ use load::report::{FloodReport, RunReport, SpamReport};
 use load::spam::Payload;
 use load::{Flood, FloodConfig, FloodSnapshot, Spam, SpamConfig};
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::Demo;
 use super::files::RunFiles;
@@ -18,6 +17,7 @@ use super::measure::{Course, Moment, Opening};
 use super::process::ServerProcess;
 use super::report::{DemoReport, GraphReport};
 use crate::cli::flood;
+use crate::cli::ticker::Ticker;
 
 /// How long to wait for what is still on its way when the last event is sent, and how late an event
 /// may be at any time.
@@ -25,9 +25,6 @@ const ARRIVAL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long to listen whether more comes than was delivered.
 const QUIET: Duration = Duration::from_millis(100);
-
-const POLL_PERIOD: Duration = Duration::from_millis(50);
-const POLLS_PER_LINE: u32 = 20;
 
 /// The load on one server.
 pub(super) struct Load<'a> {
@@ -86,7 +83,7 @@ impl Load<'_> {
         };
         let started = Instant::now();
         let mut flood = flood::start(config)?;
-        let (mut opening, mut polls) = (Opening::default(), Polls::new());
+        let (mut opening, mut ticker) = (Opening::default(), Ticker::new());
         let mut before = (started, 0);
         let live = demo.live();
         let totals = loop {
@@ -94,7 +91,7 @@ impl Load<'_> {
             let now = (Instant::now(), totals.opened);
             opening.push(now.0.duration_since(started), now.1);
             let all_tried = totals.opened + totals.failed_total() >= users;
-            if all_tried || polls.line_is_due() {
+            if all_tried || ticker.line_is_due() {
                 let look = self.look(course, Quantiles::default());
                 let Some(looked) = demo.unless_stopped(look).await else { return Ok(None) };
                 looked?;
@@ -102,13 +99,13 @@ impl Load<'_> {
             if all_tried {
                 break totals;
             }
-            if polls.line_is_due() {
+            if ticker.line_is_due() {
                 let resident = course.end.server.resident_bytes;
                 live.set(connecting_line(now, before, users, resident))?;
                 before = now;
             }
             self.server.expect_alive()?;
-            if demo.unless_stopped(polls.next()).await.is_none() {
+            if demo.unless_stopped(ticker.tick()).await.is_none() {
                 return Ok(None);
             }
         };
@@ -167,12 +164,12 @@ impl Load<'_> {
         spam: &mut Spam,
         course: &mut Course,
     ) -> Result<()> {
-        let mut polls = Polls::new();
+        let mut ticker = Ticker::new();
         let mut before = flood.snapshot();
         let live = self.demo.live();
         while !spam.is_finished() {
             self.server.expect_alive()?;
-            if polls.line_is_due() {
+            if ticker.line_is_due() {
                 let (demo, earlier) = (self.demo, course.end.clone());
                 let now = flood.snapshot();
                 match demo.unless_stopped(self.look(course, now.latency)).await {
@@ -189,7 +186,7 @@ impl Load<'_> {
                 ))?;
                 before = now;
             }
-            if self.demo.unless_stopped(polls.next()).await.is_none() {
+            if self.demo.unless_stopped(ticker.tick()).await.is_none() {
                 break;
             }
         }
@@ -203,7 +200,7 @@ impl Load<'_> {
         if let Some(files) = &mut self.files {
             files.add(&now, latency)?;
         }
-        course.look_was(now);
+        course.observe(now);
         Ok(())
     }
 }
@@ -245,29 +242,4 @@ fn sending_line(now: &FloodSnapshot, before: &FloodSnapshot, sent: u64) -> Strin
         }
     }
     line
-}
-
-/// Often a look whether something is done, once a second a line.
-struct Polls {
-    interval: tokio::time::Interval,
-    count: u32,
-}
-
-impl Polls {
-    fn new() -> Polls {
-        let mut interval = interval(POLL_PERIOD);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        interval.reset();
-        Polls { interval, count: 0 }
-    }
-
-    async fn next(&mut self) {
-        self.interval.tick().await;
-        self.count += 1;
-    }
-
-    /// Whether the look that comes next is to be told of.
-    fn line_is_due(&self) -> bool {
-        self.count > 0 && self.count.is_multiple_of(POLLS_PER_LINE)
-    }
 }

@@ -68,11 +68,11 @@ impl Course {
         self.idle = self.end.clone();
         (self.resident_bytes_max, self.machine_bytes_max) = (0, 0);
         self.opening = opening;
-        self.look_was(self.idle.clone());
+        self.observe(self.idle.clone());
     }
 
     /// A look was taken.
-    pub(super) fn look_was(&mut self, now: Moment) {
+    pub(super) fn observe(&mut self, now: Moment) {
         self.resident_bytes_max = self.resident_bytes_max.max(now.server.resident_bytes);
         self.machine_bytes_max = self.machine_bytes_max.max(now.machine_bytes);
         self.end = now;

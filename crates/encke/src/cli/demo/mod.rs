@@ -135,7 +135,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<()> {
     let outcome = runtime.block_on(async {
         let signals = Signals::new()?;
         let (stopper, stop) = stop::channel();
-        tokio::spawn(heed(signals, stopper, leftover));
+        tokio::spawn(handle_signals(signals, stopper, leftover));
         Demo { args, data, stop }.run().await
     });
     // A graph that is being made need not be waited for: the process' end breaks it off, and the
@@ -162,7 +162,7 @@ fn directory(asked: Option<&Path>) -> Result<(PathBuf, Option<TempDir>)> {
 
 /// The first signal stops the demo in order. The second ends it at once: the server sees that and
 /// ends as well.
-async fn heed(mut signals: Signals, stopper: Stopper, leftover: Option<PathBuf>) {
+async fn handle_signals(mut signals: Signals, stopper: Stopper, leftover: Option<PathBuf>) {
     signals.next().await;
     stopper.stop();
     let code = signals.next().await;
@@ -315,7 +315,7 @@ impl Demo {
         let mut stop = self.stop.clone();
         tokio::select! {
             done = work => Some(done),
-            () = stop.said() => None,
+            () = stop.stopping() => None,
         }
     }
 

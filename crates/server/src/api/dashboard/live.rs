@@ -36,7 +36,7 @@ pub(crate) async fn run(api: Arc<Api>) {
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            () = stop.said() => return,
+            () = stop.stopping() => return,
         }
         let is_heard = api.router.connections(id) > 0;
         lingers = if is_heard { LINGER_EVENTS } else { u32::saturating_sub(lingers, 1) };

@@ -35,7 +35,7 @@ pub(crate) async fn send(
 }
 
 async fn send_one(api: &Api, body: Body) -> Result<Response, ApiProblem> {
-    let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.crowd).await?;
+    let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.idle_limit).await?;
     let Object(body): Object<EventBody<'_>> =
         serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
     let Posted { event, receipt, accepted } = api.post(&body).await?;

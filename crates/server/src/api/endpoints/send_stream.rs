@@ -62,7 +62,7 @@ enum Pending {
 impl SendStream {
     pub(crate) fn new(api: Arc<Api>, body: Body) -> SendStream {
         let stop = api.stop.clone();
-        let body = Pieces::of_stream(body, &api.crowd);
+        let body = Pieces::of_stream(body, &api.idle_limit);
         SendStream {
             api,
             body,
@@ -124,7 +124,7 @@ impl SendStream {
         tokio::select! {
             biased;
             () = first => {}
-            () = stop.said(), if read => self.stop_reading(ApiProblem::stopping()),
+            () = stop.stopping(), if read => self.stop_reading(ApiProblem::stopping()),
             piece = body.next(), if read => match piece {
                 Ok(Some(piece)) => self.lines.push(piece),
                 Ok(None) => self.end().await,

@@ -20,7 +20,7 @@ use crate::http::body::{BodyKind, Pieces, read_whole};
 use crate::http::id::IdField;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
-use crate::http::places::Crowd;
+use crate::http::places::IdleLimit;
 use crate::http::problem::ApiProblem;
 
 /// The largest array, about 150,000 pairs.
@@ -94,7 +94,7 @@ async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Chan
     let kind = BodyKind::of(request.headers())?;
     let body = request.into_body();
     let count = match kind {
-        BodyKind::Json => store(api, change, array(body, &api.crowd).await?).await?,
+        BodyKind::Json => store(api, change, array(body, &api.idle_limit).await?).await?,
         BodyKind::Ndjson => {
             let mut stored = 0;
             match stream(api, change, body, &mut stored).await {
@@ -106,8 +106,8 @@ async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Chan
     Ok(change.answer(count))
 }
 
-async fn array(body: Body, crowd: &Crowd) -> Result<Vec<Pair>, ApiProblem> {
-    let bytes = read_whole(body, ARRAY_BYTES_MAX, crowd).await?;
+async fn array(body: Body, idle_limit: &IdleLimit) -> Result<Vec<Pair>, ApiProblem> {
+    let bytes = read_whole(body, ARRAY_BYTES_MAX, idle_limit).await?;
     let bodies: Vec<Object<PairBody<'_>>> =
         serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
     let check = |(at, Object(body)): (usize, &Object<PairBody<'_>>)| {
@@ -118,7 +118,7 @@ async fn array(body: Body, crowd: &Crowd) -> Result<Vec<Pair>, ApiProblem> {
 
 /// Stores the lines of `body` batch by batch and adds to `stored` what each of them changed.
 async fn stream(api: &Api, change: Change, body: Body, stored: &mut u64) -> Result<(), ApiProblem> {
-    let mut body = Pieces::of_stream(body, &api.crowd);
+    let mut body = Pieces::of_stream(body, &api.idle_limit);
     let (mut lines, mut batch) = (Lines::default(), Vec::new());
     let mut reading = true;
     while reading {
@@ -155,7 +155,7 @@ async fn next_piece(api: &Api, body: &mut Pieces) -> Result<Option<Bytes>, ApiPr
     let mut stop = api.stop.clone();
     tokio::select! {
         biased;
-        () = stop.said() => Err(ApiProblem::stopping()),
+        () = stop.stopping() => Err(ApiProblem::stopping()),
         piece = body.next() => piece,
     }
 }
