@@ -36,12 +36,10 @@ fn id(number: usize) -> Id {
     Id::integer(number as u64).unwrap()
 }
 
-/// A generator whose numbers are below what it is asked for (Knuth, MMIX).
-fn numbers(mut state: u64) -> impl FnMut(usize) -> usize {
-    move |bound| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as usize % bound
-    }
+/// Numbers below what is asked for, the same at each run.
+fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut random = fastrand::Rng::with_seed(seed);
+    move |bound| random.usize(..bound)
 }
 
 /// Takes all groups off a gathered audience, and holds them against what it said of itself.

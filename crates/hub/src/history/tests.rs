@@ -159,11 +159,8 @@ fn answers_are_exact_or_say_that_they_are_not() {
 }
 
 fn random_run(seed: u64) {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut below = |bound: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
-        (state >> 33) % bound
-    };
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut below = |bound: u64| random.u64(..bound);
     let bounds = limits(1 + below(20) as usize, 1 + below(500), 1_000 + below(40_000) as usize);
     let history = history(bounds);
     let subjects: Vec<String> = (0..1 + below(12))
