@@ -60,7 +60,7 @@ impl Delivery {
         Delivery { event: self.event.clone(), targets, stub: self.stub.another() }
     }
 
-    /// One of them was reached.
+    /// Counts one connection that the event reached.
     pub fn count_one(&mut self) {
         self.stub.count_one();
     }
@@ -102,7 +102,7 @@ impl Guest {
         self.names.logout(id);
     }
 
-    /// The next mail.
+    /// Takes the next mail, if there is one.
     pub fn take(&self) -> Option<GuestMail> {
         loop {
             return Some(match self.mailbox.take()? {
@@ -124,7 +124,7 @@ impl Guest {
         self.mailbox.may_sleep()
     }
 
-    /// After waiting.
+    /// Says that the guest is awake again, after it has waited.
     pub fn awake(&self) {
         self.mailbox.awake();
     }

@@ -89,7 +89,7 @@ pub const fn window_bytes(backlog_bytes_max: usize) -> usize {
     backlog_bytes_max / 4 * 3
 }
 
-/// And those that are put by meanwhile.
+/// Of the bytes that may wait for a client, those of the events that are held meanwhile.
 pub const fn held_bytes(backlog_bytes_max: usize) -> usize {
     backlog_bytes_max - window_bytes(backlog_bytes_max)
 }
@@ -175,7 +175,7 @@ pub const LITTLE_ROOM_SHARE: usize = 8;
 pub const SHORTAGE_LOOK_MS: u64 = 250;
 
 /// How long the client's host may leave sent bytes unacknowledged before the connection counts as
-/// gone (`TCP_USER_TIMEOUT`). The kernel's own patience is about 15 minutes.
+/// gone (`TCP_USER_TIMEOUT`). The kernel's own time-out is about 15 minutes.
 pub const VANISHED_MS: u32 = 60_000;
 
 /// Naps of the workers of one core together, a second: see [`crate::nap`].

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Our node's name, its place on the network, and its bounds.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// `name@host`.
+    /// The node's name, `name@host`.
     pub name: Box<str>,
     /// What proves that nodes may talk to each other.
     pub cookie: Box<str>,

@@ -70,7 +70,7 @@ pub enum Control<'a> {
 /// A control message with the message that it carries.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Message<'a> {
-    /// What it is.
+    /// What the message asks for or tells.
     pub control: Control<'a>,
     /// What is sent, if anything is.
     pub payload: Option<Term<'a>>,

@@ -15,7 +15,7 @@ use crate::peer::Peer;
 use crate::session::Session;
 use crate::{epmd, limits, listener};
 
-/// Our node.
+/// Our node among the others.
 #[derive(Debug)]
 pub struct Node {
     establisher: Arc<Establisher>,
@@ -45,7 +45,7 @@ impl Node {
         Ok((node, queue))
     }
 
-    /// Our name.
+    /// Our node's name.
     pub fn name(&self) -> &str {
         &self.establisher.config.name
     }

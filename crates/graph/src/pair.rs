@@ -33,7 +33,7 @@ impl From<IdText<'_>> for OwnedId {
 /// One subscription to add or to remove.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pair {
-    /// Who listens.
+    /// The id that hears.
     pub subscriber: OwnedId,
     /// Who is listened to.
     pub subscribee: OwnedId,

@@ -20,7 +20,7 @@ use super::open::Store;
 pub struct Stats {
     /// Ids that follow or are followed.
     pub users: u64,
-    /// Stored pairs.
+    /// How many pairs are stored.
     pub subscriptions: u64,
     /// Pairs of users who follow one another, counted once.
     pub mutual: u64,

@@ -7,7 +7,7 @@ use crate::id::Id;
 /// A stored pair: the subscriber hears what is sent about the subscribee.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Subscription {
-    /// Who listens.
+    /// The id that hears.
     pub subscriber: Id,
     /// Who is listened to.
     pub subscribee: Id,

@@ -161,7 +161,7 @@ impl Slice {
 /// How much is remembered now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HistoryStats {
-    /// Events.
+    /// How many events are remembered.
     pub events: usize,
     /// Bytes that they are counted for: of each event its line and what is kept around it, and the
     /// frame of one transport while it may be on its way. Frames of further transports, and those

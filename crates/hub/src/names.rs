@@ -50,7 +50,7 @@ const BYTES_MAX: usize = 128 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("the ids of all connections together take up {bytes_max} bytes, their maximum here")]
 pub struct IdsFull {
-    /// The maximum.
+    /// How many bytes the ids of all connections may take together.
     pub bytes_max: usize,
 }
 

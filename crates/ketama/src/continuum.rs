@@ -29,9 +29,9 @@ const POINTS_PER_START: usize = 8;
 /// A point of the continuum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point<'a> {
-    /// Where it is.
+    /// Its place on the continuum.
     pub hash: u32,
-    /// Whose it is.
+    /// The server that the keys up to this place go to.
     pub server: &'a Server,
 }
 

@@ -63,7 +63,7 @@ impl Server {
         &self.address
     }
 
-    /// Its weight.
+    /// The weight of the server, by its memory.
     pub fn memory(&self) -> u64 {
         self.memory
     }

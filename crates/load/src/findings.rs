@@ -25,10 +25,10 @@ pub struct Findings {
 /// A report for programs: its figures and what was found.
 #[derive(Debug, Serialize)]
 pub struct Judged<'r, R> {
-    /// The figures.
+    /// The figures of the run.
     #[serde(flatten)]
     pub report: &'r R,
-    /// What was found.
+    /// What makes the run a failure, and what nobody has checked.
     #[serde(flatten)]
     pub findings: &'r Findings,
 }

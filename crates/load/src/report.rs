@@ -33,11 +33,11 @@ pub struct FloodReport {
     pub opened_after: f64,
     /// Streams that did not open.
     pub failed: u64,
-    /// The same by reason.
+    /// Streams that did not open, by reason.
     pub failed_by: BTreeMap<&'static str, u64>,
     /// Streams that ended, other than by `flood` itself.
     pub closed: u64,
-    /// The same by reason.
+    /// Streams that ended, by reason.
     pub closed_by: BTreeMap<&'static str, u64>,
     /// Events received.
     pub events: u64,

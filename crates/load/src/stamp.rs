@@ -49,7 +49,7 @@ impl Stamp {
     }
 }
 
-/// Finds stamps.
+/// Finds the stamps of events in what a stream sends.
 #[derive(Clone, Debug)]
 pub struct StampFinder {
     marker: Finder<'static>,

@@ -10,9 +10,9 @@ use crate::negotiation::{entity_tag, has_version};
 /// A document and what its answers say of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
-    /// As HTML.
+    /// The page as HTML.
     pub html: Vec<u8>,
-    /// The same, compressed with gzip.
+    /// The page, compressed with gzip.
     pub gzip: Vec<u8>,
     /// Names this very document: visible ASCII without quotes.
     pub tag: String,

@@ -112,7 +112,7 @@ pub struct Request<'b> {
 /// A request that is refused.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Refusal<'b> {
-    /// Why.
+    /// What is wrong with the request, and what to do.
     pub problem: Problem,
     /// Whether it was a `HEAD`, whose answer has no body.
     pub head_only: bool,

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long a mailbox may stay full before the sender is told.
-const MAILBOX_PATIENCE: Duration = Duration::from_secs(5);
+const MAILBOX_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the frames of all transports put around an event at most: the size line of a chunk, SSE's
 /// field names, the event id twice, member names.
@@ -40,7 +40,7 @@ pub(crate) async fn finish(
             Step::More => tokio::task::yield_now().await,
             Step::MailboxFull => {
                 let since = *full_since.get_or_insert_with(Instant::now);
-                if since.elapsed() > MAILBOX_PATIENCE {
+                if since.elapsed() > MAILBOX_TIMEOUT {
                     return Err(Unposted::MailboxFull);
                 }
                 sleep(MAILBOX_PAUSE).await;

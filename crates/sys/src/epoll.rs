@@ -91,7 +91,7 @@ impl Events {
     }
 }
 
-/// One report.
+/// One report of epoll.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     /// The token that the descriptor was added with.

@@ -5,7 +5,7 @@ use std::io;
 /// The descriptor limit of each table (getrlimit(2), `RLIMIT_NOFILE`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DescriptorLimit {
-    /// What holds now.
+    /// The limit that holds now.
     pub soft: u64,
     /// Up to where the process may raise it.
     pub hard: u64,

@@ -116,22 +116,22 @@ pub fn shutdown_write(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).shutdown(Shutdown::Write)
 }
 
-/// Makes the coming close a reset (RST): no farewell, no TIME_WAIT.
+/// Makes the coming close a reset (RST): no FIN, no TIME_WAIT.
 pub fn reset_on_close(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO))
 }
 
 /// Bounds what the kernel keeps for a connection, set on the listener and inherited by what it
 /// accepts: at most `unsent_bytes` that the client has not asked for yet (`TCP_NOTSENT_LOWAT`), and
-/// `vanished_ms` of patience with a client's host that acknowledges nothing (`TCP_USER_TIMEOUT`,
-/// RFC 5482; it also ends a client that keeps its window shut for so long).
+/// `vanished_ms` for a client's host that acknowledges nothing (`TCP_USER_TIMEOUT`, RFC 5482; it
+/// also ends a client that keeps its window shut for so long).
 pub fn bound_kernel_buffers(
     listener: &impl AsFd,
     unsent_bytes: u32,
     vanished_ms: u32,
 ) -> io::Result<()> {
-    let patience = std::time::Duration::from_millis(u64::from(vanished_ms));
-    SockRef::from(listener).set_tcp_user_timeout(Some(patience))?;
+    let timeout = std::time::Duration::from_millis(u64::from(vanished_ms));
+    SockRef::from(listener).set_tcp_user_timeout(Some(timeout))?;
     SockRef::from(listener).set_tcp_notsent_lowat(unsent_bytes)
 }
 

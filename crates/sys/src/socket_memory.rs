@@ -24,7 +24,7 @@ pub struct SocketMemory {
 }
 
 impl SocketMemory {
-    /// All of it.
+    /// The memory of all sockets, in bytes.
     pub fn total(&self) -> u64 {
         self.slabs + self.buffers
     }

@@ -12,13 +12,13 @@ use super::{Report, this_machine};
 /// What became of one setting.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Change {
-    /// Its name.
+    /// The setting's name.
     pub key: &'static str,
-    /// What it was.
+    /// Its value before.
     pub from: String,
     /// What it was to be.
     pub to: String,
-    /// Why it is not.
+    /// Why it could not be set; `None` where it was.
     pub error: Option<String>,
 }
 

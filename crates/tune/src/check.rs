@@ -32,7 +32,7 @@ pub enum Unit {
     Bytes,
 }
 
-/// A row.
+/// One row of the report: a limit of this machine, held against the demand.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// What is compared; kernel settings by the name that sysctl(8) takes.
@@ -45,7 +45,7 @@ pub struct Check {
     pub asked: Vec<u64>,
     /// What both count.
     pub unit: Unit,
-    /// What it is for.
+    /// What the limit is for.
     pub why: &'static str,
     /// What to type to have enough.
     pub command: Option<String>,

@@ -49,7 +49,7 @@ pub struct Report {
     pub crowd_threads: u64,
     /// Loopback addresses that the crowd connects from, when it is here.
     pub crowd_sources: u64,
-    /// Row by row.
+    /// The limits that were looked at, in the order of the table.
     pub checks: Vec<Check>,
 }
 

@@ -47,9 +47,9 @@ pub(crate) struct Reading {
 /// How much of something is left, and out of how much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capacity {
-    /// What is left.
+    /// How much is left.
     pub free: u64,
-    /// All of it.
+    /// How much there is.
     pub limit: u64,
 }
 

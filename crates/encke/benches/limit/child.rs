@@ -9,7 +9,7 @@ use std::time::Duration;
 use load::stamp::{self, Stamp};
 use sys::clock;
 
-use crate::{DATA, PATIENCE, Plan};
+use crate::{DATA, Plan, TIMEOUT};
 
 /// How often the paced sender looks what is due.
 const TICK: Duration = Duration::from_millis(1);
@@ -135,7 +135,7 @@ impl Child {
 
     /// Waits until so many polls wait.
     pub(crate) fn await_polls(&mut self, polls: u64) -> Result<(), Box<dyn std::error::Error>> {
-        let deadline_ns = clock::monotonic_ns() + PATIENCE.as_nanos() as u64;
+        let deadline_ns = clock::monotonic_ns() + TIMEOUT.as_nanos() as u64;
         while self.figures()?[2] != polls as f64 {
             if clock::monotonic_ns() > deadline_ns {
                 return Err(format!("{polls} polls should wait").into());

@@ -48,7 +48,7 @@ const DATA: &str = concat!(
 const AUDIENCE: u64 = 16;
 
 /// How long any one step may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Descriptors of a worker's table that the plan leaves free: the kernel spreads clients at random,
 /// and the bare loop's worker that gets more than it can hold ends.
@@ -144,7 +144,7 @@ fn start_crowd(
 }
 
 fn await_online(crowd: &Flood, users: u64) -> Outcome<()> {
-    if crowd.wait_until(PATIENCE, |totals| totals.open() >= users) {
+    if crowd.wait_until(TIMEOUT, |totals| totals.open() >= users) {
         return Ok(());
     }
     let open = std::cell::Cell::new(0);

@@ -14,7 +14,7 @@ use load::graph_model::BarabasiAlbert;
 use sys::clock;
 
 use crate::child::Child;
-use crate::{AUDIENCE, Outcome, PATIENCE, Plan};
+use crate::{AUDIENCE, Outcome, Plan, TIMEOUT};
 use crate::{await_online, heading, line, per_second, start_crowd};
 
 /// Events a second about each user: everybody hears one a minute.
@@ -172,7 +172,7 @@ impl Run {
             pace.crowd_us_per_delivery,
         );
         // What comes after its time must not count for the next rate.
-        self.crowd.wait_until(PATIENCE, |totals| totals.events >= all);
+        self.crowd.wait_until(TIMEOUT, |totals| totals.events >= all);
         Ok((share >= BORNE_SHARE && pace.p99_ms < BORNE_P99_MS, pace))
     }
 }

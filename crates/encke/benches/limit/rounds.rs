@@ -5,7 +5,7 @@ use proto::Transport;
 use sys::clock;
 
 use crate::child::Child;
-use crate::{Outcome, PATIENCE, Plan};
+use crate::{Outcome, Plan, TIMEOUT};
 use crate::{await_online, heading, line, per_second, start_crowd};
 
 /// What one server did in one run.
@@ -107,7 +107,7 @@ fn bring_online(child: &mut Child, plan: &Plan, users: u32, first_id: u64) -> Ou
 }
 
 fn await_events(crowd: &Flood, events: u64) -> Outcome<()> {
-    if crowd.wait_until(PATIENCE, |totals| totals.events >= events) {
+    if crowd.wait_until(TIMEOUT, |totals| totals.events >= events) {
         return Ok(());
     }
     Err("events were lost".into())

@@ -30,9 +30,9 @@ impl<'a> Atom<'a> {
 pub struct Pid<'a> {
     /// The node that it runs on.
     pub node: Atom<'a>,
-    /// Its number there,
+    /// The lower part of its number there.
     pub id: u32,
-    /// and the rest of it.
+    /// The upper part of its number there.
     pub serial: u32,
     /// Tells the node from one of the same name that ran before.
     pub creation: u32,

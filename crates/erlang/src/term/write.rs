@@ -54,7 +54,7 @@ pub fn float(out: &mut Vec<u8>, value: f64) {
     out.extend(value.to_be_bytes());
 }
 
-/// A binary.
+/// Appends a binary of `bytes`.
 pub fn binary(out: &mut Vec<u8>, bytes: &[u8]) {
     length(out, tag::BINARY, bytes.len());
     out.extend_from_slice(bytes);

@@ -18,7 +18,7 @@ pub struct Bucket {
     pub over_seconds: f64,
     /// At most this; `None` for the last, which has no bound.
     pub up_to_seconds: Option<f64>,
-    /// How many.
+    /// How many intervals there are.
     pub count: u64,
 }
 

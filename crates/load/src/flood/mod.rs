@@ -161,10 +161,10 @@ impl Flood {
         totals
     }
 
-    /// Waits until `done` says so of a snapshot's counts, or `patience` is over; returns whether it
+    /// Waits until `done` says so of a snapshot's counts, or `timeout` is over; returns whether it
     /// did. The latencies stay for the next [`snapshot`](Flood::snapshot).
-    pub fn wait_until(&self, patience: Duration, done: impl Fn(&Totals) -> bool) -> bool {
-        let deadline_ms = clock::monotonic_ms() + patience.as_millis() as u64;
+    pub fn wait_until(&self, timeout: Duration, done: impl Fn(&Totals) -> bool) -> bool {
+        let deadline_ms = clock::monotonic_ms() + timeout.as_millis() as u64;
         loop {
             if done(&self.totals()) {
                 return true;

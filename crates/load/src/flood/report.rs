@@ -82,7 +82,7 @@ pub struct SlowReport {
     pub open: u64,
     /// Streams that the server ended.
     pub closed: u64,
-    /// The same by reason.
+    /// How many were closed, by reason.
     pub closed_by: BTreeMap<&'static str, u64>,
     /// How long those lasted from when they were not read any more.
     pub lasted: Quantiles,

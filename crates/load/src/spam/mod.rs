@@ -45,7 +45,7 @@ use stream::{Reader, Writer};
 use tally::Published;
 
 /// An API that takes nothing, or owes an answer and sends nothing, for so long is taken for dead.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// From the start of the threads to the first event, so that all are ready.
 const HEAD_START_NS: u64 = 5_000_000;
 
@@ -112,8 +112,8 @@ impl Spam {
         let connect = || {
             let stream = TcpStream::connect(target.address)?;
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
             Ok(stream)
         };
         let streams: Result<Vec<TcpStream>, io::Error> =
@@ -286,6 +286,6 @@ fn late_after_ns(config: &SpamConfig) -> u64 {
 }
 
 fn no_answer() -> io::Error {
-    let words = format!("the API has not answered for {} s", PATIENCE.as_secs());
+    let words = format!("the API has not answered for {} s", ANSWER_TIMEOUT.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, words)
 }

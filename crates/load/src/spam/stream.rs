@@ -13,7 +13,7 @@ use sys::clock;
 use crate::spam::message::Messages;
 use crate::spam::schedule::Share;
 use crate::spam::tally::Published;
-use crate::spam::{Link, PATIENCE, no_answer, wait_until};
+use crate::spam::{ANSWER_TIMEOUT, Link, no_answer, wait_until};
 
 /// A chunk is written once it has so many bytes, even if more events are due.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -224,7 +224,7 @@ impl Waiting {
             }
         }
         self.quiet = if owes { self.quiet + READ_TIMEOUT } else { Duration::ZERO };
-        if self.quiet >= PATIENCE {
+        if self.quiet >= ANSWER_TIMEOUT {
             return Err(no_answer());
         }
         Ok(())

@@ -7,7 +7,7 @@ use load::stamp::{Stamp, boot};
 use load::{Spam, SpamConfig};
 
 use crate::server::{Fate, Server};
-use crate::{PATIENCE, event, expect_faults, finished, flood, spam_config};
+use crate::{TIMEOUT, event, expect_faults, finished, flood, spam_config};
 
 #[test]
 fn run_that_was_under_way_is_checked_from_the_first_event_on() {
@@ -15,7 +15,7 @@ fn run_that_was_under_way_is_checked_from_the_first_event_on() {
     let flood = flood(&server, 1);
     server.send("0", &event(7, Duration::ZERO));
     server.send("0", &event(8, Duration::ZERO));
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 2));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 2));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.joined, report.missing), (1, 0), "{report}");
     let findings = report.findings();
@@ -32,7 +32,7 @@ fn event_before_its_time_shows_that_the_clocks_differ() {
     let mut text = Vec::new();
     stamp.push(&mut text);
     server.send("0", &format!("data: {}\n\n", String::from_utf8(text).unwrap()));
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 1));
     let findings = FloodReport::from(&flood.finish().unwrap()).findings();
     expect_faults(&findings, &["1 events came before they were to be sent"]);
 }

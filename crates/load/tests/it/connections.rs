@@ -9,7 +9,7 @@ fn streams_that_end_are_counted_by_reason() {
     server.send_raw("0", b"0\r\n\r\n");
     server.close("1");
     server.send_raw("2", b"no chunk");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 3));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.closed_total() == 3));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.open, report.opened, report.closed), (1, 4, 3));
     let reasons: Vec<_> = report.closed_by.into_iter().collect();
@@ -44,7 +44,7 @@ fn listener_that_lost_its_stream_comes_back() {
     let url = server.stream_url();
     let flood = flood_of(FloodConfig { url, users: 2, reconnect: true, ..FloodConfig::default() });
     server.close("1");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.opened == 3));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.opened == 3));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.open, report.closed), (2, 1));
 }
@@ -78,6 +78,6 @@ fn paced_crowd_on_threads_and_addresses_of_its_own_is_whole() {
     for id in 100..112 {
         server.send(&id.to_string(), "data: x\n\n");
     }
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 12));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 12));
     assert_eq!(flood.finish().unwrap().totals.begun, 12);
 }

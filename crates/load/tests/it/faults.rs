@@ -63,7 +63,7 @@ fn events_of_another_run_are_no_deliveries_of_this_one() {
     let flood = flood(&server, 10);
     server.send("0", &event(1, Duration::ZERO));
     let spam = finished(Spam::start(&spam_config(&server)).unwrap());
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 200));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 200));
     let report = RunReport::new(FloodReport::from(&flood.finish().unwrap()), spam);
     assert_eq!((report.flood.stamped, report.spam.delivered, report.lost), (200, 200, 1));
     expect_faults(&report.findings(), &["1 events were lost"]);

@@ -20,7 +20,7 @@ use load::{Flood, FloodConfig, Spam, SpamConfig, SpamMode};
 use server::{Fate, Server};
 
 /// Long enough for any machine; a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn flood(server: &Server, users: u32) -> Flood {
     let config = FloodConfig { url: server.stream_url(), users, ..FloodConfig::default() };
@@ -31,7 +31,7 @@ fn flood(server: &Server, users: u32) -> Flood {
 fn flood_of(config: FloodConfig) -> Flood {
     let users = u64::from(config.users);
     let flood = Flood::start(config).unwrap();
-    assert!(flood.wait_until(PATIENCE, |totals| totals.opened + totals.failed_total() >= users));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.opened + totals.failed_total() >= users));
     flood
 }
 
@@ -63,7 +63,7 @@ fn run(
     let flood = flood(&server, 10);
     let spam = finished(Spam::start(&config(spam_config(&server))).unwrap());
     assert_eq!(spam.failure, None);
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events >= expected));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events >= expected));
     RunReport::new(FloodReport::from(&flood.finish().unwrap()), spam)
 }
 
@@ -201,7 +201,7 @@ fn stamps_are_found_on_every_transport() {
             server.send_raw("0", frame.for_framing(Framing::Chunked));
             server.send_raw("0", transport.keep_alive(Framing::Chunked));
         }
-        assert!(flood.wait_until(PATIENCE, |totals| totals.events == 3));
+        assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 3));
         let report = FloodReport::from(&flood.finish().unwrap());
         assert_eq!((report.stamped, report.missing, report.closed), (3, 0, 0), "{transport:?}");
     }
@@ -230,7 +230,7 @@ fn websocket_listener_answers_pings_and_the_close_frame() {
     let close = server.receive("0", 6 + 10);
     assert_eq!(close[..2], [0x88, 0x80 | 10]);
     assert_eq!(unmasked(close), b"\x03\xe9shutdown");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.closed_total() == 1));
     flood.finish().unwrap();
 }
 
@@ -241,7 +241,7 @@ fn late_event_is_counted_and_timed() {
     server.send("0", &event(1, Duration::ZERO));
     server.send("0", &event(2, Duration::from_secs(100)));
     server.send("0", &event(3, Duration::ZERO));
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 3));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 3));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.late, report.missing, report.doubled), (1, 0, 0), "{report}");
     assert!(report.latency.max_ms >= 100_000.0);
@@ -252,7 +252,7 @@ fn events_of_others_are_counted_and_not_judged() {
     let server = Server::start(|_| Fate::Deliver);
     let flood = flood(&server, 1);
     server.send("0", ": hello\n\ndata: plain\n\nevent: x\ndata: a\ndata: b\n\n");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 2));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 2));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.stamped, report.missing, report.latency.count), (0, 0, 0));
 }

@@ -8,7 +8,7 @@ use load::report::FloodReport;
 use load::{Flood, FloodConfig};
 use proto::Transport;
 
-use crate::{PATIENCE, payload};
+use crate::{TIMEOUT, payload};
 
 /// The first line of the next request.
 fn request(reader: &mut BufReader<TcpStream>) -> String {
@@ -47,7 +47,7 @@ fn each_poll_goes_on_where_the_answer_before_ended() {
     assert_eq!(flood.totals().opened, 0, "it is online once it is answered");
     send.write_all(answer("Encke-Next: 0000000000000007\r\n", "[]\n").as_bytes()).unwrap();
     assert_eq!(request(&mut reader), "GET /poll/0?after=0000000000000007 HTTP/1.1");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.open() == 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.open() == 1));
     // In pieces, and without a place: the one before still holds.
     for piece in answer("", &format!("[{},\n{}]\n", event(1), event(2))).as_bytes().chunks(31) {
         send.write_all(piece).unwrap();
@@ -58,7 +58,7 @@ fn each_poll_goes_on_where_the_answer_before_ended() {
     send.write_all(answer(fields, &format!("[{}]\n", event(4))).as_bytes()).unwrap();
     assert_eq!(request(&mut reader), "GET /poll/0?after=00000000000000ff HTTP/1.1");
     send.write_all(answer("Connection: close\r\n", "[]\n").as_bytes()).unwrap();
-    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.closed_total() == 1));
     assert_eq!(flood.totals().told_gaps, 1);
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.stamped, report.missing, report.doubled), (3, 1, 0), "{report}");
@@ -72,7 +72,7 @@ fn poll_that_is_not_answered_well_is_a_failure_first_and_an_end_later() {
     assert_eq!(request(&mut reader), "GET /poll?ch=0&wait=0 HTTP/1.1");
     let refusal = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
     reader.get_ref().write_all(refusal).unwrap();
-    assert!(flood.wait_until(PATIENCE, |totals| totals.failed_total() == 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.failed_total() == 1));
     flood.finish().unwrap();
 
     for (bad, reason) in [(&refusal[..], "malformed"), (b"", "cut")] {
@@ -82,7 +82,7 @@ fn poll_that_is_not_answered_well_is_a_failure_first_and_an_end_later() {
         assert_eq!(request(&mut reader), "GET /poll/0 HTTP/1.1", "no place, no parameter");
         reader.get_ref().write_all(bad).unwrap();
         drop(reader);
-        assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 1));
+        assert!(flood.wait_until(TIMEOUT, |totals| totals.closed_total() == 1));
         let report = FloodReport::from(&flood.finish().unwrap());
         assert_eq!((report.opened, report.closed_by[reason]), (1, 1), "{report}");
     }

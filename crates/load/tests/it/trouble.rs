@@ -7,7 +7,7 @@ use load::flood::{Storm, TroubleReport};
 use load::report::FloodReport;
 
 use crate::server::{Fate, Server};
-use crate::{PATIENCE, event, flood_of};
+use crate::{TIMEOUT, event, flood_of};
 
 fn trouble(report: &FloodReport) -> &TroubleReport {
     report.trouble.as_ref().unwrap()
@@ -23,13 +23,13 @@ fn stormy(server: &Server) -> FloodConfig {
 fn storm_resets_its_shares_and_half_of_them_come_back() {
     let server = Server::start(|_| Fate::Deliver);
     let flood = flood_of(stormy(&server));
-    assert!(flood.wait_until(PATIENCE, |totals| (totals.reset, totals.returned) == (4, 2)));
+    assert!(flood.wait_until(TIMEOUT, |totals| (totals.reset, totals.returned) == (4, 2)));
     // Who came back has missed the first; who stayed must hear all.
     server.send("2", &event(2, Duration::ZERO));
     server.send("4", &event(1, Duration::ZERO));
     server.send("4", &event(3, Duration::ZERO));
     server.send("7", &event(1, Duration::from_secs(100)));
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 4));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 4));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.opened, report.open, report.closed, report.failed), (10, 6, 0, 0));
     let TroubleReport { steady, storm, slow, began } = trouble(&report);
@@ -56,7 +56,7 @@ fn storm_waits_for_its_time() {
     let storm = Some(Storm { after, ..Storm::default() });
     let flood = flood_of(FloodConfig { storm, ..stormy(&server) });
     server.send("7", &event(1, Duration::ZERO));
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 1));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!(trouble(&report).steady.latency["before"].count, 1);
     assert!(trouble(&report).began.unwrap() >= 1_000.0);
@@ -71,9 +71,9 @@ fn slow_listeners_open_their_stream_and_do_not_read_it() {
     for id in 0..4 {
         server.send(&id.to_string(), &event(1, Duration::ZERO));
     }
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 2));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 2));
     server.close("1");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.closed_total() == 1));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.open, report.events), (3, 2));
     let slow = trouble(&report).slow.as_ref().unwrap();
@@ -93,14 +93,14 @@ fn slow_listeners_read_until_their_time_has_come() {
     };
     let flood = flood_of(config(Duration::from_secs(1_000)));
     server.send("0", &event(1, Duration::ZERO));
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events == 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 1));
     drop(flood);
     let flood = flood_of(config(Duration::ZERO));
     server.send("0", &event(1, Duration::ZERO));
     server.send("3", &event(1, Duration::ZERO));
-    assert!(flood.wait_until(PATIENCE, |totals| totals.events >= 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.events >= 1));
     server.close("0");
-    assert!(flood.wait_until(PATIENCE, |totals| totals.closed_total() == 1));
+    assert!(flood.wait_until(TIMEOUT, |totals| totals.closed_total() == 1));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.events, trouble(&report).steady.events), (1, 1), "{report}");
 }

@@ -13,7 +13,7 @@ use percent_encoding::percent_decode_str;
 use super::target::{Escaped, Route};
 use crate::Problem;
 
-/// The longest wait of a poll. Proxies on the way are said to lose patience after a minute.
+/// The longest wait of a poll. Proxies on the way are said to end silent requests after a minute.
 pub const POLL_WAIT_SECONDS_MAX: u8 = 60;
 /// The wait of a poll that does not say how long.
 pub const POLL_WAIT_SECONDS_DEFAULT: u8 = 25;

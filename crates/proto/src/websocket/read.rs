@@ -81,7 +81,7 @@ macro_rules! errors {
         pub enum ReadError { $($(#[doc = $doc])+ $name,)+ }
 
         impl ReadError {
-            /// Every one.
+            /// All variants.
             pub const ALL: &[ReadError] = &[$(ReadError::$name,)+];
 
             /// What to tell the client.

@@ -47,7 +47,7 @@ const NAMES_EVERY: Duration = Duration::from_secs(5);
 /// What the Erlang side must be told at start.
 #[derive(Clone, Debug)]
 pub struct ErlangConfig {
-    /// Our node.
+    /// What our node is called and where it listens.
     pub node: NodeConfig,
     /// Nodes to connect to, and to connect to again.
     pub connect: Vec<String>,

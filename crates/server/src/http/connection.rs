@@ -26,7 +26,7 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a connection that is to end may do so without a request in progress: time for what it
 /// lingers, and not for half a head.
-const END_PATIENCE: Duration = LINGER.saturating_add(Duration::from_millis(500));
+const END_TIMEOUT: Duration = LINGER.saturating_add(Duration::from_millis(500));
 
 /// HTTP/1.1: the read buffer, which also bounds the head.
 const BUFFER_BYTES_MAX: usize = 256 * 1024;
@@ -110,7 +110,7 @@ async fn without_request(idle: &mut Idle) {
         let since = idle.begins().await.max(told);
         tokio::select! {
             () = idle.ends() => {}
-            () = tokio::time::sleep_until(since + END_PATIENCE) => return,
+            () = tokio::time::sleep_until(since + END_TIMEOUT) => return,
         }
     }
 }

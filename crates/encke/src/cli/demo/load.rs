@@ -21,7 +21,7 @@ use crate::cli::ticker::Ticker;
 
 /// How long to wait for what is still on its way when the last event is sent, and how late an event
 /// may be at any time.
-const ARRIVAL_PATIENCE: Duration = Duration::from_secs(5);
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long to listen whether more comes than was delivered.
 const QUIET: Duration = Duration::from_millis(100);
@@ -52,7 +52,7 @@ impl Load<'_> {
         let spam = SpamReport::from(&spawn_blocking(move || spam.finish()).await?);
         let delivered = spam.delivered;
         let arrival = spawn_blocking(move || {
-            flood.wait_until(ARRIVAL_PATIENCE, |totals| totals.stamped >= delivered);
+            flood.wait_until(ARRIVAL_TIMEOUT, |totals| totals.stamped >= delivered);
             // What comes beside that comes twice, and right behind it.
             flood.wait_until(QUIET, |totals| totals.stamped > delivered);
             flood
@@ -78,7 +78,7 @@ impl Load<'_> {
             url: format!("http://{}{}", self.server.listen(), args.transport.path()),
             transport: args.transport.into(),
             users: args.users,
-            late_after: ARRIVAL_PATIENCE,
+            late_after: ARRIVAL_TIMEOUT,
             ..FloodConfig::default()
         };
         let started = Instant::now();
@@ -141,7 +141,7 @@ impl Load<'_> {
             // The latency shown is the server's, not that of a sender that waits for company.
             coalesce: Duration::ZERO,
             payload: Payload::Song,
-            late_after: ARRIVAL_PATIENCE,
+            late_after: ARRIVAL_TIMEOUT,
             ..SpamConfig::default()
         };
         let spam = spawn_blocking(move || Spam::start(&config)).await??;
