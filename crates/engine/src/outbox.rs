@@ -1,7 +1,8 @@
 //! What a connection still has to be sent, and the one write per turn that sends it.
 //!
 //! The usual case has no queue: the turn's one event sits in the record, goes out in one `send` and
-//! is gone. Only a second event in the same turn, or a kernel without room, makes a [backlog](crate::backlog).
+//! is gone. Only a second event in the same turn, or a kernel without room, makes a
+//! [backlog](crate::backlog).
 
 mod array;
 mod held;

@@ -13,12 +13,12 @@ use thiserror::Error;
 use crate::account::Account;
 use crate::clock::Clock;
 use crate::config::EngineConfig;
+use crate::connection_limit::ConnectionLimit;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::nap::Nap;
-use crate::places::Places;
 use crate::replies::Replies;
 use crate::resume::Resumes;
 use crate::room::{Rooms, WorkerRoom};
@@ -82,7 +82,7 @@ impl Engine {
         config.workers = config.workers.clamp(1, ConnRef::WORKERS_MAX - guests);
         let descriptors = process_limits::descriptors().map_err(StartError::Worker)?;
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
-        let places = Arc::new(Places::new(config.connections_max));
+        let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
         let mailboxes: io::Result<Arc<[_]>> =
             (0..config.workers + guests).map(|_| Mailbox::new().map(Arc::new)).collect();
@@ -107,7 +107,7 @@ impl Engine {
             names: names.clone(),
             directory: directory.clone(),
             counters: Arc::new(Counters::default()),
-            places: places.clone(),
+            connection_limit: connection_limit.clone(),
             account: account.clone(),
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),

@@ -2,10 +2,10 @@
 //! stored subscribers, each exactly once, grouped by worker.
 //!
 //! It is gathered step by step, so that a celebrity's audience does not keep others waiting: a step
-//! reads a slice of the subscribers, walks a slice of an id's connections, or sorts a part of what was
-//! found. One sort does three things: it groups the connections by worker, puts those of a worker
-//! in memory order, and brings a connection that was found under two ids side by side. Past 4,096
-//! connections it is done bucket by bucket ([`Buckets`]).
+//! reads a slice of the subscribers, walks a slice of an id's connections, or sorts a part of what
+//! was found. One sort does three things: it groups the connections by worker, puts those of a
+//! worker in memory order, and brings a connection that was found under two ids side by side. Past
+//! 4,096 connections it is done bucket by bucket ([`Buckets`]).
 //!
 //! A connection that is logged in from the first step to the last is in the audience; one that was
 //! gone before the first step is not.
@@ -30,8 +30,8 @@ use crate::id::Id;
 /// Room for a typical audience.
 const TYPICAL: usize = 32;
 
-/// The most connections that a group has, and that a step walks of ids with many: 0.16 ms, the median of
-/// `cargo bench -p hub`.
+/// The most connections that a group has, and that a step walks of ids with many: 0.16 ms, the
+/// median of `cargo bench -p hub`.
 const GROUP_MAX: usize = 4096;
 
 /// The most ids with many connections that a step looks into.

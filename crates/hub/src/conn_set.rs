@@ -19,7 +19,8 @@ use crate::id::Id;
 use crate::keys::Keys;
 use crate::tables;
 
-/// The connections of the ids of one stripe that have several, by id. A stripe without any has just an empty pointer.
+/// The connections of the ids of one stripe that have several, by id. A stripe without any has just
+/// an empty pointer.
 #[derive(Default)]
 pub(crate) struct ConnSets(Option<Box<HashTable<Entry>>>);
 

@@ -39,26 +39,26 @@ const VISITED_AT_ONCE: usize = 4;
 
 /// The connections of one id: a reference, or the mark that there are several.
 #[derive(Clone, Copy)]
-struct Place(u64);
+struct Conns(u64);
 
-impl Place {
+impl Conns {
     /// No reference has all bits set.
-    const CROWD: Place = Place(u64::MAX);
+    const SEVERAL: Conns = Conns(u64::MAX);
 
-    fn one(conn: ConnRef) -> Place {
-        Place(conn.to_bits())
+    fn one(conn: ConnRef) -> Conns {
+        Conns(conn.to_bits())
     }
 
     /// The connection, unless there are several.
     fn conn(self) -> Option<ConnRef> {
-        (self.0 != Place::CROWD.0).then_some(ConnRef::from_bits(self.0))
+        (self.0 != Conns::SEVERAL.0).then_some(ConnRef::from_bits(self.0))
     }
 }
 
 #[derive(Clone, Copy)]
 struct Slot {
     id: Id,
-    place: Place,
+    conns: Conns,
 }
 
 /// What a look-up finds.
@@ -74,12 +74,12 @@ struct Stripe {
 }
 
 impl Stripe {
-    fn place(&self, hash: u64, id: Id) -> Option<Place> {
-        self.slots.find(hash, |slot| slot.id == id).map(|slot| slot.place)
+    fn conns(&self, hash: u64, id: Id) -> Option<Conns> {
+        self.slots.find(hash, |slot| slot.id == id).map(|slot| slot.conns)
     }
 
-    fn at(&self, place: Place, id: Id, keys: &Keys) -> Option<Found<'_>> {
-        match place.conn() {
+    fn at(&self, conns: Conns, id: Id, keys: &Keys) -> Option<Found<'_>> {
+        match conns.conn() {
             Some(conn) => Some(Found::One(conn)),
             None => self.sets.of(id, keys).map(Found::Several),
         }
@@ -114,15 +114,15 @@ impl Directory {
         let mut stripe = self.stripe(hash);
         let Stripe { slots, sets } = &mut *stripe;
         let Some(slot) = slots.find_mut(hash, |slot| slot.id == id) else {
-            let slot = Slot { id, place: Place::one(conn) };
+            let slot = Slot { id, conns: Conns::one(conn) };
             slots.insert_unique(hash, slot, |slot| self.keys.hash(slot.id.to_bits()));
             return;
         };
-        match slot.place.conn() {
+        match slot.conns.conn() {
             None => sets.insert(id, conn, &self.keys),
             Some(other) => {
                 sets.add(id, [other, conn], &self.keys);
-                slot.place = Place::CROWD;
+                slot.conns = Conns::SEVERAL;
             }
         }
     }
@@ -133,7 +133,7 @@ impl Directory {
         let mut stripe = self.stripe(hash);
         let Stripe { slots, sets } = &mut *stripe;
         let Ok(mut found) = slots.find_entry(hash, |slot| slot.id == id) else { return };
-        match found.get().place.conn() {
+        match found.get().conns.conn() {
             Some(only) if only == conn => {
                 found.remove();
                 tables::shrink(slots, |slot| self.keys.hash(slot.id.to_bits()));
@@ -141,7 +141,7 @@ impl Directory {
             Some(_) => {}
             None => {
                 if let Some(last) = sets.remove(id, conn, &self.keys) {
-                    found.get_mut().place = Place::one(last);
+                    found.get_mut().conns = Conns::one(last);
                 }
             }
         }
@@ -158,7 +158,7 @@ impl Directory {
 
     fn visit_together(&self, ids: &[Id], large: &mut Vec<Id>, visit: &mut impl FnMut(ConnRef)) {
         let mut look =
-            |stripe: &Stripe, place: Place, id: Id| match stripe.at(place, id, &self.keys) {
+            |stripe: &Stripe, conns: Conns, id: Id| match stripe.at(conns, id, &self.keys) {
                 Some(Found::One(conn)) => visit(conn),
                 Some(Found::Several(set)) if set.len() > VISITED_AT_ONCE => large.push(id),
                 Some(Found::Several(set)) => {
@@ -174,14 +174,14 @@ impl Directory {
             held.push(self.stripes[stripe_of(*hash)].0.try_lock().ok());
         }
         // Plain loads from here on: the misses of all look-ups are under way at one time.
-        let mut places = [None; TOGETHER];
-        for (((&id, &hash), held), place) in ids.iter().zip(&hashes).zip(&held).zip(&mut places) {
-            let slot = |stripe: &MutexGuard<'_, Stripe>| stripe.place(hash, id);
-            *place = held.as_ref().and_then(slot);
+        let mut found = [None; TOGETHER];
+        for (((&id, &hash), held), conns) in ids.iter().zip(&hashes).zip(&held).zip(&mut found) {
+            let slot = |stripe: &MutexGuard<'_, Stripe>| stripe.conns(hash, id);
+            *conns = held.as_ref().and_then(slot);
         }
-        for ((place, held), &id) in places.into_iter().zip(&held).zip(ids) {
-            if let (Some(place), Some(stripe)) = (place, held.as_ref()) {
-                look(stripe, place, id);
+        for ((conns, held), &id) in found.into_iter().zip(&held).zip(ids) {
+            if let (Some(conns), Some(stripe)) = (conns, held.as_ref()) {
+                look(stripe, conns, id);
             }
         }
         // A stripe that two ids share, or that another thread holds, is waited for, alone.
@@ -190,8 +190,8 @@ impl Directory {
         drop(held);
         for index in missed {
             let stripe = self.stripe(hashes[index]);
-            if let Some(place) = stripe.place(hashes[index], ids[index]) {
-                look(&stripe, place, ids[index]);
+            if let Some(conns) = stripe.conns(hashes[index], ids[index]) {
+                look(&stripe, conns, ids[index]);
             }
         }
     }
@@ -211,8 +211,8 @@ impl Directory {
     ) -> Option<ConnRef> {
         let hash = self.keys.hash(id.to_bits());
         let stripe = self.stripe(hash);
-        let place = stripe.place(hash, id)?;
-        match stripe.at(place, id, &self.keys)? {
+        let conns = stripe.conns(hash, id)?;
+        match stripe.at(conns, id, &self.keys)? {
             Found::Several(set) => set.walk(after, most, &mut visit),
             Found::One(conn) => {
                 if after.is_none_or(|after| conn > after) {
@@ -227,7 +227,7 @@ impl Directory {
     pub fn connections(&self, id: Id) -> usize {
         let hash = self.keys.hash(id.to_bits());
         let stripe = self.stripe(hash);
-        match stripe.place(hash, id).and_then(|place| stripe.at(place, id, &self.keys)) {
+        match stripe.conns(hash, id).and_then(|conns| stripe.at(conns, id, &self.keys)) {
             None => 0,
             Some(Found::One(_)) => 1,
             Some(Found::Several(set)) => set.len(),

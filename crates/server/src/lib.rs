@@ -44,7 +44,7 @@ pub use crate::api::PublicUrl;
 pub use crate::demo_page::DemoFacts;
 use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;
-use crate::http::places::Places;
+use crate::http::permits::Permits;
 pub use crate::panics::end_process_on_panic;
 use crate::stop::Stopper;
 
@@ -134,14 +134,14 @@ impl Server {
         }
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
-        let places = Places::new();
+        let permits = Permits::new();
         let api = Api::new(
             Arc::clone(&engine),
             graph.clone(),
             backlog_bytes_max,
             config.public_url,
             erlang,
-            places.idle_limit(),
+            permits.idle_limit(),
             stop.clone(),
         )?;
         let api = Arc::new(api);
@@ -149,7 +149,7 @@ impl Server {
         let listener = api_socket.listen(API_BACKLOG);
         let listener = listener.map_err(|error| listen_error(api_address, &error))?;
         let routes = api::routes(api, config.api_hosts, config.demo.map(|_| listen.port()));
-        let api_task = tokio::spawn(http::listener::run(listener, routes, places, stop));
+        let api_task = tokio::spawn(http::listener::run(listener, routes, permits, stop));
         // Signals are for the threads of the control plane.
         sys::signals::blocked(|| engine.write().unwrap_or_else(PoisonError::into_inner).open())??;
         Ok(Server { engine, graph, listen, api: api_address, stopper, api_task, erlang_task })

@@ -12,9 +12,9 @@ use crate::budget::Budget;
 use crate::config::EngineConfig;
 use crate::conn::life::{Act, Input, Life};
 use crate::conn::{Conn, Marks};
+use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
 use crate::limits::{self, work};
-use crate::places::Places;
 use crate::resume::Resumes;
 use crate::slab;
 use crate::sockets::Sockets;
@@ -28,7 +28,7 @@ pub(super) struct Core<S> {
     pub(super) names: Arc<Names>,
     pub(super) directory: Arc<Directory>,
     pub(super) counters: Arc<Counters>,
-    pub(super) places: Arc<Places>,
+    pub(super) connection_limit: Arc<ConnectionLimit>,
     pub(super) account: Arc<Account>,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) resumes: Arc<Resumes>,
@@ -92,7 +92,7 @@ impl<S: Sockets> Core<S> {
         Core {
             io,
             worker,
-            places: shared.places,
+            connection_limit: shared.connection_limit,
             account: shared.account,
             settled: shared.event_ids.last(),
             event_ids: shared.event_ids,

@@ -4,8 +4,8 @@
 //! logged out at once. Our side is ended when all of that is written, and the client has a moment
 //! for its own. What stands still meanwhile is cut; what moves goes on.
 //!
-//! Ends cost: a write, a call, a log-out under each id. So where an application logs thousands out, a
-//! drain ends all, or many readers are too slow at once, each connection is told at once that it
+//! Ends cost: a write, a call, a log-out under each id. So where an application logs thousands out,
+//! a drain ends all, or many readers are too slow at once, each connection is told at once that it
 //! [leaves](Life::Leaving), which costs a store, and is ended in its turn.
 
 use hub::{ConnRef, DisconnectReason};
@@ -91,8 +91,8 @@ impl<S: Sockets> Shard<S> {
         }
     }
 
-    /// Ends every connection without an end of its stream, and without taking back its log-ins: the worker
-    /// is at its end.
+    /// Ends every connection without an end of its stream, and without taking back its log-ins: the
+    /// worker is at its end.
     pub(crate) fn abort_all(&mut self) {
         for slot in 0..self.conns.slots() {
             self.remove(slot, DisconnectReason::Shutdown, true);

@@ -33,9 +33,9 @@ use self::ending::LeavingBatch;
 use crate::account::Account;
 use crate::config::EngineConfig;
 use crate::conn::Conn;
+use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
 use crate::limits::work;
-use crate::places::Places;
 use crate::resume::Resumes;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) directory: Arc<Directory>,
     pub(crate) counters: Arc<Counters>,
     /// The bound on the connections of all shards together.
-    pub(crate) places: Arc<Places>,
+    pub(crate) connection_limit: Arc<ConnectionLimit>,
     /// The bound on what is kept for all of them together.
     pub(crate) account: Arc<Account>,
     /// The numbers of events: where a stream begins.
@@ -89,11 +89,11 @@ impl<S: Sockets> Shard<S> {
     /// A client has connected. Gives the socket back when there is no place for it.
     pub(crate) fn accept(&mut self, socket: S::Socket) -> Result<Key, S::Socket> {
         let core = &mut self.core;
-        if !core.places.take() {
+        if !core.connection_limit.take() {
             return Err(socket);
         }
         let key = self.conns.insert(Conn::new(socket, core.now)).map_err(|conn| {
-            core.places.give_back();
+            core.connection_limit.give_back();
             conn.socket
         })?;
         core.counters.opened.add(1);
@@ -195,7 +195,7 @@ impl<S: Sockets> Shard<S> {
     fn remove(&mut self, slot: u32, reason: DisconnectReason, abort: bool) {
         let Some(conn) = self.conns.remove(slot) else { return };
         self.core.account.change(conn.charged, 0);
-        self.core.places.give_back();
+        self.core.connection_limit.give_back();
         self.core.counters.closed[reason as usize].add(1);
         self.core.io.close(conn.socket, abort);
     }

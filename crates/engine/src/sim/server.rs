@@ -11,10 +11,10 @@ use super::net::{Net, Wire};
 use crate::account::Account;
 use crate::clock::{Clock, MadeClock};
 use crate::config::EngineConfig;
+use crate::connection_limit::ConnectionLimit;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits::{self, LAST_BYTES_STILL_MS, LINGER_MS, work};
 use crate::mailbox::Mailbox;
-use crate::places::Places;
 use crate::receipt::Receipt;
 use crate::replies::Replies;
 use crate::resume::Resumes;
@@ -83,7 +83,7 @@ impl Server {
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let event_ids = Arc::new(EventIds::new(epoch));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
-        let places = Arc::new(Places::new(config.connections_max));
+        let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
         for worker in 0..SHARDS {
             let net = Net::new(config.keepalive_ms);
@@ -92,7 +92,7 @@ impl Server {
                 names: names.clone(),
                 directory: directory.clone(),
                 counters: counted.clone(),
-                places: places.clone(),
+                connection_limit: connection_limit.clone(),
                 account: account.clone(),
                 event_ids: event_ids.clone(),
                 resumes: resumes.clone(),

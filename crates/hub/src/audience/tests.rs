@@ -97,7 +97,8 @@ fn audience_is_what_plain_sets_say() {
     }
 }
 
-/// Several connections under the subject and its followers that overlap, over several slices and buckets.
+/// Several connections under the subject and its followers that overlap, over several slices and
+/// buckets.
 #[test]
 fn large_audience_is_grouped_by_4096_and_has_nobody_twice() {
     let (directory, mut graph) = (Directory::default(), Few::default());

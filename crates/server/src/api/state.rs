@@ -17,7 +17,7 @@ use super::monitoring::duration::SendDurations;
 use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
 use crate::erlang::Erlang;
-use crate::http::places::IdleLimit;
+use crate::http::permits::IdleLimit;
 use crate::http::problem::ApiProblem;
 use crate::stop::Stop;
 

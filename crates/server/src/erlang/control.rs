@@ -5,7 +5,7 @@
 use erlang::control::{no_process, unlinked};
 use erlang::{Control, Peer, Pid, Term};
 
-use super::gateway::{Gateway, place_of};
+use super::gateway::{Gateway, process_ref_of};
 use super::request::Service;
 
 /// Does what a control message that carries no message asks for.
@@ -14,7 +14,7 @@ pub(super) fn act(gateway: &Gateway, peer: &Peer, control: Control<'_>) {
         Control::Monitor { from, to, reference } => monitor(gateway, peer, from, to, reference),
         Control::Down(reference) => {
             if let Some(words) = reference.words() {
-                gateway.down(peer, place_of(words));
+                gateway.down(peer, process_ref_of(words));
             }
         }
         Control::Unlink { id, from, to } => drop(peer.send(|out| unlinked(out, id, from, to))),

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::connected_node::{ConnectedNode, Words};
 use super::counts::Counts;
 use super::payload;
-use super::processes::{Place, Process, Processes};
+use super::processes::{Process, ProcessRef, Processes};
 use super::refusal::Refusal;
 use super::request::Service;
 use crate::posting::{self, FRAME_BYTES};
@@ -147,21 +147,21 @@ impl Gateway {
             return Err(Refusal::NoConnection);
         }
         let processes = &mut registry.processes;
-        let (place, is_new) = match processes.find(process) {
-            Some(place) => (place, false),
+        let (process_ref, is_new) = match processes.find(process) {
+            Some(process_ref) => (process_ref, false),
             None => (processes.insert(process).ok_or(Refusal::Overloaded)?, true),
         };
-        let Place { slot, generation } = place;
-        let known = processes.ids(place);
+        let ProcessRef { slot, generation } = process_ref;
+        let known = processes.ids(process_ref);
         let Ok(new) = self.guest.login(slot as usize, generation, id, known) else {
             // There are as many names as there may be. A place without an id would never be freed.
             if is_new {
-                processes.remove(place);
+                processes.remove(process_ref);
             }
             return Err(Refusal::Overloaded);
         };
         if let Some(id) = new
-            && !processes.add(place, id)
+            && !processes.add(process_ref, id)
         {
             self.guest.logout(slot as usize, generation, id);
             return Err(Refusal::TooManyIds);
@@ -169,7 +169,7 @@ impl Gateway {
         if is_new {
             self.counts.logins.add(1);
             // Answered at once if the process is gone. If the connection is, it is swept.
-            peer.monitor(self.pid(Service::Router), words, reference(place));
+            peer.monitor(self.pid(Service::Router), words, reference(process_ref));
         }
         Ok(())
     }
@@ -178,44 +178,45 @@ impl Gateway {
     pub(super) fn logout(&self, peer: &Peer, id: u32, serial: u32) {
         let process = Process { peer: peer.number(), id, serial };
         let mut registry = self.registry();
-        if let Some(place) = registry.processes.find(process) {
-            self.leave(&mut registry.processes, place);
+        if let Some(process_ref) = registry.processes.find(process) {
+            self.leave(&mut registry.processes, process_ref);
             let words = [id, serial, peer.creation()];
-            peer.demonitor(self.pid(Service::Router), words, reference(place));
+            peer.demonitor(self.pid(Service::Router), words, reference(process_ref));
         }
     }
 
-    /// `peer` says that its process at `place` is gone.
-    pub(super) fn down(&self, peer: &Peer, place: Place) {
+    /// `peer` says that its process at `process_ref` is gone.
+    pub(super) fn down(&self, peer: &Peer, process_ref: ProcessRef) {
         let mut registry = self.registry();
-        if registry.processes.get(place).is_some_and(|process| process.peer == peer.number()) {
-            self.leave(&mut registry.processes, place);
+        if registry.processes.get(process_ref).is_some_and(|process| process.peer == peer.number())
+        {
+            self.leave(&mut registry.processes, process_ref);
         }
     }
 
-    /// The node that the process at `place` runs on, and how it is named there.
-    pub(super) fn reach(&self, place: Place) -> Option<(Arc<ConnectedNode>, Words)> {
+    /// The node that the process at `process_ref` runs on, and how it is named there.
+    pub(super) fn reach(&self, process_ref: ProcessRef) -> Option<(Arc<ConnectedNode>, Words)> {
         let registry = self.registry();
-        let process = registry.processes.get(place)?;
+        let process = registry.processes.get(process_ref)?;
         let node = registry.nodes.get(&process.peer)?;
         Some((Arc::clone(node), node.peer.pid(process.id, process.serial)))
     }
 
     /// Logs a process of `peer` out because the application wants it so.
-    pub(super) fn logged_out(&self, place: Place, peer: &Peer, words: Words) {
-        self.leave(&mut self.registry().processes, place);
-        peer.demonitor(self.pid(Service::Router), words, reference(place));
+    pub(super) fn logged_out(&self, process_ref: ProcessRef, peer: &Peer, words: Words) {
+        self.leave(&mut self.registry().processes, process_ref);
+        peer.demonitor(self.pid(Service::Router), words, reference(process_ref));
     }
 
-    /// Logs the process at `place` out of all its ids, if there still is one.
-    pub(super) fn leave(&self, processes: &mut Processes, place: Place) {
-        if processes.get(place).is_none() {
+    /// Logs the process at `process_ref` out of all its ids, if there still is one.
+    pub(super) fn leave(&self, processes: &mut Processes, process_ref: ProcessRef) {
+        if processes.get(process_ref).is_none() {
             return;
         }
-        for id in processes.ids(place) {
-            self.guest.logout(place.slot as usize, place.generation, id);
+        for id in processes.ids(process_ref) {
+            self.guest.logout(process_ref.slot as usize, process_ref.generation, id);
         }
-        processes.remove(place);
+        processes.remove(process_ref);
     }
 
     /// A node is connected.
@@ -251,10 +252,12 @@ impl Gateway {
                     return left;
                 }
                 let processes = &mut registry.processes;
-                let places: Vec<Place> =
-                    processes.of_peer(peer.number(), from).map(|(place, _)| place).collect();
-                left += places.len();
-                places.into_iter().for_each(|place| self.leave(processes, place));
+                let gone: Vec<ProcessRef> = processes
+                    .of_peer(peer.number(), from)
+                    .map(|(process_ref, _)| process_ref)
+                    .collect();
+                left += gone.len();
+                gone.into_iter().for_each(|process_ref| self.leave(processes, process_ref));
                 from += Processes::CHUNK;
             }
             yield_now().await;
@@ -278,12 +281,12 @@ pub(super) struct Limits {
     pub(super) backlog_bytes_max: usize,
 }
 
-/// The reference of the monitor of the process at `place`.
-fn reference(place: Place) -> [u32; 3] {
-    [0, place.generation, place.slot]
+/// The reference of the monitor of the process at `process_ref`.
+fn reference(process_ref: ProcessRef) -> [u32; 3] {
+    [0, process_ref.generation, process_ref.slot]
 }
 
 /// The place that a reference of ours speaks of.
-pub(super) fn place_of([_, generation, slot]: [u32; 3]) -> Place {
-    Place { slot, generation }
+pub(super) fn process_ref_of([_, generation, slot]: [u32; 3]) -> ProcessRef {
+    ProcessRef { slot, generation }
 }

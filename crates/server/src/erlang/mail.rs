@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 use super::connected_node::{ConnectedNode, Waiting, Words};
 use super::gateway::Gateway;
 use super::payload;
-use super::processes::Place;
+use super::processes::ProcessRef;
 use crate::wake_fd::WakeFd;
 
 /// Processes that are served in one go, under one lock.
@@ -45,7 +45,7 @@ async fn deliver(gateway: &Gateway, mut delivery: Delivery) {
     for slice in targets.chunks(SLICE) {
         let mut waiting = ByNode::default();
         for &target in slice {
-            match gateway.reach(place_of(target)) {
+            match gateway.reach(process_ref_of(target)) {
                 Some((node, _)) if node.must_wait() => waiting.push(&node, target),
                 Some((node, to)) => hand_over(gateway, &mut delivery, &node, to, message),
                 None => gateway.counts.dropped.add(1),
@@ -70,12 +70,12 @@ async fn log_out(gateway: &Gateway, reason: DisconnectReason, mut delivery: Deli
     let targets = delivery.targets().to_vec();
     for slice in targets.chunks(SLICE) {
         let mut waiting = ByNode::default();
-        for place in slice.iter().copied().map(place_of) {
-            let Some((node, to)) = gateway.reach(place) else {
+        for process_ref in slice.iter().copied().map(process_ref_of) {
+            let Some((node, to)) = gateway.reach(process_ref) else {
                 gateway.counts.dropped.add(1);
                 continue;
             };
-            gateway.logged_out(place, &node.peer, to);
+            gateway.logged_out(process_ref, &node.peer, to);
             if node.must_wait() {
                 waiting.push(&node, to);
             } else {
@@ -101,7 +101,7 @@ pub(super) async fn deliver_waiting(gateway: &Gateway, node: &ConnectedNode) {
                 let message = event.as_deref().map_or(&[][..], payload::message_of);
                 for target in delivery.targets().to_vec() {
                     node.room(since).await;
-                    match gateway.reach(place_of(target)) {
+                    match gateway.reach(process_ref_of(target)) {
                         Some((_, to)) => hand_over(gateway, &mut delivery, node, to, message),
                         None => gateway.counts.dropped.add(1),
                     }
@@ -159,6 +159,6 @@ impl<T> ByNode<T> {
     }
 }
 
-fn place_of(target: ConnRef) -> Place {
-    Place { slot: target.slot() as u32, generation: target.generation() }
+fn process_ref_of(target: ConnRef) -> ProcessRef {
+    ProcessRef { slot: target.slot() as u32, generation: target.generation() }
 }

@@ -32,7 +32,7 @@ pub(super) struct Process {
 
 /// Where a process is in the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct ProcessRef {
     pub(super) slot: u32,
     pub(super) generation: u32,
 }
@@ -84,15 +84,15 @@ impl Processes {
     }
 
     /// Where `process` is.
-    pub(super) fn find(&self, process: Process) -> Option<Place> {
+    pub(super) fn find(&self, process: Process) -> Option<ProcessRef> {
         let slot =
             *self.index.find(self.hash(process), |&slot| self.at(slot).process == process)?;
-        Some(Place { slot, generation: self.at(slot).generation })
+        Some(ProcessRef { slot, generation: self.at(slot).generation })
     }
 
     /// A place for `process`, which has none. It has no id until [`Processes::add`]. `None` when
     /// all slots are taken.
-    pub(super) fn insert(&mut self, process: Process) -> Option<Place> {
+    pub(super) fn insert(&mut self, process: Process) -> Option<ProcessRef> {
         if self.free == NO_SLOT {
             self.grow()?;
         }
@@ -104,13 +104,13 @@ impl Processes {
         let hash = self.hash(process);
         let Processes { chunks, index, keys, .. } = self;
         index.insert_unique(hash, slot, |&slot| keys.hash_one(at(chunks, slot).process));
-        Some(Place { slot, generation })
+        Some(ProcessRef { slot, generation })
     }
 
-    /// Notes that the process at `place` is logged in under `id` too. `false` when it has as many
-    /// ids as it may have.
-    pub(super) fn add(&mut self, place: Place, id: Id) -> bool {
-        let record = self.at_mut(place.slot);
+    /// Notes that the process at `process_ref` is logged in under `id` too. `false` when it has as
+    /// many ids as it may have.
+    pub(super) fn add(&mut self, process_ref: ProcessRef, id: Id) -> bool {
+        let record = self.at_mut(process_ref.slot);
         if record.first == Id::NONE {
             record.first = id;
             return true;
@@ -123,44 +123,50 @@ impl Processes {
         true
     }
 
-    /// The ids of the process at `place`.
-    pub(super) fn ids(&self, place: Place) -> impl Iterator<Item = Id> {
-        let Record { first, more, .. } = self.at(place.slot);
+    /// The ids of the process at `process_ref`.
+    pub(super) fn ids(&self, process_ref: ProcessRef) -> impl Iterator<Item = Id> {
+        let Record { first, more, .. } = self.at(process_ref.slot);
         let first = Some(*first).filter(|id| *id != Id::NONE);
         first.into_iter().chain(more.iter().flat_map(|more| more.iter().copied()))
     }
 
-    /// The process at `place`, if it is still there.
-    pub(super) fn get(&self, place: Place) -> Option<Process> {
-        let record =
-            self.chunks.get(place.slot as usize / CHUNK)?.get(place.slot as usize % CHUNK)?;
-        let here = record.generation == place.generation && self.is_used(place.slot);
+    /// The process at `process_ref`, if it is still there.
+    pub(super) fn get(&self, process_ref: ProcessRef) -> Option<Process> {
+        let record = self
+            .chunks
+            .get(process_ref.slot as usize / CHUNK)?
+            .get(process_ref.slot as usize % CHUNK)?;
+        let here = record.generation == process_ref.generation && self.is_used(process_ref.slot);
         here.then_some(record.process)
     }
 
     /// Frees the place, whose ids are logged out already: references to it meet nobody from now on.
-    pub(super) fn remove(&mut self, place: Place) {
-        let Some(process) = self.get(place) else { return };
+    pub(super) fn remove(&mut self, process_ref: ProcessRef) {
+        let Some(process) = self.get(process_ref) else { return };
         let hash = self.hash(process);
-        if let Ok(found) = self.index.find_entry(hash, |&slot| slot == place.slot) {
+        if let Ok(found) = self.index.find_entry(hash, |&slot| slot == process_ref.slot) {
             found.remove();
         }
         let free = self.free;
-        let record = self.at_mut(place.slot);
+        let record = self.at_mut(process_ref.slot);
         record.generation = (record.generation + 1) % ConnRef::GENERATIONS;
         (record.first, record.more) = (Id::NONE, None);
         record.process = Process { id: free, ..FREE };
-        self.free = place.slot;
+        self.free = process_ref.slot;
     }
 
     /// The processes of the connection `peer` in the slots from `from` on, of one chunk at most.
-    pub(super) fn of_peer(&self, peer: u32, from: u32) -> impl Iterator<Item = (Place, Process)> {
+    pub(super) fn of_peer(
+        &self,
+        peer: u32,
+        from: u32,
+    ) -> impl Iterator<Item = (ProcessRef, Process)> {
         let end = (from / CHUNK as u32 + 1) * CHUNK as u32;
         let slots = from..end.min(self.slots());
         slots.filter_map(move |slot| {
             let Record { process, generation, .. } = *self.at(slot);
-            let place = Place { slot, generation };
-            (process.peer == peer && self.is_used(slot)).then_some((place, process))
+            let process_ref = ProcessRef { slot, generation };
+            (process.peer == peer && self.is_used(slot)).then_some((process_ref, process))
         })
     }
 
@@ -220,32 +226,32 @@ mod tests {
     #[test]
     fn place_of_one_that_is_gone_meets_nobody() {
         let mut processes = Processes::default();
-        let place = processes.insert(process(1, 5)).unwrap();
-        assert!(processes.add(place, id(1)));
-        assert_eq!(processes.find(process(1, 5)), Some(place));
-        assert_eq!(processes.get(place), Some(process(1, 5)));
-        processes.remove(place);
-        processes.remove(place);
+        let process_ref = processes.insert(process(1, 5)).unwrap();
+        assert!(processes.add(process_ref, id(1)));
+        assert_eq!(processes.find(process(1, 5)), Some(process_ref));
+        assert_eq!(processes.get(process_ref), Some(process(1, 5)));
+        processes.remove(process_ref);
+        processes.remove(process_ref);
         assert_eq!(
-            (processes.find(process(1, 5)), processes.get(place), processes.len()),
+            (processes.find(process(1, 5)), processes.get(process_ref), processes.len()),
             (None, None, 0)
         );
         let next = processes.insert(process(2, 6)).unwrap();
-        assert_eq!((next.slot, processes.get(place)), (place.slot, None));
+        assert_eq!((next.slot, processes.get(process_ref)), (process_ref.slot, None));
         assert_eq!(processes.ids(next).count(), 0);
-        let beyond = Place { slot: 1 << 24, generation: 0 };
+        let beyond = ProcessRef { slot: 1 << 24, generation: 0 };
         assert_eq!(processes.get(beyond), None, "a reference may say anything");
     }
 
     #[test]
     fn process_has_its_ids_and_not_too_many() {
         let mut processes = Processes::default();
-        let place = processes.insert(process(1, 5)).unwrap();
+        let process_ref = processes.insert(process(1, 5)).unwrap();
         for n in 0..IDS_MAX as u64 {
-            assert!(processes.add(place, id(n)), "{n}");
+            assert!(processes.add(process_ref, id(n)), "{n}");
         }
-        assert!(!processes.add(place, id(9_999)));
-        assert!(processes.ids(place).eq((0..IDS_MAX as u64).map(id)));
+        assert!(!processes.add(process_ref, id(9_999)));
+        assert!(processes.ids(process_ref).eq((0..IDS_MAX as u64).map(id)));
     }
 
     #[test]

@@ -9,13 +9,13 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-use super::places::IdleLimit;
+use super::permits::IdleLimit;
 use super::problem::ApiProblem;
 
 /// How long a client may take between two pieces of a body that is read whole.
 const WHOLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long between two of a stream. Both are shorter while places are scarce.
+/// How long between two of a stream. Both are shorter while permits are scarce.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Bytes past its bound that are still read of a body, so that a client that sends first and reads
@@ -144,7 +144,7 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
-    use crate::http::places::Places;
+    use crate::http::permits::Permits;
 
     fn kind(content_type: &'static str) -> Result<BodyKind, ApiProblem> {
         let mut headers = HeaderMap::new();
@@ -168,8 +168,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn body_that_says_nothing_is_not_waited_for_for_ever() {
-        let places = Places::new();
-        let idle_limit = places.idle_limit();
+        let permits = Permits::new();
+        let idle_limit = permits.idle_limit();
         let silent = || Body::from_stream(stream::pending::<Result<Bytes, axum::Error>>());
         let start = Instant::now();
         let problem = read_whole(silent(), 6, &idle_limit).await.unwrap_err();
@@ -187,7 +187,7 @@ mod tests {
 
     #[tokio::test]
     async fn body_is_put_together_up_to_its_bound() {
-        let idle_limit = Places::new().idle_limit();
+        let idle_limit = Permits::new().idle_limit();
         assert_eq!(read_whole(body(&[]), 6, &idle_limit).await.unwrap(), "");
         assert_eq!(read_whole(body(&["abc", "de", "f"]), 6, &idle_limit).await.unwrap(), "abcdef");
         let problem = read_whole(body(&["abc", "de", "fg"]), 6, &idle_limit).await.unwrap_err();

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::exchange::{Exchanges, Idle, answer};
-use super::places::{IdleLimit, Place};
+use super::permits::{IdleLimit, Permit};
 use super::wire::{LINGER, Wire};
 use crate::stop::Stop;
 
@@ -42,7 +42,7 @@ const H2_PING: Duration = Duration::from_secs(20);
 pub(super) async fn serve(
     stream: TcpStream,
     routes: Router,
-    place: &Place,
+    permit: &Permit,
     mut idle_limit: IdleLimit,
     mut stop: Stop,
 ) {
@@ -51,7 +51,7 @@ pub(super) async fn serve(
     let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(STALL_TIMEOUT));
     let exchanges = Exchanges::new();
     let mut idle = exchanges.idle();
-    let is_reserved = place.is_reserved();
+    let is_reserved = permit.is_reserved();
     let wire = TokioIo::new(Wire::new(stream, Arc::clone(&exchanges)));
     let service = service_fn(move |request| {
         let answer = answer(Arc::clone(&exchanges), routes.clone(), is_reserved, request);
@@ -76,7 +76,7 @@ fn builder() -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        // Ours counts for both versions, and is shorter while places are scarce.
+        // Ours counts for both versions, and is shorter while permits are scarce.
         .header_read_timeout(None)
         .max_buf_size(BUFFER_BYTES_MAX)
         .half_close(true);

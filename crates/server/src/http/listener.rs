@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
 use super::connection;
-use super::places::Places;
+use super::permits::Permits;
 use crate::log_interval::LogInterval;
 use crate::stop::Stop;
 
@@ -25,7 +25,7 @@ const ACCEPT_REST: Duration = Duration::from_millis(1);
 pub(crate) async fn run(
     listener: TcpListener,
     routes: Router,
-    places: Arc<Places>,
+    permits: Arc<Permits>,
     mut stop: Stop,
 ) {
     let mut failures = LogInterval::default();
@@ -36,18 +36,18 @@ pub(crate) async fn run(
         }
         let accepted = tokio::select! {
             () = stop.stopping() => break,
-            accepted = async { (places.take().await, listener.accept().await) } => accepted,
+            accepted = async { (permits.take().await, listener.accept().await) } => accepted,
         };
         let now = Instant::now();
         in_a_row = if now - last < ACCEPT_REST { in_a_row + 1 } else { 1 };
         last = now;
         match accepted {
-            (place, Ok((stream, _))) => {
-                let place = place.into_ordinary();
+            (permit, Ok((stream, _))) => {
+                let permit = permit.into_ordinary();
                 let (routes, idle_limit, stop) =
-                    (routes.clone(), places.idle_limit(), stop.clone());
+                    (routes.clone(), permits.idle_limit(), stop.clone());
                 tokio::spawn(async move {
-                    connection::serve(stream, routes, &place, idle_limit, stop).await;
+                    connection::serve(stream, routes, &permit, idle_limit, stop).await;
                 });
             }
             (_, Err(error)) => {
@@ -63,5 +63,5 @@ pub(crate) async fn run(
         }
     }
     drop(listener);
-    places.take_all().await;
+    permits.take_all().await;
 }

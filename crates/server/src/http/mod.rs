@@ -13,6 +13,6 @@ pub(crate) mod listener;
 pub(crate) mod object;
 pub(crate) mod origin;
 pub(crate) mod path;
-pub(crate) mod places;
+pub(crate) mod permits;
 pub(crate) mod problem;
 mod wire;

@@ -20,7 +20,7 @@ use crate::http::body::{BodyKind, Pieces, read_whole};
 use crate::http::id::IdField;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
-use crate::http::places::IdleLimit;
+use crate::http::permits::IdleLimit;
 use crate::http::problem::ApiProblem;
 
 /// The largest array, about 150,000 pairs.

@@ -9,25 +9,26 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Places for connections that nobody has taken.
+/// How many more connections all workers together may have.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionLimit {
     /// Ordering: relaxed throughout. Only the number counts, nothing is published by it.
     free: AtomicUsize,
 }
 
-impl Places {
-    pub(crate) fn new(max: usize) -> Places {
-        Places { free: AtomicUsize::new(max) }
+impl ConnectionLimit {
+    pub(crate) fn new(max: usize) -> ConnectionLimit {
+        ConnectionLimit { free: AtomicUsize::new(max) }
     }
 
-    /// Takes a place; `false` when there is none. Whoever has one must give it back.
+    /// Counts one more connection; `false` when there are as many as may be. Whoever has counted
+    /// one must give it back.
     pub(crate) fn take(&self) -> bool {
         let one_less = |free: usize| free.checked_sub(1);
         self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
     }
 
-    /// Gives one place back that was taken.
+    /// Counts one connection less.
     pub(crate) fn give_back(&self) {
         self.free.fetch_add(1, Ordering::Relaxed);
     }
@@ -38,26 +39,27 @@ mod loom_tests {
     use super::*;
     use loom::sync::Arc;
 
-    /// However two workers take turns: one place is never taken twice, and given back it is there.
+    /// However two workers take turns: the last connection is never counted twice, and given back
+    /// it is there.
     #[test]
-    fn place_is_never_taken_twice() {
+    fn last_connection_is_never_counted_twice() {
         loom::model(|| {
-            let places = Arc::new(Places::new(1));
+            let limit = Arc::new(ConnectionLimit::new(1));
             let taken = Arc::new(AtomicUsize::new(0));
             let workers: Vec<_> = (0..2)
                 .map(|_| {
-                    let (places, taken) = (places.clone(), taken.clone());
+                    let (limit, taken) = (limit.clone(), taken.clone());
                     loom::thread::spawn(move || {
-                        if places.take() {
+                        if limit.take() {
                             assert_eq!(taken.fetch_add(1, Ordering::Relaxed), 0);
                             taken.fetch_sub(1, Ordering::Relaxed);
-                            places.give_back();
+                            limit.give_back();
                         }
                     })
                 })
                 .collect();
             workers.into_iter().for_each(|worker| worker.join().unwrap());
-            assert!(places.take() && !places.take());
+            assert!(limit.take() && !limit.take());
         });
     }
 }
