@@ -120,6 +120,15 @@ fn client_that_pauses_hears_all_of_a_poll_that_is_its_last() {
 }
 
 #[test]
+fn client_for_which_the_buffers_of_all_have_no_room_is_closed_for_that() {
+    let server = Server::start(&["--max-backlog=16MiB", "--max-buffered=1MiB"]);
+    let _client = Stream::on(small_client(&server), "/stream/x", "*/*");
+    send_many(&server, 1000, &"z".repeat(8000));
+    server.wait_closed("buffers_full", 1);
+    assert_eq!(server.api.stats()["connections_closed"]["slow_reader"], 0);
+}
+
+#[test]
 fn what_all_clients_have_together_is_shown_and_falls_to_nothing() {
     let options = ["--max-backlog=16MiB", "--max-buffered=32MiB", "--history-events=0"];
     let server = Server::start(&options);

@@ -48,10 +48,10 @@ impl<S: Sockets> Shard<S> {
         self.end_some();
     }
 
-    /// Has a connection that hears, and reads too slowly, cut in its turn.
-    pub(super) fn cut_later(&mut self, target: ConnRef) {
+    /// Has a connection that hears cut in its turn.
+    pub(super) fn cut_later(&mut self, target: ConnRef, reason: DisconnectReason) {
         if let Some((_, conn)) = self.conns.find(key_of(target)) {
-            conn.move_to(Life::Leaving(Leave::Cut(DisconnectReason::SlowReader)));
+            conn.move_to(Life::Leaving(Leave::Cut(reason)));
             let targets = Targets::from_elem(target, 1);
             self.leaving.push_back(LeavingBatch { targets, ended: 0, _stub: None });
         }

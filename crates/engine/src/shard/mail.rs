@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use hub::ConnRef;
+use hub::{ConnRef, DisconnectReason};
 
-use super::core::At;
+use super::core::{At, End};
 use super::{Shard, key_of};
 use crate::conn::life::{Act, Input};
 use crate::conn::{Marks, Queue};
@@ -63,9 +63,10 @@ impl<S: Sockets> Shard<S> {
             _ => return false,
         };
         let mut at = At { slot: key.slot, generation, conn };
-        let is_entered = at.conn.work().is_none() || self.core.enter(&mut at).is_ok();
-        if !is_entered {
-            self.cut_later(target);
+        if at.conn.work().is_some()
+            && let Err(End { reason, .. }) = self.core.enter(&mut at)
+        {
+            self.cut_later(target, reason);
             return false;
         }
         if waiting > bytes_max {
@@ -82,7 +83,7 @@ impl<S: Sockets> Shard<S> {
         let key = key_of(target);
         let is_blocked = |(_, conn): (_, &mut crate::conn::Conn<_>)| conn.is(Marks::BLOCKED);
         if self.conns.find(key).is_some_and(is_blocked) {
-            self.cut_later(target);
+            self.cut_later(target, DisconnectReason::SlowReader);
             return false;
         }
         let mut lives = false;
