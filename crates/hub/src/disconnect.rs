@@ -29,13 +29,13 @@ reasons! {
     ClientReset = "client_reset",
     /// The client's host acknowledges nothing any more.
     ClientVanished = "client_vanished",
-    /// The exchange is complete: an error answer, `HEAD` or a preflight was sent.
+    /// The exchange is complete: a page, a last poll, `HEAD` or a preflight was answered.
     Answered = "answered",
     /// No further request came on a connection whose polls are answered.
     Idle = "idle",
     /// The head was not complete in time (answered 408).
     HeadTimeout = "head_timeout",
-    /// The head was no valid request (answered 4xx or 5xx).
+    /// The request was refused (answered 4xx or 5xx), or bytes came that belong to none.
     BadRequest = "bad_request",
     /// A WebSocket's frame that breaks the protocol's rules.
     ProtocolError = "protocol_error",
@@ -51,7 +51,7 @@ reasons! {
     LoggedOut = "logged_out",
     /// The server is stopping.
     Shutdown = "shutdown",
-    /// No slot was left for the connection (answered 503).
+    /// No place was left for the connection (answered 503).
     Full = "full",
 }
 

@@ -22,6 +22,7 @@ mod crash;
 mod dashboard;
 mod demo;
 mod demo_page;
+mod docs;
 mod ending;
 mod epoch;
 mod erlang;

@@ -1,0 +1,73 @@
+//! The pages name what a running server shows and takes: a figure, a reason, a path or an option
+//! that nobody can look up is no use to anybody.
+
+use serde_json::Value;
+
+use crate::harness::{Program, Server, encke};
+
+const PROTOCOL: &str = include_str!("../../../../docs/protocol.md");
+const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+const ERLANG: &str = include_str!("../../../../docs/erlang.md");
+
+/// Whether `page` has `word` as code, perhaps with labels or a value behind it.
+fn names(page: &str, word: &str) -> bool {
+    let quoted = format!("`{word}");
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    page.match_indices(&quoted).any(|(at, _)| !page[at + quoted.len()..].starts_with(is_part))
+}
+
+fn members(value: &Value) -> Vec<&String> {
+    value.as_object().unwrap().keys().collect()
+}
+
+#[test]
+fn operations_page_names_every_metric() {
+    let server = Server::start(&[]);
+    let text = server.api.get("/metrics").body;
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let mut missing: Vec<&str> = families.filter_map(|line| line.split(' ').next()).collect();
+    assert!(missing.len() > 20, "{text}");
+    missing.retain(|name| !names(OPERATIONS, name));
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn protocol_page_names_every_reason_transport_path_and_status() {
+    let server = Server::start(&[]);
+    let stats = server.api.stats();
+    let document = server.api.get("/openapi.json").ok();
+    let mut missing = members(&stats["connections_closed"]);
+    missing.retain(|reason| !names(PROTOCOL, reason));
+    let transports = members(&stats["streams_open"]);
+    missing.extend(transports.into_iter().filter(|transport| !names(OPERATIONS, transport)));
+    // The files of the dashboard are its own affair.
+    let is_file = |path: &str| [".js", ".css", ".svg"].iter().any(|end| path.ends_with(end));
+    let paths = members(&document["paths"]);
+    missing.extend(paths.into_iter().filter(|path| !is_file(path) && !PROTOCOL.contains(*path)));
+    assert_eq!(missing, [""; 0]);
+    let api = PROTOCOL.split_once("## The API").unwrap().1;
+    for (path, operation) in document["paths"].as_object().unwrap() {
+        let operations = operation.as_object().unwrap().values();
+        for status in operations.flat_map(|operation| members(&operation["responses"])) {
+            let listed = status.starts_with(['2', '3']) || api.contains(&format!("| {status}"));
+            assert!(listed || api.contains(&format!(", {status} |")), "{status} of {path}");
+        }
+    }
+}
+
+/// Each option that bounds something, names something or makes the server a node is explained where
+/// people look it up.
+#[test]
+fn pages_name_every_option_of_the_server() {
+    let help = Program::spawn(&mut encke(["serve", "--help"])).finish().stdout;
+    let options: Vec<&str> = help
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("--"))
+        .filter_map(|line| line.split([' ', ',']).next())
+        .collect();
+    assert!(options.len() > 20, "{help}");
+    let pages = [PROTOCOL, OPERATIONS, ERLANG].concat();
+    let mut missing = options;
+    missing.retain(|option| !names(&pages, &format!("--{option}")));
+    assert_eq!(missing, [""; 0]);
+}
