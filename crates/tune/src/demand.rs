@@ -37,7 +37,7 @@ const KERNEL_BYTES_PER_SOCKET: u64 = 3_200;
 const USER_BYTES_PER_CONNECTION: u64 = 100;
 
 /// Memory of the crowd for one listener (the module doc of `load::flood`).
-const USER_BYTES_PER_LISTENER: u64 = 56;
+const USER_BYTES_PER_LISTENER: u64 = 72;
 
 /// The stored graph for a user with 15 friends of their own making, both ways (573 MB for a
 /// million, `cargo bench -p graph --bench graph`): pages that are better kept in memory.
