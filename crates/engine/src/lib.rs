@@ -6,7 +6,7 @@
 //! world, it tells by [counters] and [receipts](receipt).
 //!
 //! ```text
-//! router --mail--> mailbox --> worker: wait, accept, read, take mail, write once each, tick, sleep
+//! router --mail--> mailbox --> worker: wait, tick, read, accept, take mail, write once each
 //!                               shard: the sans-io heart, the same in the simulator
 //! ```
 //!
