@@ -4,10 +4,11 @@
 //! A hundred listeners hear 500 events a second while one attack after the other is tried on a
 //! server of its own, from a process of its own with the lowest priority. What is printed: the
 //! listeners' latency and the server's memory (`RssAnon`) before, during and after; what part of a
-//! core the server took meanwhile, and a worker's longest turn. The first rows
-//! are no attacks: nothing at all, and busy loops beside the server, one a core, to tell what this
-//! machine does to a latency by itself. An event of the innocent that was lost, doubled or refused
-//! makes the exit code 1.
+//! core the server took meanwhile, and a worker's longest turn. Latencies are those of each second,
+//! and the median of the seconds is printed: a burst of something else on a shared machine spoils
+//! one of them. The first rows are no attacks: nothing at all, and busy loops beside the server, one
+//! a core, to tell what this machine does to a latency by itself. An event of the innocent that was
+//! lost, doubled or refused makes the exit code 1.
 //!
 //! Options, after `--`: `--seconds N` for each attack (default 10), and names of attacks (default:
 //! all).
@@ -24,7 +25,6 @@ mod neighbour;
 mod work;
 
 use std::process::{Child, Command, ExitCode};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use clients::Target;
@@ -101,16 +101,15 @@ fn run(name: &str, seconds: u64) -> bool {
     let mut attack = start(name, &server, seconds);
     let mut most = 0;
     // Its connections end with it, and that is a part of it.
-    let status = loop {
+    let mut status = None;
+    let during = neighbour.hear_while(|| {
         most = most.max(server.anonymous_bytes());
-        match attack.try_wait().unwrap() {
-            Some(status) => break status,
-            None => thread::sleep(LOOK),
-        }
-    };
+        status = attack.try_wait().unwrap();
+        status.is_none()
+    });
     let cpu = (cpu_seconds(&server) - cpu) / started.elapsed().as_secs_f64() * 100.0;
-    assert!(status.success(), "the attack could not be tried");
-    let heard = [first, neighbour.hear(Duration::from_secs(1)), neighbour.hear(QUIET)];
+    assert!(status.unwrap().success(), "the attack could not be tried");
+    let heard = [first, during, neighbour.hear(QUIET)];
     let after = server.anonymous_bytes();
     let stats = server.api.stats();
     let longest_ms = stats["turn_seconds_longest"].as_f64().unwrap() * 1e3;

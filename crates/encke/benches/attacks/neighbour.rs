@@ -2,11 +2,12 @@
 
 use std::fmt::{self, Display, Formatter};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use figures::latency::Quantiles;
 use load::{Flood, FloodConfig, Spam, SpamConfig};
 
+use crate::LOOK;
 use crate::harness::{DEADLINE, Server, wait_for};
 
 const LISTENERS: u32 = 100;
@@ -18,12 +19,19 @@ pub(crate) struct Neighbour {
     sender: Spam,
 }
 
-/// How long events took.
-pub(crate) struct Heard(Quantiles);
+/// How long events took, second by second.
+#[derive(Default)]
+pub(crate) struct Heard(Vec<Quantiles>);
 
 impl Display for Heard {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Heard(Quantiles { p50_ms, p99_ms, max_ms, .. }) = self;
+        let median = |figure: fn(&Quantiles) -> f64| {
+            let mut seconds: Vec<f64> = self.0.iter().map(figure).collect();
+            seconds.sort_by(f64::total_cmp);
+            seconds[seconds.len() / 2]
+        };
+        let max_ms = self.0.iter().map(|second| second.max_ms).fold(0.0, f64::max);
+        let (p50_ms, p99_ms) = (median(|second| second.p50_ms), median(|second| second.p99_ms));
         f.pad(&format!("{p50_ms:.1} / {p99_ms:.1} {{{max_ms:.0}}}"))
     }
 }
@@ -44,10 +52,26 @@ impl Neighbour {
         Neighbour { crowd, sender: Spam::start(&sender).unwrap() }
     }
 
-    /// What was heard since the last look, after `time` more.
+    /// What is heard as long as `goes_on` says so, asked often, and for a second at least.
+    pub(crate) fn hear_while(&mut self, mut goes_on: impl FnMut() -> bool) -> Heard {
+        let mut heard = Heard::default();
+        // What came since the last look is not a part of it.
+        self.crowd.snapshot();
+        while goes_on() || heard.0.is_empty() {
+            let second = Instant::now() + Duration::from_secs(1);
+            while goes_on() && Instant::now() < second {
+                thread::sleep(LOOK);
+            }
+            thread::sleep(second.saturating_duration_since(Instant::now()));
+            heard.0.push(self.crowd.snapshot().latency);
+        }
+        heard
+    }
+
+    /// What is heard in `time`.
     pub(crate) fn hear(&mut self, time: Duration) -> Heard {
-        thread::sleep(time);
-        Heard(self.crowd.snapshot().latency)
+        let end = Instant::now() + time;
+        self.hear_while(|| Instant::now() < end)
     }
 
     /// Whether each event was heard once.
