@@ -8,6 +8,7 @@
 use std::io::{self, ErrorKind};
 use std::net::Ipv4Addr;
 
+use backon::BackoffBuilder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
@@ -54,12 +55,12 @@ async fn register(epmd: u16, alive: &str, port: u16) -> io::Result<TcpStream> {
 /// whether it is registered.
 pub(super) async fn keep_registered(config: &NodeConfig, port: u16, said: impl Fn(bool)) {
     let NodeConfig { epmd, name, .. } = config;
-    let mut pause = limits::RETRY_FIRST;
+    let mut pauses = limits::RETRIES.build();
     loop {
         let registering = timeout(config.setup_timeout, register(*epmd, config.alive(), port));
         match registering.await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into())) {
             Ok(mut kept) => {
-                pause = limits::RETRY_FIRST;
+                pauses = limits::RETRIES.build();
                 said(true);
                 tracing::info!("the Erlang node {name} is registered at port {port}");
                 // epmd says nothing more: this ends with its end.
@@ -74,8 +75,7 @@ pub(super) async fn keep_registered(config: &NodeConfig, port: u16, said: impl F
                 );
             }
         }
-        sleep(pause).await;
-        pause = (2 * pause).min(limits::RETRY_MAX);
+        sleep(pauses.next().expect("there is always another try")).await;
     }
 }
 

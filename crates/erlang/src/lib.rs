@@ -32,7 +32,7 @@ mod tests;
 pub use config::NodeConfig;
 pub use control::{Control, Message, OwnPid, ReplyTo};
 pub use handshake::{ConnectError, is_node_name};
-pub use limits::{NODES_MAX, RETRY_FIRST, RETRY_MAX, SETUP_TIMEOUT};
+pub use limits::{NODES_MAX, RETRIES, SETUP_TIMEOUT};
 pub use log_limit::LogLimit;
 pub use node::Node;
 pub use peer::{End, Peer};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use backon::ExponentialBuilder;
+
 /// The longest frame that is read; longer ones are passed over and counted. 16 MiB are 300,000
 /// subscriptions in one call.
 pub(super) const FRAME_BYTES_MAX: usize = 16 << 20;
@@ -28,11 +30,12 @@ pub(super) const SESSIONS_WAITING_MAX: usize = 16;
 /// it, so that one that is lost does no harm.
 pub(super) const TICKS: u32 = 4;
 
-/// How long to wait before epmd, or a node that we are to connect to, is tried again: at first, and
-/// at most.
-pub const RETRY_FIRST: Duration = Duration::from_secs(1);
-/// The longest such wait.
-pub const RETRY_MAX: Duration = Duration::from_secs(15);
+/// How long to wait before epmd, or a node that we are to connect to, is tried again: a second, and
+/// twice as long each time, up to 15 s.
+pub const RETRIES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_secs(1))
+    .with_max_delay(Duration::from_secs(15))
+    .without_max_times();
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -4,6 +4,8 @@
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use proto::request::split_port;
+
 /// Why a URL cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
@@ -44,7 +46,7 @@ impl Target {
         if host.is_empty() || host.contains('@') || !printable(host) || !printable(path) {
             return Err(form());
         }
-        let port_given = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let port_given = split_port(host).1.is_some_and(|port| port.parse::<u16>().is_ok());
         let with_port = if port_given { host.to_owned() } else { format!("{host}:80") };
         let addresses = with_port.to_socket_addrs();
         let first = addresses.and_then(|mut addresses| {

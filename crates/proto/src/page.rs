@@ -6,6 +6,7 @@
 
 use crate::Method;
 use crate::negotiation::{entity_tag, has_version};
+use crate::request::split_port;
 
 /// A document and what its answers say of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,10 +69,7 @@ impl Page {
 
 /// The name in `host:port`, if it may stand in a policy as it is; else one that nobody has.
 fn host_name(host: Option<&str>) -> &str {
-    let name = host.map_or("", |host| match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => name,
-        _ => host,
-    });
+    let name = host.map_or("", |host| split_port(host).0);
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-[]:".contains(&byte);
     if !name.is_empty() && name.bytes().all(plain) { name } else { "host.invalid" }
 }

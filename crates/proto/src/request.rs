@@ -35,7 +35,7 @@ use query::Query;
 
 use crate::{Framing, Problem, Transport};
 
-pub use host::{Hosts, host_name, name_of};
+pub use host::{Hosts, host_name, name_of, split_port};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
 pub use target::Route;

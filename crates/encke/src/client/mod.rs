@@ -17,6 +17,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use proto::request::split_port;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -46,8 +47,7 @@ impl FromStr for ServerUrl {
 
     fn from_str(text: &str) -> Result<ServerUrl, String> {
         let authority = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
-        let port = authority.rsplit_once(':').map(|(_, port)| port);
-        let port = port.and_then(|port| port.parse::<u16>().ok());
+        let port = split_port(authority).1.and_then(|port| port.parse::<u16>().ok());
         if authority.contains(['/', '?', '#', '@', ' ']) || port.is_none() {
             return Err("write it as http://host:port, such as http://127.0.0.1:8001".into());
         }

@@ -67,7 +67,7 @@ pub(super) fn is_address(name: &str) -> bool {
 }
 
 /// Splits `host:port`, whose host may be an IPv6 address in brackets.
-pub(super) fn split_port(host: &str) -> (&str, Option<&str>) {
+pub fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
         _ => (host, None),

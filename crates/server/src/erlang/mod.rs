@@ -30,8 +30,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use backon::BackoffBuilder;
 use engine::{Guest, Router};
-use erlang::{Node, NodeConfig, RETRY_FIRST, RETRY_MAX, Session};
+use erlang::{Node, NodeConfig, RETRIES, Session};
 use graph::Graph;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
@@ -132,16 +133,15 @@ async fn keep_names(gateway: Arc<Gateway>) {
 
 /// Connects to the node `name`, and again whenever that ends.
 async fn keep_connected(gateway: Arc<Gateway>, name: String) {
-    let mut pause = RETRY_FIRST;
+    let mut pauses = RETRIES.build();
     loop {
         match gateway.node.connect(&name).await {
             Ok(peer) => {
-                pause = RETRY_FIRST;
+                pauses = RETRIES.build();
                 peer.ended().await;
             }
             Err(error) => tracing::warn!("cannot connect to the Erlang node {name}: {error}"),
         }
-        sleep(pause).await;
-        pause = (2 * pause).min(RETRY_MAX);
+        sleep(pauses.next().expect("there is always another try")).await;
     }
 }

@@ -148,7 +148,7 @@ impl Follower {
             Loss::Cut(error) => (error, Duration::ZERO),
             Loss::Busy(error, asked) => (error, asked),
         };
-        self.pause = asked + self.pauses.next().unwrap_or_default();
+        self.pause = asked + self.pauses.next().expect("there is always another try");
         match std::mem::replace(&mut self.state, State::Offline) {
             State::Offline => Ok(None),
             State::New | State::Online => Ok(Some(Told::Offline(error))),

@@ -5,6 +5,8 @@ use std::fmt::{self, Display};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+use proto::request::split_port;
+
 /// The public port as a browser reaches it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublicUrl {
@@ -22,7 +24,7 @@ impl PublicUrl {
     /// that; otherwise it is the port's own address. `host` is the client's word, so nothing but a
     /// name or an address is taken over from it.
     pub(super) fn of(listen: SocketAddr, host: &str) -> PublicUrl {
-        let name = host_name(host);
+        let (name, _) = split_port(host);
         let shared = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
             Ok(address) => listen.ip().is_unspecified() || listen.ip() == address,
             Err(_) => listen.ip().is_unspecified() || listen.ip().is_loopback() && is_name(name),
@@ -68,20 +70,11 @@ impl FromStr for PublicUrl {
     }
 }
 
-/// `[::1]:8001` is `[::1]`, `example.org` is itself.
-fn host_name(host: &str) -> &str {
-    let name = |(name, port): (&'_ str, &'_ str)| {
-        port.bytes().all(|byte| byte.is_ascii_digit()).then_some(name.len())
-    };
-    let len = host.rsplit_once(':').and_then(name).unwrap_or(host.len());
-    &host[..len]
-}
-
 fn is_authority(text: &str) -> bool {
-    let name = host_name(text);
+    let (name, port) = split_port(text);
     let literal = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     let good = literal.map_or_else(|| is_name(name), |ip| ip.parse::<Ipv6Addr>().is_ok());
-    good && !text.ends_with(':')
+    good && port.is_none_or(|port| port.parse::<u16>().is_ok())
 }
 
 fn is_path(path: &str) -> bool {
