@@ -92,7 +92,10 @@ impl From<EventError> for StreamError {
 
 impl From<ReadError> for StreamError {
     fn from(error: ReadError) -> StreamError {
-        StreamError::Frame(error)
+        match error {
+            ReadError::TooLong => EventError::TooLong.into(),
+            _ => StreamError::Frame(error),
+        }
     }
 }
 

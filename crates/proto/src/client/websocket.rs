@@ -4,18 +4,18 @@
 //! Random numbers are the caller's: a nonce for the key, and a new masking key for each frame,
 //! which nobody may foresee where a page chooses what is sent (section 5.3).
 //!
-//! A message that stands whole in the caller's buffer, which is what servers of small events send,
-//! is handed on in place; only one that is split over reads or fragments is put together in a
-//! buffer, which is given back as soon as the message is out. Whether a text is UTF-8 is left to
-//! whoever reads it.
+//! Frames are put together to messages by the server's [`Reader`]. A message that stands whole in
+//! the caller's buffer, which is what servers of small events send, is handed on in place; only one
+//! that is split over reads or fragments is put together in a buffer, which is given back as soon
+//! as the message is out.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::client::{EVENT_BYTES_MAX, Event, EventError, Progress, StreamError};
+use crate::client::{EVENT_BYTES_MAX, Event, Progress, StreamError};
 use crate::websocket::frame::FrameHead;
-use crate::websocket::head::{FIN, Head, MASKED, Opcode, PartialHead};
-use crate::websocket::{ReadError, handshake, mask};
+use crate::websocket::head::{FIN, MASKED, Opcode};
+use crate::websocket::{Reader, Received, Rules, handshake, mask};
 
 /// The key of a handshake (section 4.1): 16 bytes, of which 24 characters are made.
 pub fn key(nonce: [u8; 16]) -> [u8; 24] {
@@ -50,7 +50,11 @@ pub fn push_text(text: &str, mask: [u8; 4], out: &mut Vec<u8>) {
 pub fn push_reply(reply: &Reply, mask: [u8; 4], out: &mut Vec<u8>) {
     match reply {
         Reply::Pong(payload) => push(Opcode::Pong, payload, mask, out),
-        Reply::Close(payload) => push(Opcode::Close, payload, mask, out),
+        Reply::Close { code, reason } => {
+            let code = code.map(u16::to_be_bytes);
+            let payload = [code.as_ref().map_or(&[][..], |code| code), reason.as_bytes()].concat();
+            push(Opcode::Close, &payload, mask, out);
+        }
     }
 }
 
@@ -61,6 +65,10 @@ fn push(opcode: Opcode, payload: &[u8], key: [u8; 4], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
     mask::apply(&mut out[start..], key);
 }
+
+/// What a server may send: messages of the length that all transports have, none compressed, since
+/// this client does not offer that.
+const RULES: Rules = Rules { message_bytes_max: EVENT_BYTES_MAX, deflate: false };
 
 /// Where a reader stands in one WebSocket.
 #[derive(Debug, Default)]
@@ -76,27 +84,19 @@ pub struct WebSocketDecoder {
 pub enum Reply {
     /// The answer to the last ping, with its payload (section 5.5.3).
     Pong(Vec<u8>),
-    /// The answer to the server's close frame, with its payload (section 5.5.1).
-    Close(Vec<u8>),
+    /// The answer to the server's close frame, which says the same (section 5.5.1).
+    Close {
+        /// The server's code, when it gave one.
+        code: Option<u16>,
+        /// Its words.
+        reason: String,
+    },
 }
 
 #[derive(Debug, Default)]
 struct Open {
-    head: PartialHead,
-    frame: Option<Head>,
-    /// Bytes of the frame's payload that are still to come.
-    left: u64,
-    /// The fragments of a message, then what came of the frame.
-    partial: Vec<u8>,
-    /// Bytes of `partial` that are fragments.
-    kept: usize,
-    in_message: bool,
-}
-
-impl Open {
-    fn is_idle(&self) -> bool {
-        self.head.is_empty() && self.frame.is_none() && !self.in_message
-    }
+    reader: Reader,
+    buffer: Vec<u8>,
 }
 
 impl WebSocketDecoder {
@@ -112,14 +112,21 @@ impl WebSocketDecoder {
     ) -> Result<Progress, StreamError> {
         let mut input = bytes;
         let mut open = self.open.take().map_or_else(Open::default, |open| *open);
-        let progress = loop {
-            match self.step(&mut open, &mut input, on_event)? {
-                Some(Progress::More) => {}
-                Some(Progress::End) => break Progress::End,
-                None => break Progress::More,
+        let mut progress = Progress::More;
+        while let Some(received) = open.reader.next(&mut input, &mut open.buffer, RULES)? {
+            let mut on_data = |data| on_event(Event { id: None, name: b"", data });
+            match received {
+                Received::Text(text) => on_data(text.as_bytes()),
+                Received::Binary(data) | Received::Compressed { bytes: data, .. } => on_data(data),
+                Received::Pong(_) => {}
+                Received::Ping(payload) => self.owe(Reply::Pong(payload.to_vec())),
+                Received::Close { code, reason } => {
+                    self.owe(Reply::Close { code, reason: reason.to_owned() });
+                    progress = Progress::End;
+                }
             }
-        };
-        if !open.is_idle() {
+        }
+        if !open.reader.is_idle() {
             self.open = Some(Box::new(open));
         }
         Ok(progress)
@@ -131,81 +138,9 @@ impl WebSocketDecoder {
         self.reply.take().map(|reply| *reply)
     }
 
-    /// One frame. `None` when the input is used up.
-    fn step(
-        &mut self,
-        open: &mut Open,
-        input: &mut &[u8],
-        on_event: &mut impl FnMut(Event<'_>),
-    ) -> Result<Option<Progress>, StreamError> {
-        let frame = match open.frame {
-            Some(frame) => frame,
-            None => {
-                let (len, head) = open.head.gather(input, false, false)?;
-                *input = &input[len..];
-                let Some(head) = head else { return Ok(None) };
-                begin(open, head)?;
-                head
-            }
-        };
-        let len = usize::try_from(open.left).map_or(input.len(), |left| left.min(input.len()));
-        let (piece, rest) = input.split_at(len);
-        *input = rest;
-        open.left -= len as u64;
-        let is_control = frame.opcode.is_control();
-        let is_whole = open.left == 0 && frame.fin;
-        let start = if is_control { open.kept } else { 0 };
-        let payload = if is_whole && open.partial.len() == start {
-            piece
-        } else {
-            open.partial.extend_from_slice(piece);
-            &open.partial[start..]
-        };
-        if open.left > 0 {
-            open.frame = Some(frame);
-            return Ok(None);
-        }
-        open.frame = None;
-        let mut progress = Progress::More;
-        match frame.opcode {
-            Opcode::Pong => {}
-            Opcode::Ping => self.reply = Some(Box::new(Reply::Pong(payload.to_vec()))),
-            Opcode::Close => {
-                self.reply = Some(Box::new(Reply::Close(payload.to_vec())));
-                progress = Progress::End;
-            }
-            Opcode::Text | Opcode::Binary | Opcode::Continuation => {
-                open.in_message = !frame.fin;
-                if frame.fin {
-                    on_event(Event { id: None, name: b"", data: payload });
-                    open.kept = 0;
-                } else {
-                    open.kept = open.partial.len();
-                }
-            }
-        }
-        open.partial.truncate(open.kept);
-        Ok(Some(progress))
+    fn owe(&mut self, reply: Reply) {
+        self.reply = Some(Box::new(reply));
     }
-}
-
-/// Checks a head against what came before it.
-fn begin(open: &mut Open, head: Head) -> Result<(), StreamError> {
-    match head.opcode {
-        Opcode::Continuation if !open.in_message => return Err(ReadError::NothingToContinue.into()),
-        Opcode::Text | Opcode::Binary if open.in_message => {
-            return Err(ReadError::MessageInMessage.into());
-        }
-        Opcode::Continuation | Opcode::Text | Opcode::Binary => {
-            if head.payload_len > (EVENT_BYTES_MAX - open.kept) as u64 {
-                return Err(EventError::TooLong.into());
-            }
-            open.in_message = true;
-        }
-        Opcode::Close | Opcode::Ping | Opcode::Pong => {}
-    }
-    open.left = head.payload_len;
-    Ok(())
 }
 
 #[cfg(test)]

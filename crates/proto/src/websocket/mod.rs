@@ -1,9 +1,9 @@
-//! WebSocket (RFC 6455), the server half.
+//! WebSocket (RFC 6455), the server half, and the reader of both halves.
 //!
 //! - [`handshake`] checks what a client asks for and writes the head that agrees to it;
 //! - [`event`] is an event's [`Frame`](crate::Frame), which all connections share;
 //!   [`push_text`], [`push_ping`], [`push_pong`] and [`push_close`] write what is for one of them;
-//! - [`Reader`] reads what a client sends, over slices of the caller's buffer;
+//! - [`Reader`] reads what the other side sends, over slices of the caller's buffer;
 //! - [`deflate`] compresses events and decompresses messages, where both sides agreed to it;
 //! - [`command`] is what its text messages may say, and what they are answered;
 //! - [`close`] are the codes and reasons with which a connection ends.
@@ -33,7 +33,7 @@ mod utf8;
 pub use close::{Close, CloseCode};
 pub(crate) use frame::KEEP_ALIVE;
 pub use frame::{event, push_close, push_close_echo, push_ping, push_pong, push_text};
-pub use read::{ReadError, Reader, Received, Rules};
+pub use read::{Input, ReadError, Reader, Received, Rules};
 
 /// The most bytes that a control frame may carry (section 5.5).
 pub const CONTROL_BYTES_MAX: usize = 125;

@@ -1,5 +1,6 @@
-//! Reading what a client sends (RFC 6455, sections 5 and 6): frames, from bytes that come in any
-//! pieces, to messages and control frames, each handed out as soon as it is whole.
+//! Reading what the other side sends (RFC 6455, sections 5 and 6): frames, from bytes that come in
+//! any pieces, to messages and control frames, each handed out as soon as it is whole. A server and
+//! a client read the same way; what they read differs in its mask alone, see [`Input`].
 //!
 //! A frame that stands whole in the input is unmasked there and handed out from there. What comes
 //! in pieces is gathered in a buffer of the caller's, which never holds more than the longest
@@ -12,7 +13,7 @@ use crate::websocket::head::{Head, Opcode, PartialHead};
 use crate::websocket::mask;
 use crate::websocket::utf8::{NotUtf8, Utf8};
 
-/// What a server lets its clients send.
+/// What one side lets the other send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
     /// The longest message, in bytes as they come, all fragments of it together.
@@ -21,7 +22,7 @@ pub struct Rules {
     pub deflate: bool,
 }
 
-/// Something whole that a client sent.
+/// Something whole that the other side sent.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Received<'r> {
     /// A text message.
@@ -38,10 +39,10 @@ pub enum Received<'r> {
     /// To be answered by a pong with the same payload, unless a close frame went out before
     /// (section 5.5.2).
     Ping(&'r [u8]),
-    /// An answer to a ping, or a sign of life of the client's own (section 5.5.3).
+    /// An answer to a ping, or a sign of life of its own (section 5.5.3).
     Pong(&'r [u8]),
-    /// The client ends the connection and is to be answered by a close frame, unless this is the
-    /// answer to ours (section 5.5.1). Whatever follows is skipped.
+    /// The other side ends the connection and is to be answered by a close frame, unless this is
+    /// the answer to ours (section 5.5.1). Whatever follows is skipped.
     Close {
         /// Its code, when it gave one.
         code: Option<u16>,
@@ -75,8 +76,8 @@ impl Received<'_> {
 
 macro_rules! errors {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:ident, $reason:literal;)+) => {
-        /// Which rule a client broke. Nothing can be read after that: answer with a close frame and
-        /// end the connection (section 7.1.7).
+        /// Which rule the other side broke. Nothing can be read after that: answer with a close
+        /// frame and end the connection (section 7.1.7).
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum ReadError { $($(#[doc = $doc])+ $name,)+ }
 
@@ -84,7 +85,7 @@ macro_rules! errors {
             /// All variants.
             pub const ALL: &[ReadError] = &[$(ReadError::$name,)+];
 
-            /// What to tell the client.
+            /// What to tell the other side.
             pub const fn close(self) -> Close {
                 match self {
                     $(ReadError::$name => Close { code: CloseCode::$code, reason: $reason },)+
@@ -141,6 +142,56 @@ impl From<NotUtf8> for ReadError {
     }
 }
 
+/// Bytes that come from one side: those of a client are masked, and unmasked where they stand;
+/// those of a server never are (section 5.1).
+pub trait Input<'b> {
+    /// Whether each payload must be masked, or none may be.
+    const MASKED: bool;
+
+    /// All that is left.
+    fn bytes(&self) -> &[u8];
+
+    /// Takes up to `len` bytes of a payload off the front, unmasked with `key`, which is turned to
+    /// the byte behind them.
+    fn take(&mut self, len: u64, key: &mut [u8; 4]) -> &'b [u8];
+}
+
+/// What a client sends.
+impl<'b> Input<'b> for &'b mut [u8] {
+    const MASKED: bool = true;
+
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn take(&mut self, len: u64, key: &mut [u8; 4]) -> &'b [u8] {
+        let len = at_most(len, self.len());
+        let (piece, rest) = std::mem::take(self).split_at_mut(len);
+        *self = rest;
+        *key = mask::apply(piece, *key);
+        piece
+    }
+}
+
+/// What a server sends.
+impl<'b> Input<'b> for &'b [u8] {
+    const MASKED: bool = false;
+
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn take(&mut self, len: u64, _key: &mut [u8; 4]) -> &'b [u8] {
+        let (piece, rest) = self.split_at(at_most(len, self.len()));
+        *self = rest;
+        piece
+    }
+}
+
+fn at_most(len: u64, there: usize) -> usize {
+    usize::try_from(len).map_or(there, |len| len.min(there))
+}
+
 /// Where a connection stands between two reads.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
@@ -181,11 +232,11 @@ impl Reader {
     /// up. `buffer` starts empty and is left alone between the calls.
     ///
     /// # Errors
-    /// The client broke a rule: [`ReadError::close`] says what to answer. The reader is of no use
-    /// any more.
+    /// The other side broke a rule: [`ReadError::close`] says what to answer. The reader is of no
+    /// use any more.
     pub fn next<'b: 'r, 'r>(
         &mut self,
-        input: &mut &'b mut [u8],
+        input: &mut impl Input<'b>,
         buffer: &'r mut Vec<u8>,
         rules: Rules,
     ) -> Result<Option<Received<'r>>, ReadError> {
@@ -195,7 +246,7 @@ impl Reader {
         }
         loop {
             if self.closed {
-                *input = &mut [];
+                input.take(u64::MAX, &mut [0; 4]);
                 return Ok(None);
             }
             let mut frame = match self.frame.take() {
@@ -205,8 +256,7 @@ impl Reader {
                     None => return Ok(None),
                 },
             };
-            let piece = take(input, frame.left);
-            frame.key = mask::apply(piece, frame.key);
+            let piece = input.take(frame.left, &mut frame.key);
             frame.left -= piece.len() as u64;
             let is_control = frame.opcode.is_control();
             let is_alone = frame.left == 0 && frame.fin && buffer.len() == self.kept;
@@ -225,7 +275,7 @@ impl Reader {
             }
             let start = if is_control { self.kept } else { 0 };
             let payload = if is_alone && start == self.kept {
-                &*piece
+                piece
             } else {
                 buffer.extend_from_slice(piece);
                 &buffer[start..]
@@ -235,13 +285,14 @@ impl Reader {
     }
 
     /// Reads the head of the next frame and checks it against what came before.
-    fn begin(
+    fn begin<'b, I: Input<'b>>(
         &mut self,
-        input: &mut &mut [u8],
+        input: &mut I,
         rules: Rules,
     ) -> Result<Option<OpenFrame>, ReadError> {
-        let (len, head) = self.head.gather(input, true, rules.deflate)?;
-        take(input, len as u64);
+        let (len, head) = self.head.gather(input.bytes(), I::MASKED, rules.deflate)?;
+        // A head is never masked, and no key changes nothing.
+        input.take(len as u64, &mut [0; 4]);
         let Some(Head { opcode, fin, compressed, payload_len, key }) = head else {
             return Ok(None);
         };
@@ -318,12 +369,4 @@ fn close(payload: &[u8]) -> Result<Received<'_>, ReadError> {
     }
     let reason = str::from_utf8(reason).map_err(|_| ReadError::InvalidUtf8)?;
     Ok(Received::Close { code: Some(code), reason })
-}
-
-/// Takes up to `len` bytes off the front of `input`.
-fn take<'b>(input: &mut &'b mut [u8], len: u64) -> &'b mut [u8] {
-    let len = usize::try_from(len).map_or(input.len(), |len| len.min(input.len()));
-    let (piece, rest) = std::mem::take(input).split_at_mut(len);
-    *input = rest;
-    piece
 }

@@ -63,24 +63,19 @@ impl Loss {
         }
     }
 
-    /// What a WebSocket's close frame with this payload means (RFC 6455, section 7.4).
-    pub(super) fn closed(payload: &[u8]) -> Loss {
-        let (code, reason) = match payload {
-            [high, low, reason @ ..] => (u16::from_be_bytes([*high, *low]), reason),
-            // No code was given (section 7.1.5).
-            _ => (1005, payload),
-        };
-        let reason = String::from_utf8_lossy(reason);
-        match (code, &*reason) {
+    /// What a WebSocket's close frame means (RFC 6455, section 7.4).
+    pub(super) fn closed(code: Option<u16>, reason: &str) -> Loss {
+        // Section 7.1.5 has a code for a frame without one.
+        match (code.unwrap_or(1005), reason) {
             (1000, "logged_out") => Loss::Final(anyhow!(
                 "the application logged these ids out; run the same command to log in again"
             )),
             // This client broke a rule, and would break it again.
-            (1002 | 1003 | 1007 | 1009 | 1010, _) => Loss::Final(anyhow!(
+            (code @ (1002 | 1003 | 1007 | 1009 | 1010), _) => Loss::Final(anyhow!(
                 "the server takes no more from this program: {reason} (close code {code}); \
                  try --transport sse, and please report it"
             )),
-            _ => Loss::Cut(anyhow!("the server closed the WebSocket: {code} {reason}")),
+            (code, _) => Loss::Cut(anyhow!("the server closed the WebSocket: {code} {reason}")),
         }
     }
 }
@@ -99,7 +94,6 @@ mod tests {
 
     #[test]
     fn goodbyes_that_ask_to_come_back_are_no_end() {
-        let payload = |code: u16, reason: &str| [&code.to_be_bytes(), reason.as_bytes()].concat();
         for (code, reason) in [
             (1000, ""),
             (1000, "bye"),
@@ -109,11 +103,11 @@ mod tests {
             (1012, "service restart"),
             (1013, "try again later"),
         ] {
-            assert!(matches!(Loss::closed(&payload(code, reason)), Loss::Cut(_)), "{code}");
+            assert!(matches!(Loss::closed(Some(code), reason), Loss::Cut(_)), "{code}");
         }
-        assert!(matches!(Loss::closed(b""), Loss::Cut(_)));
+        assert!(matches!(Loss::closed(None, ""), Loss::Cut(_)));
         for (code, reason) in [(1000, "logged_out"), (1002, "a rule"), (1009, "too long")] {
-            assert!(matches!(Loss::closed(&payload(code, reason)), Loss::Final(_)), "{code}");
+            assert!(matches!(Loss::closed(Some(code), reason), Loss::Final(_)), "{code}");
         }
     }
 }

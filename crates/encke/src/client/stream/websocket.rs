@@ -93,8 +93,8 @@ impl Socket {
             let mut reply = Vec::new();
             client::push_reply(&owed, random()?, &mut reply);
             let sent = self.io.write_all(&reply).await;
-            if let Reply::Close(payload) = owed {
-                return Err(Loss::closed(&payload));
+            if let Reply::Close { code, reason } = owed {
+                return Err(Loss::closed(code, &reason));
             }
             sent.context("the connection broke off")?;
         }

@@ -1,10 +1,12 @@
 //! The client half against an outside server.
 
 use super::*;
+use crate::client::EventError;
 use crate::client::response_head;
 use crate::request::{self, Parsed};
 use crate::testing;
 use crate::websocket as server;
+use crate::websocket::ReadError;
 use std::io::{self, Read, Write};
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
@@ -57,7 +59,11 @@ fn outside_server_reads_what_we_send() {
         let mut sent = Vec::new();
         push_text(&text, rng.u32(..).to_ne_bytes(), &mut sent);
         push_reply(&Reply::Pong(vec![7; 125]), rng.u32(..).to_ne_bytes(), &mut sent);
-        push_reply(&Reply::Close(vec![3, 232]), rng.u32(..).to_ne_bytes(), &mut sent);
+        push_reply(
+            &Reply::Close { code: Some(1000), reason: String::new() },
+            rng.u32(..).to_ne_bytes(),
+            &mut sent,
+        );
         let wire = Wire(sent, 0, Vec::new());
         let mut socket = WebSocket::from_raw_socket(wire, Role::Server, None);
         assert_eq!(socket.read().unwrap(), Message::text(text));
