@@ -104,6 +104,36 @@ fn ids_grow_and_places_are_gaps_when_the_server_was_killed() {
     }
 }
 
+#[test]
+fn nothing_that_is_remembered_comes_after_a_place_of_an_earlier_start() {
+    let data = tempfile::tempdir().unwrap();
+    let earlier = Server::start_in(data.path(), &[]);
+    let place = send(&earlier.api, "x", "heard");
+    earlier.stop("KILL");
+    let server = Server::start_in(data.path(), &[]);
+    let own = send(&server.api, "else", "heard");
+    send(&server.api, "x", "remembered");
+    for (transport, told) in told(&server, &own) {
+        assert!(told.contains("remembered"), "{transport}: {told:?}");
+    }
+    expect_gaps(&server, &place);
+    let query = format!("/stream/x?last_event_id={place}");
+    for accept in [SSE, NDJSON] {
+        let mut wire = server.ask(get(&query, &[accept]));
+        assert_eq!(wire.head().status, 200);
+        send(&server.api, "x", accept);
+        let mut told = String::new();
+        while !told.contains("\"data\"") {
+            told += &String::from_utf8(wire.chunk().unwrap()).unwrap();
+        }
+        assert!(told.contains("gap") && told.contains(accept), "{told:?}");
+    }
+    let mut socket = Socket::open(server.listen(), &query);
+    send(&server.api, "x", "live");
+    assert_eq!(socket.json(), json!({"gap": true}));
+    assert_eq!(socket.json()["data"], "live");
+}
+
 /// Copies what a server has in `data`, without the lock.
 fn copy(data: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
