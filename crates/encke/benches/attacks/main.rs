@@ -6,9 +6,9 @@
 //! listeners' latency and the server's memory (`RssAnon`) before, during and after; what part of a
 //! core the server took meanwhile, and a worker's longest turn. Latencies are those of each second,
 //! and the median of the seconds is printed: a burst of something else on a shared machine spoils
-//! one of them. The first rows are no attacks: nothing at all, and busy loops beside the server, one
-//! a core, to tell what this machine does to a latency by itself. An event of the innocent that was
-//! lost, doubled or refused makes the exit code 1.
+//! one of them. The first rows are no attacks: nothing at all, and busy loops beside the server,
+//! one a core, to tell what this machine does to a latency by itself. An event of the innocent that
+//! was lost, doubled or refused makes the exit code 1.
 //!
 //! Options, after `--`: `--seconds N` for each attack (default 10), and names of attacks (default:
 //! all).
