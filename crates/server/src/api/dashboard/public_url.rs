@@ -74,7 +74,9 @@ fn is_authority(text: &str) -> bool {
     let (name, port) = split_port(text);
     let literal = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     let good = literal.map_or_else(|| is_name(name), |ip| ip.parse::<Ipv6Addr>().is_ok());
-    good && port.is_none_or(|port| port.parse::<u16>().is_ok())
+    // A number may have a sign, a port may not.
+    let is_port = |port: &str| !port.starts_with('+') && port.parse::<u16>().is_ok();
+    good && port.is_none_or(is_port)
 }
 
 fn is_path(path: &str) -> bool {

@@ -53,6 +53,7 @@ fn named_url_is_read_as_it_is_written() {
         "https://a.b/;script-src *",
         "https://a;b",
         "https://[a]",
+        "https://a.b:+80",
     ] {
         assert!(text.parse::<PublicUrl>().is_err(), "{text}");
     }
