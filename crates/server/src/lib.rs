@@ -21,7 +21,6 @@ mod posting;
 mod replies;
 mod resumes;
 mod shortage;
-pub mod stop;
 mod wake_fd;
 mod web;
 
@@ -38,6 +37,7 @@ use graph::GraphOptions;
 use proto::request::Hosts;
 use tokio::net::TcpSocket;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::api::Api;
 pub use crate::api::PublicUrl;
@@ -46,7 +46,6 @@ use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;
 use crate::http::permits::Permits;
 pub use crate::panics::end_process_on_panic;
-use crate::stop::Stopper;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
 /// is ever handed from one to another, which would wake one thread more for it.
@@ -84,7 +83,8 @@ pub struct Server {
     graph: Graph,
     listen: SocketAddr,
     api: SocketAddr,
-    stopper: Stopper,
+    /// Dropped, it tells everything that would otherwise go on that the server is stopping.
+    running: DropGuard,
     api_task: JoinHandle<()>,
     erlang_task: Option<JoinHandle<()>>,
 }
@@ -125,7 +125,8 @@ impl Server {
         tokio::spawn(resumes::answer(Arc::clone(&router), asked, graph.clone()));
         tokio::spawn(resumes::forget(Arc::clone(&router)));
         tokio::spawn(epoch::keep(epoch_file, Arc::clone(router.event_ids()), graph.clone()));
-        let (stopper, stop) = stop::channel();
+        let stop = CancellationToken::new();
+        let running = stop.clone().drop_guard();
         let (mut erlang, mut erlang_task) = (None, None);
         if let (Some(config), Some(guest)) = (config.erlang, engine.take_guest()) {
             let (graph, stop) = (graph.clone(), stop.clone());
@@ -152,7 +153,7 @@ impl Server {
         let api_task = tokio::spawn(http::listener::run(listener, routes, permits, stop));
         // Signals are for the threads of the control plane.
         sys::signals::blocked(|| engine.write().unwrap_or_else(PoisonError::into_inner).open())??;
-        Ok(Server { engine, graph, listen, api: api_address, stopper, api_task, erlang_task })
+        Ok(Server { engine, graph, listen, api: api_address, running, api_task, erlang_task })
     }
 
     /// Where clients connect.
@@ -167,9 +168,9 @@ impl Server {
 
     /// Ends everything within `grace`.
     pub async fn stop(self, grace: Duration) -> Result<()> {
-        let Server { engine, graph, stopper, mut api_task, erlang_task, .. } = self;
+        let Server { engine, graph, running, mut api_task, erlang_task, .. } = self;
         let deadline = Instant::now() + grace;
-        stopper.stop();
+        drop(running);
         let api_grace = grace.mul_f64(API_GRACE_SHARE);
         if tokio::time::timeout(api_grace, &mut api_task).await.is_err() {
             tracing::warn!("API requests in progress did not end in time and are cut off");

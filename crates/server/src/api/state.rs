@@ -10,6 +10,7 @@ use anyhow::Context;
 use engine::{Engine, History, Resumes, Router, Snapshot};
 use graph::Graph;
 use hub::HistoryStats;
+use tokio_util::sync::CancellationToken;
 
 use super::dashboard::live_id::live_id;
 use super::dashboard::public_url::PublicUrl;
@@ -19,7 +20,6 @@ use super::monitoring::sockets::SocketMemoryReader;
 use crate::erlang::Erlang;
 use crate::http::permits::IdleLimit;
 use crate::http::problem::ApiProblem;
-use crate::stop::Stop;
 
 /// What the endpoints share.
 pub(crate) struct Api {
@@ -47,11 +47,11 @@ pub(crate) struct Api {
     pub(super) erlang: Option<Erlang>,
     /// Whether others wait for the places of those who say nothing.
     pub(super) idle_limit: IdleLimit,
-    pub(super) stop: Stop,
+    pub(super) stop: CancellationToken,
 }
 
 impl Api {
-    /// The API of `engine` and `graph`. It refuses new work once `stop` is said.
+    /// The API of `engine` and `graph`. It refuses new work once `stop` is cancelled.
     pub(crate) fn new(
         engine: Arc<RwLock<Engine>>,
         graph: Graph,
@@ -59,7 +59,7 @@ impl Api {
         public_url: Option<PublicUrl>,
         erlang: Option<Erlang>,
         idle_limit: IdleLimit,
-        stop: Stop,
+        stop: CancellationToken,
     ) -> anyhow::Result<Api> {
         let (router, resumes, listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);

@@ -13,6 +13,7 @@ use hub::{Draft, IdText};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::connected_node::{ConnectedNode, Words};
 use super::counts::Counts;
@@ -21,7 +22,6 @@ use super::processes::{Process, ProcessRef, Processes};
 use super::refusal::Refusal;
 use super::request::Service;
 use crate::posting::{self, FRAME_BYTES};
-use crate::stop::Stop;
 
 /// Requests that take their time (the store, a connection to be made) at one time, of all nodes.
 const TASKS_MAX: usize = 1024;
@@ -44,7 +44,7 @@ pub(crate) struct Gateway {
     pub(super) counts: Counts,
     pub(super) tasks: Arc<Semaphore>,
     pub(super) queue_bytes_max: usize,
-    pub(super) stop: Stop,
+    pub(super) stop: CancellationToken,
     backlog_bytes_max: usize,
     registry: Mutex<Registry>,
     connections: Notify,
@@ -72,7 +72,7 @@ impl Gateway {
         graph: Graph,
         guest: Guest,
         limits: Limits,
-        stop: Stop,
+        stop: CancellationToken,
     ) -> Gateway {
         Gateway {
             node,

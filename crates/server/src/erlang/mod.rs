@@ -37,10 +37,10 @@ use graph::Graph;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
 
 use self::gateway::{Gateway, Limits};
 pub(crate) use self::report::Report;
-use crate::stop::Stop;
 
 /// How often nodes are asked for our global names.
 const NAMES_EVERY: Duration = Duration::from_secs(5);
@@ -60,15 +60,15 @@ pub(crate) struct Erlang {
 }
 
 impl Erlang {
-    /// Starts the node. The task that is returned ends when `stop` is said and all nodes have been
-    /// told what they were to be told.
+    /// Starts the node. The task that is returned ends when `stop` is cancelled and all nodes have
+    /// been told what they were to be told.
     pub(crate) async fn start(
         config: ErlangConfig,
         router: Arc<Router>,
         graph: Graph,
         guest: Guest,
         backlog_bytes_max: usize,
-        stop: Stop,
+        stop: CancellationToken,
     ) -> Result<(Erlang, JoinHandle<()>)> {
         let queue_bytes_max = config.node.queue_bytes_max;
         let limits = Limits { queue_bytes_max, backlog_bytes_max };
@@ -104,7 +104,11 @@ fn listen_error(port: u16, error: &io::Error) -> anyhow::Error {
     }
 }
 
-async fn serve_all(gateway: Arc<Gateway>, mut sessions: mpsc::Receiver<Session>, mut stop: Stop) {
+async fn serve_all(
+    gateway: Arc<Gateway>,
+    mut sessions: mpsc::Receiver<Session>,
+    stop: CancellationToken,
+) {
     let mut serving = JoinSet::new();
     loop {
         tokio::select! {
@@ -114,7 +118,7 @@ async fn serve_all(gateway: Arc<Gateway>, mut sessions: mpsc::Receiver<Session>,
             },
             // Those that have ended are taken out.
             Some(_) = serving.join_next() => {}
-            () = stop.stopping() => break,
+            () = stop.cancelled() => break,
         }
     }
     while serving.join_next().await.is_some() {}

@@ -24,7 +24,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(3);
 
 /// Reads into `inbox` until the end.
 pub(super) async fn run(gateway: &Gateway, session: &mut Session, inbox: &Inbox) -> End {
-    let mut stop = gateway.stop.clone();
     let mut has_room = true;
     loop {
         let batch = tokio::select! {
@@ -32,7 +31,7 @@ pub(super) async fn run(gateway: &Gateway, session: &mut Session, inbox: &Inbox)
                 Ok(batch) => batch,
                 Err(end) => return end,
             },
-            () = stop.stopping() => return End::Stopped,
+            () = gateway.stop.cancelled() => return End::Stopped,
         };
         if !inbox.has_room(&batch) {
             // Once it was in vain there is no waiting any more, until there is room again.
@@ -40,7 +39,7 @@ pub(super) async fn run(gateway: &Gateway, session: &mut Session, inbox: &Inbox)
                 && tokio::select! {
                     paused = timeout(PAUSE_MAX, inbox.room(&batch)) => paused.is_ok(),
                     end = session.peer().ended() => return end,
-                    () = stop.stopping() => return End::Stopped,
+                    () = gateway.stop.cancelled() => return End::Stopped,
                 };
         } else {
             has_room = true;

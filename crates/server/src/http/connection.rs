@@ -12,11 +12,11 @@ use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::exchange::{Exchanges, Idle, answer};
 use super::permits::{IdleLimit, Permit};
 use super::wire::{LINGER, Wire};
-use crate::stop::Stop;
 
 /// How long a request's head may take, and how long a connection may idle between requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ pub(super) async fn serve(
     routes: Router,
     permit: &Permit,
     mut idle_limit: IdleLimit,
-    mut stop: Stop,
+    stop: CancellationToken,
 ) {
     // Both fail only on a connection that is gone, which the first read will tell.
     let _ = stream.set_nodelay(true);
@@ -61,7 +61,7 @@ pub(super) async fn serve(
     let mut connection = pin!(builder.serve_connection(wire, service));
     tokio::select! {
         ended = connection.as_mut() => return log(ended),
-        () = stop.stopping() => {}
+        () = stop.cancelled() => {}
         () = silent(&mut idle, &mut idle_limit) => {}
     }
     connection.as_mut().graceful_shutdown();

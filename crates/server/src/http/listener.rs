@@ -6,11 +6,11 @@ use std::time::Duration;
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::connection;
 use super::permits::Permits;
 use crate::log_interval::LogInterval;
-use crate::stop::Stop;
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -21,12 +21,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const ACCEPTS_IN_A_ROW: usize = 8;
 const ACCEPT_REST: Duration = Duration::from_millis(1);
 
-/// Accepts and serves until `stop` says so, then waits until every connection has ended.
+/// Accepts and serves until `stop` is cancelled, then waits until every connection has ended.
 pub(crate) async fn run(
     listener: TcpListener,
     routes: Router,
     permits: Arc<Permits>,
-    mut stop: Stop,
+    stop: CancellationToken,
 ) {
     let mut failures = LogInterval::default();
     let (mut in_a_row, mut last) = (0, Instant::now());
@@ -35,7 +35,7 @@ pub(crate) async fn run(
             sleep(ACCEPT_REST).await;
         }
         let accepted = tokio::select! {
-            () = stop.stopping() => break,
+            () = stop.cancelled() => break,
             accepted = async { (permits.take().await, listener.accept().await) } => accepted,
         };
         let now = Instant::now();

@@ -25,9 +25,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use figures::numbers::grouped;
 use server::DemoFacts;
-use server::stop::{self, Stop, Stopper};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 use tune::{Ends, Report, Verdict};
 
 use self::files::RunFiles;
@@ -134,8 +134,8 @@ pub(crate) fn run(args: DemoArgs) -> Result<()> {
     let runtime = server::runtime()?;
     let outcome = runtime.block_on(async {
         let signals = Signals::new()?;
-        let (stopper, stop) = stop::channel();
-        tokio::spawn(handle_signals(signals, stopper, leftover));
+        let stop = CancellationToken::new();
+        tokio::spawn(handle_signals(signals, stop.clone(), leftover));
         Demo { args, data, stop }.run().await
     });
     // A graph that is being made need not be waited for: the process' end breaks it off, and the
@@ -162,9 +162,9 @@ fn directory(asked: Option<&Path>) -> Result<(PathBuf, Option<TempDir>)> {
 
 /// The first signal stops the demo in order. The second ends it at once: the server sees that and
 /// ends as well.
-async fn handle_signals(mut signals: Signals, stopper: Stopper, leftover: Option<PathBuf>) {
+async fn handle_signals(mut signals: Signals, stop: CancellationToken, leftover: Option<PathBuf>) {
     signals.next().await;
-    stopper.stop();
+    stop.cancel();
     let code = signals.next().await;
     if let Some(dir) = leftover {
         // Nobody is left who could be told.
@@ -177,8 +177,8 @@ async fn handle_signals(mut signals: Signals, stopper: Stopper, leftover: Option
 struct Demo {
     args: DemoArgs,
     data: PathBuf,
-    /// Said at the first signal.
-    stop: Stop,
+    /// Cancelled at the first signal.
+    stop: CancellationToken,
 }
 
 impl Demo {
@@ -312,10 +312,9 @@ impl Demo {
 
     /// What comes of `work`; `None` when the demo was stopped first.
     async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut stop = self.stop.clone();
         tokio::select! {
             done = work => Some(done),
-            () = stop.stopping() => None,
+            () = self.stop.cancelled() => None,
         }
     }
 

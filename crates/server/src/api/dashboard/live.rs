@@ -31,12 +31,11 @@ pub(crate) async fn run(api: Arc<Api>) {
     let id = IdText::parse(&api.live_id).expect("the id is made of plain characters");
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut stop = api.stop.clone();
     let (mut lingers, mut before) = (0, None);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            () = stop.stopping() => return,
+            () = api.stop.cancelled() => return,
         }
         let is_heard = api.router.connections(id) > 0;
         lingers = if is_heard { LINGER_EVENTS } else { u32::saturating_sub(lingers, 1) };

@@ -24,7 +24,7 @@ pub(crate) async fn healthz() -> Json<Status> {
 /// The server takes work: clients can connect, it is not stopping, and its store can be read and
 /// changed.
 pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, ApiProblem> {
-    if api.stop.is_stopping() {
+    if api.stop.is_cancelled() {
         return Err(ApiProblem::stopping());
     }
     if !api.engine.try_read().is_ok_and(|engine| engine.is_open()) {

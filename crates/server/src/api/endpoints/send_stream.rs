@@ -17,6 +17,7 @@ use std::time::Instant;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
+use tokio_util::sync::CancellationToken;
 
 use super::event::{EventBody, Posted, push_answer};
 use crate::api::state::Api;
@@ -24,7 +25,6 @@ use crate::http::body::Pieces;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
 use crate::http::problem::ApiProblem;
-use crate::stop::Stop;
 
 /// Events that wait for their count. Answers go out in order, so the slowest worker holds up all,
 /// and a turn of one among 53 on two cores that are busy with a million clients' storm can take a
@@ -48,7 +48,7 @@ pub(crate) struct SendStream {
     window: VecDeque<Pending>,
     window_bytes: usize,
     answers: Vec<u8>,
-    stop: Stop,
+    stop: CancellationToken,
 }
 
 /// The answer to one line.
@@ -124,7 +124,7 @@ impl SendStream {
         tokio::select! {
             biased;
             () = first => {}
-            () = stop.stopping(), if read => self.stop_reading(ApiProblem::stopping()),
+            () = stop.cancelled(), if read => self.stop_reading(ApiProblem::stopping()),
             piece = body.next(), if read => match piece {
                 Ok(Some(piece)) => self.lines.push(piece),
                 Ok(None) => self.end().await,

@@ -152,10 +152,9 @@ async fn stream(api: &Api, change: Change, body: Body, stored: &mut u64) -> Resu
 
 /// The next piece of a stream; a problem when it breaks off, or when the server is stopping.
 async fn next_piece(api: &Api, body: &mut Pieces) -> Result<Option<Bytes>, ApiProblem> {
-    let mut stop = api.stop.clone();
     tokio::select! {
         biased;
-        () = stop.stopping() => Err(ApiProblem::stopping()),
+        () = api.stop.cancelled() => Err(ApiProblem::stopping()),
         piece = body.next() => piece,
     }
 }
