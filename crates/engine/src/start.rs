@@ -171,7 +171,7 @@ impl Engine {
     }
 
     /// Where workers ask what clients that came back have missed: the control plane must answer, by
-    /// [`Router::resume`], or they are held for ever.
+    /// [`Resuming::begin`](crate::Resuming::begin), or they are held for ever.
     pub fn resumes(&self) -> &Arc<Resumes> {
         &self.resumes
     }
