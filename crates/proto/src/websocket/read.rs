@@ -151,6 +151,9 @@ pub trait Input<'b> {
     /// All that is left.
     fn bytes(&self) -> &[u8];
 
+    /// Moves past `len` bytes, or all.
+    fn skip(&mut self, len: usize);
+
     /// Takes up to `len` bytes of a payload off the front, unmasked with `key`, which is turned to
     /// the byte behind them.
     fn take(&mut self, len: u64, key: &mut [u8; 4]) -> &'b [u8];
@@ -162,6 +165,11 @@ impl<'b> Input<'b> for &'b mut [u8] {
 
     fn bytes(&self) -> &[u8] {
         self
+    }
+
+    fn skip(&mut self, len: usize) {
+        let len = len.min(self.len());
+        *self = &mut std::mem::take(self)[len..];
     }
 
     fn take(&mut self, len: u64, key: &mut [u8; 4]) -> &'b [u8] {
@@ -179,6 +187,10 @@ impl<'b> Input<'b> for &'b [u8] {
 
     fn bytes(&self) -> &[u8] {
         self
+    }
+
+    fn skip(&mut self, len: usize) {
+        *self = &self[len.min(self.len())..];
     }
 
     fn take(&mut self, len: u64, _key: &mut [u8; 4]) -> &'b [u8] {
@@ -246,7 +258,7 @@ impl Reader {
         }
         loop {
             if self.closed {
-                input.take(u64::MAX, &mut [0; 4]);
+                input.skip(usize::MAX);
                 return Ok(None);
             }
             let mut frame = match self.frame.take() {
@@ -291,8 +303,7 @@ impl Reader {
         rules: Rules,
     ) -> Result<Option<OpenFrame>, ReadError> {
         let (len, head) = self.head.gather(input.bytes(), I::MASKED, rules.deflate)?;
-        // A head is never masked, and no key changes nothing.
-        input.take(len as u64, &mut [0; 4]);
+        input.skip(len);
         let Some(Head { opcode, fin, compressed, payload_len, key }) = head else {
             return Ok(None);
         };
