@@ -1,6 +1,7 @@
 //! The API's HTTP, whatever is asked: connections and their bounds, bodies and lines, ids in paths,
 //! who may ask, and how an error is told.
 
+mod accept_pace;
 pub(crate) mod assets;
 pub(crate) mod body;
 mod connection;
