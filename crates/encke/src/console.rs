@@ -1,5 +1,6 @@
 //! What commands say on standard output and standard error, and how they log.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -74,7 +75,24 @@ impl Drop for LiveLine {
 
 /// Prints `line` on standard error. When that is gone too, there is nobody left to tell.
 pub(crate) fn tell(line: impl AsRef<str>) {
-    let _ = writeln!(io::stderr().lock(), "{}", line.as_ref());
+    let _ = writeln!(io::stderr().lock(), "{}", printable(line.as_ref()));
+}
+
+/// `text` with its control characters as escapes, but for line ends: what another program said must
+/// not steer the terminal (ECMA-48, section 5).
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && c != '\n';
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match steers(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Logs from `level` on go to standard error; a panic is told in one line there.
@@ -92,4 +110,20 @@ pub(crate) fn start_logging(level: LevelFilter) {
         let text = panic.payload_as_str().unwrap_or("no text");
         tell(format!("encke: an error of the program itself, please report it: {text} ({place})"));
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_and_do_nothing() {
+        for (text, shown) in [
+            ("two\nlines, ä 漢", "two\nlines, ä 漢"),
+            ("\x1b[2Jgone\r", "\\u{1b}[2Jgone\\r"),
+            ("\u{9b}31m\x07\x7f", "\\u{9b}31m\\u{7}\\u{7f}"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::client::runtime;
 use super::work::on_own_thread;
 use crate::client::{Follower, ServerUrl, Told, Wanted};
-use crate::console::{OutputError, say, say_bytes, tell};
+use crate::console::{OutputError, printable, say, say_bytes, tell};
 use crate::signals::Signals;
 use crate::units::parse_silence;
 
@@ -126,7 +126,10 @@ async fn listen(args: &ListenArgs) -> Result<()> {
 /// Prints an event, as it came if `raw`.
 fn print_event(json: &[u8], raw: bool) -> Result<(), OutputError> {
     match serde_json::from_slice::<Event<'_>>(json) {
-        Ok(event) if !raw => say(format!("{}  {}", event.about, event.data)),
+        Ok(event) if !raw => {
+            let (about, data) = (&event.about, event.data.get());
+            say(format!("{}  {}", printable(about), printable(data)))
+        }
         // Other servers' events are printed as they are.
         _ => say_bytes(json),
     }
