@@ -44,7 +44,7 @@ const ATTACKS: [(&str, Attack); 13] = [
     ("pings, answers unread", work::pings),
     ("half messages", kept::half_messages),
     ("log out, resume, trickle", kept::tricklers),
-    ("3 million long names", kept::names),
+    ("long names", kept::names),
     ("resets of many ids", kept::resets),
     ("12,000 never read", kept::never_readers),
     ("4,096 silent senders", kept::silent_senders),
