@@ -70,9 +70,14 @@ pub const POLL_IDLE_MS: u64 = 75_000;
 /// size.
 pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 
-/// Resumes that wait for the control plane; who comes back past it is told of a gap. 64 bytes each,
-/// 16 MiB.
+/// Resumes of either size that wait for the control plane; who comes back past it is told of a gap.
+/// 72 bytes each, 18 MiB; those of ids beside the second are a sixth of what their connection has in
+/// the bound on ids.
 pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
+
+/// Ids up to which a client's resume is a small one: a hundred of these take the control plane as
+/// long as one of a client with the most ids that a head has.
+pub const SMALL_RESUME_IDS_MAX: usize = 8;
 
 /// Events of one window of what a client has missed: pointers, 8 bytes each. The next window is
 /// asked for when this one is written. In tests a few, so that there are many windows.

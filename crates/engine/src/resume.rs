@@ -20,8 +20,8 @@
 //! of its ids, one into the history for each subject that they follow, one sort, and one mail; the
 //! same for each further window.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
@@ -29,7 +29,10 @@ use crossbeam_queue::SegQueue;
 use hub::{ConnRef, Followers, FollowersError, Id, Moment, Since, Slice};
 use smallvec::SmallVec;
 
-use crate::limits::{HELD_EVENT_BYTES, RESUMES_WAITING_MAX, SINCE_EVENTS_MAX, WINDOW_EVENTS_MAX};
+use crate::limits::{
+    HELD_EVENT_BYTES, RESUMES_WAITING_MAX, SINCE_EVENTS_MAX, SMALL_RESUME_IDS_MAX,
+    WINDOW_EVENTS_MAX,
+};
 use crate::mailbox::{CatchUp, Mail};
 use crate::replies::Replies;
 use crate::router::Router;
@@ -47,14 +50,48 @@ pub struct Resume {
     pub(crate) bytes_max: usize,
     /// Whether this is its first window.
     pub(crate) is_first: bool,
+    /// Gone when its connection is, or no longer waits for an answer.
+    pub(crate) client: Weak<()>,
+}
+
+impl Resume {
+    /// Whether it takes long: its client has many ids.
+    fn is_large(&self) -> bool {
+        self.ids.len() > SMALL_RESUME_IDS_MAX
+    }
+}
+
+/// Questions in the order in which they came.
+#[derive(Debug, Default)]
+struct Questions {
+    queue: SegQueue<Resume>,
+    /// Relaxed: a bound on memory, good to within what workers ask at once.
+    waiting: AtomicUsize,
+}
+
+impl Questions {
+    fn push(&self, resume: Resume) -> bool {
+        if self.waiting.load(Ordering::Relaxed) >= RESUMES_WAITING_MAX {
+            return false;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.queue.push(resume);
+        true
+    }
+
+    fn pop(&self) -> Option<Resume> {
+        let resume = self.queue.pop()?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        Some(resume)
+    }
 }
 
 /// The questions of all workers, on their way to the control plane.
 #[derive(Debug)]
 pub struct Resumes {
-    queue: SegQueue<Resume>,
-    /// Relaxed: a bound on memory, good to within what workers ask at once.
-    waiting: AtomicUsize,
+    small: Questions,
+    /// Of clients with many ids: who has one does not wait behind them.
+    large: Questions,
     listener: AtomicWaker,
     /// Where the listener's waker goes: a worker must not wake a task itself.
     replies: Arc<Replies>,
@@ -66,8 +103,8 @@ pub struct Resumes {
 impl Resumes {
     pub(crate) fn new(replies: Arc<Replies>) -> Resumes {
         Resumes {
-            queue: SegQueue::new(),
-            waiting: AtomicUsize::new(0),
+            small: Questions::default(),
+            large: Questions::default(),
             listener: AtomicWaker::new(),
             replies,
             resumed: AtomicU64::new(0),
@@ -77,11 +114,10 @@ impl Resumes {
 
     /// Asks. `false` when too many wait; then the client is to be told of a gap.
     pub(crate) fn post(&self, resume: Resume) -> bool {
-        if self.waiting.load(Ordering::Relaxed) >= RESUMES_WAITING_MAX {
+        let questions = if resume.is_large() { &self.large } else { &self.small };
+        if !questions.push(resume) {
             return false;
         }
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        self.queue.push(resume);
         if let Some(listener) = self.listener.take() {
             self.replies.post(listener);
         }
@@ -99,11 +135,19 @@ impl Resumes {
         self.gaps.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The next question of a client with few ids, if there is one.
+    pub fn take_small(&self) -> Option<Resume> {
+        self.small.pop()
+    }
+
+    /// The next question of a client with many ids, if there is one.
+    pub fn take_large(&self) -> Option<Resume> {
+        self.large.pop()
+    }
+
     /// The next question, if there is one.
     pub fn take(&self) -> Option<Resume> {
-        let resume = self.queue.pop()?;
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        Some(resume)
+        self.take_small().or_else(|| self.take_large())
     }
 
     /// Waits for the next question.
@@ -133,7 +177,7 @@ pub enum ResumeStep {
     More,
     /// A send must be posted first, or a mailbox is full: try again a little later.
     Wait,
-    /// The worker has its answer.
+    /// The worker has its answer, or its client is gone.
     Done,
 }
 
@@ -175,8 +219,17 @@ impl<'r> Resuming<'r> {
         })
     }
 
+    /// Whether it is one of a client with many ids.
+    pub fn is_large(&self) -> bool {
+        self.resume.is_large()
+    }
+
     /// Does the next piece of work. Call it until it answers [`ResumeStep::Done`], not after.
     pub fn step(&mut self, followers: &dyn Followers) -> ResumeStep {
+        // Thousands that ask and hang up take nobody's time.
+        if self.resume.client.strong_count() == 0 {
+            return ResumeStep::Done;
+        }
         if self.subjects.is_empty() && self.read_slice(followers).is_err() {
             // What cannot be read may have been missed.
             self.covered = false;

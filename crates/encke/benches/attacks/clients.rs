@@ -1,11 +1,11 @@
 //! What attackers are made of: whom they attack, and clients that say much and read or do not.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Socket, Wire, frame};
+use crate::harness::{Socket, Wire, frame, get};
 
 /// A text frame of a client, whole.
 pub(crate) const TEXT: u8 = 0x81;
@@ -78,6 +78,20 @@ impl Target {
 /// A command's frame; `ids` as JSON.
 pub(crate) fn command(name: &str, ids: &str) -> Vec<u8> {
     frame(TEXT, format!("{{\"{name}\":[{ids}]}}").as_bytes())
+}
+
+/// A place that the server at `listen` knows: its present one.
+pub(crate) fn place(listen: SocketAddr) -> String {
+    let mut wire = Wire::connect(listen);
+    wire.send(get("/poll/1?wait=0", &[]));
+    wire.head().field("Encke-Next").unwrap().to_owned()
+}
+
+/// Reads an answer and forgets it.
+pub(crate) fn answer(wire: &mut Wire) -> io::Result<()> {
+    let head = wire.try_head()?;
+    let len = head.field("content-length").map_or(0, |len| len.parse().unwrap());
+    wire.take(len).map(drop)
 }
 
 /// Reads what comes until the end.

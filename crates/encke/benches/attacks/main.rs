@@ -3,8 +3,9 @@
 //!
 //! A hundred listeners hear 500 events a second while one attack after the other is tried on a
 //! server of its own, from a process of its own with the lowest priority. What is printed: the
-//! listeners' latency and the server's memory (`RssAnon`) before, during and after; what part of a
-//! core the server took meanwhile, and a worker's longest turn. Latencies are those of each second,
+//! listeners' latency and the server's memory (`RssAnon`) before, during and after; how long one
+//! more client waited at most to be told what it had missed; what part of a core the server took
+//! meanwhile, and a worker's longest turn. Latencies are those of each second,
 //! and the median of the seconds is printed: a burst of something else on a shared machine spoils
 //! one of them. The first rows are no attacks: nothing at all, and busy loops beside the server,
 //! one a core, to tell what this machine does to a latency by itself. An event of the innocent that
@@ -29,17 +30,18 @@ use std::time::{Duration, Instant};
 
 use clients::Target;
 use harness::Server;
-use neighbour::Neighbour;
+use neighbour::{Neighbour, Resumer};
 
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 13] = [
+const ATTACKS: [(&str, Attack); 14] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
     ("polls with 256 ids", work::polls),
     ("resumes with 256 ids", work::resumes),
+    ("polls that hang up", work::hung_up),
     ("heads byte by byte", work::slow_heads),
     ("pings, answers unread", work::pings),
     ("half messages", kept::half_messages),
@@ -76,12 +78,17 @@ fn main() -> ExitCode {
         }
     }
     println!(
-        "{:<26} {:>17} {:>17} {:>17} {:>22} {:>7} {:>8}",
-        "", "before", "during", "after", "memory", "server", "longest"
+        "{:<26} {:>17} {:>17} {:>17} {:>22} {:>8} {:>7} {:>8}",
+        "", "before", "during", "after", "memory", "longest", "server", "longest"
     );
     println!(
-        "{:<26} {:>53} {:>22} {:>7} {:>8}",
-        "", "p50 / p99 {max} of the latency in ms", "MB before/most/after", "% core", "turn"
+        "{:<26} {:>53} {:>22} {:>8} {:>7} {:>8}",
+        "",
+        "p50 / p99 {max} of the latency in ms",
+        "MB before/most/after",
+        "resume",
+        "% core",
+        "turn"
     );
     let chosen = |name: &&str| names.is_empty() || names.iter().any(|chosen| chosen == name);
     let mut all_heard = true;
@@ -97,6 +104,7 @@ fn run(name: &str, seconds: u64) -> bool {
     let mut neighbour = Neighbour::start(&server);
     let before = server.anonymous_bytes();
     let first = neighbour.hear(QUIET);
+    let resumer = Resumer::start(&server);
     let (cpu, started) = (cpu_seconds(&server), Instant::now());
     let mut attack = start(name, &server, seconds);
     let mut most = 0;
@@ -109,6 +117,7 @@ fn run(name: &str, seconds: u64) -> bool {
     });
     let cpu = (cpu_seconds(&server) - cpu) / started.elapsed().as_secs_f64() * 100.0;
     assert!(status.unwrap().success(), "the attack could not be tried");
+    let resume_ms = resumer.finish().as_secs_f64() * 1e3;
     let heard = [first, during, neighbour.hear(QUIET)];
     let after = server.anonymous_bytes();
     let stats = server.api.stats();
@@ -116,8 +125,8 @@ fn run(name: &str, seconds: u64) -> bool {
     let mb = |bytes: u64| bytes as f64 / 1e6;
     let [first, second, third] = heard.map(|heard| heard.to_string());
     println!(
-        "{name:<26} {first:>17} {second:>17} {third:>17} {:>6.1} / {:>5.1} / {:>5.1} {cpu:>5.0} % \
-         {longest_ms:>5.1} ms",
+        "{name:<26} {first:>17} {second:>17} {third:>17} {:>6.1} / {:>5.1} / {:>5.1} \
+         {resume_ms:>5.0} ms {cpu:>5.0} % {longest_ms:>5.1} ms",
         mb(before),
         mb(most),
         mb(after)

@@ -1,14 +1,17 @@
-//! The innocent: listeners who hear what is sent about them.
+//! The innocent: listeners who hear what is sent about them, and a client that comes back.
 
 use std::fmt::{self, Display, Formatter};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use figures::latency::Quantiles;
 use load::{Flood, FloodConfig, Spam, SpamConfig};
 
 use crate::LOOK;
-use crate::harness::{DEADLINE, Server, wait_for};
+use crate::clients::{answer, place};
+use crate::harness::{DEADLINE, Server, Wire, get, wait_for};
 
 const LISTENERS: u32 = 100;
 const EVENTS_PER_SECOND: f64 = 500.0;
@@ -22,6 +25,40 @@ pub(crate) struct Neighbour {
 /// How long events took, second by second.
 #[derive(Default)]
 pub(crate) struct Heard(Vec<Quantiles>);
+
+/// A client that asks again and again what it has missed.
+pub(crate) struct Resumer {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Duration>,
+}
+
+impl Resumer {
+    pub(crate) fn start(server: &Server) -> Resumer {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let listen = server.listen();
+        let request = get(&format!("/poll/7777?wait=0&after={}", place(listen)), &[]);
+        let over = Arc::clone(&is_over);
+        let ask = move || {
+            let mut wire = Wire::connect(listen);
+            let mut longest = Duration::ZERO;
+            while !over.load(Ordering::Relaxed) {
+                let asked = Instant::now();
+                wire.send(&request);
+                answer(&mut wire).unwrap();
+                longest = longest.max(asked.elapsed());
+                thread::sleep(LOOK);
+            }
+            longest
+        };
+        Resumer { is_over, thread: thread::spawn(ask) }
+    }
+
+    /// How long it waited at most.
+    pub(crate) fn finish(self) -> Duration {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
 
 impl Display for Heard {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use crate::clients::{Target, command};
+use crate::clients::{Target, answer, command, place};
 use crate::harness::{Socket, Wire, frame, get};
 
 /// A ping of a client.
@@ -36,10 +36,14 @@ pub(crate) fn resumes(target: &Target) {
     ask_on(target, "/poll/1000000?wait=0&after=0000000000000001");
 }
 
+/// As many ids as a request may name beside the first.
+fn many_ids() -> String {
+    (1..256).map(|n| format!("&id={}", 1_000_000 + n)).collect()
+}
+
 /// Clients that ask again as soon as they are answered.
 fn ask_on(target: &Target, path: &str) {
-    let ids: String = (1..256).map(|n| format!("&id={}", 1_000_000 + n)).collect();
-    let request = get(&format!("{path}{ids}"), &[]);
+    let request = get(&format!("{path}{}", many_ids()), &[]);
     thread::scope(|scope| {
         for _ in 0..60 {
             scope.spawn(|| {
@@ -54,11 +58,19 @@ fn ask_on(target: &Target, path: &str) {
     });
 }
 
-/// Reads an answer and forgets it.
-fn answer(wire: &mut Wire) -> io::Result<()> {
-    let head = wire.try_head()?;
-    let len = head.field("content-length").map_or(0, |len| len.parse().unwrap());
-    wire.take(len).map(drop)
+/// Clients that ask what many ids have missed since a place that is known, and hang up.
+pub(crate) fn hung_up(target: &Target) {
+    let place = place(target.listen);
+    let request = get(&format!("/poll/1000000?wait=0&after={place}{}", many_ids()), &[]);
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                while !target.is_over() {
+                    let _ = Wire::try_connect(target.listen).and_then(|mut w| w.try_send(&request));
+                }
+            });
+        }
+    });
 }
 
 /// Heads that come byte by byte and are never whole.

@@ -80,8 +80,6 @@ impl Marks {
     pub(crate) const BLOCKED: Marks = Marks(8);
     /// It is in the queue of those whose input waits for a later turn.
     pub(crate) const DEFERRED: Marks = Marks(16);
-    /// It has asked what it has missed, and is not answered.
-    pub(crate) const ASKED: Marks = Marks(32);
 
     /// What belongs to one request, and not to the connection.
     const OF_REQUEST: u8 = Self::CORS.0 | Self::GAP.0 | Self::DEFLATE.0;

@@ -42,6 +42,9 @@ pub(crate) struct Held {
     pub(crate) dropped_from: Option<u64>,
     /// Up to this number the client has been handed all.
     pub(crate) after: u64,
+    /// It has asked what it has missed, and is not answered: as long as this is here somebody wants
+    /// the answer.
+    pub(crate) asked: Option<Arc<()>>,
 }
 
 impl Work {
@@ -52,6 +55,7 @@ impl Work {
             && self.held.events.is_empty()
             && self.held.dropped_from.is_none()
             && self.held.after == 0
+            && self.held.asked.is_none()
     }
 }
 
@@ -60,6 +64,11 @@ impl<S> Conn<S> {
     pub(crate) fn message_due(&self) -> Option<Tick> {
         let partial = &self.work()?.partial;
         (!partial.reader.is_idle()).then_some(partial.since + MESSAGE_TIMEOUT_TICKS)
+    }
+
+    /// Whether it has asked what it has missed, and is not answered.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.work().is_some_and(|work| work.held.asked.is_some())
     }
 
     /// The bytes that are kept for it alone, or for which it alone may be to blame: what it has

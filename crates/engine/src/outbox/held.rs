@@ -71,7 +71,7 @@ impl<S> Conn<S> {
         came.retain(|event| event.number() > end);
         let cost = |event: &Arc<Event>| event.json().len() + limits::HELD_EVENT_BYTES;
         let bytes = came.iter().map(cost).sum();
-        self.new_work().held = Held { events: came, bytes, dropped_from: None, after: end };
+        self.new_work().held = Held { events: came, bytes, after: end, ..Held::default() };
     }
 
     /// Gives back what was put by.

@@ -79,7 +79,6 @@ impl<S: Sockets> Core<S> {
     pub(super) fn catch_up_poll(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
         let CatchUp { events, gap, up_to, whole, .. } = catch_up;
         let end = at.conn.catch_up(b"", events, up_to, whole);
-        at.conn.mark(Marks::ASKED, false);
         at.conn.move_to(Life::Poll);
         if gap {
             at.conn.mark(Marks::GAP, true);
@@ -114,11 +113,10 @@ impl<S: Sockets> Core<S> {
         end: Option<DisconnectReason>,
         next: Option<u64>,
     ) -> Lives {
-        let is_asked = at.conn.is(Marks::ASKED);
+        let is_asked = at.conn.has_asked();
         self.leave(at);
         at.renew();
         let conn = &mut at.conn;
-        conn.mark(Marks::ASKED, false);
         conn.take_held();
         let stays = end.is_none() && conn.framing == Framing::Chunked;
         let idle_seconds = (u64::from(self.rules.poll_idle) * TICK_MS / 1000) as u32;

@@ -5,10 +5,11 @@
 //! when the one before is written: so a client that reads slowly is sent all that is remembered,
 //! and no more than a window is kept for it.
 
+use std::sync::Arc;
+
 use proto::resume;
 
 use super::core::{At, Core, Lives};
-use crate::conn::Marks;
 use crate::conn::life::{Act, Input, Life};
 use crate::limits;
 use crate::mailbox::CatchUp;
@@ -44,22 +45,29 @@ impl<S: Sockets> Core<S> {
 
     /// Whether it could be asked what the client has missed.
     pub(super) fn ask(&mut self, at: &mut At<'_, S::Socket>, after: u64) -> bool {
+        if !self.rules.config.history.is_on() {
+            return false;
+        }
+        let client = Arc::new(());
         let resume = Resume {
+            client: Arc::downgrade(&client),
             conn: self.conn_ref(at),
             ids: at.conn.ids().collect(),
             after,
             bytes_max: limits::window_bytes(self.rules.config.backlog_bytes_max),
             is_first: !at.conn.life().is_held(),
         };
-        let asked = self.rules.config.history.is_on() && self.resumes.post(resume);
-        at.conn.mark(Marks::ASKED, asked);
+        let asked = self.resumes.post(resume);
+        if asked {
+            at.conn.new_work().held.asked = Some(client);
+        }
         asked
     }
 
     /// A window is written: asks for the next one, unless that is done.
     pub(super) fn ask_on(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         let after = at.conn.work().map_or(0, |work| work.held.after);
-        if at.conn.is(Marks::ASKED) || self.ask(at, after) {
+        if at.conn.has_asked() || self.ask(at, after) {
             return Ok(());
         }
         // Too many ask: it is told of a gap, and goes on with what was put by.
@@ -88,7 +96,6 @@ impl<S: Sockets> Core<S> {
     /// A held stream goes on: with what it has missed, then what has come meanwhile.
     fn catch_up_stream(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
         let CatchUp { events, gap, up_to, whole, is_first, .. } = catch_up;
-        at.conn.mark(Marks::ASKED, false);
         match is_first {
             true => self.resumes.count(gap),
             false if gap => self.resumes.count_gap(),

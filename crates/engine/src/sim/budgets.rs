@@ -366,3 +366,39 @@ fn crowd_is_drained_a_few_a_turn_and_to_its_end() {
     assert!(turns >= 5, "{turns} turns");
     assert!(crowd.iter().all(|&client| one.wire(client).server_ended), "nobody is forgotten");
 }
+
+/// A client that asks and hangs up costs the control plane nothing, and one with few ids is taken
+/// before those with many.
+#[test]
+fn resumes_of_clients_that_are_gone_take_no_time_and_small_ones_do_not_wait_for_large() {
+    let mut one = One::start(config());
+    let ids: String = (2..200).map(|n| format!("&id={n}")).collect();
+    let large = format!("GET /poll/1?wait=0{ids} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let clients: Vec<Place> = (0..20).map(|_| one.client(1 << 20, &large)).collect();
+    while one.turn_after(1) {}
+    for &client in &clients[1..] {
+        one.wire(client).client_resets();
+        one.server.report_one(client);
+    }
+    let small = one.client(1 << 20, "GET /poll/7?wait=0 HTTP/1.1\r\nHost: a\r\n\r\n");
+    while one.turn_after(1) {}
+    let steps_of_next = |one: &One| {
+        let mut resuming =
+            Resuming::begin(&one.router, one.server.resumes.take().unwrap()).unwrap();
+        let mut steps = 1;
+        while resuming.step(&Nobody) != ResumeStep::Done {
+            steps += 1;
+        }
+        steps
+    };
+    assert_eq!(steps_of_next(&one), 2, "of the small one, which came last");
+    assert!(steps_of_next(&one) > 100, "of the one that is still there");
+    for _ in &clients[1..] {
+        assert_eq!(steps_of_next(&one), 1, "of one that is gone");
+    }
+    assert!(one.server.resumes.take().is_none());
+    while one.turn_after(1) {}
+    for client in [small, clients[0]] {
+        assert!(one.reads(client).starts_with("HTTP/1.1 200"));
+    }
+}
