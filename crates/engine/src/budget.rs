@@ -48,6 +48,11 @@ impl Budget {
         self.spend(u32::try_from(ids).unwrap_or(u32::MAX).saturating_mul(work::ID));
     }
 
+    /// What the turn has spent.
+    pub(crate) fn spent(&self) -> u32 {
+        self.spent
+    }
+
     /// Whether the turn has no more for clients.
     pub(crate) fn is_spent(&self) -> bool {
         self.spent >= self.per_turn

@@ -28,7 +28,7 @@ pub const WORK_PER_CONNECTION: u32 = 1_000;
 pub mod work {
     /// A read from a socket.
     pub const READ: u32 = 10;
-    /// So many bytes are looked at for one.
+    /// So many bytes are looked at, or handed to the kernel, for one.
     pub const BYTES: u32 = 64;
     /// A request's head beside its bytes, with the answer's.
     pub const REQUEST: u32 = 100;
@@ -38,7 +38,7 @@ pub mod work {
     pub const INFLATE: u32 = 100;
     /// A log-in or log-out under one id: a lock or two, and a place in two tables.
     pub const ID: u32 = 4;
-    /// An answer's write.
+    /// A write beside its bytes.
     pub const WRITE: u32 = 50;
     /// The end of a connection: its socket, its record, its timer.
     pub const END: u32 = 60;
@@ -108,12 +108,9 @@ pub const MAILS_MAX: usize = 2048;
 pub const MAIL_TARGETS_MAX: usize = 256 * 1024;
 
 /// Deliveries that a worker takes out of its mailbox in one turn before it writes. One mail may
-/// stand over it. Taking one is a few loads and stores, no call.
+/// stand over it. Taking one is a few loads and stores, no call; what else a mail takes, as the
+/// answer to a poll with what it has missed, counts as [`work`].
 pub const DELIVERIES_PER_TURN: usize = 8192;
-
-/// What a catch-up counts for in [`DELIVERIES_PER_TURN`] beside its events: a poll is answered with
-/// it at once, by a write. So a turn has as many of them as of writes to who got small mail.
-pub const CATCH_UP_DELIVERIES: usize = DELIVERIES_PER_TURN / EXPRESS_WRITES_PER_TURN;
 
 /// What the compression of an event counts for in [`DELIVERIES_PER_TURN`]: it takes some 15 µs of a
 /// short event, so that a turn has 250 of them and stays under 4 ms (`limit -- --deflate`).
@@ -125,12 +122,20 @@ pub const COMPRESSION_BYTES_PER_DELIVERY: usize = 64;
 /// A mail with more targets than this is bulk: it is written in slices behind the small ones.
 pub const EXPRESS_TARGETS_MAX: usize = 64;
 
-/// Connections with small mail that are written to in one turn: at about 6 µs a write, 1.5 ms.
-pub const EXPRESS_WRITES_PER_TURN: usize = 256;
+/// What is written in one turn to connections with small mail: as [`work`] counts it some 250 short
+/// events, 1.3 ms.
+pub const EXPRESS_WORK_PER_TURN: u32 = 256 * work::WRITE;
 
-/// Bulk connections written in one turn: at about 6 µs a write, 0.2 ms, which is what a small event
-/// may have to wait for a large one. A turn around them costs some 2 µs.
-pub const BULK_WRITES_PER_TURN: usize = 32;
+/// The same for connections with bulk mail: some 30 short events, 0.2 ms, which is what a small
+/// event may have to wait for a large one. A turn around them costs some 2 µs.
+pub const BULK_WORK_PER_TURN: u32 = 32 * work::WRITE;
+
+/// Bytes that wait for a connection, past which it is written to as one with bulk mail is.
+pub const EXPRESS_BYTES_MAX: usize = 4 * 1024;
+
+/// Mails that wait in a shard for a large one that takes many turns, past which no more is taken.
+/// Each is searched for the connections of a small one that is to go before: 64 times some 20 ns.
+pub const PARKED_MAILS_MAX: usize = 64;
 
 /// Parts of one `sendmsg`. The kernel's own bound is 1,024 (`IOV_MAX`); 64 parts of 100 bytes are
 /// well past the point where the call costs more than its parts.

@@ -17,7 +17,7 @@ use sys::{clock, group, socket, table};
 
 use crate::counters::Counters;
 use crate::limits;
-use crate::mailbox::{Mail, Mailbox};
+use crate::mailbox::Mailbox;
 use crate::nap::Nap;
 use crate::replies::Replies;
 use crate::room::{Room, WorkerRoom};
@@ -73,7 +73,6 @@ pub(crate) struct Worker {
     started_ms: u64,
     /// When to look at the listener again, after the kernel was short of something.
     accept_again_ms: Option<u64>,
-    drain_deadline_ms: Option<u64>,
     nap: Nap,
     room: WorkerRoom,
     /// Of what the kernel gives for a connection, although there are places.
@@ -109,7 +108,6 @@ impl Worker {
             spare: Some(File::open("/dev/null")?),
             started_ms: clock::monotonic_ms(),
             accept_again_ms: None,
-            drain_deadline_ms: None,
             nap,
             room,
             shortage: Shortage::default(),
@@ -166,7 +164,10 @@ impl Worker {
         }
         self.resume_accepting();
         self.look_for_descriptors(now_ms);
-        let (took_mail, mail_left) = self.take_mail();
+        let (took_mail, mail_left) = self.shard.take_mail(&self.mailbox);
+        if self.shard.drain_deadline_ms().is_some() {
+            self.listener = None;
+        }
         self.nap.turned(took_mail, now_ms);
         self.mind_room();
         let writes_left = self.shard.flush();
@@ -197,25 +198,6 @@ impl Worker {
         self.shortage.look(now_ms, self.shard.connections(), plenty, table::free);
     }
 
-    /// Whether there was mail, and whether some is left.
-    fn take_mail(&mut self) -> (bool, bool) {
-        let posted = self.shard.posted();
-        let mut deliveries = 0;
-        while deliveries < limits::DELIVERIES_PER_TURN {
-            let Some(mail) = self.mailbox.take() else {
-                self.shard.settle(posted);
-                return (deliveries > 0, false);
-            };
-            if let Mail::Drain { deadline_ms } = mail {
-                self.drain_deadline_ms = Some(deadline_ms);
-                self.listener = None;
-            }
-            // A mail for nobody costs a little too.
-            deliveries += self.shard.mail(mail).max(1);
-        }
-        (true, true)
-    }
-
     /// Zero when there is work left or mail has come; else until the nap is over, or, since every
     /// mail rings now, until the next timer.
     fn timeout_ms(&self, busy: bool) -> Option<u64> {
@@ -231,13 +213,13 @@ impl Worker {
         }
         let timer = self.shard.next_tick_ms().map(|at| self.started_ms + at);
         let shortage = self.shortage.due_ms();
-        let times = [timer, self.accept_again_ms, self.drain_deadline_ms, shortage];
+        let times = [timer, self.accept_again_ms, self.shard.drain_deadline_ms(), shortage];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic_ms()))
     }
 
     fn is_drained(&self) -> bool {
-        self.drain_deadline_ms.is_some_and(|deadline| {
+        self.shard.drain_deadline_ms().is_some_and(|deadline| {
             self.shard.connections() == 0 || clock::monotonic_ms() >= deadline
         })
     }

@@ -71,6 +71,11 @@ impl<S> Conn<S> {
         self.work().is_some_and(|work| work.held.asked.is_some())
     }
 
+    /// Up to which number its client has been handed all, where that is noted.
+    pub(crate) fn handed_up_to(&self) -> u64 {
+        self.work().map_or(0, |work| work.held.after)
+    }
+
     /// The bytes that are kept for it alone, or for which it alone may be to blame: what it has
     /// sent and is not dealt with, and what it does not take.
     pub(crate) fn kept_bytes(&self) -> u32 {

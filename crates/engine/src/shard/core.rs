@@ -34,6 +34,10 @@ pub(super) struct Core<S> {
     pub(super) resumes: Arc<Resumes>,
     /// All events up to this number that are for a connection here have come.
     pub(super) settled: u64,
+    /// The number of the last event of which there was mail.
+    pub(super) latest: u64,
+    /// Further than here all have not come, since mail waits.
+    pub(super) settled_max: u64,
     pub(super) wheel: Wheel,
     /// Connections that got small mail: written to before others.
     pub(super) express: VecDeque<u32>,
@@ -42,6 +46,8 @@ pub(super) struct Core<S> {
     /// Clients who have said more than a turn has time for.
     pub(super) deferred: VecDeque<u32>,
     pub(super) budget: Budget,
+    /// What the turn has spent on writes to connections whose backlog was full.
+    pub(super) spent_on_full: u32,
     /// Compresses events, once one is to be compressed.
     pub(super) deflater: Option<Deflater>,
     /// The one read buffer.
@@ -95,6 +101,8 @@ impl<S: Sockets> Core<S> {
             connection_limit: shared.connection_limit,
             account: shared.account,
             settled: shared.event_ids.last(),
+            latest: 0,
+            settled_max: u64::MAX,
             event_ids: shared.event_ids,
             resumes: shared.resumes,
             rules: Rules {
@@ -114,6 +122,7 @@ impl<S: Sockets> Core<S> {
             bulk: VecDeque::new(),
             deferred: VecDeque::new(),
             budget: Budget::new(),
+            spent_on_full: 0,
             deflater: None,
             scratch: vec![0; limits::SCRATCH_BYTES].into(),
             answer: Vec::new(),
@@ -200,6 +209,16 @@ impl<S: Sockets> Core<S> {
             Life::Ending(_) => after(rules.last_still),
             Life::Lingering(_) => after(rules.linger),
         }
+    }
+
+    /// All events up to `number` that are for a connection here have come, but for what waits.
+    pub(super) fn settle(&mut self, number: u64) {
+        self.settled = self.settled.max(number.min(self.settled_max));
+    }
+
+    /// Whether the turn has no more time for connections whose backlog is full.
+    pub(super) fn has_no_time_for_full(&self) -> bool {
+        self.spent_on_full >= limits::BULK_WORK_PER_TURN
     }
 
     /// Enters in the account of all what is kept for a connection now.

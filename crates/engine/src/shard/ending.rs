@@ -155,7 +155,7 @@ impl<S: Sockets> Core<S> {
             return Ok(());
         }
         self.wait(at);
-        self.flush(at).map(drop)
+        self.flush(at)
     }
 
     /// All is written.

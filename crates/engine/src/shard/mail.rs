@@ -1,103 +1,191 @@
-//! What the router posts: events, ends, and what clients that came back have missed.
+//! What the router posts: events, ends, and what clients that came back have missed. It is taken in
+//! the order of posting, as far as a turn has time for; what has to wait is [parked](super::parked).
 
 use std::sync::Arc;
 
 use hub::{ConnRef, DisconnectReason};
 
 use super::core::{At, End};
+use super::parked::Rest;
 use super::{Shard, key_of};
 use crate::conn::life::{Act, Input};
-use crate::conn::{Marks, Queue};
+use crate::conn::{Conn, Marks, Queue};
 use crate::limits;
-use crate::mailbox::{Mail, Targets};
+use crate::mailbox::{Mail, Mailbox, Targets};
 use crate::receipt::Stub;
 use crate::sockets::Sockets;
 use crate::{Event, form};
 
+/// What has become of an event for a connection.
+enum Handed {
+    /// It lives and took it.
+    Over,
+    /// There is no such connection any more, or it did not take it.
+    ToNobody,
+    /// Its backlog is full, and there is no time to write it.
+    NotYet,
+}
+
 impl<S: Sockets> Shard<S> {
+    /// Takes mail, as far as a turn has time for. Whether there was some, and whether some is left.
+    pub(crate) fn take_mail(&mut self, mailbox: &Mailbox) -> (bool, bool) {
+        let posted = self.core.event_ids.posted();
+        let mut weight = self.go_on();
+        while weight < limits::DELIVERIES_PER_TURN && !self.parked.is_full() {
+            let Some(mail) = mailbox.take() else {
+                // All up to there is taken.
+                self.core.settle(posted);
+                return (weight > 0, false);
+            };
+            // A mail for nobody costs a little too.
+            weight += self.mail(mail).max(1);
+        }
+        (true, true)
+    }
+
     /// Takes one mail. Returns what it cost, in deliveries.
     pub(crate) fn mail(&mut self, mail: Mail) -> usize {
-        let mut weight = mail.weight();
+        let (cost, rest) = match self.parked.holds_up(&mail) {
+            true => (1, Some(Rest { mail, from: 0 })),
+            false => self.hand_over(Rest { mail, from: 0 }),
+        };
+        // It has nothing to do with what waits, or comes after it.
+        rest.into_iter().for_each(|rest| self.parked.push_back(rest));
+        self.note_parked();
+        cost
+    }
+
+    /// Goes on with what waits. Returns what it cost, in deliveries.
+    pub(super) fn go_on(&mut self) -> usize {
+        let mut cost = 0;
+        while cost < limits::DELIVERIES_PER_TURN
+            && !self.core.has_no_time_for_full()
+            && let Some(rest) = self.parked.pop_front()
+        {
+            self.note_parked();
+            let (its_cost, rest) = self.hand_over(rest);
+            cost += its_cost.max(1);
+            rest.into_iter().for_each(|rest| self.parked.push_front(rest));
+            self.note_parked();
+        }
+        cost
+    }
+
+    fn note_parked(&mut self) {
+        let first = self.parked.first_number();
+        self.core.settled_max = first.map_or(u64::MAX, |first| first - 1);
+    }
+
+    /// Does what a mail says. Returns what it cost, in deliveries, and what there was no time for.
+    fn hand_over(&mut self, Rest { mail, from }: Rest) -> (usize, Option<Rest>) {
+        let weight = mail.weight() - from;
         match mail {
             Mail::Deliver { event, targets, stub } => {
-                weight += self.compress_for(&event, &targets);
-                self.deliver(&event, &targets, stub);
+                let compression = self.compress_for(&event, &targets[from..]);
+                let (delivered, rest) = self.deliver(event, targets, from, stub);
+                return (compression + delivered, rest);
             }
             Mail::Close { reason, targets, stub } => self.disconnect(reason, targets, stub),
             Mail::CatchUp(catch_up) => {
-                weight += limits::CATCH_UP_DELIVERIES;
-                let target = catch_up.target;
+                let (target, before) = (catch_up.target, self.core.budget.spent());
                 if self.conns.find(key_of(target)).is_some() {
                     self.serve(target.slot() as u32, |core, at| core.catch_up(at, *catch_up));
                 }
+                return (weight + (self.core.budget.spent() - before) as usize, None);
             }
-            Mail::Drain { .. } => self.drain(),
+            Mail::Drain { deadline_ms } => {
+                self.drain_deadline_ms = Some(deadline_ms);
+                self.drain();
+            }
         }
-        weight
+        (weight, None)
     }
 
-    fn deliver(&mut self, event: &Arc<Event>, targets: &Targets, mut stub: Stub) {
-        // Mail comes in the order of its numbers.
-        self.settle(event.number());
+    /// Hands the event to those of `targets` that do not have it. Returns to how many, and the rest.
+    fn deliver(
+        &mut self,
+        event: Arc<Event>,
+        targets: Targets,
+        from: usize,
+        mut stub: Stub,
+    ) -> (usize, Option<Rest>) {
+        // Mail comes in the order of its numbers, and of one event there may be several.
+        if event.number() > self.core.latest {
+            self.core.settle(self.core.latest);
+            self.core.latest = event.number();
+        }
         let bulk = targets.len() > limits::EXPRESS_TARGETS_MAX;
-        for &target in targets {
-            if self.deliver_one(event, target, bulk) {
-                stub.count_one();
-                self.core.counters.deliveries.add(1);
-            } else {
-                self.core.counters.dropped.add(1);
+        for (at, &target) in targets.iter().enumerate().skip(from) {
+            match self.deliver_one(&event, target, bulk) {
+                Handed::Over => {
+                    stub.count_one();
+                    self.core.counters.deliveries.add(1);
+                }
+                Handed::ToNobody => self.core.counters.dropped.add(1),
+                Handed::NotYet => {
+                    let mail = Mail::Deliver { event, targets, stub };
+                    return (at - from, Some(Rest { mail, from: at }));
+                }
             }
         }
         self.end_some();
+        (targets.len() - from, None)
     }
 
-    /// Whether the connection still lived and took the event.
-    fn deliver_one(&mut self, event: &Arc<Event>, target: ConnRef, bulk: bool) -> bool {
+    fn deliver_one(&mut self, event: &Arc<Event>, target: ConnRef, bulk: bool) -> Handed {
         let key = key_of(target);
-        let Some((generation, conn)) = self.conns.find(key) else { return false };
         let bytes_max = self.core.rules.config.backlog_bytes_max;
+        let is_full = |conn: &Conn<_>| !conn.is(Marks::BLOCKED) && conn.backlog_bytes() > bytes_max;
+        if self.conns.find(key).is_some_and(|(_, conn)| is_full(conn)) {
+            if self.core.has_no_time_for_full() {
+                return Handed::NotYet;
+            }
+            self.flush_full(key.slot);
+        }
+        let Some((generation, conn)) = self.conns.find(key) else { return Handed::ToNobody };
         let (waiting, takes) = match conn.on(Input::Event, self.core.now) {
             Act::Take => (conn.push_event(event), true),
             // Without room it is asked for again, so it was not handed over.
             Act::Hold => (0, conn.hold(event, limits::held_bytes(bytes_max))),
-            _ => return false,
+            _ => return Handed::ToNobody,
         };
         let mut at = At { slot: key.slot, generation, conn };
         if at.conn.work().is_some()
             && let Err(End { reason, .. }) = self.core.enter(&mut at)
         {
             self.cut_later(target, reason);
-            return false;
+            return Handed::ToNobody;
         }
-        if waiting > bytes_max {
-            return self.bound_backlog(target);
+        if waiting > bytes_max && at.conn.is(Marks::BLOCKED) {
+            self.cut_later(target, DisconnectReason::SlowReader);
+            return Handed::ToNobody;
+        }
+        if waiting > bytes_max && !self.core.has_no_time_for_full() {
+            let lives = self.flush_full(key.slot);
+            return if lives { Handed::Over } else { Handed::ToNobody };
         }
         if at.conn.queued != Queue::Express && !at.conn.is_flushed() {
             self.core.queue(&mut at, bulk);
         }
-        takes
+        if takes { Handed::Over } else { Handed::ToNobody }
     }
 
-    /// A connection has more waiting than it may. Whether it lives on.
-    fn bound_backlog(&mut self, target: ConnRef) -> bool {
-        let key = key_of(target);
-        let is_blocked = |(_, conn): (_, &mut crate::conn::Conn<_>)| conn.is(Marks::BLOCKED);
-        if self.conns.find(key).is_some_and(is_blocked) {
-            self.cut_later(target, DisconnectReason::SlowReader);
-            return false;
-        }
-        let mut lives = false;
-        self.serve(key.slot, |core, at| {
-            core.bound(at)?;
+    /// Writes to a connection that has more waiting than it may. It may be we who are slow: what
+    /// waits for its turn to be written is no backlog yet. Whether it lives on.
+    fn flush_full(&mut self, slot: u32) -> bool {
+        let (mut lives, before) = (false, self.core.budget.spent());
+        self.serve(slot, |core, at| {
+            core.flush(at)?;
             lives = true;
             Ok(())
         });
+        self.core.spent_on_full += self.core.budget.spent() - before;
         lives
     }
 
     /// Compresses `event` if one of the `targets` agreed to it and nobody has. Returns what that
     /// cost, in deliveries.
-    fn compress_for(&mut self, event: &Arc<Event>, targets: &Targets) -> usize {
+    fn compress_for(&mut self, event: &Arc<Event>, targets: &[ConnRef]) -> usize {
         if !self.core.rules.config.websocket_deflate {
             return 0;
         }

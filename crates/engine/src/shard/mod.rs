@@ -16,6 +16,7 @@ mod ending;
 mod full;
 mod mail;
 mod page;
+mod parked;
 mod poll;
 mod presence;
 mod reading;
@@ -30,6 +31,7 @@ use hub::{ConnRef, Directory, DisconnectReason, EventIds, Names};
 
 use self::core::{At, Core, End, Lives};
 use self::ending::LeavingBatch;
+use self::parked::Parked;
 use crate::account::Account;
 use crate::config::EngineConfig;
 use crate::conn::Conn;
@@ -47,6 +49,10 @@ pub(crate) struct Shard<S: Sockets> {
     core: Core<S>,
     /// Connections that are to be ended when there is time for it.
     leaving: VecDeque<LeavingBatch>,
+    /// Mail that waits for time.
+    parked: Parked,
+    /// The end of all mail has come: until when to end all connections, in monotonic milliseconds.
+    drain_deadline_ms: Option<u64>,
     /// The next slot whose connection the drain ends.
     drained_to: Option<u32>,
 }
@@ -73,6 +79,8 @@ impl<S: Sockets> Shard<S> {
             conns: Slab::new(shared.slots_max),
             core: Core::new(worker, io, config, shared),
             leaving: VecDeque::new(),
+            parked: Parked::default(),
+            drain_deadline_ms: None,
             drained_to: None,
         }
     }
@@ -139,6 +147,7 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn tick(&mut self, now_ms: u64) {
         self.core.now = (now_ms / TICK_MS) as u32;
         self.core.budget.renew();
+        self.core.spent_on_full = 0;
         while !self.core.budget.is_spent() {
             let Some(slot) = self.core.wheel.fire(self.core.now) else { break };
             self.serve(slot, |core, at| core.time_has_come(at));
@@ -153,17 +162,15 @@ impl<S: Sockets> Shard<S> {
 
     /// Whether there is work left that waits for no report.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.core.deferred.is_empty() || !self.leaving.is_empty() || self.drained_to.is_some()
+        !self.core.deferred.is_empty()
+            || !self.leaving.is_empty()
+            || !self.parked.is_empty()
+            || self.drained_to.is_some()
     }
 
-    /// The number up to which all events are posted now, for [`Shard::settle`].
-    pub(crate) fn posted(&self) -> u64 {
-        self.core.event_ids.posted()
-    }
-
-    /// The mailbox is empty, since all up to `posted` was: that is all taken.
-    pub(crate) fn settle(&mut self, posted: u64) {
-        self.core.settled = self.core.settled.max(posted);
+    /// Until when connections have time to end, in monotonic milliseconds, once all are to.
+    pub(crate) fn drain_deadline_ms(&self) -> Option<u64> {
+        self.drain_deadline_ms
     }
 
     /// Does something with the connection in `slot`, and what has to be done after everything: it
@@ -229,6 +236,19 @@ impl<S: Sockets> Shard<S> {
             Ok(())
         });
         gone
+    }
+
+    /// Does all that a turn had no time for.
+    pub(crate) fn finish_mail(&mut self) {
+        while !self.parked.is_empty() {
+            self.core.spent_on_full = 0;
+            self.go_on();
+        }
+    }
+
+    /// All mail up to `posted` is taken.
+    pub(crate) fn settle(&mut self, posted: u64) {
+        self.core.settle(posted);
     }
 
     /// Whether a connection waits for its turn to be written to.

@@ -20,7 +20,6 @@ use super::admission::Reply;
 use super::core::{At, Core, Lives, ticks};
 use crate::conn::Marks;
 use crate::conn::life::Life;
-use crate::limits::work;
 use crate::mailbox::CatchUp;
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
@@ -89,7 +88,11 @@ impl<S: Sockets> Core<S> {
             at.conn.take_held();
             return self.answer_poll(at, None, end);
         }
-        self.settled = self.settled.max(up_to);
+        self.settle(up_to);
+        if self.settled < up_to {
+            // Mail for others waits: this one goes on from here nevertheless.
+            at.conn.new_work().held.after = up_to;
+        }
         if gap || !at.conn.is_flushed() || at.conn.active <= self.now {
             return self.answer_poll(at, None, None);
         }
@@ -113,7 +116,7 @@ impl<S: Sockets> Core<S> {
         end: Option<DisconnectReason>,
         next: Option<u64>,
     ) -> Lives {
-        let is_asked = at.conn.has_asked();
+        let (is_asked, after) = (at.conn.has_asked(), at.conn.handed_up_to());
         self.leave(at);
         at.renew();
         let conn = &mut at.conn;
@@ -121,7 +124,7 @@ impl<S: Sockets> Core<S> {
         let stays = end.is_none() && conn.framing == Framing::Chunked;
         let idle_seconds = (u64::from(self.rules.poll_idle) * TICK_MS / 1000) as u32;
         let elements = conn.elements();
-        let next = next.or(elements.last.max(Some(self.settled)));
+        let next = next.or(elements.last.max(Some(self.settled)).max(Some(after)));
         let next = next.filter(|_| self.rules.config.history.is_on() && !is_asked);
         let next = next.map(|number| self.event_ids.id(number).to_string());
         let mut head = std::mem::take(&mut self.answer);
@@ -135,8 +138,7 @@ impl<S: Sockets> Core<S> {
         answer.push_head(&mut head);
         conn.move_to(Life::Between);
         conn.active = self.now;
-        self.budget.spend(work::WRITE);
-        let sent = conn.send_array(&head, &mut self.io, &self.counters);
+        let sent = self.metered(|core| conn.send_array(&head, &mut core.io, &core.counters));
         head.clear();
         self.answer = head;
         self.wait(at);

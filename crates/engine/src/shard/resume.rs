@@ -66,7 +66,7 @@ impl<S: Sockets> Core<S> {
 
     /// A window is written: asks for the next one, unless that is done.
     pub(super) fn ask_on(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        let after = at.conn.work().map_or(0, |work| work.held.after);
+        let after = at.conn.handed_up_to();
         if at.conn.has_asked() || self.ask(at, after) {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl<S: Sockets> Core<S> {
         let end = at.conn.catch_up(&notice, events, up_to, whole);
         if end.is_none() {
             // No send was under way when it was answered, so all mail up to there came before.
-            self.settled = self.settled.max(up_to);
+            self.settle(up_to);
             if last < up_to {
                 notice.clear();
                 let id = self.event_ids.id(up_to).to_string();
@@ -124,7 +124,7 @@ impl<S: Sockets> Core<S> {
             return self.ask_on(at);
         }
         if !at.conn.is_flushed() {
-            self.queue(at, false);
+            self.queue(at, at.conn.backlog_bytes() > limits::EXPRESS_BYTES_MAX);
         }
         Ok(())
     }

@@ -17,36 +17,55 @@ impl<S: Sockets> Shard<S> {
     /// A slot in a queue may have been given away since; then there is nothing to write, or what
     /// there is may as well be written now.
     pub(crate) fn flush(&mut self) -> bool {
-        for _ in 0..limits::EXPRESS_WRITES_PER_TURN {
-            let Some(slot) = self.core.express.pop_front() else { break };
-            self.serve(slot, |core, at| core.flush(at).map(drop));
+        let end = self.core.budget.spent().saturating_add(limits::EXPRESS_WORK_PER_TURN);
+        while self.core.budget.spent() < end
+            && let Some(slot) = self.core.express.pop_front()
+        {
+            self.serve(slot, |core, at| core.flush(at));
         }
-        let mut writes = 0;
-        while writes < limits::BULK_WRITES_PER_TURN {
-            let Some(slot) = self.core.bulk.pop_front() else { break };
-            self.serve(slot, |core, at| {
-                writes += usize::from(core.flush(at)?);
-                Ok(())
-            });
+        let end = self.core.budget.spent().saturating_add(limits::BULK_WORK_PER_TURN);
+        while self.core.budget.spent() < end
+            && let Some(slot) = self.core.bulk.pop_front()
+        {
+            self.serve(slot, |core, at| core.flush(at));
         }
         !self.core.express.is_empty() || !self.core.bulk.is_empty()
     }
 }
 
 impl<S: Sockets> Core<S> {
-    /// Writes what waits for a connection. `false` when there was nothing to write.
-    pub(super) fn flush(&mut self, at: &mut At<'_, S::Socket>) -> Result<bool, End> {
+    /// Writes what waits for a connection.
+    pub(super) fn flush(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         at.conn.queued = Queue::None;
         if at.conn.is(Marks::BLOCKED) || at.conn.is_flushed() {
-            return Ok(false);
+            return Ok(());
         }
         if at.conn.life() == Life::Poll {
-            self.answer_poll(at, None, None)?;
-            return Ok(true);
+            return self.answer_poll(at, None, None);
         }
-        let flushed = at.conn.flush(&mut self.io, &self.counters);
+        let flushed = self.metered(|core| at.conn.flush(&mut core.io, &core.counters));
         self.flushed(at, flushed)?;
-        Ok(true)
+        self.bound_backlog(at)
+    }
+
+    /// Who is offered all and leaves more than it may is too slow. Its last words are not held
+    /// against it.
+    fn bound_backlog(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        let is_over = at.conn.backlog_bytes() > self.rules.config.backlog_bytes_max;
+        match is_over && at.conn.life().hears() {
+            true => Err(End { reason: DisconnectReason::SlowReader, abort: true }),
+            false => Ok(()),
+        }
+    }
+
+    /// Does a write, and spends what it takes.
+    pub(super) fn metered(&mut self, write: impl FnOnce(&mut Self) -> Flushed) -> Flushed {
+        let sent = self.counters.bytes_sent.read();
+        let flushed = write(self);
+        let sent = self.counters.bytes_sent.read() - sent;
+        self.budget.spend(work::WRITE);
+        self.budget.spend_bytes(sent as usize);
+        flushed
     }
 
     /// A write has come to this.
@@ -71,7 +90,7 @@ impl<S: Sockets> Core<S> {
     pub(super) fn unblock(&mut self, at: &mut At<'_, S::Socket>) {
         if at.conn.is(Marks::BLOCKED) {
             at.conn.mark(Marks::BLOCKED, false);
-            self.queue(at, false);
+            self.queue(at, at.conn.backlog_bytes() > limits::EXPRESS_BYTES_MAX);
             // It waits for something else from now on.
             self.wait(at);
         }
@@ -94,28 +113,19 @@ impl<S: Sockets> Core<S> {
 
     /// Sends bytes that are no event, after everything that waits for the connection.
     pub(super) fn reply(&mut self, at: &mut At<'_, S::Socket>, bytes: &[u8]) -> Lives {
-        self.budget.spend(work::WRITE);
         if at.conn.is_flushed() {
-            let flushed = at.conn.send_now(bytes, &mut self.io, &self.counters);
+            let flushed =
+                self.metered(|core| at.conn.send_now(bytes, &mut core.io, &core.counters));
             return self.flushed(at, flushed);
         }
         // Where something waits, the connection is queued or the kernel will report.
         let waiting = at.conn.push_reply(bytes);
-        // Its last words are not held against it.
-        if waiting > self.rules.config.backlog_bytes_max && at.conn.life().hears() {
-            return self.bound(at);
+        if waiting <= self.rules.config.backlog_bytes_max {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// The connection has more waiting than it may. It may be we who are slow: what waits for its
-    /// turn to be written is no backlog yet.
-    pub(super) fn bound(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        // It may be we who are slow: what waits for its turn to be written is no backlog yet.
         self.flush(at)?;
-        match at.conn.backlog_bytes() <= self.rules.config.backlog_bytes_max {
-            true => Ok(()),
-            false => Err(End { reason: DisconnectReason::SlowReader, abort: true }),
-        }
+        self.bound_backlog(at)
     }
 
     /// Sends what is in the buffer for answers.

@@ -1,82 +1,15 @@
 //! One shard against clients who want more than their part: what a turn does for them, what is kept
 //! for them, and when they are cut.
 
-use std::cell::RefMut;
-use std::sync::Arc;
+use hub::{HistoryLimits, Nobody};
 
-use hub::{Draft, Epoch, Followers, HistoryLimits, IdText, Names, Nobody, Tag};
-
-use super::net::Wire;
-use super::server::{Place, Server, config, posted};
+use super::one::{One, STREAM};
+use super::server::{Place, config};
 use super::talk::client_frame;
 use crate::config::EngineConfig;
 use crate::limits::{self, WORK_PER_TURN, work};
 use crate::resume::{ResumeStep, Resuming};
-use crate::router::Router;
 
-/// A server of which only the first shard is used, with the budgets of a real one.
-struct One {
-    router: Router,
-    server: Server,
-}
-
-impl One {
-    fn start(config: EngineConfig) -> One {
-        let names = Arc::new(Names::new([3; 16]));
-        let (router, mut server) = Server::start(names, config, Epoch::begin(Tag::of(0), 0, 1_000));
-        server.set_work_per_turn(WORK_PER_TURN);
-        One { router, server }
-    }
-
-    /// A client with `room` bytes in the kernel, who says this and has it read.
-    fn client(&mut self, room: usize, says: &str) -> Place {
-        let client = self.server.connect(0, room);
-        self.say(client, says.as_bytes());
-        client
-    }
-
-    fn wire(&self, client: Place) -> RefMut<'_, Wire> {
-        self.server.wire(client)
-    }
-
-    fn say(&mut self, client: Place, bytes: &[u8]) {
-        self.wire(client).client_sends(bytes);
-        self.server.report_one(client);
-    }
-
-    fn reads(&mut self, client: Place) -> String {
-        let read = self.wire(client).client_reads(usize::MAX);
-        String::from_utf8(read).unwrap()
-    }
-
-    fn is_closed(&self, client: Place) -> bool {
-        self.wire(client).server_closed
-    }
-
-    /// Whether there is more to do.
-    fn turn_after(&mut self, ms: u64) -> bool {
-        self.server.clock.pass(ms);
-        self.server.turn(0)
-    }
-
-    fn send(&self, about: &str, data: &str) {
-        let text = IdText::parse(about).unwrap();
-        posted(&mut self.router.send(text, Draft::new(about, data)), &Nobody);
-    }
-
-    /// Answers what clients that came back ask.
-    fn answer(&self, followers: &dyn Followers) -> usize {
-        let mut answered = 0;
-        while let Some(resume) = self.server.resumes.take() {
-            let mut resuming = Resuming::begin(&self.router, resume).unwrap();
-            while resuming.step(followers) != ResumeStep::Done {}
-            answered += 1;
-        }
-        answered
-    }
-}
-
-const STREAM: &str = "GET /stream/1 HTTP/1.0\r\n\r\n";
 const POLL: &str = "GET /poll/1?after=0000000000000000 HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Hundreds of polls that are answered at once came in one read. A turn serves one connection a
@@ -220,29 +153,6 @@ fn what_is_kept_for_all_together_is_bounded() {
     assert_eq!(one.server.account.bytes(), 0);
 }
 
-/// The application logs a crowd out. A turn ends some of them; who is still to be ended hears
-/// nothing more, and the count is that of all.
-#[test]
-fn crowd_is_logged_out_a_few_a_turn() {
-    let mut one = One::start(config());
-    let crowd: Vec<Place> = (0..1_000).map(|_| one.client(1 << 20, STREAM)).collect();
-    let mut turns = 0;
-    for _ in 0..100 {
-        one.turn_after(1);
-    }
-    let logout = |one: &One| posted(&mut one.router.logout(IdText::parse("1").unwrap()), &Nobody);
-    let receipt = logout(&one);
-    one.send("1", "\"late\"");
-    while receipt.ready().is_none() {
-        one.turn_after(1);
-        turns += 1;
-    }
-    assert_eq!(receipt.ready(), Some(crowd.len() as u32));
-    assert!(turns >= 5, "{turns} turns");
-    assert!(crowd.iter().all(|&client| !one.reads(client).contains("late")));
-    assert_eq!(one.server.directory.ids_online(), 0);
-}
-
 /// What a stream's client sends means nothing, and has to be read all the same.
 #[test]
 fn bytes_that_nobody_expects_spend_the_budget() {
@@ -279,31 +189,6 @@ fn stream_that_was_blocked_is_kept_alive_in_its_time() {
     assert_eq!(one.reads(client), "", "not yet");
     one.turn_after(1_100);
     assert_eq!(one.reads(client), "\n");
-}
-
-/// An event for a crowd is written to a slice of it a turn, and one for few goes before.
-#[test]
-fn event_for_a_crowd_is_written_in_slices_and_holds_up_no_other() {
-    let mut one = One::start(config());
-    let crowd: Vec<Place> = (0..1_000).map(|_| one.client(1 << 20, STREAM)).collect();
-    let other = one.client(1 << 20, "GET /stream/2 HTTP/1.0\r\n\r\n");
-    while one.turn_after(1) {}
-    let heads: Vec<usize> = crowd.iter().map(|&client| one.reads(client).len()).collect();
-    assert!(heads.iter().all(|&len| len > 0) && !one.reads(other).is_empty());
-    one.send("1", "\"to all\"");
-    one.send("2", "\"to one\"");
-    let mut heard = 0;
-    for turn in 0.. {
-        let more = one.turn_after(1);
-        assert_eq!(one.reads(other).contains("to one"), turn == 0, "in the first turn");
-        let slice = crowd.iter().filter(|&&client| one.reads(client).contains("to all")).count();
-        assert!(slice <= limits::BULK_WRITES_PER_TURN, "{slice} in one turn");
-        heard += slice;
-        if !more {
-            break;
-        }
-    }
-    assert_eq!(heard, crowd.len());
 }
 
 /// Polls that come back together with nothing to wait for are answered one by one, in turns: no
@@ -349,22 +234,6 @@ fn events_for_many_are_written_a_few_hundred_a_turn() {
     // Each turn sees that it is not too long.
     while one.turn_after(1) {}
     assert!(clients.iter().all(|&client| one.reads(client).contains("here")));
-}
-
-/// A server that is to end tells a crowd so in turns, and has work until all are told.
-#[test]
-fn crowd_is_drained_a_few_a_turn_and_to_its_end() {
-    let mut one = One::start(config());
-    // So many that no slot is empty, the last one neither.
-    let crowd: Vec<Place> = (0..1_024).map(|_| one.client(1 << 20, STREAM)).collect();
-    while one.turn_after(1) {}
-    one.server.mailboxes[0].post_drain(0).unwrap();
-    let mut turns = 1;
-    while one.turn_after(1) {
-        turns += 1;
-    }
-    assert!(turns >= 5, "{turns} turns");
-    assert!(crowd.iter().all(|&client| one.wire(client).server_ended), "nobody is forgotten");
 }
 
 /// A client that asks and hangs up costs the control plane nothing, and one with few ids is taken

@@ -12,7 +12,9 @@
 mod budgets;
 mod check;
 mod client;
+mod crowds;
 mod net;
+mod one;
 mod polls;
 mod random;
 mod resume;

@@ -235,6 +235,7 @@ impl Sockets for Net {
         wire.note(&bytes, room, self.now_ms.get(), self.keepalive_ms);
         wire.to_client.extend(bytes.iter().take(room));
         wire.sent += room.min(whole);
+        self.spend(room.min(whole) as u32 / work::BYTES);
         wire.starved |= room < whole;
         if room == 0 && whole > 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(whole.min(room)) }
     }

@@ -242,7 +242,7 @@ impl World {
                 }
             }
         }
-        self.server.shards[shard].mail(mail);
+        self.server.hand_over(shard, mail);
         self.server.shards[shard].read_deferred();
         true
     }

@@ -14,7 +14,7 @@ use crate::config::EngineConfig;
 use crate::connection_limit::ConnectionLimit;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits::{self, LAST_BYTES_STILL_MS, LINGER_MS, work};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mail, Mailbox};
 use crate::receipt::Receipt;
 use crate::replies::Replies;
 use crate::resume::Resumes;
@@ -198,22 +198,16 @@ impl Server {
     /// A whole turn as the worker takes it. Whether there is more to do.
     pub(super) fn turn(&mut self, shard: usize) -> bool {
         self.begin_turn(shard);
-        let posted = self.shards[shard].posted();
-        let (mut deliveries, mut mail_left) = (0, true);
-        while mail_left && deliveries < limits::DELIVERIES_PER_TURN {
-            match self.mailboxes[shard].take() {
-                Some(mail) => deliveries += self.shards[shard].mail(mail).max(1),
-                None => mail_left = false,
-            }
-        }
-        if !mail_left {
-            self.shards[shard].settle(posted);
-        }
+        let (_, mail_left) = self.shards[shard].take_mail(&self.mailboxes[shard]);
         let writes_left = self.shards[shard].flush();
         let cost = self.pass_turn(shard);
-        // Answers to polls, small mail, and a slice of a large one.
-        let writes = 2 * limits::EXPRESS_WRITES_PER_TURN + limits::BULK_WRITES_PER_TURN;
-        let most = self.first_half_max().saturating_add(writes as u32 * work::WRITE);
+        // Answers to polls, small mail, a slice of a large one and of full backlogs, and the last
+        // thing that there was time for in each.
+        let budgets = limits::DELIVERIES_PER_TURN as u32
+            + limits::EXPRESS_WORK_PER_TURN
+            + 2 * limits::BULK_WORK_PER_TURN;
+        let last = work::WRITE + (2 * self.backlog_bytes_max) as u32 / work::BYTES;
+        let most = self.first_half_max().saturating_add(budgets + 4 * last);
         assert!(cost <= most, "the other half of a turn of {cost}");
         mail_left || writes_left || self.shards[shard].is_busy()
     }
@@ -243,10 +237,10 @@ impl Server {
 
     /// Hands the next mail over, if there is one, as the worker does.
     pub(super) fn take_mail(&mut self, shard: usize) -> bool {
-        let posted = self.shards[shard].posted();
+        let posted = self.event_ids.posted();
         match self.mailboxes[shard].take() {
             Some(mail) => {
-                self.shards[shard].mail(mail);
+                self.hand_over(shard, mail);
                 true
             }
             None => {
@@ -254,6 +248,12 @@ impl Server {
                 false
             }
         }
+    }
+
+    /// Hands a mail over as one turn would that had all the time that it takes.
+    pub(super) fn hand_over(&mut self, shard: usize, mail: Mail) {
+        self.shards[shard].mail(mail);
+        self.shards[shard].finish_mail();
     }
 
     /// All clients have gone, and what is still being answered has its time as long as it moves,

@@ -337,7 +337,7 @@ fn take(
         _ => None,
     };
     let lost_before = lost(server);
-    server.shards[shard].mail(mail);
+    server.hand_over(shard, mail);
     if let Some((number, alive)) = counted {
         events[number].delivered += (alive - (lost(server) - lost_before)) as u32;
     }

@@ -1,0 +1,257 @@
+//! One shard and events for many: written in turns, in the order of posting, and at nobody else's
+//! expense.
+
+use std::collections::BTreeMap;
+
+use hub::{IdText, Nobody};
+
+use super::one::{One, STREAM};
+use super::server::{Place, config, posted};
+use super::{Random, each_seed};
+use crate::config::EngineConfig;
+use crate::limits::{self, work};
+
+/// The numbers that stand in the data of what a client heard.
+fn heard(one: &mut One, client: Place) -> Vec<usize> {
+    let text = one.reads(client);
+    let numbers =
+        text.lines().filter_map(|line| line.split("\"data\":\"").nth(1)?.split(' ').next());
+    numbers.map(|number| number.parse().unwrap()).collect()
+}
+
+fn stream(ids: &str) -> String {
+    format!("GET /stream/{ids} HTTP/1.0\r\n\r\n")
+}
+
+/// The application logs a crowd out. A turn ends some of them; who is still to be ended hears
+/// nothing more, and the count is that of all.
+#[test]
+fn crowd_is_logged_out_a_few_a_turn() {
+    let mut one = One::start(config());
+    let crowd: Vec<Place> = (0..1_000).map(|_| one.client(1 << 20, STREAM)).collect();
+    let mut turns = 0;
+    for _ in 0..100 {
+        one.turn_after(1);
+    }
+    let logout = |one: &One| posted(&mut one.router.logout(IdText::parse("1").unwrap()), &Nobody);
+    let receipt = logout(&one);
+    one.send("1", "\"late\"");
+    while receipt.ready().is_none() {
+        one.turn_after(1);
+        turns += 1;
+    }
+    assert_eq!(receipt.ready(), Some(crowd.len() as u32));
+    assert!(turns >= 5, "{turns} turns");
+    assert!(crowd.iter().all(|&client| !one.reads(client).contains("late")));
+    assert_eq!(one.server.directory.ids_online(), 0);
+}
+
+/// An event for a crowd is written to a slice of it a turn, and one for few goes before.
+#[test]
+fn event_for_a_crowd_is_written_in_slices_and_holds_up_no_other() {
+    let mut one = One::start(config());
+    let crowd: Vec<Place> = (0..1_000).map(|_| one.client(1 << 20, STREAM)).collect();
+    let other = one.client(1 << 20, "GET /stream/2 HTTP/1.0\r\n\r\n");
+    while one.turn_after(1) {}
+    let heads: Vec<usize> = crowd.iter().map(|&client| one.reads(client).len()).collect();
+    assert!(heads.iter().all(|&len| len > 0) && !one.reads(other).is_empty());
+    one.send("1", "\"to all\"");
+    one.send("2", "\"to one\"");
+    let mut heard = 0;
+    for turn in 0.. {
+        let more = one.turn_after(1);
+        assert_eq!(one.reads(other).contains("to one"), turn == 0, "in the first turn");
+        let slice = crowd.iter().filter(|&&client| one.reads(client).contains("to all")).count();
+        assert!(
+            slice <= (limits::BULK_WORK_PER_TURN / work::WRITE) as usize,
+            "{slice} in one turn"
+        );
+        heard += slice;
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(heard, crowd.len());
+}
+
+/// A server that is to end tells a crowd so in turns, and has work until all are told.
+#[test]
+fn crowd_is_drained_a_few_a_turn_and_to_its_end() {
+    let mut one = One::start(config());
+    // So many that no slot is empty, the last one neither.
+    let crowd: Vec<Place> = (0..1_024).map(|_| one.client(1 << 20, STREAM)).collect();
+    while one.turn_after(1) {}
+    one.server.mailboxes[0].post_drain(0).unwrap();
+    let mut turns = 1;
+    while one.turn_after(1) {
+        turns += 1;
+    }
+    assert!(turns >= 5, "{turns} turns");
+    assert!(crowd.iter().all(|&client| one.wire(client).server_ended), "nobody is forgotten");
+}
+
+/// A crowd has more to be sent than a turn can write. What comes for others meanwhile goes before
+/// it, what comes for one of it goes behind, and no turn is a long one.
+#[test]
+fn crowd_with_full_backlogs_holds_up_nobody_else() {
+    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let crowd: Vec<Place> = (0..200).map(|_| one.client(1 << 20, STREAM)).collect();
+    let (member, other) =
+        (one.client(1 << 20, &stream("1?id=3")), one.client(1 << 20, &stream("2")));
+    while one.turn_after(1) {}
+    for &client in crowd.iter().chain([&member, &other]) {
+        assert!(!one.reads(client).is_empty(), "the head");
+    }
+    let data = "x".repeat(one.server.backlog_bytes_max / 4);
+    let events = 12;
+    (1..=events).for_each(|n| one.send("1", &format!("\"{n} {data}\"")));
+    one.send("2", "\"100 for one\"");
+    one.send("3", "\"101 for a member\"");
+    let mut at_once = None;
+    let (mut turns, mut of_member) = (0, Vec::new());
+    let mut of_crowd = vec![Vec::new(); crowd.len()];
+    loop {
+        // Each turn sees that it is not too long.
+        let more = one.turn_after(1);
+        at_once = at_once.or_else(|| (!heard(&mut one, other).is_empty()).then_some(turns));
+        of_member.extend(heard(&mut one, member));
+        for (&client, of_client) in crowd.iter().zip(&mut of_crowd) {
+            of_client.extend(heard(&mut one, client));
+        }
+        turns += 1;
+        if !more {
+            break;
+        }
+    }
+    assert!(turns > 100, "{turns} turns");
+    assert!(at_once.unwrap() <= 1, "after {at_once:?} turns");
+    assert!(of_crowd.iter().all(|of_client| of_client.iter().copied().eq(1..=events)));
+    assert!(of_member.into_iter().eq((1..=events).chain([101])), "in order");
+}
+
+/// Clients with ids in common hear events of all sizes: each hears all of its own, in the order in
+/// which they were sent, whatever overtakes whatever.
+#[test]
+fn what_overtakes_is_for_others() {
+    each_seed("overtaking", 30, |seed| {
+        let mut random = Random::new(seed);
+        let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+        let mut expected: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        // Everybody has the first id, and one of few more.
+        let clients: Vec<(Place, usize)> = (0..150)
+            .map(|_| {
+                let id = 2 + random.below(30);
+                (one.client(1 << 22, &stream(&format!("1?id={id}"))), id)
+            })
+            .collect();
+        while one.turn_after(1) {}
+        let mut got: Vec<Vec<usize>> = vec![Vec::new(); clients.len()];
+        for n in 1..=60 {
+            let about = if random.below(3) == 0 { 1 } else { 2 + random.below(30) };
+            let data = "x".repeat(random.below(30_000));
+            one.send(&about.to_string(), &format!("\"{n} {data}\""));
+            for (client, &(_, id)) in clients.iter().enumerate() {
+                if about == 1 || about == id {
+                    expected.entry(client).or_default().push(n);
+                }
+            }
+            for _ in 0..random.below(3) {
+                one.turn_after(random.below(2) as u64);
+                for (client, &(place, _)) in clients.iter().enumerate() {
+                    got[client].extend(heard(&mut one, place));
+                }
+            }
+        }
+        while one.turn_after(1) {
+            for (client, &(place, _)) in clients.iter().enumerate() {
+                got[client].extend(heard(&mut one, place));
+            }
+        }
+        for (client, &(place, _)) in clients.iter().enumerate() {
+            got[client].extend(heard(&mut one, place));
+            assert_eq!(got[client], expected.remove(&client).unwrap_or_default());
+        }
+    });
+}
+
+/// A client that polls, and what it has heard.
+struct Poller {
+    client: Place,
+    ids: &'static str,
+    heard: Vec<usize>,
+}
+
+impl Poller {
+    /// One that waits for what comes next.
+    fn start(one: &mut One, ids: &'static str) -> Poller {
+        let place = one.server.event_ids.id(one.server.event_ids.last()).to_string();
+        let client = one.client(1 << 20, "");
+        let poller = Poller { client, ids, heard: Vec::new() };
+        poller.ask(one, &place);
+        poller
+    }
+
+    fn ask(&self, one: &mut One, place: &str) {
+        let request = format!("GET /poll/{}&after={place} HTTP/1.1\r\nHost: a\r\n\r\n", self.ids);
+        one.say(self.client, request.as_bytes());
+        one.turn_after(0);
+        one.answer(&Nobody);
+    }
+
+    /// Reads an answer if there is one, and asks on from where it says.
+    fn go_on(&mut self, one: &mut One) {
+        let answer = one.reads(self.client);
+        let Some((head, body)) = answer.split_once("\r\n\r\n") else { return };
+        let next = head.lines().find_map(|line| line.strip_prefix("Encke-Next: "));
+        let events = body.split("\"data\":\"").skip(1);
+        self.heard
+            .extend(events.map(|rest| rest.split(' ').next().unwrap().parse::<usize>().unwrap()));
+        self.ask(one, next.unwrap());
+    }
+}
+
+/// An event for more connections than a mail is for comes in several mails. A poll that is answered
+/// between two of them goes on with the event that is in the second.
+#[test]
+fn poll_that_is_answered_between_two_mails_of_an_event_hears_it_next() {
+    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let mut poller = Poller::start(&mut one, "1?id=7");
+    for _ in 0..7_000 {
+        one.client(1 << 20, STREAM);
+    }
+    while one.turn_after(1) {}
+    // A turn has time for the first mail of the last one. What is for few is written in it.
+    for (about, n) in [("1", 1), ("7", 2), ("1", 3)] {
+        one.send(about, &format!("\"{n} \""));
+    }
+    for _ in 0..1_000 {
+        one.turn_after(1);
+        poller.go_on(&mut one);
+    }
+    assert_eq!(poller.heard, [1, 2, 3]);
+}
+
+/// The same for one that is answered while the rest of a mail waits for time, which is for it too.
+/// One for which nothing waits is told what it missed at once, and its place never goes back.
+#[test]
+fn poll_that_is_answered_while_mail_waits_hears_that_next() {
+    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    for _ in 0..200 {
+        one.client(1 << 20, STREAM);
+    }
+    while one.turn_after(1) {}
+    let mut poller = Poller::start(&mut one, "1?wait=1");
+    let mut other = Poller::start(&mut one, "2?wait=0");
+    while one.turn_after(1) {}
+    let data = "x".repeat(one.server.backlog_bytes_max / 4);
+    let events = 12;
+    (1..=events).for_each(|n| one.send("1", &format!("\"{n} {data}\"")));
+    one.send("2", "\"100 \"");
+    for turn in 0..1_000 {
+        one.turn_after(7);
+        poller.go_on(&mut one);
+        other.go_on(&mut one);
+        assert!(turn < 3 || other.heard == [100], "{:?} in turn {turn}", other.heard);
+    }
+    assert!(poller.heard.iter().copied().eq(1..=events), "{:?}", poller.heard);
+}

@@ -1,0 +1,78 @@
+//! A server of which only the first shard is used, and its clients, told by hand what to do.
+
+use std::cell::RefMut;
+use std::sync::Arc;
+
+use hub::{Draft, Epoch, Followers, IdText, Names, Nobody, Tag};
+
+use super::net::Wire;
+use super::server::{Place, Server, posted};
+use crate::config::EngineConfig;
+use crate::limits::WORK_PER_TURN;
+use crate::resume::{ResumeStep, Resuming};
+use crate::router::Router;
+
+/// A listener's request.
+pub(super) const STREAM: &str = "GET /stream/1 HTTP/1.0\r\n\r\n";
+
+/// A server of which only the first shard is used, with the budgets of a real one.
+pub(super) struct One {
+    pub(super) router: Router,
+    pub(super) server: Server,
+}
+
+impl One {
+    pub(super) fn start(config: EngineConfig) -> One {
+        let names = Arc::new(Names::new([3; 16]));
+        let (router, mut server) = Server::start(names, config, Epoch::begin(Tag::of(0), 0, 1_000));
+        server.set_work_per_turn(WORK_PER_TURN);
+        One { router, server }
+    }
+
+    /// A client with `room` bytes in the kernel, who says this and has it read.
+    pub(super) fn client(&mut self, room: usize, says: &str) -> Place {
+        let client = self.server.connect(0, room);
+        self.say(client, says.as_bytes());
+        client
+    }
+
+    pub(super) fn wire(&self, client: Place) -> RefMut<'_, Wire> {
+        self.server.wire(client)
+    }
+
+    pub(super) fn say(&mut self, client: Place, bytes: &[u8]) {
+        self.wire(client).client_sends(bytes);
+        self.server.report_one(client);
+    }
+
+    pub(super) fn reads(&mut self, client: Place) -> String {
+        let read = self.wire(client).client_reads(usize::MAX);
+        String::from_utf8(read).unwrap()
+    }
+
+    pub(super) fn is_closed(&self, client: Place) -> bool {
+        self.wire(client).server_closed
+    }
+
+    /// Whether there is more to do.
+    pub(super) fn turn_after(&mut self, ms: u64) -> bool {
+        self.server.clock.pass(ms);
+        self.server.turn(0)
+    }
+
+    pub(super) fn send(&self, about: &str, data: &str) {
+        let text = IdText::parse(about).unwrap();
+        posted(&mut self.router.send(text, Draft::new(about, data)), &Nobody);
+    }
+
+    /// Answers what clients that came back ask.
+    pub(super) fn answer(&self, followers: &dyn Followers) -> usize {
+        let mut answered = 0;
+        while let Some(resume) = self.server.resumes.take() {
+            let mut resuming = Resuming::begin(&self.router, resume).unwrap();
+            while resuming.step(followers) != ResumeStep::Done {}
+            answered += 1;
+        }
+        answered
+    }
+}
