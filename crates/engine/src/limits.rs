@@ -108,8 +108,7 @@ pub const MAILS_MAX: usize = 2048;
 pub const MAIL_TARGETS_MAX: usize = 256 * 1024;
 
 /// Deliveries that a worker takes out of its mailbox in one turn before it writes. One mail may
-/// stand over it. Taking one is a few loads and stores, no call; what else a mail takes, as the
-/// answer to a poll with what it has missed, counts as [`work`].
+/// stand over it. Taking one is a few loads and stores, no call.
 pub const DELIVERIES_PER_TURN: usize = 8192;
 
 /// What the compression of an event counts for in [`DELIVERIES_PER_TURN`]: it takes some 15 µs of a

@@ -53,6 +53,13 @@ pub(crate) struct CatchUp {
     pub(crate) is_first: bool,
 }
 
+impl CatchUp {
+    /// The bytes that are kept for it, beside the events' own.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<CatchUp>() + self.events.capacity() * size_of::<Arc<Event>>()
+    }
+}
+
 impl Mail {
     /// What it counts for: connections that handling it touches, or events that it brings one.
     pub(crate) fn weight(&self) -> usize {

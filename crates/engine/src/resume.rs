@@ -63,10 +63,11 @@ impl Resume {
 
 /// Questions in the order in which they came.
 #[derive(Debug, Default)]
-struct Questions {
+pub struct Questions {
     queue: SegQueue<Resume>,
     /// Relaxed: a bound on memory, good to within what workers ask at once.
     waiting: AtomicUsize,
+    listener: AtomicWaker,
 }
 
 impl Questions {
@@ -79,10 +80,17 @@ impl Questions {
         true
     }
 
-    fn pop(&self) -> Option<Resume> {
+    /// The next question, if there is one.
+    pub fn take(&self) -> Option<Resume> {
         let resume = self.queue.pop()?;
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         Some(resume)
+    }
+
+    /// Waits for the next question.
+    pub fn poll_take(&self, context: &mut Context<'_>) -> Poll<Resume> {
+        self.listener.register(context.waker());
+        self.take().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
@@ -92,8 +100,7 @@ pub struct Resumes {
     small: Questions,
     /// Of clients with many ids: who has one does not wait behind them.
     large: Questions,
-    listener: AtomicWaker,
-    /// Where the listener's waker goes: a worker must not wake a task itself.
+    /// Where the listeners' wakers go: a worker must not wake a task itself.
     replies: Arc<Replies>,
     /// Relaxed, both: they are only reported.
     resumed: AtomicU64,
@@ -105,7 +112,6 @@ impl Resumes {
         Resumes {
             small: Questions::default(),
             large: Questions::default(),
-            listener: AtomicWaker::new(),
             replies,
             resumed: AtomicU64::new(0),
             gaps: AtomicU64::new(0),
@@ -118,7 +124,7 @@ impl Resumes {
         if !questions.push(resume) {
             return false;
         }
-        if let Some(listener) = self.listener.take() {
+        if let Some(listener) = questions.listener.take() {
             self.replies.post(listener);
         }
         true
@@ -135,25 +141,20 @@ impl Resumes {
         self.gaps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The next question of a client with few ids, if there is one.
-    pub fn take_small(&self) -> Option<Resume> {
-        self.small.pop()
+    /// The questions of clients with few ids.
+    pub fn small(&self) -> &Questions {
+        &self.small
     }
 
-    /// The next question of a client with many ids, if there is one.
-    pub fn take_large(&self) -> Option<Resume> {
-        self.large.pop()
+    /// Those of clients with many.
+    pub fn large(&self) -> &Questions {
+        &self.large
     }
 
     /// The next question, if there is one.
-    pub fn take(&self) -> Option<Resume> {
-        self.take_small().or_else(|| self.take_large())
-    }
-
-    /// Waits for the next question.
-    pub fn poll_take(&self, context: &mut Context<'_>) -> Poll<Resume> {
-        self.listener.register(context.waker());
-        self.take().map_or(Poll::Pending, Poll::Ready)
+    #[cfg(test)]
+    pub(crate) fn take(&self) -> Option<Resume> {
+        self.small.take().or_else(|| self.large.take())
     }
 
     /// How many clients have come back with an id since the start.
@@ -217,11 +218,6 @@ impl<'r> Resuming<'r> {
             up_to: u64::MAX,
             answer: None,
         })
-    }
-
-    /// Whether it is one of a client with many ids.
-    pub fn is_large(&self) -> bool {
-        self.resume.is_large()
     }
 
     /// Does the next piece of work. Call it until it answers [`ResumeStep::Done`], not after.

@@ -122,7 +122,10 @@ impl Server {
         let listen = engine.address();
         tokio::spawn(replies::listen(Arc::clone(engine.replies())));
         let (router, asked) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
-        tokio::spawn(resumes::answer(Arc::clone(&router), asked, graph.clone()));
+        for size in [resumes::Size::Small, resumes::Size::Large] {
+            let (router, asked) = (Arc::clone(&router), Arc::clone(&asked));
+            tokio::spawn(resumes::answer(router, asked, size, graph.clone()));
+        }
         tokio::spawn(resumes::forget(Arc::clone(&router)));
         tokio::spawn(epoch::keep(epoch_file, Arc::clone(router.event_ids()), graph.clone()));
         let stop = CancellationToken::new();

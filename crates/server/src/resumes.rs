@@ -1,11 +1,11 @@
 //! The history's part of the control plane: tells clients that come back what they have missed,
 //! and forgets what is too old.
 //!
-//! Resumes take their steps one after the other, in a ring, with room for sends between two steps.
+//! Resumes take their steps one after the other, in a ring, with room for sends every few steps.
 //! So a client that follows a hundred thousand subjects takes its hundred steps while others come
-//! and go, and one that waits for a large send holds up nobody. Those of clients with many ids are a
-//! small part of the ring and wait for each other: who has one id waits for a hundred steps at most,
-//! however many of the others there are.
+//! and go, and one that waits for a large send holds up nobody. Those of clients with many ids have
+//! a ring of their own and a part of the control plane's time: who has few does not wait for them,
+//! and neither does a send, however many ask.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -18,73 +18,64 @@ use sys::clock;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-/// Resumes under way at one time, of clients with few ids and of those with many; further ones wait
-/// in their queues.
-const SMALL_UNDER_WAY_MAX: usize = 1024;
-const LARGE_UNDER_WAY_MAX: usize = 64;
+/// Resumes under way at one time in either ring; further ones wait in their queue.
+const UNDER_WAY_MAX: usize = 1024;
 
-/// How long to wait when all of them wait for a send or a mailbox.
+/// How long steps are taken one after the other before sends have their turn. A step is a few
+/// microseconds, of a client that follows thousands some forty; to give way takes one or two.
+const SLICE_NS: u64 = 50_000;
+
+/// How long those of clients with many ids go on, less what others take, before they rest for
+/// [`PAUSE`]: two or three of the most ids that a head has, and about a third of a core.
+const LARGE_NS: u64 = 500_000;
+
+/// How long to rest, and to wait when all of them wait for a send or a mailbox.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// How often the aged is forgotten, beside what each send forgets.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
-/// Resumes under way, in the order in which they take their steps.
-#[derive(Default)]
-struct Ring<'r> {
-    resumings: VecDeque<Resuming<'r>>,
-    /// How many of them are large.
-    large: usize,
-}
-
-impl<'r> Ring<'r> {
-    fn push(&mut self, resuming: Resuming<'r>) {
-        self.large += usize::from(resuming.is_large());
-        self.resumings.push_back(resuming);
-    }
-
-    fn pop(&mut self) -> Option<Resuming<'r>> {
-        let resuming = self.resumings.pop_front()?;
-        self.large -= usize::from(resuming.is_large());
-        Some(resuming)
-    }
-
-    /// Takes in one more of each size, if there is room for it.
-    fn fill(&mut self, router: &'r Router, resumes: &Resumes) {
-        let small = self.resumings.len() - self.large;
-        let small = (small < SMALL_UNDER_WAY_MAX).then(|| resumes.take_small()).flatten();
-        let large = (self.large < LARGE_UNDER_WAY_MAX).then(|| resumes.take_large()).flatten();
-        let asked = small.into_iter().chain(large);
-        asked.filter_map(|resume| Resuming::begin(router, resume)).for_each(|r| self.push(r));
-    }
+/// Whose resumes to answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Size {
+    /// Those of clients with few ids.
+    Small,
+    /// Those of clients with many.
+    Large,
 }
 
 /// Answers for as long as the runtime lives.
-pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, graph: Graph) {
-    let mut ring = Ring::default();
-    let mut waiting = 0;
+pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Size, graph: Graph) {
+    let questions = match size {
+        Size::Small => resumes.small(),
+        Size::Large => resumes.large(),
+    };
+    let mut ring: VecDeque<Resuming<'_>> = VecDeque::new();
+    let (mut waiting, mut worked_ns) = (0, 0);
     loop {
-        if ring.resumings.is_empty() {
-            let resume = poll_fn(|context| resumes.poll_take(context)).await;
-            Resuming::begin(&router, resume).into_iter().for_each(|r| ring.push(r));
-        } else {
-            ring.fill(&router, &resumes);
+        if ring.is_empty() {
+            let resume = poll_fn(|context| questions.poll_take(context)).await;
+            ring.extend(Resuming::begin(&router, resume));
         }
-        let Some(mut resuming) = ring.pop() else { continue };
-        match resuming.step(&graph) {
-            ResumeStep::Done => waiting = 0,
-            ResumeStep::More => {
-                ring.push(resuming);
-                waiting = 0;
+        let began_ns = clock::monotonic_ns();
+        let mut taken_ns = 0;
+        while taken_ns < SLICE_NS && (waiting == 0 || waiting < ring.len()) {
+            if ring.len() < UNDER_WAY_MAX {
+                ring.extend(questions.take().and_then(|asked| Resuming::begin(&router, asked)));
             }
-            ResumeStep::Wait => {
-                ring.push(resuming);
-                waiting += 1;
+            let Some(mut resuming) = ring.pop_front() else { break };
+            let step = resuming.step(&graph);
+            waiting = if step == ResumeStep::Wait { waiting + 1 } else { 0 };
+            if step != ResumeStep::Done {
+                ring.push_back(resuming);
             }
+            taken_ns = clock::monotonic_ns() - began_ns;
         }
-        if waiting > 0 && waiting >= ring.resumings.len() {
+        worked_ns += taken_ns;
+        let rests = size == Size::Large && worked_ns >= LARGE_NS;
+        if rests || waiting > 0 && waiting >= ring.len() {
             sleep(PAUSE).await;
-            waiting = 0;
+            (waiting, worked_ns) = (0, 0);
         } else {
             yield_now().await;
         }

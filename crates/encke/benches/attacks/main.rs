@@ -2,7 +2,8 @@
 //! what they make the server keep.
 //!
 //! A hundred listeners hear 500 events a second while one attack after the other is tried on a
-//! server of its own, from a process of its own with the lowest priority. What is printed: the
+//! server of its own, from a process of its own that has what the others leave of the cores
+//! (`SCHED_IDLE`): a remote one would take none. What is printed: the
 //! listeners' latency and the server's memory (`RssAnon`) before, during and after; how long one
 //! more client waited at most to be told what it had missed; what part of a core the server took
 //! meanwhile, and a worker's longest turn. Latencies are those of each second,
@@ -140,8 +141,8 @@ fn cpu_seconds(server: &Server) -> f64 {
 
 fn start(name: &str, server: &Server, seconds: u64) -> Child {
     let program = std::env::current_exe().unwrap();
-    let mut command = Command::new("nice");
-    command.args(["-n", "19"]).arg(program).args(["attack", name]);
+    let mut command = Command::new("chrt");
+    command.args(["--idle", "0"]).arg(program).args(["attack", name]);
     command.args([server.listen(), server.api.address()].map(|address| address.to_string()));
     command.arg(seconds.to_string()).spawn().unwrap()
 }

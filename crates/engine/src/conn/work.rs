@@ -9,6 +9,7 @@ use super::{Conn, Marks};
 use crate::Event;
 use crate::backlog::Backlog;
 use crate::limits::{CLOSE_TO_NOTHING, MESSAGE_TIMEOUT_TICKS};
+use crate::mailbox::CatchUp;
 use crate::timer::Tick;
 
 /// What is under way on one connection.
@@ -45,6 +46,8 @@ pub(crate) struct Held {
     /// It has asked what it has missed, and is not answered: as long as this is here somebody wants
     /// the answer.
     pub(crate) asked: Option<Arc<()>>,
+    /// The answer, for which there is no time yet.
+    pub(crate) catch_up: Option<Box<CatchUp>>,
 }
 
 impl Work {
@@ -56,6 +59,7 @@ impl Work {
             && self.held.dropped_from.is_none()
             && self.held.after == 0
             && self.held.asked.is_none()
+            && self.held.catch_up.is_none()
     }
 }
 
@@ -71,6 +75,13 @@ impl<S> Conn<S> {
         self.work().is_some_and(|work| work.held.asked.is_some())
     }
 
+    /// Nobody wants the answer any more.
+    pub(crate) fn ask_no_more(&mut self) {
+        if let Some(work) = self.some_work() {
+            work.held.asked = None;
+        }
+    }
+
     /// Up to which number its client has been handed all, where that is noted.
     pub(crate) fn handed_up_to(&self) -> u64 {
         self.work().map_or(0, |work| work.held.after)
@@ -82,7 +93,8 @@ impl<S> Conn<S> {
         let Some(work) = self.work() else { return 0 };
         let backlog = if self.is(Marks::BLOCKED) { work.backlog.bytes() } else { 0 };
         let input = work.unread.capacity() + work.partial.bytes.capacity();
-        let kept = input + backlog + work.held.bytes;
+        let missed = work.held.catch_up.as_ref().map_or(0, |catch_up| catch_up.bytes());
+        let kept = input + backlog + work.held.bytes + missed;
         // A few bytes are not worth a look at the account.
         if kept < CLOSE_TO_NOTHING { 0 } else { kept as u32 }
     }

@@ -87,11 +87,10 @@ impl<S: Sockets> Shard<S> {
             }
             Mail::Close { reason, targets, stub } => self.disconnect(reason, targets, stub),
             Mail::CatchUp(catch_up) => {
-                let (target, before) = (catch_up.target, self.core.budget.spent());
+                let target = catch_up.target;
                 if self.conns.find(key_of(target)).is_some() {
-                    self.serve(target.slot() as u32, |core, at| core.catch_up(at, *catch_up));
+                    self.serve(target.slot() as u32, |core, at| core.catch_up(at, catch_up));
                 }
-                return (weight + (self.core.budget.spent() - before) as usize, None);
             }
             Mail::Drain { deadline_ms } => {
                 self.drain_deadline_ms = Some(deadline_ms);

@@ -120,7 +120,12 @@ impl<S: Sockets> Shard<S> {
 
     /// There is something to read. With `hung_up` the end of the client's side is in there too.
     pub(crate) fn readable(&mut self, slot: u32, hung_up: bool) {
-        self.serve(slot, |core, at| core.readable(at, hung_up));
+        self.serve(slot, |core, at| {
+            if hung_up {
+                at.conn.ask_no_more();
+            }
+            core.readable(at, hung_up)
+        });
     }
 
     /// There is room to write.

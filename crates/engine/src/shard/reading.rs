@@ -26,6 +26,7 @@ impl<S: Sockets> Core<S> {
                 Act::Message => limits::MESSAGE_READ_BYTES.min(self.scratch.len()),
                 _ => self.scratch.len(),
             };
+            self.budget.spend(work::READ);
             let len = match self.io.receive(&at.conn.socket, &mut self.scratch[..most]) {
                 Ok(0) => return self.happen(at, Input::End),
                 Ok(len) => len,
@@ -33,7 +34,6 @@ impl<S: Sockets> Core<S> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return self.happen(at, Input::Broken(error.kind())),
             };
-            self.budget.spend(work::READ);
             self.budget.spend_bytes(len);
             match act {
                 Act::Request => self.read_head(at, len)?,
@@ -60,6 +60,7 @@ impl<S: Sockets> Core<S> {
             return Ok(());
         }
         at.conn.mark(Marks::DEFERRED, false);
+        self.catch_up_deferred(at)?;
         self.read_unread(at)?;
         self.readable(at, true)
     }

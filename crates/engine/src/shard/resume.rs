@@ -83,8 +83,24 @@ impl<S: Sockets> Core<S> {
         Ok(())
     }
 
-    /// It is known what a held connection has missed.
-    pub(super) fn catch_up(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
+    /// It is known what a held connection has missed. Where the turn has no more time for clients it
+    /// is told in a later one: a poll is answered with it, and logged out under all its ids.
+    pub(super) fn catch_up(&mut self, at: &mut At<'_, S::Socket>, catch_up: Box<CatchUp>) -> Lives {
+        if self.budget.is_spent() {
+            at.conn.new_work().held.catch_up = Some(catch_up);
+            self.defer(at);
+            return Ok(());
+        }
+        self.catch_up_now(at, *catch_up)
+    }
+
+    /// The same for one that had to wait.
+    pub(super) fn catch_up_deferred(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        let catch_up = at.conn.some_work().and_then(|work| work.held.catch_up.take());
+        catch_up.map_or(Ok(()), |catch_up| self.catch_up_now(at, *catch_up))
+    }
+
+    fn catch_up_now(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
         match at.conn.on(Input::Missed, self.now) {
             Act::CatchUp => self.catch_up_stream(at, catch_up),
             Act::CatchUpPoll => self.catch_up_poll(at, catch_up),
