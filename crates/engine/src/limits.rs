@@ -71,8 +71,8 @@ pub const POLL_IDLE_MS: u64 = 75_000;
 pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 
 /// Resumes of either size that wait for the control plane; who comes back past it is told of a gap.
-/// 72 bytes each, 18 MiB; those of ids beside the second are a sixth of what their connection has in
-/// the bound on ids.
+/// 72 bytes each, 18 MiB; those of ids beside the second are a sixth of what their connection has
+/// in the bound on ids.
 pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 
 /// Ids up to which a client's resume is a small one: a hundred of these take the control plane as

@@ -181,6 +181,11 @@ impl Engine {
         self.guest.take()
     }
 
+    /// The bytes that are kept for all connections together.
+    pub fn buffered_bytes(&self) -> usize {
+        self.account.bytes()
+    }
+
     /// All counters as they stand.
     pub fn snapshot(&self) -> Snapshot {
         let workers = self.counters.iter().zip(self.mailboxes.iter());

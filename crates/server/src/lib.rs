@@ -16,6 +16,7 @@ mod epoch;
 mod erlang;
 mod http;
 mod log_interval;
+mod memory;
 mod panics;
 mod posting;
 mod replies;
@@ -138,6 +139,7 @@ impl Server {
         }
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
+        tokio::spawn(memory::give_back(Arc::clone(&engine)));
         let permits = Permits::new();
         let api = Api::new(
             Arc::clone(&engine),

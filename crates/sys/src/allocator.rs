@@ -17,6 +17,19 @@ pub fn join_freed_at_once() -> bool {
     false
 }
 
+/// Gives all free pages back to the system, wherever they lie (malloc_trim(3)). Where one arena is
+/// gone through, its threads wait for memory meanwhile: a quarter of a microsecond for each page
+/// that goes. `false` where there was none, or the allocator is another one.
+pub fn give_back() -> bool {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: it takes a number; what the allocator keeps is under its own locks.
+        unsafe { libc::malloc_trim(0) == 1 }
+    }
+    #[cfg(not(target_env = "gnu"))]
+    false
+}
+
 #[cfg(all(test, target_env = "gnu"))]
 mod tests {
     use super::*;

@@ -70,6 +70,39 @@ pub(crate) fn names(target: &Target) {
     drop(kept);
 }
 
+/// Connections that name ids by turns, so that what is kept for one lies between what is kept for
+/// the other. Then one of each two goes, and the others when they are many.
+pub(crate) fn scattered_names(target: &Target) {
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                let mut kept = Vec::new();
+                for pair in 0.. {
+                    if target.is_over() {
+                        return;
+                    }
+                    let open = |n| Socket::open(target.listen, &format!("/stream/s{thread}-{n}"));
+                    let mut two = [open(2 * pair), open(2 * pair + 1)];
+                    let parts: Vec<usize> = (0..IDS - 1).collect();
+                    for parts in parts.chunks(100) {
+                        for &part in parts {
+                            let id = format!("{thread}-{pair}-{part}-{}", "x".repeat(200));
+                            two[part % 2].send(json!({ "login": [id] }).to_string());
+                        }
+                        // Past the bound of all connections' ids it is refused.
+                        parts.iter().for_each(|part| drop(two[part % 2].message()));
+                    }
+                    let [stays, _goes] = two;
+                    kept.push(stays);
+                    if kept.len() == 100 {
+                        kept.clear();
+                    }
+                }
+            });
+        }
+    });
+}
+
 /// Crowds of connections with many ids that end together, with a reset.
 pub(crate) fn resets(target: &Target) {
     while !target.is_over() {

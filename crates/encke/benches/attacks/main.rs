@@ -36,7 +36,7 @@ use neighbour::{Neighbour, Resumer};
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 14] = [
+const ATTACKS: [(&str, Attack); 15] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -48,6 +48,7 @@ const ATTACKS: [(&str, Attack); 14] = [
     ("half messages", kept::half_messages),
     ("log out, resume, trickle", kept::tricklers),
     ("long names", kept::names),
+    ("scattered names", kept::scattered_names),
     ("resets of many ids", kept::resets),
     ("12,000 never read", kept::never_readers),
     ("4,096 silent senders", kept::silent_senders),

@@ -68,7 +68,8 @@ impl Encke {
 /// The control plane's part in polls: tells each what it has missed, here nothing.
 fn answer(router: &Router, resumes: &Resumes) {
     loop {
-        let Some(mut resuming) = resumes.take().and_then(|resume| Resuming::begin(router, resume))
+        let Some(mut resuming) =
+            resumes.small().take().and_then(|resume| Resuming::begin(router, resume))
         else {
             thread::sleep(Duration::from_millis(1));
             continue;

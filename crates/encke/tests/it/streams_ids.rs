@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Server, Socket, escape, get};
+use crate::harness::{Server, Socket, escape, get, wait_for};
 
 #[test]
 fn ids_of_path_and_query_are_all_logged_in() {
@@ -72,6 +72,36 @@ fn ids_of_all_connections_together_have_a_bound() {
     drop(streams);
     server.wait_open(1);
     assert_eq!(socket.ask(json!({"login": names(180)}))["ok"]["login"][29], names(180)[29]);
+}
+
+/// One client's few bytes, last to come and still there, do not keep the memory of all that have
+/// gone.
+#[test]
+fn memory_of_names_goes_back_to_the_system_when_they_are_gone() {
+    let server = Server::start(&["--max-ids-memory=256MiB", "--max-message=64KiB", "--workers=1"]);
+    let names = |from: usize| -> Vec<String> {
+        (from..from + 200).map(|n| format!("{n}-{}", "x".repeat(240))).collect()
+    };
+    let before = server.anonymous_bytes();
+    let mut sockets: Vec<Socket> = (0..60)
+        .map(|n| {
+            let mut socket = Socket::open(server.listen(), &format!("/stream/{n}"));
+            for part in 0..10 {
+                let ids = names((n * 10 + part) * 200);
+                assert!(socket.ask(json!({ "login": ids }))["ok"].is_object());
+            }
+            socket
+        })
+        .collect();
+    let grown = server.anonymous_bytes() - before;
+    assert!(grown > 30 << 20, "{grown} bytes");
+    let mut last = sockets.pop().unwrap();
+    sockets.clear();
+    server.wait_open(1);
+    let kept = || server.anonymous_bytes() - before;
+    wait_for("three quarters go back", || kept() < grown / 4);
+    assert_eq!(server.api.send("59", 1), 1);
+    assert_eq!(last.data(), 1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! What the router posts: events, ends, and what clients that came back have missed. It is taken in
-//! the order of posting, as far as a turn has time for; what has to wait is [parked](super::parked).
+//! What the router posts: events, ends, and what clients that came back have missed. It is taken
+//! in the order of posting, as far as a turn has time for; what has to wait is
+//! [parked](super::parked).
 
 use std::sync::Arc;
 
@@ -100,7 +101,8 @@ impl<S: Sockets> Shard<S> {
         (weight, None)
     }
 
-    /// Hands the event to those of `targets` that do not have it. Returns to how many, and the rest.
+    /// Hands the event to those of `targets` that do not have it. Returns to how many, and what is
+    /// left of the mail.
     fn deliver(
         &mut self,
         event: Arc<Event>,

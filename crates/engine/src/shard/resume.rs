@@ -83,8 +83,8 @@ impl<S: Sockets> Core<S> {
         Ok(())
     }
 
-    /// It is known what a held connection has missed. Where the turn has no more time for clients it
-    /// is told in a later one: a poll is answered with it, and logged out under all its ids.
+    /// It is known what a held connection has missed. Where the turn has no more time for clients
+    /// it is told in a later one: a poll is answered with it, and logged out under all its ids.
     pub(super) fn catch_up(&mut self, at: &mut At<'_, S::Socket>, catch_up: Box<CatchUp>) -> Lives {
         if self.budget.is_spent() {
             at.conn.new_work().held.catch_up = Some(catch_up);

@@ -1,0 +1,52 @@
+//! What clients had us keep, and is free, goes back to the system.
+//!
+//! The allocator gives pages back by itself only from the end of what it has: one small piece that
+//! lives on there keeps a gigabyte of free ones below it. So when what is counted for clients has
+//! become less, the allocator is asked for the rest. A worker that needs memory in that moment
+//! waits, so it is asked often, while there is little to do each time; and where it took long, as
+//! it may with a million small pieces, it has a long rest.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use engine::Engine;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+
+/// How often it is looked at what has gone.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// When so much has gone, the allocator is asked at once: 2,000 pages, a millisecond or two.
+const MUCH_BYTES: usize = 8 << 20;
+
+/// When so much has gone, it is asked after a while.
+const LITTLE_BYTES: usize = 256 << 10;
+const LATER: Duration = Duration::from_secs(10);
+
+/// Asking takes no more than a tenth of the time, and where it takes longer than this, no more than
+/// a two-hundredth.
+const LONG: Duration = Duration::from_millis(5);
+
+/// Looks for as long as the runtime lives.
+pub(super) async fn give_back(engine: Arc<RwLock<Engine>>) {
+    let (mut most, mut asked, mut rest) = (0, Instant::now(), Duration::ZERO);
+    loop {
+        sleep(LOOK).await;
+        let kept = kept_bytes(&engine.read().unwrap_or_else(PoisonError::into_inner));
+        most = kept.max(most);
+        let enough = if asked.elapsed() >= LATER { LITTLE_BYTES } else { MUCH_BYTES };
+        if most - kept < enough || asked.elapsed() < rest {
+            continue;
+        }
+        let began = Instant::now();
+        // On a thread of its own: the control plane answers meanwhile. It fails only when all ends.
+        let _ = spawn_blocking(sys::allocator::give_back).await;
+        (most, asked) = (kept, Instant::now());
+        rest = began.elapsed() * if began.elapsed() > LONG { 200 } else { 10 };
+    }
+}
+
+/// What is counted for clients: their ids, and what they do not take.
+fn kept_bytes(engine: &Engine) -> usize {
+    engine.router().names().bytes() + engine.buffered_bytes()
+}
