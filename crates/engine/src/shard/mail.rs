@@ -46,6 +46,10 @@ impl<S: Sockets> Shard<S> {
 
     /// Takes one mail. Returns what it cost, in deliveries.
     pub(crate) fn mail(&mut self, mail: Mail) -> usize {
+        if let Mail::Drain { deadline_ms } = mail {
+            // That holds from now on, whatever waits.
+            self.drain_deadline_ms = Some(deadline_ms);
+        }
         let (cost, rest) = match self.parked.holds_up(&mail) {
             true => (1, Some(Rest { mail, from: 0 })),
             false => self.hand_over(Rest { mail, from: 0 }),
@@ -93,10 +97,7 @@ impl<S: Sockets> Shard<S> {
                     self.serve(target.slot() as u32, |core, at| core.catch_up(at, catch_up));
                 }
             }
-            Mail::Drain { deadline_ms } => {
-                self.drain_deadline_ms = Some(deadline_ms);
-                self.drain();
-            }
+            Mail::Drain { .. } => self.drain(),
         }
         (weight, None)
     }

@@ -107,12 +107,14 @@ fn crowd_with_full_backlogs_holds_up_nobody_else() {
     (1..=events).for_each(|n| one.send("1", &format!("\"{n} {data}\"")));
     one.send("2", "\"100 for one\"");
     one.send("3", "\"101 for a member\"");
+    one.server.mailboxes[0].post_drain(7).unwrap();
     let mut at_once = None;
     let (mut turns, mut of_member) = (0, Vec::new());
     let mut of_crowd = vec![Vec::new(); crowd.len()];
     loop {
         // Each turn sees that it is not too long.
         let more = one.turn_after(1);
+        assert_eq!(one.server.shards[0].drain_deadline_ms(), Some(7), "it holds at once");
         at_once = at_once.or_else(|| (!heard(&mut one, other).is_empty()).then_some(turns));
         of_member.extend(heard(&mut one, member));
         for (&client, of_client) in crowd.iter().zip(&mut of_crowd) {
