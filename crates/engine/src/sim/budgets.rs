@@ -1,10 +1,10 @@
 //! One shard against clients who want more than their part: what a turn does for them, what is kept
 //! for them, and when they are cut.
 
-use hub::{HistoryLimits, Nobody};
+use hub::{DisconnectReason, HistoryLimits, Nobody};
 
 use super::one::{One, STREAM};
-use super::server::{Place, config};
+use super::server::{Place, UNBOUNDED, config};
 use super::talk::client_frame;
 use crate::config::EngineConfig;
 use crate::limits::{self, WORK_PER_TURN, work};
@@ -234,6 +234,21 @@ fn events_for_many_are_written_a_few_hundred_a_turn() {
     // Each turn sees that it is not too long.
     while one.turn_after(1) {}
     assert!(clients.iter().all(|&client| one.reads(client).contains("here")));
+}
+
+/// What is left of a message that was too long means nothing, however much of it comes in one go:
+/// its client is told why it is ended.
+#[test]
+fn rest_of_a_long_message_is_no_reason_for_another_end() {
+    let mut one = One::start(config());
+    one.server.set_work_per_turn(UNBOUNDED);
+    let client = one.client(1 << 20, &websocket("1"));
+    one.say(client, &client_frame(0x81, &[b'x'; 500_000]));
+    assert!(one.wire(client).server_ended && !one.is_closed(client), "it has a moment");
+    one.wire(client).client_ends();
+    one.turn_after(1);
+    let closed = one.server.counters[0].snapshot().closed;
+    assert_eq!(closed[DisconnectReason::MessageTooLarge as usize], 1, "{closed:?}");
 }
 
 /// A client that asks and hangs up costs the control plane nothing, and one with few ids is taken
