@@ -3,8 +3,7 @@
 //! The allocator gives pages back by itself only from the end of what it has: one small piece that
 //! lives on there keeps a gigabyte of free ones below it. So when what is counted for clients has
 //! become less, the allocator is asked for the rest. A worker that needs memory in that moment
-//! waits, so it is asked often, while there is little to do each time; and where it took long, as
-//! it may with a million small pieces, it has a long rest.
+//! waits, so it is asked while there is little to do, and rests the longer the longer it took.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -23,9 +22,9 @@ const MUCH_BYTES: usize = 8 << 20;
 const LITTLE_BYTES: usize = 256 << 10;
 const LATER: Duration = Duration::from_secs(10);
 
-/// Asking takes no more than a tenth of the time, and where it takes longer than this, no more than
-/// a two-hundredth.
-const LONG: Duration = Duration::from_millis(5);
+/// What part of the time asking may take: of what others wait for, less than one in a hundred meets
+/// it.
+const PART: u32 = 200;
 
 /// Looks for as long as the runtime lives.
 pub(super) async fn give_back(engine: Arc<RwLock<Engine>>) {
@@ -42,7 +41,7 @@ pub(super) async fn give_back(engine: Arc<RwLock<Engine>>) {
         // On a thread of its own: the control plane answers meanwhile. It fails only when all ends.
         let _ = spawn_blocking(sys::allocator::give_back).await;
         (most, asked) = (kept, Instant::now());
-        rest = began.elapsed() * if began.elapsed() > LONG { 200 } else { 10 };
+        rest = began.elapsed() * PART;
     }
 }
 
