@@ -12,6 +12,7 @@
 
 mod admission;
 mod core;
+mod deliver;
 mod ending;
 mod full;
 mod mail;

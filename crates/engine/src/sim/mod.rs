@@ -15,6 +15,7 @@ mod client;
 mod crowds;
 mod net;
 mod one;
+mod pollers;
 mod polls;
 mod random;
 mod resume;

@@ -1,0 +1,76 @@
+//! Ids of events: as text and back, in order, and known or not.
+
+use super::*;
+
+fn text(number: u64, tag: u64) -> String {
+    EventId::new(number, Tag::of(tag)).to_string()
+}
+
+#[test]
+fn text_has_sixteen_letters_and_digits() {
+    assert_eq!(text(0, 0), "0000000000000000");
+    assert_eq!(text(61, 0), "0000000000z00000");
+    assert_eq!(text(62, 0), "0000000001000000");
+    assert_eq!(text(u64::MAX, u64::MAX), "LygHa16AHYFzzzzz");
+}
+
+#[test]
+fn order_of_texts_is_that_of_numbers_whatever_the_tags() {
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..100_000 {
+        // Of all sizes, and often close together.
+        let one = random.u64(..) >> random.u32(..64);
+        let other = match random.bool() {
+            true => one ^ 1 << random.u32(..64),
+            false => one.saturating_add(random.u64(..100)),
+        };
+        let texts = (text(one, random.u64(..)), text(other, random.u64(..)));
+        if one != other {
+            assert_eq!(one.cmp(&other), texts.0.cmp(&texts.1), "{one} {other} {texts:?}");
+        }
+    }
+}
+
+#[test]
+fn id_is_read_back_as_it_was_written() {
+    let mut random = fastrand::Rng::with_seed(2);
+    for _ in 0..100_000 {
+        let tag = Tag::of(random.u64(..));
+        let id = EventId::new(random.u64(..) >> random.u32(..64), tag);
+        let text = id.to_string();
+        assert_eq!(EventId::parse(text.as_bytes()), Some(id), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_id_is_none() {
+    let good = "LygHa16AHYFzzzzz";
+    assert!(EventId::parse(good.as_bytes()).is_some());
+    for bad in [
+        "",
+        "17",
+        "LygHa16AHYFzzzz",
+        "LygHa16AHYFzzzzz0",
+        "LygHa16AHYF_zzzz",
+        "+ygHa16AHYFzzzzz",
+        " ygHa16AHYFzzzzz",
+        // One more than the greatest number, and the greatest that eleven digits can say.
+        "LygHa16AHYG00000",
+        "zzzzzzzzzzz00000",
+        "LygHa16AHYFzzz\u{e9}",
+    ] {
+        assert_eq!(EventId::parse(bad.as_bytes()), None, "{bad}");
+    }
+}
+
+#[test]
+fn tags_use_all_their_room_evenly() {
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut thirds = [0; 3];
+    for _ in 0..30_000 {
+        let Tag(tag) = Tag::of(random.u64(..));
+        thirds[(value(&tag).unwrap() * 3 / TAGS) as usize] += 1;
+    }
+    assert!(thirds.iter().all(|third| (9_500..10_500).contains(third)), "{thirds:?}");
+    assert_eq!((Tag::of(0), Tag::of(u64::MAX)), (Tag(*b"00000"), Tag(*b"zzzzz")));
+}
