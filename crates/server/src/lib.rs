@@ -139,7 +139,6 @@ impl Server {
         }
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
-        tokio::spawn(memory::give_back(Arc::clone(&engine)));
         let permits = Permits::new();
         let api = Api::new(
             Arc::clone(&engine),
@@ -152,6 +151,8 @@ impl Server {
         )?;
         let api = Arc::new(api);
         tokio::spawn(api::live::run(Arc::clone(&api)));
+        tokio::spawn(api::forget_keys(Arc::clone(api.keys())));
+        tokio::spawn(memory::give_back(Arc::clone(&engine), Arc::clone(api.keys())));
         let listener = api_socket.listen(API_BACKLOG);
         let listener = listener.map_err(|error| listen_error(api_address, &error))?;
         let routes = api::routes(api, config.api_hosts, config.demo.map(|_| listen.port()));

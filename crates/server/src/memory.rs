@@ -12,6 +12,8 @@ use engine::Engine;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
+use crate::api::Keys;
+
 /// How often it is looked at what has gone.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -27,11 +29,12 @@ const LATER: Duration = Duration::from_secs(10);
 const PART: u32 = 200;
 
 /// Looks for as long as the runtime lives.
-pub(super) async fn give_back(engine: Arc<RwLock<Engine>>) {
+pub(super) async fn give_back(engine: Arc<RwLock<Engine>>, keys: Arc<Keys>) {
     let (mut most, mut asked, mut rest) = (0, Instant::now(), Duration::ZERO);
     loop {
         sleep(LOOK).await;
-        let kept = kept_bytes(&engine.read().unwrap_or_else(PoisonError::into_inner));
+        let of_engine = kept_bytes(&engine.read().unwrap_or_else(PoisonError::into_inner));
+        let kept = of_engine + keys.bytes();
         most = kept.max(most);
         let enough = if asked.elapsed() >= LATER { LITTLE_BYTES } else { MUCH_BYTES };
         if most - kept < enough || asked.elapsed() < rest {

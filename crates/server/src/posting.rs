@@ -11,7 +11,7 @@ use tokio::time::sleep;
 const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long a mailbox may stay full before the sender is told.
-const MAILBOX_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const MAILBOX_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the frames of all transports put around an event at most: the size line of a chunk, SSE's
 /// field names, the event id twice, member names.

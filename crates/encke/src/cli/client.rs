@@ -36,13 +36,18 @@ Examples:
   encke send rj '{\"photo\": 789}'
   encke send photo:789 'rj likes this'
   encke send 123 true --json        the value true
-  encke send 123 '\"true\"'         the text")]
+  encke send 123 '\"true\"'         the text
+  encke send rj hello --idempotency-key 8e03978e    repeated, it is heard once")]
 pub(crate) struct SendArgs {
     /// The subject.
     about: String,
     /// The payload: a JSON value, or else a text.
     #[arg(allow_hyphen_values = true)]
     data: String,
+    /// Send it once: repeated with the same key within five minutes, it is answered the same and
+    /// not heard again.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
     #[command(flatten)]
     api: ApiArgs,
     /// Print the API's answer.
@@ -54,6 +59,8 @@ pub(crate) struct SendArgs {
 struct Event<'a> {
     about: &'a str,
     data: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
 }
 
 /// The bytes of `text` if it is JSON, else a JSON string with it.
@@ -70,7 +77,8 @@ struct Sent {
 }
 
 pub(crate) fn send(args: SendArgs) -> Result<()> {
-    let body = Event { about: &args.about, data: payload(&args.data)? };
+    let key = args.idempotency_key.as_deref();
+    let body = Event { about: &args.about, data: payload(&args.data)?, key };
     let answer = post(&args.api, "/send", &body)?;
     if args.json {
         return Ok(say(answer.to_string())?);

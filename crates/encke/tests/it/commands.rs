@@ -93,6 +93,8 @@ fn json_is_the_api_s_answer() {
         assert_eq!(event, json!({ "id": answer["id"], "about": about, "data": data }));
     }
     assert_eq!(bob.finish().code(), Some(0), "ends after --count events");
+    let once = ["send", "rj", "1", "--idempotency-key=a"];
+    assert_eq!(answer(&once), answer(&once));
     assert_eq!(answer(&["unsubscribe", "bob", "rj"]), json!({ "removed": 1 }));
     assert_eq!(answer(&["subscribers", "rj"]), json!({ "ids": [], "next": null }));
 }

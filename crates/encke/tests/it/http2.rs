@@ -83,6 +83,32 @@ fn calls_share_one_connection_at_one_time() {
 }
 
 #[test]
+fn calls_with_one_idempotency_key_at_one_time_are_posted_once() {
+    let server = Server::start(&[]);
+    let address = server.api.address();
+    let mut listener = server.listener("1");
+    run(async {
+        let client = connect(address).await;
+        let calls = (0..100).map(|_| {
+            let event = whole(r#"{"about":1,"data":"once"}"#);
+            let mut request = request(address, "POST", "/send", "application/json", event);
+            request.headers_mut().insert("idempotency-key", "\"k\"".parse().unwrap());
+            let mut client = client.clone();
+            tokio::spawn(async move { read(client.send_request(request).await.unwrap()).await })
+        });
+        let mut answers = Vec::new();
+        for call in calls.collect::<Vec<_>>() {
+            answers.push(call.await.unwrap());
+        }
+        answers.dedup();
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert_eq!((answers[0].0, &answers[0].1["delivered"]), (200, &json!(1)));
+    });
+    assert_eq!(server.api.send("1", "after"), 1);
+    assert_eq!((listener.data(), listener.data()), (json!("once"), json!("after")));
+}
+
+#[test]
 fn stream_of_events_is_answered_while_it_is_sent() {
     let server = Server::start(&[]);
     let address = server.api.address();

@@ -38,6 +38,7 @@ mod ketama_erlang;
 mod listen;
 mod logout;
 mod metrics;
+mod once;
 mod openapi;
 mod plot;
 mod poll;

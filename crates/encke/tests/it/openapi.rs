@@ -75,6 +75,9 @@ fn answers_have_all_that_is_described_and_nothing_else() {
             check(example, &format!("{content}/schema"));
         }
     }
+    let once = json!({ "about": "rj", "data": 1, "key": "8e03978e" });
+    check(&once, "/components/schemas/Event");
+    check(&server.api.post("/send", &once).ok(), "/components/schemas/Sent");
     server.api.subscribe("bob", "rj");
     server.api.subscribe("eve", "rj");
     let page = server.api.get("/subscribers/rj?limit=1").ok();
@@ -122,7 +125,7 @@ fn members_of_a_body_are_those_that_are_described() {
 fn parameters_that_are_described_are_read() {
     let server = Server::start(&[]);
     let document = document(&server);
-    for Operation { path, place, .. } in operations(&document) {
+    for Operation { path, place, body, .. } in operations(&document) {
         let parameters = document.pointer(&format!("{place}/parameters"));
         for parameter in parameters.and_then(Value::as_array).into_iter().flatten() {
             let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
@@ -137,6 +140,14 @@ fn parameters_that_are_described_are_read() {
                     let bad = path.replace("rj", "a%20b");
                     let method = if path.starts_with("/logout") { "POST" } else { "GET" };
                     server.api.request(method, &bad, None, b"").unwrap().problem(400);
+                }
+                "header" => {
+                    let body = body.as_ref().unwrap().to_string();
+                    let usual = parameter["example"].as_str().unwrap();
+                    let send =
+                        |value| server.api.post_with(&path, &format!("{name}: {value}\r\n"), &body);
+                    send("x!, \"").problem(400);
+                    send(usual).ok();
                 }
                 other => panic!("{path}: a parameter in {other}"),
             }

@@ -1,20 +1,22 @@
 //! The API: the private port, through which applications send events and keep the graph.
 //!
-//! JSON over HTTP/1.1 and HTTP/2, described by `endpoints/openapi.json`. It holds no state
-//! of its own but counts: everything is asked of the [router](engine::Router) and of the
-//! [graph](graph::Graph). It has no authentication: it belongs on an address that only the
-//! application's own hosts can reach.
+//! JSON over HTTP/1.1 and HTTP/2, described by `endpoints/openapi.json`. It holds no state of its
+//! own but counts and the idempotency keys of late sends: everything else is asked of the
+//! [router](engine::Router) and of the [graph](graph::Graph). It has no authentication: it belongs
+//! on an address that only the application's own hosts can reach.
 //!
 //! Whatever happens here, connected users keep their streams: these handlers run on the control
 //! plane's threads, never on a worker's.
 
 mod dashboard;
 mod endpoints;
+mod idempotency;
 mod monitoring;
 mod router;
 mod state;
 
 pub(crate) use dashboard::live;
 pub use dashboard::public_url::PublicUrl;
+pub(crate) use idempotency::{Keys, Refusal, forget as forget_keys};
 pub(crate) use router::routes;
 pub(crate) use state::Api;

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::dashboard::live_id::live_id;
 use super::dashboard::public_url::PublicUrl;
+use super::idempotency::Keys;
 use super::monitoring::duration::SendDurations;
 use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
@@ -41,6 +42,8 @@ pub(crate) struct Api {
     pub(super) started_at: f64,
     /// Events that were accepted. Relaxed: it is only reported.
     pub(super) events: AtomicU64,
+    /// What was sent with an idempotency key of late.
+    pub(super) keys: Arc<Keys>,
     pub(super) durations: SendDurations,
     pub(super) sockets: SocketMemoryReader,
     /// The Erlang side, if there is one.
@@ -78,6 +81,7 @@ impl Api {
             started: Instant::now(),
             started_at: process::started_at().context("cannot read /proc/self/stat")?,
             events: AtomicU64::new(0),
+            keys: Keys::new().context("the system's random source fails")?,
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
             erlang,
@@ -97,6 +101,11 @@ impl Api {
     /// How much is remembered for clients that come back.
     pub(super) fn history(&self) -> HistoryStats {
         self.router.history().map_or_else(HistoryStats::default, History::stats)
+    }
+
+    /// The idempotency keys that are known.
+    pub(crate) fn keys(&self) -> &Arc<Keys> {
+        &self.keys
     }
 
     /// Counts an event that was accepted.

@@ -16,6 +16,7 @@ use proto::Problem;
 use proto::problem::CONTENT_TYPE;
 use serde::Serialize;
 
+use crate::api::Refusal;
 use crate::posting::Unposted;
 
 /// Seconds after which a request that met a full mailbox may be tried again.
@@ -101,6 +102,29 @@ impl ApiProblem {
         ApiProblem::new(StatusCode::REQUEST_TIMEOUT, detail)
     }
 
+    /// 400: one key for the many events of a stream.
+    pub(crate) fn key_of_stream() -> ApiProblem {
+        let detail = "Each event of a stream has a key of its own: write \"key\" into its line \
+                      instead of sending Idempotency-Key.";
+        ApiProblem::bad_request(detail)
+    }
+
+    /// 400: two keys for one event.
+    pub(crate) fn two_keys() -> ApiProblem {
+        let detail = "The Idempotency-Key of this request and the \"key\" in its body differ. Send \
+                      one of them.";
+        ApiProblem::bad_request(detail)
+    }
+
+    /// 409: the first send with a key takes too long.
+    pub(crate) fn key_under_way() -> ApiProblem {
+        let detail = "The first send with this idempotency key is still under way. Send this again \
+                      with the same key, and it is answered the same.";
+        let mut conflict = ApiProblem::new(StatusCode::CONFLICT, detail);
+        conflict.problem.retry_after = Some(RETRY_AFTER_SECONDS);
+        conflict
+    }
+
     /// 413.
     pub(crate) fn too_large(detail: impl Into<Cow<'static, str>>) -> ApiProblem {
         ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
@@ -118,6 +142,24 @@ impl ApiProblem {
         let detail = "The API is not called by that name. Use its address, or tell it its name: \
                       encke serve --api-host NAME.";
         ApiProblem::new(StatusCode::MISDIRECTED_REQUEST, detail)
+    }
+
+    /// 422: a key that was used for something else.
+    pub(crate) fn other_body() -> ApiProblem {
+        let detail = "Something else was sent with this idempotency key within the last five \
+                      minutes. A repeat has the same subject and the same data, to the byte; what \
+                      is no repeat needs a key of its own.";
+        ApiProblem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    /// 503: no place for another idempotency key before so many seconds.
+    pub(crate) fn keys_full(retry_after: u32) -> ApiProblem {
+        let detail = "The server remembers as many idempotency keys as it can, and forgets each \
+                      after five minutes. Nothing of this event is sent; send it again later, or \
+                      without a key.";
+        let mut full = ApiProblem::unavailable(detail);
+        full.problem.retry_after = Some(retry_after);
+        full
     }
 
     /// 503: a worker's mailbox stayed full.
@@ -221,6 +263,15 @@ impl From<Unusable> for ApiProblem {
 impl From<FollowersError> for ApiProblem {
     fn from(error: FollowersError) -> ApiProblem {
         ApiProblem::unavailable(sentence(&error.to_string()))
+    }
+}
+
+impl From<Refusal> for ApiProblem {
+    fn from(refusal: Refusal) -> ApiProblem {
+        match refusal {
+            Refusal::OtherBody => ApiProblem::other_body(),
+            Refusal::Full { retry_after } => ApiProblem::keys_full(retry_after),
+        }
     }
 }
 

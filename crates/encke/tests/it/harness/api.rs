@@ -89,6 +89,11 @@ impl Api {
         self.request("POST", path, Some("application/x-ndjson"), body.as_bytes()).unwrap()
     }
 
+    /// Posts `body` with more header fields, each with its line end.
+    pub(crate) fn post_with(&self, path: &str, fields: &str, body: &str) -> Answer {
+        self.request_with("POST", path, fields, body.as_bytes()).unwrap()
+    }
+
     /// One request and its whole answer.
     pub(crate) fn request(
         &self,
@@ -97,10 +102,18 @@ impl Api {
         content_type: Option<&str>,
         body: &[u8],
     ) -> io::Result<Answer> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
-        if let Some(content_type) = content_type {
-            head += &format!("Content-Type: {content_type}\r\n");
-        }
+        let field = content_type.map(|content_type| format!("Content-Type: {content_type}\r\n"));
+        self.request_with(method, path, &field.unwrap_or_default(), body)
+    }
+
+    fn request_with(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &str,
+        body: &[u8],
+    ) -> io::Result<Answer> {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}");
         if method == "POST" || !body.is_empty() {
             head += &format!("Content-Length: {}\r\n", body.len());
         }

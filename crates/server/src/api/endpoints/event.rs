@@ -12,6 +12,7 @@ use proto::decimal::push_decimal;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::api::idempotency;
 use crate::api::state::Api;
 use crate::http::id::IdField;
 use crate::http::problem::ApiProblem;
@@ -25,6 +26,9 @@ pub(crate) struct EventBody<'a> {
     pub(crate) about: IdField<'a>,
     #[serde(borrow)]
     pub(crate) data: &'a RawValue,
+    /// The event is posted once with this key.
+    #[serde(default, deserialize_with = "idempotency::member")]
+    pub(crate) key: Option<Box<str>>,
 }
 
 /// An event that is on its way: who made it, and how many will have heard it.
@@ -63,12 +67,12 @@ impl Api {
 }
 
 /// Appends the answer to an event: `{"delivered":2,"id":"…"}`, without a line end.
-pub(crate) fn push_answer(out: &mut Vec<u8>, delivered: u32, event: &Event) {
+pub(crate) fn push_answer(out: &mut Vec<u8>, delivered: u32, id: &str) {
     out.extend_from_slice(b"{\"delivered\":");
     push_decimal(out, delivered.into());
     out.extend_from_slice(b",\"id\":\"");
     // Letters and digits, so there is nothing to escape.
-    out.extend_from_slice(event.id().as_bytes());
+    out.extend_from_slice(id.as_bytes());
     out.extend_from_slice(b"\"}");
 }
 
@@ -82,7 +86,7 @@ mod tests {
         let event = Event::new(0xabc, "123", "1");
         for (delivered, text) in [(0, "0"), (9, "9"), (10, "10"), (u32::MAX, "4294967295")] {
             let mut out = Vec::new();
-            push_answer(&mut out, delivered, &event);
+            push_answer(&mut out, delivered, event.id());
             let expected = format!("{{\"delivered\":{text},\"id\":\"000000000iK00000\"}}");
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
@@ -93,9 +97,15 @@ mod tests {
         let body: EventBody<'_> =
             serde_json::from_slice(b"{\"data\": {\"x\" :1.50}, \"about\":12}").unwrap();
         assert_eq!((&*body.about.0, body.data.get()), ("12", "{\"x\" :1.50}"));
-        for bad in
-            [r#"{"about":1}"#, r#"{"data":1}"#, r#"{"about":1,"data":2,"x":3}"#, "[]", "[1,2]"]
-        {
+        for bad in [
+            r#"{"about":1}"#,
+            r#"{"data":1}"#,
+            r#"{"about":1,"data":2,"x":3}"#,
+            r#"{"about":1,"data":2,"key":null}"#,
+            r#"{"about":1,"data":2,"key":3}"#,
+            "[]",
+            "[1,2]",
+        ] {
             assert!(serde_json::from_str::<Object<EventBody<'_>>>(bad).is_err(), "{bad}");
         }
     }

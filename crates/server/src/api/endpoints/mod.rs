@@ -1,6 +1,7 @@
 //! The calls of the API, a file each: what is asked, what is done, what is answered.
 
 mod event;
+mod event_once;
 pub(super) mod health;
 pub(super) mod logout;
 pub(super) mod lookup;

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::event::{EventBody, Posted, push_answer};
 use super::send_stream::SendStream;
+use crate::api::idempotency::IdempotencyKey;
 use crate::api::state::Api;
 use crate::http::body::{BodyKind, read_whole};
 use crate::http::object::Object;
@@ -23,10 +24,11 @@ pub(crate) async fn send(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Response, ApiProblem> {
-    let kind = BodyKind::of(request.headers())?;
-    let body = request.into_body();
-    match kind {
-        BodyKind::Json => send_one(&api, body).await,
+    let (head, body) = request.into_parts();
+    let key = IdempotencyKey::of(&head.headers)?;
+    match BodyKind::of(&head.headers)? {
+        BodyKind::Json => send_one(&api, body, key).await,
+        BodyKind::Ndjson if key.is_some() => Err(ApiProblem::key_of_stream()),
         BodyKind::Ndjson => {
             let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
             Ok((content_type, SendStream::new(api, body).into_body()).into_response())
@@ -34,14 +36,28 @@ pub(crate) async fn send(
     }
 }
 
-async fn send_one(api: &Api, body: Body) -> Result<Response, ApiProblem> {
+async fn send_one(
+    api: &Arc<Api>,
+    body: Body,
+    key: Option<IdempotencyKey<'_>>,
+) -> Result<Response, ApiProblem> {
     let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.idle_limit).await?;
-    let Object(body): Object<EventBody<'_>> =
+    let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
-    let Posted { event, receipt, accepted } = api.post(&body).await?;
-    let delivered = receipt.await;
-    api.durations.record(accepted, Instant::now());
-    let mut answer = Vec::with_capacity(64);
-    push_answer(&mut answer, delivered, &event);
-    Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())
+    let member = body.key.take().map(String::from).map(IdempotencyKey::new).transpose()?;
+    let key = match (key, member) {
+        (Some(field), Some(member)) if field != member => return Err(ApiProblem::two_keys()),
+        (field, member) => field.or(member),
+    };
+    let mut text = Vec::with_capacity(64);
+    if let Some(key) = key {
+        let answer = api.post_once(&body, &key).await?.answer().await?;
+        push_answer(&mut text, answer.delivered, answer.id());
+    } else {
+        let Posted { event, receipt, accepted } = api.post(&body).await?;
+        let delivered = receipt.await;
+        api.durations.record(accepted, Instant::now());
+        push_answer(&mut text, delivered, event.id());
+    }
+    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }

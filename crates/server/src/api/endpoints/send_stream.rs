@@ -4,7 +4,9 @@
 //! the same order, while the body is still being read. Between the two stands a bounded window:
 //! when it is full, because the workers are busy or the client does not read its answers, no more
 //! of the body is read. So memory does not grow with the body. A line that cannot be sent answers
-//! its problem, and the rest go on.
+//! its problem, and the rest go on. A repeat of a key whose event is posted waits in the window, as
+//! an event does for its count; one whose event is not posted yet waits before the window, as
+//! events do for a full mailbox.
 //!
 //! There is no task and no channel here: the connection polls the answer's body, and that reads the
 //! request's. Cost per event: parsing, posting and 48 bytes of answer, 2 to 4 µs.
@@ -20,6 +22,8 @@ use futures_util::stream;
 use tokio_util::sync::CancellationToken;
 
 use super::event::{EventBody, Posted, push_answer};
+use super::event_once::Once;
+use crate::api::idempotency::IdempotencyKey;
 use crate::api::state::Api;
 use crate::http::body::Pieces;
 use crate::http::lines::{Line, Lines};
@@ -55,6 +59,8 @@ pub(crate) struct SendStream {
 enum Pending {
     /// It is known when the workers have delivered.
     Event(Posted),
+    /// It is known when the first event with its key is delivered.
+    Once(Once),
     /// It is a problem.
     ApiProblem(ApiProblem),
 }
@@ -115,6 +121,7 @@ impl SendStream {
                 Some(Pending::Event(posted)) => {
                     (&mut posted.receipt).await;
                 }
+                Some(Pending::Once(once)) => once.ready_or_closed().await,
                 _ => std::future::pending().await,
             }
         };
@@ -150,12 +157,10 @@ impl SendStream {
 
     async fn take(&mut self, line: Line) {
         let pending = match post(&self.api, line).await {
-            Ok(posted) => {
-                self.window_bytes += posted.event.json().len();
-                Pending::Event(posted)
-            }
+            Ok(pending) => pending,
             Err(problem) => Pending::ApiProblem(problem),
         };
+        self.window_bytes += pending.bytes();
         self.window.push_back(pending);
     }
 
@@ -169,11 +174,21 @@ impl SendStream {
                 Pending::Event(Posted { event, receipt, accepted }) => {
                     let Some(delivered) = receipt.ready() else { return };
                     self.api.durations.record(*accepted, Instant::now());
-                    push_answer(&mut self.answers, delivered, event);
+                    push_answer(&mut self.answers, delivered, event.id());
                     self.answers.push(b'\n');
-                    self.window_bytes -= event.json().len();
                 }
+                Pending::Once(once) => match once.ready() {
+                    None => return,
+                    Some(Ok(answer)) => {
+                        push_answer(&mut self.answers, answer.delivered, answer.id());
+                        self.answers.push(b'\n');
+                    }
+                    Some(Err(problem)) => {
+                        self.answers.extend_from_slice(problem.to_json().as_bytes());
+                    }
+                },
             }
+            self.window_bytes -= first.bytes();
             self.window.pop_front();
         }
     }
@@ -187,9 +202,33 @@ impl SendStream {
     }
 }
 
-async fn post(api: &Api, line: Line) -> Result<Posted, ApiProblem> {
+impl Pending {
+    /// What it counts for in the window: an event lies in memory until it is delivered.
+    fn bytes(&self) -> usize {
+        match self {
+            Pending::Event(posted) => posted.event.json().len(),
+            Pending::Once(once) => once.bytes(),
+            Pending::ApiProblem(_) => 0,
+        }
+    }
+}
+
+async fn post(api: &Arc<Api>, line: Line) -> Result<Pending, ApiProblem> {
     let text = line.text()?;
-    let Object(body): Object<EventBody<'_>> =
+    let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(text).map_err(|error| ApiProblem::bad_line(&error, line.number))?;
-    api.post(&body).await.map_err(|problem| problem.on_line(line.number))
+    let posted = match body.key.take() {
+        None => api.post(&body).await.map(Pending::Event),
+        Some(key) => post_once(api, &body, key).await.map(Pending::Once),
+    };
+    posted.map_err(|problem| problem.on_line(line.number))
+}
+
+async fn post_once(
+    api: &Arc<Api>,
+    body: &EventBody<'_>,
+    key: Box<str>,
+) -> Result<Once, ApiProblem> {
+    let key = IdempotencyKey::new(String::from(key))?;
+    api.post_once(body, &key).await
 }

@@ -33,6 +33,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         descriptors.map(|descriptors| self::descriptors(&descriptors)).unwrap_or_default(),
         control(&api, api.sockets.read().await),
         kept(&api, &snapshot),
+        keys(&api),
         workers(&snapshot.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
     ]
@@ -140,6 +141,25 @@ fn kept(api: &Api, snapshot: &Snapshot) -> Vec<MetricFamily> {
             "encke_buffered_bytes",
             "Bytes kept for all connections: input not dealt with, output not taken.",
             snapshot.buffered_bytes as f64,
+        ),
+    ]
+}
+
+/// Sends that are not to be doubled.
+fn keys(api: &Api) -> Vec<MetricFamily> {
+    let keys = &api.keys;
+    vec![
+        gauge("encke_idempotency_keys", "Idempotency keys known.", keys.len() as f64),
+        gauge("encke_idempotency_bytes", "Memory that they take.", keys.bytes() as f64),
+        counter(
+            "encke_idempotency_repeats_total",
+            "Sends answered again instead of being posted again.",
+            keys.repeats() as f64,
+        ),
+        counter(
+            "encke_idempotency_refused_total",
+            "Sends refused because there was no place for another key.",
+            keys.refused() as f64,
         ),
     ]
 }

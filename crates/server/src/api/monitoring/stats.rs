@@ -40,6 +40,13 @@ pub(crate) struct Stats {
     /// Clients that came back with the id of an event, and those of them that were told of a gap.
     resumes: u64,
     resume_gaps: u64,
+    /// Idempotency keys that are known, and the memory that they take.
+    idempotency_keys: usize,
+    idempotency_bytes: usize,
+    /// Sends that were answered again instead of being posted again.
+    idempotency_repeats: u64,
+    /// Sends that were refused because there was no place for another key.
+    idempotency_refused: u64,
     ids_online: usize,
     /// What the ids of all connections are counted for, against `--max-ids-memory`.
     ids_bytes: usize,
@@ -163,6 +170,10 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         history_bytes: history.bytes,
         resumes: api.resumes.resumed(),
         resume_gaps: api.resumes.gaps(),
+        idempotency_keys: api.keys.len(),
+        idempotency_bytes: api.keys.bytes(),
+        idempotency_repeats: api.keys.repeats(),
+        idempotency_refused: api.keys.refused(),
         ids_online: api.router.ids_online(),
         ids_bytes: api.router.names().bytes(),
         buffered_bytes: snapshot.buffered_bytes,

@@ -1,0 +1,120 @@
+//! An event that is posted once, however often it is sent with its key.
+//!
+//! Posting is the request's own work: when its client goes away before that is done, nothing is
+//! posted and the key is free. From then on the count is awaited by a task of its own, so that a
+//! repeat hears it although the first client is gone, or reads no answers. There are no more of
+//! these tasks than mails in the workers' mailboxes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::time::timeout_at;
+
+use super::event::EventBody;
+use crate::api::idempotency::{Answer, Claimed, IdempotencyKey, Progress};
+use crate::api::state::Api;
+use crate::http::problem::ApiProblem;
+use crate::posting::MAILBOX_TIMEOUT;
+
+/// How long a repeat waits until the first send is posted: as long as that may take where a mailbox
+/// is full, and as long again for an audience that is looked up slowly.
+const POSTED_TIMEOUT: Duration = MAILBOX_TIMEOUT.saturating_mul(2);
+
+/// An event that is posted, now or before: its answer is known or will be.
+pub(super) enum Once {
+    /// It is known.
+    Answered(Answer),
+    /// It is known when the workers have delivered.
+    UnderWay {
+        progress: watch::Receiver<Progress>,
+        /// The event's size, if it was posted now.
+        bytes: usize,
+    },
+}
+
+impl Api {
+    /// Posts an event, unless that was done with the same key before.
+    pub(super) async fn post_once(
+        self: &Arc<Api>,
+        body: &EventBody<'_>,
+        key: &IdempotencyKey<'_>,
+    ) -> Result<Once, ApiProblem> {
+        let deadline = tokio::time::Instant::now() + POSTED_TIMEOUT;
+        loop {
+            match self.keys.claim(key, &body.about.0, body.data.get())? {
+                Claimed::First(claim) => {
+                    let posted = self.post(body).await?;
+                    let bytes = posted.event.json().len();
+                    // Nothing is awaited between posting and this.
+                    let uncounted = claim.posted(posted.event.id());
+                    let (receipt, accepted) = (posted.receipt, posted.accepted);
+                    if let Some(delivered) = receipt.ready() {
+                        self.durations.record(accepted, Instant::now());
+                        return Ok(Once::Answered(uncounted.counted(delivered)));
+                    }
+                    let (progress, api) = (uncounted.progress(), Arc::clone(self));
+                    tokio::spawn(async move {
+                        let delivered = receipt.await;
+                        api.durations.record(accepted, Instant::now());
+                        uncounted.counted(delivered);
+                    });
+                    return Ok(Once::UnderWay { progress, bytes });
+                }
+                Claimed::UnderWay(mut progress) => {
+                    let is_posted = |progress: &Progress| !matches!(progress, Progress::Claimed);
+                    let posted = timeout_at(deadline, progress.wait_for(is_posted)).await;
+                    let posted = posted.map_err(|_| ApiProblem::key_under_way())?.is_ok();
+                    if posted {
+                        self.keys.count_repeat();
+                        return Ok(Once::UnderWay { progress, bytes: 0 });
+                    }
+                    // It was not, so the key is free again.
+                }
+                Claimed::Answered(answer) => {
+                    self.keys.count_repeat();
+                    return Ok(Once::Answered(answer));
+                }
+            }
+        }
+    }
+}
+
+impl Once {
+    /// Waits until [`Once::ready`] tells something.
+    pub(super) async fn ready_or_closed(&mut self) {
+        if let Once::UnderWay { progress, .. } = self {
+            let is_answered = |progress: &Progress| matches!(progress, Progress::Answered(_));
+            // It fails when the channel is closed, which `ready` sees for itself.
+            let _ = progress.wait_for(is_answered).await;
+        }
+    }
+
+    /// The answer, if it is known; a problem if nobody will ever know it.
+    pub(super) fn ready(&self) -> Option<Result<Answer, ApiProblem>> {
+        let progress = match self {
+            Once::Answered(answer) => return Some(Ok(*answer)),
+            Once::UnderWay { progress, .. } => progress,
+        };
+        // Looked at first: what is said before the end of the channel is heard.
+        let is_closed = progress.has_changed().is_err();
+        match *progress.borrow() {
+            Progress::Answered(answer) => Some(Ok(answer)),
+            // The task is gone, and with it the runtime.
+            _ => is_closed.then(|| Err(ApiProblem::stopping())),
+        }
+    }
+
+    pub(super) async fn answer(mut self) -> Result<Answer, ApiProblem> {
+        self.ready_or_closed().await;
+        self.ready().expect("it was waited for")
+    }
+
+    /// What it counts for in a stream's window.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Once::Answered(_) => 0,
+            Once::UnderWay { bytes, .. } => *bytes,
+        }
+    }
+}

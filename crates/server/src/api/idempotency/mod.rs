@@ -1,0 +1,292 @@
+//! A send that is repeated with its idempotency key is posted once, and answered what it was
+//! answered the first time (draft-ietf-httpapi-idempotency-key-header).
+//!
+//! Whoever comes first with a key [claims](Claim) it. A claim that is dropped, because its send was
+//! refused or its client went away before the event was posted, leaves nothing behind, so that the
+//! send may be tried again. Once the event has its number the key is remembered for five minutes,
+//! whether its client still waits or not: the count is awaited by a task of its own. A repeat that
+//! comes meanwhile waits for the same count. What is remembered are keyed hashes, in memory alone:
+//! after a restart every key is new.
+//!
+//! A key under which something else is sent is refused. When there is no place for another key, new
+//! ones are refused until the oldest is forgotten: were the oldest forgotten before its time, its
+//! repeat would be posted again, and nobody would know.
+//!
+//! Cost of a key: two hashes, a look-up under a lock of the control plane, a channel and mostly a
+//! task; 64 to 85 bytes for five minutes, and some 400 more while its event is under way. A send
+//! without one comes to none of this.
+
+mod key;
+mod remembered;
+mod table;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use self::key::Hasher;
+pub(super) use self::key::{IdempotencyKey, member};
+pub(crate) use self::table::Refusal;
+use self::table::{Found, Table};
+
+/// How long a key is remembered, from when its event was posted.
+const REMEMBERED: Duration = Duration::from_secs(300);
+
+/// Keys at one time: for five minutes 3,495 new ones a second. Each takes an entry of 64 bytes and
+/// a slot of 9 in a table that is at least 7/16 full: 64 MiB and 18 MiB when all are there.
+const KEYS_MAX: usize = 1 << 20;
+
+/// How often those are looked for whose time is over.
+const FORGET_EVERY: Duration = Duration::from_secs(1);
+
+/// How many of them are forgotten before others have their turn: some 50 ns each.
+const FORGET_MAX: usize = 4096;
+
+/// What a send was answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Answer {
+    pub(super) delivered: u32,
+    pub(super) id: EventId,
+}
+
+/// An event's id as it is written.
+pub(super) type EventId = [u8; 16];
+
+impl Answer {
+    /// The id as text.
+    pub(super) fn id(&self) -> &str {
+        str::from_utf8(&self.id).expect("it was made of text")
+    }
+}
+
+/// How far the first send with a key is. Its channel is closed when it ends without an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Progress {
+    /// Its event is not posted yet, and may never be.
+    Claimed,
+    /// It is, and the workers deliver it.
+    Posted,
+    /// It is delivered.
+    Answered(Answer),
+}
+
+/// What is to be done about a send with a key.
+#[derive(Debug)]
+pub(super) enum Claimed {
+    /// Post it.
+    First(Claim),
+    /// Wait until it is posted by another, or post it after all if it is not.
+    UnderWay(watch::Receiver<Progress>),
+    /// Answer this.
+    Answered(Answer),
+}
+
+/// The keys of the last five minutes.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    hasher: Hasher,
+    started: Instant,
+    table: Mutex<Table>,
+    /// Sends that were answered without being posted. Relaxed, as [`Keys::refused`]: it is only
+    /// reported.
+    repeats: AtomicU64,
+    /// Sends that were refused for want of a place.
+    refused: AtomicU64,
+}
+
+/// The right, and the duty, to post the event of a key.
+#[derive(Debug)]
+pub(super) struct Claim {
+    keys: Arc<Keys>,
+    key: u128,
+    /// `None` once the event is posted.
+    progress: Option<watch::Sender<Progress>>,
+}
+
+/// An event that is posted under a key and not counted yet.
+#[derive(Debug)]
+pub(super) struct Uncounted {
+    keys: Arc<Keys>,
+    place: u64,
+    id: EventId,
+    progress: watch::Sender<Progress>,
+}
+
+impl Keys {
+    pub(super) fn new() -> Result<Arc<Keys>, getrandom::Error> {
+        Keys::with_bounds(KEYS_MAX, REMEMBERED)
+    }
+
+    fn with_bounds(keys_max: usize, remembered: Duration) -> Result<Arc<Keys>, getrandom::Error> {
+        Ok(Arc::new(Keys {
+            hasher: Hasher::random()?,
+            started: Instant::now(),
+            table: Mutex::new(Table::new(keys_max, remembered.as_millis() as u64)),
+            repeats: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }))
+    }
+
+    /// Claims `key` for an event, or tells what became of the one that was sent with it before.
+    pub(super) fn claim(
+        self: &Arc<Keys>,
+        key: &IdempotencyKey<'_>,
+        about: &str,
+        data: &str,
+    ) -> Result<Claimed, Refusal> {
+        let (key, body) = (self.hasher.key(key), self.hasher.body(about, data));
+        match self.table().claim(key, body, self.now_ms()) {
+            Ok(Found::New(progress)) => {
+                let keys = Arc::clone(self);
+                Ok(Claimed::First(Claim { keys, key, progress: Some(progress) }))
+            }
+            Ok(Found::UnderWay(progress)) => Ok(Claimed::UnderWay(progress)),
+            Ok(Found::Answered(answer)) => Ok(Claimed::Answered(answer)),
+            Err(refusal) => {
+                if matches!(refusal, Refusal::Full { .. }) {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Counts a send that is answered without being posted.
+    pub(super) fn count_repeat(&self) {
+        self.repeats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sends that were answered without being posted.
+    pub(super) fn repeats(&self) -> u64 {
+        self.repeats.load(Ordering::Relaxed)
+    }
+
+    /// Sends that were refused for want of a place.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Keys that are remembered or under way.
+    pub(super) fn len(&self) -> usize {
+        self.table().len()
+    }
+
+    /// Memory that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.table().bytes()
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// A panic with the table locked ends the process, so it is never seen half changed.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets keys whose time is over, for as long as the runtime lives.
+pub(crate) async fn forget(keys: Arc<Keys>) {
+    loop {
+        sleep(FORGET_EVERY).await;
+        while keys.table().forget(keys.now_ms(), FORGET_MAX) == FORGET_MAX {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Claim {
+    /// The event is posted, so the key is remembered from now on.
+    pub(super) fn posted(mut self, id: &str) -> Uncounted {
+        let progress = self.progress.take().expect("it is posted once");
+        let place = self.keys.table().remember(self.key, self.keys.now_ms());
+        progress.send_replace(Progress::Posted);
+        let id = id.as_bytes().try_into().expect("ids of events have 16 letters and digits");
+        Uncounted { keys: Arc::clone(&self.keys), place, id, progress }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // First the key is free, then those who wait for it are told.
+        if let Some(progress) = self.progress.take() {
+            self.keys.table().give_up(self.key);
+            drop(progress);
+        }
+    }
+}
+
+impl Uncounted {
+    /// Who waits may listen here.
+    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// All workers have delivered.
+    pub(super) fn counted(self, delivered: u32) -> Answer {
+        let answer = Answer { delivered, id: self.id };
+        self.keys.table().answered(self.place, answer);
+        self.progress.send_replace(Progress::Answered(answer));
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "2F3y6mQsYKmaB3xZ";
+
+    fn claim(keys: &Arc<Keys>, key: &str, data: &str) -> Result<Claimed, Refusal> {
+        keys.claim(&IdempotencyKey::new(key).unwrap(), "rj", data)
+    }
+
+    fn first(keys: &Arc<Keys>, key: &str) -> Claim {
+        match claim(keys, key, "1").unwrap() {
+            Claimed::First(claim) => claim,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn repeat_hears_of_each_step_of_the_first() {
+        let keys = Keys::new().unwrap();
+        let first = first(&keys, "a");
+        let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
+        assert!(matches!(*progress.borrow(), Progress::Claimed));
+        let uncounted = first.posted(ID);
+        assert!(matches!(*progress.borrow(), Progress::Posted));
+        assert!(matches!(claim(&keys, "a", "1"), Ok(Claimed::UnderWay(_))));
+        let answer = uncounted.counted(3);
+        assert_eq!(answer, Answer { delivered: 3, id: ID.as_bytes().try_into().unwrap() });
+        let Progress::Answered(heard) = *progress.borrow() else { panic!() };
+        assert_eq!(heard, answer);
+        let Claimed::Answered(again) = claim(&keys, "a", "1").unwrap() else { panic!() };
+        assert_eq!(again, answer);
+    }
+
+    #[test]
+    fn claim_that_is_given_up_is_free_and_whoever_waits_is_told() {
+        let keys = Keys::new().unwrap();
+        let given_up = first(&keys, "a");
+        let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
+        drop(given_up);
+        assert!(progress.has_changed().is_err());
+        assert_eq!(keys.len(), 0);
+        first(&keys, "a");
+    }
+
+    #[test]
+    fn refusals_for_want_of_a_place_are_counted() {
+        let keys = Keys::with_bounds(1, REMEMBERED).unwrap();
+        let _first = first(&keys, "a");
+        assert!(matches!(claim(&keys, "a", "2"), Err(Refusal::OtherBody)));
+        assert_eq!(keys.refused(), 0);
+        assert!(matches!(claim(&keys, "b", "1"), Err(Refusal::Full { .. })));
+        assert_eq!(keys.refused(), 1);
+    }
+}
