@@ -34,6 +34,22 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Reads how long something is good for: `90d`, `12h`, `30m`, `45s`, or seconds; up to ten years.
+pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time: write days, hours or minutes, such as 90d or 12h");
+    let text = text.trim();
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'd')) => (&text[..at], 86_400),
+        Some((at, 'h')) => (&text[..at], 3_600),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 's')) => (&text[..at], 1),
+        _ => (text, 1),
+    };
+    let number: u64 = number.trim_end().parse().map_err(|_| wrong())?;
+    let seconds = number.checked_mul(unit).filter(|seconds| (1..=315_576_000).contains(seconds));
+    Ok(Duration::from_secs(seconds.ok_or_else(wrong)?))
+}
+
 /// Reads a time between two looks, from 10 ms to a day.
 pub(crate) fn parse_period(text: &str) -> Result<Duration, String> {
     let period = parse_seconds(text)?;

@@ -17,6 +17,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod api_key;
 pub mod chunked;
 pub mod classic;
 pub mod client;
@@ -37,6 +38,7 @@ mod testing;
 mod transport;
 pub mod websocket;
 
+pub use api_key::ApiKey;
 pub use frame::Frame;
 pub use page::{Page, PageRequest};
 pub use problem::Problem;

@@ -137,6 +137,7 @@ impl Problem {
     pub fn title(&self) -> &'static str {
         match self.status {
             400 => "Bad Request",
+            401 => "Unauthorized",
             403 => "Forbidden",
             404 => "Not Found",
             405 => "Method Not Allowed",
@@ -146,7 +147,9 @@ impl Problem {
             414 => "URI Too Long",
             415 => "Unsupported Media Type",
             421 => "Misdirected Request",
+            422 => "Unprocessable Content",
             426 => "Upgrade Required",
+            429 => "Too Many Requests",
             431 => "Request Header Fields Too Large",
             503 => "Service Unavailable",
             505 => "HTTP Version Not Supported",

@@ -1,8 +1,8 @@
 //! The running server: the order in which its parts start and end.
 //!
-//! Start: descriptor limit, store, both ports taken, epoch, Erlang node, API, and last the workers,
-//! which begin to listen. Each part that fails ends the start with a sentence that says what to do,
-//! before a client could have connected, and who connects finds all the rest at work.
+//! Start: keys, descriptor limit, store, both ports taken, epoch, Erlang node, API, and last the
+//! workers, which begin to listen. Each part that fails ends the start with a sentence that says
+//! what to do, before a client could have connected, and who connects finds all the rest at work.
 //!
 //! End: readiness off and the API port closed; API requests in progress are finished; the workers
 //! deliver what is posted, end their streams and stop; the store is closed. All within the grace
@@ -15,6 +15,7 @@ mod demo_page;
 mod epoch;
 mod erlang;
 mod http;
+pub mod keys;
 mod log_interval;
 mod memory;
 mod panics;
@@ -40,12 +41,13 @@ use tokio::net::TcpSocket;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::api::Api;
 pub use crate::api::PublicUrl;
+use crate::api::{Api, ApiParts};
 pub use crate::demo_page::DemoFacts;
 use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;
 use crate::http::permits::Permits;
+use crate::keys::ring::{KeyRing, Known};
 pub use crate::panics::end_process_on_panic;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
@@ -103,6 +105,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime> {
 impl Server {
     /// Opens the store and starts. When this returns, clients can connect.
     pub async fn start(mut config: ServeConfig) -> Result<Server> {
+        let keys = Arc::new(keys_for(config.api, &config.data)?);
         let graph = open_graph(&config.data)?;
         let api_socket = bind(config.api)?;
         let api_address = api_socket.local_addr()?;
@@ -140,16 +143,17 @@ impl Server {
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
         let permits = Permits::new();
-        let api = Api::new(
-            Arc::clone(&engine),
-            graph.clone(),
+        tokio::spawn(keys::ring::watch(Arc::clone(&keys), stop.clone()));
+        let api = Arc::new(Api::new(ApiParts {
+            engine: Arc::clone(&engine),
+            graph: graph.clone(),
+            keys,
             backlog_bytes_max,
-            config.public_url,
+            public_url: config.public_url,
             erlang,
-            permits.idle_limit(),
-            stop.clone(),
-        )?;
-        let api = Arc::new(api);
+            idle_limit: permits.idle_limit(),
+            stop: stop.clone(),
+        })?);
         tokio::spawn(api::live::run(Arc::clone(&api)));
         tokio::spawn(api::forget_keys(Arc::clone(api.keys())));
         tokio::spawn(memory::give_back(Arc::clone(&engine), Arc::clone(api.keys())));
@@ -204,6 +208,24 @@ impl Server {
 /// Opens the store in `dir`.
 pub fn open_graph(dir: &Path) -> Result<Graph> {
     Ok(Graph::open(dir, &GraphOptions::default())?)
+}
+
+/// Whether only this machine can reach `address`.
+pub fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+/// The keys of `dir`, without which nobody but this machine may reach the API.
+fn keys_for(api: SocketAddr, dir: &Path) -> Result<KeyRing> {
+    let keys = KeyRing::open(dir)?;
+    if matches!(keys.known(), Known::None) && !is_loopback(api) {
+        return Err(anyhow!(
+            "no key was made, and others could reach the API at {api}: make one with `encke key \
+             new --scope admin --data {}`, or leave --api on 127.0.0.1",
+            dir.display()
+        ));
+    }
+    Ok(keys)
 }
 
 /// Takes the address; nobody can connect before it listens.

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
+use proto::ApiKey;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -15,7 +16,30 @@ use crate::console::say;
 pub(crate) struct ApiArgs {
     /// The server's API.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
-    pub(crate) api: ServerUrl,
+    api: ServerUrl,
+    #[command(flatten)]
+    key: KeyArg,
+}
+
+/// What the API is shown.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct KeyArg {
+    /// The key to show to the API, if it wants one (`encke key new`). Better as ENCKE_KEY: others
+    /// on this machine can see command lines.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<ApiKey>,
+}
+
+impl ApiArgs {
+    /// The server, with the key that it is shown.
+    pub(crate) fn server(&self) -> Result<ServerUrl> {
+        self.api.clone().with_key(self.key.key.clone())
+    }
+
+    /// The same as a URL and a key.
+    pub(crate) fn parts(self) -> (String, Option<ApiKey>) {
+        (self.api.to_string(), self.key.key.filter(|key| !key.is_empty()))
+    }
 }
 
 /// The runtime of a command that is a client.
@@ -175,8 +199,9 @@ struct Page {
 pub(crate) fn subscribers(args: SubscribersArgs) -> Result<()> {
     let list = if args.following { "subscriptions" } else { "subscribers" };
     let path = format!("/{list}/{}?limit=10000", escape(&args.id));
+    let server = args.api.server()?;
     runtime()?.block_on(async {
-        let mut client = ApiClient::connect(&args.api.api).await?;
+        let mut client = ApiClient::connect(&server).await?;
         let mut after = String::new();
         loop {
             let page: Value = client.get(&format!("{path}{after}")).await?;
@@ -194,5 +219,6 @@ pub(crate) fn subscribers(args: SubscribersArgs) -> Result<()> {
 }
 
 fn post(args: &ApiArgs, path: &str, body: &impl Serialize) -> Result<Value> {
-    runtime()?.block_on(async { ApiClient::connect(&args.api).await?.post(path, body).await })
+    let server = args.server()?;
+    runtime()?.block_on(async { ApiClient::connect(&server).await?.post(path, body).await })
 }

@@ -10,6 +10,7 @@ mod erlang;
 mod flood;
 mod graph;
 mod ketama;
+mod key;
 mod listen;
 mod names;
 mod plot;
@@ -106,6 +107,7 @@ enum Command {
     Unsubscribe(client::UnsubscribeArgs),
     Subscribers(client::SubscribersArgs),
     Graph(graph::GraphArgs),
+    Key(key::KeyArgs),
     Flood(flood::FloodArgs),
     Spam(spam::SpamArgs),
     Tune(tune::TuneArgs),
@@ -130,6 +132,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Unsubscribe(args) => client::unsubscribe(args),
         Command::Subscribers(args) => client::subscribers(args),
         Command::Graph(args) => graph::run(args),
+        Command::Key(args) => key::run(args),
         Command::Flood(args) => flood::run(args),
         Command::Spam(args) => spam::run(args),
         Command::Tune(args) => match tune::run(args) {

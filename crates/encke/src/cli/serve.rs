@@ -34,7 +34,8 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Serves streams to clients, and the API to applications.
 ///
 /// Clients open streams at --listen; applications send events and keep the friends graph through
-/// --api, which has no authentication: leave it on an address that only your own hosts can reach.
+/// --api. With keys (`encke key new`) every call to that needs one; without any it stays on
+/// loopback, for this machine alone.
 /// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
 /// once, with exit code 143 or 130. SIGHUP changes nothing.
 #[derive(Clone, Debug, Args)]
@@ -230,13 +231,6 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
         let names = args.limits.names.clone();
         let mut engine = args.limits.engine_here(args.listen.address)?;
         engine.origins = names.origins(&args.listen, &args.api, args.public_url.as_ref());
-        if !args.api.address.ip().is_loopback() {
-            tracing::warn!(
-                "the API at {} has no authentication: whoever reaches it can send and end streams; \
-                 let only your own hosts through",
-                args.api.address
-            );
-        }
         let config = ServeConfig {
             engine,
             api: args.api.address,

@@ -87,8 +87,10 @@ pub(crate) struct SpamArgs {
 
 impl SpamArgs {
     fn config(self) -> SpamConfig {
+        let (api, key) = self.api.parts();
         SpamConfig {
-            api: self.api.api.to_string(),
+            api,
+            key,
             users: self.users,
             first_id: self.first_id,
             senders: self.senders,

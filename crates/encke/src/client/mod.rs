@@ -17,6 +17,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use proto::ApiKey;
 use proto::request::split_port;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -40,6 +41,8 @@ pub(crate) fn escape(id: &str) -> impl fmt::Display + '_ {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ServerUrl {
     authority: String,
+    /// What its API is shown with each request.
+    key: Option<ApiKey>,
 }
 
 impl FromStr for ServerUrl {
@@ -51,7 +54,7 @@ impl FromStr for ServerUrl {
         if authority.contains(['/', '?', '#', '@', ' ']) || port.is_none() {
             return Err("write it as http://host:port, such as http://127.0.0.1:8001".into());
         }
-        Ok(ServerUrl { authority: authority.to_owned() })
+        Ok(ServerUrl { authority: authority.to_owned(), key: None })
     }
 }
 
@@ -62,6 +65,15 @@ impl fmt::Display for ServerUrl {
 }
 
 impl ServerUrl {
+    /// The same, whose API is shown `key`.
+    pub(crate) fn with_key(self, key: Option<ApiKey>) -> Result<ServerUrl> {
+        let key = key.filter(|key| !key.is_empty());
+        if key.as_ref().is_some_and(|key| key.authorization().is_none()) {
+            bail!("ENCKE_KEY or --key has characters that no key has: give the key as printed");
+        }
+        Ok(ServerUrl { key, ..self })
+    }
+
     async fn connect(&self) -> Result<SendRequest<Body>> {
         let stream = TcpStream::connect(&self.authority).await;
         let stream = stream.map_err(|error| self.unreachable(&error))?;
@@ -83,7 +95,12 @@ impl ServerUrl {
     }
 
     fn request(&self, method: Method, path: &str) -> hyper::http::request::Builder {
-        Request::builder().method(method).uri(path).header(header::HOST, &self.authority)
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header(header::HOST, &self.authority);
+        match self.key.as_ref().and_then(ApiKey::authorization) {
+            Some(authorization) => request.header(header::AUTHORIZATION, authorization),
+            None => request,
+        }
     }
 }
 

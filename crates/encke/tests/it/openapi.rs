@@ -58,6 +58,10 @@ fn answers_have_all_that_is_described_and_nothing_else() {
     };
     server.api.subscribe("bob", "rj");
     for Operation { method, path, place, body } in operations(&document) {
+        // What browsers do there stands in `keys`.
+        if path.starts_with("/session") {
+            continue;
+        }
         let text = body.as_ref().map(Value::to_string).unwrap_or_default();
         let kind = body.as_ref().map(|_| "application/json");
         let answer = server.api.request(&method, &path, kind, text.as_bytes()).unwrap();

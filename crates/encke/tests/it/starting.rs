@@ -52,6 +52,8 @@ fn two_servers_do_not_share_a_port() {
 fn address_of_another_machine_is_told() {
     let data = tempfile::tempdir().unwrap();
     expect_failure(&serve("192.0.2.1:0", FREE, data.path()), &["192.0.2.1:0", "cannot listen"]);
+    // Without a key that is not even tried.
+    super::keys::new_key(data.path(), &["--scope=read"]);
     expect_failure(&serve(FREE, "192.0.2.1:0", data.path()), &["192.0.2.1:0", "cannot listen"]);
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use proto::ApiKey;
+
 use crate::spam::PAYLOAD_BYTES_MIN;
 use crate::target::TargetError;
 
@@ -32,6 +34,8 @@ pub enum Payload {
 pub struct SpamConfig {
     /// The API: `http://host:port`.
     pub api: String,
+    /// The key that it is shown, where it wants one.
+    pub key: Option<ApiKey>,
     /// Events are about so many users.
     pub users: u32,
     /// The id of the first of them; the others follow.
@@ -68,6 +72,7 @@ impl Default for SpamConfig {
     fn default() -> SpamConfig {
         SpamConfig {
             api: "http://127.0.0.1:8001".to_owned(),
+            key: None,
             users: 10_000,
             first_id: 0,
             senders: 1_000,
@@ -114,6 +119,9 @@ pub enum SpamError {
 pub(super) fn check(config: &SpamConfig) -> Result<(), SpamError> {
     let zipf_fits = config.zipf.is_none_or(|exponent| exponent.is_finite() && exponent >= 0.0);
     match config {
+        SpamConfig { key: Some(key), .. } if key.authorization().is_none() => {
+            Err(SpamError::Config("the key has characters that no key has: give it as printed"))
+        }
         _ if config.users == 0 => Err(SpamError::Config("spam needs at least one user")),
         _ if config.senders == 0 => Err(SpamError::Config("spam needs at least one sender")),
         _ if config.connections == 0 => {

@@ -32,6 +32,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use figures::latency::Latencies;
+use proto::ApiKey;
 use sys::clock;
 
 use crate::flood::RunName;
@@ -95,6 +96,14 @@ pub struct Spam {
     earlier_behind: Latencies,
 }
 
+/// What the heads of requests have in common. It has the key, so it has no `Debug`.
+struct Head {
+    host: String,
+    path: String,
+    /// A header line with the key, or nothing.
+    authorization: String,
+}
+
 #[derive(Debug)]
 struct Connection {
     link: Arc<Link>,
@@ -109,6 +118,9 @@ impl Spam {
         let mut path = Vec::new();
         target.push_path(0, &mut path);
         let path = String::from_utf8_lossy(&path).trim_end_matches('/').to_owned() + "/send";
+        let authorization = config.key.as_ref().and_then(ApiKey::authorization);
+        let authorization =
+            authorization.map_or_else(String::new, |key| format!("Authorization: {key}\r\n"));
         let connect = || {
             let stream = TcpStream::connect(target.address)?;
             stream.set_nodelay(true)?;
@@ -136,8 +148,11 @@ impl Spam {
                 share,
                 stream,
                 start_ns,
-                target.host.clone(),
-                path.clone(),
+                Head {
+                    host: target.host.clone(),
+                    path: path.clone(),
+                    authorization: authorization.clone(),
+                },
             );
             spam.connections.push(connection.map_err(SpamError::Thread)?);
         }
@@ -230,8 +245,7 @@ impl Connection {
         share: Share,
         stream: TcpStream,
         start_ns: u64,
-        host: String,
-        path: String,
+        head: Head,
     ) -> io::Result<Connection> {
         let link = Arc::new(Link::default());
         let messages = Messages::new(&share, config.first_id, config.payload, start_ns);
@@ -252,14 +266,13 @@ impl Connection {
                     late_after_ns,
                     in_flight,
                 };
-                threads
-                    .push(spawn("spam writer", &link, move |link| writer.run(&host, &path, link))?);
+                threads.push(spawn("spam writer", &link, move |link| writer.run(&head, link))?);
                 threads.push(spawn("spam reader", &link, move |link| reader.run(link))?);
             }
             SpamMode::Post => {
                 let late_after_ns = late_after_ns(config);
                 let poster = Poster { stream, share, messages, start_ns, late_after_ns };
-                threads.push(spawn("spam", &link, move |link| poster.run(&host, &path, link))?);
+                threads.push(spawn("spam", &link, move |link| poster.run(&head, link))?);
             }
         }
         Ok(Connection { link, threads })

@@ -10,7 +10,7 @@ use sys::clock;
 
 use crate::spam::message::Messages;
 use crate::spam::schedule::Share;
-use crate::spam::{Link, no_answer, wait_until};
+use crate::spam::{Head, Link, no_answer, wait_until};
 
 /// One connection.
 pub(super) struct Poster {
@@ -25,7 +25,8 @@ pub(super) struct Poster {
 impl Poster {
     /// Sends the whole share, each event at its time or as soon after it as the answer to the one
     /// before is there.
-    pub(super) fn run(mut self, host: &str, path: &str, link: &Link) -> io::Result<()> {
+    pub(super) fn run(mut self, head: &Head, link: &Link) -> io::Result<()> {
+        let Head { host, path, authorization } = head;
         let (mut message, mut request, mut answer) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(planned) = self.share.next() {
             let due_ns = self.start_ns + planned.at_ns;
@@ -40,7 +41,7 @@ impl Poster {
             write!(
                 request,
                 "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
-                 Content-Length: {}\r\n\r\n",
+                 {authorization}Content-Length: {}\r\n\r\n",
                 message.len()
             )?;
             request.extend_from_slice(&message);

@@ -13,7 +13,7 @@ use sys::clock;
 use crate::spam::message::Messages;
 use crate::spam::schedule::Share;
 use crate::spam::tally::Published;
-use crate::spam::{ANSWER_TIMEOUT, Link, no_answer, wait_until};
+use crate::spam::{ANSWER_TIMEOUT, Head, Link, no_answer, wait_until};
 
 /// A chunk is written once it has so many bytes, even if more events are due.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -36,10 +36,11 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Sends the whole share, each event at its time or, when that has passed, at once.
-    pub(super) fn run(mut self, host: &str, path: &str, link: &Link) -> io::Result<()> {
+    pub(super) fn run(mut self, head: &Head, link: &Link) -> io::Result<()> {
+        let Head { host, path, authorization } = head;
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-ndjson\r\n\
-             Transfer-Encoding: chunked\r\n\r\n"
+             {authorization}Transfer-Encoding: chunked\r\n\r\n"
         );
         self.stream.write_all(head.as_bytes())?;
         let mut batch = Batch::new(self.late_after_ns);

@@ -1,13 +1,14 @@
 //! The API: the private port, through which applications send events and keep the graph.
 //!
 //! JSON over HTTP/1.1 and HTTP/2, described by `endpoints/openapi.json`. It holds no state of its
-//! own but counts and the idempotency keys of late sends: everything else is asked of the
-//! [router](engine::Router) and of the [graph](graph::Graph). It has no authentication: it belongs
-//! on an address that only the application's own hosts can reach.
+//! own but counts, sessions of the dashboard and idempotency keys of late sends: everything else
+//! is asked of the [router](engine::Router) and of the [graph](graph::Graph). Who may call it is
+//! decided in [`access`]: with keys, who brings one; without any, everybody on this machine.
 //!
 //! Whatever happens here, connected users keep their streams: these handlers run on the control
 //! plane's threads, never on a worker's.
 
+mod access;
 mod dashboard;
 mod endpoints;
 mod idempotency;
@@ -19,4 +20,4 @@ pub(crate) use dashboard::live;
 pub use dashboard::public_url::PublicUrl;
 pub(crate) use idempotency::{Keys, Refusal, forget as forget_keys};
 pub(crate) use router::routes;
-pub(crate) use state::Api;
+pub(crate) use state::{Api, ApiParts};

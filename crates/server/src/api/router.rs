@@ -1,11 +1,13 @@
 //! Which path leads to which handler, and what is told to requests that lead nowhere.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 use proto::request::Hosts;
 
+use super::access::{self, Need, session};
 use super::dashboard;
 use super::endpoints::{health, logout, lookup, openapi, send, subscriptions, tune};
 use super::monitoring::{metrics, stats};
@@ -18,47 +20,61 @@ use crate::http::problem::ApiProblem;
 /// of it.
 pub(crate) fn routes(api: Arc<Api>, hosts: Hosts, demo: DemoPort) -> Router {
     let mut router = Router::new();
-    for (path, methods) in paths() {
+    for (path, _, methods) in paths() {
         router = router.route(path, methods);
     }
     router
         .fallback(async || ApiProblem::not_found())
         .method_not_allowed_fallback(async || ApiProblem::method_not_allowed())
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&api.access), access::guard))
         .layer(axum::middleware::from_fn_with_state(demo, origin::guard))
         .layer(axum::middleware::from_fn_with_state(Arc::new(hosts), host::guard))
         .with_state(api)
 }
 
-/// Every path; `openapi.json` describes each of them.
-pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
+/// Every path with what it needs; `openapi.json` describes each of them.
+pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
+    use crate::keys::Scope::{Admin, Graph, Read, Send};
+    let scope = Need::Scope;
     vec![
-        ("/", get(dashboard::page)),
-        ("/dashboard.js", get(dashboard::script)),
-        ("/dashboard.css", get(dashboard::style)),
-        ("/icon.svg", get(dashboard::icon)),
-        ("/dashboard.json", get(dashboard::facts)),
-        ("/send", post(send::send)),
-        ("/logout/{id}", post(logout::logout)),
+        ("/", scope(Read), get(dashboard::page)),
+        ("/dashboard.js", scope(Read), get(dashboard::script)),
+        ("/dashboard.css", scope(Read), get(dashboard::style)),
+        ("/icon.svg", scope(Read), get(dashboard::icon)),
+        ("/dashboard.json", scope(Read), get(dashboard::facts)),
+        ("/session", Need::Nothing, get(session::page).post(session::begin)),
+        ("/session/end", Need::Nothing, post(session::end)),
+        ("/send", scope(Send), post(send::send)),
+        ("/logout/{id}", scope(Admin), post(logout::logout)),
         // `add` and `remove` are ids too, whose subscriptions may be asked for.
-        ("/subscriptions/add", post(subscriptions::add).get(lookup::subscriptions)),
-        ("/subscriptions/remove", post(subscriptions::remove).get(lookup::subscriptions)),
-        ("/subscribers/{id}", get(lookup::subscribers)),
-        ("/subscriptions/{id}", get(lookup::subscriptions)),
-        ("/connections/{id}", get(lookup::connections)),
-        ("/stats", get(stats::stats)),
-        ("/metrics", get(metrics::metrics)),
-        ("/healthz", get(health::healthz)),
-        ("/readyz", get(health::readyz)),
-        ("/tune.json", get(tune::tune)),
-        ("/openapi.json", get(openapi::openapi)),
+        ("/subscriptions/add", scope(Graph), subscriptions_of(post(subscriptions::add))),
+        ("/subscriptions/remove", scope(Graph), subscriptions_of(post(subscriptions::remove))),
+        ("/subscribers/{id}", scope(Graph), get(lookup::subscribers)),
+        ("/subscriptions/{id}", scope(Graph), get(lookup::subscriptions)),
+        ("/connections/{id}", scope(Read), get(lookup::connections)),
+        ("/stats", scope(Read), get(stats::stats)),
+        ("/metrics", scope(Read), get(metrics::metrics)),
+        ("/healthz", Need::Nothing, get(health::healthz)),
+        ("/readyz", Need::Nothing, get(health::readyz)),
+        ("/tune.json", scope(Read), get(tune::tune)),
+        ("/openapi.json", Need::Key, get(openapi::openapi)),
     ]
+}
+
+fn subscriptions_of(methods: MethodRouter<Arc<Api>>) -> MethodRouter<Arc<Api>> {
+    methods.get(lookup::subscriptions)
+}
+
+/// What each path needs.
+pub(super) fn needs() -> HashMap<&'static str, Need> {
+    paths().into_iter().map(|(path, need, _)| (path, need)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -66,8 +82,20 @@ mod tests {
     fn document_describes_every_path_and_no_other() {
         let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
         let described = document["paths"].as_object().unwrap().keys().map(String::as_str);
-        let served = paths().into_iter().map(|(path, _)| path);
+        let served = paths().into_iter().map(|(path, ..)| path);
         assert_eq!(described.collect::<BTreeSet<_>>(), served.collect());
+        for (path, need, _) in paths() {
+            let operations = document["paths"][path].as_object().unwrap();
+            for (method, operation) in operations {
+                let described = operation.get("security").unwrap_or(&document["security"]);
+                let expected = match need {
+                    Need::Nothing => json!([]),
+                    Need::Key => json!([{ "key": [] }]),
+                    Need::Scope(scope) => json!([{ "key": [scope.as_str()] }]),
+                };
+                assert_eq!(described, &expected, "{method} {path}");
+            }
+        }
         assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     }
 }

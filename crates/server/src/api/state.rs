@@ -12,21 +12,26 @@ use graph::Graph;
 use hub::HistoryStats;
 use tokio_util::sync::CancellationToken;
 
+use super::access::Access;
 use super::dashboard::live_id::live_id;
 use super::dashboard::public_url::PublicUrl;
 use super::idempotency::Keys;
 use super::monitoring::duration::SendDurations;
 use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
+use super::router::needs;
 use crate::erlang::Erlang;
 use crate::http::permits::IdleLimit;
 use crate::http::problem::ApiProblem;
+use crate::keys::ring::KeyRing;
 
 /// What the endpoints share.
 pub(crate) struct Api {
     pub(super) router: Arc<Router>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) graph: Graph,
+    /// Who may call.
+    pub(super) access: Arc<Access>,
     /// The public port.
     pub(super) listen: SocketAddr,
     /// Where browsers reach it, when that is another place.
@@ -53,17 +58,22 @@ pub(crate) struct Api {
     pub(super) stop: CancellationToken,
 }
 
+/// What an API is made of.
+pub(crate) struct ApiParts {
+    pub(crate) engine: Arc<RwLock<Engine>>,
+    pub(crate) graph: Graph,
+    pub(crate) keys: Arc<KeyRing>,
+    pub(crate) backlog_bytes_max: usize,
+    pub(crate) public_url: Option<PublicUrl>,
+    pub(crate) erlang: Option<Erlang>,
+    pub(crate) idle_limit: IdleLimit,
+    pub(crate) stop: CancellationToken,
+}
+
 impl Api {
-    /// The API of `engine` and `graph`. It refuses new work once `stop` is cancelled.
-    pub(crate) fn new(
-        engine: Arc<RwLock<Engine>>,
-        graph: Graph,
-        backlog_bytes_max: usize,
-        public_url: Option<PublicUrl>,
-        erlang: Option<Erlang>,
-        idle_limit: IdleLimit,
-        stop: CancellationToken,
-    ) -> anyhow::Result<Api> {
+    /// The API of `parts`. It refuses new work once their `stop` is cancelled.
+    pub(crate) fn new(parts: ApiParts) -> anyhow::Result<Api> {
+        let ApiParts { engine, graph, keys, backlog_bytes_max, public_url, .. } = parts;
         let (router, resumes, listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
             (Arc::clone(engine.router()), Arc::clone(engine.resumes()), engine.address())
@@ -73,6 +83,7 @@ impl Api {
             router,
             resumes,
             graph,
+            access: Arc::new(Access::new(keys, needs())),
             listen,
             public_url,
             live_id,
@@ -84,9 +95,9 @@ impl Api {
             keys: Keys::new().context("the system's random source fails")?,
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
-            erlang,
-            idle_limit,
-            stop,
+            erlang: parts.erlang,
+            idle_limit: parts.idle_limit,
+            stop: parts.stop,
         })
     }
 

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::exchange::{Exchanges, Idle, answer};
+use super::exchange::{Exchanges, Idle, Peer, answer};
 use super::permits::{IdleLimit, Permit};
 use super::wire::{LINGER, Wire};
 
@@ -41,6 +41,7 @@ const H2_PING: Duration = Duration::from_secs(20);
 /// Serves `stream` until its client, its silence or `stop` ends it.
 pub(super) async fn serve(
     stream: TcpStream,
+    peer: Peer,
     routes: Router,
     permit: &Permit,
     mut idle_limit: IdleLimit,
@@ -54,7 +55,7 @@ pub(super) async fn serve(
     let is_reserved = permit.is_reserved();
     let wire = TokioIo::new(Wire::new(stream, Arc::clone(&exchanges)));
     let service = service_fn(move |request| {
-        let answer = answer(Arc::clone(&exchanges), routes.clone(), is_reserved, request);
+        let answer = answer(Arc::clone(&exchanges), routes.clone(), is_reserved, peer, request);
         async { Ok::<_, std::convert::Infallible>(answer.await) }
     });
     let builder = builder();

@@ -5,6 +5,7 @@
 //! that we take for an answer, but between two requests. The second decides how the connection is
 //! closed: see [`super::wire`].
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,19 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::problem::ApiProblem;
+
+/// Where a connection comes from: an extension of each of its requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(super) IpAddr);
+
+impl Peer {
+    /// That of `request`.
+    pub(crate) fn of<B>(request: &Request<B>) -> IpAddr {
+        let peer = request.extensions().get::<Peer>();
+        // All that nobody knows are one.
+        peer.map_or(Ipv6Addr::UNSPECIFIED.into(), |peer| peer.0)
+    }
+}
 
 /// What is known of a connection's requests.
 #[derive(Debug)]
@@ -82,8 +96,10 @@ pub(super) async fn answer(
     exchanges: Arc<Exchanges>,
     routes: Router,
     is_reserved: bool,
-    request: Request<Incoming>,
+    peer: Peer,
+    mut request: Request<Incoming>,
 ) -> Response<Answer> {
+    request.extensions_mut().insert(peer);
     exchanges.count(1);
     let under_way = UnderWay(exchanges);
     let mut response = if is_reserved && !is_probe(request.uri().path()) {

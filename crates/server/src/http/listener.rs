@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::accept_pace::AcceptPace;
 use super::connection;
+use super::exchange::Peer;
 use super::permits::Permits;
 use crate::log_interval::LogInterval;
 
@@ -31,12 +32,12 @@ pub(crate) async fn run(
             accepted = async { (permits.take().await, listener.accept().await) } => accepted,
         };
         match accepted {
-            (permit, Ok((stream, _))) => {
-                let permit = permit.into_ordinary();
+            (permit, Ok((stream, peer))) => {
+                let (permit, peer) = (permit.into_ordinary(), Peer(peer.ip()));
                 let (routes, idle_limit, stop) =
                     (routes.clone(), permits.idle_limit(), stop.clone());
                 tokio::spawn(async move {
-                    connection::serve(stream, routes, &permit, idle_limit, stop).await;
+                    connection::serve(stream, peer, routes, &permit, idle_limit, stop).await;
                 });
                 if let Some(rest) = pace.accepted(Instant::now()) {
                     sleep(rest).await;

@@ -6,7 +6,7 @@ pub(crate) mod assets;
 pub(crate) mod body;
 mod connection;
 mod empty_error;
-mod exchange;
+pub(crate) mod exchange;
 pub(crate) mod host;
 pub(crate) mod id;
 pub(crate) mod lines;

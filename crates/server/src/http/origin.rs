@@ -51,6 +51,11 @@ pub(crate) async fn guard(
     Ok(response)
 }
 
+/// Whether a request says that it comes from a page of the API's own origin.
+pub(crate) fn is_own(uri: &Uri, headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) && foreign_origin(uri, headers).is_none()
+}
+
 /// The page's origin, if it is not the API's own.
 fn foreign_origin<'r>(uri: &Uri, headers: &'r HeaderMap) -> Option<&'r HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;

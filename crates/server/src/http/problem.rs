@@ -191,6 +191,17 @@ impl ApiProblem {
         unavailable
     }
 
+    /// The same, to be tried again after so many seconds.
+    pub(crate) fn retry_after(mut self, seconds: u32) -> ApiProblem {
+        self.problem.retry_after = Some(seconds);
+        self
+    }
+
+    /// What happened and what to do.
+    pub(crate) fn detail(&self) -> &str {
+        &self.problem.detail
+    }
+
     /// The same, about one line of an NDJSON body, counted from 1.
     pub(crate) fn on_line(self, line: u64) -> ApiProblem {
         ApiProblem { line: Some(line), ..self }
@@ -231,6 +242,11 @@ impl IntoResponse for ApiProblem {
         let mut response = (self.status(), content_type, self.to_json()).into_response();
         if let Some(seconds) = self.problem.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        // RFC 9110, section 15.5.2: who is to bring something is told what.
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let bearer = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
         }
         response
     }

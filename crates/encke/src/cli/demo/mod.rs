@@ -25,6 +25,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use figures::numbers::grouped;
 use server::DemoFacts;
+use server::keys::KeyFile;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -182,8 +183,27 @@ struct Demo {
 }
 
 impl Demo {
+    /// Its page and its load tools show no key, so the API is for this machine alone.
+    fn check_keys(&self) -> Result<()> {
+        if self.args.api.is_some_and(|api| !server::is_loopback(api)) {
+            bail!(
+                "the demo's API has no keys, so it stays on loopback: leave --api out, and take a \
+                 tunnel to look at it from elsewhere (ssh -L 8000:127.0.0.1:8000 -L \
+                 8001:127.0.0.1:8001)"
+            );
+        }
+        if KeyFile::in_dir(&self.data).read()?.is_some() {
+            bail!(
+                "{} belongs to a server with keys, and the demo has none: give another --data",
+                self.data.display()
+            );
+        }
+        Ok(())
+    }
+
     /// Everything in its order. `None` when it was stopped before the first event was sent.
     async fn run(self) -> Result<Option<DemoReport>> {
+        self.check_keys()?;
         self.check_machine()?;
         let mut files = self.args.out.as_deref().map(RunFiles::create).transpose()?;
         let outcome = self.run_into(files.as_mut()).await;

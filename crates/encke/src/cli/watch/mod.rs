@@ -56,7 +56,7 @@ pub(crate) struct WatchArgs {
 pub(crate) fn run(args: WatchArgs) -> Result<()> {
     runtime()?.block_on(async {
         let mut signals = Signals::new()?;
-        let mut sampler = Sampler::new(args.api.api.clone());
+        let mut sampler = Sampler::new(args.api.server()?);
         // A wrong address is told before there is a file.
         let first = tokio::select! {
             row = sampler.row() => row?,

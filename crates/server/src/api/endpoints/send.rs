@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::event::{EventBody, Posted, push_answer};
 use super::send_stream::SendStream;
+use crate::api::access::Grant;
 use crate::api::idempotency::IdempotencyKey;
 use crate::api::state::Api;
 use crate::http::body::{BodyKind, read_whole};
@@ -26,24 +27,27 @@ pub(crate) async fn send(
 ) -> Result<Response, ApiProblem> {
     let (head, body) = request.into_parts();
     let key = IdempotencyKey::of(&head.headers)?;
+    let grant = Grant::of(&head.extensions)?;
     match BodyKind::of(&head.headers)? {
-        BodyKind::Json => send_one(&api, body, key).await,
+        BodyKind::Json => send_one(&api, &grant, body, key).await,
         BodyKind::Ndjson if key.is_some() => Err(ApiProblem::key_of_stream()),
         BodyKind::Ndjson => {
             let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
-            Ok((content_type, SendStream::new(api, body).into_body()).into_response())
+            Ok((content_type, SendStream::new(api, grant, body).into_body()).into_response())
         }
     }
 }
 
 async fn send_one(
     api: &Arc<Api>,
+    grant: &Grant,
     body: Body,
     key: Option<IdempotencyKey<'_>>,
 ) -> Result<Response, ApiProblem> {
     let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.idle_limit).await?;
     let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
+    api.access.check_about(grant, &body.about.0)?;
     let member = body.key.take().map(String::from).map(IdempotencyKey::new).transpose()?;
     let key = match (key, member) {
         (Some(field), Some(member)) if field != member => return Err(ApiProblem::two_keys()),

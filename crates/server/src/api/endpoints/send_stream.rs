@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{EventBody, Posted, push_answer};
 use super::event_once::Once;
+use crate::api::access::Grant;
 use crate::api::idempotency::IdempotencyKey;
 use crate::api::state::Api;
 use crate::http::body::Pieces;
@@ -45,6 +46,7 @@ const ANSWER_BYTES: usize = 32 * 1024;
 /// A stream of events and of its answers.
 pub(crate) struct SendStream {
     api: Arc<Api>,
+    grant: Grant,
     body: Pieces,
     /// Whether more of the body may come.
     reading: bool,
@@ -66,11 +68,12 @@ enum Pending {
 }
 
 impl SendStream {
-    pub(crate) fn new(api: Arc<Api>, body: Body) -> SendStream {
+    pub(crate) fn new(api: Arc<Api>, grant: Grant, body: Body) -> SendStream {
         let stop = api.stop.clone();
         let body = Pieces::of_stream(body, &api.idle_limit);
         SendStream {
             api,
+            grant,
             body,
             reading: true,
             lines: Lines::default(),
@@ -133,7 +136,11 @@ impl SendStream {
             () = first => {}
             () = stop.cancelled(), if read => self.stop_reading(ApiProblem::stopping()),
             piece = body.next(), if read => match piece {
-                Ok(Some(piece)) => self.lines.push(piece),
+                // A key may be revoked while its stream goes on.
+                Ok(Some(piece)) => match self.api.access.check(&self.grant) {
+                    Ok(()) => self.lines.push(piece),
+                    Err(problem) => self.stop_reading(problem),
+                },
                 Ok(None) => self.end().await,
                 Err(problem) => self.stop_reading(problem),
             },
@@ -156,7 +163,7 @@ impl SendStream {
     }
 
     async fn take(&mut self, line: Line) {
-        let pending = match post(&self.api, line).await {
+        let pending = match post(&self.api, &self.grant, line).await {
             Ok(pending) => pending,
             Err(problem) => Pending::ApiProblem(problem),
         };
@@ -213,10 +220,12 @@ impl Pending {
     }
 }
 
-async fn post(api: &Arc<Api>, line: Line) -> Result<Pending, ApiProblem> {
+async fn post(api: &Arc<Api>, grant: &Grant, line: Line) -> Result<Pending, ApiProblem> {
     let text = line.text()?;
     let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(text).map_err(|error| ApiProblem::bad_line(&error, line.number))?;
+    let may = api.access.check_about(grant, &body.about.0);
+    may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
         None => api.post(&body).await.map(Pending::Event),
         Some(key) => post_once(api, &body, key).await.map(Pending::Once),

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use graph::Pair;
 use serde::{Deserialize, Serialize};
 
+use crate::api::access::Grant;
 use crate::api::state::Api;
 use crate::http::body::{BodyKind, Pieces, read_whole};
 use crate::http::id::IdField;
@@ -92,12 +93,13 @@ pub(crate) async fn remove(
 
 async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Changed>, ApiProblem> {
     let kind = BodyKind::of(request.headers())?;
+    let grant = Grant::of(request.extensions())?;
     let body = request.into_body();
     let count = match kind {
         BodyKind::Json => store(api, change, array(body, &api.idle_limit).await?).await?,
         BodyKind::Ndjson => {
             let mut stored = 0;
-            match stream(api, change, body, &mut stored).await {
+            match stream(api, &grant, change, body, &mut stored).await {
                 Ok(()) => stored,
                 Err(problem) => return Err(change.cut_short(problem, stored)),
             }
@@ -117,7 +119,13 @@ async fn array(body: Body, idle_limit: &IdleLimit) -> Result<Vec<Pair>, ApiProbl
 }
 
 /// Stores the lines of `body` batch by batch and adds to `stored` what each of them changed.
-async fn stream(api: &Api, change: Change, body: Body, stored: &mut u64) -> Result<(), ApiProblem> {
+async fn stream(
+    api: &Api,
+    grant: &Grant,
+    change: Change,
+    body: Body,
+    stored: &mut u64,
+) -> Result<(), ApiProblem> {
     let mut body = Pieces::of_stream(body, &api.idle_limit);
     let (mut lines, mut batch) = (Lines::default(), Vec::new());
     let mut reading = true;
@@ -125,7 +133,11 @@ async fn stream(api: &Api, change: Change, body: Body, stored: &mut u64) -> Resu
         let piece = next_piece(api, &mut body).await;
         let mut fault = None;
         match piece {
-            Ok(Some(piece)) => lines.push(piece),
+            // A key may be revoked while its stream goes on.
+            Ok(Some(piece)) => match api.access.check(grant) {
+                Ok(()) => lines.push(piece),
+                Err(problem) => fault = Some(problem.on_line(lines.next_number())),
+            },
             Ok(None) => reading = false,
             Err(problem) => fault = Some(problem.on_line(lines.next_number())),
         }

@@ -98,6 +98,7 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
         ),
         counter("encke_events_total", "Events accepted by the API.", api.events() as f64),
         send_durations(api),
+        refusals(api),
         gauge("encke_history_events", "Events remembered.", history.events as f64),
         gauge("encke_history_bytes", "Bytes of events remembered.", history.bytes as f64),
         counter("encke_resumes_total", "Clients back with an id.", api.resumes.resumed() as f64),
@@ -162,6 +163,18 @@ fn keys(api: &Api) -> Vec<MetricFamily> {
             keys.refused() as f64,
         ),
     ]
+}
+
+fn refusals(api: &Api) -> MetricFamily {
+    let counts = api.access.refused();
+    let counts =
+        counts.map(|(reason, count)| metric(&[("reason", reason)], counter_of(count as f64)));
+    family(
+        "encke_api_refusals_total",
+        "Calls that were not let in, by reason.",
+        MetricType::COUNTER,
+        counts.collect(),
+    )
 }
 
 fn send_durations(api: &Api) -> MetricFamily {

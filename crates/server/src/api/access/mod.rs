@@ -1,0 +1,209 @@
+//! Who may call the API: the key of a request, or the session of the dashboard, against what its
+//! path needs.
+//!
+//! While no key was ever made everybody may do everything, and the server listens on loopback only.
+//! From the first key on every call needs one, but for probes and the page on which one logs in.
+//! Cost of a request: a `stat` of the file of keys and a SHA-256 of 32 bytes, some 2 µs.
+
+mod failures;
+mod refusal;
+pub(super) mod session;
+mod sessions;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{Extensions, HeaderMap, Method, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use tokio::time::Instant;
+
+use self::failures::Failures;
+use self::refusal::{Refusal, Refusals};
+use self::sessions::Sessions;
+use crate::http::exchange::Peer;
+use crate::http::problem::ApiProblem;
+use crate::keys::ring::{Fault, KeyRing, Known, find, find_by_id};
+use crate::keys::{KeyRecord, Scope};
+
+/// What a path needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Need {
+    /// Nothing: for probes, and for who has no session yet.
+    Nothing,
+    /// A key, whatever it is for.
+    Key,
+    /// A key for this.
+    Scope(Scope),
+}
+
+/// Who may call.
+#[derive(Debug)]
+pub(crate) struct Access {
+    ring: Arc<KeyRing>,
+    needs: HashMap<&'static str, Need>,
+    failures: Failures,
+    sessions: Sessions,
+    refusals: Refusals,
+}
+
+/// What a request may do.
+#[derive(Clone, Debug)]
+pub(crate) enum Grant {
+    /// Everything: there are no keys.
+    Everything,
+    /// What this key may.
+    Key(Arc<KeyRecord>),
+}
+
+impl Grant {
+    /// What the guard has granted to a request; without it, nothing.
+    pub(crate) fn of(extensions: &Extensions) -> Result<Grant, ApiProblem> {
+        extensions.get().cloned().ok_or_else(|| Refusal::Missing.problem())
+    }
+}
+
+impl Access {
+    /// The access to paths with `needs` by the keys of `ring`.
+    pub(super) fn new(ring: Arc<KeyRing>, needs: HashMap<&'static str, Need>) -> Access {
+        let (failures, sessions) = (Failures::default(), Sessions::default());
+        Access { ring, needs, failures, sessions, refusals: Refusals::default() }
+    }
+
+    /// How often something was refused, by reason.
+    pub(super) fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.refusals.counts()
+    }
+
+    /// Counts `refusal`; the answer to it.
+    fn refuse(&self, refusal: Refusal) -> ApiProblem {
+        self.refusals.count(refusal);
+        refusal.problem()
+    }
+
+    /// What the key or the session of a request grants.
+    async fn grant(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        peer: IpAddr,
+    ) -> Result<Grant, Refusal> {
+        let keys = match self.ring.known() {
+            Known::None => return Ok(Grant::Everything),
+            Known::Unusable => return Err(Refusal::Unusable),
+            Known::Keys(keys) => keys,
+        };
+        if headers.contains_key(header::AUTHORIZATION) {
+            return self.key(bearer(headers), peer).await.map(Grant::Key);
+        }
+        let id = session::cookie(headers).and_then(|cookie| self.sessions.key_of(cookie));
+        let id = id.ok_or(Refusal::Missing)?;
+        if !session::may_use_cookie(method, uri, headers) {
+            return Err(Refusal::ForeignPage);
+        }
+        Ok(Grant::Key(find_by_id(&keys, &id, now())?))
+    }
+
+    /// The key whose text is `text`, which somebody at `peer` has shown. Who has shown too many
+    /// wrong ones waits for the answer, and who shows even more at a time is not heard.
+    async fn key(&self, text: Option<&str>, peer: IpAddr) -> Result<Arc<KeyRecord>, Refusal> {
+        if self.failures.is_full(peer, Instant::now()) {
+            return Err(Refusal::Slowed);
+        }
+        let found = match self.ring.known() {
+            Known::Keys(keys) => find(&keys, text.unwrap_or_default(), now()),
+            Known::None | Known::Unusable => return Err(Refusal::Unusable),
+        };
+        if let Err(fault) = found {
+            tokio::time::sleep_until(self.failures.record(peer, Instant::now())).await;
+            return Err(fault.into());
+        }
+        found.map_err(Refusal::from)
+    }
+
+    /// Whether what was granted still is: what takes long asks again.
+    pub(crate) fn check(&self, grant: &Grant) -> Result<(), ApiProblem> {
+        let fault = match (self.ring.known(), grant) {
+            (Known::None, Grant::Everything) => return Ok(()),
+            (Known::Keys(keys), Grant::Key(key)) => match find_by_id(&keys, &key.id, now()) {
+                Ok(_) => return Ok(()),
+                Err(fault) => fault.into(),
+            },
+            // Keys were made since.
+            (Known::Keys(_), Grant::Everything) => Refusal::Missing,
+            (Known::Unusable | Known::None, _) => Refusal::Unusable,
+        };
+        Err(self.refuse(fault))
+    }
+
+    /// Whether `grant` lets send about `about`.
+    pub(crate) fn check_about(&self, grant: &Grant, about: &str) -> Result<(), ApiProblem> {
+        match grant {
+            Grant::Key(key) if !key.allows_about(about) => Err(self.refuse(Refusal::About)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Lets requests through that bring what their path needs.
+pub(super) async fn guard(
+    State(access): State<Arc<Access>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiProblem> {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let need = path.and_then(|path| access.needs.get(path)).copied().unwrap_or(Need::Key);
+    let is_dashboard = path == Some("/");
+    if need == Need::Nothing {
+        return Ok(next.run(request).await);
+    }
+    let (peer, headers) = (Peer::of(&request), request.headers());
+    match access.grant(request.method(), request.uri(), headers, peer).await {
+        Ok(grant) => {
+            if let (Grant::Key(key), Need::Scope(scope)) = (&grant, need)
+                && !key.allows(scope)
+            {
+                return Err(access.refuse(Refusal::Scope(scope)));
+            }
+            request.extensions_mut().insert(grant);
+            Ok(next.run(request).await)
+        }
+        // Somebody who opens the dashboard and has no session yet.
+        Err(Refusal::Missing) if is_dashboard && takes_pages(headers) => {
+            Ok(Redirect::to(session::PATH).into_response())
+        }
+        Err(refusal) => Err(access.refuse(refusal)),
+    }
+}
+
+/// The key in the one `Authorization` field (RFC 6750, section 2.1).
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut fields = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(field), None) = (fields.next(), fields.next()) else { return None };
+    let (scheme, key) = field.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("Bearer").then(|| key.trim_matches(' '))
+}
+
+/// Whether it is a browser that wants to show something.
+fn takes_pages(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|field| field.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    sys::clock::unix_ms() / 1000
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Refusal {
+        match fault {
+            Fault::Unknown => Refusal::Unknown,
+            Fault::Expired => Refusal::Expired,
+            Fault::Revoked => Refusal::Revoked,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Logging in and out of the dashboard: `GET` and `POST /session`, `POST /session/end`.
+//!
+//! The page is one form that works without a script. It posts the key once; what the browser keeps
+//! is a cookie that no script can read (`HttpOnly`) and that no page of another site causes to be
+//! sent (`SameSite=Strict`, RFC 6265bis). To a browser another port of the same host is the same
+//! site, so a change by a cookie must also name the dashboard's own origin: the cookie alone
+//! authorizes nothing but looking.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
+use sha2::{Digest, Sha256};
+
+use super::sessions::SESSION_TIME;
+use super::{Access, Refusal};
+use crate::api::state::Api;
+use crate::http::body::read_whole;
+use crate::http::exchange::Peer;
+use crate::http::origin;
+use crate::http::problem::ApiProblem;
+use crate::keys::ring::Known;
+
+/// Where the page is.
+pub(super) const PATH: &str = "/session";
+
+const COOKIE: &str = "encke_session";
+
+/// The largest form: a key has 62 bytes.
+const FORM_BYTES_MAX: usize = 1024;
+
+const PAGE: &str = include_str!("session.html");
+
+/// What the page says first.
+const WELCOME: &str = "This server needs a key. Make one with encke key new, on its host.";
+const NOT_NEEDED: &str = "No key was made for this server, so none is needed: open the dashboard.";
+
+/// The page on which one logs in.
+pub(in crate::api) async fn page(State(api): State<Arc<Api>>) -> Response {
+    let note = match api.access.ring.known() {
+        Known::None => NOT_NEEDED,
+        Known::Keys(_) | Known::Unusable => WELCOME,
+    };
+    with_note(StatusCode::OK, note)
+}
+
+/// Begins a session for who shows a key.
+pub(in crate::api) async fn begin(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, ApiProblem> {
+    let access = &api.access;
+    own_page(access, &request)?;
+    if matches!(access.ring.known(), Known::None) {
+        return Ok(Redirect::to("/").into_response());
+    }
+    let (peer, is_secure) = (Peer::of(&request), is_over_tls(request.headers()));
+    let form = read_whole(request.into_body(), FORM_BYTES_MAX, &api.idle_limit).await?;
+    let key = match access.key(key_in(&form).as_deref(), peer).await {
+        Ok(key) => key,
+        Err(refusal) => {
+            let problem = access.refuse(refusal);
+            return Ok(with_note(problem.status(), problem.detail()));
+        }
+    };
+    let cookie = access.sessions.begin(&key.id).map_err(|_| ApiProblem::starting_or_stopping())?;
+    tracing::info!(id = key.id, "a session of the dashboard begins");
+    Ok(with_cookie(&cookie, SESSION_TIME.as_secs(), is_secure, "/"))
+}
+
+/// Ends the session.
+pub(in crate::api) async fn end(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, ApiProblem> {
+    own_page(&api.access, &request)?;
+    if let Some(cookie) = cookie(request.headers()) {
+        api.access.sessions.end(cookie);
+    }
+    Ok(with_cookie("", 0, is_over_tls(request.headers()), PATH))
+}
+
+/// Nobody else's page may log somebody in or out.
+fn own_page(access: &Access, request: &Request) -> Result<(), ApiProblem> {
+    match origin::is_own(request.uri(), request.headers()) {
+        true => Ok(()),
+        false => Err(access.refuse(Refusal::ForeignPage)),
+    }
+}
+
+/// Whether the cookie of a request counts. A change names its own origin, as browsers do with every
+/// `POST`. What is only looked at may lack it, but a browser that says that another page asks for
+/// it is believed, unless it goes there itself.
+pub(super) fn may_use_cookie(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+    if *method != Method::GET && *method != Method::HEAD {
+        return origin::is_own(uri, headers);
+    }
+    let says = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+    match says("sec-fetch-site") {
+        None | Some(b"same-origin" | b"none") => true,
+        Some(_) => says("sec-fetch-mode") == Some(b"navigate"),
+    }
+}
+
+/// The session's cookie in a request.
+pub(super) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let fields =
+        headers.get_all(header::COOKIE).into_iter().filter_map(|field| field.to_str().ok());
+    let mut pairs =
+        fields.flat_map(|field| field.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.find(|(name, _)| name.trim() == COOKIE).map(|(_, value)| value.trim())
+}
+
+/// Whether the browser came by TLS, which ends before us: it says so in the origin.
+fn is_over_tls(headers: &HeaderMap) -> bool {
+    headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"))
+}
+
+/// The member `key` of a form (`application/x-www-form-urlencoded`).
+fn key_in(form: &[u8]) -> Option<String> {
+    let form = str::from_utf8(form).ok()?;
+    let key = form.split('&').find_map(|pair| pair.strip_prefix("key="))?.replace('+', " ");
+    Some(percent_decode_str(&key).decode_utf8().ok()?.trim().to_owned())
+}
+
+fn with_cookie(cookie: &str, seconds: u64, is_secure: bool, to: &str) -> Response {
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie =
+        format!("{COOKIE}={cookie}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let fields = [(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".into())];
+    (fields, Redirect::to(to)).into_response()
+}
+
+/// The page with a sentence of our own. `same-origin` and not `no-referrer`, which would make the
+/// form's origin `null` (Fetch Standard, "append a request `Origin` header").
+fn with_note(status: StatusCode, note: &str) -> Response {
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{}'; form-action 'self'; base-uri 'none'; \
+         frame-ancestors 'none'",
+        style_hash()
+    );
+    let fields = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, policy.as_str()),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+    ];
+    (status, fields, PAGE.replacen("NOTE", note, 1)).into_response()
+}
+
+/// Of what stands between the style's tags (CSP Level 3, section 2.3.1).
+fn style_hash() -> String {
+    let style = PAGE.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));
+    STANDARD.encode(Sha256::digest(style.map_or("", |(style, _)| style)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn cookie_is_found_among_others() {
+        for (field, found) in [
+            ("encke_session=abc", Some("abc")),
+            ("a=b; encke_session=abc; c=d", Some("abc")),
+            ("not_encke_session=abc", None),
+            ("encke_session", None),
+        ] {
+            assert_eq!(cookie(&headers(&[("cookie", field)])), found, "{field}");
+        }
+    }
+
+    #[test]
+    fn key_is_read_out_of_a_form() {
+        for (form, key) in [
+            ("key=encke_a_b", Some("encke_a_b")),
+            ("x=1&key=+encke_a_b%0A", Some("encke_a_b")),
+            ("akey=1", None),
+            ("", None),
+        ] {
+            assert_eq!(key_in(form.as_bytes()).as_deref(), key, "{form}");
+        }
+    }
+
+    #[test]
+    fn cookie_changes_nothing_without_the_own_origin() {
+        let uri = "/send".parse().unwrap();
+        let own = ("origin", "http://a.test:1");
+        for (method, fields, may) in [
+            (Method::POST, &[own][..], true),
+            (Method::POST, &[], false),
+            (Method::DELETE, &[], false),
+            (Method::POST, &[("origin", "http://a.test:2")], false),
+            (Method::POST, &[("origin", "null")], false),
+            (Method::GET, &[], true),
+            (Method::GET, &[("sec-fetch-site", "same-origin")], true),
+            (Method::GET, &[("sec-fetch-site", "same-site")], false),
+            (Method::GET, &[("sec-fetch-site", "cross-site")], false),
+            (Method::GET, &[("sec-fetch-site", "same-site"), ("sec-fetch-mode", "navigate")], true),
+        ] {
+            let fields = [fields, &[("host", "a.test:1")]].concat();
+            assert_eq!(
+                may_use_cookie(&method, &uri, &headers(&fields)),
+                may,
+                "{method} {fields:?}"
+            );
+        }
+    }
+}

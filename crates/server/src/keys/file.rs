@@ -1,0 +1,386 @@
+//! `keys.json`: reading it, and changing it so that nothing is lost, whatever ends a command.
+//!
+//! A command takes a lock, reads the file, writes an audit line, and puts a new file in the place
+//! of the old one; all of it is on disk before the command says that it is done. The check in the
+//! file tells a damaged one, not a forged one: who may write here may do everything anyway.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use super::record::{AboutPattern, ID_BYTES, KeyRecord, Scope, hex, id_in};
+use super::{ABOUT_MAX, FILE_BYTES_MAX, KEYS_MAX};
+
+const NAME: &str = "keys.json";
+const NEW_NAME: &str = "keys.json.new";
+const LOCK_NAME: &str = "keys.lock";
+const AUDIT_NAME: &str = "keys-audit.ndjson";
+
+/// Which form the file has.
+const FORMAT: &str = "encke-keys-1";
+
+/// Why keys cannot be read or changed.
+#[derive(Debug, Error)]
+pub enum KeyFileError {
+    /// A file cannot be read or written.
+    #[error("{}: {error}; check its owner and mode, and that the disk has room", path.display())]
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// What went wrong.
+        error: io::Error,
+    },
+    /// The file is not as it was written.
+    #[error(
+        "{} is damaged ({what}): bring it back from a backup; without one, remove it and make new \
+         keys",
+        path.display()
+    )]
+    Damaged {
+        /// Which one.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// The file was there and is there no more.
+    #[error(
+        "{} is gone: bring it back, or start the server anew if there are to be no keys",
+        path.display()
+    )]
+    Gone {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// There is no such key.
+    #[error("there is no such key: `encke key list` shows their ids")]
+    Unknown,
+    /// A key that could not do anything, or not what is meant.
+    #[error("{0}")]
+    Wish(&'static str),
+    /// No random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    Random(getrandom::Error),
+}
+
+/// What a new key is to be.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// What it may be used for.
+    pub scopes: Vec<Scope>,
+    /// About what it may send; empty is about everything.
+    pub about: Vec<AboutPattern>,
+    /// When it ends, in seconds since 1970.
+    pub expires: Option<u64>,
+}
+
+/// The file as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written<'a> {
+    format: &'a str,
+    /// SHA-256 of the text of `keys`.
+    check: &'a str,
+    #[serde(borrow)]
+    keys: &'a RawValue,
+}
+
+/// The keys of a data directory.
+#[derive(Clone, Debug)]
+pub struct KeyFile {
+    dir: PathBuf,
+}
+
+impl KeyFile {
+    /// Those of `dir`, which need not exist.
+    pub fn in_dir(dir: &Path) -> KeyFile {
+        KeyFile { dir: dir.to_owned() }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.dir.join(NAME)
+    }
+
+    /// All keys, also those that are good for nothing any more; `None` where none was ever made.
+    pub fn read(&self) -> Result<Option<Vec<KeyRecord>>, KeyFileError> {
+        match File::open(self.path()) {
+            Ok(file) => self.read_from(&file).map(Some),
+            // The second is the store's to tell: the directory is none.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(io_error(self.path())(error)),
+        }
+    }
+
+    pub(super) fn read_from(&self, file: &File) -> Result<Vec<KeyRecord>, KeyFileError> {
+        let mut text = String::new();
+        let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+        match read {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                Err(self.damaged("it is no UTF-8"))
+            }
+            Err(error) => Err(io_error(self.path())(error)),
+            Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => Err(self.damaged("it is too long")),
+            Ok(_) => parse(&text).map_err(|what| self.damaged(&what)),
+        }
+    }
+
+    fn damaged(&self, what: &str) -> KeyFileError {
+        KeyFileError::Damaged { path: self.path(), what: what.to_owned() }
+    }
+
+    /// Makes a key; returns it with its text, which nobody can tell afterwards. It is on disk then.
+    pub fn make(&self, wish: &NewKey, now: u64) -> Result<(KeyRecord, String), KeyFileError> {
+        check(wish, now)?;
+        fs::create_dir_all(&self.dir).map_err(io_error(self.dir.clone()))?;
+        self.change(|keys| {
+            make_room(keys, now)?;
+            let mut secret = [0; 32];
+            getrandom::fill(&mut secret).map_err(KeyFileError::Random)?;
+            let id = loop {
+                let mut id = [0; ID_BYTES];
+                getrandom::fill(&mut id).map_err(KeyFileError::Random)?;
+                let id = hex(&id);
+                if !keys.iter().any(|key| key.id == id) {
+                    break id;
+                }
+            };
+            let NewKey { mut scopes, about, expires } = wish.clone();
+            scopes.sort_by_key(|scope| scope.as_str());
+            scopes.dedup();
+            let (key, text) = KeyRecord::make(id, secret, scopes, about, now, expires);
+            keys.push(key.clone());
+            self.audit(now, "made", &key)?;
+            Ok((key, text))
+        })
+    }
+
+    /// Revokes the key that `text` names by its id, or is. That is on disk then. A key that was
+    /// revoked before stays as it is.
+    pub fn revoke(&self, text: &str, now: u64) -> Result<KeyRecord, KeyFileError> {
+        if self.read()?.is_none() {
+            return Err(KeyFileError::Unknown);
+        }
+        self.change(|keys| {
+            let id = id_in(text);
+            let key = keys.iter_mut().find(|key| key.id == id).ok_or(KeyFileError::Unknown)?;
+            if key.revoked.is_none() {
+                key.revoked = Some(now);
+                self.audit(now, "revoked", key)?;
+            }
+            Ok(key.clone())
+        })
+    }
+
+    /// Changes the keys under the lock, which ends with the process that holds it.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<KeyRecord>) -> Result<T, KeyFileError>,
+    ) -> Result<T, KeyFileError> {
+        let lock = self.open(LOCK_NAME, OpenOptions::new().write(true).create(true))?;
+        lock.lock().map_err(io_error(self.dir.join(LOCK_NAME)))?;
+        let mut keys = self.read()?.unwrap_or_default();
+        let changed = change(&mut keys)?;
+        self.write(&keys)?;
+        Ok(changed)
+    }
+
+    fn write(&self, keys: &[KeyRecord]) -> Result<(), KeyFileError> {
+        let new = self.dir.join(NEW_NAME);
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(io_error(new)(error)),
+            _ => {}
+        }
+        let mut file = self.open(NEW_NAME, OpenOptions::new().write(true).create_new(true))?;
+        let mut write = || -> io::Result<()> {
+            file.write_all(text(keys)?.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, self.path())?;
+            File::open(&self.dir)?.sync_all()
+        };
+        write().map_err(io_error(self.path()))
+    }
+
+    /// Writes a line about a change before it is made: there is no change without its line.
+    fn audit(&self, now: u64, change: &str, key: &KeyRecord) -> Result<(), KeyFileError> {
+        let KeyRecord { id, scopes, about, expires, .. } = key;
+        let uid = fs::metadata("/proc/self").map(|process| process.uid()).ok();
+        let line = json!({
+            "time": now, "change": change, "id": id, "scopes": scopes, "about": about,
+            "expires": expires, "uid": uid,
+        });
+        let mut file = self.open(AUDIT_NAME, OpenOptions::new().append(true).create(true))?;
+        let written = file.write_all(format!("{line}\n").as_bytes());
+        let written = written.and_then(|()| file.sync_all());
+        written.map_err(io_error(self.dir.join(AUDIT_NAME)))
+    }
+
+    /// Opens a file that only the owner of the directory may read. That is the server's user, also
+    /// when root runs the command.
+    fn open(&self, name: &str, options: &mut OpenOptions) -> Result<File, KeyFileError> {
+        let mut open = || -> io::Result<File> {
+            let file = options.mode(0o600).open(self.dir.join(name))?;
+            let (owner, made) = (fs::metadata(&self.dir)?, file.metadata()?);
+            // Only root may give a file away, so whoever else has made it keeps it.
+            if made.uid() == 0 && owner.uid() != 0 {
+                fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+            }
+            Ok(file)
+        };
+        open().map_err(io_error(self.dir.join(name)))
+    }
+}
+
+fn io_error(path: PathBuf) -> impl FnOnce(io::Error) -> KeyFileError {
+    |error| KeyFileError::Io { path, error }
+}
+
+fn check(wish: &NewKey, now: u64) -> Result<(), KeyFileError> {
+    let sends = wish.scopes.iter().any(|scope| matches!(scope, Scope::Send | Scope::Admin));
+    let problem = if wish.scopes.is_empty() {
+        "a key has at least one scope: --scope send,graph,read,admin"
+    } else if !wish.about.is_empty() && !sends {
+        "--about bounds what a key may send, and this one may send nothing: add --scope send"
+    } else if wish.about.len() > ABOUT_MAX {
+        "a key has at most 16 patterns: make two keys, or take a shorter beginning"
+    } else if wish.expires.is_some_and(|expires| expires <= now) {
+        "the key would be over before it is made: give --expires more time"
+    } else {
+        return Ok(());
+    };
+    Err(KeyFileError::Wish(problem))
+}
+
+/// Lets the oldest keys that are good for nothing go where there is no place for another one.
+fn make_room(keys: &mut Vec<KeyRecord>, now: u64) -> Result<(), KeyFileError> {
+    while keys.len() >= KEYS_MAX {
+        let useless = keys.iter().position(|key| !key.is_usable(now));
+        let full = "there are 1000 keys that can be used: revoke some";
+        keys.remove(useless.ok_or(KeyFileError::Wish(full))?);
+    }
+    Ok(())
+}
+
+fn text(keys: &[KeyRecord]) -> io::Result<String> {
+    let keys = to_raw_value(keys)?;
+    let check = sum(&keys);
+    let written = Written { format: FORMAT, check: &check, keys: &keys };
+    Ok(serde_json::to_string(&written)? + "\n")
+}
+
+fn sum(keys: &RawValue) -> String {
+    hex(&Sha256::digest(keys.get()))
+}
+
+fn parse(text: &str) -> Result<Vec<KeyRecord>, String> {
+    let words = |error: serde_json::Error| format!("line {} cannot be read", error.line());
+    let Written { format, check, keys } = serde_json::from_str(text).map_err(words)?;
+    if format != FORMAT {
+        return Err("it is of another version of Encke".into());
+    }
+    if check != sum(keys) {
+        return Err("its check does not fit".into());
+    }
+    let keys: Vec<KeyRecord> = serde_json::from_str(keys.get()).map_err(words)?;
+    match keys.is_empty() {
+        // A file is made with its first key.
+        true => Err("it holds no key".into()),
+        false => Ok(keys),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    const READ: NewKey = NewKey { scopes: Vec::new(), about: Vec::new(), expires: None };
+
+    fn wish() -> NewKey {
+        NewKey { scopes: vec![Scope::Read], ..READ }
+    }
+
+    #[test]
+    fn what_was_made_is_read_and_nothing_of_the_secret_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = KeyFile::in_dir(&dir.path().join("data"));
+        assert!(file.read().unwrap().is_none());
+        let (first, text) = file.make(&wish(), 100).unwrap();
+        let (second, _) = file.make(&wish(), 101).unwrap();
+        assert_eq!(file.read().unwrap().unwrap(), [first.clone(), second.clone()]);
+        let revoked = file.revoke(&first.id, 102).unwrap();
+        assert_eq!(file.revoke(&text, 200).unwrap().revoked, Some(102), "the first time counts");
+        assert_eq!(file.read().unwrap().unwrap(), [revoked, second]);
+        assert!(matches!(file.revoke("nobody", 1), Err(KeyFileError::Unknown)));
+        let secret = text.splitn(3, '_').nth(2).unwrap();
+        for entry in fs::read_dir(dir.path().join("data")).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(!fs::read_to_string(&path).unwrap().contains(secret), "{path:?}");
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let audit = fs::read_to_string(dir.path().join("data").join(AUDIT_NAME)).unwrap();
+        let changes: Vec<_> = audit.lines().map(|line| line.contains("\"revoked\"")).collect();
+        assert_eq!(changes, [false, false, true], "{audit}");
+    }
+
+    #[test]
+    fn damage_of_any_byte_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = KeyFile::in_dir(dir.path());
+        file.make(&wish(), 100).unwrap();
+        let good = fs::read(file.path()).unwrap();
+        let before = file.read().unwrap();
+        for at in 0..good.len() {
+            for wrong in [good[at] ^ 1, good[at] ^ 0x80] {
+                let mut bytes = good.clone();
+                bytes[at] = wrong;
+                fs::write(file.path(), &bytes).unwrap();
+                let read = file.read();
+                // White space is as good as another.
+                assert!(read.is_err() || read.unwrap() == before, "byte {at} is {wrong}");
+            }
+            fs::write(file.path(), &good[..at]).unwrap();
+            assert!(file.read().is_err() || at == good.len() - 1, "cut at {at}");
+        }
+        fs::write(file.path(), text(&[]).unwrap()).unwrap();
+        assert!(file.read().is_err(), "no keys are no keys file");
+        assert!(file.make(&wish(), 100).is_err(), "what is damaged is left for its owner to see");
+    }
+
+    #[test]
+    fn keys_that_could_do_nothing_are_not_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = KeyFile::in_dir(dir.path());
+        let about = vec!["a*".parse().unwrap()];
+        for wrong in [
+            READ,
+            NewKey { about: about.clone(), ..wish() },
+            NewKey { about: [about.as_slice(); 17].concat(), scopes: vec![Scope::Send], ..READ },
+            NewKey { expires: Some(100), ..wish() },
+        ] {
+            assert!(matches!(file.make(&wrong, 100), Err(KeyFileError::Wish(_))), "{wrong:?}");
+        }
+        assert!(file.read().unwrap().is_none());
+    }
+
+    #[test]
+    fn useless_keys_make_room_and_usable_ones_do_not() {
+        let key = |expires| KeyRecord::make("a".into(), [0; 32], vec![], vec![], 0, expires).0;
+        let mut keys = vec![key(None); KEYS_MAX];
+        assert!(make_room(&mut keys, 10).is_err());
+        keys[7] = key(Some(10));
+        make_room(&mut keys, 10).unwrap();
+        assert_eq!(keys.len(), KEYS_MAX - 1);
+        assert!(keys.iter().all(|key| key.is_usable(10)));
+    }
+}
