@@ -106,7 +106,7 @@ impl Guest {
     pub fn take(&self) -> Option<GuestMail> {
         loop {
             return Some(match self.mailbox.take()? {
-                Mail::Deliver { event, targets, stub } => {
+                Mail::Deliver { event, targets, stub, .. } => {
                     GuestMail::Deliver(Delivery { event: Some(event), targets, stub })
                 }
                 Mail::Close { reason, targets, stub } => {
@@ -165,7 +165,7 @@ mod tests {
         let (stub, receipt) = Stub::first(&Arc::new(Replies::new().unwrap()));
         let event = Arc::new(Event::new(1, "a", "1"));
         let targets: Targets = (0..3).map(|slot| ConnRef::new(3, slot, 0)).collect();
-        let mail = Mail::Deliver { event, targets, stub };
+        let mail = Mail::Deliver { event, targets, is_last: true, stub };
         guest.mailbox.post_drain(0).unwrap();
         guest.mailbox.reserve(1, 3).unwrap().post(mail);
         let Some(GuestMail::Deliver(mut delivery)) = guest.take() else { panic!("it has mail") };

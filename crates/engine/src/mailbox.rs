@@ -26,8 +26,8 @@ pub(crate) type Targets = SmallVec<[ConnRef; 2]>;
 /// What a worker is told.
 #[derive(Debug)]
 pub(crate) enum Mail {
-    /// Hand the event to these connections.
-    Deliver { event: Arc<Event>, targets: Targets, stub: Stub },
+    /// Hand the event to these connections. Of one for many there are several, and one is the last.
+    Deliver { event: Arc<Event>, targets: Targets, is_last: bool, stub: Stub },
     /// What a held connection has missed. In a box, since it is rare.
     CatchUp(Box<CatchUp>),
     /// End these connections.
@@ -172,6 +172,11 @@ impl Mailbox {
 }
 
 impl Reservation<'_> {
+    /// Whether there is room for one more mail alone.
+    pub(crate) fn is_for_one(&self) -> bool {
+        self.mails == 1
+    }
+
     /// Posts one of the mails that the room is for.
     pub(crate) fn post(&mut self, mail: Mail) {
         let weight = mail.weight();
@@ -204,6 +209,7 @@ mod tests {
         Mail::Deliver {
             event: Arc::new(Event::new(1, "a", "1")),
             targets: (0..targets).map(|slot| ConnRef::new(0, slot, 0)).collect(),
+            is_last: true,
             stub: stub.another(),
         }
     }

@@ -290,7 +290,8 @@ impl<'r> Sending<'r> {
                 rooms.pop();
             }
             let (_, room) = rooms.last_mut().expect("room is reserved for each group");
-            room.post(outgoing.mail(targets, stub.another()));
+            let is_last = room.is_for_one();
+            room.post(outgoing.mail(targets, is_last, stub.another()));
             self.audience.next_group();
         }
         Step::Posted(receipt)
@@ -307,10 +308,12 @@ impl Drop for Sending<'_> {
 }
 
 impl Outgoing {
-    fn mail(&self, targets: &[ConnRef], stub: Stub) -> Mail {
+    fn mail(&self, targets: &[ConnRef], is_last: bool, stub: Stub) -> Mail {
         let targets = Targets::from_slice(targets);
         match self {
-            Outgoing::Event(event) => Mail::Deliver { event: event.clone(), targets, stub },
+            Outgoing::Event(event) => {
+                Mail::Deliver { event: event.clone(), targets, is_last, stub }
+            }
             Outgoing::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },
         }
     }

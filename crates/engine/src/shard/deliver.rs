@@ -33,6 +33,7 @@ impl<S: Sockets> Shard<S> {
         &mut self,
         event: Arc<Event>,
         targets: Targets,
+        is_last: bool,
         from: usize,
         mut stub: Stub,
     ) -> (usize, Option<Rest>) {
@@ -50,7 +51,7 @@ impl<S: Sockets> Shard<S> {
                 }
                 Handed::ToNobody => self.core.counters.dropped.add(1),
                 Handed::NotYet => {
-                    let mail = Mail::Deliver { event, targets, stub };
+                    let mail = Mail::Deliver { event, targets, is_last, stub };
                     return (at - from, Some(Rest { mail, from: at }));
                 }
             }

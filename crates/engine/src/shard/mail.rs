@@ -66,9 +66,13 @@ impl<S: Sockets> Shard<S> {
     fn hand_over(&mut self, Rest { mail, from }: Rest) -> (usize, Option<Rest>) {
         let weight = mail.weight() - from;
         match mail {
-            Mail::Deliver { event, targets, stub } => {
-                let compression = self.compress_for(&event, &targets[from..]);
-                let (delivered, rest) = self.deliver(event, targets, from, stub);
+            Mail::Deliver { event, targets, is_last, stub } => {
+                let (compression, number) =
+                    (self.compress_for(&event, &targets[from..]), event.number());
+                let (delivered, rest) = self.deliver(event, targets, is_last, from, stub);
+                if is_last && rest.is_none() {
+                    self.core.settle(number);
+                }
                 return (compression + delivered, rest);
             }
             Mail::Close { reason, targets, stub } => self.disconnect(reason, targets, stub),

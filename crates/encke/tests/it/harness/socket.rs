@@ -44,14 +44,6 @@ impl Socket {
         self.0.send(message.into()).unwrap();
     }
 
-    /// Sends until the other side takes no more.
-    pub(crate) fn send_until_cut_off(&mut self, message: &Message) {
-        let deadline = std::time::Instant::now() + DEADLINE;
-        while self.0.send(message.clone()).is_ok() {
-            assert!(std::time::Instant::now() < deadline, "it takes messages for ever");
-        }
-    }
-
     /// The next message that is no ping; a ping is answered.
     pub(crate) fn message(&mut self) -> Message {
         loop {

@@ -70,10 +70,10 @@ impl Wire {
     }
 
     /// Sends `piece` again and again until the other side takes no more.
-    pub(crate) fn send_until_cut_off(&mut self, piece: &str) {
+    pub(crate) fn send_until_cut_off(&mut self, piece: impl AsRef<[u8]>) {
         let deadline = Instant::now() + DEADLINE;
-        while self.try_send(piece).is_ok() {
-            assert!(Instant::now() < deadline, "{piece:.20} can be sent for ever");
+        while self.try_send(&piece).is_ok() {
+            assert!(Instant::now() < deadline, "it can be sent for ever");
         }
     }
 
