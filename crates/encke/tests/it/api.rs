@@ -219,7 +219,7 @@ fn broken_clients_of_the_api_harm_nobody() {
     }
     let mut wire = Wire::connect(server.api.address());
     wire.send("GET /stats HTTP/1.1\r\nHost: x\r\n");
-    wire.send_until_cut_off(&"X-Pad: yes\r\n".repeat(1000));
+    wire.send_until_cut_off("X-Pad: yes\r\n".repeat(1000));
     assert_eq!(server.api.send("1", "well"), 1);
     assert_eq!(stream.data(), "well");
 }

@@ -68,7 +68,7 @@ fn endless_head_is_cut_off() {
     let server = Server::start(&[]);
     let sockets = server.worker_sockets();
     for piece in ["X-Pad: yes\r\n", "a", "\r\n", "GET ", "\0"] {
-        server.connect().send_until_cut_off(&piece.repeat(1000));
+        server.connect().send_until_cut_off(piece.repeat(1000));
     }
     expect_unharmed(&server, sockets);
 }

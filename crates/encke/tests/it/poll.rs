@@ -137,7 +137,7 @@ fn who_sends_too_much_ahead_is_disconnected() {
     let mut poller = poller(&server);
     poller.ask("/poll/1");
     server.wait_online("1", 1);
-    poller.wire.send_until_cut_off(&get("/poll/1", &[]).repeat(100));
+    poller.wire.send_until_cut_off(get("/poll/1", &[]).repeat(100));
     server.wait_closed("bad_request", 1);
     assert_eq!(server.api.connections("1"), 0);
 }
