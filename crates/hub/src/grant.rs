@@ -1,0 +1,144 @@
+//! What a token grants to a stream, and why one is refused.
+//!
+//! How tokens are written and signed (RFC 7519) is not known here.
+
+use thiserror::Error;
+
+/// The most ids and prefixes that a token may list.
+pub const GRANTED_IDS_MAX: usize = 256;
+
+/// Under which ids a client may log in, until when, and as whom.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Grant {
+    /// The id that the token is about (`sub`): logged in where a request names none.
+    pub subject: Option<Box<str>>,
+    /// The other ids that it grants, as they are.
+    pub ids: Box<[Box<str>]>,
+    /// Each id that begins with one of these is granted.
+    pub prefixes: Box<[Box<str>]>,
+    /// From this second of Unix time on the token is good for nothing (`exp`).
+    pub expires: Option<u64>,
+    /// In which second of Unix time it was made (`iat`).
+    pub issued: Option<u64>,
+    /// What it is called, if it is called anything (`jti`).
+    pub token: Option<Box<str>>,
+    /// Under how many ids one connection may be logged in.
+    pub ids_max: Option<u32>,
+    /// How many connections it is good for at one time.
+    pub connections_max: Option<u32>,
+}
+
+impl Grant {
+    /// Whether a client may log in as `id`.
+    pub fn allows(&self, id: &str) -> bool {
+        self.subject.as_deref() == Some(id)
+            || self.ids.iter().any(|granted| &**granted == id)
+            || self.prefixes.iter().any(|prefix| id.starts_with(&**prefix))
+    }
+}
+
+/// Why a token is refused. The text says what to do, and tells nothing of the token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum TokenRefusal {
+    /// No JWT in compact form (RFC 7515, section 3.1), or one over the bound.
+    #[error("it is not a JSON Web Token of at most 6 KiB")]
+    Malformed,
+    /// Signed in a way that no key of ours is for.
+    #[error("it is signed by an algorithm that none of the server's keys is for")]
+    Algorithm,
+    /// No key of ours has its `kid`, or none is for its algorithm.
+    #[error("it is signed with a key that the server does not know")]
+    UnknownKey,
+    /// The signature is of another key or of another text.
+    #[error("its signature is wrong")]
+    Signature,
+    /// Its time is over.
+    #[error("it has expired: get a new one")]
+    Expired,
+    /// Its time has not come (`nbf`).
+    #[error("it is not valid yet: look at the clocks of both machines")]
+    NotYet,
+    /// It never expires, and the server wants that of tokens.
+    #[error("it has no expiry: sign it with `exp`")]
+    NoExpiry,
+    /// By somebody else (`iss`).
+    #[error("its issuer is not the one that the server takes tokens of")]
+    Issuer,
+    /// For somebody else (`aud`).
+    #[error("its audience is not this server")]
+    Audience,
+    /// A claim has a form that it must not have, or lists too much.
+    #[error("its claims cannot be read: see the page on tokens")]
+    Claims,
+    /// It was revoked.
+    #[error("it was revoked: get a new one")]
+    Revoked,
+    /// There was no time to look at it.
+    #[error("the server has no time to check it now: try again in a moment")]
+    Busy,
+}
+
+impl TokenRefusal {
+    /// Every refusal, in the order of their numbers.
+    pub const ALL: [TokenRefusal; 12] = [
+        TokenRefusal::Malformed,
+        TokenRefusal::Algorithm,
+        TokenRefusal::UnknownKey,
+        TokenRefusal::Signature,
+        TokenRefusal::Expired,
+        TokenRefusal::NotYet,
+        TokenRefusal::NoExpiry,
+        TokenRefusal::Issuer,
+        TokenRefusal::Audience,
+        TokenRefusal::Claims,
+        TokenRefusal::Revoked,
+        TokenRefusal::Busy,
+    ];
+
+    /// The refusal as it stands in metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TokenRefusal::Malformed => "malformed",
+            TokenRefusal::Algorithm => "algorithm",
+            TokenRefusal::UnknownKey => "unknown_key",
+            TokenRefusal::Signature => "signature",
+            TokenRefusal::Expired => "expired",
+            TokenRefusal::NotYet => "not_yet",
+            TokenRefusal::NoExpiry => "no_expiry",
+            TokenRefusal::Issuer => "issuer",
+            TokenRefusal::Audience => "audience",
+            TokenRefusal::Claims => "claims",
+            TokenRefusal::Revoked => "revoked",
+            TokenRefusal::Busy => "busy",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grant_allows_its_subject_its_ids_and_what_begins_with_its_prefixes() {
+        let grant = Grant {
+            subject: Some("bob".into()),
+            ids: ["news".into()].into(),
+            prefixes: ["room:".into()].into(),
+            ..Grant::default()
+        };
+        for id in ["bob", "news", "room:", "room:1"] {
+            assert!(grant.allows(id), "{id}");
+        }
+        for id in ["alice", "bobby", "bo", "new", "newsy", "room", "Room:1", ""] {
+            assert!(!grant.allows(id), "{id}");
+        }
+        assert!(!Grant::default().allows("bob"));
+    }
+
+    #[test]
+    fn every_refusal_is_listed_at_its_number() {
+        for (index, refusal) in TokenRefusal::ALL.into_iter().enumerate() {
+            assert_eq!(refusal as usize, index);
+        }
+    }
+}
