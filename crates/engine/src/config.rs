@@ -7,6 +7,8 @@ use hub::HistoryLimits;
 use proto::Page;
 use proto::request::{Hosts, is_origin_at_port, is_own_origin};
 
+use crate::tokens::TokenConfig;
+
 /// The settings of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -35,6 +37,8 @@ pub struct EngineConfig {
     pub message_bytes_max: usize,
     /// Whether messages of WebSockets are compressed where the client offers it.
     pub websocket_deflate: bool,
+    /// The tokens that streams need; `None` lets anybody listen as anybody.
+    pub tokens: Option<TokenConfig>,
     /// Which browser pages may connect.
     pub origins: Origins,
     /// Whether there is a [guest](crate::Guest) beside the workers.
@@ -58,6 +62,7 @@ impl EngineConfig {
             ids_bytes_max: 128 << 20,
             message_bytes_max: 4 * 1024,
             websocket_deflate: false,
+            tokens: None,
             origins: Origins::default(),
             guest: false,
             page: None,
@@ -106,9 +111,14 @@ impl Origins {
 
     /// Whether a page of `origin` may connect to the server that its request calls `host`.
     pub fn allows(&self, origin: &str, host: Option<&str>) -> bool {
+        self.any || self.allows_credentials(origin, host)
+    }
+
+    /// Whether a page of `origin` may use the cookies of that server: where every page is let in it
+    /// must be listed, or the server's own.
+    pub fn allows_credentials(&self, origin: &str, host: Option<&str>) -> bool {
         let host = host.filter(|host| self.hosts.include(host));
-        self.any
-            || self.is_listed(origin)
+        self.is_listed(origin)
             || host.is_some_and(|host| is_own_origin(origin, host))
             || self.api.is_some_and(|api| is_api_origin(origin, api, host.unwrap_or_default()))
     }

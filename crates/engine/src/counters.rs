@@ -1,6 +1,6 @@
 //! What each worker counts. A worker alone writes its counters, anybody may read them.
 
-use hub::DisconnectReason;
+use hub::{DisconnectReason, TokenRefusal};
 use proto::Transport;
 
 use crate::count::Count;
@@ -24,6 +24,11 @@ pub(crate) struct Counters {
     pub(crate) full: Count,
     /// How often the kernel gave no descriptor or memory for another client.
     pub(crate) shortages: Count,
+    /// Tokens refused, by [`TokenRefusal`] as index, and requests without one.
+    pub(crate) token_refusals: [Count; TokenRefusal::ALL.len()],
+    pub(crate) tokens_missing: Count,
+    /// Log-ins under ids that the token does not grant.
+    pub(crate) ids_not_granted: Count,
 }
 
 impl Counters {
@@ -48,6 +53,9 @@ impl Counters {
             turns: self.turns.snapshot(),
             full: self.full.read(),
             shortages: self.shortages.read(),
+            token_refusals: std::array::from_fn(|index| self.token_refusals[index].read()),
+            tokens_missing: self.tokens_missing.read(),
+            ids_not_granted: self.ids_not_granted.read(),
             mails_waiting: 0,
         }
     }
@@ -80,6 +88,12 @@ pub struct WorkerSnapshot {
     pub full: u64,
     /// How often the kernel gave no descriptor or memory for another client, since start.
     pub shortages: u64,
+    /// Tokens refused since start, by [`TokenRefusal`] as index.
+    pub token_refusals: [u64; TokenRefusal::ALL.len()],
+    /// Requests without a token, where one is needed, since start.
+    pub tokens_missing: u64,
+    /// Log-ins refused since start because a token does not grant an id.
+    pub ids_not_granted: u64,
     /// Mails in the mailbox now.
     pub mails_waiting: u64,
 }
@@ -109,6 +123,9 @@ impl Snapshot {
             whole.turns.merge(&worker.turns);
             whole.full += worker.full;
             whole.shortages += worker.shortages;
+            whole.tokens_missing += worker.tokens_missing;
+            whole.ids_not_granted += worker.ids_not_granted;
+            add_each(&mut whole.token_refusals, &worker.token_refusals);
             whole.mails_waiting += worker.mails_waiting;
             add_each(&mut whole.closed, &worker.closed);
             add_each(&mut whole.streams_open, &worker.streams_open);

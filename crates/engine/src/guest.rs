@@ -113,7 +113,9 @@ impl Guest {
                     GuestMail::Close(reason, Delivery { event: None, targets, stub })
                 }
                 // Its connections neither resume nor are drained: they have no stream to end.
-                Mail::CatchUp(_) | Mail::Drain { .. } => continue,
+                Mail::CatchUp(_) | Mail::Verdict(_) | Mail::Revoke(_) | Mail::Drain { .. } => {
+                    continue;
+                }
             });
         }
     }

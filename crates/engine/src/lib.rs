@@ -19,6 +19,7 @@ mod account;
 mod backlog;
 mod budget;
 mod clock;
+mod column;
 pub mod config;
 mod conn;
 mod connection_limit;
@@ -45,6 +46,8 @@ mod slab;
 mod sockets;
 mod start;
 mod timer;
+mod token_desk;
+mod tokens;
 mod turns;
 mod worker;
 pub mod workers;
@@ -57,6 +60,8 @@ pub use replies::Replies;
 pub use resume::{Resume, ResumeStep, Resumes, Resuming};
 pub use router::{Router, Sending, Step};
 pub use start::{Engine, StartError};
+pub use token_desk::TokenDesk;
+pub use tokens::{Granted, Outcome, Revocation, TokenCheck, TokenConfig, TokenQuestion};
 pub use turns::TurnSnapshot;
 
 /// An event with the frames of our transports, each in the slot that is its

@@ -19,6 +19,7 @@ use crate::Event;
 use crate::doorbell::Doorbell;
 use crate::limits::{MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::Stub;
+use crate::tokens::{Outcome, Revoked};
 
 /// The connections that a mail is for, all of one worker, sorted by slot.
 pub(crate) type Targets = SmallVec<[ConnRef; 2]>;
@@ -30,11 +31,22 @@ pub(crate) enum Mail {
     Deliver { event: Arc<Event>, targets: Targets, is_last: bool, stub: Stub },
     /// What a held connection has missed. In a box, since it is rare.
     CatchUp(Box<CatchUp>),
+    /// What a token is found to be.
+    Verdict(Verdict),
+    /// End those whose tokens these are.
+    Revoke(Revoked),
     /// End these connections.
     Close { reason: DisconnectReason, targets: Targets, stub: Stub },
     /// Accept no more, end all streams once the mail before this is delivered, and stop: when the
     /// last connection is gone, or at this time (monotonic milliseconds) at the latest.
     Drain { deadline_ms: u64 },
+}
+
+/// What the token of a connection is found to be.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) target: ConnRef,
+    pub(crate) outcome: Outcome,
 }
 
 /// What was sent before a client came back, and what else it is told.
@@ -66,6 +78,7 @@ impl Mail {
         match self {
             Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => targets.len(),
             Mail::CatchUp(catch_up) => 1 + catch_up.events.len(),
+            Mail::Verdict(_) | Mail::Revoke(_) => 1,
             Mail::Drain { .. } => 0,
         }
     }

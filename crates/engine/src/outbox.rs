@@ -33,7 +33,7 @@ pub(crate) enum Flushed {
 impl<S> Conn<S> {
     fn form(&self) -> Form {
         let deflate = self.is(Marks::DEFLATE);
-        Form { transport: self.transport, framing: self.framing, deflate }
+        Form { transport: self.transport, framing: self.framing(), deflate }
     }
 
     /// Puts `event` last and returns the bytes that wait. They may be over the bound: the caller
@@ -107,7 +107,7 @@ impl<S> Conn<S> {
         K: Sockets<Socket = S>,
     {
         let Some(event) = &self.pending else { return Some(Flushed::All) };
-        let bytes = self.form().frame(event).for_framing(self.framing);
+        let bytes = self.form().frame(event).for_framing(self.framing());
         let sent = match send(io, &self.socket, &[IoSlice::new(bytes)], counters) {
             Ok(sent) => sent,
             Err(error) => return Some(Flushed::Gone(error)),

@@ -6,7 +6,8 @@
 
 use hub::ConnRef;
 
-const CHUNK: usize = 1024;
+/// Slots of one chunk.
+pub(crate) const CHUNK: usize = 1024;
 
 /// A slot: 64 bytes at most, one cache line, for the value that this slab is made for.
 #[derive(Debug)]

@@ -24,6 +24,8 @@ use crate::resume::Resumes;
 use crate::room::{Rooms, WorkerRoom};
 use crate::router::Router;
 use crate::shard::{Shard, Shared};
+use crate::token_desk::TokenDesk;
+use crate::tokens::Tokens;
 use crate::worker::{Kernel, Worker};
 
 /// Why the data plane does not start. The text says what to do.
@@ -48,6 +50,7 @@ pub struct Engine {
     mailboxes: Arc<[Arc<Mailbox>]>,
     replies: Arc<Replies>,
     resumes: Arc<Resumes>,
+    tokens: Arc<Tokens>,
     counters: Vec<Arc<Counters>>,
     account: Arc<Account>,
     rooms: Arc<Rooms>,
@@ -91,6 +94,7 @@ impl Engine {
         let replies = Arc::new(Replies::new().map_err(StartError::Worker)?);
         let event_ids = Arc::new(EventIds::new(epoch));
         let resumes = Arc::new(Resumes::new(replies.clone()));
+        let tokens = Arc::new(Tokens::default());
         let router = Router::new(
             names.clone(),
             directory.clone(),
@@ -111,6 +115,7 @@ impl Engine {
             account: account.clone(),
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
+            tokens: tokens.clone(),
             slots_max: room,
         };
         let shared: Vec<Shared> = (0..config.workers).map(shared).collect();
@@ -121,6 +126,7 @@ impl Engine {
             mailboxes,
             replies,
             resumes: resumes.clone(),
+            tokens: tokens.clone(),
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
             account,
             rooms: Arc::new(Rooms::new(config.workers)),
@@ -174,6 +180,12 @@ impl Engine {
     /// [`Resuming::begin`](crate::Resuming::begin), or they are held for ever.
     pub fn resumes(&self) -> &Arc<Resumes> {
         &self.resumes
+    }
+
+    /// Where workers ask what tokens are that they cannot judge within a turn: somebody must take
+    /// these questions and answer them, or their clients are refused.
+    pub fn token_desk(&self) -> TokenDesk {
+        TokenDesk::new(self.mailboxes.clone(), self.tokens.clone())
     }
 
     /// The guest, for the one who keeps its connections; `None` when there is none, or it is taken.

@@ -49,6 +49,10 @@ reasons! {
     BuffersFull = "buffers_full",
     /// The application logged the id out through the API.
     LoggedOut = "logged_out",
+    /// The time of the stream's token was over.
+    TokenExpired = "token_expired",
+    /// The stream's token was revoked through the API.
+    TokenRevoked = "token_revoked",
     /// The server is stopping.
     Shutdown = "shutdown",
     /// No place was left for the connection (answered 503).

@@ -4,15 +4,17 @@
 
 use thiserror::Error;
 
-/// The most ids and prefixes that a token may list.
+/// The most ids that a token may list.
 pub const GRANTED_IDS_MAX: usize = 256;
+/// The most prefixes: each of them is looked at for each id that is asked for.
+pub const GRANTED_PREFIXES_MAX: usize = 32;
 
 /// Under which ids a client may log in, until when, and as whom.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Grant {
     /// The id that the token is about (`sub`): logged in where a request names none.
     pub subject: Option<Box<str>>,
-    /// The other ids that it grants, as they are.
+    /// The other ids that it grants, as they are, in order.
     pub ids: Box<[Box<str>]>,
     /// Each id that begins with one of these is granted.
     pub prefixes: Box<[Box<str>]>,
@@ -29,10 +31,18 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// The bytes that it takes up.
+    pub fn bytes(&self) -> usize {
+        let texts = self.ids.iter().chain(&self.prefixes);
+        let listed: usize = texts.map(|text| size_of::<Box<str>>() + text.len()).sum();
+        let named = self.subject.iter().chain(&self.token).map(|text| text.len());
+        size_of::<Grant>() + listed + named.sum::<usize>()
+    }
+
     /// Whether a client may log in as `id`.
     pub fn allows(&self, id: &str) -> bool {
         self.subject.as_deref() == Some(id)
-            || self.ids.iter().any(|granted| &**granted == id)
+            || self.ids.binary_search_by(|granted| (**granted).cmp(id)).is_ok()
             || self.prefixes.iter().any(|prefix| id.starts_with(&**prefix))
     }
 }
@@ -122,11 +132,11 @@ mod tests {
     fn grant_allows_its_subject_its_ids_and_what_begins_with_its_prefixes() {
         let grant = Grant {
             subject: Some("bob".into()),
-            ids: ["news".into()].into(),
+            ids: ["chess".into(), "news".into()].into(),
             prefixes: ["room:".into()].into(),
             ..Grant::default()
         };
-        for id in ["bob", "news", "room:", "room:1"] {
+        for id in ["bob", "chess", "news", "room:", "room:1"] {
             assert!(grant.allows(id), "{id}");
         }
         for id in ["alice", "bobby", "bo", "new", "newsy", "room", "Room:1", ""] {

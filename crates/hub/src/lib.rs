@@ -23,6 +23,7 @@ mod id;
 mod keys;
 mod names;
 mod tables;
+mod token_uses;
 
 pub use audience::{Audience, Need};
 pub use conn_ref::ConnRef;
@@ -32,7 +33,8 @@ pub use epoch::{Epoch, EventIds};
 pub use event::{Draft, Event};
 pub use event_id::{EventId, Tag};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
-pub use grant::{GRANTED_IDS_MAX, Grant, TokenRefusal};
+pub use grant::{GRANTED_IDS_MAX, GRANTED_PREFIXES_MAX, Grant, TokenRefusal};
 pub use history::{Begun, History, HistoryLimits, HistoryStats, Moment, Since, Slice};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use names::{IdsFull, Names};
+pub use token_uses::TokenUses;

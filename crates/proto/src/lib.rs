@@ -21,6 +21,7 @@ mod api_key;
 pub mod chunked;
 pub mod classic;
 pub mod client;
+mod cors;
 pub mod decimal;
 mod frame;
 mod json;
@@ -39,8 +40,9 @@ mod transport;
 pub mod websocket;
 
 pub use api_key::ApiKey;
+pub use cors::Cors;
 pub use frame::Frame;
 pub use page::{Page, PageRequest};
 pub use problem::Problem;
-pub use request::{Method, Parsed, Refusal, Request, Route, Upgrade};
+pub use request::{Method, Parsed, Refusal, Request, Route, Secret, Upgrade};
 pub use transport::{Framing, Transport};

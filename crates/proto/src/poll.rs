@@ -8,6 +8,7 @@
 //! What the poller must know beside the events stands in the head, so that the body is the events
 //! and nothing else.
 
+use crate::cors::Cors;
 use crate::{Frame, Framing, response};
 
 /// The start of the array; it goes out with the head.
@@ -44,8 +45,8 @@ pub struct Answer<'i> {
     pub gap: bool,
     /// Whether the connection waits for another request, for at most so many seconds.
     pub keep_alive_seconds: Option<u32>,
-    /// Whether a page of an origin that is let in asked.
-    pub cors: bool,
+    /// The page of another origin that is let in and asked.
+    pub cors: Option<Cors<'i>>,
 }
 
 impl Answer<'_> {
@@ -80,11 +81,7 @@ impl Answer<'_> {
             Some(seconds) => response::push(out, &[&format!("Keep-Alive: timeout={seconds}\r\n")]),
             None => response::push(out, &["Connection: close\r\n"]),
         }
-        if self.cors {
-            // The page's origin was looked at when the poll came. Its name is not kept for the time
-            // of the wait; any name will do for an answer that no cache keeps and that carries no
-            // leave to use cookies (Fetch Standard, section 3.2.5).
-            response::push(out, &["Access-Control-Allow-Origin: *\r\nVary: Origin\r\n"]);
+        if self.cors.is_some_and(|cors| cors.push(out)) {
             response::push(out, &["Access-Control-Expose-Headers: ", CORS_EXPOSED, "\r\n"]);
         }
     }

@@ -5,6 +5,7 @@
 //! request, save what the caller of [`Problem::bad_id`] puts in.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -25,12 +26,14 @@ pub struct Problem {
     pub allow: Option<&'static str>,
     /// The `Retry-After` field: seconds until another try may do better.
     pub retry_after: Option<u32>,
+    /// The `WWW-Authenticate` field, when a token was the problem.
+    pub challenge: Option<&'static str>,
 }
 
 impl Problem {
     /// A problem with neither `Allow` nor `Retry-After`.
     pub fn new(status: u16, detail: impl Into<Cow<'static, str>>) -> Problem {
-        Problem { status, detail: detail.into(), allow: None, retry_after: None }
+        Problem { status, detail: detail.into(), allow: None, retry_after: None, challenge: None }
     }
 
     /// 400: the head breaks the rules of HTTP.
@@ -41,6 +44,36 @@ impl Problem {
     /// 400: a name in the path or the query that no id may have.
     pub fn bad_id(detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(400, detail)
+    }
+
+    /// 401: a stream without a token, where one is needed (RFC 6750, section 3).
+    pub fn token_missing() -> Problem {
+        let detail = "Streams need a token here. Send a JWT in Authorization: Bearer, in the \
+                      parameter token, as the sub-protocol encke.bearer.<token> beside encke, or \
+                      in the server's cookie.";
+        Problem { challenge: Some("Bearer"), ..Problem::new(401, detail) }
+    }
+
+    /// 401: a token that is refused, for what `why` says.
+    pub fn token_refused(why: impl Display) -> Problem {
+        Problem {
+            challenge: Some("Bearer error=\"invalid_token\""),
+            ..Problem::new(401, format!("The token is refused: {why}."))
+        }
+    }
+
+    /// 403: an id that the token does not grant.
+    pub fn not_granted(id: &str) -> Problem {
+        Problem {
+            challenge: Some("Bearer error=\"insufficient_scope\""),
+            ..Problem::new(
+                403,
+                format!(
+                    "The token does not grant the id {id}. Ask for an id that it lists, or get a \
+                     token that lists this one."
+                ),
+            )
+        }
     }
 
     /// 403: a browser page of an origin that is not on the server's list.
@@ -113,6 +146,12 @@ impl Problem {
             "A request head has at most 8192 bytes and 100 header lines here. Send fewer ids or \
              smaller header fields, such as cookies.",
         )
+    }
+
+    /// 503: no time to look at a token; `retry_after` is in seconds.
+    pub fn tokens_busy(retry_after: u32) -> Problem {
+        let detail = "The server has no time to check the token now. Try again later.";
+        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
     }
 
     /// 503: no place for another connection; `retry_after` is in seconds.
@@ -191,6 +230,10 @@ mod tests {
             Problem::bad_request("\"quoted\"\n"),
             Problem::bad_id("é"),
             Problem::forbidden_origin(),
+            Problem::token_missing(),
+            Problem::token_refused("it has expired"),
+            Problem::not_granted("\""),
+            Problem::tokens_busy(5),
             Problem::no_such_path(),
             Problem::method_not_allowed("GET"),
             Problem::not_acceptable(),

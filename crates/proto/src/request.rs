@@ -18,6 +18,7 @@
 //! the head is complete.
 
 mod accept;
+mod bearer;
 mod fields;
 mod host;
 mod origin;
@@ -35,6 +36,8 @@ use query::Query;
 
 use crate::{Framing, Problem, Transport};
 
+pub(crate) use bearer::PROTOCOL_PREFIX;
+pub use bearer::{Bearer, Secret};
 pub use host::{Hosts, host_name, name_of, split_port};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
@@ -82,9 +85,9 @@ pub struct Request<'b> {
     pub transport: Transport,
     /// How the body of a stream is delimited.
     pub framing: Framing,
-    /// The ids to log in, decoded: the path's first, then those of the query in their order. At
-    /// least one, possibly one of them twice, none checked against the rules for ids. Empty for
-    /// [`Method::Options`] and [`Route::Page`], which need none.
+    /// The ids to log in, decoded: the path's first, then those of the query in their order.
+    /// Possibly one of them twice, none checked against the rules for ids. Perhaps none, as for
+    /// [`Method::Options`] and [`Route::Page`].
     pub ids: Vec<Cow<'b, str>>,
     /// The id of the event after which the client has heard nothing, where it says so: `?after=` of
     /// a poll, `Last-Event-ID` or `?last_event_id=` of a stream. Whether it is an event of ours is
@@ -101,6 +104,10 @@ pub struct Request<'b> {
     pub gzip: bool,
     /// The tags of the documents that it has already: the value of `If-None-Match`.
     pub known: Option<&'b str>,
+    /// Where its token may stand.
+    pub bearer: Bearer<'b>,
+    /// Whether a browser says that a page of another origin makes the request.
+    pub other_site: bool,
     /// The page's origin, when a browser sent one.
     pub origin: Option<&'b str>,
     /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
@@ -213,6 +220,8 @@ fn serve<'b>(
         keep_alive: framing == Framing::Chunked && !fields.close,
         gzip: fields.gzip,
         known: fields.known,
+        bearer: fields.bearer,
+        other_site: fields.other_site,
         origin: None,
         host: None,
         head_len: 0,
@@ -222,6 +231,7 @@ fn serve<'b>(
     }
     let query = Query::read(route, escaped)?;
     request.ids = query.ids;
+    request.bearer.parameter = query.token;
     request.cursor = query.after;
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.

@@ -6,9 +6,10 @@
 //! closes. A `Date` is left out: this room has no clock, and RFC 9110, section 6.6.1 lets an
 //! origin server without one do so.
 //!
-//! `cors_origin` is the request's `Origin` when the caller lets pages of that origin in. The
-//! answer then allows it by name and varies with it (Fetch Standard, section 3.2.5).
+//! `cors` names the request's `Origin` when the caller lets pages of that origin in. The answer then
+//! allows it by name and varies with it (Fetch Standard, section 3.2.5).
 
+use crate::cors::Cors;
 use crate::problem::{self, Problem};
 use crate::request::METHODS;
 use crate::{Framing, Transport};
@@ -31,7 +32,7 @@ const CORS_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Last-Eve
 pub fn stream_head(
     transport: Transport,
     framing: Framing,
-    cors_origin: Option<&str>,
+    cors: Option<Cors<'_>>,
     out: &mut Vec<u8>,
 ) {
     let content_type = match transport {
@@ -47,13 +48,13 @@ pub fn stream_head(
     if framing == Framing::Chunked {
         push(out, &["Transfer-Encoding: chunked\r\n"]);
     }
-    push_cors(out, cors_origin);
+    is_let_in(cors, out);
     push(out, &["\r\n"]);
 }
 
 /// Appends the whole answer to a request that is refused. With `head_only` (the request was a
 /// `HEAD`) the body is described but not sent.
-pub fn problem(problem: &Problem, head_only: bool, cors_origin: Option<&str>, out: &mut Vec<u8>) {
+pub fn problem(problem: &Problem, head_only: bool, cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
     let body = problem.to_json();
     let status_line = format!("HTTP/1.1 {:03} {}\r\n", problem.status, problem.title());
     let length = format!("Content-Length: {}\r\n", body.len());
@@ -61,13 +62,16 @@ pub fn problem(problem: &Problem, head_only: bool, cors_origin: Option<&str>, ou
     if let Some(methods) = problem.allow {
         push(out, &["Allow: ", methods, "\r\n"]);
     }
+    if let Some(challenge) = problem.challenge {
+        push(out, &["WWW-Authenticate: ", challenge, "\r\n"]);
+    }
     if let Some(seconds) = problem.retry_after {
         push(out, &[&format!("Retry-After: {seconds}\r\n")]);
     }
     push(out, &["Cache-Control: no-store\r\n"]);
     // RFC 9110, section 15.5.22: 426 says what to upgrade to; RFC 6455, section 4.4: which version.
     push(out, &[if problem.status == 426 { UPGRADE } else { "Connection: close\r\n" }]);
-    if push_cors(out, cors_origin) && problem.retry_after.is_some() {
+    if is_let_in(cors, out) && problem.retry_after.is_some() {
         // Unless it is named, a page of another origin cannot read it (Fetch Standard, 3.2.3).
         push(out, &["Access-Control-Expose-Headers: Retry-After\r\n"]);
     }
@@ -78,10 +82,10 @@ pub fn problem(problem: &Problem, head_only: bool, cors_origin: Option<&str>, ou
 }
 
 /// Appends the whole answer to an `OPTIONS`, which is mostly a browser's question whether a page
-/// may connect (Fetch Standard, section 4.8). Without a `cors_origin` the answer is no.
-pub fn preflight(cors_origin: Option<&str>, out: &mut Vec<u8>) {
+/// may connect (Fetch Standard, section 4.8). Without `cors` the answer is no.
+pub fn preflight(cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
     push(out, &["HTTP/1.1 204 No Content\r\nAllow: ", METHODS, "\r\nConnection: close\r\n"]);
-    if push_cors(out, cors_origin) {
+    if is_let_in(cors, out) {
         push(out, &["Access-Control-Allow-Methods: ", METHODS, "\r\n"]);
         push(out, &["Access-Control-Allow-Headers: ", CORS_HEADERS, "\r\n"]);
         push(out, &["Access-Control-Max-Age: 86400\r\n"]);
@@ -89,16 +93,8 @@ pub fn preflight(cors_origin: Option<&str>, out: &mut Vec<u8>) {
     push(out, &["\r\n"]);
 }
 
-/// Says whether it let the origin in. One with control characters, which could forge a line of the
-/// head, is never let in; the request parser does not let such a one through either.
-fn push_cors(out: &mut Vec<u8>, cors_origin: Option<&str>) -> bool {
-    match cors_origin {
-        Some(origin) if !origin.contains(|c: char| c.is_control()) => {
-            push(out, &["Access-Control-Allow-Origin: ", origin, "\r\nVary: Origin\r\n"]);
-            true
-        }
-        _ => false,
-    }
+fn is_let_in(cors: Option<Cors<'_>>, out: &mut Vec<u8>) -> bool {
+    cors.is_some_and(|cors| cors.push(out))
 }
 
 pub(crate) fn push(out: &mut Vec<u8>, parts: &[&str]) {
@@ -154,15 +150,20 @@ mod tests {
 
     #[test]
     fn allowed_origin_is_named_in_every_kind_of_answer() {
-        let cors = Some("http://pages.example:8080");
-        let mut answers = [Vec::new(), Vec::new(), Vec::new()];
-        stream_head(Transport::Sse, Framing::Chunked, cors, &mut answers[0]);
-        problem(&Problem::not_acceptable(), false, cors, &mut answers[1]);
-        preflight(cors, &mut answers[2]);
-        for wire in answers {
-            let (_, fields, _) = read(&wire);
-            assert_eq!(field(&fields, "access-control-allow-origin"), cors);
-            assert_eq!(field(&fields, "vary"), Some("Origin"));
+        for credentials in [false, true] {
+            let origin = "http://pages.example:8080";
+            let cors = Some(Cors { origin, credentials });
+            let mut answers = [Vec::new(), Vec::new(), Vec::new()];
+            stream_head(Transport::Sse, Framing::Chunked, cors, &mut answers[0]);
+            problem(&Problem::not_acceptable(), false, cors, &mut answers[1]);
+            preflight(cors, &mut answers[2]);
+            for wire in answers {
+                let (_, fields, _) = read(&wire);
+                assert_eq!(field(&fields, "access-control-allow-origin"), Some(origin));
+                assert_eq!(field(&fields, "vary"), Some("Origin"));
+                let with_cookies = field(&fields, "access-control-allow-credentials");
+                assert_eq!(with_cookies, credentials.then_some("true"));
+            }
         }
     }
 
@@ -175,20 +176,31 @@ mod tests {
             field(&fields, "access-control-expose-headers").map(str::to_owned)
         };
         let full = Problem::unavailable(7);
-        assert_eq!(exposed(&full, Some("http://pages.example")).as_deref(), Some("Retry-After"));
+        assert_eq!(
+            exposed(&full, Some(Cors::plain("http://pages.example"))).as_deref(),
+            Some("Retry-After")
+        );
         assert_eq!(exposed(&full, None), None);
-        assert_eq!(exposed(&Problem::bad_id("ü"), Some("http://pages.example")), None);
+        assert_eq!(exposed(&Problem::bad_id("ü"), Some(Cors::plain("http://pages.example"))), None);
     }
 
     #[test]
     fn forged_origin_is_not_let_in() {
         let mut wire = Vec::new();
-        stream_head(Transport::Sse, Framing::Close, Some("x\r\nSet-Cookie: a=b"), &mut wire);
+        stream_head(
+            Transport::Sse,
+            Framing::Close,
+            Some(Cors::plain("x\r\nSet-Cookie: a=b")),
+            &mut wire,
+        );
         assert!(!String::from_utf8(wire).unwrap().contains("Set-Cookie"));
     }
 
     #[test]
     fn problem_has_its_fields_and_a_body_of_the_length_it_says() {
+        let mut wire = Vec::new();
+        problem(&Problem::token_missing(), false, None, &mut wire);
+        assert_eq!(field(&read(&wire).1, "www-authenticate"), Some("Bearer"));
         for (sent, allow, retry_after) in [
             (Problem::method_not_allowed(METHODS), Some(METHODS), None),
             (Problem::unavailable(7), None, Some("7")),
@@ -222,7 +234,7 @@ mod tests {
     #[test]
     fn preflight_lets_pages_send_what_event_sources_send() {
         let mut wire = Vec::new();
-        preflight(Some("null"), &mut wire);
+        preflight(Some(Cors::plain("null")), &mut wire);
         let (_, fields, _) = read(&wire);
         assert_eq!(field(&fields, "access-control-allow-methods"), Some(METHODS));
         assert!(field(&fields, "access-control-allow-headers").unwrap().contains("Last-Event-ID"));

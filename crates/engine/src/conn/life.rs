@@ -5,6 +5,7 @@
 //! | state | bytes | end | event | its time | written | missed known | disconnect |
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | `Head` | request | close | drop | refuse, 408 | | | close |
+//! | `Verdict` | put by | close | drop | refuse, 503 | | | close |
 //! | `Stream` | message, or discard | close | take | keep alive, refuse, or cut | | | end stream |
 //! | `Held` | message, or discard | close | hold | the same | ask | catch up | end stream |
 //! | `Poll` | request, put by | close | take | answer | | | answer, last |
@@ -14,11 +15,14 @@
 //! | `Ending` | discard | | drop | cut | linger | | |
 //! | `Lingering` | discard | close | drop | close | | | |
 //!
+//! `Verdict` and the two streams know one more input, that a token is judged: the one goes back to
+//! its request, the others go on with another token or as they did. When the time of a stream's
+//! token is over, the stream is ended before anything else that its time asks for.
+//!
 //! A connection that breaks is closed in each of them. Which state may follow which says
 //! [`Life::may_move_to`]; every change goes by it.
 //!
-//! [`Life::on`] decides and nothing else does: the shard carries out. A new protocol, or a wait for
-//! somebody's verdict, is a line here.
+//! [`Life::on`] decides and nothing else does: the shard carries out. A new protocol is a line here.
 
 use std::io::ErrorKind;
 
@@ -29,6 +33,8 @@ use hub::DisconnectReason;
 pub(crate) enum Life {
     /// Its request head is not complete.
     Head,
+    /// Its request head is complete, and its token is being judged.
+    Verdict,
     /// It is logged in and hears events.
     Stream,
     /// The same, but what it has missed is not all known or not all written: events are put by.
@@ -73,6 +79,8 @@ pub(crate) enum Input {
     Written,
     /// It is known what it has missed.
     Missed,
+    /// Its token is judged.
+    Judged,
     /// It is to end, gracefully.
     Disconnect(DisconnectReason),
 }
@@ -105,6 +113,8 @@ pub(crate) enum Act {
     Drop,
     /// Answer that the head did not come in time.
     RefuseLate,
+    /// Answer that there was no time for its token.
+    RefuseToken,
     /// Answer that the message did not come in time, and end.
     RefuseMessage,
     /// Send what says that the stream is alive.
@@ -125,6 +135,10 @@ pub(crate) enum Act {
     CatchUp,
     /// Hand over what was missed: to a poll.
     CatchUpPoll,
+    /// Read its request again, with what its token is found to be.
+    Readmit,
+    /// Go on with another token.
+    Renew,
     /// Send what waits and the end of the stream.
     EndStream(DisconnectReason),
     /// Send what waits, then end.
@@ -140,13 +154,20 @@ pub(crate) struct Facts {
     pub(crate) blocked: bool,
     /// Its message has taken too long.
     pub(crate) late: bool,
+    /// The time of its token is over.
+    pub(crate) expired: bool,
 }
 
 impl Life {
     /// What is to be done when `input` happens.
-    pub(crate) fn on(self, input: Input, Facts { sends_messages, blocked, late }: Facts) -> Act {
-        use DisconnectReason::{ClientClosed, ClientReset, ClientVanished, Idle, SlowReader};
-        use Life::{Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream};
+    pub(crate) fn on(self, input: Input, facts: Facts) -> Act {
+        use DisconnectReason::{
+            ClientClosed, ClientReset, ClientVanished, Idle, SlowReader, TokenExpired,
+        };
+        use Life::{
+            Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream, Verdict,
+        };
+        let Facts { sends_messages, blocked, late, expired } = facts;
         let close = |reason| Act::Close { reason, abort: false };
         let cut = |reason| Act::Close { reason, abort: true };
         match (self, input) {
@@ -158,20 +179,24 @@ impl Life {
             (_, Input::Broken(ErrorKind::TimedOut)) => cut(ClientVanished),
             (_, Input::Broken(_)) => cut(ClientReset),
 
-            (Head | Poll | HeldPoll | Between, Input::Bytes) => Act::Request,
+            (Head | Verdict | Poll | HeldPoll | Between, Input::Bytes) => Act::Request,
             (Stream | Held, Input::Bytes) if sends_messages => Act::Message,
             (Stream | Held | Ending(_) | Lingering(_), Input::Bytes) => Act::Discard,
 
-            (Head | Stream | Held | Poll | HeldPoll | Between, Input::End) => close(ClientClosed),
+            (Head | Verdict | Stream | Held | Poll | HeldPoll | Between, Input::End) => {
+                close(ClientClosed)
+            }
             // Its last answer may still be on its way: it has only ended its own side.
             (Ending(_), Input::End) => Act::Nothing,
             (Lingering(reason), Input::End) => close(reason),
 
             (Stream | Poll, Input::Event) => Act::Take,
             (Held | HeldPoll, Input::Event) => Act::Hold,
-            (Head | Between | Ending(_) | Lingering(_), Input::Event) => Act::Drop,
+            (Head | Verdict | Between | Ending(_) | Lingering(_), Input::Event) => Act::Drop,
 
             (Head, Input::Time) => Act::RefuseLate,
+            (Verdict, Input::Time) => Act::RefuseToken,
+            (Stream | Held, Input::Time) if expired => Act::EndStream(TokenExpired),
             (Stream | Held, Input::Time) if blocked => cut(SlowReader),
             (Stream | Held, Input::Time) if late => Act::RefuseMessage,
             (Stream | Held, Input::Time) => Act::KeepAlive,
@@ -185,13 +210,19 @@ impl Life {
             (Held, Input::Written) => Act::Ask,
             (Between, Input::Written) => Act::ReadOn,
             (Ending(reason), Input::Written) => Act::Linger(reason),
-            (Head | Stream | Poll | HeldPoll | Lingering(_), Input::Written) => Act::Nothing,
+            (Head | Verdict | Stream | Poll | HeldPoll | Lingering(_), Input::Written) => {
+                Act::Nothing
+            }
 
             (Held, Input::Missed) => Act::CatchUp,
             (HeldPoll, Input::Missed) => Act::CatchUpPoll,
             (_, Input::Missed) => Act::Nothing,
 
-            (Head, Input::Disconnect(reason)) => close(reason),
+            (Verdict, Input::Judged) => Act::Readmit,
+            (Stream | Held, Input::Judged) => Act::Renew,
+            (_, Input::Judged) => Act::Nothing,
+
+            (Head | Verdict, Input::Disconnect(reason)) => close(reason),
             (Stream | Held, Input::Disconnect(reason)) => Act::EndStream(reason),
             (Poll | HeldPoll, Input::Disconnect(reason)) => Act::AnswerLast(reason),
             (Between, Input::Disconnect(reason)) if blocked => Act::Finish(reason),
@@ -202,13 +233,18 @@ impl Life {
 
     /// Whether `next` may follow.
     pub(crate) fn may_move_to(self, next: Life) -> bool {
-        use Life::{Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream};
+        use Life::{
+            Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream, Verdict,
+        };
         match self {
-            Head => matches!(next, Stream | Held | Poll | HeldPoll | Ending(_)),
+            Head => matches!(next, Verdict | Stream | Held | Poll | HeldPoll | Ending(_)),
+            Verdict => matches!(next, Head | Ending(_)),
             Stream => matches!(next, Held | Leaving(_) | Ending(_)),
             Held => matches!(next, Stream | Leaving(_) | Ending(_)),
             Poll | HeldPoll => matches!(next, Poll | Between | Leaving(_)),
-            Between => matches!(next, Head | Poll | HeldPoll | Ending(_) | Stream | Held),
+            Between => {
+                matches!(next, Head | Verdict | Poll | HeldPoll | Ending(_) | Stream | Held)
+            }
             Leaving(_) => matches!(next, Between | Ending(_)),
             Ending(_) => matches!(next, Ending(_) | Lingering(_)),
             Lingering(_) => false,
@@ -237,8 +273,9 @@ mod tests {
 
     const REASON: DisconnectReason = DisconnectReason::LoggedOut;
 
-    const ALL: [Life; 9] = [
+    const ALL: [Life; 10] = [
         Life::Head,
+        Life::Verdict,
         Life::Stream,
         Life::Held,
         Life::Poll,
@@ -250,10 +287,11 @@ mod tests {
     ];
 
     fn facts() -> impl Iterator<Item = Facts> {
-        (0..8).map(|bits| Facts {
+        (0..16).map(|bits| Facts {
             sends_messages: bits & 1 > 0,
             blocked: bits & 2 > 0,
             late: bits & 4 > 0,
+            expired: bits & 8 > 0,
         })
     }
 
@@ -264,7 +302,11 @@ mod tests {
             let goes = facts().any(|facts| {
                 matches!(
                     life.on(Input::Time, facts),
-                    Act::Close { .. } | Act::RefuseLate | Act::Answer | Act::WaitOn
+                    Act::Close { .. }
+                        | Act::RefuseLate
+                        | Act::RefuseToken
+                        | Act::Answer
+                        | Act::WaitOn
                 )
             });
             assert!(goes || matches!(life, Life::Leaving(_)), "{life:?} stays for ever");

@@ -6,7 +6,7 @@ mod work;
 
 use std::sync::Arc;
 
-use hub::Id;
+use hub::{Grant, Id};
 use proto::{Framing, Transport};
 
 pub(crate) use ids::SOME_IDS;
@@ -43,29 +43,24 @@ pub(crate) struct Conn<S> {
     /// are sent; the first has no comma.
     pub(crate) messages: u32,
     pub(crate) socket: S,
+    /// When the time of its token is over; [`Tick::MAX`] is never.
+    pub(crate) expires: Tick,
     /// What it is counted for in the account of all connections, in bytes.
     pub(crate) charged: u32,
     life: Life,
     pub(crate) transport: Transport,
-    /// How the body ends. A poll's always has a length: under [`Framing::Close`] the connection
-    /// ends with it, else it may carry another.
-    pub(crate) framing: Framing,
-    pub(crate) marks: Marks,
-    /// In which of the shard's queues of connections to write to.
-    pub(crate) queued: Queue,
+    marks: Marks,
 }
 
-// With the links of its timer a cache line; four bytes of the slot are spare, for what a session
-// of TLS or the end of a token will need.
-const SPARE_BYTES: usize = 4;
+// With the links of its timer a cache line.
 const _: () = {
     let slot = size_of::<Slot<Conn<std::os::fd::OwnedFd>>>();
     assert!(slot + size_of::<Links>() <= 64);
-    assert!(size_of::<Conn<std::os::fd::OwnedFd>>() + size_of::<u32>() + SPARE_BYTES <= slot);
 };
 
 /// What is noted of a connection in the one byte that there is: what the answer to a poll is to say
-/// beside its events, what a WebSocket's handshake agreed on, and what is under way.
+/// beside its events, what a WebSocket's handshake agreed on, how a body ends, and what is under
+/// way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Marks(u8);
 
@@ -81,6 +76,13 @@ impl Marks {
     /// It is in the queue of those whose input waits for a later turn.
     pub(crate) const DEFERRED: Marks = Marks(16);
 
+    /// The body ends with the connection ([`Framing::Close`]).
+    const CLOSE: Marks = Marks(32);
+    /// It is in the queue of those that are written to before others.
+    const EXPRESS: Marks = Marks(64);
+    /// It is in the queue of those that are written to in their slice.
+    const BULK: Marks = Marks(128);
+
     /// What belongs to one request, and not to the connection.
     const OF_REQUEST: u8 = Self::CORS.0 | Self::GAP.0 | Self::DEFLATE.0;
 }
@@ -90,6 +92,9 @@ impl Marks {
 struct Rare {
     /// The ids beside the least, in order.
     more_ids: ids::MoreIds,
+    /// What its token grants, where that is asked for again: when a WebSocket logs in further, or a
+    /// token counts its connections.
+    grant: Option<Arc<Grant>>,
     work: Option<Box<Work>>,
 }
 
@@ -102,12 +107,11 @@ impl<S> Conn<S> {
             active: now,
             messages: 0,
             socket,
+            expires: Tick::MAX,
             charged: 0,
             life: Life::Head,
             transport: Transport::Ndjson,
-            framing: Framing::Chunked,
             marks: Marks::default(),
-            queued: Queue::None,
         }
     }
 
@@ -126,7 +130,8 @@ impl<S> Conn<S> {
     pub(crate) fn on(&self, input: Input, now: Tick) -> Act {
         let sends_messages = self.transport == Transport::WebSocket;
         let late = self.message_due().is_some_and(|due| due <= now);
-        self.life.on(input, Facts { sends_messages, blocked: self.is(Marks::BLOCKED), late })
+        let (blocked, expired) = (self.is(Marks::BLOCKED), self.expires <= now);
+        self.life.on(input, Facts { sends_messages, blocked, late, expired })
     }
 
     /// Whether that is noted.
@@ -137,6 +142,30 @@ impl<S> Conn<S> {
     /// Notes that, or that it is not so.
     pub(crate) fn mark(&mut self, mark: Marks, is_so: bool) {
         self.marks.0 = if is_so { self.marks.0 | mark.0 } else { self.marks.0 & !mark.0 };
+    }
+
+    /// How the body ends. A poll's always has a length: under [`Framing::Close`] the connection
+    /// ends with it, else it may carry another.
+    pub(crate) fn framing(&self) -> Framing {
+        if self.is(Marks::CLOSE) { Framing::Close } else { Framing::Chunked }
+    }
+
+    pub(crate) fn set_framing(&mut self, framing: Framing) {
+        self.mark(Marks::CLOSE, framing == Framing::Close);
+    }
+
+    /// In which of the shard's queues of connections to write to it is.
+    pub(crate) fn queued(&self) -> Queue {
+        match (self.is(Marks::EXPRESS), self.is(Marks::BULK)) {
+            (true, _) => Queue::Express,
+            (false, true) => Queue::Bulk,
+            (false, false) => Queue::None,
+        }
+    }
+
+    pub(crate) fn set_queued(&mut self, queue: Queue) {
+        self.mark(Marks::EXPRESS, queue == Queue::Express);
+        self.mark(Marks::BULK, queue == Queue::Bulk);
     }
 
     /// Forgets what was noted of the request before.
@@ -153,6 +182,19 @@ impl<S> Conn<S> {
     /// Whether everything has been given to the kernel.
     pub(crate) fn is_flushed(&self) -> bool {
         self.pending.is_none() && self.work().is_none_or(|work| work.backlog.is_empty())
+    }
+
+    /// What its token grants, where that is kept.
+    pub(crate) fn grant(&self) -> Option<&Arc<Grant>> {
+        self.rare.as_ref()?.grant.as_ref()
+    }
+
+    /// Keeps that, or no more; what was kept before.
+    pub(crate) fn keep_grant(&mut self, grant: Option<Arc<Grant>>) -> Option<Arc<Grant>> {
+        match grant {
+            None => self.rare.as_mut()?.grant.take(),
+            grant => std::mem::replace(&mut self.rare.get_or_insert_default().grant, grant),
+        }
     }
 
     /// What is under way, if anything is.
@@ -179,6 +221,8 @@ impl<S> Conn<S> {
     pub(crate) fn tidy(&mut self) {
         let Some(rare) = &mut self.rare else { return };
         rare.work.take_if(|work| work.is_idle());
-        self.rare.take_if(|rare| rare.work.is_none() && rare.more_ids.is_empty());
+        self.rare.take_if(|rare| {
+            rare.work.is_none() && rare.more_ids.is_empty() && rare.grant.is_none()
+        });
     }
 }

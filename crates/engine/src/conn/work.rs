@@ -11,6 +11,7 @@ use crate::backlog::Backlog;
 use crate::limits::{CLOSE_TO_NOTHING, MESSAGE_TIMEOUT_TICKS};
 use crate::mailbox::CatchUp;
 use crate::timer::Tick;
+use crate::tokens::Outcome;
 
 /// What is under way on one connection.
 #[derive(Debug, Default)]
@@ -21,6 +22,18 @@ pub(crate) struct Work {
     pub(crate) partial: Partial,
     pub(crate) backlog: Backlog,
     pub(crate) held: Held,
+    pub(crate) token: TokenWork,
+    /// The origin of the page of another server that polls with cookies, until it is answered.
+    pub(crate) origin: Option<Box<str>>,
+}
+
+/// A token that is being judged, or was and is not dealt with.
+#[derive(Debug, Default)]
+pub(crate) struct TokenWork {
+    /// As long as this is here somebody wants the verdict.
+    pub(crate) asked: Option<Arc<()>>,
+    /// It has come.
+    pub(crate) outcome: Option<Outcome>,
 }
 
 /// What has come of a WebSocket's message that is not whole.
@@ -60,6 +73,9 @@ impl Work {
             && self.held.after == 0
             && self.held.asked.is_none()
             && self.held.catch_up.is_none()
+            && self.token.asked.is_none()
+            && self.token.outcome.is_none()
+            && self.origin.is_none()
     }
 }
 
@@ -79,6 +95,7 @@ impl<S> Conn<S> {
     pub(crate) fn ask_no_more(&mut self) {
         if let Some(work) = self.some_work() {
             work.held.asked = None;
+            work.token.asked = None;
         }
     }
 
@@ -88,13 +105,16 @@ impl<S> Conn<S> {
     }
 
     /// The bytes that are kept for it alone, or for which it alone may be to blame: what it has
-    /// sent and is not dealt with, and what it does not take.
+    /// sent and is not dealt with, what it does not take, and what its token grants.
     pub(crate) fn kept_bytes(&self) -> u32 {
-        let Some(work) = self.work() else { return 0 };
-        let backlog = if self.is(Marks::BLOCKED) { work.backlog.bytes() } else { 0 };
-        let input = work.unread.capacity() + work.partial.bytes.capacity();
-        let missed = work.held.catch_up.as_ref().map_or(0, |catch_up| catch_up.bytes());
-        let kept = input + backlog + work.held.bytes + missed;
+        let granted = self.grant().map_or(0, |grant| grant.bytes());
+        let under_way = self.work().map_or(0, |work| {
+            let backlog = if self.is(Marks::BLOCKED) { work.backlog.bytes() } else { 0 };
+            let input = work.unread.capacity() + work.partial.bytes.capacity();
+            let missed = work.held.catch_up.as_ref().map_or(0, |catch_up| catch_up.bytes());
+            input + backlog + work.held.bytes + missed
+        });
+        let kept = granted + under_way;
         // A few bytes are not worth a look at the account.
         if kept < CLOSE_TO_NOTHING { 0 } else { kept as u32 }
     }

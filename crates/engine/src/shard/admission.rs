@@ -1,20 +1,24 @@
 //! From a request head to a stream or a poll, or to an answer that says why not.
 
-use hub::{DisconnectReason, IdText};
+use std::sync::Arc;
+
+use hub::{DisconnectReason, Grant, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
-use proto::{Framing, Method, Problem, Route, Transport, classic, response};
+use proto::{Cors, Framing, Method, Problem, Route, Transport, classic, response};
 use smallvec::SmallVec;
 
 use super::core::{At, Core, End, Lives};
+use super::tokens::Shown;
 use crate::conn::Marks;
 use crate::conn::life::Life;
 use crate::limits::{self, work};
 use crate::sockets::Sockets;
+use crate::tokens::Granted;
 
 /// An answer that ends the exchange, as far as it depends on the request.
 pub(super) struct Reply<'r> {
     head_only: bool,
-    cors_origin: Option<&'r str>,
+    pub(super) cors: Option<Cors<'r>>,
 }
 
 /// How a stream is to be.
@@ -79,14 +83,17 @@ impl<S: Sockets> Core<S> {
             match request::parse(&bytes[used..], seen) {
                 Parsed::NeedMore => break,
                 Parsed::Request(request) => {
-                    (used, seen) = (used + request.head_len, 0);
                     self.budget.spend(work::REQUEST);
                     self.admit(at, &request)?;
+                    if at.conn.life() == Life::Verdict {
+                        // It is read again when its token is judged.
+                        break;
+                    }
+                    (used, seen) = (used + request.head_len, 0);
                 }
                 Parsed::Refused(Refusal { problem, head_only, origin, host }) => {
-                    let cors_origin =
-                        origin.filter(|origin| self.rules.config.origins.allows(origin, host));
-                    self.refuse(at, &problem, &Reply { head_only, cors_origin })?;
+                    let cors = self.cors(origin, host);
+                    self.refuse(at, &problem, &Reply { head_only, cors })?;
                 }
             }
         }
@@ -104,7 +111,7 @@ impl<S: Sockets> Core<S> {
             Life::Stream | Life::Held if conn.transport == Transport::WebSocket => {
                 self.hear(at, &mut unread)
             }
-            Life::Head | Life::Between | Life::Poll | Life::HeldPoll => {
+            Life::Head | Life::Verdict | Life::Between | Life::Poll | Life::HeldPoll => {
                 if unread.len() > limits::PIPELINED_BYTES_MAX {
                     return Err(End { reason: DisconnectReason::BadRequest, abort: true });
                 }
@@ -123,9 +130,8 @@ impl<S: Sockets> Core<S> {
     }
 
     fn admit(&mut self, at: &mut At<'_, S::Socket>, request: &Request<'_>) -> Lives {
-        let allows = |origin: &&str| self.rules.config.origins.allows(origin, request.host);
-        let cors_origin = request.origin.filter(allows);
-        let reply = Reply { head_only: request.method == Method::Head, cors_origin };
+        let cors = self.cors(request.origin, request.host);
+        let reply = Reply { head_only: request.method == Method::Head, cors };
         // Only a browser can be led astray by a name, and what it may be led to is a page of ours
         // or what one asks for. Other clients, and proxies, call the server as they like.
         let is_pages = request.route == Route::Page || request.origin.is_some();
@@ -136,45 +142,60 @@ impl<S: Sockets> Core<S> {
             return self.refuse(at, &Problem::no_such_path(), &reply);
         }
         if request.method == Method::Options {
-            response::preflight(cors_origin, &mut self.answer);
+            response::preflight(cors, &mut self.answer);
             return self.answered(at, DisconnectReason::Answered);
         }
-        if request.origin.is_some() && cors_origin.is_none() {
+        if request.origin.is_some() && cors.is_none() {
             return self.refuse(at, &Problem::forbidden_origin(), &reply);
         }
         if request.route == Route::Page {
             return self.show_page(at, request);
         }
-        let ids = match ids_of(request) {
+        let granted = match self.look_at_token(at, request) {
+            Shown::Open => None,
+            Shown::Granted(granted) => Some(granted),
+            Shown::Refused(problem) => return self.refuse(at, &problem, &reply),
+            Shown::Asked => return Ok(()),
+        };
+        let grant = granted.as_ref().map(|granted| Arc::clone(&granted.grant));
+        let ids = match ids_of(request, grant.as_deref()) {
             Ok(ids) => ids,
-            Err(problem) => return self.refuse(at, &problem, &reply),
+            Err(problem) => {
+                self.counters.ids_not_granted.add(u64::from(problem.status == 403));
+                return self.refuse(at, &problem, &reply);
+            }
         };
         at.conn.begin_request();
         if request.route == Route::Poll {
             if request.method == Method::Get {
-                return self.begin_poll(at, &ids, request, &reply);
+                return self.begin_poll(at, &ids, request, granted, &reply);
             }
-            self.describe_poll(cors_origin.is_some());
+            self.describe_poll(cors);
             return self.answered(at, DisconnectReason::Answered);
         }
         let cursor = request.cursor;
         if let Some(upgrade) = &request.upgrade {
             let (transport, framing) = (Transport::WebSocket, Framing::Close);
             return match self.open_websocket(at, upgrade) {
-                Ok(()) => self.begin(at, &ids, Manner { transport, framing, cursor }, &reply),
+                Ok(()) => {
+                    let manner = Manner { transport, framing, cursor };
+                    self.begin(at, &ids, granted, manner, &reply)
+                }
                 Err(problem) => self.refuse(at, &problem, &reply),
             };
         }
         let (transport, framing) = (request.transport, request.framing);
-        response::stream_head(transport, framing, cors_origin, &mut self.answer);
+        response::stream_head(transport, framing, cors, &mut self.answer);
         if request.method == Method::Head {
             return self.answered(at, DisconnectReason::Answered);
         }
         if transport == Transport::Classic {
-            let first = request.ids.first().map_or("", |id| id);
+            let first = request.ids.first().map(|id| &**id);
+            let first = first.or(grant.as_ref().and_then(|grant| grant.subject.as_deref()));
+            let first = first.unwrap_or_default();
             classic::welcome(first, framing, &mut self.answer);
         }
-        self.begin(at, &ids, Manner { transport, framing, cursor }, &reply)
+        self.begin(at, &ids, granted, Manner { transport, framing, cursor }, &reply)
     }
 
     /// Logs in before the head is sent: who has read the head is online.
@@ -182,20 +203,32 @@ impl<S: Sockets> Core<S> {
         &mut self,
         at: &mut At<'_, S::Socket>,
         ids: &[IdText<'_>],
+        granted: Option<Granted>,
         Manner { transport, framing, cursor }: Manner<'_>,
         reply: &Reply<'_>,
     ) -> Lives {
         let newest = self.event_ids.last();
-        if let Err(refused) = self.login(at, ids) {
-            return self.refuse(at, &refused.problem(), reply);
+        at.conn.transport = transport;
+        at.conn.set_framing(framing);
+        if let Err(problem) = self.login_with(at, ids, granted) {
+            return self.refuse(at, &problem, reply);
         }
-        (at.conn.transport, at.conn.framing) = (transport, framing);
         self.counters.streams_opened[transport.index()].add(1);
         let held = self.begin_at(at, cursor, newest);
         at.conn.move_to(if held { Life::Held } else { Life::Stream });
         at.conn.active = self.now;
         self.wait(at);
         self.send_answer(at)
+    }
+
+    /// Whether the page that asks may read the answer.
+    pub(super) fn cors<'r>(&self, origin: Option<&'r str>, host: Option<&str>) -> Option<Cors<'r>> {
+        let config = &self.rules.config;
+        let origin = origin.filter(|origin| config.origins.allows(origin, host))?;
+        // Only tokens come in cookies.
+        let credentials =
+            config.tokens.is_some() && config.origins.allows_credentials(origin, host);
+        Some(Cors { origin, credentials })
     }
 
     pub(super) fn refuse(
@@ -205,7 +238,7 @@ impl<S: Sockets> Core<S> {
         reply: &Reply<'_>,
     ) -> Lives {
         self.answer.clear();
-        response::problem(problem, reply.head_only, reply.cors_origin, &mut self.answer);
+        response::problem(problem, reply.head_only, reply.cors, &mut self.answer);
         self.answered(at, DisconnectReason::BadRequest)
     }
 
@@ -213,6 +246,15 @@ impl<S: Sockets> Core<S> {
         self.answer.clear();
         response::problem(&Problem::head_timeout(), false, None, &mut self.answer);
         self.answered(at, DisconnectReason::HeadTimeout)
+    }
+
+    /// The same as [`Core::refuse`] when the request is not at hand.
+    pub(super) fn refuse_plainly(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        problem: &Problem,
+    ) -> Lives {
+        self.refuse(at, problem, &Reply { head_only: false, cors: None })
     }
 
     pub(super) fn answered(
@@ -234,8 +276,12 @@ fn take_unread<S>(at: &mut At<'_, S>) -> Vec<u8> {
     unread.unwrap_or_default()
 }
 
-/// The ids of a request, as far as they are good ones and not too many.
-fn ids_of<'r>(request: &'r Request<'_>) -> Result<SmallVec<[IdText<'r>; 4]>, Problem> {
+/// The ids of a request, as far as they are good ones, not too many, and granted. Without any it is
+/// whom its token is about.
+fn ids_of<'r>(
+    request: &'r Request<'_>,
+    grant: Option<&'r Grant>,
+) -> Result<SmallVec<[IdText<'r>; 4]>, Problem> {
     if request.ids.len() > limits::IDS_PER_HEAD_MAX {
         return Err(Problem::bad_request(format!(
             "A request names at most {} ids. Log the others in on a WebSocket, or open a second \
@@ -243,6 +289,20 @@ fn ids_of<'r>(request: &'r Request<'_>) -> Result<SmallVec<[IdText<'r>; 4]>, Pro
             limits::IDS_PER_HEAD_MAX
         )));
     }
-    let ids: Result<_, _> = request.ids.iter().map(|id| IdText::parse(id)).collect();
-    ids.map_err(|error| Problem::bad_id(format!("{error}.")))
+    let subject = grant.and_then(|grant| grant.subject.as_deref());
+    let subject = subject.filter(|_| request.ids.is_empty());
+    let named = request.ids.iter().map(|id| &**id).chain(subject);
+    let ids: Result<SmallVec<_>, _> = named.map(IdText::parse).collect();
+    let ids = ids.map_err(|error| Problem::bad_id(format!("{error}.")))?;
+    if ids.is_empty() {
+        return Err(Problem::bad_id(match grant {
+            None => "The request names no id. Ask for /stream/{id}, or add ?id=.",
+            Some(_) => {
+                "The request names no id, and the token has no subject (sub) that could \
+                        stand for one. Ask for /stream/{id}, or add ?id=."
+            }
+        }));
+    }
+    let denied = grant.and_then(|grant| request.ids.iter().find(|id| !grant.allows(id)));
+    denied.map_or(Ok(ids), |id| Err(Problem::not_granted(id)))
 }

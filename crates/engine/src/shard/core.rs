@@ -9,6 +9,7 @@ use proto::websocket::deflate::Deflater;
 use super::Shared;
 use crate::account::Account;
 use crate::budget::Budget;
+use crate::column::Column;
 use crate::config::EngineConfig;
 use crate::conn::life::{Act, Input, Life};
 use crate::conn::{Conn, Marks};
@@ -19,6 +20,7 @@ use crate::resume::Resumes;
 use crate::slab;
 use crate::sockets::Sockets;
 use crate::timer::{TICK_MS, Tick, Wheel};
+use crate::tokens::{Session, Tokens};
 
 /// All but the connections.
 pub(super) struct Core<S> {
@@ -32,6 +34,9 @@ pub(super) struct Core<S> {
     pub(super) account: Arc<Account>,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) resumes: Arc<Resumes>,
+    pub(super) tokens: Arc<Tokens>,
+    /// Of connections that have shown a token, by slot.
+    pub(super) sessions: Column<Session>,
     /// All events up to this number that are for a connection here have come.
     pub(super) settled: u64,
     /// The number of the last event of which there was mail.
@@ -66,6 +71,7 @@ pub(super) struct Rules {
     still: Tick,
     last_still: Tick,
     linger: Tick,
+    verdict: Tick,
 }
 
 /// A connection, and where it is.
@@ -105,6 +111,8 @@ impl<S: Sockets> Core<S> {
             settled_max: u64::MAX,
             event_ids: shared.event_ids,
             resumes: shared.resumes,
+            tokens: shared.tokens,
+            sessions: Column::default(),
             rules: Rules {
                 keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
                 head_timeout: ticks(config.head_timeout_ms),
@@ -112,6 +120,7 @@ impl<S: Sockets> Core<S> {
                 still: ticks(limits::STILL_MS),
                 last_still: ticks(limits::LAST_BYTES_STILL_MS),
                 linger: ticks(limits::LINGER_MS),
+                verdict: ticks(limits::VERDICT_TIMEOUT_MS),
                 config,
             },
             names: shared.names,
@@ -142,6 +151,7 @@ impl<S: Sockets> Core<S> {
             Act::Close { reason, abort } => Err(End { reason, abort }),
             Act::RefuseLate => self.refuse_late(at),
             Act::RefuseMessage => self.refuse_message(at),
+            Act::RefuseToken => self.refuse_token(at),
             Act::KeepAlive => self.keep_alive(at),
             Act::Answer => self.answer_poll(at, None, None),
             Act::AnswerLast(reason) => self.answer_poll(at, Some(reason), None),
@@ -167,6 +177,8 @@ impl<S: Sockets> Core<S> {
             | Act::Take
             | Act::Hold
             | Act::CatchUp
+            | Act::Readmit
+            | Act::Renew
             | Act::CatchUpPoll) => {
                 debug_assert!(false, "{act:?} takes more than {input:?}");
                 Ok(())
@@ -198,10 +210,12 @@ impl<S: Sockets> Core<S> {
         let after = |silence: Tick| Some(conn.active + silence);
         match conn.life() {
             Life::Head => after(rules.head_timeout),
+            Life::Verdict => after(rules.verdict),
             Life::Stream | Life::Held => {
                 let silence = rules.keepalive.and_then(after);
                 let still = if conn.is(Marks::BLOCKED) { after(rules.still) } else { silence };
-                still.into_iter().chain(conn.message_due()).min()
+                let expires = (conn.expires < Tick::MAX).then_some(conn.expires);
+                still.into_iter().chain(conn.message_due()).chain(expires).min()
             }
             Life::Poll | Life::HeldPoll => after(0),
             Life::Between => after(rules.poll_idle),

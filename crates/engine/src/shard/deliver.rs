@@ -92,7 +92,7 @@ impl<S: Sockets> Shard<S> {
             let lives = self.flush_full(key.slot);
             return if lives { Handed::Over } else { Handed::ToNobody };
         }
-        if at.conn.queued != Queue::Express && !at.conn.is_flushed() {
+        if at.conn.queued() != Queue::Express && !at.conn.is_flushed() {
             self.core.queue(&mut at, bulk);
         }
         if takes { Handed::Over } else { Handed::ToNobody }

@@ -125,7 +125,7 @@ impl<S: Sockets> Core<S> {
         match at.conn.transport {
             Transport::Poll => return self.answer_poll(at, Some(reason), None),
             Transport::WebSocket => websocket::push_end(reason, &mut self.answer),
-            _ => self.answer.extend_from_slice(at.conn.framing.end()),
+            _ => self.answer.extend_from_slice(at.conn.framing().end()),
         }
         self.end_with_answer(at, reason)
     }

@@ -20,10 +20,10 @@ impl<S: Sockets> Shard<S> {
             Parsed::Refused(Refusal { head_only, origin, host, .. }) => (head_only, origin, host),
             Parsed::NeedMore => (false, None, None),
         };
-        let origin = origin.filter(|origin| self.core.rules.config.origins.allows(origin, host));
+        let cors = self.core.cors(origin, host);
         let problem = Problem::unavailable(limits::RETRY_AFTER_SECONDS);
         let mut answer = Vec::new();
-        response::problem(&problem, head_only, origin, &mut answer);
+        response::problem(&problem, head_only, cors, &mut answer);
         answer
     }
 }

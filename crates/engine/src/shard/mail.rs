@@ -82,6 +82,8 @@ impl<S: Sockets> Shard<S> {
                     self.serve(target.slot() as u32, |core, at| core.catch_up(at, catch_up));
                 }
             }
+            Mail::Verdict(verdict) => self.verdict(verdict),
+            Mail::Revoke(revoked) => self.revoke(revoked),
             Mail::Drain { .. } => self.drain(),
         }
         (weight, None)

@@ -22,6 +22,7 @@ mod poll;
 mod presence;
 mod reading;
 mod resume;
+mod tokens;
 mod websocket;
 mod writing;
 
@@ -43,6 +44,7 @@ use crate::resume::Resumes;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
+use crate::tokens::{Revoked, Tokens};
 
 /// One worker's connections.
 pub(crate) struct Shard<S: Sockets> {
@@ -52,6 +54,8 @@ pub(crate) struct Shard<S: Sockets> {
     leaving: VecDeque<LeavingBatch>,
     /// Mail that waits for time.
     parked: Parked,
+    /// Tokens whose streams are to be ended, and the slot to look at next.
+    revoked: VecDeque<(Revoked, u32)>,
     /// The end of all mail has come: until when to end all connections, in monotonic milliseconds.
     drain_deadline_ms: Option<u64>,
     /// The next slot whose connection the drain ends.
@@ -70,6 +74,7 @@ pub(crate) struct Shared {
     /// The numbers of events: where a stream begins.
     pub(crate) event_ids: Arc<EventIds>,
     pub(crate) resumes: Arc<Resumes>,
+    pub(crate) tokens: Arc<Tokens>,
     /// Connections that this shard alone can hold.
     pub(crate) slots_max: usize,
 }
@@ -81,6 +86,7 @@ impl<S: Sockets> Shard<S> {
             core: Core::new(worker, io, config, shared),
             leaving: VecDeque::new(),
             parked: Parked::default(),
+            revoked: VecDeque::new(),
             drain_deadline_ms: None,
             drained_to: None,
         }
@@ -159,6 +165,7 @@ impl<S: Sockets> Shard<S> {
             self.serve(slot, |core, at| core.time_has_come(at));
         }
         self.end_some();
+        self.end_revoked();
     }
 
     /// When the shard next wants a tick, in milliseconds since the worker's start.
@@ -170,6 +177,7 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn is_busy(&self) -> bool {
         !self.core.deferred.is_empty()
             || !self.leaving.is_empty()
+            || !self.revoked.is_empty()
             || !self.parked.is_empty()
             || self.drained_to.is_some()
     }
@@ -199,7 +207,8 @@ impl<S: Sockets> Shard<S> {
     /// Ends a connection here and now.
     fn close(&mut self, slot: u32, End { reason, abort }: End) {
         let Some((generation, conn)) = self.conns.at(slot) else { return };
-        self.core.leave(&mut At { slot, generation, conn });
+        let mut at = At { slot, generation, conn };
+        self.core.leave(&mut at);
         self.core.wheel.stop(slot);
         self.core.budget.spend(work::END);
         self.remove(slot, reason, abort);
@@ -229,7 +238,7 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn login(&mut self, slot: u32, texts: &[hub::IdText<'_>]) -> usize {
         let mut new = 0;
         self.serve(slot, |core, at| {
-            new = core.login(at, texts).unwrap();
+            new = core.login(at, texts, None).unwrap();
             Ok(())
         });
         new

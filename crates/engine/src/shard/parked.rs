@@ -49,6 +49,8 @@ impl Parked {
                 targets.iter().any(|&target| self.has(target))
             }
             Mail::CatchUp(catch_up) => self.has(catch_up.target),
+            // It has nothing to do with events.
+            Mail::Verdict(_) => false,
             _ => true,
         }
     }
@@ -91,7 +93,8 @@ impl Rest {
                 targets[self.from..].binary_search_by_key(&target.slot(), |of| of.slot()).is_ok()
             }
             Mail::CatchUp(catch_up) => catch_up.target.slot() == target.slot(),
-            Mail::Drain { .. } => true,
+            Mail::Verdict(verdict) => verdict.target.slot() == target.slot(),
+            Mail::Revoke(_) | Mail::Drain { .. } => true,
         }
     }
 }

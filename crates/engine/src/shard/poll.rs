@@ -14,7 +14,7 @@
 
 use hub::{DisconnectReason, IdText};
 use proto::poll::Answer;
-use proto::{Framing, Request, Transport};
+use proto::{Cors, Framing, Request, Transport};
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives, ticks};
@@ -23,6 +23,7 @@ use crate::conn::life::Life;
 use crate::mailbox::CatchUp;
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
+use crate::tokens::Granted;
 
 impl<S: Sockets> Core<S> {
     /// Logs a poll in, and asks what has been sent since the place that its client names; without
@@ -32,12 +33,13 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         ids: &[IdText<'_>],
         request: &Request<'_>,
+        granted: Option<Granted>,
         reply: &Reply<'_>,
     ) -> Lives {
         // Read before the log-in, see `begin_at`.
         let newest = self.event_ids.last();
-        if let Err(refused) = self.login(at, ids) {
-            return self.refuse(at, &refused.problem(), reply);
+        if let Err(problem) = self.login_with(at, ids, granted) {
+            return self.refuse(at, &problem, reply);
         }
         let wait = match request.wait_seconds {
             0 => 0,
@@ -45,8 +47,14 @@ impl<S: Sockets> Core<S> {
         };
         let conn = &mut at.conn;
         conn.transport = Transport::Poll;
-        conn.framing = if request.keep_alive { Framing::Chunked } else { Framing::Close };
-        conn.mark(Marks::CORS, request.origin.is_some());
+        conn.set_framing(if request.keep_alive { Framing::Chunked } else { Framing::Close });
+        conn.mark(Marks::CORS, reply.cors.is_some());
+        // A browser that sent cookies wants its page's origin in the answer, any other one takes any
+        // name for it: then it is not kept for the time of the wait.
+        let cors = reply.cors.filter(|cors| cors.credentials && request.bearer.has_cookies());
+        if let Some(cors) = cors {
+            conn.new_work().origin = Some(cors.origin.into());
+        }
         self.counters.streams_opened[Transport::Poll.index()].add(1);
         let after = match request.cursor {
             None => Some(newest),
@@ -54,7 +62,8 @@ impl<S: Sockets> Core<S> {
         };
         let asked = after.is_some_and(|after| self.ask(at, after));
         at.conn.move_to(if asked { Life::HeldPoll } else { Life::Poll });
-        at.conn.active = self.now + wait;
+        // The next poll shows its token anew.
+        at.conn.active = (self.now + wait).min(at.conn.expires);
         self.wait(at);
         if asked {
             return Ok(());
@@ -100,7 +109,7 @@ impl<S: Sockets> Core<S> {
     }
 
     /// The head that a poll's answer would have.
-    pub(super) fn describe_poll(&mut self, cors: bool) {
+    pub(super) fn describe_poll(&mut self, cors: Option<Cors<'_>>) {
         Answer { cors, ..Answer::default() }.push_head_only(&mut self.answer);
     }
 
@@ -121,7 +130,9 @@ impl<S: Sockets> Core<S> {
         at.renew();
         let conn = &mut at.conn;
         conn.take_held();
-        let stays = end.is_none() && conn.framing == Framing::Chunked;
+        let origin = conn.some_work().and_then(|work| work.origin.take());
+        let named = origin.as_deref().map(|origin| Cors { origin, credentials: true });
+        let stays = end.is_none() && conn.framing() == Framing::Chunked;
         let idle_seconds = (u64::from(self.rules.poll_idle) * TICK_MS / 1000) as u32;
         let elements = conn.elements();
         let next = next.or(elements.last.max(Some(self.settled)).max(Some(after)));
@@ -133,7 +144,7 @@ impl<S: Sockets> Core<S> {
             next: next.as_deref(),
             gap: conn.is(Marks::GAP),
             keep_alive_seconds: stays.then_some(idle_seconds),
-            cors: conn.is(Marks::CORS),
+            cors: conn.is(Marks::CORS).then_some(named.unwrap_or(Cors::ANY)),
         };
         answer.push_head(&mut head);
         conn.move_to(Life::Between);

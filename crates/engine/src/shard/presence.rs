@@ -10,15 +10,19 @@ use proto::Problem;
 use smallvec::SmallVec;
 
 use super::core::{At, Core};
+use super::tokens::{too_many_connections, too_many_ids};
 use crate::conn::SOME_IDS;
 use crate::limits::{IDS_PER_CONNECTION_MAX, RETRY_AFTER_SECONDS};
 use crate::sockets::Sockets;
+use crate::tokens::Granted;
 
 /// Why a log-in was refused. Nothing of it was done.
 #[derive(Debug)]
 pub(crate) enum LoginRefused {
     /// It would bring the connection past [`IDS_PER_CONNECTION_MAX`].
     TooManyIds,
+    /// It would bring the connection past what its token is good for.
+    TooManyForToken(u32),
     /// All connections together have as many ids as they may.
     Full,
 }
@@ -31,6 +35,7 @@ impl LoginRefused {
                 "A connection is logged in under at most {IDS_PER_CONNECTION_MAX} ids. Log out of \
                  some first; nothing of this command was done."
             )),
+            LoginRefused::TooManyForToken(most) => too_many_ids(*most),
             LoginRefused::Full => Problem::ids_full(RETRY_AFTER_SECONDS),
         }
     }
@@ -40,12 +45,34 @@ impl LoginRefused {
 type Ids = SmallVec<[Id; SOME_IDS]>;
 
 impl<S: Sockets> Core<S> {
-    /// Logs the connection in under `texts` too. Says how many of them are new to it; an id that it
-    /// has already, or that stands there twice, is no error.
+    /// Logs a connection in for a request, whose token is `granted`, if one is needed.
+    pub(super) fn login_with(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        texts: &[IdText<'_>],
+        granted: Option<Granted>,
+    ) -> Result<(), Problem> {
+        let Some(granted) = granted else {
+            return self.login(at, texts, None).map(drop).map_err(|refused| refused.problem());
+        };
+        if !self.take_use(&granted) {
+            return Err(too_many_connections());
+        }
+        if let Err(refused) = self.login(at, texts, granted.grant.ids_max) {
+            self.give_back_use(Some(&granted.grant));
+            return Err(refused.problem());
+        }
+        self.keep_token(at, granted);
+        Ok(())
+    }
+
+    /// Logs the connection in under `texts` too, `ids_max` in all at most. Says how many of them are
+    /// new to it; an id that it has already, or that stands there twice, is no error.
     pub(super) fn login(
         &mut self,
         at: &mut At<'_, S::Socket>,
         texts: &[IdText<'_>],
+        ids_max: Option<u32>,
     ) -> Result<usize, LoginRefused> {
         self.budget.spend_ids(texts.len());
         let me = self.conn_ref(at);
@@ -70,9 +97,15 @@ impl<S: Sockets> Core<S> {
             }
             is_new
         });
-        if at.conn.ids_len() + new.len() > IDS_PER_CONNECTION_MAX {
+        let ids = at.conn.ids_len() + new.len();
+        let over = ids_max.filter(|&most| ids > most as usize).map(LoginRefused::TooManyForToken);
+        let refused = match ids > IDS_PER_CONNECTION_MAX {
+            true => Some(LoginRefused::TooManyIds),
+            false => over,
+        };
+        if let Some(refused) = refused {
             new.iter().for_each(|&id| self.names.logout(id));
-            return Err(LoginRefused::TooManyIds);
+            return Err(refused);
         }
         new.iter().for_each(|&id| self.directory.login(id, me));
         at.conn.put_ids(&new);
@@ -106,6 +139,7 @@ impl<S: Sockets> Core<S> {
             self.directory.logout(id, me);
             self.names.logout(id);
         }
+        self.forget_token(at);
         at.conn.tidy();
         self.counters.streams_closed[at.conn.transport.index()].add(1);
     }

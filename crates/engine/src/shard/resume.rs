@@ -33,7 +33,7 @@ impl<S: Sockets> Core<S> {
         if known.is_some_and(|number| self.ask(at, number)) {
             return true;
         }
-        let (transport, framing) = (at.conn.transport, at.conn.framing);
+        let (transport, framing) = (at.conn.transport, at.conn.framing());
         if cursor.is_some() {
             self.resumes.count(true);
             resume::push_gap(&mut self.answer, transport, framing);
@@ -72,7 +72,7 @@ impl<S: Sockets> Core<S> {
         }
         // Too many ask: it is told of a gap, and goes on with what was put by.
         let mut before = Vec::new();
-        resume::push_gap(&mut before, at.conn.transport, at.conn.framing);
+        resume::push_gap(&mut before, at.conn.transport, at.conn.framing());
         self.resumes.count_gap();
         at.conn.push_reply(&before);
         for event in at.conn.take_held() {
@@ -117,7 +117,7 @@ impl<S: Sockets> Core<S> {
             false if gap => self.resumes.count_gap(),
             false => {}
         }
-        let (transport, framing) = (at.conn.transport, at.conn.framing);
+        let (transport, framing) = (at.conn.transport, at.conn.framing());
         let mut notice = Vec::new();
         if gap {
             resume::push_gap(&mut notice, transport, framing);

@@ -23,6 +23,7 @@ use proto::{Problem, request::Upgrade};
 use smallvec::SmallVec;
 
 use super::core::{At, Core, Lives};
+use super::tokens::Renewal;
 use crate::conn::Marks;
 use crate::limits::{self, work};
 use crate::sockets::Sockets;
@@ -103,7 +104,10 @@ impl<S: Sockets> Core<S> {
         match *received {
             Received::Text(text) => {
                 let answer = self.command(at, text);
-                websocket::push_text(&mut self.answer, &answer);
+                // Without one it follows.
+                if let Some(answer) = answer {
+                    websocket::push_text(&mut self.answer, &answer);
+                }
             }
             Received::Binary(_) => {
                 let answer = command::error(&command::binary_problem());
@@ -150,23 +154,48 @@ impl<S: Sockets> Core<S> {
         self.end_with_answer(at, DisconnectReason::MessageTimeout)
     }
 
-    /// Carries a command out; its answer.
-    fn command(&mut self, at: &mut At<'_, S::Socket>, text: &str) -> String {
+    /// Carries a command out; its answer. `None` when a token has to be looked at first.
+    fn command(&mut self, at: &mut At<'_, S::Socket>, text: &str) -> Option<String> {
         let done = command::parse(text).and_then(|command| {
             match &command {
                 Command::Login(ids) => {
-                    let ids = id_texts(ids)?;
-                    self.login(at, &ids).map_err(|refused| refused.problem())?;
+                    self.may_login(at, ids)?;
+                    let (ids, ids_max) = (id_texts(ids)?, at.conn.grant().and_then(|g| g.ids_max));
+                    self.login(at, &ids, ids_max).map_err(|refused| refused.problem())?;
                 }
+                Command::Token(token) => match self.renew(at, token.text()) {
+                    Renewal::Asked => return Ok(None),
+                    Renewal::Done(renewed) => renewed?,
+                },
                 Command::Logout(ids) => {
                     let ids = id_texts(ids)?;
                     self.logout(at, &ids);
                 }
                 Command::Ping(_) => {}
             }
-            Ok(command::ok(&command, self.next(at).as_deref()))
+            Ok(Some(command::ok(&command, self.next(at).as_deref())))
         });
-        done.unwrap_or_else(|problem| command::error(&problem))
+        done.unwrap_or_else(|problem| Some(command::error(&problem)))
+    }
+
+    /// Whether the connection's token grants these ids, where one is needed.
+    fn may_login(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        ids: &[command::IdText<'_>],
+    ) -> Result<(), Problem> {
+        if self.rules.config.tokens.is_none() {
+            return Ok(());
+        }
+        self.budget.spend_ids(ids.len());
+        let allows = |id: &&command::IdText<'_>| at.conn.grant().is_some_and(|g| g.allows(&id.0));
+        match ids.iter().find(|id| !allows(id)) {
+            None => Ok(()),
+            Some(denied) => {
+                self.counters.ids_not_granted.add(1);
+                Err(Problem::not_granted(&denied.0))
+            }
+        }
     }
 
     /// The id after which the client may resume, or nothing where nothing is remembered, or as long
@@ -191,6 +220,8 @@ pub(super) fn push_end(reason: DisconnectReason, out: &mut Vec<u8>) {
     let close = match reason {
         DisconnectReason::LoggedOut => Close::LOGGED_OUT,
         DisconnectReason::SlowReader => Close::SLOW_READER,
+        DisconnectReason::TokenExpired => Close::TOKEN_EXPIRED,
+        DisconnectReason::TokenRevoked => Close::TOKEN_REVOKED,
         // Nothing else ends a stream gracefully.
         _ => Close::SHUTDOWN,
     };

@@ -36,7 +36,7 @@ impl<S: Sockets> Shard<S> {
 impl<S: Sockets> Core<S> {
     /// Writes what waits for a connection.
     pub(super) fn flush(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        at.conn.queued = Queue::None;
+        at.conn.set_queued(Queue::None);
         if at.conn.is(Marks::BLOCKED) || at.conn.is_flushed() {
             return Ok(());
         }
@@ -98,15 +98,15 @@ impl<S: Sockets> Core<S> {
 
     /// Puts a connection into a queue of those to be written to.
     pub(super) fn queue(&mut self, at: &mut At<'_, S::Socket>, bulk: bool) {
-        let queued = at.conn.queued;
+        let queued = at.conn.queued();
         if at.conn.is(Marks::BLOCKED) || queued == Queue::Express || bulk && queued == Queue::Bulk {
             return;
         }
         if bulk {
-            at.conn.queued = Queue::Bulk;
+            at.conn.set_queued(Queue::Bulk);
             self.bulk.push_back(at.slot);
         } else {
-            at.conn.queued = Queue::Express;
+            at.conn.set_queued(Queue::Express);
             self.express.push_back(at.slot);
         }
     }
@@ -145,7 +145,7 @@ impl<S: Sockets> Core<S> {
         // What waits for its turn to be written breaks the silence by itself.
         if at.conn.is_flushed() {
             self.counters.keepalives.add(1);
-            let bytes = at.conn.transport.keep_alive(at.conn.framing);
+            let bytes = at.conn.transport.keep_alive(at.conn.framing());
             self.reply(at, bytes)?;
         }
         at.conn.active = self.now;

@@ -22,6 +22,7 @@ mod resume;
 mod scene;
 mod server;
 mod talk;
+mod tokens;
 mod wire;
 mod world;
 

@@ -21,6 +21,8 @@ use crate::resume::Resumes;
 use crate::router::{Router, Sending, Step};
 use crate::shard::{Shard, Shared};
 use crate::slab::Key;
+use crate::token_desk::TokenDesk;
+use crate::tokens::Tokens;
 
 pub(super) const SHARDS: usize = 2;
 
@@ -43,6 +45,7 @@ pub(super) struct Server {
     pub(super) mailboxes: Arc<[Arc<Mailbox>]>,
     pub(super) directory: Arc<Directory>,
     pub(super) resumes: Arc<Resumes>,
+    pub(super) token_desk: TokenDesk,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) nets: Vec<Net>,
@@ -81,6 +84,7 @@ impl Server {
         let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
         let replies = Arc::new(Replies::new().unwrap());
         let resumes = Arc::new(Resumes::new(replies.clone()));
+        let tokens = Arc::new(Tokens::default());
         let event_ids = Arc::new(EventIds::new(epoch));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
@@ -96,6 +100,7 @@ impl Server {
                 account: account.clone(),
                 event_ids: event_ids.clone(),
                 resumes: resumes.clone(),
+                tokens: tokens.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
             };
             let mut shard = Shard::new(worker, net.clone(), config.clone(), shared);
@@ -114,6 +119,7 @@ impl Server {
             Clock::Made(clock.clone()),
         );
         let server = Server {
+            token_desk: TokenDesk::new(mailboxes.clone(), tokens),
             mailboxes,
             directory,
             resumes,

@@ -59,7 +59,7 @@ fn cursor_gap_and_keep_alive_stand_in_the_head_where_pages_may_read_them() {
         next: Some("2F3y6mQsYKmaB3xZ"),
         gap: true,
         keep_alive_seconds: Some(75),
-        cors: true,
+        cors: Some(Cors::ANY),
         ..Answer::default()
     };
     let mut wire = Vec::new();

@@ -3,6 +3,7 @@
 use httparse::Header;
 
 use super::accept::Accept;
+use super::bearer::{Bearer, Secret};
 use super::upgrade::Upgrade;
 use crate::negotiation::accepts_gzip;
 use crate::{Framing, Problem};
@@ -25,6 +26,11 @@ pub(super) struct Fields<'b> {
     pub(super) gzip: bool,
     /// `If-None-Match`.
     pub(super) known: Option<&'b str>,
+    /// `Authorization` and `Cookie`.
+    pub(super) bearer: Bearer<'b>,
+    /// Whether a browser says that a page of another origin makes the request, which without CORS
+    /// names no origin (`Sec-Fetch-Site`, Fetch Metadata Request Headers, section 2.4).
+    pub(super) other_site: bool,
     transfer_encoding: bool,
     /// Whether a `Content-Length` announced a body.
     body: bool,
@@ -65,6 +71,20 @@ impl<'b> Fields<'b> {
             self.gzip |= accepts_gzip(value);
         } else if named("if-none-match") {
             self.known = str::from_utf8(value).ok();
+        } else if named("authorization") {
+            match str::from_utf8(value) {
+                Ok(text) if self.bearer.authorization.is_none() => {
+                    self.bearer.authorization = Some(Secret(text.into()));
+                }
+                _ => self.broken = Some("A request has at most one Authorization, in plain ASCII."),
+            }
+        } else if named("cookie") {
+            // What is not ours to read may be of any form, and of two lines the first counts (RFC
+            // 6265, section 5.4: there is one).
+            let text = str::from_utf8(value).unwrap_or_default();
+            self.bearer.cookies.get_or_insert(Secret(text.into()));
+        } else if named("sec-fetch-site") {
+            self.other_site = !matches!(value, b"same-origin" | b"none");
         } else if named("last-event-id") {
             self.cursor = Some(value).filter(|value| !value.is_empty());
         } else if named("transfer-encoding") {

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
+use super::bearer::Secret;
 use super::target::{Escaped, Route};
 use crate::Problem;
 
@@ -30,6 +31,8 @@ pub(super) struct Query<'b> {
     pub(super) after: Option<&'b [u8]>,
     /// `wait` of a poll.
     pub(super) wait_seconds: Option<u8>,
+    /// `token`.
+    pub(super) token: Option<Secret<'b>>,
 }
 
 impl<'b> Query<'b> {
@@ -38,12 +41,15 @@ impl<'b> Query<'b> {
         if route == Route::Page {
             return Ok(query);
         }
-        query.ids.push(unescape(escaped.id)?);
+        if let Some(id) = escaped.id {
+            query.ids.push(unescape(id)?);
+        }
         for part in escaped.query.split('&') {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let name = Cow::from(percent_decode_str(name));
             match (&*name, route) {
                 (b"id", _) => query.ids.push(unescape_plus(value)?),
+                (b"token", _) => query.token = Some(Secret(unescape(value)?)),
                 (b"after", Route::Poll) => query.after = Some(event_id(value, "after")?),
                 (b"last_event_id", Route::Stream) => {
                     query.after = Some(event_id(value, "last_event_id")?);

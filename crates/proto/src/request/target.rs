@@ -5,11 +5,11 @@ use crate::Problem;
 /// What a path leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// `/stream/{id}`: a stream whose transport is the client's choice.
+    /// `/stream/{id}` or `/stream`: a stream whose transport is the client's choice.
     Stream,
-    /// `/test/{id}`: the classic page.
+    /// `/test/{id}` or `/test`: the classic page.
     Classic,
-    /// `/poll/{id}`: one answer with the next events.
+    /// `/poll/{id}` or `/poll`: one answer with the next events.
     Poll,
     /// `/`: a page for people.
     Page,
@@ -18,8 +18,8 @@ pub enum Route {
 /// The parts of a target behind its route, still escaped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Escaped<'b> {
-    /// The id of the path; empty for [`Route::Page`].
-    pub(super) id: &'b str,
+    /// The id of the path; `None` where it ends before one.
+    pub(super) id: Option<&'b str>,
     pub(super) query: &'b str,
 }
 
@@ -35,13 +35,16 @@ pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
     let origin_form = absolute(target).map_or(target, |(_, rest)| rest);
     let (path, query) = origin_form.split_once('?').unwrap_or((origin_form, ""));
     if path == "/" {
-        return Ok((Route::Page, Escaped { id: "", query }));
+        return Ok((Route::Page, Escaped { id: None, query }));
     }
     for (prefix, route) in PREFIXES {
         if let Some(id) = path.strip_prefix(prefix)
             && !id.contains('/')
         {
-            return Ok((route, Escaped { id, query }));
+            return Ok((route, Escaped { id: Some(id), query }));
+        }
+        if prefix.strip_suffix('/') == Some(path) {
+            return Ok((route, Escaped { id: None, query }));
         }
     }
     Err(Problem::no_such_path())

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::bearer::{PROTOCOL_PREFIX, Secret};
+
 /// What the header lines say about a WebSocket.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Upgrade<'b> {
@@ -15,13 +17,24 @@ pub struct Upgrade<'b> {
     pub key: Option<&'b str>,
     /// `Sec-WebSocket-Version`.
     pub version: Option<&'b str>,
-    /// `Sec-WebSocket-Protocol`: a list, its lines joined with commas.
-    pub protocols: Option<Cow<'b, str>>,
+    /// `Sec-WebSocket-Protocol`: a list, its lines joined with commas. One of them may be a token.
+    pub(crate) protocols: Option<Secret<'b>>,
     /// `Sec-WebSocket-Extensions`: a list, its lines joined with commas.
     pub extensions: Option<Cow<'b, str>>,
 }
 
 impl<'b> Upgrade<'b> {
+    /// The sub-protocols on offer.
+    pub(crate) fn protocols(&self) -> Option<&str> {
+        self.protocols.as_ref().map(|Secret(list)| &**list)
+    }
+
+    /// The token among them: browsers let a page set no other field of a WebSocket's request.
+    pub(super) fn token(&self) -> Option<&str> {
+        let mut names = self.protocols()?.split(',').map(str::trim_ascii);
+        names.find_map(|name| name.strip_prefix(PROTOCOL_PREFIX))
+    }
+
     /// Takes in the line of the field `sec-websocket-…` whose rest of a name is `name`. An error is
     /// the rule that it breaks.
     pub(super) fn read_line(&mut self, name: &str, value: &'b [u8]) -> Result<(), &'static str> {
@@ -36,10 +49,11 @@ impl<'b> Upgrade<'b> {
             let rule = "A request has at most one Sec-WebSocket-Version.";
             set(&mut self.version, visible(value)?, rule)
         } else if is("protocol") {
-            join(&mut self.protocols, visible(value)?);
+            let protocols = self.protocols.take().map(|Secret(list)| list);
+            self.protocols = Some(Secret(joined(protocols, visible(value)?)));
             Ok(())
         } else if is("extensions") {
-            join(&mut self.extensions, visible(value)?);
+            self.extensions = Some(joined(self.extensions.take(), visible(value)?));
             Ok(())
         } else {
             Ok(())
@@ -59,13 +73,9 @@ fn set<'b>(
 }
 
 /// RFC 9110, section 5.3: several lines are as good as one with commas.
-fn join<'b>(list: &mut Option<Cow<'b, str>>, line: &'b str) {
+fn joined<'b>(list: Option<Cow<'b, str>>, line: &'b str) -> Cow<'b, str> {
     match list {
-        None => *list = Some(Cow::Borrowed(line)),
-        Some(lines) => {
-            let lines = lines.to_mut();
-            lines.push_str(", ");
-            lines.push_str(line);
-        }
+        None => Cow::Borrowed(line),
+        Some(lines) => Cow::Owned(format!("{lines}, {line}")),
     }
 }

@@ -26,6 +26,8 @@ pub enum CloseCode {
     InternalError = 1011,
     /// The server has no room now; another try later may do better.
     TryAgainLater = 1013,
+    /// The client has shown no token that is good now (IANA's registry).
+    Unauthorized = 3000,
 }
 
 impl CloseCode {
@@ -49,6 +51,12 @@ impl Close {
     pub const LOGGED_OUT: Close = Close { code: CloseCode::Normal, reason: "logged_out" };
     /// The server is stopping. A client comes back to the next one.
     pub const SHUTDOWN: Close = Close { code: CloseCode::GoingAway, reason: "shutdown" };
+    /// The client's token has expired. It comes back with another one.
+    pub const TOKEN_EXPIRED: Close =
+        Close { code: CloseCode::Unauthorized, reason: "token_expired" };
+    /// The client's token was revoked. It comes back with another one, if it gets one.
+    pub const TOKEN_REVOKED: Close =
+        Close { code: CloseCode::Unauthorized, reason: "token_revoked" };
     /// The client did not read fast enough and missed events. It comes back and resumes.
     pub const SLOW_READER: Close = Close { code: CloseCode::Policy, reason: "slow_reader" };
     /// The client began a message and did not end it in time.
@@ -75,6 +83,8 @@ mod tests {
         let all = [
             Close::LOGGED_OUT,
             Close::SHUTDOWN,
+            Close::TOKEN_EXPIRED,
+            Close::TOKEN_REVOKED,
             Close::SLOW_READER,
             Close::MESSAGE_TIMEOUT,
             Close::BINARY,

@@ -1,7 +1,8 @@
 //! What a client may say in a text message, and how it is answered.
 //!
-//! One JSON object with one member: `{"login":["a","b"]}`, `{"logout":["a"]}` or `{"ping":1}`. Each
-//! is answered by one text message, in the order of the commands and among the events:
+//! One JSON object with one member: `{"login":["a","b"]}`, `{"logout":["a"]}`, `{"ping":1}` or
+//! `{"token":"…"}`. Each is answered by one text message, in the order of the commands (but that a
+//! token may be looked at longer) and among the events:
 //! `{"ok":…}`, which repeats the command, or `{"error":{…}}` with a problem (RFC 9457).
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use serde_json::Number;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
+use crate::request::Secret;
 use crate::{Problem, json};
 
 /// A client's wish.
@@ -24,8 +26,15 @@ pub enum Command<'b> {
     /// To be reachable under these ids no more.
     #[serde(borrow)]
     Logout(Vec<IdText<'b>>),
+    /// To go on with this token, which takes the place of the one before.
+    #[serde(borrow, deserialize_with = "secret")]
+    Token(Secret<'b>),
     /// To hear that the connection works, with any number that tells the answers apart.
     Ping(Number),
+}
+
+fn secret<'de: 'b, 'b, D: Deserializer<'de>>(deserializer: D) -> Result<Secret<'b>, D::Error> {
+    <&'b str>::deserialize(deserializer).map(Secret::from)
 }
 
 /// The text of an id, borrowed unless it has escapes; not yet checked against the rules for ids. In
@@ -62,8 +71,8 @@ pub fn parse(text: &str) -> Result<Command<'_>, Problem> {
             Category::Io | Category::Syntax | Category::Eof => "This is not JSON.",
         };
         Problem::bad_request(format!(
-            "{what} Send {{\"login\":[\"id\"]}}, {{\"logout\":[\"id\"]}} or {{\"ping\":1}}, one in \
-             a message."
+            "{what} Send {{\"login\":[\"id\"]}}, {{\"logout\":[\"id\"]}}, {{\"ping\":1}} or \
+             {{\"token\":\"…\"}}, one in a message."
         ))
     })
 }
@@ -80,6 +89,8 @@ pub fn ok(command: &Command<'_>, next: Option<&str>) -> String {
     match command {
         Command::Login(ids) => push_ids(&mut out, "login", ids),
         Command::Logout(ids) => push_ids(&mut out, "logout", ids),
+        // It is not repeated: it is a secret.
+        Command::Token(_) => return token_ok(),
         Command::Ping(number) => {
             out.push_str(&format!("\"ping\":{number}"));
             if let Some(next) = next {
@@ -90,6 +101,11 @@ pub fn ok(command: &Command<'_>, next: Option<&str>) -> String {
     }
     out.push_str("}}");
     out
+}
+
+/// The answer to a token that is good, which may come later than those behind it.
+pub fn token_ok() -> String {
+    String::from("{\"ok\":{\"token\":true}}")
 }
 
 /// The answer to a message that was not carried out.

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 
 use crate::Problem;
-use crate::request::Upgrade;
+use crate::request::{PROTOCOL_PREFIX, Upgrade};
 use crate::websocket::extensions;
 use crate::websocket::token::is_token_byte;
 
@@ -59,7 +59,7 @@ pub fn agree(upgrade: &Upgrade<'_>, deflate: bool) -> Result<Agreement, Problem>
              random one with each connection.",
         )
     })?;
-    let protocol = match &upgrade.protocols {
+    let protocol = match upgrade.protocols() {
         Some(list) => choose_protocol(list)?,
         None => None,
     };
@@ -104,7 +104,7 @@ pub(crate) fn accept(key: impl AsRef<[u8]>) -> [u8; ACCEPT_LEN] {
 
 /// Ours, if the client asks for it in its list of tokens (section 4.1, item 10).
 fn choose_protocol(list: &str) -> Result<Option<&'static str>, Problem> {
-    let mut chosen = None;
+    let (mut chosen, mut has_token) = (None, false);
     for name in list.split(',').map(str::trim_ascii) {
         if name.is_empty() || !name.bytes().all(is_token_byte) {
             return Err(Problem::bad_request(
@@ -114,6 +114,13 @@ fn choose_protocol(list: &str) -> Result<Option<&'static str>, Problem> {
         if name == SUBPROTOCOL {
             chosen = Some(SUBPROTOCOL);
         }
+        has_token |= name.starts_with(PROTOCOL_PREFIX);
+    }
+    if has_token && chosen.is_none() {
+        // The answer repeats one of those on offer, and a token is nothing to repeat.
+        return Err(Problem::bad_request(
+            "A token comes with the sub-protocol encke beside it: offer both.",
+        ));
     }
     Ok(chosen)
 }

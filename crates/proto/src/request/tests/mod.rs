@@ -63,11 +63,41 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         keep_alive: true,
         gzip: false,
         known: None,
+        bearer: Bearer::default(),
+        other_site: false,
         origin: Some("http://encke.example:8000"),
         host: Some("encke.example:8000"),
         head_len: buf.len(),
     };
     assert_eq!(served(&buf), expected);
+}
+
+#[test]
+fn path_may_name_no_id() {
+    for (start, route, ids) in [
+        ("GET /stream", Route::Stream, 0),
+        ("GET /stream?id=a&id=b", Route::Stream, 2),
+        ("GET /poll?wait=0", Route::Poll, 0),
+        ("GET /test", Route::Classic, 0),
+        ("GET /stream/", Route::Stream, 1),
+    ] {
+        let buf = head(start, &[]);
+        let request = served(&buf);
+        assert_eq!((request.route, request.ids.len()), (route, ids), "{start}");
+    }
+}
+
+#[test]
+fn token_is_taken_from_the_query_and_the_fields() {
+    let buf = head("GET /stream/a?id=b&token=x%2ey", &["Cookie: t=z", "Cookie: t=late"]);
+    let request = served(&buf);
+    assert_eq!(request.bearer.token(None, Some("t")), Ok(Some("x.y")));
+    let buf = head("GET /stream", &["Cookie: t=z", "Cookie: t=late", "Sec-Fetch-Site: same-site"]);
+    let request = served(&buf);
+    assert_eq!(request.bearer.token(None, Some("t")), Ok(Some("z")));
+    assert!(request.other_site);
+    let buf = head("GET /stream", &["Authorization: Bearer a", "Authorization: Bearer b"]);
+    assert_eq!(refused(&buf).problem.status, 400);
 }
 
 #[test]

@@ -7,11 +7,11 @@ fn bad_requests_get_the_status_of_the_rfc() {
     let cases: [(&str, &[&str], u16); 38] = [
         ("GET /index.html", &[], 404),
         ("GET //", &[], 404),
-        ("GET /poll", &[], 404),
+        ("GET /polls", &[], 404),
         ("GET /poll/a/b", &[], 404),
         ("POST /", &[], 405),
         ("POST /poll/a", &[], 405),
-        ("GET /stream", &[], 404),
+        ("GET /streamers", &[], 404),
         ("GET /stream/a/b", &[], 404),
         ("GET /streams/a", &[], 404),
         ("GET stream/a", &[], 404),

@@ -56,7 +56,8 @@ fn our_subprotocol_is_chosen_wherever_it_stands() {
     assert_eq!(chosen("encke"), Ok(Some("encke")));
     assert_eq!(chosen("chat, encke ,superchat"), Ok(Some("encke")));
     assert_eq!(chosen("chat"), Ok(None));
-    for list in ["", ",", "a b", "encke,", "ü"] {
+    assert_eq!(chosen("encke.bearer.a.b.c, encke"), Ok(Some("encke")));
+    for list in ["", ",", "a b", "encke,", "ü", "encke.bearer.a.b.c"] {
         assert_eq!(chosen(list).unwrap_err().status, 400, "{list}");
     }
     let head = head(&asking("encke"));

@@ -1,0 +1,307 @@
+//! Tokens at the door: what a request may log in as, when a stream must end, how a WebSocket goes
+//! on with another token, and the end of those whose token is revoked.
+//!
+//! A token that cannot be judged within the turn is asked for ([`crate::tokens`]). Its request
+//! stays as it came, and is read again when the verdict is there: so there is one way in.
+//!
+//! Cost: nothing where streams are open to all; else a look at the token, by whoever judges it.
+
+use std::sync::Arc;
+
+use hub::{DisconnectReason, TokenRefusal};
+use proto::websocket::{self, command};
+use proto::{Problem, Request, Transport};
+
+use super::core::{At, Core, Lives, ticks};
+use super::{Shard, key_of};
+use crate::conn::Marks;
+use crate::conn::life::{Act, Input, Life};
+use crate::limits::{RETRY_AFTER_SECONDS, work};
+use crate::mailbox::Verdict;
+use crate::sockets::Sockets;
+use crate::timer::Tick;
+use crate::tokens::{Granted, Outcome, Revoked, Session, TokenQuestion};
+
+/// What is known of the token of a request.
+pub(super) enum Shown {
+    /// None is needed.
+    Open,
+    /// It is good.
+    Granted(Granted),
+    /// The request is refused.
+    Refused(Problem),
+    /// It is being judged.
+    Asked,
+}
+
+/// What came of a token in a message.
+pub(super) enum Renewal {
+    Done(Result<(), Problem>),
+    /// The answer follows.
+    Asked,
+}
+
+impl<S: Sockets> Core<S> {
+    /// Looks at the token of a request. A cookie counts only where no page of others can have made
+    /// the request: browsers send it along whoever asks.
+    pub(super) fn look_at_token(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+    ) -> Shown {
+        let Some(tokens) = &self.rules.config.tokens else { return Shown::Open };
+        if let Some(outcome) = at.conn.some_work().and_then(|work| work.token.outcome.take()) {
+            at.conn.tidy();
+            return self.shown(outcome);
+        }
+        let origins = &self.rules.config.origins;
+        let cookies_count = match request.origin {
+            Some(origin) => origins.allows_credentials(origin, request.host),
+            None => !request.other_site,
+        };
+        let cookie = cookies_count.then_some(&*tokens.cookie);
+        let token = match request.bearer.token(request.upgrade.as_ref(), cookie) {
+            Ok(Some(token)) => token,
+            Ok(None) => {
+                self.counters.tokens_missing.add(1);
+                return Shown::Refused(Problem::token_missing());
+            }
+            Err(problem) => return Shown::Refused(problem),
+        };
+        match tokens.check.check(token) {
+            Some(outcome) => {
+                self.budget.spend(work::TOKEN);
+                self.shown(outcome)
+            }
+            None if self.ask_token(at, token) => {
+                at.conn.move_to(Life::Verdict);
+                at.conn.active = self.now;
+                self.wait(at);
+                Shown::Asked
+            }
+            None => self.shown(Err(TokenRefusal::Busy)),
+        }
+    }
+
+    fn shown(&self, outcome: Outcome) -> Shown {
+        match outcome {
+            Ok(granted) => Shown::Granted(granted),
+            Err(refusal) => Shown::Refused(self.refused(refusal)),
+        }
+    }
+
+    /// Counts a refusal; what the client is told.
+    fn refused(&self, refusal: TokenRefusal) -> Problem {
+        self.counters.token_refusals[refusal as usize].add(1);
+        match refusal {
+            TokenRefusal::Busy => Problem::tokens_busy(RETRY_AFTER_SECONDS),
+            refusal => Problem::token_refused(refusal),
+        }
+    }
+
+    /// Whether the token could be given to whoever judges it.
+    fn ask_token(&mut self, at: &mut At<'_, S::Socket>, token: &str) -> bool {
+        let client = Arc::new(());
+        let question = TokenQuestion {
+            conn: self.conn_ref(at),
+            token: token.into(),
+            client: Arc::downgrade(&client),
+        };
+        let asked = self.tokens.questions.push(question);
+        if asked {
+            at.conn.new_work().token.asked = Some(client);
+        }
+        asked
+    }
+
+    /// A token is judged. Where the turn has no more time for clients its request is read again in
+    /// a later one.
+    pub(super) fn judged(&mut self, at: &mut At<'_, S::Socket>, outcome: Outcome) -> Lives {
+        let Some(work) = at.conn.some_work() else { return Ok(()) };
+        if work.token.asked.take().is_none() {
+            return Ok(());
+        }
+        match at.conn.on(Input::Judged, self.now) {
+            Act::Readmit => {
+                at.conn.new_work().token.outcome = Some(outcome);
+                at.conn.move_to(Life::Head);
+                at.conn.active = self.now;
+                self.wait(at);
+                if self.budget.is_spent() || at.conn.is(Marks::DEFERRED) {
+                    self.defer(at);
+                    return Ok(());
+                }
+                self.read_unread(at)
+            }
+            Act::Renew => {
+                at.conn.tidy();
+                let renewed = match outcome {
+                    Ok(granted) => self.renew_with(at, granted),
+                    Err(refusal) => Err(self.refused(refusal)),
+                };
+                let answer = match renewed {
+                    Ok(()) => command::token_ok(),
+                    Err(problem) => command::error(&problem),
+                };
+                websocket::push_text(&mut self.answer, &answer);
+                self.send_answer(at)
+            }
+            // It ends.
+            _ => Ok(()),
+        }
+    }
+
+    /// There was no time for its token.
+    pub(super) fn refuse_token(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        if let Some(work) = at.conn.some_work() {
+            work.token.asked = None;
+        }
+        self.counters.token_refusals[TokenRefusal::Busy as usize].add(1);
+        self.refuse_plainly(at, &Problem::tokens_busy(RETRY_AFTER_SECONDS))
+    }
+
+    /// One more connection uses the token, if it is good for that many.
+    pub(super) fn take_use(&self, granted: &Granted) -> bool {
+        let grant = &*granted.grant;
+        grant
+            .connections_max
+            .is_none_or(|most| self.tokens.uses.take(self.tokens.use_of(grant), most))
+    }
+
+    /// Forgets the token of a connection.
+    pub(super) fn forget_token(&mut self, at: &mut At<'_, S::Socket>) {
+        if self.rules.config.tokens.is_none() {
+            return;
+        }
+        self.sessions.take(at.slot);
+        self.give_back_use(at.conn.keep_grant(None).as_deref());
+    }
+
+    pub(super) fn give_back_use(&self, grant: Option<&hub::Grant>) {
+        if let Some(grant) = grant
+            && grant.connections_max.is_some()
+        {
+            self.tokens.uses.give_back(self.tokens.use_of(grant));
+        }
+    }
+
+    /// Keeps what there is to keep of the token by which a connection was let in.
+    pub(super) fn keep_token(&mut self, at: &mut At<'_, S::Socket>, granted: Granted) {
+        let Granted { grant, remaining_ms } = granted;
+        at.conn.expires = match remaining_ms {
+            Some(ms) => self.now.saturating_add(ticks(ms)),
+            None => Tick::MAX,
+        };
+        self.sessions.set(at.slot, self.tokens.session(&grant));
+        let is_kept = at.conn.transport == Transport::WebSocket || grant.connections_max.is_some();
+        at.conn.keep_grant(is_kept.then_some(grant));
+    }
+
+    /// A message shows another token.
+    pub(super) fn renew(&mut self, at: &mut At<'_, S::Socket>, token: &str) -> Renewal {
+        let Some(tokens) = &self.rules.config.tokens else { return Renewal::Done(Ok(())) };
+        if at.conn.work().is_some_and(|work| work.token.asked.is_some()) {
+            return Renewal::Done(Err(Problem::bad_request(
+                "The token before this one is still being looked at. Wait for its answer.",
+            )));
+        }
+        match tokens.check.check(token) {
+            Some(Ok(granted)) => {
+                self.budget.spend(work::TOKEN);
+                Renewal::Done(self.renew_with(at, granted))
+            }
+            Some(Err(refusal)) => {
+                self.budget.spend(work::TOKEN);
+                Renewal::Done(Err(self.refused(refusal)))
+            }
+            None if self.ask_token(at, token) => Renewal::Asked,
+            None => Renewal::Done(Err(self.refused(TokenRefusal::Busy))),
+        }
+    }
+
+    /// Goes on with another token, which must be of the same subject and grant all that the
+    /// connection is logged in as; else it goes on with the one that it had.
+    fn renew_with(&mut self, at: &mut At<'_, S::Socket>, granted: Granted) -> Result<(), Problem> {
+        let session: Session = self.tokens.session(&granted.grant);
+        if !session.has_subject_of(self.sessions.get(at.slot)) {
+            return Err(Problem::token_refused("it is of another subject than the one before"));
+        }
+        self.budget.spend_ids(at.conn.ids_len());
+        for id in at.conn.ids() {
+            let text = self.names.text(id).unwrap_or_default();
+            if !granted.grant.allows(&text) {
+                self.counters.ids_not_granted.add(1);
+                return Err(Problem::not_granted(&text));
+            }
+        }
+        if granted.grant.ids_max.is_some_and(|most| at.conn.ids_len() > most as usize) {
+            return Err(too_many_ids(granted.grant.ids_max.unwrap_or_default()));
+        }
+        // The one before is given back first: it may be the same.
+        self.give_back_use(at.conn.keep_grant(None).as_deref());
+        if !self.take_use(&granted) {
+            // With neither it has no token that is good for it.
+            at.conn.expires = self.now;
+            self.wait(at);
+            return Err(too_many_connections());
+        }
+        self.keep_token(at, granted);
+        self.wait(at);
+        Ok(())
+    }
+}
+
+/// 429: the token is in use by as many connections as it is good for.
+pub(super) fn too_many_connections() -> Problem {
+    Problem {
+        retry_after: Some(RETRY_AFTER_SECONDS),
+        ..Problem::new(
+            429,
+            "As many connections as the token is good for use it. Close one, or get another token.",
+        )
+    }
+}
+
+/// 403: the token is not good for so many ids.
+pub(super) fn too_many_ids(most: u32) -> Problem {
+    Problem::new(
+        403,
+        format!("The token is good for at most {most} ids on a connection. Log out of some first."),
+    )
+}
+
+impl<S: Sockets> Shard<S> {
+    /// A token is judged; its connection may have gone.
+    pub(super) fn verdict(&mut self, Verdict { target, outcome }: Verdict) {
+        if self.conns.find(key_of(target)).is_some() {
+            self.serve(target.slot() as u32, |core, at| core.judged(at, outcome));
+        }
+    }
+
+    /// Ends the streams whose token is revoked, as far as the turn's budget goes: all slots are
+    /// looked at.
+    pub(super) fn end_revoked(&mut self) {
+        while !self.core.budget.is_spent()
+            && let Some((revoked, slot)) = self.revoked.front().copied()
+        {
+            if slot >= self.conns.slots() {
+                self.revoked.pop_front();
+                continue;
+            }
+            if let Some((_, next)) = self.revoked.front_mut() {
+                *next += 1;
+            }
+            self.core.budget.spend(1);
+            if self.core.sessions.get(slot).is_of(revoked) {
+                self.core.budget.spend(work::END);
+                let disconnect = Input::Disconnect(DisconnectReason::TokenRevoked);
+                self.serve(slot, |core, at| core.happen(at, disconnect));
+            }
+        }
+    }
+
+    pub(super) fn revoke(&mut self, revoked: Revoked) {
+        self.revoked.push_back((revoked, 0));
+        self.end_revoked();
+    }
+}

@@ -1,0 +1,284 @@
+//! Tokens of streams: who judges them, and what is kept of one.
+//!
+//! A worker shows a token to a [`TokenCheck`], which answers at once or not at all: a signature
+//! takes longer to verify than a turn has for one client. Then the worker asks, as it asks what was
+//! missed, and whoever takes the [`TokenQuestions`] has the answer posted to it
+//! ([`Router::post_verdict`](crate::Router::post_verdict)). Meanwhile the connection waits in a
+//! state of its own ([`crate::conn::life`]).
+//!
+//! What is kept of a token: its end in the record, and twelve bytes beside it by which it is found
+//! when it is revoked. Of a WebSocket, which may log in later, all that is granted.
+
+use std::fmt::{self, Debug};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::Thread;
+
+use crossbeam_queue::SegQueue;
+use hub::{ConnRef, Grant, TokenRefusal, TokenUses};
+use proto::Secret;
+
+use crate::limits::{TOKEN_QUESTION_BYTES_MAX, TOKEN_QUESTIONS_MAX};
+
+/// A token that is good.
+#[derive(Clone, Debug)]
+pub struct Granted {
+    /// What for.
+    pub grant: Arc<Grant>,
+    /// How long, in milliseconds from now on; `None` is for ever.
+    pub remaining_ms: Option<u64>,
+}
+
+/// What a token is found to be.
+pub type Outcome = Result<Granted, TokenRefusal>;
+
+/// Judges tokens.
+pub trait TokenCheck: Send + Sync + Debug {
+    /// Judges one within a worker's turn: a few microseconds, and without waiting for anybody.
+    /// `None` when that takes longer; then it is asked for.
+    fn check(&self, token: &str) -> Option<Outcome>;
+}
+
+/// That streams need tokens, and which.
+#[derive(Clone, Debug)]
+pub struct TokenConfig {
+    /// Who judges them.
+    pub check: Arc<dyn TokenCheck>,
+    /// The cookie that may carry one.
+    pub cookie: String,
+}
+
+/// A token that is to be judged, and the connection that has shown it.
+pub struct TokenQuestion {
+    pub(crate) conn: ConnRef,
+    pub(crate) token: Box<str>,
+    /// Gone when nobody wants the answer.
+    pub(crate) client: Weak<()>,
+}
+
+impl Debug for TokenQuestion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the token of {:?}", self.conn)
+    }
+}
+
+impl TokenQuestion {
+    /// The token.
+    pub fn token(&self) -> Secret<'_> {
+        Secret::from(&*self.token)
+    }
+
+    /// Whether somebody still wants the answer.
+    pub fn is_wanted(&self) -> bool {
+        self.client.strong_count() > 0
+    }
+
+    /// Whom to tell.
+    pub fn conn(&self) -> ConnRef {
+        self.conn
+    }
+}
+
+/// The questions of all workers, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct TokenQuestions {
+    queue: SegQueue<TokenQuestion>,
+    /// Relaxed, both: bounds on memory, good to within what workers ask at once.
+    waiting: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Who takes them.
+    judge: OnceLock<Thread>,
+}
+
+impl TokenQuestions {
+    /// Asks. `false` when too many wait, or nobody takes them.
+    pub(crate) fn push(&self, question: TokenQuestion) -> bool {
+        let Some(judge) = self.judge.get() else { return false };
+        let bytes = question.token.len();
+        if self.waiting.load(Ordering::Relaxed) >= TOKEN_QUESTIONS_MAX
+            || self.bytes.load(Ordering::Relaxed) + bytes > TOKEN_QUESTION_BYTES_MAX
+        {
+            return false;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.queue.push(question);
+        // A futex, no descriptor: so a worker may do it (see `replies`). It costs a call only when
+        // the other sleeps.
+        judge.unpark();
+        true
+    }
+
+    /// The next question, if there is one. Who finds none parks, and is woken by the next.
+    pub(crate) fn take(&self) -> Option<TokenQuestion> {
+        let question = self.queue.pop()?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.bytes.fetch_sub(question.token.len(), Ordering::Relaxed);
+        Some(question)
+    }
+
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// From now on the calling thread takes them.
+    ///
+    /// # Errors
+    /// Another one does.
+    pub(crate) fn judge_here(&self) -> Result<(), Thread> {
+        self.judge.set(std::thread::current())
+    }
+}
+
+/// What all workers share of tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    pub(crate) questions: TokenQuestions,
+    pub(crate) uses: TokenUses,
+    /// Keyed anew by each process, so that nobody outside can aim at another's token.
+    hash: RandomState,
+}
+
+/// What is kept of the token of a connection beside its end: enough to find it when it is revoked.
+/// In one of four thousand million cases it is found for another's; its client comes back then.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Session {
+    token: u32,
+    subject: u32,
+    /// In which second of Unix time it was made; 0 when it does not say.
+    issued: u32,
+}
+
+/// Which tokens are good no more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Revocation {
+    /// The one with this name (`jti`).
+    Token(Box<str>),
+    /// Those of this subject (`sub`) that were made before this second of Unix time, or do not say
+    /// when they were.
+    Subject {
+        /// Whose.
+        subject: Box<str>,
+        /// Since when they are good again.
+        before: u64,
+    },
+}
+
+/// The same, as workers look for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Revoked {
+    Token(u32),
+    Subject { subject: u32, before: u32 },
+}
+
+impl Tokens {
+    pub(crate) fn session(&self, grant: &Grant) -> Session {
+        Session {
+            token: grant.token.as_deref().map_or(0, |token| self.short(token)),
+            subject: grant.subject.as_deref().map_or(0, |subject| self.short(subject)),
+            issued: grant.issued.map_or(0, seconds),
+        }
+    }
+
+    pub(crate) fn revoked(&self, revocation: &Revocation) -> Revoked {
+        match revocation {
+            Revocation::Token(token) => Revoked::Token(self.short(token)),
+            Revocation::Subject { subject, before } => {
+                Revoked::Subject { subject: self.short(subject), before: seconds(*before) }
+            }
+        }
+    }
+
+    /// By what the uses of a token are counted: its name, or its subject where it has none.
+    pub(crate) fn use_of(&self, grant: &Grant) -> u64 {
+        self.hash.hash_one((&grant.token, grant.token.is_none().then_some(&grant.subject)))
+    }
+
+    /// 0 is for what is not there.
+    fn short(&self, text: &str) -> u32 {
+        (self.hash.hash_one(text) as u32).max(1)
+    }
+}
+
+impl Session {
+    pub(crate) fn is_of(self, revoked: Revoked) -> bool {
+        match revoked {
+            Revoked::Token(token) => self.token == token,
+            Revoked::Subject { subject, before } => self.subject == subject && self.issued < before,
+        }
+    }
+
+    /// Whether both are about the same subject, or neither is about one.
+    pub(crate) fn has_subject_of(self, other: Session) -> bool {
+        self.subject == other.subject
+    }
+}
+
+/// Good until the year 2106.
+fn seconds(unix: u64) -> u32 {
+    u32::try_from(unix).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(token: Option<&str>, subject: Option<&str>, issued: Option<u64>) -> Grant {
+        Grant {
+            token: token.map(Into::into),
+            subject: subject.map(Into::into),
+            issued,
+            ..Grant::default()
+        }
+    }
+
+    #[test]
+    fn session_is_found_by_what_is_revoked() {
+        let tokens = Tokens::default();
+        let session = tokens.session(&grant(Some("t1"), Some("bob"), Some(100)));
+        let is_of = |revocation| session.is_of(tokens.revoked(&revocation));
+        let before =
+            |subject: &str, before| Revocation::Subject { subject: subject.into(), before };
+        assert!(is_of(Revocation::Token("t1".into())));
+        assert!(!is_of(Revocation::Token("t2".into())));
+        assert!(!is_of(before("bob", 100)) && is_of(before("bob", 101)));
+        assert!(!is_of(before("alice", 101)));
+        let nameless = tokens.session(&grant(None, Some("bob"), None));
+        assert!(nameless.is_of(tokens.revoked(&before("bob", 1))));
+        assert!(!nameless.is_of(tokens.revoked(&Revocation::Token(String::new().into()))));
+    }
+
+    #[test]
+    fn uses_are_counted_by_name_or_else_by_subject() {
+        let tokens = Tokens::default();
+        let use_of = |token, subject| tokens.use_of(&grant(token, subject, None));
+        assert_eq!(use_of(Some("t1"), Some("bob")), use_of(Some("t1"), Some("alice")));
+        assert_ne!(use_of(Some("t1"), None), use_of(Some("t2"), None));
+        assert_ne!(use_of(None, Some("bob")), use_of(None, Some("alice")));
+        assert_ne!(use_of(None, Some("bob")), use_of(Some("bob"), None));
+    }
+
+    #[test]
+    fn questions_have_a_bound_and_need_somebody_who_takes_them() {
+        let questions = TokenQuestions::default();
+        let client = Arc::new(());
+        let question = |bytes: usize| TokenQuestion {
+            conn: ConnRef::new(0, 0, 0),
+            token: "x".repeat(bytes).into(),
+            client: Arc::downgrade(&client),
+        };
+        assert!(!questions.push(question(1)), "nobody is there");
+        questions.judge_here().unwrap();
+        assert!(questions.push(question(TOKEN_QUESTION_BYTES_MAX)));
+        assert!(!questions.push(question(1)));
+        assert!(questions.take().is_some_and(|question| question.is_wanted()));
+        for _ in 0..TOKEN_QUESTIONS_MAX {
+            assert!(questions.push(question(1)));
+        }
+        assert!(!questions.push(question(1)));
+        drop(client);
+        assert!(!questions.take().unwrap().is_wanted());
+    }
+}

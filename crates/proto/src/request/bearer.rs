@@ -1,0 +1,165 @@
+//! Where a request carries its token (RFC 6750, section 2): in `Authorization`, in the query, among
+//! the sub-protocols of a WebSocket, or in a cookie.
+//!
+//! What stands in the first three places somebody put there for this request, so there is one of
+//! them at most. A cookie comes by itself: it counts where nothing else does, and only with a
+//! request of which the caller knows that no page of others has made it.
+//!
+//! A token is a secret: nothing here shows it, not even for people who debug.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::Upgrade;
+use crate::Problem;
+
+/// What the sub-protocol begins with that is a token.
+pub(crate) const PROTOCOL_PREFIX: &str = "encke.bearer.";
+
+/// Text of a client that may hold its token.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret<'b>(pub(crate) Cow<'b, str>);
+
+impl Secret<'_> {
+    /// The text itself.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'b> From<&'b str> for Secret<'b> {
+    fn from(text: &'b str) -> Secret<'b> {
+        Secret(text.into())
+    }
+}
+
+impl fmt::Debug for Secret<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("…")
+    }
+}
+
+/// The places of a head in which a token may stand.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Bearer<'b> {
+    /// `Authorization`.
+    pub(super) authorization: Option<Secret<'b>>,
+    /// The parameter `token`.
+    pub(super) parameter: Option<Secret<'b>>,
+    /// `Cookie`.
+    pub(super) cookies: Option<Secret<'b>>,
+}
+
+impl Bearer<'_> {
+    /// The token of a request; the cookie `cookie` counts where there is no other. `None` when
+    /// there is none.
+    ///
+    /// # Errors
+    /// It has two of them.
+    pub fn token<'t>(
+        &'t self,
+        upgrade: Option<&'t Upgrade<'_>>,
+        cookie: Option<&str>,
+    ) -> Result<Option<&'t str>, Problem> {
+        let header = self.authorization.as_ref().and_then(|value| after_scheme(&value.0));
+        let parameter = self.parameter.as_ref().map(|value| &*value.0);
+        let protocol = upgrade.and_then(Upgrade::token);
+        let mut given = [header, parameter, protocol].into_iter().flatten();
+        let token = given.next();
+        if given.next().is_some() {
+            return Err(Problem::bad_request(
+                "The request has two tokens. Send one: in Authorization, in the parameter token, \
+                 or as a sub-protocol (RFC 6750, section 2).",
+            ));
+        }
+        Ok(token.or_else(|| cookie.and_then(|name| self.cookie(name))))
+    }
+
+    /// Whether there are cookies: then a browser asks for leave to read the answer with them.
+    pub fn has_cookies(&self) -> bool {
+        self.cookies.is_some()
+    }
+
+    /// The value of a cookie (RFC 6265, section 4.2.1); the first, if it is there twice.
+    fn cookie(&self, name: &str) -> Option<&str> {
+        let pairs = self.cookies.as_ref()?.0.split(';');
+        let mut values = pairs.filter_map(|pair| pair.trim_ascii().split_once('='));
+        let (_, value) = values.find(|(named, _)| *named == name)?;
+        let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        Some(unquoted.unwrap_or(value))
+    }
+}
+
+/// What follows `Bearer`, in any case of letters (RFC 9110, section 11.1). Of another scheme
+/// nothing: a proxy may have its own.
+fn after_scheme(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(text: &str) -> Option<Secret<'_>> {
+        Some(Secret(text.into()))
+    }
+
+    fn upgrade(protocols: &str) -> Upgrade<'_> {
+        Upgrade { protocols: secret(protocols), ..Upgrade::default() }
+    }
+
+    #[test]
+    fn token_is_found_in_each_place() {
+        let none = Bearer::default();
+        for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c "] {
+            let bearer = Bearer { authorization: secret(value), ..Bearer::default() };
+            assert_eq!(bearer.token(None, None), Ok(Some("a.b.c")), "{value}");
+        }
+        let bearer = Bearer { parameter: secret("a.b.c"), ..Bearer::default() };
+        assert_eq!(bearer.token(None, None), Ok(Some("a.b.c")));
+        let offered = upgrade("encke, encke.bearer.a.b.c");
+        assert_eq!(none.token(Some(&offered), None), Ok(Some("a.b.c")));
+        for cookies in ["t=a.b.c", "x=1; t=a.b.c; y=2", "t=\"a.b.c\"", "tt=1;t=a.b.c;t=d.e.f"] {
+            let bearer = Bearer { cookies: secret(cookies), ..Bearer::default() };
+            assert_eq!(bearer.token(None, Some("t")), Ok(Some("a.b.c")), "{cookies}");
+            assert_eq!(bearer.token(None, None), Ok(None), "{cookies}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_bearer_is_no_token() {
+        for value in ["Basic YTpi", "Bearer", "Bearera.b.c", ""] {
+            let bearer = Bearer { authorization: secret(value), ..Bearer::default() };
+            assert_eq!(bearer.token(None, None), Ok(None), "{value}");
+        }
+        for protocols in ["encke", "chat, encke.bearer", "bearer.a.b.c"] {
+            let offered = upgrade(protocols);
+            assert_eq!(Bearer::default().token(Some(&offered), None), Ok(None), "{protocols}");
+        }
+    }
+
+    #[test]
+    fn two_tokens_are_refused_but_a_cookie_comes_by_itself() {
+        let bearer = Bearer {
+            authorization: secret("Bearer a.b.c"),
+            parameter: secret("a.b.c"),
+            cookies: secret("t=d.e.f"),
+        };
+        assert!(bearer.token(None, Some("t")).is_err());
+        let bearer = Bearer { parameter: None, ..bearer };
+        assert_eq!(bearer.token(None, Some("t")), Ok(Some("a.b.c")));
+        assert!(bearer.token(Some(&upgrade("encke.bearer.a.b.c")), None).is_err());
+    }
+
+    #[test]
+    fn nothing_that_may_hold_a_token_is_shown() {
+        let bearer = Bearer {
+            authorization: secret("Bearer hidden"),
+            parameter: secret("hidden"),
+            cookies: secret("t=hidden"),
+        };
+        let shown = format!("{bearer:?} {:?}", upgrade("encke.bearer.hidden"));
+        assert!(!shown.contains("hidden"), "{shown}");
+    }
+}
