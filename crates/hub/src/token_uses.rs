@@ -12,10 +12,13 @@ use crate::tables;
 
 const STRIPES: usize = 64;
 
+/// Connections by token's hash.
+type Stripe = Mutex<HashTable<(u64, u32)>>;
+
 /// Connections by token.
 #[derive(Debug)]
 pub struct TokenUses {
-    stripes: Box<[Mutex<HashTable<(u64, u32)>>]>,
+    stripes: Box<[Stripe]>,
 }
 
 impl Default for TokenUses {
