@@ -155,8 +155,8 @@ impl Server {
             stop: stop.clone(),
         })?);
         tokio::spawn(api::live::run(Arc::clone(&api)));
-        tokio::spawn(api::forget_keys(Arc::clone(api.keys())));
-        tokio::spawn(memory::give_back(Arc::clone(&engine), Arc::clone(api.keys())));
+        tokio::spawn(api::forget_keys(Arc::clone(api.idempotency())));
+        tokio::spawn(memory::give_back(Arc::clone(&engine), Arc::clone(api.idempotency())));
         let listener = api_socket.listen(API_BACKLOG);
         let listener = listener.map_err(|error| listen_error(api_address, &error))?;
         let routes = api::routes(api, config.api_hosts, config.demo.map(|_| listen.port()));

@@ -12,7 +12,7 @@ use engine::Engine;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use crate::api::Keys;
+use crate::api::IdempotencyKeys;
 
 /// How often it is looked at what has gone.
 const LOOK: Duration = Duration::from_millis(50);
@@ -29,7 +29,7 @@ const LATER: Duration = Duration::from_secs(10);
 const PART: u32 = 200;
 
 /// Looks for as long as the runtime lives.
-pub(super) async fn give_back(engine: Arc<RwLock<Engine>>, keys: Arc<Keys>) {
+pub(super) async fn give_back(engine: Arc<RwLock<Engine>>, keys: Arc<IdempotencyKeys>) {
     let (mut most, mut asked, mut rest) = (0, Instant::now(), Duration::ZERO);
     loop {
         sleep(LOOK).await;

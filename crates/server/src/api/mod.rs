@@ -18,6 +18,6 @@ mod state;
 
 pub(crate) use dashboard::live;
 pub use dashboard::public_url::PublicUrl;
-pub(crate) use idempotency::{Keys, Refusal, forget as forget_keys};
+pub(crate) use idempotency::{IdempotencyKeys, Refusal, forget as forget_keys};
 pub(crate) use router::routes;
 pub(crate) use state::{Api, ApiParts};

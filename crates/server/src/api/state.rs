@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::dashboard::live_id::live_id;
 use super::dashboard::public_url::PublicUrl;
-use super::idempotency::Keys;
+use super::idempotency::IdempotencyKeys;
 use super::monitoring::duration::SendDurations;
 use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
@@ -48,7 +48,7 @@ pub(crate) struct Api {
     /// Events that were accepted. Relaxed: it is only reported.
     pub(super) events: AtomicU64,
     /// What was sent with an idempotency key of late.
-    pub(super) keys: Arc<Keys>,
+    pub(super) idempotency: Arc<IdempotencyKeys>,
     pub(super) durations: SendDurations,
     pub(super) sockets: SocketMemoryReader,
     /// The Erlang side, if there is one.
@@ -92,7 +92,7 @@ impl Api {
             started: Instant::now(),
             started_at: process::started_at().context("cannot read /proc/self/stat")?,
             events: AtomicU64::new(0),
-            keys: Keys::new().context("the system's random source fails")?,
+            idempotency: IdempotencyKeys::new().context("the system's random source fails")?,
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
             erlang: parts.erlang,
@@ -115,8 +115,8 @@ impl Api {
     }
 
     /// The idempotency keys that are known.
-    pub(crate) fn keys(&self) -> &Arc<Keys> {
-        &self.keys
+    pub(crate) fn idempotency(&self) -> &Arc<IdempotencyKeys> {
+        &self.idempotency
     }
 
     /// Counts an event that was accepted.

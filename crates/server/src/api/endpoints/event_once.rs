@@ -42,7 +42,7 @@ impl Api {
     ) -> Result<Once, ApiProblem> {
         let deadline = tokio::time::Instant::now() + POSTED_TIMEOUT;
         loop {
-            match self.keys.claim(key, &body.about.0, body.data.get())? {
+            match self.idempotency.claim(key, &body.about.0, body.data.get())? {
                 Claimed::First(claim) => {
                     let posted = self.post(body).await?;
                     let bytes = posted.event.json().len();
@@ -66,13 +66,13 @@ impl Api {
                     let posted = timeout_at(deadline, progress.wait_for(is_posted)).await;
                     let posted = posted.map_err(|_| ApiProblem::key_under_way())?.is_ok();
                     if posted {
-                        self.keys.count_repeat();
+                        self.idempotency.count_repeat();
                         return Ok(Once::UnderWay { progress, bytes: 0 });
                     }
                     // It was not, so the key is free again.
                 }
                 Claimed::Answered(answer) => {
-                    self.keys.count_repeat();
+                    self.idempotency.count_repeat();
                     return Ok(Once::Answered(answer));
                 }
             }

@@ -86,12 +86,12 @@ pub(super) enum Claimed {
 
 /// The keys of the last five minutes.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct IdempotencyKeys {
     hasher: Hasher,
     started: Instant,
     table: Mutex<Table>,
-    /// Sends that were answered without being posted. Relaxed, as [`Keys::refused`]: it is only
-    /// reported.
+    /// Sends that were answered without being posted. Relaxed, as [`IdempotencyKeys::refused`]: it
+    /// is only reported.
     repeats: AtomicU64,
     /// Sends that were refused for want of a place.
     refused: AtomicU64,
@@ -100,7 +100,7 @@ pub(crate) struct Keys {
 /// The right, and the duty, to post the event of a key.
 #[derive(Debug)]
 pub(super) struct Claim {
-    keys: Arc<Keys>,
+    keys: Arc<IdempotencyKeys>,
     key: u128,
     /// `None` once the event is posted.
     progress: Option<watch::Sender<Progress>>,
@@ -109,19 +109,22 @@ pub(super) struct Claim {
 /// An event that is posted under a key and not counted yet.
 #[derive(Debug)]
 pub(super) struct Uncounted {
-    keys: Arc<Keys>,
+    keys: Arc<IdempotencyKeys>,
     place: u64,
     id: EventId,
     progress: watch::Sender<Progress>,
 }
 
-impl Keys {
-    pub(super) fn new() -> Result<Arc<Keys>, getrandom::Error> {
-        Keys::with_bounds(KEYS_MAX, REMEMBERED)
+impl IdempotencyKeys {
+    pub(super) fn new() -> Result<Arc<IdempotencyKeys>, getrandom::Error> {
+        IdempotencyKeys::with_bounds(KEYS_MAX, REMEMBERED)
     }
 
-    fn with_bounds(keys_max: usize, remembered: Duration) -> Result<Arc<Keys>, getrandom::Error> {
-        Ok(Arc::new(Keys {
+    fn with_bounds(
+        keys_max: usize,
+        remembered: Duration,
+    ) -> Result<Arc<IdempotencyKeys>, getrandom::Error> {
+        Ok(Arc::new(IdempotencyKeys {
             hasher: Hasher::random()?,
             started: Instant::now(),
             table: Mutex::new(Table::new(keys_max, remembered.as_millis() as u64)),
@@ -132,7 +135,7 @@ impl Keys {
 
     /// Claims `key` for an event, or tells what became of the one that was sent with it before.
     pub(super) fn claim(
-        self: &Arc<Keys>,
+        self: &Arc<IdempotencyKeys>,
         key: &IdempotencyKey<'_>,
         about: &str,
         data: &str,
@@ -190,7 +193,7 @@ impl Keys {
 }
 
 /// Forgets keys whose time is over, for as long as the runtime lives.
-pub(crate) async fn forget(keys: Arc<Keys>) {
+pub(crate) async fn forget(keys: Arc<IdempotencyKeys>) {
     loop {
         sleep(FORGET_EVERY).await;
         while keys.table().forget(keys.now_ms(), FORGET_MAX) == FORGET_MAX {
@@ -241,11 +244,11 @@ mod tests {
 
     const ID: &str = "2F3y6mQsYKmaB3xZ";
 
-    fn claim(keys: &Arc<Keys>, key: &str, data: &str) -> Result<Claimed, Refusal> {
+    fn claim(keys: &Arc<IdempotencyKeys>, key: &str, data: &str) -> Result<Claimed, Refusal> {
         keys.claim(&IdempotencyKey::new(key).unwrap(), "rj", data)
     }
 
-    fn first(keys: &Arc<Keys>, key: &str) -> Claim {
+    fn first(keys: &Arc<IdempotencyKeys>, key: &str) -> Claim {
         match claim(keys, key, "1").unwrap() {
             Claimed::First(claim) => claim,
             other => panic!("{other:?}"),
@@ -254,7 +257,7 @@ mod tests {
 
     #[test]
     fn repeat_hears_of_each_step_of_the_first() {
-        let keys = Keys::new().unwrap();
+        let keys = IdempotencyKeys::new().unwrap();
         let first = first(&keys, "a");
         let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
         assert!(matches!(*progress.borrow(), Progress::Claimed));
@@ -271,7 +274,7 @@ mod tests {
 
     #[test]
     fn claim_that_is_given_up_is_free_and_whoever_waits_is_told() {
-        let keys = Keys::new().unwrap();
+        let keys = IdempotencyKeys::new().unwrap();
         let given_up = first(&keys, "a");
         let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
         drop(given_up);
@@ -282,7 +285,7 @@ mod tests {
 
     #[test]
     fn refusals_for_want_of_a_place_are_counted() {
-        let keys = Keys::with_bounds(1, REMEMBERED).unwrap();
+        let keys = IdempotencyKeys::with_bounds(1, REMEMBERED).unwrap();
         let _first = first(&keys, "a");
         assert!(matches!(claim(&keys, "a", "2"), Err(Refusal::OtherBody)));
         assert_eq!(keys.refused(), 0);

@@ -148,7 +148,7 @@ fn kept(api: &Api, snapshot: &Snapshot) -> Vec<MetricFamily> {
 
 /// Sends that are not to be doubled.
 fn keys(api: &Api) -> Vec<MetricFamily> {
-    let keys = &api.keys;
+    let keys = &api.idempotency;
     vec![
         gauge("encke_idempotency_keys", "Idempotency keys known.", keys.len() as f64),
         gauge("encke_idempotency_bytes", "Memory that they take.", keys.bytes() as f64),
