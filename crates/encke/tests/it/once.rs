@@ -6,6 +6,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Api, Server, Wire, check_problem};
+use crate::keys;
 
 const EVENT: &str = r#"{"about":"rj","data":{"photo":789}}"#;
 
@@ -167,6 +168,30 @@ fn key_with_another_event_is_refused_and_changes_nothing() {
     }
     assert_eq!(send(&server.api, "a", EVENT).body, first.body);
     assert_eq!(server.api.stats()["events"], 1);
+}
+
+#[test]
+fn senders_with_keys_of_the_api_do_not_meet_in_their_idempotency_keys() {
+    let (server, data) = keys::server(&[]);
+    let [one, other, reader] = ["send", "send", "read"]
+        .map(|scope| server.api.with_key(&keys::new_key(data.path(), &["--scope", scope])));
+    let mut listener = server.listener("rj");
+    let body = |sender: &str| json!({ "about": "rj", "data": sender }).to_string();
+    let first = send(&one, "a", &body("one")).ok();
+    let others = send(&other, "a", &body("other")).ok();
+    assert_eq!((listener.data(), listener.data()), (json!("one"), json!("other")));
+    // Each is answered its own, in whichever form it says the key.
+    assert_eq!(send(&one.another(), "a", &body("one")).ok(), first);
+    let line = r#"{"about":"rj","data":"other","key":"a"}"#;
+    assert_eq!(lines(&other.post_lines("/send", line)), [others]);
+    send(&other, "a", &body("one")).problem(422);
+    // The same of both is two events, too.
+    let [of_one, of_other] = [&one, &other].map(|api| send(api, "b", EVENT).ok());
+    assert_ne!(of_one["id"], of_other["id"]);
+    assert_eq!(send(&one, "b", EVENT).ok(), of_one);
+    let stats = reader.stats();
+    let figures = ["events", "idempotency_keys", "idempotency_repeats"];
+    assert_eq!(figures.map(|name| stats[name].as_u64().unwrap()), [4, 4, 3]);
 }
 
 #[test]

@@ -59,6 +59,14 @@ pub(crate) enum Grant {
 }
 
 impl Grant {
+    /// Who it is: the id of the key, or nothing where none is needed.
+    pub(crate) fn key_id(&self) -> &str {
+        match self {
+            Grant::Everything => "",
+            Grant::Key(key) => &key.id,
+        }
+    }
+
     /// What the guard has granted to a request; without it, nothing.
     pub(crate) fn of(extensions: &Extensions) -> Result<Grant, ApiProblem> {
         extensions.get().cloned().ok_or_else(|| Refusal::Missing.problem())

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::timeout_at;
 
 use super::event::EventBody;
+use crate::api::access::Grant;
 use crate::api::idempotency::{Answer, Claimed, IdempotencyKey, Progress};
 use crate::api::state::Api;
 use crate::http::problem::ApiProblem;
@@ -34,15 +35,16 @@ pub(super) enum Once {
 }
 
 impl Api {
-    /// Posts an event, unless that was done with the same key before.
+    /// Posts an event, unless `grant`'s holder did that with the same key before.
     pub(super) async fn post_once(
         self: &Arc<Api>,
+        grant: &Grant,
         body: &EventBody<'_>,
         key: &IdempotencyKey<'_>,
     ) -> Result<Once, ApiProblem> {
         let deadline = tokio::time::Instant::now() + POSTED_TIMEOUT;
         loop {
-            match self.idempotency.claim(key, &body.about.0, body.data.get())? {
+            match self.idempotency.claim(grant.key_id(), key, &body.about.0, body.data.get())? {
                 Claimed::First(claim) => {
                     let posted = self.post(body).await?;
                     let bytes = posted.event.json().len();

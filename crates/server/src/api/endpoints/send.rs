@@ -55,7 +55,7 @@ async fn send_one(
     };
     let mut text = Vec::with_capacity(64);
     if let Some(key) = key {
-        let answer = api.post_once(&body, &key).await?.answer().await?;
+        let answer = api.post_once(grant, &body, &key).await?.answer().await?;
         push_answer(&mut text, answer.delivered, answer.id());
     } else {
         let Posted { event, receipt, accepted } = api.post(&body).await?;

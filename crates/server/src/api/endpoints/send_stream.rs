@@ -228,16 +228,17 @@ async fn post(api: &Arc<Api>, grant: &Grant, line: Line) -> Result<Pending, ApiP
     may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
         None => api.post(&body).await.map(Pending::Event),
-        Some(key) => post_once(api, &body, key).await.map(Pending::Once),
+        Some(key) => post_once(api, grant, &body, key).await.map(Pending::Once),
     };
     posted.map_err(|problem| problem.on_line(line.number))
 }
 
 async fn post_once(
     api: &Arc<Api>,
+    grant: &Grant,
     body: &EventBody<'_>,
     key: Box<str>,
 ) -> Result<Once, ApiProblem> {
     let key = IdempotencyKey::new(String::from(key))?;
-    api.post_once(body, &key).await
+    api.post_once(grant, body, &key).await
 }

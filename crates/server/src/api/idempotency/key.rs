@@ -101,8 +101,9 @@ impl Hasher {
         Ok(Hasher { secret })
     }
 
-    pub(super) fn key(&self, key: &IdempotencyKey<'_>) -> u128 {
-        self.hash(0, "", &key.0)
+    /// Of `sender` and what it calls a send. Others call theirs as they like.
+    pub(super) fn key(&self, sender: &str, key: &IdempotencyKey<'_>) -> u128 {
+        self.hash(0, sender, &key.0)
     }
 
     /// Of what is sent, as it is written.
@@ -184,8 +185,9 @@ mod tests {
         let (hasher, other) = (Hasher::random().unwrap(), Hasher::random().unwrap());
         let key = IdempotencyKey::new("rj1").unwrap();
         let all = [
-            hasher.key(&key),
-            other.key(&key),
+            hasher.key("", &key),
+            hasher.key("one", &key),
+            other.key("", &key),
             hasher.body("rj", "1"),
             hasher.body("r", "j1"),
             hasher.body("", "rj1"),
@@ -194,6 +196,6 @@ mod tests {
         for (index, hash) in all.iter().enumerate() {
             assert!(!all[..index].contains(hash), "{index}");
         }
-        assert_eq!(hasher.key(&key), hasher.key(&key.clone()));
+        assert_eq!(hasher.key("one", &key), hasher.key("one", &key.clone()));
     }
 }

@@ -8,9 +8,10 @@
 //! comes meanwhile waits for the same count. What is remembered are keyed hashes, in memory alone:
 //! after a restart every key is new.
 //!
-//! A key under which something else is sent is refused. When there is no place for another key, new
-//! ones are refused until the oldest is forgotten: were the oldest forgotten before its time, its
-//! repeat would be posted again, and nobody would know.
+//! A key is that of its sender, of the API key that a request shows: nobody gets in another's way
+//! with it, or hears another's answers. One under which something else is sent is refused. When
+//! there is no place for another key, new ones are refused until the oldest is forgotten: were the
+//! oldest forgotten before its time, its repeat would be posted again, and nobody would know.
 //!
 //! Cost of a key: two hashes, a look-up under a lock of the control plane, a channel and mostly a
 //! task; 64 to 85 bytes for five minutes, and some 400 more while its event is under way. A send
@@ -133,14 +134,16 @@ impl IdempotencyKeys {
         }))
     }
 
-    /// Claims `key` for an event, or tells what became of the one that was sent with it before.
+    /// Claims `key` of `sender` for an event, or tells what became of the one that was sent with it
+    /// before.
     pub(super) fn claim(
         self: &Arc<IdempotencyKeys>,
+        sender: &str,
         key: &IdempotencyKey<'_>,
         about: &str,
         data: &str,
     ) -> Result<Claimed, Refusal> {
-        let (key, body) = (self.hasher.key(key), self.hasher.body(about, data));
+        let (key, body) = (self.hasher.key(sender, key), self.hasher.body(about, data));
         match self.table().claim(key, body, self.now_ms()) {
             Ok(Found::New(progress)) => {
                 let keys = Arc::clone(self);
@@ -245,7 +248,7 @@ mod tests {
     const ID: &str = "2F3y6mQsYKmaB3xZ";
 
     fn claim(keys: &Arc<IdempotencyKeys>, key: &str, data: &str) -> Result<Claimed, Refusal> {
-        keys.claim(&IdempotencyKey::new(key).unwrap(), "rj", data)
+        keys.claim("", &IdempotencyKey::new(key).unwrap(), "rj", data)
     }
 
     fn first(keys: &Arc<IdempotencyKeys>, key: &str) -> Claim {
