@@ -17,7 +17,7 @@ use sys::waker::Waker;
 
 use crate::Event;
 use crate::doorbell::Doorbell;
-use crate::limits::{MAIL_TARGETS_MAX, MAILS_MAX};
+use crate::limits::{HELD_EVENT_BYTES, MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::Stub;
 use crate::tokens::{Outcome, Revoked};
 
@@ -66,9 +66,10 @@ pub(crate) struct CatchUp {
 }
 
 impl CatchUp {
-    /// The bytes that are kept for it, beside the events' own.
+    /// The bytes that are kept for it: it may be the last to have its events.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<CatchUp>() + self.events.capacity() * size_of::<Arc<Event>>()
+        let events = self.events.iter().map(|event| event.json().len() + HELD_EVENT_BYTES);
+        size_of::<CatchUp>() + events.sum::<usize>()
     }
 }
 

@@ -59,8 +59,8 @@ pub(crate) struct Held {
     /// It has asked what it has missed, and is not answered: as long as this is here somebody wants
     /// the answer.
     pub(crate) asked: Option<Arc<()>>,
-    /// The answer, for which there is no time yet.
-    pub(crate) catch_up: Option<Box<CatchUp>>,
+    /// The answer, for which there is no time yet, and what it counts for.
+    pub(crate) catch_up: Option<(Box<CatchUp>, usize)>,
 }
 
 impl Work {
@@ -111,7 +111,7 @@ impl<S> Conn<S> {
         let under_way = self.work().map_or(0, |work| {
             let backlog = if self.is(Marks::BLOCKED) { work.backlog.bytes() } else { 0 };
             let input = work.unread.capacity() + work.partial.bytes.capacity();
-            let missed = work.held.catch_up.as_ref().map_or(0, |catch_up| catch_up.bytes());
+            let missed = work.held.catch_up.as_ref().map_or(0, |(_, bytes)| *bytes);
             input + backlog + work.held.bytes + missed
         });
         let kept = granted + under_way;

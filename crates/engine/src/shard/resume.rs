@@ -87,7 +87,8 @@ impl<S: Sockets> Core<S> {
     /// it is told in a later one: a poll is answered with it, and logged out under all its ids.
     pub(super) fn catch_up(&mut self, at: &mut At<'_, S::Socket>, catch_up: Box<CatchUp>) -> Lives {
         if self.budget.is_spent() {
-            at.conn.new_work().held.catch_up = Some(catch_up);
+            let bytes = catch_up.bytes();
+            at.conn.new_work().held.catch_up = Some((catch_up, bytes));
             self.defer(at);
             return Ok(());
         }
@@ -97,7 +98,7 @@ impl<S: Sockets> Core<S> {
     /// The same for one that had to wait.
     pub(super) fn catch_up_deferred(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         let catch_up = at.conn.some_work().and_then(|work| work.held.catch_up.take());
-        catch_up.map_or(Ok(()), |catch_up| self.catch_up_now(at, *catch_up))
+        catch_up.map_or(Ok(()), |(catch_up, _)| self.catch_up_now(at, *catch_up))
     }
 
     fn catch_up_now(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {

@@ -206,6 +206,35 @@ fn polls_that_come_back_together_are_answered_a_few_a_turn() {
     assert!(clients.iter().all(|&client| one.reads(client).starts_with("HTTP/1.1 200")));
 }
 
+/// What clients have missed, and no turn has had time for yet, is kept for them: its events too,
+/// which the history may forget meanwhile.
+#[test]
+fn what_was_missed_and_waits_for_a_turn_is_in_the_account_of_all() {
+    let mut one = One::start(config());
+    let after = one.server.event_ids.id(one.server.event_ids.last()).to_string();
+    let (events, data) = (5, format!("\"{}\"", "x".repeat(1_000)));
+    (0..events).for_each(|_| one.send("1", &data));
+    let stream = format!("GET /stream/1?last_event_id={after} HTTP/1.0\r\nAccept: */*\r\n\r\n");
+    let poll = format!("GET /poll/1?after={after} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut clients: Vec<Place> =
+        (0..40).flat_map(|_| [&stream, &poll]).map(|head| one.client(1 << 20, head)).collect();
+    while one.turn_after(1) {}
+    assert_eq!(one.server.account.bytes(), 0);
+    one.server.set_work_per_turn(0);
+    assert_eq!(one.answer(&Nobody), clients.len());
+    one.turn_after(1);
+    let each = one.server.account.bytes() / clients.len();
+    let least = events * data.len();
+    assert!((least..least + events * 200).contains(&each), "{each} bytes each");
+    one.server.set_work_per_turn(WORK_PER_TURN);
+    one.wire(clients.remove(0)).client_resets();
+    while one.turn_after(1) {}
+    for client in clients {
+        assert_eq!(one.reads(client).matches(&data).count(), events);
+    }
+    assert_eq!(one.server.account.bytes(), 0, "nothing is kept for who has heard it, or is gone");
+}
+
 /// The control plane needs longer for what a poll has missed than the poll would wait: it is
 /// answered as soon as that is known.
 #[test]
