@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many bytes are kept, and how many may be.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub struct Account {
     /// Ordering: relaxed throughout. A bound on memory, good to within what workers enter at once.
     bytes: AtomicUsize,
     bytes_max: usize,
@@ -33,7 +33,7 @@ impl Account {
     }
 
     /// How many bytes are kept.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 }

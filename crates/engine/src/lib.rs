@@ -52,6 +52,7 @@ mod turns;
 mod worker;
 pub mod workers;
 
+pub use account::Account;
 pub use config::{EngineConfig, Origins};
 pub use counters::{Snapshot, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};

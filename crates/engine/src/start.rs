@@ -193,9 +193,9 @@ impl Engine {
         self.guest.take()
     }
 
-    /// The bytes that are kept for all connections together.
-    pub fn buffered_bytes(&self) -> usize {
-        self.account.bytes()
+    /// What is kept for all connections together.
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
     }
 
     /// All counters as they stand.

@@ -48,6 +48,7 @@ use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;
 use crate::http::permits::Permits;
 use crate::keys::ring::{KeyRing, Known};
+use crate::memory::Kept;
 pub use crate::panics::end_process_on_panic;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
@@ -140,6 +141,7 @@ impl Server {
             let node = Erlang::start(config, router, graph, guest, backlog_bytes_max, stop).await?;
             (erlang, erlang_task) = (Some(node.0), Some(node.1));
         }
+        let account = Arc::clone(engine.account());
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
         let permits = Permits::new();
@@ -156,7 +158,11 @@ impl Server {
         })?);
         tokio::spawn(api::live::run(Arc::clone(&api)));
         tokio::spawn(api::forget_keys(Arc::clone(api.idempotency())));
-        tokio::spawn(memory::give_back(Arc::clone(&engine), Arc::clone(api.idempotency())));
+        tokio::spawn(memory::give_back(Kept {
+            names: Arc::clone(graph.names()),
+            account,
+            idempotency: Arc::clone(api.idempotency()),
+        }));
         let listener = api_socket.listen(API_BACKLOG);
         let listener = listener.map_err(|error| listen_error(api_address, &error))?;
         let routes = api::routes(api, config.api_hosts, config.demo.map(|_| listen.port()));
@@ -252,3 +258,6 @@ fn listen_error(address: SocketAddr, error: &io::Error) -> anyhow::Error {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

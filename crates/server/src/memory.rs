@@ -5,10 +5,11 @@
 //! become less, the allocator is asked for the rest. A worker that needs memory in that moment
 //! waits, so it is asked while there is little to do, and rests the longer the longer it took.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Engine;
+use engine::Account;
+use hub::Names;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
@@ -28,13 +29,28 @@ const LATER: Duration = Duration::from_secs(10);
 /// it.
 const PART: u32 = 200;
 
+/// What is kept for clients: each counts for itself, so that nobody is waited for.
+pub(super) struct Kept {
+    /// Their ids.
+    pub(super) names: Arc<Names>,
+    /// What they have sent in part, and what they do not take.
+    pub(super) account: Arc<Account>,
+    /// How senders have called their sends.
+    pub(super) idempotency: Arc<IdempotencyKeys>,
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        self.names.bytes() + self.account.bytes() + self.idempotency.bytes()
+    }
+}
+
 /// Looks for as long as the runtime lives.
-pub(super) async fn give_back(engine: Arc<RwLock<Engine>>, keys: Arc<IdempotencyKeys>) {
+pub(super) async fn give_back(all: Kept) {
     let (mut most, mut asked, mut rest) = (0, Instant::now(), Duration::ZERO);
     loop {
         sleep(LOOK).await;
-        let of_engine = kept_bytes(&engine.read().unwrap_or_else(PoisonError::into_inner));
-        let kept = of_engine + keys.bytes();
+        let kept = all.bytes();
         most = kept.max(most);
         let enough = if asked.elapsed() >= LATER { LITTLE_BYTES } else { MUCH_BYTES };
         if most - kept < enough || asked.elapsed() < rest {
@@ -46,9 +62,4 @@ pub(super) async fn give_back(engine: Arc<RwLock<Engine>>, keys: Arc<Idempotency
         (most, asked) = (kept, Instant::now());
         rest = began.elapsed() * PART;
     }
-}
-
-/// What is counted for clients: their ids, and what they do not take.
-fn kept_bytes(engine: &Engine) -> usize {
-    engine.router().names().bytes() + engine.buffered_bytes()
 }
