@@ -104,6 +104,7 @@ pub(crate) fn push(out: &mut Vec<u8>, parts: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::field;
 
     /// A whole head as an outside parser reads it: status, fields, and what comes after it.
     fn read(wire: &[u8]) -> (u16, Vec<(String, String)>, String) {
@@ -114,13 +115,6 @@ mod tests {
         let fields = response.headers.iter();
         let fields = fields.map(|field| (field.name.to_ascii_lowercase(), text(field.value)));
         (response.code.unwrap(), fields.collect(), text(&wire[head_len..]))
-    }
-
-    fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
-        let mut values = fields.iter().filter(|field| field.0 == name);
-        let value = values.next().map(|field| field.1.as_str());
-        assert!(values.next().is_none(), "{name} stands twice");
-        value
     }
 
     #[test]

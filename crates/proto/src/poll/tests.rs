@@ -1,7 +1,7 @@
 //! Answers to polls, byte by byte.
 
 use super::*;
-use crate::testing;
+use crate::testing::{self, field};
 
 /// An answer as an outside parser reads it: its fields and its body.
 fn read(wire: &[u8]) -> (Vec<(String, String)>, Vec<u8>) {
@@ -12,13 +12,6 @@ fn read(wire: &[u8]) -> (Vec<(String, String)>, Vec<u8>) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let fields = response.headers.iter().map(|field| (field.name.into(), text(field.value)));
     (fields.collect(), wire[head_len..].to_vec())
-}
-
-fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    let mut values = fields.iter().filter(|field| field.0 == name);
-    let value = values.next().map(|field| field.1.as_str());
-    assert!(values.next().is_none(), "{name} stands twice");
-    value
 }
 
 #[test]
