@@ -5,11 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use hyper::Request;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Answer, Api, Program, Server, Wire, check_problem, encke, wait_for};
+use crate::harness::{
+    Answer, Api, Program, Server, Wire, check_problem, encke, http2_status, wait_for,
+};
 
 /// A new key of the data directory `data`.
 pub(crate) fn new_key(data: &Path, options: &[&str]) -> String {
@@ -112,22 +113,12 @@ fn http_2_asks_for_the_same_key() {
     let (server, data) = server(&[]);
     let key = new_key(data.path(), &["--scope", "read"]);
     let address = server.api.address();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let status = |path: &str, authorization: Option<String>| {
-        runtime.block_on(async {
-            let socket = tokio::net::TcpStream::connect(address).await.unwrap();
-            let (mut client, connection) =
-                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
-                    .await
-                    .unwrap();
-            tokio::spawn(connection);
-            let mut request = Request::get(format!("http://{address}{path}"));
-            if let Some(authorization) = authorization {
-                request = request.header("authorization", authorization);
-            }
-            let request = request.body(String::new()).unwrap();
-            client.send_request(request).await.unwrap().status().as_u16()
-        })
+        let mut request = Request::get(format!("http://{address}{path}"));
+        if let Some(authorization) = authorization {
+            request = request.header("authorization", authorization);
+        }
+        http2_status(address, request)
     };
     assert_eq!(status("/stats", None), 401);
     assert_eq!(status("/healthz", None), 200);

@@ -2,9 +2,8 @@
 //! call it by a name that is not its own.
 
 use hyper::Request;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use crate::harness::{Answer, Server, Socket, Wire, encke, get, read_answer};
+use crate::harness::{Answer, Server, Socket, Wire, encke, get, http2_status, read_answer};
 
 /// One request to the API with these lines for a host, and its answer.
 fn ask(server: &Server, request: &str, hosts: &str) -> Answer {
@@ -120,19 +119,8 @@ fn api_asks_for_exactly_one_host() {
 fn http_2_names_the_host_as_its_authority() {
     let server = Server::start(&[]);
     let address = server.api.address();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let status = |authority: &str| {
-        let uri = format!("http://{authority}/healthz");
-        runtime.block_on(async {
-            let socket = tokio::net::TcpStream::connect(address).await.unwrap();
-            let (mut client, connection) =
-                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
-                    .await
-                    .unwrap();
-            tokio::spawn(connection);
-            let request = Request::get(uri).body(String::new()).unwrap();
-            client.send_request(request).await.unwrap().status().as_u16()
-        })
+        http2_status(address, Request::get(format!("http://{authority}/healthz")))
     };
     assert_eq!(status(&address.to_string()), 200);
     assert_eq!(status("localhost:8001"), 200);

@@ -1,6 +1,7 @@
 //! What the tests stand on: the program as a child process, a raw client, and a client of the API.
 
 mod api;
+mod http2;
 mod program;
 mod relay;
 mod server;
@@ -11,6 +12,7 @@ mod wire;
 use std::time::{Duration, Instant};
 
 pub(crate) use api::{Answer, Api, check_problem, escape, read_answer};
+pub(crate) use http2::http2_status;
 pub(crate) use program::{Finished, Program, encke};
 pub(crate) use relay::Relay;
 pub(crate) use server::Server;
