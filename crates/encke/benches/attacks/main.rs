@@ -3,14 +3,14 @@
 //!
 //! A hundred listeners hear 500 events a second while one attack after the other is tried on a
 //! server of its own, from a process of its own that has what the others leave of the cores
-//! (`SCHED_IDLE`): a remote one would take none. What is printed: the
-//! listeners' latency and the server's memory (`RssAnon`) before, during and after; how long one
-//! more client waited at most to be told what it had missed; what part of a core the server took
-//! meanwhile, and a worker's longest turn. Latencies are those of each second,
-//! and the median of the seconds is printed: a burst of something else on a shared machine spoils
-//! one of them. The first rows are no attacks: nothing at all, and busy loops beside the server,
-//! one a core, to tell what this machine does to a latency by itself. An event of the innocent that
-//! was lost, doubled or refused makes the exit code 1.
+//! (`SCHED_IDLE`): a remote one would take none. What is printed: the listeners' latency and the
+//! server's memory (`RssAnon`) before, during and after; how long one more client waited at most to
+//! be told what it had missed; what part of a core the server took meanwhile, and a worker's
+//! longest turn. Latencies are those of each second, and the median of the seconds is printed: a
+//! burst of something else on a shared machine spoils one of them. The first rows are no attacks:
+//! nothing at all, and busy loops beside the server, one a core, to tell what this machine does to
+//! a latency by itself. An event of the innocent that was lost, doubled or refused makes the exit
+//! code 1.
 //!
 //! Options, after `--`: `--seconds N` for each attack (default 10), and names of attacks (default:
 //! all).
