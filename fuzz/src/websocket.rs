@@ -163,6 +163,7 @@ pub fn websocket_command(data: &[u8]) {
                 Command::Logout(ids) => {
                     assert_eq!(members["logout"].as_array().unwrap().len(), ids.len());
                 }
+                Command::Token(token) => assert_eq!(members["token"], token.text()),
                 Command::Ping(number) => assert_eq!(members["ping"], serde_json::json!(number)),
             }
             ("ok", command::ok(&command, Some("0123456789abcdef")))

@@ -18,13 +18,13 @@ pub struct Upgrade<'b> {
     /// `Sec-WebSocket-Version`.
     pub version: Option<&'b str>,
     /// `Sec-WebSocket-Protocol`: a list, its lines joined with commas. One of them may be a token.
-    pub(crate) protocols: Option<Secret<'b>>,
+    pub protocols: Option<Secret<'b>>,
     /// `Sec-WebSocket-Extensions`: a list, its lines joined with commas.
     pub extensions: Option<Cow<'b, str>>,
 }
 
 impl<'b> Upgrade<'b> {
-    /// The sub-protocols on offer.
+    /// The sub-protocols on offer; one may be a token.
     pub(crate) fn protocols(&self) -> Option<&str> {
         self.protocols.as_ref().map(|Secret(list)| &**list)
     }
