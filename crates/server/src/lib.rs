@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod api;
+mod checked_file;
 mod demo_page;
 mod epoch;
 mod erlang;
@@ -23,6 +24,7 @@ mod posting;
 mod replies;
 mod resumes;
 mod shortage;
+pub mod tokens;
 mod wake_fd;
 mod web;
 

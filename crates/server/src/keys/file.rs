@@ -1,25 +1,22 @@
 //! `keys.json`: reading it, and changing it so that nothing is lost, whatever ends a command.
 //!
 //! A command takes a lock, reads the file, writes an audit line, and puts a new file in the place
-//! of the old one; all of it is on disk before the command says that it is done. The check in the
-//! file tells a damaged one, not a forged one: who may write here may do everything anyway.
+//! of the old one ([`crate::checked_file`]); all of it is on disk before the command says that it
+//! is done.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::record::{AboutPattern, ID_BYTES, KeyRecord, Scope, hex, id_in};
 use super::{ABOUT_MAX, FILE_BYTES_MAX, KEYS_MAX};
+use crate::checked_file::{CheckedFile, CheckedFileError, open_private};
 
 const NAME: &str = "keys.json";
-const NEW_NAME: &str = "keys.json.new";
 const LOCK_NAME: &str = "keys.lock";
 const AUDIT_NAME: &str = "keys-audit.ndjson";
 
@@ -80,68 +77,58 @@ pub struct NewKey {
     pub expires: Option<u64>,
 }
 
-/// The file as it is written.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written<'a> {
-    format: &'a str,
-    /// SHA-256 of the text of `keys`.
-    check: &'a str,
-    #[serde(borrow)]
-    keys: &'a RawValue,
+impl From<CheckedFileError> for KeyFileError {
+    fn from(error: CheckedFileError) -> KeyFileError {
+        match error {
+            CheckedFileError::Io { path, error } => KeyFileError::Io { path, error },
+            CheckedFileError::Damaged { path, what } => KeyFileError::Damaged { path, what },
+        }
+    }
 }
 
 /// The keys of a data directory.
 #[derive(Clone, Debug)]
 pub struct KeyFile {
-    dir: PathBuf,
+    file: CheckedFile,
 }
 
 impl KeyFile {
     /// Those of `dir`, which need not exist.
     pub fn in_dir(dir: &Path) -> KeyFile {
-        KeyFile { dir: dir.to_owned() }
+        let (dir, bytes_max) = (dir.to_owned(), FILE_BYTES_MAX);
+        KeyFile { file: CheckedFile { dir, name: NAME, format: FORMAT, bytes_max } }
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        self.dir.join(NAME)
+        self.file.path()
+    }
+
+    fn dir(&self) -> &Path {
+        &self.file.dir
     }
 
     /// All keys, also those that are good for nothing any more; `None` where none was ever made.
     pub fn read(&self) -> Result<Option<Vec<KeyRecord>>, KeyFileError> {
-        match File::open(self.path()) {
-            Ok(file) => self.read_from(&file).map(Some),
-            // The second is the store's to tell: the directory is none.
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(io_error(self.path())(error)),
-        }
+        let keys: Option<Vec<KeyRecord>> = self.file.read()?;
+        keys.map(|keys| self.some(keys)).transpose()
     }
 
     pub(super) fn read_from(&self, file: &File) -> Result<Vec<KeyRecord>, KeyFileError> {
-        let mut text = String::new();
-        let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
-        match read {
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                Err(self.damaged("it is no UTF-8"))
-            }
-            Err(error) => Err(io_error(self.path())(error)),
-            Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => Err(self.damaged("it is too long")),
-            Ok(_) => parse(&text).map_err(|what| self.damaged(&what)),
-        }
+        self.some(self.file.read_from(file)?)
     }
 
-    fn damaged(&self, what: &str) -> KeyFileError {
-        KeyFileError::Damaged { path: self.path(), what: what.to_owned() }
+    /// A file is made with its first key.
+    fn some(&self, keys: Vec<KeyRecord>) -> Result<Vec<KeyRecord>, KeyFileError> {
+        match keys.is_empty() {
+            true => Err(self.file.damaged("it holds no key").into()),
+            false => Ok(keys),
+        }
     }
 
     /// Makes a key; returns it with its text, which nobody can tell afterwards. It is on disk then.
     pub fn make(&self, wish: &NewKey, now: u64) -> Result<(KeyRecord, String), KeyFileError> {
         check(wish, now)?;
-        fs::create_dir_all(&self.dir).map_err(io_error(self.dir.clone()))?;
+        fs::create_dir_all(self.dir()).map_err(io_error(self.dir().to_owned()))?;
         self.change(|keys| {
             make_room(keys, now)?;
             let mut secret = [0; 32];
@@ -187,27 +174,11 @@ impl KeyFile {
         change: impl FnOnce(&mut Vec<KeyRecord>) -> Result<T, KeyFileError>,
     ) -> Result<T, KeyFileError> {
         let lock = self.open(LOCK_NAME, OpenOptions::new().write(true).create(true))?;
-        lock.lock().map_err(io_error(self.dir.join(LOCK_NAME)))?;
+        lock.lock().map_err(io_error(self.dir().join(LOCK_NAME)))?;
         let mut keys = self.read()?.unwrap_or_default();
         let changed = change(&mut keys)?;
-        self.write(&keys)?;
+        self.file.replace(&keys)?;
         Ok(changed)
-    }
-
-    fn write(&self, keys: &[KeyRecord]) -> Result<(), KeyFileError> {
-        let new = self.dir.join(NEW_NAME);
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(io_error(new)(error)),
-            _ => {}
-        }
-        let mut file = self.open(NEW_NAME, OpenOptions::new().write(true).create_new(true))?;
-        let mut write = || -> io::Result<()> {
-            file.write_all(text(keys)?.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&new, self.path())?;
-            File::open(&self.dir)?.sync_all()
-        };
-        write().map_err(io_error(self.path()))
     }
 
     /// Writes a line about a change before it is made: there is no change without its line.
@@ -221,22 +192,11 @@ impl KeyFile {
         let mut file = self.open(AUDIT_NAME, OpenOptions::new().append(true).create(true))?;
         let written = file.write_all(format!("{line}\n").as_bytes());
         let written = written.and_then(|()| file.sync_all());
-        written.map_err(io_error(self.dir.join(AUDIT_NAME)))
+        written.map_err(io_error(self.dir().join(AUDIT_NAME)))
     }
 
-    /// Opens a file that only the owner of the directory may read. That is the server's user, also
-    /// when root runs the command.
     fn open(&self, name: &str, options: &mut OpenOptions) -> Result<File, KeyFileError> {
-        let mut open = || -> io::Result<File> {
-            let file = options.mode(0o600).open(self.dir.join(name))?;
-            let (owner, made) = (fs::metadata(&self.dir)?, file.metadata()?);
-            // Only root may give a file away, so whoever else has made it keeps it.
-            if made.uid() == 0 && owner.uid() != 0 {
-                fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
-            }
-            Ok(file)
-        };
-        open().map_err(io_error(self.dir.join(name)))
+        open_private(self.dir(), name, options).map_err(io_error(self.dir().join(name)))
     }
 }
 
@@ -268,34 +228,6 @@ fn make_room(keys: &mut Vec<KeyRecord>, now: u64) -> Result<(), KeyFileError> {
         keys.remove(useless.ok_or(KeyFileError::Wish(full))?);
     }
     Ok(())
-}
-
-fn text(keys: &[KeyRecord]) -> io::Result<String> {
-    let keys = to_raw_value(keys)?;
-    let check = sum(&keys);
-    let written = Written { format: FORMAT, check: &check, keys: &keys };
-    Ok(serde_json::to_string(&written)? + "\n")
-}
-
-fn sum(keys: &RawValue) -> String {
-    hex(&Sha256::digest(keys.get()))
-}
-
-fn parse(text: &str) -> Result<Vec<KeyRecord>, String> {
-    let words = |error: serde_json::Error| format!("line {} cannot be read", error.line());
-    let Written { format, check, keys } = serde_json::from_str(text).map_err(words)?;
-    if format != FORMAT {
-        return Err("it is of another version of Encke".into());
-    }
-    if check != sum(keys) {
-        return Err("its check does not fit".into());
-    }
-    let keys: Vec<KeyRecord> = serde_json::from_str(keys.get()).map_err(words)?;
-    match keys.is_empty() {
-        // A file is made with its first key.
-        true => Err("it holds no key".into()),
-        false => Ok(keys),
-    }
 }
 
 #[cfg(test)]
@@ -352,7 +284,7 @@ mod tests {
             fs::write(file.path(), &good[..at]).unwrap();
             assert!(file.read().is_err() || at == good.len() - 1, "cut at {at}");
         }
-        fs::write(file.path(), text(&[]).unwrap()).unwrap();
+        file.file.replace(&[0; 0]).unwrap();
         assert!(file.read().is_err(), "no keys are no keys file");
         assert!(file.make(&wish(), 100).is_err(), "what is damaged is left for its owner to see");
     }

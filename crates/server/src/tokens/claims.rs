@@ -1,0 +1,192 @@
+//! What a token says, and what that comes to: a [`Grant`], or why not.
+//!
+//! The registered claims are those of RFC 7519, section 4.1; `encke` is ours. A claim that is there
+//! and has another form than it must have is refused, never passed over: it could be a bound.
+
+use hub::{GRANTED_IDS_MAX, Grant, IdText, TokenRefusal};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::jws::object;
+use super::limits::{JTI_BYTES_MAX, TIME_MAX};
+
+/// What the server wants of every token.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) issuer: Option<String>,
+    pub(super) audiences: Vec<String>,
+    /// In seconds.
+    pub(super) leeway: u64,
+    pub(super) expiry: bool,
+}
+
+/// A grant, and since when it holds.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) grant: Grant,
+    /// The first second at which it is good.
+    pub(super) from: u64,
+}
+
+#[derive(Deserialize)]
+struct Claims<'c> {
+    #[serde(default, deserialize_with = "there")]
+    iss: Option<String>,
+    #[serde(default, deserialize_with = "there")]
+    sub: Option<Id>,
+    #[serde(default, deserialize_with = "there")]
+    aud: Option<Audience>,
+    #[serde(default, deserialize_with = "there")]
+    exp: Option<Time>,
+    #[serde(default, deserialize_with = "there")]
+    nbf: Option<Time>,
+    #[serde(default, deserialize_with = "there")]
+    iat: Option<Time>,
+    #[serde(default, deserialize_with = "there")]
+    jti: Option<String>,
+    #[serde(borrow, default, deserialize_with = "there")]
+    encke: Option<&'c RawValue>,
+}
+
+/// Members that this version does not know could be bounds that it would not keep.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Ours {
+    #[serde(default)]
+    ids: Vec<Id>,
+    #[serde(default, deserialize_with = "there")]
+    max_ids: Option<u32>,
+    #[serde(default, deserialize_with = "there")]
+    max_connections: Option<u32>,
+}
+
+/// `null` is no value: a claim that is there has one.
+fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(member: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(member).map(Some)
+}
+
+/// One audience or many (RFC 7519, section 4.1.3).
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Audience {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Seconds since 1970, with a fraction or not (NumericDate).
+#[derive(Clone, Copy)]
+struct Time(f64);
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(member: D) -> Result<Time, D::Error> {
+        let seconds = f64::deserialize(member)?;
+        match (0.0..=TIME_MAX as f64).contains(&seconds) {
+            true => Ok(Time(seconds)),
+            false => Err(D::Error::custom("no time")),
+        }
+    }
+}
+
+/// An id as JSON has it everywhere in the protocol: a text, or a number.
+struct Id(Box<str>);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(member: D) -> Result<Id, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Text(Box<str>),
+            Number(u64),
+        }
+        Ok(match Written::deserialize(member)? {
+            Written::Text(text) => Id(text),
+            // As everywhere: from 2^63 on it would be a name, and was rounded by most writers.
+            Written::Number(number) if number < 1 << 63 => Id(number.to_string().into()),
+            Written::Number(_) => return Err(D::Error::custom("no id")),
+        })
+    }
+}
+
+impl Wanted {
+    /// Judges the claims in `json` at `now`.
+    pub(super) fn judge(&self, json: &[u8], now: u64) -> Result<Judged, TokenRefusal> {
+        let wrong = |_| TokenRefusal::Claims;
+        let claims: Claims<'_> = object(json).map_err(wrong)?;
+        let ours = claims.encke.map(|encke| object(encke.get().as_bytes())).transpose();
+        let ours: Ours = ours.map_err(wrong)?.unwrap_or_default();
+        if self.issuer.is_some() && claims.iss != self.issuer {
+            return Err(TokenRefusal::Issuer);
+        }
+        self.check_audience(claims.aud.as_ref())?;
+        let expires = claims.exp.map(|exp| exp.0 as u64 + self.leeway);
+        if expires.is_none() && self.expiry {
+            return Err(TokenRefusal::NoExpiry);
+        }
+        // What was made in times to come could not be revoked by its time.
+        let from = [claims.nbf, claims.iat].into_iter().flatten().map(|time| time.0.ceil() as u64);
+        let from = from.max().unwrap_or(0).saturating_sub(self.leeway);
+        let issued = claims.iat.map(|iat| iat.0 as u64);
+        let grant = grant(claims.sub, ours, claims.jti)?;
+        let judged = Judged { grant: Grant { expires, issued, ..grant }, from };
+        in_time(&judged.grant, judged.from, now)?;
+        Ok(judged)
+    }
+
+    /// A token with an audience is for nobody else, also where none is set (RFC 7519, 4.1.3): an
+    /// issuer signs for many services, and one of them must not use a client's token at another.
+    fn check_audience(&self, audience: Option<&Audience>) -> Result<(), TokenRefusal> {
+        let is_ours = |audience: &String| self.audiences.contains(audience);
+        let fits = match audience {
+            None => self.audiences.is_empty(),
+            Some(Audience::One(one)) => is_ours(one),
+            Some(Audience::Many(many)) => many.iter().any(is_ours),
+        };
+        if fits { Ok(()) } else { Err(TokenRefusal::Audience) }
+    }
+}
+
+/// Whether a token that is good from `from` on is good at `now`.
+pub(super) fn in_time(grant: &Grant, from: u64, now: u64) -> Result<(), TokenRefusal> {
+    match grant.expires {
+        Some(expires) if expires <= now => Err(TokenRefusal::Expired),
+        _ if now < from => Err(TokenRefusal::NotYet),
+        _ => Ok(()),
+    }
+}
+
+/// What `sub` and `encke` grant.
+fn grant(subject: Option<Id>, ours: Ours, token: Option<String>) -> Result<Grant, TokenRefusal> {
+    let valid = |id: &str| IdText::parse(id).is_ok();
+    let (mut ids, mut prefixes) = (Vec::new(), Vec::new());
+    for Id(id) in ours.ids {
+        match id.strip_suffix('*') {
+            Some(prefix) if prefix.is_empty() || valid(prefix) => prefixes.push(prefix.into()),
+            None if valid(&id) => ids.push(id),
+            _ => return Err(TokenRefusal::Claims),
+        }
+    }
+    let subject = subject.map(|Id(id)| id);
+    let good = subject.as_deref().is_none_or(valid)
+        && token.as_ref().is_none_or(|jti| (1..=JTI_BYTES_MAX).contains(&jti.len()))
+        && ids.len() + prefixes.len() <= GRANTED_IDS_MAX
+        // One that grants nothing, or is good for nothing, was meant otherwise.
+        && (subject.is_some() || !ids.is_empty() || !prefixes.is_empty())
+        && ours.max_ids != Some(0)
+        && ours.max_connections != Some(0);
+    if !good {
+        return Err(TokenRefusal::Claims);
+    }
+    Ok(Grant {
+        subject,
+        ids: ids.into(),
+        prefixes: prefixes.into(),
+        token: token.map(String::into_boxed_str),
+        ids_max: ours.max_ids,
+        connections_max: ours.max_connections,
+        ..Grant::default()
+    })
+}
+
+#[cfg(test)]
+mod tests;

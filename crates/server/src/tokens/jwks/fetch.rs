@@ -1,0 +1,156 @@
+//! One request for a set of keys: bounded in time and in bytes, without redirects.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::header::{ACCEPT, CACHE_CONTROL, USER_AGENT};
+use hyper::{HeaderMap, Request, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use thiserror::Error;
+
+use crate::tokens::limits::{
+    JWKS_AGE, JWKS_AGE_MAX, JWKS_AGE_MIN, JWKS_TIME_MAX, KEY_FILE_BYTES_MAX,
+};
+
+/// Why a URL gave no keys.
+#[derive(Debug, Error)]
+pub enum FetchError {
+    /// https needs certificates that are trusted.
+    #[error(
+        "this system trusts no certificates ({0}): install ca-certificates, or name a file of them \
+         in SSL_CERT_FILE"
+    )]
+    Roots(std::io::Error),
+    /// It took too long.
+    #[error("no answer within 10 s")]
+    Slow,
+    /// No connection, or one that ended.
+    #[error("{0}")]
+    Connection(String),
+    /// Another answer than 200. Redirects are not followed.
+    #[error("the answer is {0}, and 200 is needed: is it the URL of a set of keys (JWKS)?")]
+    Status(StatusCode),
+    /// The answer cannot be read.
+    #[error("the answer ends early, has over 256 KiB, or is no text")]
+    Body,
+}
+
+/// What came.
+pub(super) struct Fetched {
+    pub(super) text: String,
+    /// How long it may be used.
+    pub(super) age: Duration,
+}
+
+/// Asks one URL.
+pub(super) struct Fetcher {
+    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    url: Uri,
+}
+
+impl Fetcher {
+    pub(super) fn new(url: Uri) -> Result<Fetcher, FetchError> {
+        let builder = HttpsConnectorBuilder::new();
+        let connector = match url.scheme_str() {
+            // Roots are read from disk, and http needs none.
+            Some("http") => {
+                let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+                let config = rustls::ClientConfig::builder_with_provider(provider)
+                    .with_safe_default_protocol_versions()
+                    .expect("the provider has the suites of its own versions")
+                    .with_root_certificates(rustls::RootCertStore::empty())
+                    .with_no_client_auth();
+                builder.with_tls_config(config).https_or_http().enable_http1().build()
+            }
+            _ => {
+                let provider = rustls::crypto::aws_lc_rs::default_provider();
+                let builder = builder.with_provider_and_native_roots(provider);
+                builder.map_err(FetchError::Roots)?.https_only().enable_http1().build()
+            }
+        };
+        // A request in five minutes: its connection is not kept.
+        let client =
+            Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
+        Ok(Fetcher { client, url })
+    }
+
+    pub(super) async fn fetch(&self) -> Result<Fetched, FetchError> {
+        let fetched = tokio::time::timeout(JWKS_TIME_MAX, self.request()).await;
+        fetched.unwrap_or(Err(FetchError::Slow))
+    }
+
+    async fn request(&self) -> Result<Fetched, FetchError> {
+        let request = Request::get(self.url.clone())
+            .header(ACCEPT, "application/jwk-set+json, application/json")
+            .header(USER_AGENT, concat!("encke/", env!("CARGO_PKG_VERSION")))
+            .body(Empty::new())
+            .map_err(|error| FetchError::Connection(error.to_string()))?;
+        let answer = self.client.request(request).await;
+        let answer = answer.map_err(|error| FetchError::Connection(chain(&error)))?;
+        if answer.status() != StatusCode::OK {
+            return Err(FetchError::Status(answer.status()));
+        }
+        let age = age(answer.headers());
+        let body = Limited::new(answer.into_body(), KEY_FILE_BYTES_MAX);
+        let body = body.collect().await.map_err(|_| FetchError::Body)?.to_bytes();
+        let text = String::from_utf8(body.into()).map_err(|_| FetchError::Body)?;
+        Ok(Fetched { text, age })
+    }
+}
+
+/// The causes of an error in one line: the first says nothing.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words += &format!(": {error}");
+        cause = error.source();
+    }
+    words
+}
+
+/// How long the answer may be used (RFC 9111, section 5.2.2.1), within our own bounds.
+fn age(headers: &HeaderMap) -> Duration {
+    let directives = headers.get_all(CACHE_CONTROL).into_iter();
+    let directives = directives.filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
+    let mut age = JWKS_AGE;
+    for directive in directives {
+        let directive = directive.trim().to_ascii_lowercase();
+        let seconds = directive.strip_prefix("max-age=").map(|text| text.trim_matches('"'));
+        match (directive.as_str(), seconds.and_then(|text| text.parse().ok())) {
+            ("no-store" | "no-cache", _) => return JWKS_AGE_MIN,
+            (_, Some(seconds)) => age = Duration::from_secs(seconds),
+            _ => {}
+        }
+    }
+    age.clamp(JWKS_AGE_MIN, JWKS_AGE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_is_what_the_server_says_within_bounds() {
+        for (said, seconds) in [
+            (&[][..], 300),
+            (&["public, max-age=120"], 120),
+            (&["public", "Max-Age=\"120\""], 120),
+            (&["max-age=0"], 60),
+            (&["no-store"], 60),
+            (&["max-age=500, no-cache"], 60),
+            (&["max-age=99999999"], 3600),
+            (&["max-age=x, private"], 300),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in said {
+                headers.append(CACHE_CONTROL, value.parse().unwrap());
+            }
+            assert_eq!(age(&headers), Duration::from_secs(seconds), "{said:?}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Tokens that are revoked: one by its `jti`, or all of a `sub` that were made before a time.
+//!
+//! They are remembered in `revoked.json` of the data directory until the tokens would have been
+//! over anyway. A look-up is one in a table, or two; a change writes the whole file, which takes
+//! some milliseconds where there are thousands, on disk when it is answered. Beside a check each
+//! change costs the workers the time in which the table is changed.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use hub::{Grant, IdText};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::limits::{JTI_BYTES_MAX, REVOCATION_LIFE, REVOCATIONS_MAX, REVOKED_BYTES_MAX, TIME_MAX};
+use crate::checked_file::{CheckedFile, CheckedFileError};
+
+const NAME: &str = "revoked.json";
+
+/// Which form the file has.
+const FORMAT: &str = "encke-revoked-1";
+
+/// Which tokens are revoked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Revocation {
+    /// The one that is called so.
+    Token {
+        /// Its `jti`.
+        jti: String,
+        /// Its `exp`, if that is known: it need not be remembered for longer.
+        expires: Option<u64>,
+    },
+    /// All of one subject, that were made before a time, or do not say when.
+    Subject {
+        /// Their `sub`.
+        sub: String,
+        /// Tokens with an `iat` from this second on are not meant.
+        before: u64,
+    },
+}
+
+/// Why tokens are not revoked.
+#[derive(Debug, Error)]
+pub enum RevokedError {
+    /// Nothing could be called so.
+    #[error("a jti has 1 to 255 bytes, a sub is an id, and times are seconds since 1970")]
+    Wish,
+    /// There are too many.
+    #[error(
+        "100000 revocations are remembered, and there is no place for more: revoke all tokens of \
+         a `sub` at once, or give tokens a shorter life"
+    )]
+    Full,
+    /// The file cannot be read or written.
+    #[error("{}: {error}; check its owner and mode, and that the disk has room", path.display())]
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// What went wrong.
+        error: std::io::Error,
+    },
+    /// The file is not as it was written.
+    #[error(
+        "{} is damaged ({what}): bring it back from a backup; without one, change the key that \
+         tokens are signed with and remove the file, or what was revoked is good again",
+        path.display()
+    )]
+    Damaged {
+        /// Which one.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+}
+
+impl From<CheckedFileError> for RevokedError {
+    fn from(error: CheckedFileError) -> RevokedError {
+        match error {
+            CheckedFileError::Io { path, error } => RevokedError::Io { path, error },
+            CheckedFileError::Damaged { path, what } => RevokedError::Damaged { path, what },
+        }
+    }
+}
+
+/// The revocations of a data directory.
+#[derive(Debug)]
+pub struct Revocations {
+    file: CheckedFile,
+    table: RwLock<Table>,
+    /// Held while the file is written.
+    writing: Mutex<()>,
+    /// For how long what has no known end is kept, in seconds.
+    life: u64,
+}
+
+#[derive(Clone, Default, Debug)]
+struct Table {
+    /// Until when each is kept.
+    tokens: HashMap<Box<str>, u64>,
+    subjects: HashMap<Box<str>, Before>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Before {
+    before: u64,
+    until: u64,
+}
+
+/// One as it is written. Of the first two one is there, and `before` beside `sub`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jti: Option<std::borrow::Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sub: Option<std::borrow::Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<u64>,
+    until: u64,
+}
+
+impl Revocations {
+    /// Those of the data directory `dir`, of tokens that live for 30 days at most unless their
+    /// expiry is told.
+    ///
+    /// # Errors
+    /// There is a file and it cannot be read: no token is taken then, since it could be a revoked
+    /// one.
+    pub fn open(dir: &Path) -> Result<Revocations, RevokedError> {
+        let (dir, bytes_max) = (dir.to_owned(), REVOKED_BYTES_MAX);
+        let file = CheckedFile { dir, name: NAME, format: FORMAT, bytes_max };
+        let lines: Vec<Line<'_>> = file.read()?.unwrap_or_default();
+        let table = Table::of(lines).ok_or_else(|| file.damaged("a line has no sense"))?;
+        let (table, writing) = (RwLock::new(table), Mutex::new(()));
+        Ok(Revocations { file, table, writing, life: REVOCATION_LIFE.as_secs() })
+    }
+
+    /// Revokes tokens at `now`. They are refused when this returns, also when the file could not be
+    /// written: then only until the server ends, and whoever asked for it should ask again.
+    pub fn revoke(&self, wishes: &[Revocation], now: u64) -> Result<(), RevokedError> {
+        if !wishes.iter().all(Revocation::is_sound) {
+            return Err(RevokedError::Wish);
+        }
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.read().unwrap_or_else(PoisonError::into_inner).clone();
+        table.forget(now);
+        for wish in wishes {
+            table.add(wish, now, self.life);
+        }
+        if table.len() > REVOCATIONS_MAX {
+            return Err(RevokedError::Full);
+        }
+        let lines: Vec<Line<'_>> = table.lines().collect();
+        let written = self.file.replace(&lines);
+        drop(lines);
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        Ok(written?)
+    }
+
+    /// Whether a token with this grant is revoked. `None` when that cannot be said at once.
+    pub(super) fn covers_at_once(&self, grant: &Grant) -> Option<bool> {
+        self.table.try_read().ok().map(|table| table.covers(grant))
+    }
+
+    /// Whether a token with this grant is revoked.
+    pub fn covers(&self, grant: &Grant) -> bool {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).covers(grant)
+    }
+
+    /// How many are remembered.
+    pub fn count(&self) -> usize {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl Revocation {
+    fn is_sound(&self) -> bool {
+        match self {
+            Revocation::Token { jti, expires } => {
+                (1..=JTI_BYTES_MAX).contains(&jti.len())
+                    && expires.is_none_or(|expires| expires <= TIME_MAX)
+            }
+            Revocation::Subject { sub, before } => {
+                IdText::parse(sub).is_ok() && *before <= TIME_MAX
+            }
+        }
+    }
+}
+
+impl Table {
+    fn of(lines: Vec<Line<'_>>) -> Option<Table> {
+        let mut table = Table::default();
+        for line in lines {
+            match line {
+                Line { jti: Some(jti), sub: None, before: None, until } => {
+                    table.tokens.insert(jti.into(), until);
+                }
+                Line { jti: None, sub: Some(sub), before: Some(before), until } => {
+                    table.subjects.insert(sub.into(), Before { before, until });
+                }
+                _ => return None,
+            }
+        }
+        Some(table)
+    }
+
+    fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let tokens = self.tokens.iter().map(|(jti, &until)| Line {
+            jti: Some((**jti).into()),
+            sub: None,
+            before: None,
+            until,
+        });
+        let subjects = self.subjects.iter().map(|(sub, &Before { before, until })| Line {
+            jti: None,
+            sub: Some((**sub).into()),
+            before: Some(before),
+            until,
+        });
+        tokens.chain(subjects)
+    }
+
+    fn len(&self) -> usize {
+        self.tokens.len() + self.subjects.len()
+    }
+
+    fn forget(&mut self, now: u64) {
+        self.tokens.retain(|_, until| *until > now);
+        self.subjects.retain(|_, before| before.until > now);
+    }
+
+    /// What was said before holds as well: the later of two times counts.
+    fn add(&mut self, wish: &Revocation, now: u64, life: u64) {
+        match wish {
+            Revocation::Token { jti, expires } => {
+                // Leeway lets a token in for a while after its end.
+                let leeway = super::limits::LEEWAY_MAX.as_secs();
+                let until = expires.map_or(now + life, |expires| expires + leeway);
+                let kept = self.tokens.entry(jti.as_str().into()).or_default();
+                *kept = until.max(*kept);
+            }
+            Revocation::Subject { sub, before } => {
+                let until = now.max(*before) + life;
+                let new = Before { before: *before, until };
+                let kept = self.subjects.entry(sub.as_str().into()).or_insert(new);
+                kept.before = kept.before.max(*before);
+                kept.until = kept.until.max(until);
+            }
+        }
+    }
+
+    fn covers(&self, grant: &Grant) -> bool {
+        let token = |jti: &str| self.tokens.contains_key(jti);
+        // A token that does not say when it was made counts as an old one.
+        let subject = |sub: &str| {
+            let all = self.subjects.get(sub);
+            all.is_some_and(|all| grant.issued.is_none_or(|issued| issued < all.before))
+        };
+        !self.tokens.is_empty() && grant.token.as_deref().is_some_and(token)
+            || !self.subjects.is_empty() && grant.subject.as_deref().is_some_and(subject)
+    }
+}
+
+#[cfg(test)]
+mod tests;

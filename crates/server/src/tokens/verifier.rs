@@ -1,0 +1,240 @@
+//! Judging a token: at once where that is cheap, and with all the time it takes elsewhere.
+//!
+//! [`Verifier::check`] is for a worker's turn. It takes the token apart (about a microsecond),
+//! verifies a secret's signature (another one or two), and looks whether a public key's was
+//! verified before; if not it says [`Checked::Ask`], and [`Verifier::verify`] is called on a thread
+//! that may take its time. Neither waits: where the keys or the revocations are just being
+//! replaced, the first says `Ask` as well.
+//!
+//! What a bad token costs is bounded by its verification: length, form, algorithm and key are
+//! looked at before it, at most four keys are tried for a token that names none, and claims are
+//! read after it.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use hub::{Grant, TokenRefusal};
+
+use super::claims::{Wanted, in_time};
+use super::jwks::Jwks;
+use super::jws::{Jws, is_mac};
+use super::key::Key;
+use super::key_set::{Candidates, KeySet};
+use super::revoked::Revocations;
+use super::rules::{TokenRules, TokenRulesError};
+use super::verified::{Verified, VerifiedTokens, hash};
+
+/// What [`Verifier::check`] can say at once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Checked {
+    /// The token is good, for this.
+    Granted(Arc<Grant>),
+    /// It is not.
+    Refused(TokenRefusal),
+    /// Its signature has to be verified first.
+    Ask,
+}
+
+/// Judges tokens by the rules of a server.
+pub struct Verifier {
+    wanted: Wanted,
+    /// Those of key files, which stay.
+    fixed: Vec<Arc<Key>>,
+    keys: RwLock<Arc<KeySet>>,
+    jwks: Option<Jwks>,
+    verified: VerifiedTokens,
+    revocations: Arc<Revocations>,
+}
+
+/// Figures of a verifier.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct VerifierFigures {
+    /// Tokens that are remembered as verified.
+    pub verified: usize,
+    /// Bytes that they take.
+    pub verified_bytes: usize,
+    /// Revocations that are remembered.
+    pub revocations: usize,
+    /// Keys of the set that is looked at again and again; 0 where there is none.
+    pub jwks_keys: u64,
+    /// How often the set was read or fetched.
+    pub jwks_looks: u64,
+    /// How often that failed.
+    pub jwks_failures: u64,
+}
+
+impl Verifier {
+    /// A verifier with the keys of the files that `rules` names. A URL is asked later, by
+    /// [`super::JwksKeeper`].
+    ///
+    /// # Errors
+    /// A file cannot be used, or the rules make no sense.
+    pub fn open(
+        rules: TokenRules,
+        revocations: Arc<Revocations>,
+    ) -> Result<Verifier, TokenRulesError> {
+        let wanted = rules.wanted()?;
+        let fixed: Vec<Arc<Key>> = rules.read_keys()?.into_iter().map(Arc::new).collect();
+        let keys = RwLock::new(Arc::new(KeySet::new(fixed.iter().cloned())));
+        let verified = VerifiedTokens::new();
+        let jwks = rules.jwks.map(Jwks::new);
+        let verifier = Verifier { wanted, fixed, keys, jwks, verified, revocations };
+        if let Some(jwks) = &verifier.jwks {
+            jwks.read_at_start(&verifier)?;
+        }
+        Ok(verifier)
+    }
+
+    /// Judges `token` as far as that can be done at once; never waits.
+    pub fn check(&self, token: &str) -> Checked {
+        self.check_at(token, now())
+    }
+
+    /// Judges `token`. Takes up to some hundred microseconds.
+    ///
+    /// # Errors
+    /// It is not good.
+    pub fn verify(&self, token: &str) -> Result<Arc<Grant>, TokenRefusal> {
+        self.verify_at(token, now())
+    }
+
+    pub(super) fn check_at(&self, token: &str, now: u64) -> Checked {
+        match self.check_or_ask(token, now) {
+            Ok(Some(grant)) => Checked::Granted(grant),
+            Ok(None) => Checked::Ask,
+            Err(refusal) => Checked::Refused(refusal),
+        }
+    }
+
+    fn check_or_ask(&self, token: &str, now: u64) -> Result<Option<Arc<Grant>>, TokenRefusal> {
+        let jws = Jws::parse(token)?;
+        let Ok(keys) = self.keys.try_read() else { return Ok(None) };
+        let candidates = self.candidates(&keys, &jws)?;
+        let grant = if is_mac(jws.algorithm) {
+            self.read_signed(&jws, &candidates, now)?.grant
+        } else {
+            let Some(verified) = self.remembered(token, &keys) else { return Ok(None) };
+            in_time(&verified.grant, verified.from, now)?;
+            verified.grant
+        };
+        drop(candidates);
+        drop(keys);
+        match self.revocations.covers_at_once(&grant) {
+            Some(true) => Err(TokenRefusal::Revoked),
+            Some(false) => Ok(Some(grant)),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn verify_at(&self, token: &str, now: u64) -> Result<Arc<Grant>, TokenRefusal> {
+        let jws = Jws::parse(token)?;
+        // The lock is not held while a signature is verified.
+        let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
+        let candidates = self.candidates(&keys, &jws)?;
+        let found = match is_mac(jws.algorithm) {
+            true => None,
+            false => self.remembered(token, &keys),
+        };
+        let verified = match found {
+            Some(verified) => {
+                in_time(&verified.grant, verified.from, now)?;
+                verified
+            }
+            None => {
+                let verified = self.read_signed(&jws, &candidates, now)?;
+                // Also one that is revoked: it would be verified again and again.
+                if !is_mac(jws.algorithm) {
+                    self.verified.put(hash(token), verified.clone(), now);
+                }
+                verified
+            }
+        };
+        match self.revocations.covers(&verified.grant) {
+            true => Err(TokenRefusal::Revoked),
+            false => Ok(verified.grant),
+        }
+    }
+
+    fn candidates<'k>(
+        &self,
+        keys: &'k KeySet,
+        jws: &Jws<'_>,
+    ) -> Result<Candidates<'k>, TokenRefusal> {
+        let id = jws.key_id.as_deref();
+        if let Some(jwks) = &self.jwks
+            && id.is_some_and(|id| !keys.knows(id))
+        {
+            jwks.look_soon();
+        }
+        keys.candidates(jws.algorithm, id)
+    }
+
+    /// What is known of `token`, unless its key is gone.
+    fn remembered(&self, token: &str, keys: &KeySet) -> Option<Verified> {
+        let hash = hash(token);
+        let verified = self.verified.find(&hash)?;
+        if keys.holds(&verified.key) {
+            return Some(verified);
+        }
+        self.verified.forget(&hash);
+        None
+    }
+
+    /// Verifies the signature, and then reads the claims.
+    fn read_signed(
+        &self,
+        jws: &Jws<'_>,
+        candidates: &Candidates<'_>,
+        now: u64,
+    ) -> Result<Verified, TokenRefusal> {
+        let key = candidates.iter().find(|key| jws.is_signed_with(key));
+        let key = key.ok_or(TokenRefusal::Signature)?;
+        let judged = self.wanted.judge(&jws.claims()?, now)?;
+        let key = key.print.unwrap_or_default();
+        Ok(Verified { grant: Arc::new(judged.grant), from: judged.from, key })
+    }
+
+    /// Takes these keys in the place of those that the set had before.
+    pub(super) fn replace_set(&self, set: Vec<Key>) {
+        let all = self.fixed.iter().cloned().chain(set.into_iter().map(Arc::new));
+        let keys = Arc::new(KeySet::new(all));
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+    }
+
+    pub(super) fn jwks(&self) -> Option<&Jwks> {
+        self.jwks.as_ref()
+    }
+
+    /// What is revoked.
+    pub fn revocations(&self) -> &Arc<Revocations> {
+        &self.revocations
+    }
+
+    /// Figures for people and metrics.
+    pub fn figures(&self) -> VerifierFigures {
+        let (verified, verified_bytes) = self.verified.sizes();
+        let mut figures = VerifierFigures {
+            verified,
+            verified_bytes,
+            revocations: self.revocations.count(),
+            ..VerifierFigures::default()
+        };
+        if let Some(jwks) = &self.jwks {
+            jwks.tell(&mut figures);
+        }
+        figures
+    }
+}
+
+/// Neither keys nor tokens.
+impl std::fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Verifier").field("wanted", &self.wanted).finish_non_exhaustive()
+    }
+}
+
+fn now() -> u64 {
+    sys::clock::unix_ms() / 1000
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::tokens::jwk::{self, Origin};
+use crate::tokens::testing::*;
+use crate::tokens::{Revocation, TokenRules};
+
+/// RFC 7515, appendix A.1 to A.3, and RFC 8037, appendix A.4: JWK and token.
+#[rustfmt::skip]
+const VECTORS: [(&str, &str); 4] = [
+    (
+        r#"{"kty":"oct","k":"AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"}"#,
+        "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+    ),
+    (
+        r#"{"kty":"RSA","n":"ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ","e":"AQAB"}"#,
+        "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw",
+    ),
+    (
+        r#"{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}"#,
+        "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q",
+    ),
+    (
+        r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#,
+        "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg",
+    ),
+];
+
+#[test]
+fn vectors_of_the_standards_are_signed_and_no_other_text_is() {
+    for (jwk, token) in VECTORS {
+        let key = jwk::key(jwk, Origin::File).unwrap();
+        let jws = Jws::parse(token).unwrap();
+        assert!(key.is_for(jws.algorithm) && jws.is_signed_with(&key), "{jwk}");
+        for (other, _) in VECTORS.iter().filter(|(other, _)| *other != jwk) {
+            let other = jwk::key(other, Origin::File).unwrap();
+            assert!(!other.is_for(jws.algorithm) && !jws.is_signed_with(&other), "{jwk}");
+        }
+        // Each character of claims and signature counts.
+        for at in token.find('.').unwrap() + 1..token.len() {
+            let mut changed = token.as_bytes().to_vec();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            let signed = Jws::parse(&changed).is_ok_and(|jws| jws.is_signed_with(&key));
+            assert!(!signed, "{at}");
+        }
+    }
+    // RFC 7515, appendix A.5: signed by nobody.
+    let token = "eyJhbGciOiJub25lIn0.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leG\
+                 FtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.";
+    assert_eq!(Jws::parse(token).err(), Some(TokenRefusal::Algorithm));
+}
+
+/// What a verifier says when it is asked until it says something.
+fn judged(verifier: &Verifier, token: &str, now: u64) -> Result<Arc<Grant>, TokenRefusal> {
+    match verifier.check_at(token, now) {
+        Checked::Granted(grant) => Ok(grant),
+        Checked::Refused(refusal) => Err(refusal),
+        Checked::Ask => verifier.verify_at(token, now),
+    }
+}
+
+fn refusal(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
+    let refusal = judged(verifier, token, NOW).err();
+    assert_eq!(verifier.verify_at(token, NOW).err(), refusal, "both ways say the same");
+    refusal
+}
+
+const ALGORITHMS: [&str; 7] = ["HS256", "HS384", "HS512", "RS256", "PS256", "ES256", "EdDSA"];
+
+#[test]
+fn each_key_takes_its_own_algorithms_and_no_other() {
+    let (p256, ed25519, secret) = (Pair::p256(), Pair::ed25519(), Pair::Secret(SECRET));
+    let pairs = [&secret, &*RSA, &p256, &ed25519];
+    let own = [&ALGORITHMS[..3], &ALGORITHMS[3..5], &ALGORITHMS[5..6], &ALGORITHMS[6..]];
+    for (pair, own) in pairs.into_iter().zip(own) {
+        let text = match pair {
+            Pair::Secret(secret) => String::from_utf8(secret.to_vec()).unwrap(),
+            pair => pair.pem(),
+        };
+        let jwk = pair.jwk().to_string();
+        for file in [text.as_bytes(), jwk.as_bytes()] {
+            let verifier = verifier(TokenRules::default(), &[file]);
+            for algorithm in ALGORITHMS {
+                let token = pair.token(&json!({ "alg": algorithm }), &claims());
+                let expected = (!own.contains(&algorithm)).then_some(TokenRefusal::Algorithm);
+                assert_eq!(refusal(&verifier, &token), expected, "{algorithm}");
+            }
+        }
+    }
+}
+
+#[test]
+fn public_key_is_no_secret_though_a_secret_is_there_too() {
+    let p256 = Pair::p256();
+    let (rsa, ec) = (RSA.pem(), p256.pem());
+    let verifier = verifier(TokenRules::default(), &[rsa.as_bytes(), ec.as_bytes(), SECRET]);
+    for pair in [&*RSA, &p256] {
+        // Signed with the text of the public key, which everybody has.
+        let token = pair.token(&json!({ "alg": "HS256" }), &claims());
+        assert_eq!(refusal(&verifier, &token), Some(TokenRefusal::Signature));
+    }
+    for (algorithm, other) in [("RS256", &p256), ("ES256", &*RSA), ("ES256", &Pair::p256())] {
+        let token = other.token(&json!({ "alg": algorithm }), &claims());
+        assert_eq!(refusal(&verifier, &token), Some(TokenRefusal::Signature), "{algorithm}");
+    }
+    for (algorithm, own) in [("RS256", &*RSA), ("ES256", &p256), ("HS512", &Pair::Secret(SECRET))] {
+        let token = own.token(&json!({ "alg": algorithm }), &claims());
+        assert_eq!(refusal(&verifier, &token), None, "{algorithm}");
+    }
+}
+
+#[test]
+fn alg_use_and_key_ops_of_a_jwk_narrow_it() {
+    let jwk = |more: Value| {
+        let mut jwk = RSA.jwk();
+        jwk.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        jwk::key(&jwk.to_string(), Origin::File)
+    };
+    let key = jwk(json!({ "alg": "PS256", "use": "sig", "key_ops": ["verify"] })).unwrap();
+    assert_eq!(key.algorithms(), [jsonwebtoken::Algorithm::PS256]);
+    for wrong in [
+        json!({ "alg": "RS512" }),
+        json!({ "alg": "HS256" }),
+        json!({ "alg": "RSA-OAEP" }),
+        json!({ "use": "enc" }),
+        json!({ "key_ops": ["encrypt"] }),
+        json!({ "key_ops": ["sign"] }),
+        json!({ "d": "AQAB" }),
+        json!({ "kty": "EC", "crv": "P-384" }),
+        json!({ "n": "AQAB" }),
+        json!({ "e": null }),
+    ] {
+        assert!(jwk(wrong.clone()).is_err(), "{wrong}");
+    }
+    let (secret, short) = (Pair::Secret(SECRET).jwk(), Pair::Secret(&SECRET[..31]).jwk());
+    assert!(jwk::key(&secret.to_string(), Origin::File).is_ok());
+    assert!(jwk::key(&secret.to_string(), Origin::Url).is_err());
+    assert!(jwk::key(&short.to_string(), Origin::File).is_err());
+    // A point that is not on the curve.
+    let mut p256 = Pair::p256().jwk();
+    p256["y"] = p256["x"].clone();
+    assert_eq!(jwk::key(&p256.to_string(), Origin::File).err(), Some(jwk::JwkError::Unusable));
+}
+
+#[test]
+fn header_that_is_not_all_understood_is_refused() {
+    let verifier = verifier(TokenRules::default(), &[SECRET]);
+    let token = |header: Value| Pair::Secret(SECRET).token(&header, &claims());
+    use TokenRefusal::{Algorithm, Malformed};
+    for (header, expected) in [
+        (json!({ "alg": "HS256", "typ": "JWT", "kid": "any", "jwk": {}, "x": 1 }), None),
+        (json!({ "alg": "HS256", "typ": "at+jwt" }), None),
+        (json!({ "alg": "none" }), Some(Algorithm)),
+        (json!({ "alg": "None" }), Some(Algorithm)),
+        (json!({ "alg": "hs256" }), Some(Algorithm)),
+        (json!({ "alg": "RS512" }), Some(Algorithm)),
+        (json!({ "alg": "RSA-OAEP", "enc": "A256GCM" }), Some(Malformed)),
+        (json!({ "alg": "HS256", "cty": "JWT" }), Some(Malformed)),
+        (json!({ "alg": "HS256", "typ": "secevent+jwt" }), Some(Malformed)),
+        (json!({ "alg": "HS256", "crit": ["exp"], "exp": 1 }), Some(Algorithm)),
+        (json!({ "alg": "HS256", "crit": [] }), Some(Algorithm)),
+        (json!({ "alg": "HS256", "crit": null }), Some(Algorithm)),
+        // RFC 7797: with and without saying that it must be understood.
+        (json!({ "alg": "HS256", "b64": false, "crit": ["b64"] }), Some(Algorithm)),
+        (json!({ "alg": "HS256", "b64": false }), Some(Algorithm)),
+        (json!({ "alg": 1 }), Some(Malformed)),
+        (json!({ "alg": "HS256", "kid": 1 }), Some(Malformed)),
+        (json!({}), Some(Malformed)),
+        (json!([]), Some(Malformed)),
+        (json!(["HS256", null, null, null, null]), Some(Malformed)),
+    ] {
+        assert_eq!(refusal(&verifier, &token(header.clone())), expected, "{header}");
+    }
+    let good = token(json!({ "alg": "HS256" }));
+    let parts: Vec<&str> = good.split('.').collect();
+    let (header, claims, signature) = (parts[0], parts[1], parts[2]);
+    for wrong in [
+        String::new(),
+        ".".into(),
+        "..".into(),
+        "a.b".into(),
+        format!("{header}.{claims}"),
+        format!("{good}."),
+        // Five parts: encrypted (RFC 7516).
+        format!("{good}.x.y"),
+        format!("{header}=.{claims}.{signature}"),
+        format!(" {good}"),
+        "é.é.é".into(),
+        "x".repeat(6145),
+    ] {
+        assert_eq!(refusal(&verifier, &wrong), Some(Malformed), "{wrong}");
+    }
+    for wrong in [format!("{good}="), format!("{good}A"), format!("{header}.{claims}.")] {
+        assert_eq!(refusal(&verifier, &wrong), Some(TokenRefusal::Signature), "{wrong}");
+    }
+}
+
+#[test]
+fn key_is_chosen_by_its_name_and_without_one_by_its_algorithm() {
+    let (one, two, nameless) = (Pair::p256(), Pair::p256(), Pair::p256());
+    let mut keys = [one.jwk(), two.jwk()];
+    (keys[0]["kid"], keys[1]["kid"]) = ("one".into(), "two".into());
+    let set = json!({ "keys": keys }).to_string();
+    let token = |pair: &Pair, kid: &str| match kid {
+        "" => pair.token(&json!({ "alg": "ES256" }), &claims()),
+        kid => pair.token(&json!({ "alg": "ES256", "kid": kid }), &claims()),
+    };
+    let named = verifier(TokenRules::default(), &[set.as_bytes()]);
+    assert_eq!(refusal(&named, &token(&one, "one")), None);
+    assert_eq!(refusal(&named, &token(&two, "")), None);
+    assert_eq!(refusal(&named, &token(&two, "one")), Some(TokenRefusal::Signature));
+    assert_eq!(refusal(&named, &token(&two, "three")), Some(TokenRefusal::UnknownKey));
+    let both = verifier(TokenRules::default(), &[set.as_bytes(), nameless.pem().as_bytes()]);
+    assert_eq!(refusal(&both, &token(&nameless, "three")), None);
+    assert_eq!(refusal(&both, &token(&two, "three")), Some(TokenRefusal::Signature));
+    assert_eq!(refusal(&both, &token(&nameless, "one")), Some(TokenRefusal::Signature));
+}
+
+#[test]
+fn signature_is_verified_once_and_each_use_looks_at_the_time() {
+    let pair = Pair::p256();
+    let rules = TokenRules { leeway: Duration::from_secs(10), ..TokenRules::default() };
+    let verifier = verifier(rules, &[pair.pem().as_bytes()]);
+    let claims = json!({ "sub": "bob", "nbf": NOW, "exp": NOW + 100, "jti": "x" });
+    let token = pair.token(&json!({ "alg": "ES256" }), &claims);
+    assert_eq!(verifier.check_at(&token, NOW), Checked::Ask);
+    let grant = verifier.verify_at(&token, NOW).unwrap();
+    assert_eq!(verifier.check_at(&token, NOW), Checked::Granted(Arc::clone(&grant)));
+    assert_eq!(grant.expires, Some(NOW + 110));
+    let refused = |refusal| Checked::Refused(refusal);
+    assert_eq!(verifier.check_at(&token, NOW + 109), Checked::Granted(grant));
+    assert_eq!(verifier.check_at(&token, NOW + 110), refused(TokenRefusal::Expired));
+    assert_eq!(verifier.check_at(&token, NOW - 11), refused(TokenRefusal::NotYet));
+    assert_eq!(verifier.verify_at(&token, NOW + 110), Err(TokenRefusal::Expired));
+    // Another signature of the same text is another token, and has to be looked at.
+    let other = pair.token(&json!({ "alg": "ES256" }), &claims);
+    assert_ne!(token, other);
+    assert_eq!(verifier.check_at(&other, NOW), Checked::Ask);
+    let wish = Revocation::Token { jti: "x".into(), expires: Some(NOW + 100) };
+    verifier.revocations().revoke(&[wish], NOW).unwrap();
+    assert_eq!(verifier.check_at(&token, NOW), refused(TokenRefusal::Revoked));
+    assert_eq!(verifier.verify_at(&other, NOW), Err(TokenRefusal::Revoked));
+}
+
+#[test]
+fn key_that_is_gone_takes_its_tokens_along() {
+    let (fixed, old, new) = (Pair::ed25519(), Pair::p256(), Pair::p256());
+    let verifier = verifier(TokenRules::default(), &[fixed.pem().as_bytes()]);
+    let key = |pair: &Pair| jwk::key(&pair.jwk().to_string(), Origin::Url).unwrap();
+    let token = |pair: &Pair, alg: &str| pair.token(&json!({ "alg": alg }), &claims());
+    let tokens = [token(&fixed, "EdDSA"), token(&old, "ES256"), token(&new, "ES256")];
+    let known = |expected: [bool; 3]| {
+        let checked = tokens.each_ref().map(|token| verifier.check_at(token, NOW));
+        let known = checked.map(|checked| matches!(checked, Checked::Granted(_)));
+        assert_eq!(known, expected);
+    };
+    verifier.replace_set(vec![key(&old)]);
+    let judged = tokens.each_ref().map(|token| verifier.verify_at(token, NOW).is_ok());
+    assert_eq!(judged, [true, true, false]);
+    known([true, true, false]);
+    // The same keys once more, and another beside them: nobody is asked again.
+    verifier.replace_set(vec![key(&new), key(&old)]);
+    known([true, true, false]);
+    verifier.verify_at(&tokens[2], NOW).unwrap();
+    verifier.replace_set(vec![key(&new)]);
+    known([true, false, true]);
+    assert_eq!(verifier.verify_at(&tokens[1], NOW), Err(TokenRefusal::Signature));
+    // Back again, it is looked at again.
+    verifier.replace_set(vec![key(&old)]);
+    assert_eq!(verifier.check_at(&tokens[1], NOW), Checked::Ask);
+}
+
+#[test]
+fn nothing_of_a_key_or_token_stands_in_debug() {
+    let verifier = verifier(TokenRules::default(), &[SECRET]);
+    let key = Key::secret(SECRET).named(Some("0123456789abcdef".into()));
+    for text in [format!("{:?}", *verifier), format!("{key:?}")] {
+        assert!(!text.contains("0123456789abcdef"), "{text}");
+    }
+}
+
+/// Figures for `docs/decisions/0024`: `cargo test --release -p server -- --ignored --nocapture
+/// what_a_check_costs`.
+#[test]
+#[ignore = "it measures"]
+fn what_a_check_costs() {
+    let p256 = Pair::p256();
+    let ed25519 = Pair::ed25519();
+    let pems = [RSA.pem(), p256.pem(), ed25519.pem()];
+    let keys: Vec<&[u8]> = pems.iter().map(|pem| pem.as_bytes()).chain([SECRET]).collect();
+    let claims = json!({
+        "iss": "https://issuer.example", "sub": "bob", "iat": NOW, "exp": NOW + 3600,
+        "jti": "4f1c09d2a7be", "encke": { "ids": ["news", "room:*"], "max_ids": 8 },
+    });
+    let secret = Pair::Secret(SECRET);
+    for (alg, pair) in [
+        ("HS256", &secret),
+        ("HS512", &secret),
+        ("ES256", &p256),
+        ("EdDSA", &ed25519),
+        ("RS256", &*RSA),
+        ("PS256", &*RSA),
+    ] {
+        let verifier = verifier(TokenRules::default(), &keys);
+        let token = pair.token(&json!({ "alg": alg, "typ": "JWT" }), &claims);
+        let time = |count: u32, work: &dyn Fn()| {
+            let start = sys::clock::thread_cpu();
+            (0..count).for_each(|_| work());
+            (sys::clock::thread_cpu() - start) / count
+        };
+        let full = time(5000, &|| {
+            verifier.verified.forget(&hash(&token));
+            std::hint::black_box(verifier.verify_at(&token, NOW)).unwrap();
+        });
+        let cached = time(200_000, &|| {
+            let checked = verifier.check_at(&token, NOW);
+            assert!(matches!(std::hint::black_box(checked), Checked::Granted(_)));
+        });
+        let bad = format!("{}A", &token[..token.len() - 1]);
+        let bad = if bad == token { format!("{}Q", &token[..token.len() - 1]) } else { bad };
+        let refused = time(5000, &|| {
+            assert!(std::hint::black_box(verifier.verify_at(&bad, NOW)).is_err());
+        });
+        println!(
+            "{alg}: {} bytes, verified in {full:?} ({:.0} a second), refused in {refused:?}, \
+             checked in {cached:?}",
+            token.len(),
+            1.0 / full.as_secs_f64()
+        );
+    }
+}
