@@ -75,8 +75,8 @@ impl Key {
         Key::new(KeyKind::Secret(secret.len()), DecodingKey::from_secret(secret), None)
     }
 
-    /// A public key as certificates and PEM files hold it: a SubjectPublicKeyInfo (RFC 5280). `None`
-    /// where it is of another type, or is no key.
+    /// A public key as certificates and PEM files hold it: a SubjectPublicKeyInfo (RFC 5280).
+    /// `None` where it is of another type, or is no key.
     pub(super) fn of_spki(der: &[u8]) -> Option<Key> {
         let kind = spki_kind(der)?;
         let point = |start: usize| &der[start..];

@@ -5,9 +5,9 @@
 //! which algorithms it is for, not the token; keys that a token brings along are not looked at; an
 //! unsigned one is refused. What it comes to is a [`hub::Grant`], or a [`hub::TokenRefusal`].
 //!
-//! Signatures are the library's: `jsonwebtoken` on AWS-LC. What it leaves to its user is here: which
-//! key, what of the header must be understood, what the claims mean, and the time, which a test may
-//! choose. How a token comes, and what a refusal looks like there, is not known here.
+//! Signatures are the library's: `jsonwebtoken` on AWS-LC. What it leaves to its user is here:
+//! which key, what of the header must be understood, what the claims mean, and the time, which a
+//! test may choose. How a token comes, and what a refusal looks like there, is not known here.
 //!
 //! - [`rules`]: what a server is told at its start; [`key_file`], [`jwk`], [`key`]: its keys.
 //! - [`jwks`]: a set of keys that changes while the server runs.
@@ -16,7 +16,8 @@
 //! - [`revoked`]: tokens that are good no more.
 //! - [`sign`]: making tokens, for tools.
 //!
-//! No token and no key stands in a log, an error or a `Debug`; keys are wiped when they are dropped.
+//! No token and no key stands in a log, an error or a `Debug`; keys are wiped when they are
+//! dropped.
 
 mod claims;
 mod jwk;

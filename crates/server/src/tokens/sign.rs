@@ -158,7 +158,7 @@ impl SigningKey {
 fn padded(text: &str) -> Zeroizing<String> {
     let mut padded = Zeroizing::new(String::with_capacity(text.len() + 3));
     padded.push_str(text);
-    while padded.len() % 4 != 0 {
+    while !padded.len().is_multiple_of(4) {
         padded.push('=');
     }
     padded

@@ -1,3 +1,5 @@
+//! Claims by themselves: what they grant, and each form that is refused.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -22,8 +22,8 @@ use crate::tokens::{Checked, Revocations, TokenRules};
 /// What a server of keys answers, and how often it was asked.
 struct Issuer {
     address: SocketAddr,
-    /// Status, head and body; no answer at all where there is none.
-    answer: Arc<Mutex<Option<(u16, &'static str, String)>>>,
+    /// Status and body; no answer at all where there is none.
+    answer: Arc<Mutex<Option<(u16, String)>>>,
     asked: Arc<AtomicU64>,
 }
 
@@ -31,7 +31,7 @@ impl Issuer {
     async fn start(set: &Value) -> Issuer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let answer = Arc::new(Mutex::new(Some((200, "max-age=600", set.to_string()))));
+        let answer = Arc::new(Mutex::new(Some((200, set.to_string()))));
         let asked = Arc::new(AtomicU64::new(0));
         let (answers, count) = (Arc::clone(&answer), Arc::clone(&asked));
         tokio::spawn(async move {
@@ -41,11 +41,11 @@ impl Issuer {
                     count.fetch_add(1, Ordering::Relaxed);
                     let answer = answers.lock().unwrap().clone();
                     async move {
-                        let Some((status, control, body)) = answer else {
+                        let Some((status, body)) = answer else {
                             return std::future::pending().await;
                         };
                         let answer = Response::builder().status(status);
-                        let answer = answer.header("Cache-Control", control);
+                        let answer = answer.header("Cache-Control", "max-age=600");
                         let answer = answer.header("Location", "/elsewhere");
                         Ok::<_, Infallible>(answer.body(Full::new(Bytes::from(body))).unwrap())
                     }
@@ -59,7 +59,7 @@ impl Issuer {
     }
 
     fn answers(&self, status: u16, body: impl ToString) {
-        *self.answer.lock().unwrap() = Some((status, "max-age=600", body.to_string()));
+        *self.answer.lock().unwrap() = Some((status, body.to_string()));
     }
 
     fn is_silent(&self) {

@@ -1,3 +1,5 @@
+//! Each kind of key file, right and wrong.
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,3 +1,5 @@
+//! Revocations: what they cover, for how long, and what happens to their file.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
