@@ -21,12 +21,10 @@ impl TokenDesk {
         TokenDesk { mailboxes, tokens }
     }
 
-    /// From now on the calling thread takes the questions.
-    ///
-    /// # Errors
-    /// Another one does.
-    pub fn judge_here(&self) -> Result<(), Thread> {
-        self.tokens.questions.judge_here()
+    /// From now on `thread` takes the questions, unless another one does. Without one all that ask
+    /// are refused.
+    pub fn set_judge(&self, thread: Thread) {
+        self.tokens.questions.set_judge(thread);
     }
 
     /// The next question, if there is one. Who finds none parks, and is woken by the next.

@@ -123,12 +123,10 @@ impl TokenQuestions {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// From now on the calling thread takes them.
-    ///
-    /// # Errors
-    /// Another one does.
-    pub(crate) fn judge_here(&self) -> Result<(), Thread> {
-        self.judge.set(std::thread::current())
+    /// From now on `thread` takes them, unless another one does.
+    pub(crate) fn set_judge(&self, thread: Thread) {
+        // There is one for as long as the process lives.
+        let _ = self.judge.set(thread);
     }
 }
 
@@ -270,7 +268,7 @@ mod tests {
             client: Arc::downgrade(&client),
         };
         assert!(!questions.push(question(1)), "nobody is there");
-        questions.judge_here().unwrap();
+        questions.set_judge(std::thread::current());
         assert!(questions.push(question(TOKEN_QUESTION_BYTES_MAX)));
         assert!(!questions.push(question(1)));
         assert!(questions.take().is_some_and(|question| question.is_wanted()));

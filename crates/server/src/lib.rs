@@ -24,6 +24,7 @@ mod posting;
 mod replies;
 mod resumes;
 mod shortage;
+mod token_door;
 pub mod tokens;
 mod wake_fd;
 mod web;
@@ -52,6 +53,8 @@ use crate::http::permits::Permits;
 use crate::keys::ring::{KeyRing, Known};
 use crate::memory::Kept;
 pub use crate::panics::end_process_on_panic;
+pub use crate::token_door::StreamAccess;
+use crate::token_door::open_doors;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
 /// is ever handed from one to another, which would wake one thread more for it.
@@ -73,6 +76,10 @@ pub struct ServeConfig {
     pub api: SocketAddr,
     /// What the API is called.
     pub api_hosts: Hosts,
+    /// Who may listen.
+    pub access: StreamAccess,
+    /// The cookie in which a token may come.
+    pub token_cookie: String,
     /// Where browsers reach the public port, when that is another place.
     pub public_url: Option<PublicUrl>,
     /// Where the graph is stored.
@@ -109,6 +116,11 @@ impl Server {
     /// Opens the store and starts. When this returns, clients can connect.
     pub async fn start(mut config: ServeConfig) -> Result<Server> {
         let keys = Arc::new(keys_for(config.api, &config.data)?);
+        let stop = CancellationToken::new();
+        let running = stop.clone().drop_guard();
+        let live_id = api::live_id().context("the system's random source fails")?;
+        let doors = open_doors(config.access, config.engine.listen, &config.data, &live_id).await?;
+        config.engine.tokens = doors.as_ref().map(|doors| doors.config(config.token_cookie));
         let graph = open_graph(&config.data)?;
         let api_socket = bind(config.api)?;
         let api_address = api_socket.local_addr()?;
@@ -127,6 +139,7 @@ impl Server {
             );
         }
         let listen = engine.address();
+        let tokens = doors.map(|doors| doors.staff(engine.token_desk(), &stop)).transpose()?;
         tokio::spawn(replies::listen(Arc::clone(engine.replies())));
         let (router, asked) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
         for size in [resumes::Size::Small, resumes::Size::Large] {
@@ -135,8 +148,6 @@ impl Server {
         }
         tokio::spawn(resumes::forget(Arc::clone(&router)));
         tokio::spawn(epoch::keep(epoch_file, Arc::clone(router.event_ids()), graph.clone()));
-        let stop = CancellationToken::new();
-        let running = stop.clone().drop_guard();
         let (mut erlang, mut erlang_task) = (None, None);
         if let (Some(config), Some(guest)) = (config.erlang, engine.take_guest()) {
             let (graph, stop) = (graph.clone(), stop.clone());
@@ -152,6 +163,8 @@ impl Server {
             engine: Arc::clone(&engine),
             graph: graph.clone(),
             keys,
+            live_id,
+            tokens,
             backlog_bytes_max,
             public_url: config.public_url,
             erlang,

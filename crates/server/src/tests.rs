@@ -9,7 +9,7 @@ use engine::EngineConfig;
 use proto::request::Hosts;
 use tokio::time::sleep;
 
-use crate::{ServeConfig, Server, runtime};
+use crate::{ServeConfig, Server, StreamAccess, runtime};
 
 /// For how long the control plane may stand still: more than on a busy machine, and less than the 2
 /// s for which a client that does not close its side holds up a drain.
@@ -24,6 +24,8 @@ fn control_plane_goes_on_while_the_engine_drains() {
         engine: EngineConfig::new("127.0.0.1:0".parse().unwrap()),
         api: "127.0.0.1:0".parse().unwrap(),
         api_hosts: Hosts::any(),
+        access: StreamAccess::Unsaid,
+        token_cookie: String::new(),
         public_url: None,
         data: data.path().to_owned(),
         erlang: None,

@@ -14,6 +14,7 @@ pub mod epoll;
 pub mod group;
 pub mod limits;
 pub mod mapped;
+pub mod priority;
 pub mod process;
 pub mod signals;
 pub mod socket;

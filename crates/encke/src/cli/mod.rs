@@ -17,6 +17,7 @@ mod plot;
 mod serve;
 mod spam;
 mod ticker;
+mod tokens;
 mod tune;
 mod watch;
 mod work;

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::erlang::ErlangArgs;
 use super::names::{ListenAddress, NameArgs};
+use super::tokens::TokenArgs;
 use crate::console::say;
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_seconds};
@@ -34,7 +35,8 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Serves streams to clients, and the API to applications.
 ///
 /// Clients open streams at --listen; applications send events and keep the friends graph through
-/// --api. With keys (`encke key new`) every call to that needs one; without any it stays on
+/// --api. Streams need a token where --token-key or --token-jwks says how to verify one; without
+/// that, and without --open, they stay on loopback. With keys (`encke key new`) every call to that needs one; without any it stays on
 /// loopback, for this machine alone.
 /// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
 /// once, with exit code 143 or 130. SIGHUP changes nothing.
@@ -58,6 +60,8 @@ pub(crate) struct ServeArgs {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     erlang: ErlangArgs,
+    #[command(flatten)]
+    tokens: TokenArgs,
     /// How long to end connections in order, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     grace: Duration,
@@ -77,7 +81,7 @@ pub(crate) struct ServeArgs {
 const EXAMPLES: &str = "\
 Examples:
   encke serve
-  encke serve --listen 0.0.0.0:8000 --data /var/lib/encke --allow-origin https://example.org
+  encke serve --listen 0.0.0.0:8000 --token-key secret.txt --allow-origin https://example.org
   encke serve --listen 127.0.0.1:0 --api 127.0.0.1:0 --json
   ENCKE_MAX_BACKLOG=256KiB encke serve --config encke.toml";
 
@@ -235,6 +239,8 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
             engine,
             api: args.api.address,
             api_hosts: names.api_hosts(&args.api),
+            access: args.tokens.access()?,
+            token_cookie: args.tokens.token_cookie,
             public_url: args.public_url,
             data: args.data,
             erlang: args.erlang.config()?,

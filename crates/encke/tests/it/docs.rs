@@ -4,10 +4,20 @@
 use serde_json::Value;
 
 use crate::harness::{Program, Server, encke};
+use crate::tokens;
 
 const PROTOCOL: &str = include_str!("../../../../docs/protocol.md");
-const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
-const ERLANG: &str = include_str!("../../../../docs/erlang.md");
+const WATCHING: &str = include_str!("../../../../docs/watching.md");
+
+/// The pages that explain options.
+const PAGES: [&str; 6] = [
+    PROTOCOL,
+    WATCHING,
+    include_str!("../../../../docs/erlang.md"),
+    include_str!("../../../../docs/keys.md"),
+    include_str!("../../../../docs/operations.md"),
+    include_str!("../../../../docs/tokens.md"),
+];
 
 /// Whether `page` has `word` as code, perhaps with labels or a value behind it.
 fn names(page: &str, word: &str) -> bool {
@@ -21,13 +31,13 @@ fn members(value: &Value) -> Vec<&String> {
 }
 
 #[test]
-fn operations_page_names_every_metric() {
-    let server = Server::start(&[]);
+fn page_names_every_metric() {
+    let server = tokens::guarded();
     let text = server.api.get("/metrics").body;
     let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let mut missing: Vec<&str> = families.filter_map(|line| line.split(' ').next()).collect();
     assert!(missing.len() > 20, "{text}");
-    missing.retain(|name| !names(OPERATIONS, name));
+    missing.retain(|name| !names(WATCHING, name));
     assert_eq!(missing, [""; 0]);
 }
 
@@ -39,7 +49,7 @@ fn protocol_page_names_every_reason_transport_path_and_status() {
     let mut missing = members(&stats["connections_closed"]);
     missing.retain(|reason| !names(PROTOCOL, reason));
     let transports = members(&stats["streams_open"]);
-    missing.extend(transports.into_iter().filter(|transport| !names(OPERATIONS, transport)));
+    missing.extend(transports.into_iter().filter(|transport| !names(WATCHING, transport)));
     // The files of the dashboard are its own affair.
     let is_file = |path: &str| [".js", ".css", ".svg"].iter().any(|end| path.ends_with(end));
     let paths = members(&document["paths"]);
@@ -66,7 +76,7 @@ fn pages_name_every_option_of_the_server() {
         .filter_map(|line| line.split([' ', ',']).next())
         .collect();
     assert!(options.len() > 20, "{help}");
-    let pages = [PROTOCOL, OPERATIONS, ERLANG].concat();
+    let pages = PAGES.concat();
     let mut missing = options;
     missing.retain(|option| !names(&pages, &format!("--{option}")));
     assert_eq!(missing, [""; 0]);

@@ -55,6 +55,7 @@ mod starting;
 mod storm;
 mod streams;
 mod streams_ids;
+mod tokens;
 mod tune;
 mod watch;
 mod websocket;

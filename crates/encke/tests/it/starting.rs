@@ -16,7 +16,7 @@ fn expect_failure(finished: &Finished, words: &[&str]) {
 }
 
 fn serve(listen: &str, api: &str, data: &Path) -> Finished {
-    let args = ["serve", "--json", "--listen", listen, "--api", api, "--data"];
+    let args = ["serve", "--json", "--open", "--listen", listen, "--api", api, "--data"];
     Program::run(encke(args).arg(data))
 }
 

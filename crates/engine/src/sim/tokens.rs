@@ -57,8 +57,8 @@ fn guarded() -> One {
     let check = Arc::new(ByWord);
     let tokens = TokenConfig { check, cookie: "encke_token".into() };
     let one = One::start(EngineConfig { tokens: Some(tokens), ..config() });
-    // Questions are taken by this thread, whenever it likes; of another test's it has none.
-    one.server.token_desk.judge_here().unwrap();
+    // This thread takes the questions, when a test says so.
+    one.server.token_desk.set_judge(std::thread::current());
     one
 }
 

@@ -17,6 +17,7 @@ mod router;
 mod state;
 
 pub(crate) use dashboard::live;
+pub(crate) use dashboard::live_id::live_id;
 pub use dashboard::public_url::PublicUrl;
 pub(crate) use idempotency::{IdempotencyKeys, Refusal, forget as forget_keys};
 pub(crate) use router::routes;

@@ -9,7 +9,7 @@ use proto::request::Hosts;
 
 use super::access::{self, Need, session};
 use super::dashboard;
-use super::endpoints::{health, logout, lookup, openapi, send, subscriptions, tune};
+use super::endpoints::{health, logout, lookup, openapi, send, subscriptions, tokens, tune};
 use super::monitoring::{metrics, stats};
 use super::state::Api;
 use crate::http::host;
@@ -46,6 +46,7 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/session/end", Need::Nothing, post(session::end)),
         ("/send", scope(Send), post(send::send)),
         ("/logout/{id}", scope(Admin), post(logout::logout)),
+        ("/tokens/revoke", scope(Admin), post(tokens::revoke)),
         // `add` and `remove` are ids too, whose subscriptions may be asked for.
         ("/subscriptions/add", scope(Graph), subscriptions_of(post(subscriptions::add))),
         ("/subscriptions/remove", scope(Graph), subscriptions_of(post(subscriptions::remove))),

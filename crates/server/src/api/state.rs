@@ -13,7 +13,6 @@ use hub::HistoryStats;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
-use super::dashboard::live_id::live_id;
 use super::dashboard::public_url::PublicUrl;
 use super::idempotency::IdempotencyKeys;
 use super::monitoring::duration::SendDurations;
@@ -24,6 +23,7 @@ use crate::erlang::Erlang;
 use crate::http::permits::IdleLimit;
 use crate::http::problem::ApiProblem;
 use crate::keys::ring::KeyRing;
+use crate::token_door::TokenOffice;
 
 /// What the endpoints share.
 pub(crate) struct Api {
@@ -38,6 +38,8 @@ pub(crate) struct Api {
     pub(super) public_url: Option<PublicUrl>,
     /// The id that the dashboard's figures are sent about.
     pub(super) live_id: String,
+    /// The tokens of streams, where they are needed.
+    pub(super) tokens: Option<TokenOffice>,
     /// Locked for writing only while it is opened and while it drains.
     pub(super) engine: Arc<RwLock<Engine>>,
     /// An event must fit into a connection's backlog, or nobody could ever hear it.
@@ -63,6 +65,8 @@ pub(crate) struct ApiParts {
     pub(crate) engine: Arc<RwLock<Engine>>,
     pub(crate) graph: Graph,
     pub(crate) keys: Arc<KeyRing>,
+    pub(crate) live_id: String,
+    pub(crate) tokens: Option<TokenOffice>,
     pub(crate) backlog_bytes_max: usize,
     pub(crate) public_url: Option<PublicUrl>,
     pub(crate) erlang: Option<Erlang>,
@@ -78,7 +82,6 @@ impl Api {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
             (Arc::clone(engine.router()), Arc::clone(engine.resumes()), engine.address())
         };
-        let live_id = live_id().context("the system's random source fails")?;
         Ok(Api {
             router,
             resumes,
@@ -86,7 +89,8 @@ impl Api {
             access: Arc::new(Access::new(keys, needs())),
             listen,
             public_url,
-            live_id,
+            live_id: parts.live_id,
+            tokens: parts.tokens,
             engine,
             backlog_bytes_max,
             started: Instant::now(),

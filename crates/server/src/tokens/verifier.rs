@@ -108,7 +108,11 @@ impl Verifier {
     fn check_or_ask(&self, token: &str, now: u64) -> Result<Option<Arc<Grant>>, TokenRefusal> {
         let jws = Jws::parse(token)?;
         let Ok(keys) = self.keys.try_read() else { return Ok(None) };
-        let candidates = self.candidates(&keys, &jws)?;
+        // Whoever looks at the set is a task, which a worker must not wake (see `engine::Replies`).
+        if self.set_to_look_at(&keys, &jws).is_some() {
+            return Ok(None);
+        }
+        let candidates = keys.candidates(jws.algorithm, jws.key_id.as_deref())?;
         let grant = if is_mac(jws.algorithm) {
             self.read_signed(&jws, &candidates, now)?.grant
         } else {
@@ -129,7 +133,10 @@ impl Verifier {
         let jws = Jws::parse(token)?;
         // The lock is not held while a signature is verified.
         let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
-        let candidates = self.candidates(&keys, &jws)?;
+        if let Some(jwks) = self.set_to_look_at(&keys, &jws) {
+            jwks.look_soon();
+        }
+        let candidates = keys.candidates(jws.algorithm, jws.key_id.as_deref())?;
         let found = match is_mac(jws.algorithm) {
             true => None,
             false => self.remembered(token, &keys),
@@ -154,18 +161,10 @@ impl Verifier {
         }
     }
 
-    fn candidates<'k>(
-        &self,
-        keys: &'k KeySet,
-        jws: &Jws<'_>,
-    ) -> Result<Candidates<'k>, TokenRefusal> {
-        let id = jws.key_id.as_deref();
-        if let Some(jwks) = &self.jwks
-            && id.is_some_and(|id| !keys.knows(id))
-        {
-            jwks.look_soon();
-        }
-        keys.candidates(jws.algorithm, id)
+    /// The set that may have the key of a token meanwhile, whose key is none that is known.
+    fn set_to_look_at(&self, keys: &KeySet, jws: &Jws<'_>) -> Option<&Jwks> {
+        let jwks = self.jwks.as_ref()?;
+        jws.key_id.as_deref().is_some_and(|id| !keys.knows(id)).then_some(jwks)
     }
 
     /// What is known of `token`, unless its key is gone.

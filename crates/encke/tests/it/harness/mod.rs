@@ -2,6 +2,7 @@
 
 mod api;
 mod http2;
+mod jwt;
 mod program;
 mod relay;
 mod server;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use api::{Answer, Api, check_problem, escape, read_answer};
 pub(crate) use http2::http2_status;
+pub(crate) use jwt::{Signer, TOKEN_SECRET, in_seconds, signed, token_for};
 pub(crate) use program::{Finished, Program, encke};
 pub(crate) use relay::Relay;
 pub(crate) use server::Server;

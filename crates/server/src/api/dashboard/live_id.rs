@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// An id that nobody can guess: what is sent about it is for those whom the API told it.
-pub(in crate::api) fn live_id() -> Result<String, getrandom::Error> {
+pub(crate) fn live_id() -> Result<String, getrandom::Error> {
     let mut random = [0; 16];
     getrandom::fill(&mut random)?;
     let mut id = "encke:dashboard:".to_owned();

@@ -29,11 +29,14 @@ use crate::http::{assets, host};
 use crate::web;
 
 /// What the page is told first.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub(super) struct Facts {
     version: &'static str,
     /// The id whose events are the figures. Another one after each start of the server.
     id: String,
+    /// What the page shows to be let in there, where that is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
     /// The public port, as the browser that asks can reach it.
     public_url: String,
     /// The time from one event to the next.
@@ -70,6 +73,7 @@ pub(super) async fn facts(
     Ok(Json(Facts {
         version: env!("CARGO_PKG_VERSION"),
         id: api.live_id.clone(),
+        token: api.tokens.as_ref().map(|tokens| tokens.own_token().to_owned()),
         public_url,
         interval_seconds: live::INTERVAL.as_secs_f64(),
         now: Sample::take(&api, None).await?,

@@ -10,15 +10,15 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use engine::{Snapshot, TurnSnapshot, WorkerSnapshot};
 use hub::DisconnectReason;
-use prometheus::proto::{
-    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
-};
+use prometheus::proto::{Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, TextEncoder};
 use proto::Transport;
 use tokio::task::spawn_blocking;
 
+use super::families::{counter, counter_of, family, gauge, gauge_of, histogram_of, metric};
 use super::process::Descriptors;
 use super::sockets::SocketBytes;
+use super::tokens::{self, TokenStats};
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
 use crate::http::problem::ApiProblem;
@@ -34,6 +34,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         control(&api, api.sockets.read().await),
         kept(&api, &snapshot),
         keys(&api),
+        TokenStats::of(&api, &snapshot).map(|stats| tokens::families(&stats)).unwrap_or_default(),
         workers(&snapshot.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
     ]
@@ -304,48 +305,6 @@ fn erlang(report: &Report) -> Vec<MetricFamily> {
     families
 }
 
-fn gauge(name: &str, help: &str, value: f64) -> MetricFamily {
-    family(name, help, MetricType::GAUGE, vec![gauge_of(value)])
-}
-
-fn counter(name: &str, help: &str, value: f64) -> MetricFamily {
-    family(name, help, MetricType::COUNTER, vec![counter_of(value)])
-}
-
-fn family(name: &str, help: &str, kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
-    let mut family = MetricFamily::default();
-    family.set_name(name.to_owned());
-    family.set_help(help.to_owned());
-    family.set_field_type(kind);
-    family.set_metric(metrics);
-    family
-}
-
-fn metric(labels: &[(&str, &str)], mut metric: Metric) -> Metric {
-    let label = |(name, value): &(&str, &str)| {
-        let mut label = LabelPair::default();
-        label.set_name((*name).to_owned());
-        label.set_value((*value).to_owned());
-        label
-    };
-    metric.set_label(labels.iter().map(label).collect());
-    metric
-}
-
-fn gauge_of(value: f64) -> Metric {
-    let mut gauge = Gauge::default();
-    gauge.set_value(value);
-    Metric::from_gauge(gauge)
-}
-
-fn counter_of(value: f64) -> Metric {
-    let mut counter = Counter::default();
-    counter.set_value(value);
-    let mut metric = Metric::default();
-    metric.set_counter(counter);
-    metric
-}
-
 fn turns_of(worker: &WorkerSnapshot) -> Metric {
     let turns = &worker.turns;
     let buckets = TurnSnapshot::BOUNDS_NS.iter().zip(&turns.buckets);
@@ -354,21 +313,4 @@ fn turns_of(worker: &WorkerSnapshot) -> Metric {
         Some((*bound as f64 / 1e9, *below))
     });
     histogram_of(cumulative, turns.count(), turns.total_ns as f64 / 1e9)
-}
-
-/// `buckets` are upper bounds, and how many values are not above them.
-fn histogram_of(buckets: impl IntoIterator<Item = (f64, u64)>, count: u64, sum: f64) -> Metric {
-    let bucket = |(bound, below)| {
-        let mut bucket = Bucket::default();
-        bucket.set_upper_bound(bound);
-        bucket.set_cumulative_count(below);
-        bucket
-    };
-    let mut histogram = Histogram::default();
-    histogram.set_bucket(buckets.into_iter().map(bucket).collect());
-    histogram.set_sample_count(count);
-    histogram.set_sample_sum(sum);
-    let mut metric = Metric::default();
-    metric.set_histogram(histogram);
-    metric
 }

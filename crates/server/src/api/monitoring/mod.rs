@@ -1,7 +1,9 @@
 //! The figures of a running server, for people and for Prometheus.
 
 pub(super) mod duration;
+mod families;
 pub(super) mod metrics;
 pub(super) mod process;
 pub(super) mod sockets;
 pub(super) mod stats;
+mod tokens;

@@ -11,6 +11,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::duration::DurationStats;
+use super::tokens::TokenStats;
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
 use crate::http::problem::ApiProblem;
@@ -55,6 +56,8 @@ pub(crate) struct Stats {
     subscriptions: u64,
     /// Size of the graph's file; null when it cannot be told.
     store_bytes: Option<u64>,
+    /// The tokens of streams; null where these are open to all.
+    tokens: Option<TokenStats>,
     /// The Erlang side; null when there is none.
     erlang: Option<Report>,
     #[serde(flatten)]
@@ -179,6 +182,7 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         buffered_bytes: snapshot.buffered_bytes,
         subscriptions: api.graph.subscriptions(),
         store_bytes: api.graph.disk_bytes().ok(),
+        tokens: TokenStats::of(&api, &snapshot),
         erlang: api.erlang.as_ref().map(Erlang::report),
         whole: snapshot.whole().into(),
         workers: snapshot.workers.into_iter().map(WorkerStats::from).collect(),

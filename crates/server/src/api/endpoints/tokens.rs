@@ -1,0 +1,96 @@
+//! `POST /tokens/revoke`: tokens of streams that are good no more.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use tokio::task::spawn_blocking;
+
+use crate::api::state::Api;
+use crate::http::body::{BodyKind, read_whole};
+use crate::http::id::IdField;
+use crate::http::object::Object;
+use crate::http::problem::ApiProblem;
+use crate::tokens::{Revocation, RevokedError};
+
+/// The longest body: a name or an id with all its characters escaped.
+const BODY_BYTES_MAX: usize = 4096;
+
+/// Which tokens: of `jti` and `sub` one is given.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RevokeBody<'a> {
+    #[serde(borrow)]
+    jti: Option<Cow<'a, str>>,
+    /// When the token of that name expires: it need not be remembered for longer.
+    exp: Option<u64>,
+    #[serde(borrow)]
+    sub: Option<IdField<'a>>,
+    /// Those made before this second of Unix time; all that there are unless given.
+    before: Option<u64>,
+}
+
+/// Refuses tokens from now on, and ends their streams. Answered when that is on disk.
+pub(crate) async fn revoke(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, ApiProblem> {
+    if BodyKind::of(request.headers())? != BodyKind::Json {
+        return Err(ApiProblem::media_type());
+    }
+    let bytes = read_whole(request.into_body(), BODY_BYTES_MAX, &api.idle_limit).await?;
+    let Object(body): Object<RevokeBody<'_>> =
+        serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
+    let revocation = body.revocation()?;
+    let Some(tokens) = api.tokens.clone() else {
+        return Err(ApiProblem::bad_request(
+            "This server takes no tokens: it was started without --token-key and --token-jwks.",
+        ));
+    };
+    let revoking = spawn_blocking(move || tokens.revoke(&revocation)).await;
+    let revoked = revoking.map_err(|_| ApiProblem::stopping())?;
+    revoked.map_err(|error| problem(&error))?;
+    Ok(axum::Json(serde_json::json!({ "revoked": true })).into_response())
+}
+
+impl RevokeBody<'_> {
+    fn revocation(self) -> Result<Revocation, ApiProblem> {
+        match self {
+            RevokeBody { jti: Some(jti), exp, sub: None, before: None } => {
+                Ok(Revocation::Token { jti: jti.into_owned(), expires: exp })
+            }
+            RevokeBody { jti: None, exp: None, sub: Some(sub), before } => {
+                // Those of this very second too: which of them were made before the call cannot be
+                // told.
+                let before = before.unwrap_or_else(|| sys::clock::unix_ms() / 1000 + 1);
+                Ok(Revocation::Subject { sub: sub.0.into_owned(), before })
+            }
+            _ => Err(ApiProblem::bad_request(
+                "Say which tokens: {\"jti\":\"…\"} with \"exp\" if it is known, or {\"sub\":\"…\"} \
+                 with \"before\", in seconds since 1970, if not all of them.",
+            )),
+        }
+    }
+}
+
+fn problem(error: &RevokedError) -> ApiProblem {
+    match error {
+        RevokedError::Wish => ApiProblem::bad_request(format!("Nothing was revoked: {error}.")),
+        RevokedError::Full => ApiProblem::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            format!("Nothing was revoked: {error}."),
+        ),
+        error => {
+            tracing::error!(
+                "a revocation was not written and holds until the server ends: {error}"
+            );
+            ApiProblem::unavailable(
+                "The tokens are refused from now on, but that is not on disk and ends with the \
+                 server. See its log, and send this again.",
+            )
+        }
+    }
+}
