@@ -50,6 +50,13 @@ pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds.ok_or_else(wrong)?))
 }
 
+/// So many seconds in their greatest whole unit.
+pub(crate) fn span(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
+    let unit = units.into_iter().find(|(size, _)| seconds >= *size).unwrap_or((1, "s"));
+    format!("{} {}", seconds / unit.0, unit.1)
+}
+
 /// Reads a time between two looks, from 10 ms to a day.
 pub(crate) fn parse_period(text: &str) -> Result<Duration, String> {
     let period = parse_seconds(text)?;

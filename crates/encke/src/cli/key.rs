@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use server::keys::{AboutPattern, KeyFile, KeyRecord, NewKey, Scope};
 
 use crate::console::{say, tell};
-use crate::units::parse_lifetime;
+use crate::units::{parse_lifetime, span};
 
 /// Makes, lists and revokes the keys of the API.
 ///
@@ -168,13 +168,6 @@ fn words(key: &KeyRecord, now: u64) -> String {
         (None, Some(at)) if at <= now => words + &format!("; expired {} ago", span(now - at)),
         (None, Some(at)) => words + &format!("; expires in {}", span(at - now)),
     }
-}
-
-/// So many seconds in their greatest whole unit.
-fn span(seconds: u64) -> String {
-    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
-    let unit = units.into_iter().find(|(size, _)| seconds >= *size).unwrap_or((1, "s"));
-    format!("{} {}", seconds / unit.0, unit.1)
 }
 
 /// Seconds since 1970.

@@ -17,7 +17,8 @@ mod plot;
 mod serve;
 mod spam;
 mod ticker;
-mod tokens;
+mod token;
+mod token_rules;
 mod tune;
 mod watch;
 mod work;
@@ -109,6 +110,7 @@ enum Command {
     Subscribers(client::SubscribersArgs),
     Graph(graph::GraphArgs),
     Key(key::KeyArgs),
+    Token(token::TokenArgs),
     Flood(flood::FloodArgs),
     Spam(spam::SpamArgs),
     Tune(tune::TuneArgs),
@@ -134,6 +136,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Subscribers(args) => client::subscribers(args),
         Command::Graph(args) => graph::run(args),
         Command::Key(args) => key::run(args),
+        Command::Token(args) => token::run(args),
         Command::Flood(args) => flood::run(args),
         Command::Spam(args) => spam::run(args),
         Command::Tune(args) => match tune::run(args) {

@@ -55,7 +55,7 @@ mod starting;
 mod storm;
 mod streams;
 mod streams_ids;
-mod tokens;
+mod token_commands;
 mod tune;
 mod watch;
 mod websocket;

@@ -146,12 +146,14 @@ pub(super) fn verifier(mut rules: TokenRules, keys: &[&[u8]]) -> TestVerifier {
         rules.keys.push(file(dir.path(), &number.to_string(), key));
     }
     let revocations = Arc::new(Revocations::open(dir.path()).unwrap());
-    TestVerifier { verifier: Verifier::open(rules, revocations).unwrap(), _dir: dir }
+    let verifier = Verifier::open(rules, Some(Arc::clone(&revocations))).unwrap();
+    TestVerifier { verifier, revocations, _dir: dir }
 }
 
 /// A verifier with a directory for what it is told to remember.
 pub(super) struct TestVerifier {
     verifier: Verifier,
+    pub(super) revocations: Arc<Revocations>,
     _dir: TempDir,
 }
 

@@ -42,7 +42,8 @@ pub struct Verifier {
     keys: RwLock<Arc<KeySet>>,
     jwks: Option<Jwks>,
     verified: VerifiedTokens,
-    revocations: Arc<Revocations>,
+    /// Where there are none nothing is revoked.
+    revocations: Option<Arc<Revocations>>,
 }
 
 /// Figures of a verifier.
@@ -70,7 +71,7 @@ impl Verifier {
     /// A file cannot be used, or the rules make no sense.
     pub fn open(
         rules: TokenRules,
-        revocations: Arc<Revocations>,
+        revocations: Option<Arc<Revocations>>,
     ) -> Result<Verifier, TokenRulesError> {
         let wanted = rules.wanted()?;
         let fixed: Vec<Arc<Key>> = rules.read_keys()?.into_iter().map(Arc::new).collect();
@@ -122,7 +123,8 @@ impl Verifier {
         };
         drop(candidates);
         drop(keys);
-        match self.revocations.covers_at_once(&grant) {
+        let Some(revocations) = &self.revocations else { return Ok(Some(grant)) };
+        match revocations.covers_at_once(&grant) {
             Some(true) => Err(TokenRefusal::Revoked),
             Some(false) => Ok(Some(grant)),
             None => Ok(None),
@@ -155,9 +157,9 @@ impl Verifier {
                 verified
             }
         };
-        match self.revocations.covers(&verified.grant) {
-            true => Err(TokenRefusal::Revoked),
-            false => Ok(verified.grant),
+        match &self.revocations {
+            Some(revocations) if revocations.covers(&verified.grant) => Err(TokenRefusal::Revoked),
+            _ => Ok(verified.grant),
         }
     }
 
@@ -203,18 +205,13 @@ impl Verifier {
         self.jwks.as_ref()
     }
 
-    /// What is revoked.
-    pub fn revocations(&self) -> &Arc<Revocations> {
-        &self.revocations
-    }
-
     /// Figures for people and metrics.
     pub fn figures(&self) -> VerifierFigures {
         let (verified, verified_bytes) = self.verified.sizes();
         let mut figures = VerifierFigures {
             verified,
             verified_bytes,
-            revocations: self.revocations.count(),
+            revocations: self.revocations.as_ref().map_or(0, |revocations| revocations.count()),
             ..VerifierFigures::default()
         };
         if let Some(jwks) = &self.jwks {

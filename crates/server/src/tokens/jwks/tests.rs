@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::tokens::testing::*;
-use crate::tokens::{Checked, Revocations, TokenRules};
+use crate::tokens::{Checked, TokenRules};
 
 /// What a server of keys answers, and how often it was asked.
 struct Issuer {
@@ -77,9 +77,7 @@ impl Issuer {
 
 fn verifier_of(source: &str) -> Arc<Verifier> {
     let jwks = Some(source.parse().unwrap());
-    let dir = tempfile::tempdir().unwrap();
-    let revocations = Arc::new(Revocations::open(dir.path()).unwrap());
-    Arc::new(Verifier::open(TokenRules { jwks, ..TokenRules::default() }, revocations).unwrap())
+    Arc::new(Verifier::open(TokenRules { jwks, ..TokenRules::default() }, None).unwrap())
 }
 
 fn named(pair: &Pair, kid: &str) -> Value {
@@ -258,13 +256,12 @@ async fn set_in_a_file_is_read_when_it_is_another_one() {
 #[test]
 fn file_that_is_wrong_ends_the_start() {
     let dir = tempfile::tempdir().unwrap();
-    let revocations = Arc::new(Revocations::open(dir.path()).unwrap());
     for (bytes, words) in [("{", "RFC 7517"), ("", "empty"), ("\u{0}", "RFC 7517")] {
         let path = file(dir.path(), "jwks.json", bytes);
         let rules = TokenRules { jwks: Some(JwksSource::File(path)), ..TokenRules::default() };
-        let error = Verifier::open(rules, Arc::clone(&revocations)).unwrap_err().to_string();
+        let error = Verifier::open(rules, None).unwrap_err().to_string();
         assert!(error.contains(words) && error.contains("jwks.json"), "{error}");
     }
-    let error = Verifier::open(TokenRules::default(), revocations).unwrap_err().to_string();
+    let error = Verifier::open(TokenRules::default(), None).unwrap_err().to_string();
     assert!(error.contains("--token-key"), "{error}");
 }

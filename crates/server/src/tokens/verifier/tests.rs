@@ -228,7 +228,7 @@ fn signature_is_verified_once_and_each_use_looks_at_the_time() {
     assert_ne!(token, other);
     assert_eq!(verifier.check_at(&other, NOW), Checked::Ask);
     let wish = Revocation::Token { jti: "x".into(), expires: Some(NOW + 100) };
-    verifier.revocations().revoke(&[wish], NOW).unwrap();
+    verifier.revocations.revoke(&[wish], NOW).unwrap();
     assert_eq!(verifier.check_at(&token, NOW), refused(TokenRefusal::Revoked));
     assert_eq!(verifier.verify_at(&other, NOW), Err(TokenRefusal::Revoked));
 }

@@ -1,0 +1,52 @@
+//! The options that say which tokens are good: those of a server, and of `encke token check`, which
+//! says what a server with the same ones would.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use server::tokens::{JwksSource, TokenRules};
+
+use crate::units::parse_seconds;
+
+/// Which tokens are good.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Tokens")]
+pub(crate) struct TokenRulesArgs {
+    /// A file with a key of tokens: a secret of at least 32 bytes, a public key or certificate in
+    /// PEM (RSA, P-256, Ed25519), a JWK or a set of them. May be repeated.
+    #[arg(long, value_name = "FILE")]
+    token_key: Vec<PathBuf>,
+    /// A set of public keys (JWKS) that may change at any time: a file, or the URL where whoever
+    /// issues the tokens has it.
+    #[arg(long, value_name = "FILE|URL")]
+    token_jwks: Option<JwksSource>,
+    /// Take only tokens of this issuer (`iss`).
+    #[arg(long, value_name = "TEXT")]
+    token_issuer: Option<String>,
+    /// Take only tokens for this audience (`aud`). May be repeated: then for one of them. Without
+    /// it a token that is for an audience is refused.
+    #[arg(long, value_name = "TEXT")]
+    token_audience: Vec<String>,
+    /// By how many seconds the clock of whoever issues tokens may differ, at most 600.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    token_leeway: Duration,
+    /// Take tokens that never end (without `exp`) too.
+    #[arg(long)]
+    token_without_exp: bool,
+}
+
+impl TokenRulesArgs {
+    /// The rules, if there is any key.
+    pub(crate) fn rules(self) -> Option<TokenRules> {
+        let some = !self.token_key.is_empty() || self.token_jwks.is_some();
+        some.then_some(TokenRules {
+            keys: self.token_key,
+            jwks: self.token_jwks,
+            issuer: self.token_issuer,
+            audiences: self.token_audience,
+            leeway: self.token_leeway,
+            exp_required: !self.token_without_exp,
+        })
+    }
+}
