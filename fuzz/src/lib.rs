@@ -1,7 +1,7 @@
 //! Fuzz bodies: each takes any bytes and panics when a promise of the code under it is broken.
 //!
-//! - [`erlang`], [`heads`], [`ids`], [`frames`], [`lists`], [`streams`] and [`websocket`] turn
-//!   bytes into what a node, a client, a sender, a server or a file may say, and hold the result
+//! - [`erlang`], [`heads`], [`ids`], [`frames`], [`lists`], [`streams`], [`tokens`] and
+//!   [`websocket`] turn bytes into what a node, a client, a sender, a server or a file may say, and hold the result
 //!   against an outside reader, a rule written down a second time, or the same bytes in other
 //!   pieces.
 //! - [`operations`] reads the bytes as a list of operations and runs them on the real thing and on
@@ -27,13 +27,14 @@ pub mod ids;
 pub mod lists;
 pub mod operations;
 pub mod streams;
+pub mod tokens;
 pub mod websocket;
 
 /// A fuzz body.
 pub type Target = fn(&[u8]);
 
 /// Every body, under the name that its fuzz target has.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("erlang_message", erlang::message),
     ("erlang_nested", erlang::nested),
     ("request_head", heads::request_head),
@@ -45,6 +46,8 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("websocket_frames", websocket::websocket_frames),
     ("websocket_command", websocket::websocket_command),
     ("server_list", lists::server_list),
+    ("token", tokens::token),
+    ("token_claims", tokens::token_claims),
     ("directory", operations::directory),
     ("names", operations::names),
 ];

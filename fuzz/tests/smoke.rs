@@ -132,6 +132,19 @@ fn texts(target: &str) -> &'static [&'static str] {
             " { \"ping\" : -1.5e3 } ",
             "{\"ping\":1,\"login\":[1]}",
         ],
+        // The first is well signed.
+        "token" => &[
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJib2IifQ.KWE0CAH_3Ofp76OKZjTDGsdcPip8fXiG9ViZDn9J92w",
+            "eyJhbGciOiJub25lIn0.eyJzdWIiOiJib2IifQ.",
+            "eyJhbGciOiJIUzI1NiIsImNyaXQiOltdfQ.e30.AAAA",
+        ],
+        "token_claims" => &[
+            "{\"sub\":\"bob\",\"exp\":4102444800,\"iat\":1.5,\"nbf\":0,\"jti\":\"x\"}",
+            "{\"encke\":{\"ids\":[\"a\",7,\"room:*\",\"*\"],\"max_ids\":3,\
+             \"max_connections\":1}}",
+            " {\"sub\":7,\"aud\":[\"a\"],\"iss\":\"b\",\"x\":[{}]} ",
+            "{\"sub\":\"a\u0062\",\"exp\":1e9}",
+        ],
         _ => &["\0\u{10}\u{20}\u{41}\u{52}\u{63}\u{74}", "abcdefgh01234567ABCDEFGHIJKLMNOP"],
     }
 }
