@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use engine::EngineConfig;
 use proto::request::Hosts;
-use tokio::time::sleep;
+use tokio::time::interval;
 
 use crate::{ServeConfig, Server, StreamAccess, runtime};
 
@@ -39,10 +39,12 @@ fn control_plane_goes_on_while_the_engine_drains() {
     let mut status = [0; 12];
     client.read_exact(&mut status).unwrap();
     assert_eq!(&status, b"HTTP/1.1 200");
-    let (ticker, ticks) = mpsc::channel();
+    // 10 s of them, twice the grace.
+    let (ticker, ticks) = mpsc::sync_channel(1_000);
     runtime.spawn(async move {
-        while ticker.send(Instant::now()).is_ok() {
-            sleep(Duration::from_millis(10)).await;
+        let mut every = interval(Duration::from_millis(10));
+        while ticker.try_send(Instant::now()).is_ok() {
+            every.tick().await;
         }
     });
     let begin = Instant::now();
