@@ -143,7 +143,7 @@ fn texts(target: &str) -> &'static [&'static str] {
             "{\"encke\":{\"ids\":[\"a\",7,\"room:*\",\"*\"],\"max_ids\":3,\
              \"max_connections\":1}}",
             " {\"sub\":7,\"aud\":[\"a\"],\"iss\":\"b\",\"x\":[{}]} ",
-            "{\"sub\":\"a\u0062\",\"exp\":1e9}",
+            "{\"sub\":\"a\\u0062\",\"exp\":1e9}",
         ],
         _ => &["\0\u{10}\u{20}\u{41}\u{52}\u{63}\u{74}", "abcdefgh01234567ABCDEFGHIJKLMNOP"],
     }

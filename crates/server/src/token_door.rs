@@ -69,6 +69,7 @@ pub(crate) struct TokenOffice {
 #[derive(Debug)]
 struct TokenDoor {
     verifier: Arc<Verifier>,
+    revocations: Arc<Revocations>,
     own: OwnToken,
     leeway: u64,
 }
@@ -113,12 +114,12 @@ pub(crate) async fn open_doors(
     };
     let leeway = rules.leeway.as_secs();
     let revocations = Arc::new(Revocations::open(data)?);
-    let verifier = Arc::new(Verifier::open(rules, revocations)?);
+    let verifier = Arc::new(Verifier::open(rules, Some(Arc::clone(&revocations)))?);
     let mut keeper = JwksKeeper::new(Arc::clone(&verifier))?.map(|keeper| (keeper, Duration::ZERO));
     if let Some((keeper, again)) = &mut keeper {
         *again = keeper.look().await;
     }
-    let door = Arc::new(TokenDoor { verifier, own: OwnToken::new(live_id)?, leeway });
+    let door = Arc::new(TokenDoor { verifier, revocations, own: OwnToken::new(live_id)?, leeway });
     Ok(Some(Doors { door, keeper }))
 }
 
@@ -159,7 +160,7 @@ impl TokenOffice {
     /// when it is answered. Blocks.
     pub(crate) fn revoke(&self, wish: &Revocation) -> Result<(), RevokedError> {
         let wishes = std::slice::from_ref(wish);
-        let written = self.door.verifier.revocations().revoke(wishes, clock::unix_ms() / 1000);
+        let written = self.door.revocations.revoke(wishes, clock::unix_ms() / 1000);
         // Also when it could not be written: they are refused until the server ends.
         if !matches!(written, Err(RevokedError::Wish | RevokedError::Full)) {
             end_streams(&self.desk, &wish.into());
@@ -198,13 +199,13 @@ fn revocation_of(grant: &Grant) -> engine::Revocation {
 }
 
 impl TokenDoor {
-    /// How long it is good. It ends at its `exp`; where that is over and the clocks may differ, by
-    /// as much as they may.
+    /// How long it is good. It ends at its `exp`; where that is over, when also the leeway is, which
+    /// the verifier has put into its end.
     fn granted(&self, grant: Arc<Grant>) -> Granted {
         let now_ms = clock::unix_ms();
         let remaining_ms = grant.expires.map(|expires| {
-            let end_ms = expires.saturating_mul(1000);
-            let latest_ms = end_ms.saturating_add(self.leeway * 1000);
+            let latest_ms = expires.saturating_mul(1000);
+            let end_ms = latest_ms.saturating_sub(self.leeway * 1000);
             let end_ms = if end_ms > now_ms { end_ms } else { latest_ms };
             end_ms.saturating_sub(now_ms)
         });
@@ -240,7 +241,7 @@ impl TokenDoor {
                 }
                 // Was it revoked in between, its stream may have begun after the others were ended.
                 if let Some(grant) = grant
-                    && self.verifier.revocations().covers(&grant)
+                    && self.revocations.covers(&grant)
                 {
                     end_streams(&desk, &revocation_of(&grant));
                 }

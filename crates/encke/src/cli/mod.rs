@@ -19,6 +19,7 @@ mod spam;
 mod ticker;
 mod token;
 mod token_rules;
+mod tokens;
 mod tune;
 mod watch;
 mod work;

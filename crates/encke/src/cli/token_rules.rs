@@ -10,7 +10,7 @@ use server::tokens::{JwksSource, TokenRules};
 use crate::units::parse_seconds;
 
 /// Which tokens are good.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Tokens")]
 pub(crate) struct TokenRulesArgs {
     /// A file with a key of tokens: a secret of at least 32 bytes, a public key or certificate in
@@ -37,6 +37,11 @@ pub(crate) struct TokenRulesArgs {
 }
 
 impl TokenRulesArgs {
+    /// Whether some tokens that are verified are not taken.
+    pub(crate) fn restricts(&self) -> bool {
+        self.token_issuer.is_some() || !self.token_audience.is_empty()
+    }
+
     /// The rules, if there is any key.
     pub(crate) fn rules(self) -> Option<TokenRules> {
         let some = !self.token_key.is_empty() || self.token_jwks.is_some();

@@ -56,6 +56,7 @@ mod storm;
 mod streams;
 mod streams_ids;
 mod token_commands;
+mod tokens;
 mod tune;
 mod watch;
 mod websocket;

@@ -49,7 +49,7 @@ fn document(server: &Server) -> Value {
 
 #[test]
 fn answers_have_all_that_is_described_and_nothing_else() {
-    let server = Server::start(&[]);
+    let server = crate::tokens::guarded();
     let document = document(&server);
     let mut met = BTreeSet::new();
     let mut check = |value: &Value, place: &str| match fits(&document, value, place) {
@@ -82,6 +82,10 @@ fn answers_have_all_that_is_described_and_nothing_else() {
     let once = json!({ "about": "rj", "data": 1, "key": "8e03978e" });
     check(&once, "/components/schemas/Event");
     check(&server.api.post("/send", &once).ok(), "/components/schemas/Sent");
+    for which in [json!({ "jti": "a", "exp": 1 }), json!({ "sub": "bob", "before": 1 })] {
+        check(&which, "/components/schemas/Revocation");
+        check(&server.api.post("/tokens/revoke", &which).ok(), "/components/schemas/Revoked");
+    }
     server.api.subscribe("bob", "rj");
     server.api.subscribe("eve", "rj");
     let page = server.api.get("/subscribers/rj?limit=1").ok();

@@ -3,7 +3,7 @@
 //! The registered claims are those of RFC 7519, section 4.1; `encke` is ours. A claim that is there
 //! and has another form than it must have is refused, never passed over: it could be a bound.
 
-use hub::{GRANTED_IDS_MAX, Grant, IdText, TokenRefusal};
+use hub::{GRANTED_IDS_MAX, GRANTED_PREFIXES_MAX, Grant, IdText, TokenRefusal};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -170,6 +170,7 @@ fn grant(subject: Option<Id>, ours: Ours, token: Option<String>) -> Result<Grant
     let good = subject.as_deref().is_none_or(valid)
         && token.as_ref().is_none_or(|jti| (1..=JTI_BYTES_MAX).contains(&jti.len()))
         && ids.len() + prefixes.len() <= GRANTED_IDS_MAX
+        && prefixes.len() <= GRANTED_PREFIXES_MAX
         // One that grants nothing, or is good for nothing, was meant otherwise.
         && (subject.is_some() || !ids.is_empty() || !prefixes.is_empty())
         && ours.max_ids != Some(0)
@@ -177,6 +178,7 @@ fn grant(subject: Option<Id>, ours: Ours, token: Option<String>) -> Result<Grant
     if !good {
         return Err(TokenRefusal::Claims);
     }
+    ids.sort_unstable();
     Ok(Grant {
         subject,
         ids: ids.into(),

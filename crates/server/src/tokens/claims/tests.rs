@@ -29,7 +29,7 @@ fn claims_become_a_grant() {
     }));
     let grant = Grant {
         subject: Some("bob".into()),
-        ids: ["news".into(), "42".into()].into(),
+        ids: ["42".into(), "news".into()].into(),
         prefixes: ["room:".into(), "".into()].into(),
         expires: Some(NOW + 110),
         issued: Some(NOW - 6),
