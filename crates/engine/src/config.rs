@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hub::HistoryLimits;
-use proto::Page;
 use proto::request::{Hosts, is_origin_at_port, is_own_origin};
+use proto::{Networks, Page};
 
 use crate::tokens::TokenConfig;
 
@@ -19,6 +19,12 @@ pub struct EngineConfig {
     /// Connections of all workers together, past which new ones are answered 503. A worker whose
     /// own descriptors are all taken answers so before.
     pub connections_max: usize,
+    /// What one client's address may have and do.
+    pub per_address: AddressLimits,
+    /// Connections of one id, past which a log-in under it is refused; 0 is any number.
+    pub connections_per_id_max: usize,
+    /// Peers that are believed for whom they ask.
+    pub trusted: Networks,
     /// Silence after which a stream sends a keep-alive, in milliseconds; 0 is never.
     pub keepalive_ms: u64,
     /// Time for a client to send its request head, in milliseconds.
@@ -47,6 +53,36 @@ pub struct EngineConfig {
     pub page: Option<Arc<Page>>,
 }
 
+/// What one client's address may have and do; 0 is no bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddressLimits {
+    /// Connections at one time.
+    pub connections: u32,
+    /// Connections that begin within a second.
+    pub connects_per_second: u32,
+    /// Bytes of requests and messages within a second, on average.
+    pub request_bytes_per_second: u32,
+}
+
+impl Default for AddressLimits {
+    /// What an office behind one address does not meet.
+    fn default() -> AddressLimits {
+        AddressLimits {
+            connections: 1000,
+            connects_per_second: 200,
+            request_bytes_per_second: 1024 * 1024,
+        }
+    }
+}
+
+impl AddressLimits {
+    /// Whether nothing is bounded.
+    pub fn are_off(&self) -> bool {
+        let AddressLimits { connections, connects_per_second, request_bytes_per_second } = *self;
+        (connections, connects_per_second, request_bytes_per_second) == (0, 0, 0)
+    }
+}
+
 impl EngineConfig {
     /// The contract's defaults on `listen`.
     pub fn new(listen: SocketAddr) -> EngineConfig {
@@ -54,6 +90,9 @@ impl EngineConfig {
             listen,
             workers: 1,
             connections_max: usize::MAX,
+            per_address: AddressLimits::default(),
+            connections_per_id_max: 100_000,
+            trusted: Networks::default(),
             keepalive_ms: 30_000,
             head_timeout_ms: 10_000,
             backlog_bytes_max: 64 * 1024,

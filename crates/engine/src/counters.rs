@@ -1,6 +1,6 @@
 //! What each worker counts. A worker alone writes its counters, anybody may read them.
 
-use hub::{DisconnectReason, TokenRefusal};
+use hub::{Bound, DisconnectReason, TokenRefusal};
 use proto::Transport;
 
 use crate::count::Count;
@@ -29,6 +29,8 @@ pub(crate) struct Counters {
     pub(crate) tokens_missing: Count,
     /// Log-ins under ids that the token does not grant.
     pub(crate) ids_not_granted: Count,
+    /// How often a client met a bound on what one address or one id may have.
+    pub(crate) bounds: [Count; Bound::COUNT],
 }
 
 impl Counters {
@@ -56,6 +58,7 @@ impl Counters {
             token_refusals: std::array::from_fn(|index| self.token_refusals[index].read()),
             tokens_missing: self.tokens_missing.read(),
             ids_not_granted: self.ids_not_granted.read(),
+            bounds: std::array::from_fn(|bound| self.bounds[bound].read()),
             mails_waiting: 0,
         }
     }
@@ -94,6 +97,9 @@ pub struct WorkerSnapshot {
     pub tokens_missing: u64,
     /// Log-ins refused since start because a token does not grant an id.
     pub ids_not_granted: u64,
+    /// How often a client met a bound on what one address or one id may have, since start, by
+    /// [`Bound`] as index.
+    pub bounds: [u64; Bound::COUNT],
     /// Mails in the mailbox now.
     pub mails_waiting: u64,
 }
@@ -128,6 +134,7 @@ impl Snapshot {
             add_each(&mut whole.token_refusals, &worker.token_refusals);
             whole.mails_waiting += worker.mails_waiting;
             add_each(&mut whole.closed, &worker.closed);
+            add_each(&mut whole.bounds, &worker.bounds);
             add_each(&mut whole.streams_open, &worker.streams_open);
         }
         whole

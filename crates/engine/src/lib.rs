@@ -16,6 +16,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod account;
+mod addresses;
 mod backlog;
 mod budget;
 mod clock;
@@ -53,7 +54,7 @@ mod worker;
 pub mod workers;
 
 pub use account::Account;
-pub use config::{EngineConfig, Origins};
+pub use config::{AddressLimits, EngineConfig, Origins};
 pub use counters::{Snapshot, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
 pub use receipt::Receipt;

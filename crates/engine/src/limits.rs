@@ -174,6 +174,13 @@ pub const DEFER_ACCEPT_SECONDS: i32 = 1;
 /// Seconds after which a refused client may try again (`Retry-After`).
 pub const RETRY_AFTER_SECONDS: u32 = 5;
 
+/// As many connections as one address may begin in so many seconds it may begin at once.
+pub const CONNECTS_AT_ONCE_SECONDS: u64 = 1;
+
+/// The same for bytes of requests: a page that logs in under thousands of ids, or many pages that
+/// come back, send no more than that together.
+pub const REQUEST_BYTES_AT_ONCE_SECONDS: u64 = 4;
+
 /// Unsent bytes that the kernel may hold for one connection (`TCP_NOTSENT_LOWAT`), beside the
 /// backlog of ours: without it a client that does not read makes the kernel keep up to
 /// `net.ipv4.tcp_wmem`'s 4 MiB.

@@ -11,6 +11,7 @@ use sys::{clock, group, limits as process_limits, socket};
 use thiserror::Error;
 
 use crate::account::Account;
+use crate::addresses::Addresses;
 use crate::clock::Clock;
 use crate::config::EngineConfig;
 use crate::connection_limit::ConnectionLimit;
@@ -87,6 +88,7 @@ impl Engine {
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
+        let addresses = Arc::new(Addresses::new(config.per_address, config.trusted.clone()));
         let mailboxes: io::Result<Arc<[_]>> =
             (0..config.workers + guests).map(|_| Mailbox::new().map(Arc::new)).collect();
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
@@ -107,16 +109,19 @@ impl Engine {
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
         });
+        let started_ms = clock::monotonic_ms();
         let shared = |_| Shared {
             names: names.clone(),
             directory: directory.clone(),
             counters: Arc::new(Counters::default()),
             connection_limit: connection_limit.clone(),
             account: account.clone(),
+            addresses: addresses.clone(),
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
             tokens: tokens.clone(),
             slots_max: room,
+            started_ms,
         };
         let shared: Vec<Shared> = (0..config.workers).map(shared).collect();
         Ok(Engine {
@@ -236,7 +241,8 @@ impl Engine {
             let cores = thread::available_parallelism().map_or(1, usize::from);
             let nap = Nap::new(config.workers, cores);
             let shard = Shard::new(worker, Kernel, config, shared);
-            let worker = Worker::new(listen, shard, mailbox, &replies, counters, nap, room);
+            let worker =
+                Worker::new(listen, shard, mailbox, &replies, counters, nap, room);
             let (worker, outcome) = match worker {
                 Ok(worker) => (Some(worker), Ok(())),
                 Err(error) => (None, Err(error)),

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::mailbox::Mailbox;
 use crate::nap::Nap;
 use crate::replies::Replies;
 use crate::room::{Room, WorkerRoom};
-use crate::shard::Shard;
+use crate::shard::{NoPlace, Shard};
 use crate::shortage::Shortage;
 use crate::sockets::Sockets;
 
@@ -99,6 +99,7 @@ impl Worker {
         epoll.add_source(&listener, LISTENER)?;
         epoll.add_edges(&*mailbox, MAILBOX)?;
         Ok(Worker {
+            started_ms: shard.started_ms(),
             shard,
             mailbox,
             counters,
@@ -106,7 +107,6 @@ impl Worker {
             listener: Some(listener),
             accepts: 1,
             spare: Some(File::open("/dev/null")?),
-            started_ms: clock::monotonic_ms(),
             accept_again_ms: None,
             nap,
             room,
@@ -231,8 +231,8 @@ impl Worker {
         self.accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
         for _ in 0..clients {
             let Some(listener) = &self.listener else { return };
-            match socket::accept(listener) {
-                Ok(socket) => self.admit(socket),
+            match socket::accept_from(listener) {
+                Ok((socket, address)) => self.admit(socket, address),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return,
                     // The client was gone before it was accepted (accept(2), ECONNABORTED).
@@ -243,10 +243,10 @@ impl Worker {
         }
     }
 
-    fn admit(&mut self, socket: OwnedFd) {
-        let slot = match self.shard.accept(socket) {
+    fn admit(&mut self, socket: OwnedFd, address: IpAddr) {
+        let slot = match self.shard.accept(socket, address) {
             Ok(key) => key.slot,
-            Err(socket) => return self.refuse(socket),
+            Err((socket, why)) => return self.refuse(&socket, why),
         };
         self.shortage.holds(self.shard.connections());
         // Before the answer goes out: who has the last place must not find others sent here.
@@ -274,7 +274,7 @@ impl Worker {
         let accepted = socket::accept(listener);
         let refused = accepted.is_ok();
         if let Ok(socket) = accepted {
-            self.refuse(socket);
+            self.refuse(&socket, NoPlace::Full);
         }
         self.spare = File::open("/dev/null").ok();
         if !refused || self.spare.is_none() {
@@ -282,15 +282,19 @@ impl Worker {
         }
     }
 
-    fn refuse(&mut self, socket: OwnedFd) {
+    fn refuse(&mut self, socket: &OwnedFd, why: NoPlace) {
         // All that it has sent is read, because closing over unread bytes would reset the answer
         // away. Best effort: a client that cannot even take the answer is closed all the same.
         let mut head = [0; HEAD_BYTES_MAX];
-        let len = socket::receive(&socket, &mut head).unwrap_or(0);
-        let _ = socket::send(&socket, &self.shard.full_answer(&head[..len]));
-        let _ = socket::shutdown_write(&socket);
+        let len = socket::receive(socket, &mut head).unwrap_or(0);
+        let _ = socket::send(socket, &self.shard.no_place_answer(&head[..len], why));
+        let _ = socket::shutdown_write(socket);
+        let reason = match why {
+            NoPlace::Full => DisconnectReason::Full,
+            NoPlace::Bound(_) => DisconnectReason::AddressLimit,
+        };
         self.counters.opened.add(1);
-        self.counters.closed[DisconnectReason::Full as usize].add(1);
+        self.counters.closed[reason as usize].add(1);
     }
 
     fn pause_accepting(&mut self) {

@@ -55,12 +55,13 @@ impl ConnSets {
         Some(&entry.set)
     }
 
-    /// `id`, which has a set, has one more connection.
-    pub(crate) fn insert(&mut self, id: Id, conn: ConnRef, keys: &Keys) {
-        let Some(table) = &mut self.0 else { return };
-        if let Some(entry) = table.find_mut(keys.hash(id.to_bits()), |entry| entry.id == id) {
-            entry.set.insert(conn);
-        }
+    /// `id`, which has a set, has one more connection, unless it has `most`; whether it has.
+    pub(crate) fn insert(&mut self, id: Id, conn: ConnRef, most: usize, keys: &Keys) -> bool {
+        let Some(table) = &mut self.0 else { return false };
+        let found = table.find_mut(keys.hash(id.to_bits()), |entry| entry.id == id);
+        let Some(entry) = found.filter(|entry| entry.set.len() < most) else { return false };
+        entry.set.insert(conn);
+        true
     }
 
     /// Takes `conn` out of the set of `id`. When only one is left it is no set any more: that

@@ -110,19 +110,27 @@ impl Default for Directory {
 impl Directory {
     /// Registers `conn` under `id`. Each pair is registered once.
     pub fn login(&self, id: Id, conn: ConnRef) {
+        self.login_within(id, conn, usize::MAX);
+    }
+
+    /// The same, unless `id` has `most` connections, one at least; whether it did. That costs
+    /// nothing: a set knows how many it has.
+    pub fn login_within(&self, id: Id, conn: ConnRef, most: usize) -> bool {
         let hash = self.keys.hash(id.to_bits());
         let mut stripe = self.stripe(hash);
         let Stripe { slots, sets } = &mut *stripe;
         let Some(slot) = slots.find_mut(hash, |slot| slot.id == id) else {
             let slot = Slot { id, conns: Conns::one(conn) };
             slots.insert_unique(hash, slot, |slot| self.keys.hash(slot.id.to_bits()));
-            return;
+            return true;
         };
         match slot.conns.conn() {
-            None => sets.insert(id, conn, &self.keys),
+            None => sets.insert(id, conn, most, &self.keys),
+            Some(_) if most <= 1 => false,
             Some(other) => {
                 sets.add(id, [other, conn], &self.keys);
                 slot.conns = Conns::SEVERAL;
+                true
             }
         }
     }

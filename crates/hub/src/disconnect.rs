@@ -57,6 +57,8 @@ reasons! {
     Shutdown = "shutdown",
     /// No place was left for the connection (answered 503).
     Full = "full",
+    /// Its address has or does more than one may (answered 429, or a close frame).
+    AddressLimit = "address_limit",
 }
 
 impl DisconnectReason {

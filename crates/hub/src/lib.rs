@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod audience;
+mod bound;
 mod conn_ref;
 mod conn_set;
 mod directory;
@@ -22,10 +23,12 @@ mod history;
 mod id;
 mod keys;
 mod names;
+mod sketch;
 mod tables;
 mod token_uses;
 
 pub use audience::{Audience, Need};
+pub use bound::Bound;
 pub use conn_ref::ConnRef;
 pub use directory::Directory;
 pub use disconnect::DisconnectReason;
@@ -37,4 +40,5 @@ pub use grant::{GRANTED_IDS_MAX, GRANTED_PREFIXES_MAX, Grant, TokenRefusal};
 pub use history::{Begun, History, HistoryLimits, HistoryStats, Moment, Since, Slice};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use names::{IdsFull, Names};
+pub use sketch::{AddressKey, AddressKeys, CountSketch, RateSketch};
 pub use token_uses::TokenUses;

@@ -11,6 +11,7 @@
 //!   stream stands.
 //! - [`Page`] is a document that is served as it stands; [`negotiation`] reads what its clients
 //!   have of it already.
+//! - [`proxied`] and [`Forwarded`] read for whom a proxy asks; [`Networks`] are those it is in.
 //! - The client half: [`client`] reads what the server half wrote.
 //!
 //! Ids are only decoded here. Whether an id is a good one is the hub's to say.
@@ -23,13 +24,16 @@ pub mod classic;
 pub mod client;
 mod cors;
 pub mod decimal;
+mod forwarded;
 mod frame;
 mod json;
 pub mod ndjson;
 pub mod negotiation;
+mod networks;
 mod page;
 pub mod poll;
 pub mod problem;
+pub mod proxied;
 pub mod request;
 pub mod response;
 pub mod resume;
@@ -41,8 +45,11 @@ pub mod websocket;
 
 pub use api_key::ApiKey;
 pub use cors::Cors;
+pub use forwarded::Forwarded;
 pub use frame::Frame;
+pub use networks::{Network, Networks};
 pub use page::{Page, PageRequest};
 pub use problem::Problem;
+pub use proxied::Proxied;
 pub use request::{Method, Parsed, Refusal, Request, Route, Secret, Upgrade};
 pub use transport::{Framing, Transport};

@@ -139,6 +139,11 @@ impl Problem {
         )
     }
 
+    /// 429: a client that has or does too much; `detail` says what, `retry_after` is in seconds.
+    pub fn too_many(detail: impl Into<Cow<'static, str>>, retry_after: u32) -> Problem {
+        Problem { retry_after: Some(retry_after), ..Problem::new(429, detail) }
+    }
+
     /// 431: a head that is too long or has too many lines.
     pub fn head_too_large() -> Problem {
         Problem::new(
@@ -241,6 +246,7 @@ mod tests {
             Problem::body_refused(),
             Problem::misdirected(),
             Problem::websocket_version(),
+            Problem::too_many("Slowly.", 1),
             Problem::head_too_large(),
             Problem::unavailable(5),
             Problem::http_version(),

@@ -34,7 +34,7 @@ use fields::Fields;
 use memchr::memchr;
 use query::Query;
 
-use crate::{Framing, Problem, Transport};
+use crate::{Forwarded, Framing, Problem, Transport};
 
 pub(crate) use bearer::PROTOCOL_PREFIX;
 pub use bearer::{Bearer, Secret};
@@ -73,7 +73,7 @@ pub enum Parsed<'b> {
     Refused(Refusal<'b>),
 }
 
-/// A request to serve. For [`Method::Options`] only the method, the route and the last four fields
+/// A request to serve. For [`Method::Options`] only the method, the route and the last five fields
 /// have a meaning.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Request<'b> {
@@ -108,6 +108,8 @@ pub struct Request<'b> {
     pub bearer: Bearer<'b>,
     /// Whether a browser says that a page of another origin makes the request.
     pub other_site: bool,
+    /// For whom a proxy asks, if the client is one, or says that it is.
+    pub forwarded: Forwarded<'b>,
     /// The page's origin, when a browser sent one.
     pub origin: Option<&'b str>,
     /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
@@ -222,6 +224,7 @@ fn serve<'b>(
         known: fields.known,
         bearer: fields.bearer,
         other_site: fields.other_site,
+        forwarded: fields.forwarded,
         origin: None,
         host: None,
         head_len: 0,

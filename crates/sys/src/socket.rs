@@ -50,6 +50,14 @@ pub fn accept(listener: &impl AsFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(accepted) })
 }
 
+/// The same, and from which address it comes.
+pub fn accept_from(listener: &impl AsFd) -> io::Result<(OwnedFd, IpAddr)> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    let (socket, address) = SockRef::from(listener).accept4(flags)?;
+    let address = address.as_socket().ok_or_else(|| io::Error::other("not an internet socket"))?;
+    Ok((socket.into(), address.ip()))
+}
+
 /// Whether an accept failed for want of a descriptor or of memory: the client still waits.
 pub fn is_shortage(error: &io::Error) -> bool {
     let shortages = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];

@@ -75,7 +75,6 @@ impl Marks {
     pub(crate) const BLOCKED: Marks = Marks(8);
     /// It is in the queue of those whose input waits for a later turn.
     pub(crate) const DEFERRED: Marks = Marks(16);
-
     /// The body ends with the connection ([`Framing::Close`]).
     const CLOSE: Marks = Marks(32);
     /// It is in the queue of those that are written to before others.

@@ -8,6 +8,7 @@ use proto::{Cors, Framing, Method, Problem, Route, Transport, classic, response}
 use smallvec::SmallVec;
 
 use super::core::{At, Core, End, Lives};
+use super::naming::Before;
 use super::tokens::Shown;
 use crate::conn::Marks;
 use crate::conn::life::Life;
@@ -16,6 +17,7 @@ use crate::sockets::Sockets;
 use crate::tokens::Granted;
 
 /// An answer that ends the exchange, as far as it depends on the request.
+#[derive(Default)]
 pub(super) struct Reply<'r> {
     head_only: bool,
     pub(super) cors: Option<Cors<'r>>,
@@ -80,6 +82,18 @@ impl<S: Sockets> Core<S> {
                 self.defer(at);
                 break;
             }
+            match self.before_request(at, &bytes[used..]) {
+                Before::Nothing => {}
+                Before::Header(len) => {
+                    (used, seen) = (used + len, 0);
+                    continue;
+                }
+                Before::NeedMore => break,
+                Before::Refused(problem, reason) => {
+                    self.refuse_for(at, &problem, &Reply::default(), reason)?;
+                    continue;
+                }
+            }
             match request::parse(&bytes[used..], seen) {
                 Parsed::NeedMore => break,
                 Parsed::Request(request) => {
@@ -132,6 +146,10 @@ impl<S: Sockets> Core<S> {
     fn admit(&mut self, at: &mut At<'_, S::Socket>, request: &Request<'_>) -> Lives {
         let cors = self.cors(request.origin, request.host);
         let reply = Reply { head_only: request.method == Method::Head, cors };
+        if let Err(bound) = self.count_request(at, &request.forwarded, request.head_len) {
+            let problem = self.addresses.problem(bound);
+            return self.refuse_for(at, &problem, &reply, DisconnectReason::AddressLimit);
+        }
         // Only a browser can be led astray by a name, and what it may be led to is a page of ours
         // or what one asks for. Other clients, and proxies, call the server as they like.
         let is_pages = request.route == Route::Page || request.origin.is_some();
@@ -237,9 +255,19 @@ impl<S: Sockets> Core<S> {
         problem: &Problem,
         reply: &Reply<'_>,
     ) -> Lives {
+        self.refuse_for(at, problem, reply, DisconnectReason::BadRequest)
+    }
+
+    fn refuse_for(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        problem: &Problem,
+        reply: &Reply<'_>,
+        reason: DisconnectReason,
+    ) -> Lives {
         self.answer.clear();
         response::problem(problem, reply.head_only, reply.cors, &mut self.answer);
-        self.answered(at, DisconnectReason::BadRequest)
+        self.answered(at, reason)
     }
 
     pub(super) fn refuse_late(&mut self, at: &mut At<'_, S::Socket>) -> Lives {

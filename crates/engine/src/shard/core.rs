@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, EventIds, Names};
+use hub::{AddressKey, ConnRef, Directory, DisconnectReason, EventIds, Names};
 use proto::websocket::deflate::Deflater;
 
 use super::Shared;
+use super::naming::Belief;
 use crate::account::Account;
+use crate::addresses::Addresses;
 use crate::budget::Budget;
 use crate::column::Column;
 use crate::config::EngineConfig;
@@ -32,6 +34,11 @@ pub(super) struct Core<S> {
     pub(super) counters: Arc<Counters>,
     pub(super) connection_limit: Arc<ConnectionLimit>,
     pub(super) account: Arc<Account>,
+    pub(super) addresses: Arc<Addresses>,
+    /// For which address a connection is counted, by slot.
+    pub(super) sources: Column<Option<AddressKey>>,
+    /// What it is believed, where a trusted peer has it.
+    pub(super) beliefs: Column<Belief>,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) tokens: Arc<Tokens>,
@@ -60,6 +67,8 @@ pub(super) struct Core<S> {
     /// The one buffer for answers.
     pub(super) answer: Vec<u8>,
     pub(super) now: Tick,
+    /// The same time, as all workers have it.
+    pub(super) now_ns: u64,
 }
 
 /// The settings that a shard follows, in its own units.
@@ -106,6 +115,9 @@ impl<S: Sockets> Core<S> {
             worker,
             connection_limit: shared.connection_limit,
             account: shared.account,
+            addresses: shared.addresses,
+            sources: Column::default(),
+            beliefs: Column::default(),
             settled: shared.event_ids.last(),
             latest: 0,
             settled_max: u64::MAX,
@@ -136,6 +148,7 @@ impl<S: Sockets> Core<S> {
             scratch: vec![0; limits::SCRATCH_BYTES].into(),
             answer: Vec::new(),
             now: 0,
+            now_ns: 0,
         }
     }
 

@@ -16,6 +16,7 @@ mod deliver;
 mod ending;
 mod full;
 mod mail;
+mod naming;
 mod page;
 mod parked;
 mod poll;
@@ -27,14 +28,16 @@ mod websocket;
 mod writing;
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, DisconnectReason, EventIds, Names};
+use hub::{Bound, ConnRef, Directory, DisconnectReason, EventIds, Names};
 
 use self::core::{At, Core, End, Lives};
 use self::ending::LeavingBatch;
 use self::parked::Parked;
 use crate::account::Account;
+use crate::addresses::{Addresses, Peer};
 use crate::config::EngineConfig;
 use crate::conn::Conn;
 use crate::connection_limit::ConnectionLimit;
@@ -50,6 +53,7 @@ use crate::tokens::{Revoked, Tokens};
 pub(crate) struct Shard<S: Sockets> {
     conns: Slab<Conn<S::Socket>>,
     core: Core<S>,
+    started_ms: u64,
     /// Connections that are to be ended when there is time for it.
     leaving: VecDeque<LeavingBatch>,
     /// Mail that waits for time.
@@ -71,18 +75,32 @@ pub(crate) struct Shared {
     pub(crate) connection_limit: Arc<ConnectionLimit>,
     /// The bound on what is kept for all of them together.
     pub(crate) account: Arc<Account>,
+    /// What one client's address may have and do.
+    pub(crate) addresses: Arc<Addresses>,
     /// The numbers of events: where a stream begins.
     pub(crate) event_ids: Arc<EventIds>,
     pub(crate) resumes: Arc<Resumes>,
     pub(crate) tokens: Arc<Tokens>,
     /// Connections that this shard alone can hold.
     pub(crate) slots_max: usize,
+    /// What all shards count their time from, in monotonic milliseconds.
+    pub(crate) started_ms: u64,
+}
+
+/// Why there is no place for a client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoPlace {
+    /// All places are taken.
+    Full,
+    /// Its address has met this bound.
+    Bound(Bound),
 }
 
 impl<S: Sockets> Shard<S> {
     pub(crate) fn new(worker: usize, io: S, config: EngineConfig, shared: Shared) -> Shard<S> {
         Shard {
             conns: Slab::new(shared.slots_max),
+            started_ms: shared.started_ms,
             core: Core::new(worker, io, config, shared),
             leaving: VecDeque::new(),
             parked: Parked::default(),
@@ -101,19 +119,39 @@ impl<S: Sockets> Shard<S> {
         self.conns.max()
     }
 
-    /// A client has connected. Gives the socket back when there is no place for it.
-    pub(crate) fn accept(&mut self, socket: S::Socket) -> Result<Key, S::Socket> {
+    /// What it counts its time from, in monotonic milliseconds.
+    pub(crate) fn started_ms(&self) -> u64 {
+        self.started_ms
+    }
+
+    /// A client has connected from `address`. Gives the socket back when there is no place for it.
+    pub(crate) fn accept(
+        &mut self,
+        socket: S::Socket,
+        address: IpAddr,
+    ) -> Result<Key, (S::Socket, NoPlace)> {
         let core = &mut self.core;
-        if !core.connection_limit.take() {
-            return Err(socket);
-        }
-        let key = self.conns.insert(Conn::new(socket, core.now)).map_err(|conn| {
-            core.connection_limit.give_back();
-            conn.socket
+        let peer = match core.count_peer(address) {
+            Ok(peer) => peer,
+            Err(bound) => return Err((socket, NoPlace::Bound(bound))),
+        };
+        let inserted = match core.connection_limit.take() {
+            false => Err(socket),
+            true => self.conns.insert(Conn::new(socket, core.now)).map_err(|conn| {
+                core.connection_limit.give_back();
+                conn.socket
+            }),
+        };
+        let key = inserted.map_err(|socket| {
+            if let Peer::Counted(key) = peer {
+                core.addresses.disconnect(key);
+            }
+            (socket, NoPlace::Full)
         })?;
         core.counters.opened.add(1);
         core.budget.spend(work::END);
         self.serve(key.slot, |core, at| {
+            core.note_peer(at, peer);
             core.wait(at);
             Ok(())
         });
@@ -154,10 +192,11 @@ impl<S: Sockets> Shard<S> {
         }
     }
 
-    /// Time goes on, in milliseconds since the worker's start: a turn begins, and what is due is
+    /// Time goes on, in milliseconds since the engine's start: a turn begins, and what is due is
     /// done, within the turn's budget.
     pub(crate) fn tick(&mut self, now_ms: u64) {
         self.core.now = (now_ms / TICK_MS) as u32;
+        self.core.now_ns = now_ms * 1_000_000;
         self.core.budget.renew();
         self.core.spent_on_full = 0;
         while !self.core.budget.is_spent() {
@@ -168,7 +207,7 @@ impl<S: Sockets> Shard<S> {
         self.end_revoked();
     }
 
-    /// When the shard next wants a tick, in milliseconds since the worker's start.
+    /// When the shard next wants a tick, in milliseconds since the engine's start.
     pub(crate) fn next_tick_ms(&self) -> Option<u64> {
         self.core.wheel.next().map(|tick| u64::from(tick) * TICK_MS)
     }
@@ -217,6 +256,7 @@ impl<S: Sockets> Shard<S> {
     fn remove(&mut self, slot: u32, reason: DisconnectReason, abort: bool) {
         let Some(conn) = self.conns.remove(slot) else { return };
         self.core.account.change(conn.charged, 0);
+        self.core.count_no_more(slot);
         self.core.connection_limit.give_back();
         self.core.counters.closed[reason as usize].add(1);
         self.core.io.close(conn.socket, abort);

@@ -5,12 +5,13 @@
 //! order ([`crate::conn`]). A connection may be logged out of its last id: it stays open, hears no
 //! events, and may be logged in again.
 
-use hub::{Id, IdText, IdsFull};
+use hub::{Bound, Id, IdText, IdsFull};
 use proto::Problem;
 use smallvec::SmallVec;
 
 use super::core::{At, Core};
 use super::tokens::{too_many_connections, too_many_ids};
+use crate::addresses::id_problem;
 use crate::conn::SOME_IDS;
 use crate::limits::{IDS_PER_CONNECTION_MAX, RETRY_AFTER_SECONDS};
 use crate::sockets::Sockets;
@@ -25,6 +26,8 @@ pub(crate) enum LoginRefused {
     TooManyForToken(u32),
     /// All connections together have as many ids as they may.
     Full,
+    /// One of the ids has as many connections as it may.
+    IdFull,
 }
 
 impl LoginRefused {
@@ -37,6 +40,7 @@ impl LoginRefused {
             )),
             LoginRefused::TooManyForToken(most) => too_many_ids(*most),
             LoginRefused::Full => Problem::ids_full(RETRY_AFTER_SECONDS),
+            LoginRefused::IdFull => id_problem(),
         }
     }
 }
@@ -107,7 +111,16 @@ impl<S: Sockets> Core<S> {
             new.iter().for_each(|&id| self.names.logout(id));
             return Err(refused);
         }
-        new.iter().for_each(|&id| self.directory.login(id, me));
+        let most = match self.rules.config.connections_per_id_max {
+            0 => usize::MAX,
+            most => most,
+        };
+        if let Some(full) = new.iter().position(|&id| !self.directory.login_within(id, me, most)) {
+            new[..full].iter().for_each(|&id| self.directory.logout(id, me));
+            new.iter().for_each(|&id| self.names.logout(id));
+            self.note_bound(Bound::ConnectionsPerId);
+            return Err(LoginRefused::IdFull);
+        }
         at.conn.put_ids(&new);
         Ok(new.len())
     }

@@ -35,7 +35,11 @@ impl<S: Sockets> Core<S> {
                 Err(error) => return self.happen(at, Input::Broken(error.kind())),
             };
             self.budget.spend_bytes(len);
+            if act != Act::Request {
+                self.bound_messages(at, len)?;
+            }
             match act {
+                Act::Message if !at.conn.life().hears() => {}
                 Act::Request => self.read_head(at, len)?,
                 Act::Message => self.read_messages(at, len)?,
                 _ => {

@@ -2,6 +2,7 @@
 //! it under a kernel, and driven in the worker's order.
 
 use std::cell::RefMut;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use hub::{ConnRef, Directory, Epoch, EventIds, Followers, Names};
@@ -9,6 +10,7 @@ use proto::Transport;
 
 use super::net::{Net, Wire};
 use crate::account::Account;
+use crate::addresses::Addresses;
 use crate::clock::{Clock, MadeClock};
 use crate::config::EngineConfig;
 use crate::connection_limit::ConnectionLimit;
@@ -19,7 +21,7 @@ use crate::receipt::Receipt;
 use crate::replies::Replies;
 use crate::resume::Resumes;
 use crate::router::{Router, Sending, Step};
-use crate::shard::{Shard, Shared};
+use crate::shard::{NoPlace, Shard, Shared};
 use crate::slab::Key;
 use crate::token_desk::TokenDesk;
 use crate::tokens::Tokens;
@@ -51,6 +53,7 @@ pub(super) struct Server {
     pub(super) nets: Vec<Net>,
     pub(super) shards: Vec<Shard<Net>>,
     pub(super) account: Arc<Account>,
+    pub(super) addresses: Arc<Addresses>,
     pub(super) clock: Arc<MadeClock>,
     pub(super) backlog_bytes_max: usize,
     work_per_turn: u32,
@@ -87,6 +90,7 @@ impl Server {
         let tokens = Arc::new(Tokens::default());
         let event_ids = Arc::new(EventIds::new(epoch));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
+        let addresses = Arc::new(Addresses::new(config.per_address, config.trusted.clone()));
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
         for worker in 0..SHARDS {
@@ -98,10 +102,12 @@ impl Server {
                 counters: counted.clone(),
                 connection_limit: connection_limit.clone(),
                 account: account.clone(),
+                addresses: addresses.clone(),
                 event_ids: event_ids.clone(),
                 resumes: resumes.clone(),
                 tokens: tokens.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
+                started_ms: 0,
             };
             let mut shard = Shard::new(worker, net.clone(), config.clone(), shared);
             shard.set_work_per_turn(UNBOUNDED);
@@ -128,6 +134,7 @@ impl Server {
             nets,
             shards,
             account,
+            addresses,
             clock,
             backlog_bytes_max: config.backlog_bytes_max,
             work_per_turn: UNBOUNDED,
@@ -139,10 +146,24 @@ impl Server {
 
     /// A client connects to a shard, whose kernel takes so many bytes for it.
     pub(super) fn connect(&mut self, shard: usize, room: usize) -> Place {
+        self.connect_from(Ipv4Addr::LOCALHOST.into(), shard, room).unwrap()
+    }
+
+    /// The same from `address`, whose bounds may not let it in.
+    pub(super) fn connect_from(
+        &mut self,
+        address: IpAddr,
+        shard: usize,
+        room: usize,
+    ) -> Result<Place, NoPlace> {
         let socket = self.nets[shard].connect(room);
-        let key = self.shards[shard].accept(socket).unwrap();
+        let accepted = self.shards[shard].accept(socket, address);
+        let key = accepted.map_err(|(_, why)| {
+            self.nets[shard].wire(socket).server_closed = true;
+            why
+        })?;
         self.nets[shard].accepted(socket, key);
-        Place { shard, socket, key }
+        Ok(Place { shard, socket, key })
     }
 
     pub(super) fn wire(&self, place: Place) -> RefMut<'_, Wire> {
@@ -280,6 +301,7 @@ impl Server {
     pub(super) fn check_nothing_is_left(&self) {
         assert_eq!(self.directory.ids_online(), 0);
         assert_eq!(self.account.bytes(), 0, "kept for nobody");
+        assert!(self.addresses.is_empty(), "counted for nobody");
         for (shard, counters) in self.shards.iter().zip(&self.counters) {
             assert_eq!((shard.connections(), shard.next_tick_ms()), (0, None));
             let figures = counters.snapshot();

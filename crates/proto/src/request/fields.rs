@@ -6,7 +6,7 @@ use super::accept::Accept;
 use super::bearer::{Bearer, Secret};
 use super::upgrade::Upgrade;
 use crate::negotiation::accepts_gzip;
-use crate::{Framing, Problem};
+use crate::{Forwarded, Framing, Problem};
 
 /// What the header lines of one request say.
 #[derive(Default)]
@@ -31,6 +31,8 @@ pub(super) struct Fields<'b> {
     /// Whether a browser says that a page of another origin makes the request, which without CORS
     /// names no origin (`Sec-Fetch-Site`, Fetch Metadata Request Headers, section 2.4).
     pub(super) other_site: bool,
+    /// For whom a proxy asks.
+    pub(super) forwarded: Forwarded<'b>,
     transfer_encoding: bool,
     /// Whether a `Content-Length` announced a body.
     body: bool,
@@ -87,6 +89,10 @@ impl<'b> Fields<'b> {
             self.other_site = !matches!(value, b"same-origin" | b"none");
         } else if named("last-event-id") {
             self.cursor = Some(value).filter(|value| !value.is_empty());
+        } else if named("x-forwarded-for") {
+            self.forwarded.addresses.push(value);
+        } else if named("forwarded") {
+            self.forwarded.elements.push(value);
         } else if named("transfer-encoding") {
             self.transfer_encoding = true;
         } else if named("content-length") {

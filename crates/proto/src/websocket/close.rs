@@ -61,6 +61,8 @@ impl Close {
     pub const SLOW_READER: Close = Close { code: CloseCode::Policy, reason: "slow_reader" };
     /// The client began a message and did not end it in time.
     pub const MESSAGE_TIMEOUT: Close = Close { code: CloseCode::Policy, reason: "message_timeout" };
+    /// The client's address sends more than one may.
+    pub const ADDRESS_LIMIT: Close = Close { code: CloseCode::Policy, reason: "address_limit" };
     /// A binary message, where commands are texts.
     pub const BINARY: Close =
         Close { code: CloseCode::Unsupported, reason: "commands are text messages" };
@@ -87,6 +89,7 @@ mod tests {
             Close::TOKEN_REVOKED,
             Close::SLOW_READER,
             Close::MESSAGE_TIMEOUT,
+            Close::ADDRESS_LIMIT,
             Close::BINARY,
         ];
         for close in all {

@@ -65,6 +65,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         known: None,
         bearer: Bearer::default(),
         other_site: false,
+        forwarded: Forwarded::default(),
         origin: Some("http://encke.example:8000"),
         host: Some("encke.example:8000"),
         head_len: buf.len(),

@@ -1,0 +1,180 @@
+//! For which address a connection counts: its peer's, or the one that a trusted peer names by a
+//! PROXY header before all else, and by a field of each request.
+//!
+//! Whose word was taken once is not the end of it: behind a PROXY header speaks the client that it
+//! names, and what that says of others is believed only if it is trusted itself.
+
+use std::net::IpAddr;
+
+use hub::{AddressKey, Bound, DisconnectReason};
+use proto::websocket::{self, Close};
+use proto::{Forwarded, Problem, Proxied, Transport, proxied};
+
+use super::core::{At, Core, End, Lives};
+use crate::addresses::Peer;
+use crate::sockets::Sockets;
+
+/// What a connection is believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Belief {
+    /// Nothing: it counts for its peer, or for whom a PROXY header has named.
+    #[default]
+    Nothing,
+    /// For whom it asks, by the fields of its requests.
+    Fields,
+    /// The same, and a PROXY header may still come.
+    Header,
+}
+
+/// What stands before a request.
+pub(super) enum Before {
+    /// So many bytes, which are dealt with.
+    Header(usize),
+    /// Nothing.
+    Nothing,
+    /// It cannot be told yet.
+    NeedMore,
+    /// What must not: the request is refused.
+    Refused(Problem, DisconnectReason),
+}
+
+impl<S: Sockets> Core<S> {
+    /// Counts a connection that begins, before it has a slot.
+    pub(super) fn count_peer(&mut self, address: IpAddr) -> Result<Peer, Bound> {
+        let peer = self.addresses.peer(address);
+        if let Peer::Counted(key) = peer {
+            self.connect_address(key)?;
+        }
+        Ok(peer)
+    }
+
+    /// Notes who has connected.
+    pub(super) fn note_peer(&mut self, at: &mut At<'_, S::Socket>, peer: Peer) {
+        match peer {
+            Peer::Exempt => {}
+            Peer::Trusted => {
+                self.beliefs.set(at.slot, Belief::Header);
+            }
+            Peer::Counted(key) => {
+                self.sources.set(at.slot, Some(key));
+            }
+        }
+    }
+
+    /// Looks for a PROXY header at the start of `bytes`, and believes it if it may be there.
+    pub(super) fn before_request(&mut self, at: &mut At<'_, S::Socket>, bytes: &[u8]) -> Before {
+        let is_due = self.beliefs.get(at.slot) == Belief::Header;
+        let refused = |problem| Before::Refused(problem, DisconnectReason::BadRequest);
+        match proxied::parse(bytes) {
+            Proxied::NeedMore if is_due => return Before::NeedMore,
+            Proxied::Header { .. } | Proxied::Broken if !is_due => {
+                return refused(untrusted_problem());
+            }
+            Proxied::Broken => return refused(broken_problem()),
+            Proxied::Header { client, len } => {
+                let is_trusted = client.is_some_and(|client| self.addresses.trusts(client));
+                let belief = if is_trusted { Belief::Fields } else { Belief::Nothing };
+                self.beliefs.set(at.slot, belief);
+                return match self.count_for(at, client) {
+                    Ok(()) => Before::Header(len),
+                    Err(bound) => {
+                        let problem = self.addresses.problem(bound);
+                        Before::Refused(problem, DisconnectReason::AddressLimit)
+                    }
+                };
+            }
+            Proxied::No if is_due => {
+                self.beliefs.set(at.slot, Belief::Fields);
+            }
+            Proxied::No | Proxied::NeedMore => {}
+        }
+        Before::Nothing
+    }
+
+    /// Counts a request of `len` bytes for whom it comes.
+    pub(super) fn count_request(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        forwarded: &Forwarded<'_>,
+        len: usize,
+    ) -> Result<(), Bound> {
+        if at.conn.work().is_some_and(|work| work.token.outcome.is_some()) {
+            // It was, before its token was judged.
+            return Ok(());
+        }
+        if self.beliefs.get(at.slot) == Belief::Fields {
+            let client = forwarded.client(self.addresses.trusted());
+            self.count_for(at, client)?;
+        }
+        self.count_bytes(at, len)
+    }
+
+    /// What has come of messages, or on a stream that takes none, is counted too.
+    pub(super) fn bound_messages(&mut self, at: &mut At<'_, S::Socket>, len: usize) -> Lives {
+        if !at.conn.life().hears() || self.count_bytes(at, len).is_ok() {
+            return Ok(());
+        }
+        let reason = DisconnectReason::AddressLimit;
+        if at.conn.transport != Transport::WebSocket {
+            return Err(End { reason, abort: true });
+        }
+        websocket::push_close(&mut self.answer, Close::ADDRESS_LIMIT);
+        self.end_with_answer(at, reason)
+    }
+
+    /// The connection in `slot` is at its end.
+    pub(super) fn count_no_more(&mut self, slot: u32) {
+        self.beliefs.take(slot);
+        if let Some(key) = self.sources.take(slot) {
+            self.addresses.disconnect(key);
+        }
+    }
+
+    /// Counts the connection for `client` from here on, or for nobody.
+    fn count_for(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        client: Option<IpAddr>,
+    ) -> Result<(), Bound> {
+        let key = client.and_then(|client| self.addresses.key(client));
+        if self.sources.get(at.slot) == key {
+            return Ok(());
+        }
+        if let Some(key) = key {
+            self.connect_address(key)?;
+        }
+        if let Some(before) = self.sources.set(at.slot, key) {
+            self.addresses.disconnect(before);
+        }
+        Ok(())
+    }
+
+    fn count_bytes(&mut self, at: &At<'_, S::Socket>, len: usize) -> Result<(), Bound> {
+        let Some(key) = self.sources.get(at.slot) else { return Ok(()) };
+        let counted = self.addresses.hear(key, len, self.now_ns);
+        counted.inspect_err(|&bound| self.note_bound(bound))
+    }
+
+    fn connect_address(&self, key: AddressKey) -> Result<(), Bound> {
+        let counted = self.addresses.connect(key, self.now_ns);
+        counted.inspect_err(|&bound| self.note_bound(bound))
+    }
+
+    /// Counts that a client has met `bound`.
+    pub(super) fn note_bound(&self, bound: Bound) {
+        self.counters.bounds[bound as usize].add(1);
+    }
+}
+
+fn untrusted_problem() -> Problem {
+    Problem::bad_request(
+        "The server does not trust this peer to say for whom it asks. Leave the PROXY header out, \
+         or start the server with --trust and the proxy's address.",
+    )
+}
+
+fn broken_problem() -> Problem {
+    Problem::bad_request(
+        "The PROXY header breaks the rules of its versions 1 and 2, or has more than 4,096 bytes.",
+    )
+}
