@@ -241,8 +241,7 @@ impl Engine {
             let cores = thread::available_parallelism().map_or(1, usize::from);
             let nap = Nap::new(config.workers, cores);
             let shard = Shard::new(worker, Kernel, config, shared);
-            let worker =
-                Worker::new(listen, shard, mailbox, &replies, counters, nap, room);
+            let worker = Worker::new(listen, shard, mailbox, &replies, counters, nap, room);
             let (worker, outcome) = match worker {
                 Ok(worker) => (Some(worker), Ok(())),
                 Err(error) => (None, Err(error)),

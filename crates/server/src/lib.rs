@@ -127,6 +127,7 @@ impl Server {
         let page = config.demo.map(|demo| demo_page::page(demo, api_address.port()));
         config.engine.page = page.map(Arc::new);
         let backlog_bytes_max = config.engine.backlog_bytes_max;
+        let trusted = config.engine.trusted.clone();
         config.engine.origins.allow_api(api_address);
         config.engine.guest = config.erlang.is_some();
         let lot = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
@@ -166,6 +167,7 @@ impl Server {
             live_id,
             tokens,
             backlog_bytes_max,
+            trusted,
             public_url: config.public_url,
             erlang,
             idle_limit: permits.idle_limit(),

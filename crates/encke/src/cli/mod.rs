@@ -16,6 +16,7 @@ mod names;
 mod plot;
 mod serve;
 mod spam;
+mod strangers;
 mod ticker;
 mod token;
 mod token_rules;
@@ -103,7 +104,7 @@ impl From<LogLevel> for LevelFilter {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::DemoArgs),
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     Send(client::SendArgs),
     Listen(listen::ListenArgs),
     Subscribe(client::SubscribeArgs),
@@ -129,7 +130,7 @@ pub(crate) fn run() -> ExitCode {
     console::start_logging(cli.common.log_level.into());
     let done = match cli.command {
         Command::Demo(args) => demo::run(args),
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(*args),
         Command::Send(args) => client::send(args),
         Command::Listen(args) => listen::run(args),
         Command::Subscribe(args) => client::subscribe(args),

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::erlang::ErlangArgs;
 use super::names::{ListenAddress, NameArgs};
+use super::strangers::StrangerArgs;
 use super::tokens::TokenArgs;
 use crate::console::say;
 use crate::signals::Signals;
@@ -58,6 +59,8 @@ pub(crate) struct ServeArgs {
     data: PathBuf,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    strangers: StrangerArgs,
     #[command(flatten)]
     erlang: ErlangArgs,
     #[command(flatten)]
@@ -233,7 +236,8 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
         let mut signals = Signals::new()?;
         Signals::outlive_hangup()?;
         let names = args.limits.names.clone();
-        let mut engine = args.limits.engine_here(args.listen.address)?;
+        let engine = args.limits.engine_here(args.listen.address)?;
+        let mut engine = args.strangers.engine(engine);
         engine.origins = names.origins(&args.listen, &args.api, args.public_url.as_ref());
         let config = ServeConfig {
             engine,

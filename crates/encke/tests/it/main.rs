@@ -53,6 +53,7 @@ mod send_stream;
 mod silence;
 mod starting;
 mod storm;
+mod strangers;
 mod streams;
 mod streams_ids;
 mod token_commands;

@@ -10,6 +10,7 @@ use anyhow::Context;
 use engine::{Engine, History, Resumes, Router, Snapshot};
 use graph::Graph;
 use hub::HistoryStats;
+use proto::Networks;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
@@ -68,6 +69,7 @@ pub(crate) struct ApiParts {
     pub(crate) live_id: String,
     pub(crate) tokens: Option<TokenOffice>,
     pub(crate) backlog_bytes_max: usize,
+    pub(crate) trusted: Networks,
     pub(crate) public_url: Option<PublicUrl>,
     pub(crate) erlang: Option<Erlang>,
     pub(crate) idle_limit: IdleLimit,
@@ -86,7 +88,7 @@ impl Api {
             router,
             resumes,
             graph,
-            access: Arc::new(Access::new(keys, needs())),
+            access: Arc::new(Access::new(keys, needs(), parts.trusted)),
             listen,
             public_url,
             live_id: parts.live_id,

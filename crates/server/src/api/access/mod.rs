@@ -18,6 +18,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Extensions, HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use proto::{Forwarded, Networks};
 use tokio::time::Instant;
 
 use self::failures::Failures;
@@ -47,6 +48,8 @@ pub(crate) struct Access {
     failures: Failures,
     sessions: Sessions,
     refusals: Refusals,
+    /// Peers that are believed for whom they ask.
+    trusted: Networks,
 }
 
 /// What a request may do.
@@ -75,9 +78,27 @@ impl Grant {
 
 impl Access {
     /// The access to paths with `needs` by the keys of `ring`.
-    pub(super) fn new(ring: Arc<KeyRing>, needs: HashMap<&'static str, Need>) -> Access {
+    pub(super) fn new(
+        ring: Arc<KeyRing>,
+        needs: HashMap<&'static str, Need>,
+        trusted: Networks,
+    ) -> Access {
         let (failures, sessions) = (Failures::default(), Sessions::default());
-        Access { ring, needs, failures, sessions, refusals: Refusals::default() }
+        Access { ring, needs, failures, sessions, refusals: Refusals::default(), trusted }
+    }
+
+    /// From which address a request comes: its peer's, or the one that a trusted peer names.
+    fn client(&self, request: &Request) -> IpAddr {
+        let peer = Peer::of(request);
+        if !self.trusted.contain(peer) {
+            return peer;
+        }
+        let lines = |name: &str| {
+            request.headers().get_all(name).iter().map(|line| line.as_bytes()).collect()
+        };
+        let forwarded =
+            Forwarded { elements: lines("forwarded"), addresses: lines("x-forwarded-for") };
+        forwarded.client(&self.trusted).unwrap_or(peer)
     }
 
     /// How often something was refused, by reason.
@@ -168,7 +189,7 @@ pub(super) async fn guard(
     if need == Need::Nothing {
         return Ok(next.run(request).await);
     }
-    let (peer, headers) = (Peer::of(&request), request.headers());
+    let (peer, headers) = (access.client(&request), request.headers());
     match access.grant(request.method(), request.uri(), headers, peer).await {
         Ok(grant) => {
             if let (Grant::Key(key), Need::Scope(scope)) = (&grant, need)

@@ -20,7 +20,6 @@ use super::sessions::SESSION_TIME;
 use super::{Access, Refusal};
 use crate::api::state::Api;
 use crate::http::body::read_whole;
-use crate::http::exchange::Peer;
 use crate::http::origin;
 use crate::http::problem::ApiProblem;
 use crate::keys::ring::Known;
@@ -58,7 +57,7 @@ pub(in crate::api) async fn begin(
     if matches!(access.ring.known(), Known::None) {
         return Ok(Redirect::to("/").into_response());
     }
-    let (peer, is_secure) = (Peer::of(&request), is_over_tls(request.headers()));
+    let (peer, is_secure) = (access.client(&request), is_over_tls(request.headers()));
     let form = read_whole(request.into_body(), FORM_BYTES_MAX, &api.idle_limit).await?;
     let key = match access.key(key_in(&form).as_deref(), peer).await {
         Ok(key) => key,

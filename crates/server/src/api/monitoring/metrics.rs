@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use engine::{Snapshot, TurnSnapshot, WorkerSnapshot};
-use hub::DisconnectReason;
+use hub::{Bound, DisconnectReason};
 use prometheus::proto::{Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, TextEncoder};
 use proto::Transport;
@@ -231,11 +231,16 @@ fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
         families.push(family(name, help, MetricType::COUNTER, by_worker(read, counter_of)));
     }
     let (mut closed, mut streams, mut turns) = (Vec::new(), Vec::new(), Vec::new());
+    let mut bounds = Vec::new();
     for (number, worker) in numbers.iter().zip(workers) {
         turns.push(metric(&[("worker", number)], turns_of(worker)));
         for (reason, count) in DisconnectReason::ALL.iter().zip(worker.closed) {
             let labels = [("worker", number.as_str()), ("reason", reason.as_str())];
             closed.push(metric(&labels, counter_of(count as f64)));
+        }
+        for (bound, count) in Bound::ALL.iter().zip(worker.bounds) {
+            let labels = [("worker", number.as_str()), ("bound", bound.as_str())];
+            bounds.push(metric(&labels, counter_of(count as f64)));
         }
         for (transport, count) in Transport::ALL.iter().zip(worker.streams_open) {
             let labels = [("worker", number.as_str()), ("transport", transport.as_str())];
@@ -247,6 +252,12 @@ fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
         "Connections ended, by reason.",
         MetricType::COUNTER,
         closed,
+    ));
+    families.push(family(
+        "encke_bounds_met_total",
+        "How often a client met a bound on what one address or one id may have.",
+        MetricType::COUNTER,
+        bounds,
     ));
     families.push(family("encke_streams_open", "Streams now.", MetricType::GAUGE, streams));
     families.push(family(

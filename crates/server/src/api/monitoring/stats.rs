@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use engine::{TurnSnapshot, WorkerSnapshot};
-use hub::DisconnectReason;
+use hub::{Bound, DisconnectReason};
 use proto::Transport;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -84,6 +84,8 @@ pub(crate) struct WorkerStats {
     turn_seconds_longest: f64,
     full: u64,
     shortages: u64,
+    /// How often a client met a bound on what one address or one id may have.
+    bounds_met: ByBound,
     mails_waiting: u64,
 }
 
@@ -105,6 +107,7 @@ impl From<WorkerSnapshot> for WorkerStats {
             turn_seconds_longest: snapshot.turns.longest_ns as f64 / 1e9,
             full: snapshot.full,
             shortages: snapshot.shortages,
+            bounds_met: ByBound(snapshot.bounds),
             mails_waiting: snapshot.mails_waiting,
         }
     }
@@ -121,6 +124,17 @@ impl Serialize for ByReason {
             map.serialize_entry(reason.as_str(), count)?;
         }
         map.end()
+    }
+}
+
+/// Counts with the bounds as names.
+#[derive(Debug)]
+pub(crate) struct ByBound(pub(crate) [u64; Bound::COUNT]);
+
+impl Serialize for ByBound {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let counts = Bound::ALL.iter().zip(&self.0);
+        serializer.collect_map(counts.map(|(bound, count)| (bound.as_str(), count)))
     }
 }
 

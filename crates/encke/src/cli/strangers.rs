@@ -1,0 +1,120 @@
+//! What strangers may have and do: `--max-…-per-address`, `--max-connections-per-id`, and whose
+//! word on addresses is taken, `--trust`.
+
+use clap::Args;
+use engine::{AddressLimits, EngineConfig};
+use proto::{Network, Networks};
+
+use crate::units::parse_bytes;
+
+/// The least bound on bytes: what is heard at once, four times as much, holds the longest head and
+/// the longest read.
+const REQUEST_BYTES_MIN: usize = 4096;
+
+/// Bounds for each address and each id.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StrangerArgs {
+    /// Believe proxies at this address, or in this network, for whom they ask: by a PROXY header
+    /// (version 1 or 2) before all else on --listen, and by Forwarded or X-Forwarded-For on both
+    /// ports. Others that send one are refused, or counted as what they are. May be repeated, or a
+    /// list with commas.
+    #[arg(long, value_name = "ADDRESS[/BITS]", value_delimiter = ',')]
+    trust: Vec<Network>,
+    /// Connections of one client's address at one time; 0 is any number. This and the next two
+    /// count an IPv4 address whole and IPv6 by its first 64 bits, and leave out this machine and
+    /// the proxies of --trust.
+    #[arg(long, value_name = "N", default_value_t = AddressLimits::default().connections)]
+    max_connections_per_address: u32,
+    /// Connections that one address may begin in a second; 0 is any number.
+    #[arg(long, value_name = "N", default_value_t = AddressLimits::default().connects_per_second)]
+    max_connects_per_address: u32,
+    /// Bytes of requests and messages that one address may send in a second on average, and four
+    /// times as many at once; 0 is any number.
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_request_bytes)]
+    max_request_bytes_per_address: u32,
+    /// Connections that may be logged in under one id; 0 is any number.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    max_connections_per_id: usize,
+}
+
+impl StrangerArgs {
+    /// Networks whose word is taken.
+    pub(crate) fn trusted(&self) -> Networks {
+        Networks::new(self.trust.clone())
+    }
+
+    /// The same settings with these.
+    pub(crate) fn engine(&self, config: EngineConfig) -> EngineConfig {
+        EngineConfig {
+            per_address: AddressLimits {
+                connections: self.max_connections_per_address,
+                connects_per_second: self.max_connects_per_address,
+                request_bytes_per_second: self.max_request_bytes_per_address,
+            },
+            connections_per_id_max: self.max_connections_per_id,
+            trusted: self.trusted(),
+            ..config
+        }
+    }
+}
+
+fn parse_request_bytes(text: &str) -> Result<u32, String> {
+    let bytes = parse_bytes(text)?;
+    match u32::try_from(bytes) {
+        Ok(bytes) if bytes == 0 || bytes as usize >= REQUEST_BYTES_MIN => Ok(bytes),
+        _ => {
+            Err(format!("the head of a request must fit: from {REQUEST_BYTES_MIN} to 4 GiB, or 0"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        strangers: StrangerArgs,
+    }
+
+    fn engine(args: &[&str]) -> Result<EngineConfig, clap::Error> {
+        let line = Line::try_parse_from([&["serve"], args].concat())?;
+        Ok(line.strangers.engine(EngineConfig::new("127.0.0.1:0".parse().unwrap())))
+    }
+
+    #[test]
+    fn bounds_are_passed_on_and_have_the_engine_s_defaults() {
+        let (given, plain) = (engine(&[]).unwrap(), EngineConfig::new(([0; 4], 0).into()));
+        assert_eq!(given.per_address, plain.per_address);
+        assert_eq!(given.connections_per_id_max, plain.connections_per_id_max);
+        assert!(given.trusted.is_empty());
+        let given = engine(&[
+            "--trust=10.0.0.0/8,::1",
+            "--trust=192.0.2.1",
+            "--max-connections-per-address=0",
+            "--max-connects-per-address=3",
+            "--max-request-bytes-per-address=64KiB",
+            "--max-connections-per-id=5",
+        ]);
+        let given = given.unwrap();
+        let AddressLimits { connections, connects_per_second, request_bytes_per_second } =
+            given.per_address;
+        assert_eq!((connections, connects_per_second, request_bytes_per_second), (0, 3, 65_536));
+        assert_eq!(given.connections_per_id_max, 5);
+        for (address, trusted) in [("10.9.9.9", true), ("192.0.2.1", true), ("192.0.2.2", false)] {
+            assert_eq!(given.trusted.contain(address.parse().unwrap()), trusted, "{address}");
+        }
+    }
+
+    #[test]
+    fn what_no_request_could_keep_to_is_refused() {
+        for wrong in ["--max-request-bytes-per-address=4095", "--trust=proxy.test", "--trust=10/8"]
+        {
+            assert!(engine(&[wrong]).is_err(), "{wrong}");
+        }
+        assert!(engine(&["--max-request-bytes-per-address=8GiB"]).is_err());
+    }
+}
