@@ -1,9 +1,9 @@
 //! Fuzz bodies: each takes any bytes and panics when a promise of the code under it is broken.
 //!
-//! - [`erlang`], [`heads`], [`ids`], [`frames`], [`lists`], [`streams`], [`tokens`] and
-//!   [`websocket`] turn bytes into what a node, a client, a sender, a server or a file may say, and hold the result
-//!   against an outside reader, a rule written down a second time, or the same bytes in other
-//!   pieces.
+//! - [`erlang`], [`heads`], [`ids`], [`frames`], [`lists`], [`proxies`], [`streams`], [`tokens`] and
+//!   [`websocket`] turn bytes into what a node, a client, a sender, a proxy, a server or a file may
+//!   say, and hold the result against an outside reader, a rule written down a second time, or the
+//!   same bytes in other pieces.
 //! - [`operations`] reads the bytes as a list of operations and runs them on the real thing and on
 //!   a naive model.
 //!
@@ -26,6 +26,7 @@ pub mod heads;
 pub mod ids;
 pub mod lists;
 pub mod operations;
+pub mod proxies;
 pub mod streams;
 pub mod tokens;
 pub mod websocket;
@@ -34,7 +35,7 @@ pub mod websocket;
 pub type Target = fn(&[u8]);
 
 /// Every body, under the name that its fuzz target has.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("erlang_message", erlang::message),
     ("erlang_nested", erlang::nested),
     ("request_head", heads::request_head),
@@ -45,6 +46,8 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("client_stream", streams::client_stream),
     ("websocket_frames", websocket::websocket_frames),
     ("websocket_command", websocket::websocket_command),
+    ("proxy_header", proxies::proxy_header),
+    ("forwarded", proxies::forwarded),
     ("server_list", lists::server_list),
     ("token", tokens::token),
     ("token_claims", tokens::token_claims),

@@ -121,6 +121,19 @@ fn texts(target: &str) -> &'static [&'static str] {
             "\u{5}HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
             "\u{3}\u{1}\u{5}Hello",
         ],
+        "proxy_header" => &[
+            "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\nGET / HTTP/1.1\r\n",
+            "PROXY TCP6 2001:db8::1 ::1 1 2\r\n",
+            "PROXY UNKNOWN ffff:: ffff:: 1 2\r\n",
+            "\r\n\r\n\0\r\nQUIT\n!\x11\0\x0fabcdABCD\x01\x02\x03\x04\x04\0\0GET /",
+            "\r\n\r\n\0\r\nQUIT\n!!\0\x24aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb\0\x01\0\x02",
+            "\r\n\r\n\0\r\nQUIT\n \0\0\0",
+        ],
+        "forwarded" => &[
+            "for=192.0.2.60;proto=http;by=203.0.113.43, for=\"[2001:db8:cafe::17]:4711\"",
+            "For=\"192.0.2.47:_a\";host=\"a\\\"b, c\"\nfor=unknown, for=_b\n for=10.0.0.1",
+            "192.0.2.43, 2001:db8::1,[fe80::1]:80 \n10.1.2.3:4",
+        ],
         "server_list" => &[
             "#------ Server -------\t-Mem-#\n10.0.1.1:11211\t600\n10.0.1.2:11211\t300\n",
             "10.0.1.1:11211 100\r\n\n \t\n  10.0.1.2:11211 \t 18446744073709551515\n# \u{feff}",

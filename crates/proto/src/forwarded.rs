@@ -37,22 +37,39 @@ impl Forwarded<'_> {
         };
         // Each stops where it is told: what is further left is not looked at.
         let _ = match self.addresses.is_empty() {
-            true => right_to_left(&self.elements).all(|element| is_trusted(element_for(element))),
-            false => right_to_left(&self.addresses).all(|node| is_trusted(address_of(node))),
+            true => right_to_left(&self.elements, true).all(|it| is_trusted(element_for(it))),
+            false => right_to_left(&self.addresses, false).all(|it| is_trusted(address_of(it))),
         };
         client
     }
 }
 
-/// The parts of a list on several lines, the last one first. A comma within quotes parts nothing;
-/// empty parts are none (RFC 9110, section 5.6.1).
-fn right_to_left<'l>(lines: &'l [&'l [u8]]) -> impl Iterator<Item = &'l [u8]> {
-    let parts = lines.iter().rev().flat_map(|line| {
-        let mut parts: Vec<&[u8]> = split_unquoted(line, b',').collect();
-        parts.reverse();
-        parts
+/// The parts of a list on several lines, the last one first; empty ones are none (RFC 9110, section
+/// 5.6.1). With `quotes` a comma within quotes parts nothing.
+///
+/// It is read from its end: a quote that a client left open must not swallow what its proxy put
+/// behind it.
+fn right_to_left<'l>(lines: &'l [&'l [u8]], quotes: bool) -> impl Iterator<Item = &'l [u8]> {
+    let parts = lines.iter().rev().flat_map(move |line| {
+        let (mut is_quoted, mut end, mut at) = (false, line.len(), line.len());
+        std::iter::from_fn(move || {
+            while at > 0 {
+                at -= 1;
+                is_quoted ^= quotes && line[at] == b'"' && !is_escaped(line, at);
+                if line[at] == b',' && !is_quoted {
+                    return Some(&line[at + 1..std::mem::replace(&mut end, at)]);
+                }
+            }
+            // What is left of the first comma, once.
+            (end > 0).then(|| &line[..std::mem::take(&mut end)])
+        })
     });
     parts.map(<[u8]>::trim_ascii).filter(|part| !part.is_empty())
+}
+
+/// Whether a backslash stands before the byte at `at` that no other one takes back.
+fn is_escaped(text: &[u8], at: usize) -> bool {
+    text[..at].iter().rev().take_while(|&&byte| byte == b'\\').count() % 2 == 1
 }
 
 /// Splits at each `at` that stands outside a quoted string (RFC 9110, section 5.6.4).

@@ -21,6 +21,7 @@ mod random;
 mod resume;
 mod scene;
 mod server;
+mod strangers;
 mod talk;
 mod tokens;
 mod wire;

@@ -17,7 +17,7 @@ fn client(elements: &[&str], addresses: &[&str]) -> Option<String> {
 
 #[test]
 fn forwarded_names_the_last_address_that_is_not_trusted() {
-    let cases: [(&[&str], Option<&str>); 25] = [
+    let cases: [(&[&str], Option<&str>); 27] = [
         (&["for=192.0.2.60;proto=http;by=203.0.113.43"], Some("192.0.2.60")),
         (&["For=\"[2001:db8:cafe::17]:4711\""], Some("2001:db8:cafe::17")),
         (&["for=\"[2001:db8:cafe::17]\""], Some("2001:db8:cafe::17")),
@@ -33,6 +33,8 @@ fn forwarded_names_the_last_address_that_is_not_trusted() {
         (&["for=\"192.0.2.47:_obf.us-ed\""], Some("192.0.2.47")),
         (&["host=\"a, for=1.1.1.1\";for=192.0.2.43"], Some("192.0.2.43")),
         (&["for=192.0.2.43;host=\"\\\", for=1.1.1.1\""], Some("192.0.2.43")),
+        (&["for=\"1.1.1.1, for=192.0.2.43"], Some("192.0.2.43")),
+        (&["host=\"\\\\\";for=1.1.1.1, for=192.0.2.43;host=\"\\\\\""], Some("192.0.2.43")),
         (&["for=_hidden"], None),
         (&["for=unknown"], None),
         (&["for=1.1.1.1, for=unknown"], None),
@@ -54,7 +56,7 @@ fn forwarded_names_the_last_address_that_is_not_trusted() {
 
 #[test]
 fn x_forwarded_for_names_it_too_and_counts_where_both_are_there() {
-    let cases: [(&[&str], Option<&str>); 12] = [
+    let cases: [(&[&str], Option<&str>); 14] = [
         (&["192.0.2.43"], Some("192.0.2.43")),
         (&["1.1.1.1, 192.0.2.43"], Some("192.0.2.43")),
         (&["1.1.1.1", "192.0.2.43,10.0.0.1"], Some("192.0.2.43")),
@@ -62,6 +64,8 @@ fn x_forwarded_for_names_it_too_and_counts_where_both_are_there() {
         (&["2001:db8::1"], Some("2001:db8::1")),
         (&["[2001:db8::1]:443"], Some("2001:db8::1")),
         (&["10.0.0.1, fd00::1"], Some("10.0.0.1")),
+        (&["\", 192.0.2.43"], Some("192.0.2.43")),
+        (&["\"1.1.1.1", "2.2.2.2\\\", 192.0.2.43, 10.0.0.1"], Some("192.0.2.43")),
         (&["1.1.1.1, unknown"], None),
         (&["1.1.1.1, 999.0.0.1"], None),
         (&["1.1.1.1, <script>"], None),

@@ -1,0 +1,210 @@
+//! Strangers: clients of a few addresses, by themselves and through proxies, by seed, against a map
+//! of how many connections each address has.
+//!
+//! What is looked at is whether each is let in exactly when the map says so, whatever is split
+//! wherever, and that nothing is counted when all are gone.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hub::{Bound, DisconnectReason, Epoch, HistoryLimits, Names, Tag};
+
+use super::random::Random;
+use super::run_seeds_of;
+use super::server::{Place, SHARDS, Server, config};
+use crate::config::{AddressLimits, EngineConfig};
+use crate::counters::WorkerSnapshot;
+use crate::shard::NoPlace;
+
+const PROXY: &str = "10.0.0.1";
+const MOST: u32 = 3;
+
+/// Addresses that count, the last two as one.
+const ADDRESSES: [&str; 5] =
+    ["203.0.113.1", "203.0.113.2", "2001:db8::1", "2001:db8:0:1::1", "2001:db8:0:1:2::3"];
+
+/// What the map knows an address by.
+fn counted(address: &str) -> &str {
+    if address == ADDRESSES[4] { ADDRESSES[3] } else { address }
+}
+
+struct Client {
+    place: Place,
+    /// For which address it counts.
+    source: Option<&'static str>,
+    /// It is believed for whom it asks.
+    is_proxy: bool,
+    /// Nothing has been sent on it.
+    is_new: bool,
+}
+
+struct World {
+    random: Random,
+    server: Server,
+    clients: Vec<Client>,
+    bounds_met: u64,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let per_address = AddressLimits {
+            connections: MOST,
+            connects_per_second: 0,
+            request_bytes_per_second: 0,
+        };
+        let config = EngineConfig {
+            per_address,
+            trusted: proto::Networks::new(vec!["10.0.0.0/8".parse().unwrap()]),
+            history: HistoryLimits::OFF,
+            ..config()
+        };
+        let names = Arc::new(Names::new([9; 16]));
+        let (_, mut server) = Server::start(names, config, Epoch::begin(Tag::of(0), 0, 0));
+        server.set_read_bytes(64);
+        World { random: Random::new(seed), server, clients: Vec::new(), bounds_met: 0 }
+    }
+
+    fn address(&mut self) -> &'static str {
+        ADDRESSES[self.random.below(ADDRESSES.len())]
+    }
+
+    /// Whether one more of `address` is to be let in.
+    fn has_room(&self, address: &str) -> bool {
+        let mut counts = BTreeMap::<&str, u32>::new();
+        for source in self.clients.iter().filter_map(|client| client.source) {
+            *counts.entry(counted(source)).or_default() += 1;
+        }
+        counts.get(counted(address)).is_none_or(|&count| count < MOST)
+    }
+
+    fn connect(&mut self) {
+        let is_proxy = self.random.below(2) == 0;
+        let source = (!is_proxy).then(|| self.address());
+        let address: IpAddr = source.unwrap_or(PROXY).parse().unwrap();
+        let shard = self.random.below(SHARDS);
+        let is_let_in = source.is_none_or(|source| self.has_room(source));
+        match self.server.connect_from(address, shard, 1 << 20) {
+            Ok(place) => {
+                assert!(is_let_in, "{address} has enough");
+                self.clients.push(Client { place, source, is_proxy, is_new: true });
+            }
+            Err(why) => {
+                assert!(!is_let_in, "{address} has room");
+                assert_eq!(why, NoPlace::Bound(Bound::ConnectionsPerAddress));
+                self.bounds_met += 1;
+            }
+        }
+    }
+
+    /// A poll that is answered at once, with whatever may stand before it and in it.
+    fn ask(&mut self, index: usize) {
+        let (with_header, with_field) = (self.random.one_in(3), self.random.one_in(2));
+        let (by_header, by_field) = (self.address(), self.address());
+        let client = &self.clients[index];
+        let (is_proxy, is_new, source) = (client.is_proxy, client.is_new, client.source);
+        let mut says = Vec::new();
+        let mut is_believed = is_proxy;
+        let mut status = "200";
+        // As the model has it: what it counts for after each step.
+        let mut named = source;
+        if with_header && is_new {
+            let family = if by_header.contains(':') { "TCP6" } else { "TCP4" };
+            says.extend(format!("PROXY {family} {by_header} {by_header} 1 2\r\n").bytes());
+            if !is_proxy {
+                status = "400";
+            } else if self.has_room(by_header) {
+                (named, is_believed) = (Some(by_header), false);
+                self.clients[index].is_proxy = false;
+            } else {
+                status = "429";
+            }
+        }
+        self.clients[index].source = named;
+        let field = match with_field {
+            true => format!("X-Forwarded-For: 9.9.9.9, {by_field}, 10.0.0.7\r\n"),
+            false => String::new(),
+        };
+        says.extend(format!("GET /poll/1?wait=0 HTTP/1.1\r\nHost: a\r\n{field}\r\n").bytes());
+        if status == "200" && is_believed {
+            let wanted = with_field.then_some(by_field);
+            let is_same = wanted.map(counted) == named.map(counted);
+            if is_same || wanted.is_none_or(|wanted| self.has_room(wanted)) {
+                self.clients[index].source = wanted;
+            } else {
+                status = "429";
+            }
+        }
+        self.bounds_met += u64::from(status == "429");
+        self.clients[index].is_new = false;
+        self.say(index, &says);
+        let place = self.clients[index].place;
+        let answer = self.server.wire(place).client_reads(usize::MAX);
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{status}: {answer}");
+        if status != "200" {
+            // It lingers until its client ends too.
+            self.leave(index);
+        }
+    }
+
+    /// Says it in pieces, each read when it comes.
+    fn say(&mut self, index: usize, mut says: &[u8]) {
+        let place = self.clients[index].place;
+        while !says.is_empty() {
+            let len = (1 + self.random.below(30)).min(says.len());
+            self.server.wire(place).client_sends(&says[..len]);
+            self.server.report_one(place);
+            self.server.turn(place.shard);
+            says = &says[len..];
+        }
+        while self.server.turn(place.shard) {}
+    }
+
+    fn leave(&mut self, index: usize) {
+        let place = self.clients.swap_remove(index).place;
+        match self.random.below(2) {
+            0 => self.server.wire(place).client_ends(),
+            _ => self.server.wire(place).client_resets(),
+        }
+        while self.server.turn(place.shard) {}
+        assert!(self.server.wire(place).server_closed, "it is gone");
+    }
+
+    fn run(mut self) -> WorkerSnapshot {
+        for _ in 0..600 {
+            match (self.random.below(8), self.clients.len()) {
+                (0..3, _) | (_, 0) => self.connect(),
+                (3, clients) => {
+                    let index = self.random.below(clients);
+                    self.leave(index);
+                }
+                (_, clients) => {
+                    let index = self.random.below(clients);
+                    self.ask(index);
+                }
+            }
+        }
+        let figures = self.server.figures();
+        assert_eq!(figures.bounds.iter().sum::<u64>(), self.bounds_met);
+        while !self.clients.is_empty() {
+            self.leave(0);
+        }
+        self.server.end();
+        self.server.check_nothing_is_left();
+        self.server.figures()
+    }
+}
+
+#[test]
+fn strangers_are_let_in_exactly_as_a_map_says_and_leave_nothing() {
+    run_seeds_of(
+        "strangers",
+        40,
+        |seed| World::new(seed).run(),
+        |figures| {
+            let ended = |reason: DisconnectReason| figures.closed[reason as usize];
+            ended(DisconnectReason::AddressLimit) > 100 && ended(DisconnectReason::BadRequest) > 100
+        },
+    );
+}
