@@ -17,11 +17,13 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 8] = [
+const PROGRAMS: [Program; 10] = [
     Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
     Program { name: "mount", packages: "mount", reason: "a test fills a disk of its own" },
+    Program { name: "haproxy", packages: "haproxy", reason: "tests put it before the server" },
+    Program { name: "nginx", packages: "nginx-light", reason: "tests put it before the server" },
     Program { name: "erl", packages: "erlang-base", reason: "tests talk to real Erlang nodes" },
     Program { name: "node", packages: "nodejs", reason: "it builds and tests the browser client" },
     Program {

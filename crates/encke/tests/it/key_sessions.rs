@@ -72,6 +72,35 @@ fn wrong_keys_are_slowed_by_address_and_nobody_else_is() {
 }
 
 #[test]
+fn wrong_keys_behind_a_trusted_proxy_slow_those_who_show_them() {
+    let (server, data) = server(&["--trust=127.0.0.2"]);
+    let key = new_key(data.path(), &["--scope=read"]);
+    let wrong = format!("{}{}", &key[..30], if key.ends_with('A') { "B" } else { "A" });
+    let ask = |from: u8, fields: &str| {
+        let mut wire = connect_from([127, 0, 0, from], server.api.address());
+        wire.send(format!(
+            "GET /stats HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {wrong}\r\n{fields}\r\n"
+        ));
+        wire
+    };
+    let statuses = |wires: Vec<Wire>| -> Vec<u16> {
+        wires
+            .into_iter()
+            .rev()
+            .map(|mut wire| read_answer(&mut wire, "GET").unwrap().status())
+            .collect()
+    };
+    let crowd = |fields: &str| (0..40).map(|_| ask(2, fields)).collect::<Vec<Wire>>();
+    let slowed = crowd("X-Forwarded-For: 9.9.9.9, 203.0.113.1\r\n");
+    let other = ask(2, "Forwarded: for=203.0.113.2\r\n");
+    assert_eq!(statuses(vec![other]), [401], "it is another");
+    assert!(statuses(slowed).contains(&429));
+    // Who is not trusted is itself, whatever it says.
+    let claims = (0..40).map(|n| ask(3, &format!("X-Forwarded-For: 203.0.113.{n}\r\n"))).collect();
+    assert!(statuses(claims).contains(&429));
+}
+
+#[test]
 fn secret_of_a_key_is_nowhere_but_with_its_user() {
     let (server, data) = server(&["--log-level=trace"]);
     let key = new_key(data.path(), &["--scope=admin"]);

@@ -54,6 +54,7 @@ mod silence;
 mod starting;
 mod storm;
 mod strangers;
+mod strangers_proxies;
 mod streams;
 mod streams_ids;
 mod token_commands;

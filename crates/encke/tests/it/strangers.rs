@@ -314,7 +314,7 @@ fn poll_moves_its_connection_to_the_address_that_its_proxy_names() {
 }
 
 /// An address of this machine that is not loopback: the one from which it would call the world.
-fn own_address() -> Option<IpAddr> {
+pub(crate) fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     // Nothing is sent.
     socket.connect("198.51.100.1:9").ok()?;
