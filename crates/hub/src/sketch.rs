@@ -24,8 +24,9 @@
 //!
 //! All is atomic, nobody waits: who looks and enters at the very moment in which another does may
 //! pass beside it, so a bound is held to within one a thread. Rows are made when the first address
-//! is entered. Memory: 1 MiB for counts, 2 MiB for a rate. Cost: four cells are looked at, some
-//! 20 to 60 ns, and entered, likewise; `cargo bench -p hub` has the figures.
+//! is entered. Memory: 1 MiB for counts, 2 MiB for a rate. Cost, with a million connections: 55 ns
+//! for a connect and its close, 26 ns for a request, 10 ns for a connect that is refused (`cargo
+//! bench -p hub --bench strangers`).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
