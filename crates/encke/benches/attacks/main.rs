@@ -36,7 +36,7 @@ use neighbour::{Neighbour, Resumer};
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 15] = [
+const ATTACKS: [(&str, Attack); 16] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -52,7 +52,11 @@ const ATTACKS: [(&str, Attack); 15] = [
     ("resets of many ids", kept::resets),
     ("12,000 never read", kept::never_readers),
     ("4,096 silent senders", kept::silent_senders),
+    (STRANGER, work::connects),
 ];
+
+/// The attack that this machine's own clients are not allowed to be.
+const STRANGER: &str = "connects past a bound";
 
 /// Before an attack, and after it.
 const QUIET: Duration = Duration::from_secs(5);
@@ -102,7 +106,9 @@ fn main() -> ExitCode {
 
 /// One attack on a new server. Whether the innocent heard everything once.
 fn run(name: &str, seconds: u64) -> bool {
-    let server = Server::start(&["--max-connections=16000", "--allow-origin=*"]);
+    // A stranger comes from another address than loopback.
+    let listen = if name == STRANGER { "--listen=0.0.0.0:0" } else { "--listen=127.0.0.1:0" };
+    let server = Server::start(&["--max-connections=16000", "--allow-origin=*", listen]);
     let mut neighbour = Neighbour::start(&server);
     let before = server.anonymous_bytes();
     let first = neighbour.hear(QUIET);

@@ -10,12 +10,13 @@ const PROTOCOL: &str = include_str!("../../../../docs/protocol.md");
 const WATCHING: &str = include_str!("../../../../docs/watching.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     PROTOCOL,
     WATCHING,
     include_str!("../../../../docs/erlang.md"),
     include_str!("../../../../docs/keys.md"),
     include_str!("../../../../docs/operations.md"),
+    include_str!("../../../../docs/strangers.md"),
     include_str!("../../../../docs/tokens.md"),
 ];
 
