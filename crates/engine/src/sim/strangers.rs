@@ -18,6 +18,10 @@ use crate::counters::WorkerSnapshot;
 use crate::shard::NoPlace;
 
 const PROXY: &str = "10.0.0.1";
+
+/// Exempt, and believed nothing.
+const LOCAL: &str = "127.0.0.1";
+
 const MOST: u32 = 3;
 
 /// Addresses that count, the last two as one.
@@ -79,9 +83,11 @@ impl World {
     }
 
     fn connect(&mut self) {
-        let is_proxy = self.random.below(2) == 0;
-        let source = (!is_proxy).then(|| self.address());
-        let address: IpAddr = source.unwrap_or(PROXY).parse().unwrap();
+        let kind = self.random.below(5);
+        let (is_proxy, is_local) = (kind < 2, kind == 2);
+        let source = (!is_proxy && !is_local).then(|| self.address());
+        let address = source.unwrap_or(if is_local { LOCAL } else { PROXY });
+        let address: IpAddr = address.parse().unwrap();
         let shard = self.random.below(SHARDS);
         let is_let_in = source.is_none_or(|source| self.has_room(source));
         match self.server.connect_from(address, shard, 1 << 20) {
