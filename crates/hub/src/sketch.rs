@@ -28,8 +28,9 @@
 //! for a connect and its close, 26 ns for a request, 10 ns for a connect that is refused (`cargo
 //! bench -p hub --bench strangers`).
 
+// The addresses of `std::net`, without its sockets.
+use core::net::IpAddr;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

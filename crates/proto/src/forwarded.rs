@@ -7,7 +7,8 @@
 //! Where both fields are there `X-Forwarded-For` counts: it is the one that proxies write unasked,
 //! and one that writes it passes a client's own `Forwarded` on.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+// The addresses of `std::net`, without its sockets.
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::Networks;
 

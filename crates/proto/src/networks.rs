@@ -1,6 +1,7 @@
 //! Networks as an option lists them: `10.0.0.0/8`, `2001:db8::/32`, or one address.
 
-use std::net::IpAddr;
+// The addresses of `std::net`, without its sockets.
+use core::net::IpAddr;
 use std::str::FromStr;
 
 /// All addresses that begin with the same bits (CIDR, RFC 4632).

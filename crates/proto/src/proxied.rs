@@ -7,7 +7,8 @@
 //!
 //! Cost: the first byte, for a client without it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+// The addresses of `std::net`, without its sockets.
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The longest header of version 1, its line end included (section 2.1).
 pub const V1_BYTES_MAX: usize = 107;

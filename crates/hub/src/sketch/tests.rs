@@ -1,5 +1,7 @@
+//! Sketches against plain maps, and the figures that the module gives for their error.
+
+use core::net::Ipv4Addr;
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
 use std::thread;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Lists as the RFC has them, as proxies write them, and as clients would have them read.
+
 use super::*;
 
 fn trusted() -> Networks {

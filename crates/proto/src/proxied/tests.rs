@@ -1,3 +1,5 @@
+//! Headers of both versions, split wherever they can be, and what breaks their rules.
+
 use super::*;
 
 fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
