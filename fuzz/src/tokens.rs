@@ -60,12 +60,13 @@ pub fn token_claims(data: &[u8]) {
         Checked::Refused(refusal) => return assert_ne!(refusal, TokenRefusal::Signature),
         Checked::Ask => panic!("it can be said at once"),
     };
-    let claims: serde_json::Value = serde_json::from_slice(data).unwrap();
-    assert!(claims.is_object());
+    assert!(str::from_utf8(data).unwrap().trim_ascii().starts_with('{'));
     let is_id = |id: &str| IdText::parse(id).is_ok();
     assert!(grant.subject.iter().chain(&grant.ids).all(|id| is_id(id)));
     assert!(grant.prefixes.iter().all(|prefix| prefix.is_empty() || is_id(prefix)));
     assert!(grant.ids.len() + grant.prefixes.len() <= GRANTED_IDS_MAX);
+    // What is passed over may be a number or an escape that no value can hold.
+    let Ok(claims) = serde_json::from_slice::<serde_json::Value>(data) else { return };
     let listed = claims["encke"]["ids"].as_array().map_or(0, Vec::len);
     assert_eq!(grant.ids.len() + grant.prefixes.len(), listed);
     assert_eq!(grant.subject.is_some(), claims.get("sub").is_some());

@@ -91,11 +91,11 @@ impl<'t> Jws<'t> {
     }
 }
 
-/// Reads an object. The library of JSON takes a list for one, member by member, and nobody who
-/// signs tokens means that.
+/// Reads an object in UTF-8. The library of JSON takes a list for one, member by member, and nobody
+/// who signs tokens means that; nor does it look at the bytes of members that it passes over.
 pub(super) fn object<'j, T: Deserialize<'j>>(json: &'j [u8]) -> Result<T, serde_json::Error> {
-    match json.trim_ascii_start().first() {
-        Some(b'{') => serde_json::from_slice(json),
+    match str::from_utf8(json) {
+        Ok(text) if text.trim_ascii_start().starts_with('{') => serde_json::from_str(text),
         _ => Err(serde_json::Error::custom("no object")),
     }
 }

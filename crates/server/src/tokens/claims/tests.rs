@@ -114,6 +114,9 @@ fn claim_of_another_form_is_refused_and_not_passed_over() {
         let judged = wanted().judge(wrong.as_bytes(), NOW).err();
         assert_eq!(judged, Some(TokenRefusal::Claims), "{wrong}");
     }
+    // Bytes that are no text, in a member that is passed over.
+    let judged = wanted().judge(b"{\"sub\":\"bob\",\"exp\":1800000100,\"x\":\"\x9c\"}", NOW);
+    assert_eq!(judged.err(), Some(TokenRefusal::Claims));
     assert!(judge(&wanted(), &with(json!({ "encke": { "ids": many[..256] } })), NOW).is_ok());
 }
 
