@@ -329,6 +329,7 @@ fn stranger_who_comes_by_itself_is_told_so_when_it_connects() {
     };
     let options = [
         "--listen=0.0.0.0:0",
+        "--open",
         "--max-connections-per-address=3",
         "--max-connects-per-address=20",
         "--allow-origin=https://app.test",
@@ -384,7 +385,7 @@ fn trusted_proxy_and_bounds_that_are_off_hold_up_nobody() {
         &trust,
     ];
     for options in [&off[..], &tight] {
-        let server = Server::start(&[options, &["--listen=0.0.0.0:0"]].concat());
+        let server = Server::start(&[options, &["--listen=0.0.0.0:0", "--open"]].concat());
         let stranger = SocketAddr::new(address, server.listen().port());
         let pad = format!("X-Pad: {}", "x".repeat(7000));
         let mut wires: Vec<_> = (0..30).map(|_| Wire::connect(stranger)).collect();

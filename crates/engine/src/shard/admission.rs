@@ -323,13 +323,13 @@ fn ids_of<'r>(
     let ids: Result<SmallVec<_>, _> = named.map(IdText::parse).collect();
     let ids = ids.map_err(|error| Problem::bad_id(format!("{error}.")))?;
     if ids.is_empty() {
-        return Err(Problem::bad_id(match grant {
-            None => "The request names no id. Ask for /stream/{id}, or add ?id=.",
-            Some(_) => {
-                "The request names no id, and the token has no subject (sub) that could \
-                        stand for one. Ask for /stream/{id}, or add ?id=."
-            }
-        }));
+        return Err(match grant {
+            None => Problem::no_such_path(),
+            Some(_) => Problem::bad_id(
+                "The request names no id, and the token has no subject (sub) that could stand for \
+                 one. Ask for /stream/{id}, or add ?id=.",
+            ),
+        });
     }
     let denied = grant.and_then(|grant| request.ids.iter().find(|id| !grant.allows(id)));
     denied.map_or(Ok(ids), |id| Err(Problem::not_granted(id)))
