@@ -141,7 +141,7 @@ impl<S: Sockets> Core<S> {
                 };
                 let answer = match renewed {
                     Ok(()) => command::token_ok(),
-                    Err(problem) => command::error(&problem),
+                    Err(problem) => command::token_error(&problem),
                 };
                 websocket::push_text(&mut self.answer, &answer);
                 self.send_answer(at)

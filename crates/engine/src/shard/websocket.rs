@@ -165,7 +165,10 @@ impl<S: Sockets> Core<S> {
                 }
                 Command::Token(token) => match self.renew(at, token.text()) {
                     Renewal::Asked => return Ok(None),
-                    Renewal::Done(renewed) => renewed?,
+                    Renewal::Done(Ok(())) => {}
+                    Renewal::Done(Err(problem)) => {
+                        return Ok(Some(command::token_error(&problem)));
+                    }
                 },
                 Command::Logout(ids) => {
                     let ids = id_texts(ids)?;

@@ -307,6 +307,7 @@ fn websocket_goes_on_with_another_token() {
     ] {
         let answer = one.says(client, &again(token));
         assert!(answer.contains(answered), "{token} {answer}");
+        assert!(answer.ends_with("},\"token\":true}"), "it says what it answers: {answer}");
     }
     one.turn_after(3_000);
     assert_eq!(one.says(client, &again("sub=bob;ids=news;ms=9000")), r#"{"ok":{"token":true}}"#);
@@ -316,6 +317,9 @@ fn websocket_goes_on_with_another_token() {
     assert!(one.says(client, &again("sub=bob;ids=news")).contains("still being looked at"));
     one.judge_all();
     assert_eq!(one.texts(client), r#"{"ok":{"token":true}}"#);
+    assert_eq!(one.says(client, &again("late;bad")), "");
+    one.judge_all();
+    assert!(one.texts(client).ends_with("},\"token\":true}"));
     one.turn_after(6_000);
     assert!(!one.wire(client).server_ended);
     one.turn_after(3_200);

@@ -3,7 +3,8 @@
 //! One JSON object with one member: `{"login":["a","b"]}`, `{"logout":["a"]}`, `{"ping":1}` or
 //! `{"token":"…"}`. Each is answered by one text message, in the order of the commands (but that a
 //! token may be looked at longer) and among the events:
-//! `{"ok":…}`, which repeats the command, or `{"error":{…}}` with a problem (RFC 9457).
+//! `{"ok":…}`, which repeats the command, or `{"error":{…}}` with a problem (RFC 9457); where the
+//! command was a token, `{"error":{…},"token":true}`, lest a client take it for another's answer.
 
 use std::borrow::Cow;
 
@@ -106,6 +107,11 @@ pub fn ok(command: &Command<'_>, next: Option<&str>) -> String {
 /// The answer to a token that is good, which may come later than those behind it.
 pub fn token_ok() -> String {
     String::from("{\"ok\":{\"token\":true}}")
+}
+
+/// The answer to a token that is not taken, which may come later than those behind it, too.
+pub fn token_error(problem: &Problem) -> String {
+    format!("{{\"error\":{},\"token\":true}}", problem.to_json().trim_end())
 }
 
 /// The answer to a message that was not carried out.

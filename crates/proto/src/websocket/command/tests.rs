@@ -69,4 +69,7 @@ fn answers_are_json() {
     let answer = error(&binary_problem());
     assert_eq!(value(&answer)["error"]["status"], 400);
     assert!(!answer.contains('\n'));
+    let answer = token_error(&Problem::token_refused("it has expired"));
+    assert_eq!(value(&answer)["error"]["status"], 401);
+    assert_eq!(value(&answer)["token"], true);
 }
