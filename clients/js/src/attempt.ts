@@ -6,6 +6,7 @@ import type { Cursor } from "./cursor.js";
 import type { Ids } from "./ids.js";
 import type { Link, Transport } from "./link.js";
 import type { Ears } from "./listeners.js";
+import type { Tokens } from "./tokens.js";
 import type { EnckeEvent, Failure } from "./types.js";
 
 /** How long a stream lasts whose address has no room for all ids; then another may have. */
@@ -18,12 +19,15 @@ export interface Shared {
   readonly ids: Ids;
   readonly cursor: Cursor;
   readonly ears: Ears;
+  readonly tokens: Tokens;
   readonly openMs: number;
   readonly silenceMs: number;
   /** The longest address, in characters. */
   addressMax: number;
   /** What an opened stream changes. */
   opened(): void;
+  /** Opens the stream anew, as things are now. */
+  again(): void;
 }
 
 /** A stream from its request to its end. */
@@ -35,6 +39,8 @@ export class Attempt implements Link {
   #abort = new AbortController();
   readonly signal = this.#abort.signal;
   #timer?: ReturnType<typeof setTimeout>;
+  token = "";
+  #renewal?: ReturnType<typeof setTimeout>;
   /** Ids that are said to the open stream miss what the address asks to catch up. */
   #misses?: unknown;
 
@@ -42,9 +48,12 @@ export class Attempt implements Link {
 
   /** Runs it to its end; resolves to why that came. */
   async run(transport: Transport): Promise<Failure> {
-    this.watch(this.shared.openMs);
+    const { signal } = this;
+    const left = new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+    });
     try {
-      await transport(this);
+      await Promise.race([left, this.#open(transport)]);
       this.ended = true;
       return new Error("The server ended the stream.");
     } catch (error) {
@@ -55,8 +64,18 @@ export class Attempt implements Link {
     }
   }
 
+  async #open(transport: Transport): Promise<void> {
+    const { openMs, tokens } = this.shared;
+    this.watch(openMs);
+    this.token = await tokens.get();
+    this.signal.throwIfAborted();
+    this.watch(openMs);
+    await transport(this);
+  }
+
   end(why = "Stream left"): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#renewal);
     this.#abort.abort(new Error(why));
   }
 
@@ -97,6 +116,7 @@ export class Attempt implements Link {
     const { length } = ids.rest;
     if (!this.openedAt && !this.signal.aborted) {
       this.openedAt = performance.now();
+      this.renewed();
       if (this.#misses) {
         ears.tell("gap");
       }
@@ -142,6 +162,37 @@ export class Attempt implements Link {
     ids.answered(failure);
     if (failure) {
       ears.complain(failure);
+    }
+  }
+
+  renewed(failure?: Failure): void {
+    const { ears, openMs, tokens } = this.shared;
+    tokens.refusals = 0;
+    if (failure) {
+      // The stream goes on as long as the one is good that it has.
+      tokens.dueAt = Date.now() + (openMs || 10_000);
+      ears.complain(failure);
+    }
+    if (tokens.dueAt) {
+      this.#renewal = setTimeout(() => this.#renew(), tokens.dueAt - Date.now());
+    }
+  }
+
+  /** Shows the next token: over the open stream, or by another one that goes on where it is. */
+  async #renew(): Promise<void> {
+    const { ids, tokens, again } = this.shared;
+    const token = await tokens.get().catch((why: Failure) => why);
+    if (this.signal.aborted) {
+      return;
+    }
+    if (typeof token !== "string") {
+      this.renewed(token);
+    } else if (token === this.token) {
+      this.renewed();
+    } else if (ids.say({ token })) {
+      this.token = token;
+    } else {
+      again();
     }
   }
 }

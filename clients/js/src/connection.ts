@@ -19,6 +19,7 @@ import type { Transport } from "./link.js";
 import { Ears } from "./listeners.js";
 import { poll } from "./poll.js";
 import { sse } from "./sse.js";
+import { Tokens } from "./tokens.js";
 import type {
   Connection,
   EnckeEvent,
@@ -72,6 +73,7 @@ class Live<T> implements Connection<T> {
       ids: new Ids(ids),
       cursor: new Cursor(after),
       ears: new Ears(),
+      tokens: new Tokens(options.token),
       openMs,
       silenceMs,
       addressMax: ADDRESS_MAX,
@@ -81,9 +83,10 @@ class Live<T> implements Connection<T> {
         }
         this.#turn("open");
       },
+      again: () => this.#again(),
     };
     if (!this.#order[0] || !this.#shared.ids.all[0]) {
-      throw new Error("Give at least one id, and a transport that works here.");
+      throw new Error("Give an id, and a transport that works here.");
     }
     this.transport = this.#first();
     // A machine that is back in its network need not wait.
@@ -128,14 +131,19 @@ class Live<T> implements Connection<T> {
         this.#left = false;
         continue;
       }
-      const { base, ids, openMs } = this.#shared;
+      const { base, ids, openMs, tokens } = this.#shared;
       if ([414, 431].includes(why.status!) && ids.all.length - ids.rest.length > 1) {
         // What else stands in the head, cookies for one, nobody here knows.
         this.#shared.addressMax /= 2;
         this.transport = this.#order[0];
         continue;
       }
-      if (why.final) {
+      if (this.transport === "websocket" && !this.#order[1] && !attempt.openedAt) {
+        // Why it was refused nobody will hear.
+        tokens.dueAt = 0;
+      }
+      const isAnother = why.status === 401 && tokens.refused();
+      if (why.final && !isAnother) {
         this.#refusal = why;
         this.#shared.ears.complain(why);
         return this.#end(why);
@@ -145,6 +153,8 @@ class Live<T> implements Connection<T> {
         tries = performance.now() - attempt.openedAt > openMs ? 0 : tries;
         missed = 0;
         this.transport = this.#first();
+      } else if (why.status === 401) {
+        this.transport = this.#order[0];
       } else if (proven.get(base.href)?.name === this.transport) {
         // It is the server that is not there, more likely than the way.
         proven.delete(base.href);

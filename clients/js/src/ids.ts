@@ -68,6 +68,12 @@ export class Ids {
     this.#due.push(...this.#asked.splice(0));
   }
 
+  /** Says something else to the open stream; whether it can be. */
+  say(words: object): boolean {
+    this.#say?.(words);
+    return !!this.#say;
+  }
+
   /** Says a change in short messages, until `all` is empty; whether the server took them. */
   async #ask(change: Change, all: string[]): Promise<boolean> {
     const answers: Promise<boolean>[] = [];

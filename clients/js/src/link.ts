@@ -11,6 +11,8 @@ import type { EnckeEvent, Failure } from "./types.js";
 export interface Link {
   /** Aborted when the attempt must end. */
   readonly signal: AbortSignal;
+  /** What the server is shown, if anything. */
+  readonly token: string;
   readonly shared: { readonly openMs: number; readonly silenceMs: number };
   /** The address of `path` with the ids, and with the cursor as the parameter `after`. */
   url(path: "stream" | "poll", after: string): URL;
@@ -28,6 +30,8 @@ export interface Link {
   heard(id: string): boolean;
   /** The answer to the oldest thing that was said: nothing, or why it was refused. */
   answered(failure?: Failure): void;
+  /** The answer to a token that was said. */
+  renewed(failure?: Failure): void;
 }
 
 /** Makes one attempt. Resolves when the server ended the stream in good order. */

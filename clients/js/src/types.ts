@@ -28,7 +28,7 @@ export interface EnckeEvent<T = unknown> {
 
 /** Why an attempt failed. The message of a refusal says what to do. */
 export interface Failure extends Error {
-  /** The HTTP status of a refusal. */
+  /** The HTTP status of a refusal; 401 also where a stream ended with its token. */
   status?: number;
   /** How long to stay away: what the server asked for, or 5,000 where it is full and unclear. */
   retryAfterMs?: number;
@@ -45,8 +45,9 @@ export interface Listeners<T = unknown> {
   /** The state is another; `why` is the failure that led to it, if one did. */
   state: (state: State, why?: Failure) => void;
   /**
-   * The server refused the connection (it is closed then) or one `login` or `logout`, an address
-   * had no room for all ids, or what came was no JSON.
+   * The server refused the connection (it is closed then), one `login` or `logout`, or a token in
+   * place of the last one, which was not to be had otherwise either; an address had no room for all
+   * ids; or what came was no JSON.
    */
   error: (error: Failure) => void;
 }
@@ -55,6 +56,11 @@ export interface Listeners<T = unknown> {
 export interface Options {
   /** Who this client is: one id or several. */
   ids: Id | readonly Id[];
+  /**
+   * The token of this client (a JWT), where the server wants one; or, since tokens end, what gets
+   * one: it is asked before a connect, before the last one ends and when that was refused.
+   */
+  token?: string | (() => string | Promise<string>);
   /** What to try, in this order. Default: all three, as far as the platform has them. */
   transports?: readonly TransportName[];
   /** A `cursor` of an earlier connection to the same server, to hear what came since. */

@@ -15,7 +15,8 @@ export function websocket(link: Link): Promise<void> {
   return new Promise((resolve, reject) => {
     const url = link.url("stream", "last_event_id");
     url.protocol = url.protocol.replace("http", "ws");
-    const socket = new WebSocket(url);
+    const protocols = link.token ? ["encke", `encke.bearer.${link.token}`] : [];
+    const socket = new WebSocket(url, protocols);
     const say = (words: object) => socket.send(JSON.stringify(words));
     const ping = () => {
       say({ ping: 1 });
@@ -25,7 +26,6 @@ export function websocket(link: Link): Promise<void> {
       // A dead network keeps `close` waiting; nobody waits for that.
       socket.onmessage = socket.onopen = socket.onclose = null;
       socket.close();
-      reject(link.signal.reason);
     });
     socket.onopen = () => {
       link.speak(say);
@@ -40,7 +40,9 @@ export function websocket(link: Link): Promise<void> {
       }
       // The application's logout: coming back would undo it. A proxy says 1000 without that word.
       const final = code === 1000 && reason === "logged_out";
-      reject(Object.assign(new Error(`WebSocket closed: ${code} ${reason}`), { final }));
+      // The token's end, in the numbers of both (IANA's registry).
+      const status = code === 3000 ? 401 : undefined;
+      reject(Object.assign(new Error(`WebSocket closed: ${code} ${reason}`), { final, status }));
     };
     socket.onmessage = ({ data }) => {
       link.watch(link.shared.silenceMs, ping);
@@ -64,6 +66,11 @@ function hear(link: Link, message: any): void {
     link.opened();
     link.heard(ok.next);
   } else if (ok || error) {
-    link.answered(error && failure(error, "refused"));
+    const refused = error && failure(error, "refused");
+    if ((ok ?? message).token) {
+      link.renewed(refused);
+    } else {
+      link.answered(refused);
+    }
   }
 }

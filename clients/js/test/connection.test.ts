@@ -262,6 +262,6 @@ test("closed connection asks no more and lets the process end", async (t) => {
 });
 
 test("connection needs an id, and a transport that is there", () => {
-  assert.throws(() => connect("http://server.test", { ids: [] }), /at least one id/);
+  assert.throws(() => connect("http://server.test", { ids: [] }), /Give an id/);
   assert.throws(() => connect("http://server.test", { ids: 1, transports: [] }), /transport/);
 });

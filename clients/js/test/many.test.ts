@@ -90,7 +90,8 @@ test("SSE takes as many as fit, says how many do not, and tries for all in time"
   let blocked = true;
   const said: string[] = [];
   const fake = await FakeServer.start(t, {
-    websocket: (socket, url) => (blocked ? socket.terminate() : server(said)(socket, url)),
+    websocket: (socket, ...asked) =>
+      blocked ? socket.terminate() : server(said)(socket, ...asked),
     stream: (answer, ...request) => {
       stream(cursor("01"), message("02"))(answer, ...request);
       const again = setInterval(() => answer.write(":\n\n"), 10);

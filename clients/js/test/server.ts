@@ -15,7 +15,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 export type Handler = (answer: ServerResponse, url: URL, request: IncomingMessage) => void;
 
 /** Serves one WebSocket. */
-export type SocketHandler = (socket: WebSocket, url: URL) => void;
+export type SocketHandler = (socket: WebSocket, url: URL, request: IncomingMessage) => void;
 
 /** What a test scripts. */
 export interface Script {
@@ -51,7 +51,9 @@ export class FakeServer {
         socket.end("HTTP/1.1 501 Not Implemented\r\nConnection: close\r\n\r\n");
         return;
       }
-      websockets.handleUpgrade(request, socket, head, (open) => script.websocket!(open, url));
+      websockets.handleUpgrade(request, socket, head, (open) =>
+        script.websocket!(open, url, request),
+      );
     });
   }
 

@@ -41,8 +41,8 @@ test("stream is open when a ping is answered, and resumes after that", async (t)
 test("events and gaps are heard, doubles are not", async (t) => {
   const event = (id: string) => JSON.stringify({ id, about: "bob", data: { gap: true } });
   const server = await FakeServer.start(t, {
-    websocket: (socket, url) => {
-      serve("04")(socket, url);
+    websocket: (socket, ...asked) => {
+      serve("04")(socket, ...asked);
       socket.send(event("05"));
       socket.send(event("05"));
       socket.send('{"gap":true}');
@@ -129,12 +129,12 @@ test("reason of a refused handshake is heard by SSE", async (t) => {
 
 test("client that the application logged out does not come back", async (t) => {
   const server = await FakeServer.start(t, {
-    websocket: (socket, url) => {
+    websocket: (socket, ...asked) => {
       serve("04", ({ login }) => {
         if (login) {
           socket.close(1000, "logged_out");
         }
-      })(socket, url);
+      })(socket, ...asked);
     },
   });
   const connection = listen(t, server.url, WEBSOCKET);
