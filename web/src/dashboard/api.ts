@@ -39,6 +39,8 @@ export interface Workers {
 export interface Facts {
   version: string;
   id: string;
+  /** What lets the page in there, where streams need tokens. */
+  token?: string;
   public_url: string;
   interval_seconds: number;
   now: Sample;

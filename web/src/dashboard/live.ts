@@ -54,9 +54,9 @@ export class Live {
     this.told = told;
     this.heard = false;
     this.to.server(told, restarted);
-    const { public_url: url, interval_seconds: seconds, id } = told;
+    const { public_url: url, interval_seconds: seconds, id, token } = told;
     const silenceMs = INTERVALS_OF_SILENCE * seconds * 1000;
-    const line = connect<Sample>(url, { ids: id, retryMaxMs: RETRY_MAX_MS, silenceMs });
+    const line = connect<Sample>(url, { ids: id, token, retryMaxMs: RETRY_MAX_MS, silenceMs });
     this.line = line;
     line.on("event", ({ data }) => {
       this.heard = true;
