@@ -48,8 +48,8 @@ pub fn token(data: &[u8]) {
     }
 }
 
-/// Any claims, well signed: what is granted are ids, no more than a token may list, and it is a JSON
-/// object that says so.
+/// Any claims, well signed: what is granted are ids, no more than a token may list, and it is a
+/// JSON object that says so.
 pub fn token_claims(data: &[u8]) {
     let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256"}"#);
     let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(data));

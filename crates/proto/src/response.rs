@@ -6,8 +6,8 @@
 //! closes. A `Date` is left out: this room has no clock, and RFC 9110, section 6.6.1 lets an
 //! origin server without one do so.
 //!
-//! `cors` names the request's `Origin` when the caller lets pages of that origin in. The answer then
-//! allows it by name and varies with it (Fetch Standard, section 3.2.5).
+//! `cors` names the request's `Origin` when the caller lets pages of that origin in. The answer
+//! then allows it by name and varies with it (Fetch Standard, section 3.2.5).
 
 use crate::cors::Cors;
 use crate::problem::{self, Problem};

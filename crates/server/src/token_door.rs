@@ -199,8 +199,8 @@ fn revocation_of(grant: &Grant) -> engine::Revocation {
 }
 
 impl TokenDoor {
-    /// How long it is good. It ends at its `exp`; where that is over, when also the leeway is, which
-    /// the verifier has put into its end.
+    /// How long it is good. It ends at its `exp`; where that is over, when also the leeway is,
+    /// which the verifier has put into its end.
     fn granted(&self, grant: Arc<Grant>) -> Granted {
         let now_ms = clock::unix_ms();
         let remaining_ms = grant.expires.map(|expires| {

@@ -13,14 +13,16 @@ const HISTORY: &str = "CHANGELOG.md";
 
 /// Where documents, scripts and manifests may lead: standards, and what the project's own files are
 /// modelled on. Names that no one can own (RFC 2606) and this machine need no entry.
-const HOSTS: [&str; 8] = [
+const HOSTS: [&str; 10] = [
     "html.spec.whatwg.org",
     "fetch.spec.whatwg.org",
     "keepachangelog.com",
     "man7.org",
     "prometheus.io",
+    "pyjwt.readthedocs.io",
     "semver.org",
     "www.apache.org",
+    "www.npmjs.com",
     "www.rfc-editor.org",
 ];
 

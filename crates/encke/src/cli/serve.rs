@@ -37,8 +37,8 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 ///
 /// Clients open streams at --listen; applications send events and keep the friends graph through
 /// --api. Streams need a token where --token-key or --token-jwks says how to verify one; without
-/// that, and without --open, they stay on loopback. With keys (`encke key new`) every call to that needs one; without any it stays on
-/// loopback, for this machine alone.
+/// that, and without --open, they stay on loopback. With keys (`encke key new`) every call to --api
+/// needs one; without any it stays on loopback, for this machine alone.
 /// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
 /// once, with exit code 143 or 130. SIGHUP changes nothing.
 #[derive(Clone, Debug, Args)]

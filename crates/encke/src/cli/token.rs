@@ -66,7 +66,8 @@ struct NewArgs {
     /// How long it is good for.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_lifetime)]
     expires: Duration,
-    /// Under how many ids one connection may be logged in; as many as a server lets in unless given.
+    /// Under how many ids one connection may be logged in; as many as a server lets in unless
+    /// given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_ids: Option<u32>,
     /// How many connections it is good for at one time; any number unless given.

@@ -26,7 +26,8 @@ impl TokenArgs {
         let restricts = self.rules.restricts();
         match (self.rules.rules(), self.open) {
             (Some(_), true) => bail!(
-                "--open lets anybody listen as anybody: leave it out, or --token-key and --token-jwks"
+                "--open lets anybody listen as anybody: leave it out, or leave out --token-key and \
+                 --token-jwks"
             ),
             (Some(rules), false) => Ok(StreamAccess::Tokens(rules)),
             (None, _) if restricts => bail!(

@@ -201,7 +201,10 @@ fn websocket_goes_on_with_another_token() {
 fn revoked_token_ends_its_streams_and_stays_revoked() {
     let data = tempfile::tempdir().unwrap();
     let mut server = guarded_in(data.path());
-    let claims = |sub: &str, jti: &str, iat: i64| json!({ "sub": sub, "jti": jti, "iat": iat, "exp": in_seconds(600) });
+    let claims = |sub: &str, jti: &str, iat: i64| {
+        let exp = in_seconds(600);
+        json!({ "sub": sub, "jti": jti, "iat": iat, "exp": exp })
+    };
     let one = signed(&claims("bob", "t1", in_seconds(-100)));
     let two = signed(&claims("bob", "t2", in_seconds(-50)));
     let new = signed(&claims("bob", "t3", in_seconds(5)));

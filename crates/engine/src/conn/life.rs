@@ -22,7 +22,8 @@
 //! A connection that breaks is closed in each of them. Which state may follow which says
 //! [`Life::may_move_to`]; every change goes by it.
 //!
-//! [`Life::on`] decides and nothing else does: the shard carries out. A new protocol is a line here.
+//! [`Life::on`] decides and nothing else does: the shard carries out. A new protocol is a line
+//! here.
 
 use std::io::ErrorKind;
 

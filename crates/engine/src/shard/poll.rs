@@ -49,8 +49,8 @@ impl<S: Sockets> Core<S> {
         conn.transport = Transport::Poll;
         conn.set_framing(if request.keep_alive { Framing::Chunked } else { Framing::Close });
         conn.mark(Marks::CORS, reply.cors.is_some());
-        // A browser that sent cookies wants its page's origin in the answer, any other one takes any
-        // name for it: then it is not kept for the time of the wait.
+        // A browser that sent cookies wants its page's origin in the answer, any other one takes
+        // any name for it: then it is not kept for the time of the wait.
         let cors = reply.cors.filter(|cors| cors.credentials && request.bearer.has_cookies());
         if let Some(cors) = cors {
             conn.new_work().origin = Some(cors.origin.into());

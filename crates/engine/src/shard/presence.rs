@@ -70,8 +70,8 @@ impl<S: Sockets> Core<S> {
         Ok(())
     }
 
-    /// Logs the connection in under `texts` too, `ids_max` in all at most. Says how many of them are
-    /// new to it; an id that it has already, or that stands there twice, is no error.
+    /// Logs the connection in under `texts` too, `ids_max` in all at most. Says how many of them
+    /// are new to it; an id that it has already, or that stands there twice, is no error.
     pub(super) fn login(
         &mut self,
         at: &mut At<'_, S::Socket>,

@@ -23,6 +23,7 @@ mod scene;
 mod server;
 mod strangers;
 mod talk;
+mod token_ends;
 mod tokens;
 mod wire;
 mod world;

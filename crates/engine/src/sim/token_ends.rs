@@ -1,0 +1,213 @@
+//! One shard whose streams need tokens: how streams end with theirs, go on with others, and what is
+//! left of a crowd that does both.
+
+use std::collections::BTreeMap;
+
+use hub::DisconnectReason;
+
+use super::one::One;
+use super::random::Random;
+use super::server::Place;
+use super::talk::client_frame;
+use super::tokens::{guarded, request, status, websocket};
+use crate::tokens::Revocation;
+
+#[test]
+fn stream_ends_with_its_token_and_says_why() {
+    let mut one = guarded();
+    let stream = one.client(1 << 20, &request("/stream/bob", "sub=bob;ms=5000"));
+    let socket = one.client(1 << 20, &websocket("/stream/bob", "sub=bob;ms=5000"));
+    let for_ever = one.client(1 << 20, &request("/stream/bob", "sub=bob"));
+    let poll = one.client(1 << 20, &request("/poll/bob?wait=25", "sub=bob;ms=5000"));
+    one.answer(&hub::Nobody);
+    one.turn_after(4_800);
+    for client in [stream, socket, for_ever, poll] {
+        one.wire(client).client_reads(usize::MAX);
+    }
+    let ended = |one: &One, client| one.wire(client).server_ended;
+    assert!(!ended(&one, stream) && !ended(&one, socket));
+    one.turn_after(400);
+    assert!(one.reads(stream).ends_with("0\r\n\r\n") && ended(&one, stream));
+    // 3000, as IANA's registry has it.
+    let close = one.wire(socket).client_reads(usize::MAX);
+    assert_eq!(close, [&[0x88, 15, 0x0b, 0xb8], &b"token_expired"[..]].concat());
+    assert!(!ended(&one, for_ever));
+    assert_eq!(status(&one.reads(poll)), "200", "it is answered, and asks with another token");
+    let expired = one.server.figures().closed[DisconnectReason::TokenExpired as usize];
+    one.wire(stream).client_ends();
+    one.wire(socket).client_ends();
+    one.turn_after(100);
+    assert_eq!(
+        (expired, one.server.figures().closed[DisconnectReason::TokenExpired as usize]),
+        (0, 2)
+    );
+}
+
+#[test]
+fn websocket_goes_on_with_another_token() {
+    let mut one = guarded();
+    let client = one.client(1 << 20, &websocket("/stream/bob?id=news", "sub=bob;ids=news;ms=5000"));
+    let again = |token: &str| format!("{{\"token\":\"{token}\"}}");
+    for (token, answered) in [
+        ("sub=alice;ids=news,bob", "another subject"),
+        ("sub=bob", "does not grant the id news"),
+        ("sub=bob;ids=news;most=1", "at most 1 ids"),
+        ("bad", "its signature is wrong"),
+    ] {
+        let answer = one.says(client, &again(token));
+        assert!(answer.contains(answered), "{token} {answer}");
+        assert!(answer.ends_with("},\"token\":true}"), "it says what it answers: {answer}");
+    }
+    one.turn_after(3_000);
+    assert_eq!(one.says(client, &again("sub=bob;ids=news;ms=9000")), r#"{"ok":{"token":true}}"#);
+    one.turn_after(6_000);
+    assert!(!one.wire(client).server_ended);
+    assert_eq!(one.says(client, &again("late;sub=bob;ids=news;ms=9000")), "");
+    assert!(one.says(client, &again("sub=bob;ids=news")).contains("still being looked at"));
+    one.judge_all();
+    assert_eq!(one.texts(client), r#"{"ok":{"token":true}}"#);
+    assert_eq!(one.says(client, &again("late;bad")), "");
+    one.judge_all();
+    assert!(one.texts(client).ends_with("},\"token\":true}"));
+    one.turn_after(6_000);
+    assert!(!one.wire(client).server_ended);
+    one.turn_after(3_200);
+    assert!(one.wire(client).server_ended);
+}
+
+#[test]
+fn revoked_tokens_end_their_streams_and_no_others() {
+    let mut one = guarded();
+    let tokens = ["sub=bob;jti=t1;iat=10", "sub=bob;jti=t2;iat=20", "sub=bob", "sub=eve;jti=t3"];
+    let clients = tokens.map(|token| one.client(1 << 20, &request("/stream", token)));
+    let mut ended_after = |revocation| {
+        assert!(one.server.token_desk.revoke(&revocation));
+        while one.turn_after(1) {}
+        clients.map(|client| one.wire(client).server_ended)
+    };
+    let bob = |before| Revocation::Subject { subject: "bob".into(), before };
+    assert_eq!(
+        ended_after(bob(10)),
+        [false, false, true, false],
+        "it does not say when it was made"
+    );
+    assert_eq!(ended_after(bob(11)), [true, false, true, false]);
+    assert_eq!(ended_after(Revocation::Token("t3".into())), [true, false, true, true]);
+    assert_eq!(ended_after(Revocation::Token("t9".into())), [true, false, true, true]);
+}
+
+/// A connection without a token is not taken for the one that had its slot before.
+#[test]
+fn revoked_token_is_forgotten_with_its_stream() {
+    let mut one = guarded();
+    let gone = one.client(1 << 20, &request("/stream/bob", "sub=bob;jti=t1"));
+    one.wire(gone).client_resets();
+    one.server.report_one(gone);
+    let next = one.client(1 << 20, "GET /stream/b");
+    assert_eq!(next.key.slot, gone.key.slot);
+    assert!(one.server.token_desk.revoke(&Revocation::Token("t1".into())));
+    while one.turn_after(1) {}
+    one.say(next, &request("ob", "sub=bob;jti=t2").as_bytes()["GET ".len()..]);
+    assert_eq!(status(&one.reads(next)), "200");
+}
+
+#[test]
+fn token_is_good_for_so_many_connections() {
+    let mut one = guarded();
+    let says = request("/stream/bob", "sub=bob;jti=t1;uses=2");
+    let clients = [0; 3].map(|_| one.client(1 << 20, &says));
+    let answers = clients.map(|client| one.reads(client));
+    assert_eq!(answers.each_ref().map(|answer| status(answer)), ["200", "200", "429"]);
+    assert_eq!(one.server.token_desk.tokens_in_use(), 1);
+    one.wire(clients[0]).client_resets();
+    one.server.report_one(clients[0]);
+    let next = one.client(1 << 20, &says);
+    assert_eq!(status(&one.reads(next)), "200");
+    // A poll uses it as long as it waits.
+    let poll = one.client(1 << 20, &request("/poll/eve", "sub=eve;uses=1"));
+    let other = one.client(1 << 20, &request("/poll/eve", "sub=eve;uses=1"));
+    assert_eq!(
+        (one.reads(poll), status(&one.reads(other)).to_owned()),
+        (String::new(), "429".into())
+    );
+    one.answer(&hub::Nobody);
+    one.send("eve", "1");
+    one.turn_after(1);
+    assert_eq!(status(&one.reads(poll)), "200");
+    one.say(poll, request("/poll/eve", "sub=eve;uses=1").as_bytes());
+    assert_eq!(one.reads(poll), "");
+}
+
+/// Hundreds who come, wait, are let in, say that they are others, renew, reset and are revoked: all
+/// hear of whom they may, and nothing is left of them.
+#[test]
+fn crowd_hears_what_its_tokens_grant_and_leaves_nothing() {
+    super::each_seed("crowd_hears_what_its_tokens_grant", 40, |seed| {
+        let mut random = Random::new(seed);
+        let mut one = guarded();
+        one.server.set_work_per_turn([400, 10_000][random.below(2)]);
+        let mut clients: BTreeMap<usize, (Place, usize)> = BTreeMap::new();
+        for step in 0..600 {
+            let who = random.below(12);
+            let late = ["", "late;"][random.below(2)];
+            let uses = ["", ";uses=2"][random.below(2)];
+            let ms = ["", ";ms=700"][random.below(2)];
+            let token = format!("{late}sub={who}{uses}{ms};jti=t{who}");
+            let asks = if random.below(4) == 0 { random.below(12) } else { who };
+            match random.below(8) {
+                0..=2 => {
+                    let says = match random.below(3) {
+                        0 => request(&format!("/stream/{asks}"), &token),
+                        1 => request(&format!("/poll/{asks}?wait=1"), &token).repeat(2),
+                        _ => websocket(&format!("/stream/{asks}"), &token),
+                    };
+                    clients.insert(step, (one.client(4_000, &says), who));
+                }
+                3 => drop(one.judge_all()),
+                4 => {
+                    for about in 0..12 {
+                        one.send(&about.to_string(), "1");
+                    }
+                    one.answer(&hub::Nobody);
+                }
+                5 => {
+                    let text = format!("t{who}");
+                    assert!(one.server.token_desk.revoke(&Revocation::Token(text.into())));
+                }
+                6 => {
+                    let Some((_, (client, who))) = clients.pop_first() else { continue };
+                    hears_only(&one.wire(client).client_reads(usize::MAX), who);
+                    one.wire(client).client_resets();
+                    one.server.report_one(client);
+                }
+                _ => {
+                    if let Some((client, who)) = clients.values().next().copied() {
+                        let other = random.below(12);
+                        let says = format!("{{\"login\":[\"{other}\"]}}");
+                        one.say(client, &client_frame(0x81, says.as_bytes()));
+                        let says = format!("{{\"token\":\"late;sub={who};ms=700\"}}");
+                        one.say(client, &client_frame(0x81, says.as_bytes()));
+                    }
+                }
+            }
+            one.turn_after(random.below(300) as u64);
+        }
+        for (client, who) in clients.into_values() {
+            hears_only(&one.wire(client).client_reads(usize::MAX), who);
+            one.wire(client).client_resets();
+        }
+        one.judge_all();
+        one.server.end();
+        one.server.check_nothing_is_left();
+        assert_eq!(one.server.token_desk.tokens_in_use(), 0);
+    });
+}
+
+/// Whatever else came, no event is about another.
+fn hears_only(bytes: &[u8], who: usize) {
+    let text = String::from_utf8_lossy(bytes);
+    for about in text.split("\"about\":\"").skip(1) {
+        let about = about.split('"').next().unwrap_or_default();
+        assert_eq!(about, who.to_string(), "{text}");
+    }
+}
