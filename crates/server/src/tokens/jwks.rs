@@ -139,7 +139,7 @@ impl Jwks {
         let before = self.keys.swap(keys.len() as u64, Ordering::Relaxed);
         let source = &self.source;
         if before != keys.len() as u64 {
-            tracing::info!("tokens are verified with {} keys of {source}", keys.len());
+            tracing::info!("keys of {source} that tokens are verified with: {}", keys.len());
             if let Some((place, error)) = others.first() {
                 let count = others.len();
                 tracing::warn!("{count} keys of {source} are not used; number {place}: {error}");

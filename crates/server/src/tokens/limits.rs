@@ -60,7 +60,7 @@ pub(super) const JWKS_LOOK: Duration = Duration::from_secs(1);
 pub(super) const REVOCATIONS_MAX: usize = 100_000;
 
 /// The largest file of them that is read: the product of the line above is 163 MB, and usual ones
-/// have 9 MB.
+/// have 6 MB.
 pub(super) const REVOKED_BYTES_MAX: u64 = 192 << 20;
 
 /// How long a revocation is kept when it is not known until when the token would have been good. A

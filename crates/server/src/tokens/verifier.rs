@@ -198,7 +198,10 @@ impl Verifier {
     pub(super) fn replace_set(&self, set: Vec<Key>) {
         let all = self.fixed.iter().cloned().chain(set.into_iter().map(Arc::new));
         let keys = Arc::new(KeySet::new(all));
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut *held, keys);
+        drop(held);
+        drop(old);
     }
 
     pub(super) fn jwks(&self) -> Option<&Jwks> {
