@@ -46,7 +46,7 @@ fn token_opens_what_it_grants_in_every_transport() {
     let token = signed(&json!({ "sub": "bob", "exp": in_seconds(60), "encke": { "ids": ids } }));
     let (upgrade, poll) = (&Socket::FIELDS, "/poll/bob?wait=0");
     let websocket = |path: &str| {
-        let fields: Vec<&str> = upgrade.iter().copied().collect();
+        let fields: Vec<&str> = upgrade.to_vec();
         head(&server, path, &[&fields[..], &[&bearer(&token)]].concat()).status
     };
     for path in ["/stream/bob", "/stream", "/stream?id=room:7", "/test/news", poll] {

@@ -1,7 +1,6 @@
 //! Tokens (RFC 7519) as an application makes them.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::hmac;
@@ -17,8 +16,7 @@ pub(crate) const TOKEN_SECRET: &str =
 
 /// The second of Unix time in which a token ends that lasts so long.
 pub(crate) fn in_seconds(seconds: i64) -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    now.as_secs() as i64 + seconds
+    (sys::clock::unix_ms() / 1000) as i64 + seconds
 }
 
 /// A token with these claims, by HS256 and [`TOKEN_SECRET`].
