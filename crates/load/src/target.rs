@@ -68,15 +68,42 @@ impl Target {
         }
     }
 
+    /// As whom the listener `id` is online: the part of the path, or the value of the parameter,
+    /// that its number stands in; without one the path's last part.
+    pub(crate) fn id(&self, id: u64) -> String {
+        let (before, number, after) = match &*self.path {
+            [before, after, ..] => (&**before, id.to_string(), &**after),
+            path => (path.first().map_or("", |path| before_query(path)), String::new(), ""),
+        };
+        let begin = before.rfind(['/', '?', '&', '=']).map_or(0, |at| at + 1);
+        let end = after.find(['/', '?', '&']).unwrap_or(after.len());
+        format!("{}{number}{}", &before[begin..], &after[..end])
+    }
+
     /// What parts the path from a parameter behind it.
     pub(crate) fn separator(&self) -> char {
         if self.path.iter().any(|text| text.contains('?')) { '&' } else { '?' }
     }
 }
 
+fn before_query(path: &str) -> &str {
+    path.split_once('?').map_or(path, |(path, _)| path)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn listener_is_whom_the_path_names() {
+        let id = |path| Target::parse(&format!("http://127.0.0.1:1{path}")).unwrap().id(7);
+        assert_eq!(id("/stream/{id}"), "7");
+        assert_eq!(id("/stream/user:{id}?x=1"), "user:7");
+        assert_eq!(id("/sub?ch=c{id}.x&y={id}"), "c7.x");
+        assert_eq!(id("/s/{id}/now"), "7");
+        assert_eq!(id("/stream/news?x=/1"), "news");
+        assert_eq!(id(""), "");
+    }
 
     fn path(url: &str, id: u64) -> String {
         let mut path = Vec::new();

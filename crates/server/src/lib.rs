@@ -46,7 +46,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use crate::api::PublicUrl;
 use crate::api::{Api, ApiParts};
-pub use crate::demo_page::DemoFacts;
+pub use crate::demo_page::{DemoFacts, PageToken};
 use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;
 use crate::http::permits::Permits;
@@ -124,7 +124,7 @@ impl Server {
         let graph = open_graph(&config.data)?;
         let api_socket = bind(config.api)?;
         let api_address = api_socket.local_addr()?;
-        let page = config.demo.map(|demo| demo_page::page(demo, api_address.port()));
+        let page = config.demo.as_ref().map(|demo| demo_page::page(demo, api_address.port()));
         config.engine.page = page.map(Arc::new);
         let backlog_bytes_max = config.engine.backlog_bytes_max;
         let trusted = config.engine.trusted.clone();
@@ -182,7 +182,7 @@ impl Server {
         }));
         let listener = api_socket.listen(API_BACKLOG);
         let listener = listener.map_err(|error| listen_error(api_address, &error))?;
-        let routes = api::routes(api, config.api_hosts, config.demo.map(|_| listen.port()));
+        let routes = api::routes(api, config.api_hosts, config.demo.as_ref().map(|_| listen.port()));
         let api_task = tokio::spawn(http::listener::run(listener, routes, permits, stop));
         // Signals are for the threads of the control plane.
         sys::signals::blocked(|| engine.write().unwrap_or_else(PoisonError::into_inner).open())??;

@@ -4,6 +4,8 @@ export interface Facts {
   api_port: number;
   users: number;
   events_per_second: number;
+  /** By which one is any of the users, where streams ask for tokens. */
+  token: string | null;
 }
 
 /** Ids that a list shows are counted up to here. */

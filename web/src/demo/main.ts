@@ -66,7 +66,7 @@ function become(id: string): void {
   setText(byId("someone-error"), "");
   setText(byId("said"), "");
   feed.begin(id);
-  leave = listen(id, { event: hear, state: showState, gap, refused });
+  leave = listen(id, facts.token, { event: hear, state: showState, gap, refused });
   void friends.show(id);
 }
 

@@ -17,9 +17,10 @@ export interface Ears {
 /** A page that somebody looks at comes back sooner than a program would. */
 const RETRY_MAX_MS = 5000;
 
-/** Listens as `id`; the function that it returns ends that. */
-export function listen(id: string, ears: Ears): () => void {
-  const connection = connect<unknown>("/", { ids: id, retryMaxMs: RETRY_MAX_MS });
+/** Listens as `id`, with `token` if streams ask for one; the function that it returns ends that. */
+export function listen(id: string, token: string | null, ears: Ears): () => void {
+  const options = { ids: id, token: token ?? "", retryMaxMs: RETRY_MAX_MS };
+  const connection = connect<unknown>("/", options);
   let isLeft = false;
   ears.state(connection.state, connection.transport);
   connection.on("event", (event) => ears.event(event));

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use load::flood::Storm;
+use load::flood::{Storm, Tokens};
 use load::report::{FloodReport, flood_line};
 use load::{Flood, FloodConfig, FloodSnapshot};
 use proto::Transport;
 
 use super::client::runtime;
 use super::conclude::{conclude, unjudged};
+use super::signer::{Signer, TokenKeyArg};
 use super::ticker::Ticker;
 use crate::console::{say, tell};
 use crate::signals::Signals;
@@ -39,6 +40,7 @@ Examples:
   encke flood --users 10000 --slow 0.1 --slow-after 10 --seconds 60
   encke flood --transport websocket --users 10000
   encke flood --transport poll --users 10000
+  encke flood --token-key secret
   encke flood --transport ndjson --url 'http://127.0.0.1:8000/stream/{id}' --json
   encke flood --url 'http://127.0.0.1:9000/sub?ch={id}' --source 127.0.0.2 --source 127.0.0.3")]
 pub(crate) struct FloodArgs {
@@ -48,6 +50,8 @@ pub(crate) struct FloodArgs {
     /// How the listeners hear events.
     #[arg(long, value_enum, default_value_t = TransportArg::Sse)]
     transport: TransportArg,
+    #[command(flatten)]
+    token_key: TokenKeyArg,
     /// How many listeners.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -161,9 +165,10 @@ impl TransportArg {
 }
 
 impl FloodArgs {
-    fn config(self) -> FloodConfig {
+    fn config(self) -> Result<FloodConfig> {
         let path = self.transport.path();
-        FloodConfig {
+        Ok(FloodConfig {
+            tokens: self.token_key.signer()?.map(tokens),
             url: self.url.unwrap_or_else(|| format!("http://127.0.0.1:8000{path}")),
             transport: self.transport.into(),
             users: self.users,
@@ -186,13 +191,18 @@ impl FloodArgs {
             resume: self.resume,
             reconnect: self.reconnect,
             late_after: self.late_after,
-        }
+        })
     }
+}
+
+/// A token for each listener, signed with the same key.
+pub(super) fn tokens(signer: Signer) -> Tokens {
+    Tokens::new(move |id| signer.token(id, &[]))
 }
 
 pub(crate) fn run(args: FloodArgs) -> Result<()> {
     let json = args.json;
-    let config = args.config();
+    let config = args.config()?;
     let url = config.url.clone();
     let snapshot = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
@@ -203,7 +213,11 @@ pub(crate) fn run(args: FloodArgs) -> Result<()> {
     let concluded = conclude(&report, &report.findings(), json);
     if report.opened == 0 {
         let why = report.first_failure.unwrap_or_else(|| "no answer in time".into());
-        bail!("no stream opened at {url}: {why}; start a server with `encke serve`");
+        let what_to_do = match why.starts_with("status 401") {
+            true => "sign tokens for the listeners with --token-key",
+            false => "start a server with `encke serve`",
+        };
+        bail!("no stream opened at {url}: {why}; {what_to_do}");
     }
     concluded
 }

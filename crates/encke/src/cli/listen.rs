@@ -1,5 +1,6 @@
 //! `encke listen`: a stream in a terminal.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -9,8 +10,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::client::runtime;
+use super::signer::TokenKeyArg;
 use super::work::on_own_thread;
-use crate::client::{Follower, ServerUrl, Told, Wanted};
+use crate::client::{Follower, GivenToken, ServerUrl, Told, TokenSource, Wanted};
 use crate::console::{OutputError, printable, say, say_bytes, tell};
 use crate::signals::Signals;
 use crate::units::parse_silence;
@@ -22,9 +24,12 @@ use crate::units::parse_silence;
 /// forgotten meanwhile, or that a server which was started anew does not know, are a gap, which is
 /// told: on standard error, or with --json as the line {"gap":true}.
 ///
-/// Ends with Ctrl-C, or after --count events; with exit code 1 when the server refuses the stream,
-/// when no server is there at the start, and when the application logs the ids out, which only a
-/// WebSocket is told.
+/// Where streams need tokens it shows the one that it is given, or signs its own. A stream that ends
+/// with its token goes on with the next one, if it signs them or another one stands in the file.
+///
+/// Ends with Ctrl-C, or after --count events; with exit code 1 when the server refuses the stream or
+/// its token, when no server is there at the start, and when the application logs the ids out, which
+/// only a WebSocket is told.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +37,10 @@ Examples:
   encke listen bob photo:789 --count 1
   encke listen 123 --json | jq .data
   encke listen bob --transport websocket
-  encke listen bob --silence 10     for a server with --keepalive 4")]
+  encke listen bob --silence 10     for a server with --keepalive 4
+  ENCKE_TOKEN=$(cat token) encke listen bob
+  encke listen bob --token @token   read anew for each connect
+  encke listen bob news --token-key secret")]
 pub(crate) struct ListenArgs {
     /// The ids to be online as.
     #[arg(required = true, value_name = "ID")]
@@ -40,6 +48,13 @@ pub(crate) struct ListenArgs {
     /// The server's public port.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8000")]
     url: ServerUrl,
+    /// The token to show, if streams need one, or @ and the file that it stands in. Better as
+    /// ENCKE_TOKEN or @FILE: others on this machine can see command lines. It goes before
+    /// --token-key.
+    #[arg(long, value_name = "TOKEN|@FILE")]
+    token: Option<GivenToken>,
+    #[command(flatten)]
+    token_key: TokenKeyArg,
     /// How to hear events.
     #[arg(long, value_enum, default_value_t = ListenTransport::Sse)]
     transport: ListenTransport,
@@ -85,6 +100,18 @@ struct Event<'a> {
     data: &'a RawValue,
 }
 
+impl ListenArgs {
+    /// What the server is shown.
+    fn token(&self) -> Result<Option<TokenSource>> {
+        if let Some(source) = self.token.as_ref().and_then(GivenToken::source) {
+            return Ok(Some(source));
+        }
+        let Some(signer) = self.token_key.signer()? else { return Ok(None) };
+        let ids = self.ids.clone();
+        Ok(Some(TokenSource::Made(Arc::new(move || signer.token(&ids[0], &ids[1..])))))
+    }
+}
+
 pub(crate) fn run(args: ListenArgs) -> Result<()> {
     runtime()?.block_on(async {
         let mut signals = Signals::new()?;
@@ -103,6 +130,7 @@ async fn listen(args: &ListenArgs) -> Result<()> {
     let mut follower = Follower::new(Wanted {
         url: url.clone(),
         ids: args.ids.clone(),
+        token: args.token()?,
         transport: args.transport.into(),
         silence: (!args.silence.is_zero()).then_some(args.silence),
     });

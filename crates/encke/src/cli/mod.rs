@@ -15,6 +15,7 @@ mod listen;
 mod names;
 mod plot;
 mod serve;
+mod signer;
 mod spam;
 mod strangers;
 mod ticker;

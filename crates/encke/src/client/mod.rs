@@ -4,6 +4,7 @@
 //! server, most often on the same machine.
 
 mod stream;
+mod token;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -25,6 +26,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 pub(crate) use stream::{Follower, Told, Wanted};
+pub(crate) use token::{GivenToken, TokenSource};
 
 /// The largest answer that is read whole: a page of 10,000 ids of the longest kind.
 const ANSWER_BYTES_MAX: usize = 16 << 20;

@@ -39,6 +39,7 @@ mod key_commands;
 mod key_sessions;
 mod keys;
 mod listen;
+mod listen_tokens;
 mod logout;
 mod metrics;
 mod once;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use proto::Transport;
 
-use crate::flood::Storm;
-use crate::target::TargetError;
+use crate::flood::{Storm, Tokens};
+use crate::flood::tokens::TOKEN_BYTES_MAX;
+use crate::target::{Target, TargetError};
 
 /// What a crowd is to do.
 #[derive(Clone, PartialEq, Debug)]
@@ -16,6 +17,8 @@ pub struct FloodConfig {
     pub url: String,
     /// How the listeners hear events.
     pub transport: Transport,
+    /// What each of them shows, if anything: made for the id as it stands in the URL.
+    pub tokens: Option<Tokens>,
     /// How many listeners.
     pub users: u32,
     /// The id of the first listener; the others follow.
@@ -57,6 +60,7 @@ impl Default for FloodConfig {
         FloodConfig {
             url: "http://127.0.0.1:8000/stream/{id}".to_owned(),
             transport: Transport::Sse,
+            tokens: None,
             users: 10_000,
             first_id: 0,
             connect_rate: 0.0,
@@ -111,6 +115,16 @@ pub enum FloodError {
     /// A thread could not start.
     #[error("cannot start a thread of the crowd: {0}")]
     Thread(#[from] io::Error),
+}
+
+/// Whether the token of the last listener, whose id is the longest, has room in a head.
+pub(super) fn check_token(config: &FloodConfig, target: &Target) -> Result<(), FloodError> {
+    let last = config.first_id + u64::from(config.users - 1);
+    let token = config.tokens.as_ref().map(|tokens| tokens.sign(&target.id(last)));
+    match token.is_some_and(|token| token.len() > TOKEN_BYTES_MAX) {
+        true => Err(FloodError::Config("a listener's token has more than 6 KiB: shorten the ids")),
+        false => Ok(()),
+    }
 }
 
 /// Whether a crowd can be as it is asked for.

@@ -39,6 +39,7 @@ mod role;
 mod snapshot;
 mod tally;
 mod task;
+mod tokens;
 mod trouble;
 
 pub use config::{FloodConfig, FloodError};
@@ -47,6 +48,7 @@ pub use report::{SlowReport, SteadyReport, StormReport, TroubleReport};
 pub use role::Role;
 pub use snapshot::{FloodSnapshot, TroubleSnapshot};
 pub use tally::{RunName, Runs, Totals};
+pub use tokens::Tokens;
 pub use trouble::{Span, Storm};
 
 use std::io;
@@ -91,6 +93,7 @@ impl Flood {
     pub fn start(config: FloodConfig) -> Result<Flood, FloodError> {
         config::check(&config)?;
         let target = Arc::new(Target::parse(&config.url)?);
+        config::check_token(&config, &target)?;
         let limit = sys::limits::raise_descriptors()?;
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         let plan = Plan::new(&config, target.address, limit.soft, cores)?;

@@ -93,6 +93,11 @@ impl Task {
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         out.extend_from_slice(self.target.host.as_bytes());
         out.extend_from_slice(b"\r\n");
+        if let Some(tokens) = &self.config.tokens {
+            out.extend_from_slice(b"Authorization: Bearer ");
+            out.extend_from_slice(tokens.sign(&self.target.id(id)).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
     }
 }
 

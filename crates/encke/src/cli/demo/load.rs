@@ -77,6 +77,7 @@ impl Load<'_> {
         let config = FloodConfig {
             url: format!("http://{}{}", self.server.listen(), args.transport.path()),
             transport: args.transport.into(),
+            tokens: demo.signer.clone().map(flood::tokens),
             users: args.users,
             late_after: ARRIVAL_TIMEOUT,
             ..FloodConfig::default()

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use figures::numbers::grouped;
-use server::DemoFacts;
+use server::{DemoFacts, PageToken};
 use server::keys::KeyFile;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
@@ -39,6 +39,7 @@ use self::report::DemoReport;
 use super::conclude::{conclude, unjudged};
 use super::flood::{self, TransportArg};
 use super::serve::LimitArgs;
+use super::signer::Signer;
 use super::work::on_own_thread;
 use crate::console::{LiveLine, OutputError, tell};
 use crate::signals::Signals;
@@ -71,6 +72,7 @@ Examples:
   encke demo --users 1000 --rate 5000 --seconds 10
   encke demo --users 1000000 --data ./million --seconds 600 --out ./run
   encke demo --transport ndjson --both
+  encke demo --token-key secret
   encke demo --listen 127.0.0.1:0 --api 127.0.0.1:0 --seconds 5 --json")]
 pub(crate) struct DemoArgs {
     /// How many users there are, all of them online.
@@ -96,6 +98,10 @@ pub(crate) struct DemoArgs {
     /// How the listeners hear events: sse, ndjson, classic or websocket.
     #[arg(long, default_value = "sse", value_parser = parse_transport)]
     transport: TransportArg,
+    /// Have streams ask for tokens, and sign one for each user with the secret in this file, 32
+    /// bytes or more. The page hands its visitors one with which they may be any of the users.
+    #[arg(long, value_name = "FILE")]
+    token_key: Option<PathBuf>,
     /// Where clients connect. Default: 127.0.0.1:8000, or a free port when that is taken.
     #[arg(long, value_name = "ADDRESS", value_parser = super::names::parse_address)]
     listen: Option<SocketAddr>,
@@ -130,6 +136,7 @@ impl DemoArgs {
 
 pub(crate) fn run(args: DemoArgs) -> Result<()> {
     let json = args.json;
+    let signer = args.token_key.as_deref().map(Signer::read).transpose()?;
     let (data, temporary) = directory(args.data.as_deref())?;
     let leftover = temporary.as_ref().map(|dir| dir.path().to_owned());
     let runtime = server::runtime()?;
@@ -137,7 +144,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<()> {
         let signals = Signals::new()?;
         let stop = CancellationToken::new();
         tokio::spawn(handle_signals(signals, stop.clone(), leftover));
-        Demo { args, data, stop }.run().await
+        Demo { args, signer, data, stop }.run().await
     });
     // A graph that is being made need not be waited for: the process' end breaks it off, and the
     // store has all of it or nothing.
@@ -177,6 +184,8 @@ async fn handle_signals(mut signals: Signals, stop: CancellationToken, leftover:
 /// A demo, from its graph to its end.
 struct Demo {
     args: DemoArgs,
+    /// Makes the users' tokens, where streams need them.
+    signer: Option<Signer>,
     data: PathBuf,
     /// Cancelled at the first signal.
     stop: CancellationToken,
@@ -300,15 +309,22 @@ impl Demo {
             api: self.address(self.args.api, DEFAULT_API)?,
             data: &self.data,
             limits: &self.args.limits.clone().with_room_for(room),
-            demo: DemoFacts { users, events_per_second },
+            token_key: self.args.token_key.as_deref(),
+            demo: DemoFacts {
+                users,
+                events_per_second,
+                token: self.signer.as_ref().map(|signer| PageToken(signer.token_for_all())),
+            },
         };
         let server = ServerProcess::start(options).await?;
         let (listen, api) = (server.listen(), server.api());
         self.note(&format!("server   process {}", server.pid().unwrap_or_default()))?;
         self.note(&format!("look     http://{listen}/   be one of the users, in a browser"))?;
-        self.note(&format!(
-            "streams  http://{listen}/stream/{{id}}   try: curl -N {listen}/stream/0"
-        ))?;
+        let attempt = match &self.args.token_key {
+            Some(key) => format!("encke listen 0 --url {listen} --token-key {}", key.display()),
+            None => format!("curl -N {listen}/stream/0"),
+        };
+        self.note(&format!("streams  http://{listen}/stream/{{id}}   try: {attempt}"))?;
         self.note(&format!("API      http://{api}/           try: curl {api}/subscribers/0"))?;
         self.note(&format!(
             "send     curl {api}/send --json '{{\"about\":0,\"data\":\"hello\"}}'"

@@ -41,6 +41,8 @@ pub(super) struct ServerOptions<'a> {
     pub(super) api: SocketAddr,
     pub(super) data: &'a Path,
     pub(super) limits: &'a LimitArgs,
+    /// What tokens are verified with; without it anybody may listen.
+    pub(super) token_key: Option<&'a Path>,
     /// What its page is told.
     pub(super) demo: DemoFacts,
 }
@@ -73,10 +75,16 @@ impl ServerProcess {
         command.args(["serve", "--json", "--until-eof"]);
         command.arg(format!("--grace={}", GRACE.as_secs()));
         command.arg(format!("--log-level={}", log_level()));
-        command.arg(format!("--demo-page={}", serde_json::to_string(&options.demo)?));
+        // It may hold a token, and others on this machine can see command lines.
+        command.env("ENCKE_DEMO_PAGE", serde_json::to_string(&options.demo)?);
         command.arg(format!("--listen={}", options.listen));
         command.arg(format!("--api={}", options.api));
         command.arg("--data").arg(options.data).args(options.limits.options());
+        match options.token_key {
+            Some(path) => command.arg("--token-key").arg(path),
+            // The users are made up, and who gives another address than loopback means it.
+            None => command.arg("--open"),
+        };
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().context("cannot start the server")?;

@@ -18,7 +18,7 @@ use hyper::http::{HeaderValue, request::Builder};
 use hyper::{Method, Response, StatusCode, header};
 use proto::Transport;
 
-use super::{ServerUrl, escape};
+use super::{ServerUrl, TokenSource, escape};
 pub(crate) use follow::{Follower, Told};
 use loss::Loss;
 use poll::Polls;
@@ -31,6 +31,8 @@ pub(crate) struct Wanted {
     pub(crate) url: ServerUrl,
     /// At least one.
     pub(crate) ids: Vec<String>,
+    /// What each request is shown with.
+    pub(crate) token: Option<TokenSource>,
     pub(crate) transport: Transport,
     /// How long nothing at all may come; `None` is for ever.
     pub(crate) silence: Option<Duration>,
@@ -91,9 +93,18 @@ fn path(start: &str, ids: &[String], parameters: &[(&str, &str)]) -> Result<Stri
     Ok(path)
 }
 
+/// A request for `path`, with the token of this moment.
+fn authorized(wanted: &Wanted, path: &str) -> Result<Builder, Loss> {
+    let request = wanted.url.request(Method::GET, path);
+    Ok(match &wanted.token {
+        Some(token) => request.header(header::AUTHORIZATION, token.authorization()?),
+        None => request,
+    })
+}
+
 /// A request for the stream, from `place` on.
 fn request(wanted: &Wanted, place: Option<&str>) -> Result<Builder, Loss> {
-    let request = wanted.url.request(Method::GET, &path("/stream/", &wanted.ids, &[])?);
+    let request = authorized(wanted, &path("/stream/", &wanted.ids, &[])?)?;
     let Some(place) = place else { return Ok(request) };
     // Another server's may be any text (WHATWG HTML, section 9.2.4): UTF-8 on the wire.
     let value = HeaderValue::from_bytes(place.as_bytes());

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use axum::body::Body;
-use hyper::Method;
 use hyper::client::conn::http1::SendRequest;
 use serde_json::value::RawValue;
 
-use super::{Heard, Loss, Wanted, ask, path};
+use super::{Heard, Loss, Wanted, ask, authorized, path};
 use crate::client::read_answer;
 
 /// How long a poll waits for an event when nothing else is asked: the server's own default.
@@ -54,7 +53,7 @@ impl Polls {
         let (url, wait) = (&self.wanted.url, wait.to_string());
         let after = self.place.as_deref().map(|place| ("after", place));
         let parameters: Vec<_> = [("wait", &*wait)].into_iter().chain(after).collect();
-        let request = url.request(Method::GET, &path("/poll/", &self.wanted.ids, &parameters)?);
+        let request = authorized(&self.wanted, &path("/poll/", &self.wanted.ids, &parameters)?)?;
         let response = ask(&mut self.sender, request, url, "application/json").await?;
         let field = |name| response.headers().get(name)?.to_str().ok();
         let next = field("encke-next").map(str::to_owned);
