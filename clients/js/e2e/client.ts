@@ -5,10 +5,10 @@
 import type { TestContext } from "node:test";
 import type { Page } from "playwright-core";
 import { WebSocket as Outside } from "ws";
-import type { Connection, Id, Options } from "../src/index.js";
+import type { Connection, Id } from "../src/index.js";
 import { next } from "../test/hear.js";
 import { type Expected, openContext, openPage } from "./browser.js";
-import { listen, type Told } from "./listen.js";
+import { type Asked, listen, type Told } from "./listen.js";
 
 // Node has its own from 22 on.
 globalThis.WebSocket ??= Outside as unknown as typeof WebSocket;
@@ -21,7 +21,7 @@ export type Place = (typeof PLACES)[number];
 /** One that connects when it is told to. */
 export interface Client {
   /** Connects to where it came from, or to `url`, with short waits. */
-  listen(options: Options, url?: string): Promise<void>;
+  listen(options: Asked, url?: string): Promise<void>;
   /** Waits until the connection is in that state, over that transport if one is named. */
   turned(state: string, transport?: string): Promise<void>;
   /** Waits for so many events; returns the payloads of all. */
@@ -62,7 +62,7 @@ export async function openTab(
 
 declare global {
   interface Window {
-    listen(url: string, options: Options): void;
+    listen(url: string, options: Asked): void;
     connection: Connection;
     told: Told;
   }
@@ -72,7 +72,7 @@ declare global {
 export class Tab implements Client {
   constructor(readonly page: Page) {}
 
-  async listen(options: Options, url = "/"): Promise<void> {
+  async listen(options: Asked, url = "/"): Promise<void> {
     await this.page.waitForFunction(() => window.listen);
     await this.page.evaluate(([url, options]) => window.listen(url, options), [url, options] as const);
   }
@@ -118,7 +118,7 @@ class Program implements Client {
 
   constructor(readonly origin: string) {}
 
-  async listen(options: Options, url = this.origin): Promise<void> {
+  async listen(options: Asked, url = this.origin): Promise<void> {
     this.#live = listen(url, options);
   }
 

@@ -13,4 +13,7 @@ export interface Told {
   log: unknown[];
 }
 
-export function listen(url: string, options: Options): { connection: Connection; told: Told };
+/** How to connect, and where to get a token. */
+export type Asked = Options & { tokenUrl?: string };
+
+export function listen(url: string, options: Asked): { connection: Connection; told: Told };

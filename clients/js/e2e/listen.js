@@ -5,9 +5,10 @@
 
 import { connect } from "../dist/encke.js";
 
-/** Connects, with short waits. */
-export function listen(url, options) {
-  const connection = connect(url, { retryMs: 10, retryMaxMs: 200, ...options });
+/** Connects, with short waits; what has tokens is named, since a test cannot pass a function on. */
+export function listen(url, { tokenUrl, ...options }) {
+  const token = tokenUrl && (async () => (await fetch(tokenUrl)).text());
+  const connection = connect(url, { retryMs: 10, retryMaxMs: 200, token, ...options });
   const told = { events: [], gaps: 0, states: [], waits: [], errors: [], log: [] };
   connection.on("event", (event) => {
     told.events.push(event);

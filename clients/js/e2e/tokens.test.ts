@@ -1,0 +1,137 @@
+/** Tokens, by the real server: shown, renewed before they end without loss, and refused. */
+
+import assert from "node:assert/strict";
+import { createHmac, randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test, type TestContext } from "node:test";
+import type { TransportName } from "../src/index.js";
+import { openContext, openPage } from "./browser.js";
+import { openClient, PLACES } from "./client.js";
+import { Front } from "./front.js";
+import { startDemo } from "./program.js";
+import { Encke, until } from "./server.js";
+import { atEnd } from "./ends.js";
+
+const TRANSPORTS: TransportName[] = ["websocket", "sse", "poll"];
+
+/** What Chromium says by itself of requests that fail. */
+const FAILED = /Failed to load resource|WebSocket connection to/;
+
+const secret = randomBytes(32).toString("hex");
+let folder = "";
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "encke-tokens-"));
+  await writeFile(join(folder, "secret"), secret, { mode: 0o600 });
+});
+
+after(() => rm(folder, { recursive: true, force: true }));
+
+/** A token for `sub`, as an application signs it. */
+function sign(sub: string, seconds: number): string {
+  const part = (json: object) => Buffer.from(JSON.stringify(json)).toString("base64url");
+  const now = Math.floor(Date.now() / 1000);
+  // One that is over was good once.
+  const iat = Math.min(now, now + 2 * seconds);
+  const text = `${part({ alg: "HS256" })}.${part({ sub, iat, exp: now + seconds })}`;
+  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+}
+
+/** An application that gives `bob` his tokens, which last so many seconds, and counts them. */
+async function application(test: TestContext, seconds: number) {
+  const given: string[] = [];
+  const server = createServer((_, answer) => {
+    given.push(sign("bob", seconds));
+    answer.writeHead(200, { "access-control-allow-origin": "*" });
+    answer.end(given.at(-1));
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  atEnd(test, () => void server.close());
+  return { given, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+}
+
+/** A guarded server of another origin than its pages. */
+async function open(t: TestContext, ...options: string[]) {
+  const pages = await Front.start(t);
+  const key = `--token-key=${join(folder, "secret")}`;
+  const server = await Encke.start(t, key, `--allow-origin=${pages.origin}`, ...options);
+  return { pages, server, way: await Front.start(t, server) };
+}
+
+for (const place of PLACES) {
+  for (const transport of TRANSPORTS) {
+    test(`${transport} in a ${place} goes on with token after token`, async (t) => {
+      const { pages, server, way } = await open(t, "--token-leeway=0");
+      const { given, url } = await application(t, 3);
+      const hosts = [new URL(way.origin).host, new URL(url).host];
+      const client = await openClient(t, place, pages.origin, { hosts });
+      await client.listen({ ids: "bob", transports: [transport], tokenUrl: url }, way.origin);
+      await client.turned("open", transport);
+      let sent = 0;
+      while (given.length < 4) {
+        await server.send("bob", sent++);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      const numbers = Array.from({ length: sent }, (_, n) => n);
+      assert.deepEqual(await client.heard(sent), numbers, "each once, in order");
+      const told = await client.told();
+      assert.deepEqual([told.gaps, told.errors], [0, []]);
+      assert.ok(!told.states.some((state) => state.startsWith("waiting")), told.states.join());
+      if (transport === "websocket") {
+        assert.equal(way.asked.length, 1, "it was opened once");
+        assert.ok(await client.login("bob"));
+        assert.equal(await client.login("alice"), false, "which no token of bob's grants");
+      }
+      assert.ok(!way.asked.some((line) => line.includes("token")), "never in an address");
+    });
+  }
+
+  test(`stream whose token is revoked comes back with another one in a ${place}`, async (t) => {
+    const { pages, server, way } = await open(t);
+    const { given, url } = await application(t, 600);
+    const hosts = [new URL(way.origin).host, new URL(url).host];
+    const client = await openClient(t, place, pages.origin, { hosts, console: FAILED });
+    await client.listen({ ids: "bob", tokenUrl: url }, way.origin);
+    await client.turned("open", "websocket");
+    await server.send("bob", 1);
+    const second = Math.floor(Date.now() / 1000);
+    await until("the next token is of another second", async () => Date.now() / 1000 > second + 1);
+    await server.call("/tokens/revoke", { sub: "bob", before: second + 1 });
+    await server.send("bob", 2);
+    assert.deepEqual(await client.heard(2), [1, 2]);
+    assert.equal(given.length, 2);
+    assert.equal((await client.told()).gaps, 0);
+  });
+
+  test(`tokens that are refused end the connection of a ${place} with the reason`, async (t) => {
+    const { pages, way } = await open(t);
+    const { given, url } = await application(t, -60);
+    const hosts = [new URL(way.origin).host, new URL(url).host];
+    const client = await openClient(t, place, pages.origin, { hosts, console: FAILED });
+    await client.listen({ ids: "bob", tokenUrl: url }, way.origin);
+    await client.turned("closed");
+    const { errors } = await client.told();
+    assert.deepEqual(errors, ["Unauthorized: The token is refused: it has expired: get a new one."]);
+    assert.equal(given.length, 3);
+  });
+}
+
+test("dashboard hears its figures where streams ask for tokens", async (t) => {
+  const { server } = await open(t);
+  const page = await openPage(t, await openContext(t), `http://${server.api}/`, {
+    hosts: [server.listen],
+  });
+  await page.locator('#state[data-state="live"]').waitFor();
+});
+
+test("demo page hears the users of a demo whose streams ask for tokens", async (t) => {
+  const key = `--token-key=${join(folder, "secret")}`;
+  const { url, api } = await startDemo(t, "--users=300", "--rate=600", key);
+  const page = await openPage(t, await openContext(t), url, { hosts: [api] });
+  await page.locator("#state-words", { hasText: "live over WebSocket" }).waitFor();
+  await page.waitForFunction(() => document.querySelectorAll("#feed .listens").length > 4);
+});
