@@ -182,7 +182,8 @@ impl Server {
         }));
         let listener = api_socket.listen(API_BACKLOG);
         let listener = listener.map_err(|error| listen_error(api_address, &error))?;
-        let routes = api::routes(api, config.api_hosts, config.demo.as_ref().map(|_| listen.port()));
+        let routes =
+            api::routes(api, config.api_hosts, config.demo.as_ref().map(|_| listen.port()));
         let api_task = tokio::spawn(http::listener::run(listener, routes, permits, stop));
         // Signals are for the threads of the control plane.
         sys::signals::blocked(|| engine.write().unwrap_or_else(PoisonError::into_inner).open())??;

@@ -23,15 +23,18 @@ const STACK_BYTES: usize = 64 * 1024;
 pub(crate) struct Target {
     pub(crate) listen: SocketAddr,
     pub(crate) api: SocketAddr,
+    /// A file with the key that good tokens are signed with, if streams need any.
+    pub(crate) key: String,
     until: Instant,
 }
 
 impl Target {
     /// As the command line has it.
     pub(crate) fn of(arguments: &[String]) -> Target {
-        let [listen, api, seconds] = arguments else { panic!("ADDRESS ADDRESS SECONDS") };
+        let [listen, api, seconds, key] = arguments else { panic!("ADDRESS ADDRESS SECONDS KEY") };
         let until = Instant::now() + Duration::from_secs(seconds.parse().unwrap());
-        Target { listen: listen.parse().unwrap(), api: api.parse().unwrap(), until }
+        let (listen, api) = (listen.parse().unwrap(), api.parse().unwrap());
+        Target { listen, api, key: key.clone(), until }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -81,9 +84,9 @@ pub(crate) fn command(name: &str, ids: &str) -> Vec<u8> {
 }
 
 /// A place that the server at `listen` knows: its present one.
-pub(crate) fn place(listen: SocketAddr) -> String {
+pub(crate) fn place(listen: SocketAddr, query: &str) -> String {
     let mut wire = Wire::connect(listen);
-    wire.send(get("/poll/1?wait=0", &[]));
+    wire.send(get(&format!("/poll/1?wait=0{query}"), &[]));
     wire.head().field("Encke-Next").unwrap().to_owned()
 }
 

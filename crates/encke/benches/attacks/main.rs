@@ -24,6 +24,7 @@ mod clients;
 mod harness;
 mod kept;
 mod neighbour;
+mod tokens;
 mod work;
 
 use std::process::{Child, Command, ExitCode};
@@ -36,7 +37,7 @@ use neighbour::{Neighbour, Resumer};
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 16] = [
+const ATTACKS: [(&str, Attack); 18] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -53,6 +54,8 @@ const ATTACKS: [(&str, Attack); 16] = [
     ("12,000 never read", kept::never_readers),
     ("4,096 silent senders", kept::silent_senders),
     (STRANGER, work::connects),
+    ("10,000 new tokens/s", tokens::new_ones),
+    ("10,000 bad tokens/s", tokens::bad_ones),
 ];
 
 /// The attack that this machine's own clients are not allowed to be.
@@ -108,13 +111,22 @@ fn main() -> ExitCode {
 fn run(name: &str, seconds: u64) -> bool {
     // A stranger comes from another address than loopback.
     let listen = if name == STRANGER { "--listen=0.0.0.0:0" } else { "--listen=127.0.0.1:0" };
-    let server = Server::start(&["--max-connections=16000", "--allow-origin=*", listen]);
-    let mut neighbour = Neighbour::start(&server);
+    let mut options = vec!["--max-connections=16000".to_owned(), "--allow-origin=*".to_owned()];
+    options.push(listen.to_owned());
+    let door = name.ends_with("tokens/s").then(tokens::Door::make);
+    match &door {
+        Some(door) => options.extend(door.options()),
+        None => options.push("--open".to_owned()),
+    }
+    let server = Server::start(&Vec::from_iter(options.iter().map(String::as_str)));
+    let query = door.as_ref().map_or(String::new(), tokens::Door::query);
+    let mut neighbour = Neighbour::start(&server, &query);
     let before = server.anonymous_bytes();
     let first = neighbour.hear(QUIET);
-    let resumer = Resumer::start(&server);
+    let resumer = Resumer::start(&server, &query);
     let (cpu, started) = (cpu_seconds(&server), Instant::now());
-    let mut attack = start(name, &server, seconds);
+    let key = door.as_ref().map_or(String::new(), tokens::Door::signing_key);
+    let mut attack = start(name, &server, seconds, &key);
     let mut most = 0;
     // Its connections end with it, and that is a part of it.
     let mut status = None;
@@ -146,10 +158,10 @@ fn cpu_seconds(server: &Server) -> f64 {
     server.api.stats()["cpu_seconds"].as_f64().unwrap()
 }
 
-fn start(name: &str, server: &Server, seconds: u64) -> Child {
+fn start(name: &str, server: &Server, seconds: u64, key: &str) -> Child {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("chrt");
     command.args(["--idle", "0"]).arg(program).args(["attack", name]);
     command.args([server.listen(), server.api.address()].map(|address| address.to_string()));
-    command.arg(seconds.to_string()).spawn().unwrap()
+    command.arg(seconds.to_string()).arg(key).spawn().unwrap()
 }

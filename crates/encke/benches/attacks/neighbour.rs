@@ -33,10 +33,13 @@ pub(crate) struct Resumer {
 }
 
 impl Resumer {
-    pub(crate) fn start(server: &Server) -> Resumer {
+    /// One whose path has `query` behind it.
+    pub(crate) fn start(server: &Server, query: &str) -> Resumer {
         let is_over = Arc::new(AtomicBool::new(false));
         let listen = server.listen();
-        let request = get(&format!("/poll/7777?wait=0&after={}", place(listen)), &[]);
+        let query = query.replace('?', "&");
+        let place = place(listen, &query);
+        let request = get(&format!("/poll/7777?wait=0&after={place}{query}"), &[]);
         let over = Arc::clone(&is_over);
         let ask = move || {
             let mut wire = Wire::connect(listen);
@@ -74,8 +77,9 @@ impl Display for Heard {
 }
 
 impl Neighbour {
-    pub(crate) fn start(server: &Server) -> Neighbour {
-        let url = format!("{}/stream/{{id}}", server.url());
+    /// Listeners whose paths have `query` behind them.
+    pub(crate) fn start(server: &Server, query: &str) -> Neighbour {
+        let url = format!("{}/stream/{{id}}{query}", server.url());
         let crowd = FloodConfig { url, users: LISTENERS, threads: 1, ..FloodConfig::default() };
         let crowd = Flood::start(crowd).unwrap();
         assert!(crowd.wait_until(DEADLINE, |totals| totals.open() == u64::from(LISTENERS)));

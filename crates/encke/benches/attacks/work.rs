@@ -61,7 +61,7 @@ fn ask_on(target: &Target, path: &str) {
 
 /// Clients that ask what many ids have missed since a place that is known, and hang up.
 pub(crate) fn hung_up(target: &Target) {
-    let place = place(target.listen);
+    let place = place(target.listen, "");
     let request = get(&format!("/poll/1000000?wait=0&after={place}{}", many_ids()), &[]);
     thread::scope(|scope| {
         for _ in 0..16 {

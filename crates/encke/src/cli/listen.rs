@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::client::runtime;
 use super::signer::TokenKeyArg;
 use super::work::on_own_thread;
-use crate::client::{Follower, GivenToken, ServerUrl, Told, TokenSource, Wanted};
+use crate::client::{Follower, GivenToken, ServerUrl, TokenSource, Told, Wanted};
 use crate::console::{OutputError, printable, say, say_bytes, tell};
 use crate::signals::Signals;
 use crate::units::parse_silence;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proto::Transport;
 
-use crate::flood::{Storm, Tokens};
 use crate::flood::tokens::TOKEN_BYTES_MAX;
+use crate::flood::{Storm, Tokens};
 use crate::target::{Target, TargetError};
 
 /// What a crowd is to do.

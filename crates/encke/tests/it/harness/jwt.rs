@@ -44,6 +44,17 @@ impl Signer {
         Signer { pair, name: name.to_owned() }
     }
 
+    /// The same one from the bytes of [`Signer::to_bytes`].
+    pub(crate) fn of(name: &str, bytes: &[u8]) -> Signer {
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, bytes).unwrap();
+        Signer { pair, name: name.to_owned() }
+    }
+
+    /// The private key (PKCS #8).
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        self.pair.to_pkcs8v1().unwrap().as_ref().to_vec()
+    }
+
     /// A token with these claims, by ES256.
     pub(crate) fn signed(&self, claims: &Value) -> String {
         let header = json!({ "alg": "ES256", "kid": self.name });
