@@ -17,13 +17,20 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 10] = [
+const PROGRAMS: [Program; 13] = [
     Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
     Program { name: "mount", packages: "mount", reason: "a test fills a disk of its own" },
     Program { name: "haproxy", packages: "haproxy", reason: "tests put it before the server" },
     Program { name: "nginx", packages: "nginx-light", reason: "tests put it before the server" },
+    Program { name: "curl", packages: "curl", reason: "tests speak TLS with it" },
+    Program { name: "openssl", packages: "openssl", reason: "tests speak TLS with it" },
+    Program {
+        name: "pebble",
+        packages: "pebble",
+        reason: "tests ask it for automatic certificates",
+    },
     Program { name: "erl", packages: "erlang-base", reason: "tests talk to real Erlang nodes" },
     Program { name: "node", packages: "nodejs", reason: "it builds and tests the browser client" },
     Program {

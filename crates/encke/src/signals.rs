@@ -1,5 +1,5 @@
 //! SIGTERM and SIGINT: the first asks for an end in order, the second ends at once. SIGHUP, to a
-//! server: nothing.
+//! server: read again what can be replaced.
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,16 +29,10 @@ impl Signals {
         }
     }
 
-    /// From now on SIGHUP, which ends a program whose terminal is gone, is told and nothing else.
-    /// To be called within a runtime.
-    pub(crate) fn outlive_hangup() -> Result<()> {
-        let mut hangups = signal(SignalKind::hangup()).context("cannot listen for signals")?;
-        tokio::spawn(async move {
-            while hangups.recv().await.is_some() {
-                tracing::info!("SIGHUP changes nothing: settings are read at the start alone");
-            }
-        });
-        Ok(())
+    /// From now on SIGHUP, which ends a program whose terminal is gone, comes here instead. To be
+    /// called within a runtime.
+    pub(crate) fn hangups() -> Result<Signal> {
+        signal(SignalKind::hangup()).context("cannot listen for signals")
     }
 
     /// From now on a signal ends the process at once.

@@ -116,7 +116,7 @@ pub struct Origins {
     any: bool,
     list: Vec<String>,
     hosts: Hosts,
-    api: Option<SocketAddr>,
+    apis: Vec<SocketAddr>,
 }
 
 impl Default for Origins {
@@ -130,13 +130,18 @@ impl Origins {
     /// The origins of the server under the names in `hosts`, and those in `list`; `*` in that lets
     /// every page in.
     pub fn new(list: Vec<String>, hosts: Hosts) -> Origins {
-        Origins { any: list.iter().any(|origin| origin == "*"), list, hosts, api: None }
+        Origins { any: list.iter().any(|origin| origin == "*"), list, hosts, apis: Vec::new() }
     }
 
     /// Lets in the pages of the API at `api` as well: the same host's under the API's port, and
     /// those that reach the API by its own address.
     pub fn allow_api(&mut self, api: SocketAddr) {
-        self.api = Some(api);
+        self.apis.push(api);
+    }
+
+    /// Gives the server further names.
+    pub fn add_hosts(&mut self, names: &[String]) {
+        self.hosts.add(names);
     }
 
     /// Whether a request that calls the server `host` means it, and not a server whose name a page
@@ -159,7 +164,7 @@ impl Origins {
         let host = host.filter(|host| self.hosts.include(host));
         self.is_listed(origin)
             || host.is_some_and(|host| is_own_origin(origin, host))
-            || self.api.is_some_and(|api| is_api_origin(origin, api, host.unwrap_or_default()))
+            || self.apis.iter().any(|api| is_api_origin(origin, *api, host.unwrap_or_default()))
     }
 
     fn is_listed(&self, origin: &str) -> bool {

@@ -1,8 +1,9 @@
 //! The running server: the order in which its parts start and end.
 //!
-//! Start: keys, descriptor limit, store, both ports taken, epoch, Erlang node, API, and last the
-//! workers, which begin to listen. Each part that fails ends the start with a sentence that says
-//! what to do, before a client could have connected, and who connects finds all the rest at work.
+//! Start: keys, certificates, descriptor limit, store, all ports taken, epoch, Erlang node, API,
+//! and last the workers, which begin to listen. Each part that fails ends the start with a sentence
+//! that says what to do, before a client could have connected, and who connects finds all the rest
+//! at work.
 //!
 //! End: readiness off and the API port closed; API requests in progress are finished; the workers
 //! deliver what is posted, end their streams and stop; the store is closed. All within the grace
@@ -11,10 +12,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod api;
+mod certs;
 mod checked_file;
 mod demo_page;
 mod epoch;
 mod erlang;
+mod file_stamp;
 mod http;
 pub mod keys;
 mod log_interval;
@@ -46,10 +49,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use crate::api::PublicUrl;
 use crate::api::{Api, ApiParts};
+use crate::certs::Certificates;
+pub use crate::certs::acme::AcmeConfig;
+use crate::certs::acme::{Acme, Proof};
+pub use crate::certs::{PairFiles, TrustError, client_config};
 pub use crate::demo_page::{DemoFacts, PageToken};
 use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;
+use crate::http::listener::Door;
 use crate::http::permits::Permits;
+use crate::http::tls::{Handshakes, PROTOCOLS, Tls};
 use crate::keys::ring::{KeyRing, Known};
 use crate::memory::Kept;
 pub use crate::panics::end_process_on_panic;
@@ -72,8 +81,14 @@ const API_GRACE_SHARE: f64 = 0.3;
 pub struct ServeConfig {
     /// The data plane, with the public address.
     pub engine: EngineConfig,
-    /// The private address.
-    pub api: SocketAddr,
+    /// The private address, if plain HTTP is spoken on one.
+    pub api: Option<SocketAddr>,
+    /// The private address at which TLS is spoken, if there is one.
+    pub tls_api: Option<SocketAddr>,
+    /// What is shown to clients of TLS; the first is for those who name no host of the others.
+    pub certificates: Vec<PairFiles>,
+    /// How certificates are had beside these, if they are.
+    pub acme: Option<AcmeConfig>,
     /// What the API is called.
     pub api_hosts: Hosts,
     /// Who may listen.
@@ -95,7 +110,9 @@ pub struct Server {
     engine: Arc<RwLock<Engine>>,
     graph: Graph,
     listen: SocketAddr,
-    api: SocketAddr,
+    api: Option<SocketAddr>,
+    tls_api: Option<SocketAddr>,
+    certificates: Arc<Certificates>,
     /// Dropped, it tells everything that would otherwise go on that the server is stopping.
     running: DropGuard,
     api_task: JoinHandle<()>,
@@ -115,20 +132,39 @@ pub fn runtime() -> Result<tokio::runtime::Runtime> {
 impl Server {
     /// Opens the store and starts. When this returns, clients can connect.
     pub async fn start(mut config: ServeConfig) -> Result<Server> {
-        let keys = Arc::new(keys_for(config.api, &config.data)?);
+        let api_ports = [(config.api, "--api"), (config.tls_api, "--tls-api")];
+        let keys = Arc::new(keys_for(api_ports, &config.data)?);
         let stop = CancellationToken::new();
         let running = stop.clone().drop_guard();
         let live_id = api::live_id().context("the system's random source fails")?;
         let doors = open_doors(config.access, config.engine.listen, &config.data, &live_id).await?;
         config.engine.tokens = doors.as_ref().map(|doors| doors.config(config.token_cookie));
+        let acme = config.acme.map(|acme| {
+            let proofs = [(config.tls_api, Proof::TlsAlpn), (config.api, Proof::Http)];
+            let proofs = proofs.into_iter().filter_map(|(port, proof)| port.map(|_| proof));
+            Acme::new(acme, config.data.join("acme"), proofs.collect())
+        });
+        let certificates = Certificates::load(config.certificates, acme)?;
+        if config.tls_api.is_some() && certificates.are_none() {
+            return Err(anyhow!(
+                "--tls-api needs a certificate: give --tls-cert and --tls-key, each a PEM file, \
+                 or --acme-domain"
+            ));
+        }
         let graph = open_graph(&config.data)?;
-        let api_socket = bind(config.api)?;
-        let api_address = api_socket.local_addr()?;
-        let page = config.demo.as_ref().map(|demo| demo_page::page(demo, api_address.port()));
+        let api_socket = config.api.map(|api| bind(api, "--api")).transpose()?;
+        let tls_socket = config.tls_api.map(|api| bind(api, "--tls-api")).transpose()?;
+        let address = |socket: &Option<TcpSocket>| socket.as_ref().map(TcpSocket::local_addr);
+        let (api, tls_api) = (address(&api_socket).transpose()?, address(&tls_socket).transpose()?);
+        let page =
+            config.demo.as_ref().zip(api).map(|(demo, api)| demo_page::page(demo, api.port()));
         config.engine.page = page.map(Arc::new);
         let backlog_bytes_max = config.engine.backlog_bytes_max;
         let trusted = config.engine.trusted.clone();
-        config.engine.origins.allow_api(api_address);
+        api.iter().chain(&tls_api).for_each(|api| config.engine.origins.allow_api(*api));
+        let names = certificates.host_names();
+        config.engine.origins.add_hosts(&names);
+        config.api_hosts.add(&names);
         config.engine.guest = config.erlang.is_some();
         let lot = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
         let (epoch, epoch_file) = epoch::begin(&config.data, lot, sys::clock::unix_ms());
@@ -160,12 +196,24 @@ impl Server {
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
         let permits = Permits::new();
         tokio::spawn(keys::ring::watch(Arc::clone(&keys), stop.clone()));
-        let api = Arc::new(Api::new(ApiParts {
+        tokio::spawn(certs::watch::run(Arc::clone(&certificates), stop.clone()));
+        let acme_routes = certificates.acme().map(|_| {
+            tokio::spawn(certs::acme::run(Arc::clone(&certificates), stop.clone()));
+            certs::acme::challenges::routes(Arc::clone(certificates.challenges()))
+        });
+        let handshakes = Arc::<Handshakes>::default();
+        let tls = Tls::new(certificates.server_config(&PROTOCOLS), Arc::clone(&handshakes));
+        let ports = [(api_socket, None), (tls_socket, Some(tls))].into_iter();
+        let ports = ports.filter_map(|(socket, tls)| Some(door(socket?, tls)));
+        let ports = ports.collect::<Result<Vec<Door>>>()?;
+        let state = Arc::new(Api::new(ApiParts {
             engine: Arc::clone(&engine),
             graph: graph.clone(),
             keys,
             live_id,
             tokens,
+            certificates: Arc::clone(&certificates),
+            handshakes,
             backlog_bytes_max,
             trusted,
             public_url: config.public_url,
@@ -173,21 +221,30 @@ impl Server {
             idle_limit: permits.idle_limit(),
             stop: stop.clone(),
         })?);
-        tokio::spawn(api::live::run(Arc::clone(&api)));
-        tokio::spawn(api::forget_keys(Arc::clone(api.idempotency())));
+        tokio::spawn(api::live::run(Arc::clone(&state)));
+        tokio::spawn(api::forget_keys(Arc::clone(state.idempotency())));
         tokio::spawn(memory::give_back(Kept {
             names: Arc::clone(graph.names()),
             account,
-            idempotency: Arc::clone(api.idempotency()),
+            idempotency: Arc::clone(state.idempotency()),
         }));
-        let listener = api_socket.listen(API_BACKLOG);
-        let listener = listener.map_err(|error| listen_error(api_address, &error))?;
-        let routes =
-            api::routes(api, config.api_hosts, config.demo.as_ref().map(|_| listen.port()));
-        let api_task = tokio::spawn(http::listener::run(listener, routes, permits, stop));
+        let demo = config.demo.as_ref().map(|_| listen.port());
+        let routes = api::routes(state, config.api_hosts, demo);
+        let routes = routes.merge(acme_routes.unwrap_or_default());
+        let api_task = tokio::spawn(http::listener::run(ports, routes, permits, stop));
         // Signals are for the threads of the control plane.
         sys::signals::blocked(|| engine.write().unwrap_or_else(PoisonError::into_inner).open())??;
-        Ok(Server { engine, graph, listen, api: api_address, running, api_task, erlang_task })
+        Ok(Server {
+            engine,
+            graph,
+            listen,
+            api,
+            tls_api,
+            certificates,
+            running,
+            api_task,
+            erlang_task,
+        })
     }
 
     /// Where clients connect.
@@ -195,9 +252,19 @@ impl Server {
         self.listen
     }
 
-    /// Where the API is.
-    pub fn api(&self) -> SocketAddr {
+    /// Where the API is by plain HTTP, if it is.
+    pub fn api(&self) -> Option<SocketAddr> {
         self.api
+    }
+
+    /// Where it is by TLS, if it is.
+    pub fn tls_api(&self) -> Option<SocketAddr> {
+        self.tls_api
+    }
+
+    /// Reads again what can be replaced while the server runs: certificates.
+    pub async fn reload(&self) {
+        certs::watch::reload(&self.certificates).await;
     }
 
     /// Ends everything within `grace`.
@@ -239,21 +306,26 @@ pub fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
+/// The API's ports and the options that name them.
+type ApiPorts = [(Option<SocketAddr>, &'static str); 2];
+
 /// The keys of `dir`, without which nobody but this machine may reach the API.
-fn keys_for(api: SocketAddr, dir: &Path) -> Result<KeyRing> {
+fn keys_for(ports: ApiPorts, dir: &Path) -> Result<KeyRing> {
     let keys = KeyRing::open(dir)?;
-    if matches!(keys.known(), Known::None) && !is_loopback(api) {
+    let mut open = ports.into_iter().filter_map(|(address, option)| Some((address?, option)));
+    let reached = open.find(|(address, _)| !is_loopback(*address));
+    if let (Known::None, Some((api, option))) = (keys.known(), reached) {
         return Err(anyhow!(
             "no key was made, and others could reach the API at {api}: make one with `encke key \
-             new --scope admin --data {}`, or leave --api on 127.0.0.1",
+             new --scope admin --data {}`, or leave {option} on 127.0.0.1",
             dir.display()
         ));
     }
     Ok(keys)
 }
 
-/// Takes the address; nobody can connect before it listens.
-fn bind(address: SocketAddr) -> Result<TcpSocket> {
+/// Takes the address, which `option` names; nobody can connect before it listens.
+fn bind(address: SocketAddr, option: &str) -> Result<TcpSocket> {
     let bind = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // As every server: the port of one that has just ended may be taken at once.
@@ -261,18 +333,27 @@ fn bind(address: SocketAddr) -> Result<TcpSocket> {
         socket.bind(address)?;
         Ok(socket)
     };
-    bind().map_err(|error| listen_error(address, &error))
+    bind().map_err(|error| listen_error(address, option, &error))
 }
 
-fn listen_error(address: SocketAddr, error: &io::Error) -> anyhow::Error {
+/// Begins to listen.
+fn door(socket: TcpSocket, tls: Option<Tls>) -> Result<Door> {
+    let option = if tls.is_some() { "--tls-api" } else { "--api" };
+    let address = socket.local_addr()?;
+    let listener = socket.listen(API_BACKLOG);
+    let listener = listener.map_err(|error| listen_error(address, option, &error))?;
+    Ok(Door { listener, tls })
+}
+
+fn listen_error(address: SocketAddr, option: &str, error: &io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
             "{address} is in use: stop the program that listens there, or choose another address \
-             with --api"
+             with {option}"
         ),
         _ => anyhow!(
             "cannot listen on {address}: {error}; choose an address of this machine and a port \
-             from 1024 on with --api"
+             from 1024 on with {option}"
         ),
     }
 }

@@ -22,7 +22,10 @@ fn control_plane_goes_on_while_the_engine_drains() {
     let data = tempfile::tempdir().unwrap();
     let config = ServeConfig {
         engine: EngineConfig::new("127.0.0.1:0".parse().unwrap()),
-        api: "127.0.0.1:0".parse().unwrap(),
+        api: Some("127.0.0.1:0".parse().unwrap()),
+        tls_api: None,
+        certificates: Vec::new(),
+        acme: None,
         api_hosts: Hosts::any(),
         access: StreamAccess::Unsaid,
         token_cookie: String::new(),

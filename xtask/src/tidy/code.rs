@@ -16,7 +16,7 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 16] = [
+const SLEEPERS: [(&str, &str); 18] = [
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
     ("crates/encke/benches/attacks/", "who attacks keeps a pace, and looks at figures in between"),
@@ -27,6 +27,8 @@ const SLEEPERS: [(&str, &str); 16] = [
     ("crates/server/src/posting.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/server/src/erlang/mod.rs", "a node that is not there rings nobody"),
     ("crates/server/src/http/listener.rs", "a listener without descriptors must not spin"),
+    ("crates/server/src/certs/acme/mod.rs", "neither a life nor a directory rings"),
+    ("crates/server/src/http/tls.rs", "handshakes keep a pace"),
     ("crates/server/src/epoch.rs", "what is reserved in time lasts for minutes"),
     ("crates/server/src/api/idempotency/mod.rs", "keys are forgotten by the clock"),
     ("crates/server/src/token_door.rs", "a full mailbox rings nobody when it has room again"),

@@ -1,6 +1,8 @@
 //! What the commands have in common that talk to a server's API, and those of them that are one
 //! request: `send`, `subscribe`, `unsubscribe`, `subscribers`.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use clap::Args;
 use proto::ApiKey;
@@ -19,6 +21,17 @@ pub(crate) struct ApiArgs {
     api: ServerUrl,
     #[command(flatten)]
     key: KeyArg,
+    #[command(flatten)]
+    ca: CaArg,
+}
+
+/// Who vouches for a server.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CaArg {
+    /// Of a server at https://, trust those alone whose certificates are in this PEM file, instead
+    /// of those whom the system trusts.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
 }
 
 /// What the API is shown.
@@ -33,7 +46,7 @@ pub(crate) struct KeyArg {
 impl ApiArgs {
     /// The server, with the key that it is shown.
     pub(crate) fn server(&self) -> Result<ServerUrl> {
-        self.api.clone().with_key(self.key.key.clone())
+        self.api.clone().with_ca(self.ca.ca.clone()).with_key(self.key.key.clone())
     }
 
     /// The same as a URL and a key.

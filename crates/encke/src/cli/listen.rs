@@ -9,7 +9,7 @@ use proto::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::client::runtime;
+use super::client::{CaArg, runtime};
 use super::signer::TokenKeyArg;
 use super::work::on_own_thread;
 use crate::client::{Follower, GivenToken, ServerUrl, TokenSource, Told, Wanted};
@@ -55,6 +55,8 @@ pub(crate) struct ListenArgs {
     token: Option<GivenToken>,
     #[command(flatten)]
     token_key: TokenKeyArg,
+    #[command(flatten)]
+    ca: CaArg,
     /// How to hear events.
     #[arg(long, value_enum, default_value_t = ListenTransport::Sse)]
     transport: ListenTransport,
@@ -126,7 +128,7 @@ pub(crate) fn run(args: ListenArgs) -> Result<()> {
 }
 
 async fn listen(args: &ListenArgs) -> Result<()> {
-    let (url, ids) = (&args.url, args.ids.join(", "));
+    let (url, ids) = (args.url.clone().with_ca(args.ca.ca.clone()), args.ids.join(", "));
     let mut follower = Follower::new(Wanted {
         url: url.clone(),
         ids: args.ids.clone(),

@@ -32,6 +32,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
 use crate::config::{self, ConfigError};
@@ -122,6 +123,11 @@ enum Command {
     Ketama(ketama::KetamaArgs),
 }
 
+/// What is wrong with options that are each right by themselves.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(pub(crate) String);
+
 /// Runs the program.
 pub(crate) fn run() -> ExitCode {
     let cli = match parse() {
@@ -158,10 +164,9 @@ pub(crate) fn run() -> ExitCode {
         }
         Err(error) => {
             console::tell(format!("encke: {error:#}"));
-            match error.downcast_ref::<ServerListError>() {
-                Some(error) if error.is_usage() => ExitCode::from(2),
-                _ => ExitCode::FAILURE,
-            }
+            let of_list = error.downcast_ref().is_some_and(ServerListError::is_usage);
+            let is_usage = of_list || error.is::<UsageError>();
+            if is_usage { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -43,22 +43,22 @@ impl NameArgs {
     /// those of the API, since the API's page calls it so, and by those of the pages that may.
     pub(crate) fn origins(
         &self,
-        listen: &ListenAddress,
-        api: &ListenAddress,
+        listened: &[&ListenAddress],
         public_url: Option<&PublicUrl>,
     ) -> Origins {
         let public_origin = public_url.and_then(|url| origin(&url.origin()));
         let allowed: Vec<String> = self.allow_origin.iter().cloned().chain(public_origin).collect();
         let pages = allowed.iter().filter_map(|origin| name_of(origin.split_once("://")?.1));
         let own = self.public_host.iter().chain(&self.api_host).cloned();
-        let listened = [&listen.name, &api.name].into_iter().flatten().cloned();
+        let listened = listened.iter().filter_map(|address| address.name.clone());
         let hosts = Hosts::new(own.chain(listened).chain(pages).collect());
         Origins::new(allowed, hosts)
     }
 
     /// What the API is called.
-    pub(crate) fn api_hosts(&self, api: &ListenAddress) -> Hosts {
-        Hosts::new(self.api_host.iter().chain(&api.name).cloned().collect())
+    pub(crate) fn api_hosts(&self, apis: &[&ListenAddress]) -> Hosts {
+        let listened = apis.iter().filter_map(|api| api.name.as_ref());
+        Hosts::new(self.api_host.iter().chain(listened).cloned().collect())
     }
 }
 
@@ -78,6 +78,27 @@ impl FromStr for ListenAddress {
     }
 }
 
+/// Where to listen, or `none`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Port(pub(crate) Option<ListenAddress>);
+
+impl FromStr for Port {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Port, String> {
+        match text {
+            "none" => Ok(Port(None)),
+            text => Ok(Port(Some(text.parse()?))),
+        }
+    }
+}
+
+impl Port {
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.0.as_ref().map(|listen| listen.address)
+    }
+}
+
 /// Reads `127.0.0.1:8000`, `[::1]:8000` or `localhost:8000`.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let hint = "write an address and a port, such as 127.0.0.1:8000";
@@ -86,9 +107,10 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     resolved?.next().ok_or_else(|| format!("no such host; {hint}"))
 }
 
-/// `ENCKE_API` is also what clients are told, and they write `http://` before it.
+/// `ENCKE_API` is also what clients are told, and they write `http://` or `https://`
+/// before it.
 fn without_scheme(text: &str) -> &str {
-    text.strip_prefix("http://").unwrap_or(text)
+    text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")).unwrap_or(text)
 }
 
 fn parse_origin(text: &str) -> Result<String, String> {

@@ -16,10 +16,12 @@ use server::PublicUrl;
 use server::{DemoFacts, ServeConfig, Server};
 use tokio::sync::oneshot;
 
+use self::tls::TlsArgs;
 use super::erlang::ErlangArgs;
-use super::names::{ListenAddress, NameArgs};
+use super::names::{NameArgs, Port};
 use super::strangers::StrangerArgs;
 use super::tokens::TokenArgs;
+use crate::cli::UsageError;
 use crate::console::say;
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_seconds};
@@ -36,20 +38,23 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Serves streams to clients, and the API to applications.
 ///
 /// Clients open streams at --listen; applications send events and keep the friends graph through
-/// --api. Streams need a token where --token-key or --token-jwks says how to verify one; without
-/// that, and without --open, they stay on loopback. With keys (`encke key new`) every call to --api
-/// needs one; without any it stays on loopback, for this machine alone.
+/// --api or, by TLS, --tls-api. Streams need a token where --token-key or --token-jwks says how to
+/// verify one; without that, and without --open, they stay on loopback. With keys (`encke key new`)
+/// every call to the API needs one; without any it stays on loopback, for this machine alone.
 /// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
-/// once, with exit code 143 or 130. SIGHUP changes nothing.
+/// once, with exit code 143 or 130. SIGHUP reads the certificates again, and asks
+/// again for one that could not be had.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Where clients connect. Port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
-    listen: ListenAddress,
-    /// Where applications connect.
+    listen: Port,
+    /// Where applications connect; none is nowhere.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]
-    api: ListenAddress,
+    api: Port,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Where browsers reach --listen when a proxy stands before it, for the dashboard: its scheme
     /// and host, with a path if the proxy has one.
     #[arg(long, value_name = "URL")]
@@ -86,6 +91,8 @@ Examples:
   encke serve
   encke serve --listen 0.0.0.0:8000 --token-key secret.txt --allow-origin https://example.org
   encke serve --listen 127.0.0.1:0 --api 127.0.0.1:0 --json
+  encke serve --tls-api 0.0.0.0:8443 --tls-cert fullchain.pem --tls-key privkey.pem
+  encke serve --tls-api 0.0.0.0:443 --acme-domain push.example.org
   ENCKE_MAX_BACKLOG=256KiB encke serve --config encke.toml";
 
 /// What the data plane may use.
@@ -234,15 +241,27 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
     server::end_process_on_panic();
     server::runtime()?.block_on(async {
         let mut signals = Signals::new()?;
-        Signals::outlive_hangup()?;
+        let mut hangups = Signals::hangups()?;
         let names = args.limits.names.clone();
-        let engine = args.limits.engine_here(args.listen.address)?;
+        let listen = args.listen.0.ok_or_else(|| {
+            UsageError("there is no port for streams: give --listen an address".to_owned())
+        })?;
+        let engine = args.limits.engine_here(listen.address)?;
         let mut engine = args.strangers.engine(engine);
-        engine.origins = names.origins(&args.listen, &args.api, args.public_url.as_ref());
+        let apis: Vec<_> = args.api.0.iter().chain(&args.tls.tls_api.0).collect();
+        if apis.is_empty() {
+            let none = "there is no port for the API: give --api or --tls-api an address";
+            return Err(UsageError(none.to_owned()).into());
+        }
+        let listened: Vec<_> = std::iter::once(&listen).chain(apis.iter().copied()).collect();
+        engine.origins = names.origins(&listened, args.public_url.as_ref());
         let config = ServeConfig {
             engine,
-            api: args.api.address,
-            api_hosts: names.api_hosts(&args.api),
+            api: args.api.address(),
+            tls_api: args.tls.tls_api.address(),
+            certificates: args.tls.pairs()?,
+            acme: args.tls.acme()?,
+            api_hosts: names.api_hosts(&apis),
             token_cookie: args.tokens.token_cookie.clone(),
             access: args.tokens.access()?,
             public_url: args.public_url,
@@ -252,9 +271,17 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
         };
         let server = Server::start(config).await?;
         announce(&server, args.json)?;
+        let reload = async {
+            while hangups.recv().await.is_some() {
+                tracing::info!("SIGHUP: certificates are read again; all else as at the start");
+                server.reload().await;
+            }
+            std::future::pending().await
+        };
         tokio::select! {
             _ = signals.next() => {}
             ended = input_ended(), if args.until_eof => ended?,
+            () = reload => {}
         }
         tracing::info!("stopping; a second signal ends at once");
         signals.end_at_next();
@@ -263,13 +290,17 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
 }
 
 fn announce(server: &Server, json: bool) -> Result<()> {
-    let (listen, api) = (server.listen().to_string(), server.api().to_string());
+    let (listen, api, tls_api) = (server.listen(), server.api(), server.tls_api());
     if json {
-        let line = json!({ "listen": listen, "api": api, "pid": std::process::id() });
-        say(line.to_string())?;
-    } else {
-        say(format!("streams  http://{listen}/stream/{{id}}"))?;
-        say(format!("API      http://{api}"))?;
+        let pid = std::process::id();
+        let line = json!({ "listen": listen, "api": api, "tls_api": tls_api, "pid": pid });
+        return Ok(say(line.to_string())?);
+    }
+    say(format!("streams  http://{listen}/stream/{{id}}"))?;
+    for (scheme, address) in [("http", api), ("https", tls_api)] {
+        if let Some(address) = address {
+            say(format!("API      {scheme}://{address}"))?;
+        }
     }
     Ok(())
 }
@@ -312,6 +343,8 @@ fn parse_message(text: &str) -> Result<usize, String> {
     }
     Ok(bytes)
 }
+
+mod tls;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,15 @@
 //! The other end of the API: a small HTTP client for the commands.
 //!
-//! One connection, one request at a time, no redirects, no TLS: it talks to the private port of a
-//! server, most often on the same machine.
+//! One connection, one request at a time, no redirects: it talks to the private port of a server,
+//! most often on the same machine. By `https://` it makes sure that it is that server.
 
 mod stream;
 mod token;
+mod transport;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -27,6 +29,7 @@ use tokio::net::TcpStream;
 
 pub(crate) use stream::{Follower, Told, Wanted};
 pub(crate) use token::{GivenToken, TokenSource};
+use transport::Transport;
 
 /// The largest answer that is read whole: a page of 10,000 ids of the longest kind.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -39,10 +42,15 @@ pub(crate) fn escape(id: &str) -> impl fmt::Display + '_ {
     utf8_percent_encode(id, ESCAPED)
 }
 
-/// Where a server is: `http://host:port`, of which `http://` may be left out.
+/// Where a server is: `http://host:port`, of which `http://` may be left out, or `https://host`
+/// with or without a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ServerUrl {
+    /// Host and port.
     authority: String,
+    is_tls: bool,
+    /// Who vouches for the server; those whom the system trusts unless given.
+    ca: Option<PathBuf>,
     /// What its API is shown with each request.
     key: Option<ApiKey>,
 }
@@ -51,18 +59,28 @@ impl FromStr for ServerUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ServerUrl, String> {
-        let authority = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
-        let port = split_port(authority).1.and_then(|port| port.parse::<u16>().ok());
-        if authority.contains(['/', '?', '#', '@', ' ']) || port.is_none() {
-            return Err("write it as http://host:port, such as http://127.0.0.1:8001".into());
+        let rest = text.strip_prefix("https://");
+        let is_tls = rest.is_some();
+        let rest = rest.or_else(|| text.strip_prefix("http://")).unwrap_or(text);
+        let mut authority = rest.trim_end_matches('/').to_owned();
+        if is_tls && !authority.is_empty() && split_port(&authority).1.is_none() {
+            authority.push_str(":443");
         }
-        Ok(ServerUrl { authority: authority.to_owned(), key: None })
+        let (host, port) = split_port(&authority);
+        let port = port.and_then(|port| port.parse::<u16>().ok());
+        if host.is_empty() || authority.contains(['/', '?', '#', '@', ' ']) || port.is_none() {
+            return Err("write it as http://host:port, such as http://127.0.0.1:8001, or as \
+                        https://host"
+                .into());
+        }
+        Ok(ServerUrl { authority, is_tls, ca: None, key: None })
     }
 }
 
 impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority)
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority)
     }
 }
 
@@ -76,10 +94,21 @@ impl ServerUrl {
         Ok(ServerUrl { key, ..self })
     }
 
+    /// The same, for which the authorities in this file vouch and no others.
+    pub(crate) fn with_ca(self, ca: Option<PathBuf>) -> ServerUrl {
+        ServerUrl { ca, ..self }
+    }
+
     async fn connect(&self) -> Result<SendRequest<Body>> {
         let stream = TcpStream::connect(&self.authority).await;
         let stream = stream.map_err(|error| self.unreachable(&error))?;
         let _ = stream.set_nodelay(true);
+        let stream: Box<dyn Transport> = if self.is_tls {
+            let host = split_port(&self.authority).0;
+            transport::tls(stream, host, &self.to_string(), self.ca.as_deref()).await?
+        } else {
+            Box::new(stream)
+        };
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.context("the server speaks no HTTP")?;
         // It ends with the sender; what went wrong is told to whoever waits for an answer.
@@ -186,7 +215,25 @@ mod tests {
             assert_eq!(url.to_string(), "http://127.0.0.1:8001");
         }
         assert!("[::1]:8001".parse::<ServerUrl>().is_ok());
-        for text in ["", "https://a:1", "localhost", "http://a:1/x", "u@a:1", "a:99999"] {
+        for (text, whole) in [
+            ("https://a.test", "https://a.test:443"),
+            ("https://a.test:8443/", "https://a.test:8443"),
+            ("https://[::1]", "https://[::1]:443"),
+        ] {
+            assert_eq!(text.parse::<ServerUrl>().unwrap().to_string(), whole);
+        }
+        for text in [
+            "",
+            "https://",
+            "https://a:x",
+            "https://a/x",
+            "ftp://a:1",
+            ":1",
+            "localhost",
+            "http://a:1/x",
+            "u@a:1",
+            "a:99999",
+        ] {
             assert!(text.parse::<ServerUrl>().is_err(), "{text}");
         }
     }

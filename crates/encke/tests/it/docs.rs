@@ -3,16 +3,18 @@
 
 use serde_json::Value;
 
-use crate::harness::{Program, Server, encke};
-use crate::tokens;
+use crate::harness::{Authority, Program, Server, TOKEN_SECRET, encke};
+use crate::tls_api;
 
 const PROTOCOL: &str = include_str!("../../../../docs/protocol.md");
 const WATCHING: &str = include_str!("../../../../docs/watching.md");
+const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     PROTOCOL,
     WATCHING,
+    TLS,
     include_str!("../../../../docs/erlang.md"),
     include_str!("../../../../docs/keys.md"),
     include_str!("../../../../docs/operations.md"),
@@ -32,13 +34,17 @@ fn members(value: &Value) -> Vec<&String> {
 }
 
 #[test]
-fn page_names_every_metric() {
-    let server = tokens::guarded();
+fn pages_name_every_metric() {
+    let authority = Authority::new();
+    let server = tls_api::server(&authority, &[&format!("--token-key={}", TOKEN_SECRET)]);
     let text = server.api.get("/metrics").body;
     let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let mut missing: Vec<&str> = families.filter_map(|line| line.split(' ').next()).collect();
     assert!(missing.len() > 20, "{text}");
-    missing.retain(|name| !names(WATCHING, name));
+    missing.retain(|name| {
+        let page = if name.contains("_tls_") { TLS } else { WATCHING };
+        !names(page, name)
+    });
     assert_eq!(missing, [""; 0]);
 }
 

@@ -27,6 +27,11 @@ impl Hosts {
         Hosts { any: true, names: Vec::new() }
     }
 
+    /// Adds `names`, those of them that [`host_name`] takes.
+    pub fn add(&mut self, names: &[String]) {
+        self.names.extend(names.iter().filter_map(|name| host_name(name)));
+    }
+
     /// Whether the server is called `host`, which may have a port.
     pub fn include(&self, host: &str) -> bool {
         if self.any {

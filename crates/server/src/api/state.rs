@@ -20,9 +20,11 @@ use super::monitoring::duration::SendDurations;
 use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
 use super::router::needs;
+use crate::certs::Certificates;
 use crate::erlang::Erlang;
 use crate::http::permits::IdleLimit;
 use crate::http::problem::ApiProblem;
+use crate::http::tls::Handshakes;
 use crate::keys::ring::KeyRing;
 use crate::token_door::TokenOffice;
 
@@ -33,6 +35,9 @@ pub(crate) struct Api {
     pub(super) graph: Graph,
     /// Who may call.
     pub(super) access: Arc<Access>,
+    pub(super) certificates: Arc<Certificates>,
+    /// Of TLS on the API's own port.
+    pub(super) handshakes: Arc<Handshakes>,
     /// The public port.
     pub(super) listen: SocketAddr,
     /// Where browsers reach it, when that is another place.
@@ -68,6 +73,8 @@ pub(crate) struct ApiParts {
     pub(crate) keys: Arc<KeyRing>,
     pub(crate) live_id: String,
     pub(crate) tokens: Option<TokenOffice>,
+    pub(crate) certificates: Arc<Certificates>,
+    pub(crate) handshakes: Arc<Handshakes>,
     pub(crate) backlog_bytes_max: usize,
     pub(crate) trusted: Networks,
     pub(crate) public_url: Option<PublicUrl>,
@@ -89,6 +96,8 @@ impl Api {
             resumes,
             graph,
             access: Arc::new(Access::new(keys, needs(), parts.trusted)),
+            certificates: parts.certificates,
+            handshakes: parts.handshakes,
             listen,
             public_url,
             live_id: parts.live_id,

@@ -10,6 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -38,18 +39,25 @@ const H2_WINDOW: u32 = 1024 * 1024;
 const H2_HEAD_BYTES_MAX: u32 = 16 * 1024;
 const H2_PING: Duration = Duration::from_secs(20);
 
-/// Serves `stream` until its client, its silence or `stop` ends it.
-pub(super) async fn serve(
-    stream: TcpStream,
+/// Sets what holds for every connection, before anything is read of it.
+pub(super) fn prepare(stream: &TcpStream) {
+    // Both fail only on a connection that is gone, which the first read will tell.
+    let _ = stream.set_nodelay(true);
+    let _ = SockRef::from(stream).set_tcp_user_timeout(Some(STALL_TIMEOUT));
+}
+
+/// Serves `stream`, a connection that is [prepared](prepare) or TLS on one, until its client, its
+/// silence or `stop` ends it.
+pub(super) async fn serve<S>(
+    stream: S,
     peer: Peer,
     routes: Router,
     permit: &Permit,
     mut idle_limit: IdleLimit,
     stop: CancellationToken,
-) {
-    // Both fail only on a connection that is gone, which the first read will tell.
-    let _ = stream.set_nodelay(true);
-    let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(STALL_TIMEOUT));
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let exchanges = Exchanges::new();
     let mut idle = exchanges.idle();
     let is_reserved = permit.is_reserved();

@@ -24,16 +24,25 @@ use tokio::time::Instant;
 
 use super::problem::ApiProblem;
 
-/// Where a connection comes from: an extension of each of its requests.
+/// Where a connection comes from, and how: an extension of each of its requests.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(super) IpAddr);
+pub(crate) struct Peer {
+    pub(super) address: IpAddr,
+    /// Whether it speaks TLS with us.
+    pub(super) is_tls: bool,
+}
 
 impl Peer {
     /// That of `request`.
     pub(crate) fn of<B>(request: &Request<B>) -> IpAddr {
         let peer = request.extensions().get::<Peer>();
         // All that nobody knows are one.
-        peer.map_or(Ipv6Addr::UNSPECIFIED.into(), |peer| peer.0)
+        peer.map_or(Ipv6Addr::UNSPECIFIED.into(), |peer| peer.address)
+    }
+
+    /// Whether `request` came by TLS that ends here.
+    pub(crate) fn is_over_tls<B>(request: &Request<B>) -> bool {
+        request.extensions().get::<Peer>().is_some_and(|peer| peer.is_tls)
     }
 }
 

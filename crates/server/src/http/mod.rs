@@ -16,4 +16,5 @@ pub(crate) mod origin;
 pub(crate) mod path;
 pub(crate) mod permits;
 pub(crate) mod problem;
+pub(crate) mod tls;
 mod wire;

@@ -95,6 +95,12 @@ impl ApiProblem {
         ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
     }
 
+    /// 400: plain HTTP where TLS is spoken.
+    pub(crate) fn plain_on_tls() -> ApiProblem {
+        let detail = "This port speaks TLS. Call it as https:// instead of http://.";
+        ApiProblem::bad_request(detail)
+    }
+
     /// 408: a body that does not come.
     pub(crate) fn body_timeout() -> ApiProblem {
         let detail = "Nothing of the body came for too long. Send it at once; a stream that has \

@@ -1,4 +1,4 @@
-//! The socket of a connection, as hyper sees it.
+//! The socket of a connection, or TLS on it, as hyper sees it.
 //!
 //! Two things happen here that hyper does not do. A refusal of its own gets a body on the way out:
 //! see [`empty_error`]. And a connection whose client may be writing still is not closed over what
@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::empty_error;
@@ -29,8 +28,8 @@ pub(super) const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 256 << 20;
 
 /// A connection's socket.
-pub(super) struct Wire {
-    stream: TcpStream,
+pub(super) struct Wire<S> {
+    stream: S,
     exchanges: Arc<Exchanges>,
     /// What is left to write of an answer that took the place of another.
     exchanged: Bytes,
@@ -45,8 +44,8 @@ struct Lingering {
     bytes_left: usize,
 }
 
-impl Wire {
-    pub(super) fn new(stream: TcpStream, exchanges: Arc<Exchanges>) -> Wire {
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    pub(super) fn new(stream: S, exchanges: Arc<Exchanges>) -> Wire<S> {
         let exchanged = Bytes::new();
         Wire { stream, exchanges, exchanged, has_refused: false, lingering: None }
     }
@@ -82,7 +81,7 @@ impl Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -92,7 +91,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

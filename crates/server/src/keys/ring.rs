@@ -10,9 +10,8 @@
 //! be needed no more is said by a new start.
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{KeyFile, KeyFileError};
 use super::record::{KeyRecord, parts};
+use crate::file_stamp::FileStamp;
 
 /// How often changes are looked for that no request has met, to log them.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -36,11 +36,9 @@ pub(crate) struct KeyRing {
 #[derive(Debug)]
 struct State {
     /// That of the file which was read.
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     known: Known,
 }
-
-type Stamp = [i64; 6];
 
 type Keys = HashMap<String, Arc<KeyRecord>>;
 
@@ -82,7 +80,9 @@ impl KeyRing {
         let path = self.file.path();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let looked = match std::fs::metadata(&path) {
-            Ok(metadata) if state.stamp == Some(stamp(&metadata)) => return state.known.clone(),
+            Ok(metadata) if state.stamp == Some(FileStamp::from(&metadata)) => {
+                return state.known.clone();
+            }
             Ok(_) => self.read(),
             Err(error) => Err(of_look(error, path)),
         };
@@ -97,11 +97,11 @@ impl KeyRing {
     }
 
     /// The file, and its stamp when it was opened.
-    fn read(&self) -> Result<(Stamp, Result<Vec<KeyRecord>, KeyFileError>), KeyFileError> {
+    fn read(&self) -> Result<(FileStamp, Result<Vec<KeyRecord>, KeyFileError>), KeyFileError> {
         let path = self.file.path();
-        let open = || -> io::Result<(File, Stamp)> {
+        let open = || -> io::Result<(File, FileStamp)> {
             let file = File::open(&path)?;
-            let stamp = stamp(&file.metadata()?);
+            let stamp = FileStamp::from(&file.metadata()?);
             Ok((file, stamp))
         };
         let (file, stamp) = open().map_err(|error| of_look(error, path.clone()))?;
@@ -116,19 +116,8 @@ fn of_look(error: io::Error, path: PathBuf) -> KeyFileError {
     }
 }
 
-fn stamp(metadata: &Metadata) -> Stamp {
-    [
-        metadata.ino() as i64,
-        metadata.len() as i64,
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-        metadata.ctime(),
-        metadata.ctime_nsec(),
-    ]
-}
-
 impl State {
-    fn learn(&mut self, stamp: Option<Stamp>, keys: Vec<KeyRecord>) {
+    fn learn(&mut self, stamp: Option<FileStamp>, keys: Vec<KeyRecord>) {
         let keys: Keys = keys.into_iter().map(|key| (key.id.clone(), Arc::new(key))).collect();
         let before = match &self.known {
             Known::Keys(before) => Arc::clone(before),
@@ -138,7 +127,7 @@ impl State {
         (self.stamp, self.known) = (stamp, Known::Keys(Arc::new(keys)));
     }
 
-    fn fail(&mut self, stamp: Option<Stamp>, error: &KeyFileError) {
+    fn fail(&mut self, stamp: Option<FileStamp>, error: &KeyFileError) {
         if !matches!(self.known, Known::Unusable) || stamp != self.stamp {
             tracing::error!("the API lets nobody in: {error}");
         }

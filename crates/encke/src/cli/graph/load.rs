@@ -11,7 +11,7 @@ use serde_json::json;
 use server::open_graph;
 
 use super::{input, upload};
-use crate::cli::client::KeyArg;
+use crate::cli::client::{CaArg, KeyArg};
 use crate::cli::work::{Progress, unless_stopped};
 use crate::client::ServerUrl;
 use crate::console::{say, tell};
@@ -38,6 +38,8 @@ pub(crate) struct LoadArgs {
     api: Option<ServerUrl>,
     #[command(flatten)]
     key: KeyArg,
+    #[command(flatten)]
+    ca: CaArg,
     /// Load each pair both ways: friends follow one another.
     #[arg(long)]
     both: bool,
@@ -54,7 +56,7 @@ pub(super) fn run(args: LoadArgs) -> Result<()> {
     let options = LoadOptions { both: args.both, skip_malformed: args.skip_malformed };
     let (file, data) = (args.file.clone(), args.data);
     let report = match args.api {
-        Some(api) => upload::run(&file, &api.with_key(args.key.key)?, options)?,
+        Some(api) => upload::run(&file, &api.with_ca(args.ca.ca).with_key(args.key.key)?, options)?,
         None => unless_stopped(move || load(&file, &data, options))?,
     };
     let seconds = started.elapsed().as_secs_f64();

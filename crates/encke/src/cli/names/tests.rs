@@ -27,7 +27,7 @@ fn public_port_is_called_by_its_names_and_those_of_its_pages() {
     ])
     .unwrap();
     let url = "https://front.test/encke".parse().unwrap();
-    let origins = names.origins(&at("localhost:8000"), &at("127.0.0.1:8001"), Some(&url));
+    let origins = names.origins(&[&at("localhost:8000"), &at("127.0.0.1:8001")], Some(&url));
     for host in ["push.test:8000", "admin.test", "app.test", "front.test", "10.0.0.1"] {
         assert!(origins.is_called(Some(host), None), "{host}");
     }
@@ -35,7 +35,7 @@ fn public_port_is_called_by_its_names_and_those_of_its_pages() {
     // A proxy may call the server otherwise than the page does.
     assert!(origins.allows("https://front.test", Some("127.0.0.1:8000")));
     assert!(!origins.allows("http://front.test", Some("127.0.0.1:8000")));
-    let api = names.api_hosts(&at("127.0.0.1:8001"));
+    let api = names.api_hosts(&[&at("127.0.0.1:8001")]);
     assert!(api.include("admin.test:8001") && !api.include("push.test"));
 }
 
@@ -45,7 +45,14 @@ fn address_given_by_name_makes_that_a_name_of_the_server() {
     assert_eq!((listen.name.as_deref(), listen.address.port()), (Some("localhost"), 8001));
     assert_eq!(at("127.0.0.1:1").name, None);
     let named = ListenAddress { name: Some("encke.test".into()), ..listen };
-    assert!(parse(&[]).unwrap().api_hosts(&named).include("Encke.test:8001"));
+    assert!(parse(&[]).unwrap().api_hosts(&[&named]).include("Encke.test:8001"));
+}
+
+#[test]
+fn port_may_be_none() {
+    assert_eq!("none".parse(), Ok(Port(None)));
+    assert_eq!("https://127.0.0.1:1".parse::<Port>().unwrap().0, Some(at("127.0.0.1:1")));
+    assert!("None".parse::<Port>().is_err());
 }
 
 #[test]

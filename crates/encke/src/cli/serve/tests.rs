@@ -16,14 +16,15 @@ fn parse(args: &[&str]) -> ServeArgs {
 
 fn engine(args: &[&str], descriptors: u64) -> EngineConfig {
     let args = parse(args);
-    args.limits.engine(args.listen.address, 2, descriptors)
+    args.limits.engine(args.listen.address().unwrap(), 2, descriptors)
 }
 
 #[test]
 fn defaults_are_the_contract_s() {
     let args = parse(&[]);
-    assert_eq!(args.listen.address, "127.0.0.1:8000".parse().unwrap());
-    assert_eq!(args.api.address, "127.0.0.1:8001".parse().unwrap());
+    assert_eq!(args.listen.address(), "127.0.0.1:8000".parse().ok());
+    assert_eq!(args.api.address(), "127.0.0.1:8001".parse().ok());
+    assert_eq!(args.tls.tls_api.address(), None);
     let engine = engine(&[], 20_000);
     assert_eq!((engine.workers, engine.keepalive_ms, engine.head_timeout_ms), (2, 30_000, 10_000));
     assert_eq!(engine.backlog_bytes_max, 65_536);

@@ -45,12 +45,14 @@ impl Signer {
     }
 
     /// The same one from the bytes of [`Signer::to_bytes`].
+    #[allow(dead_code, reason = "for the attackers of the benchmark")]
     pub(crate) fn of(name: &str, bytes: &[u8]) -> Signer {
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, bytes).unwrap();
         Signer { pair, name: name.to_owned() }
     }
 
     /// The private key (PKCS #8).
+    #[allow(dead_code, reason = "for the attackers of the benchmark")]
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.pair.to_pkcs8v1().unwrap().as_ref().to_vec()
     }

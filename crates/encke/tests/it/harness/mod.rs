@@ -1,6 +1,8 @@
 //! What the tests stand on: the program as a child process, a raw client, and a client of the API.
 
 mod api;
+mod authority;
+mod directory;
 mod http2;
 mod jwt;
 mod program;
@@ -13,6 +15,8 @@ mod wire;
 use std::time::{Duration, Instant};
 
 pub(crate) use api::{Answer, Api, check_problem, escape, read_answer};
+pub(crate) use authority::{Authority, Issued, tls_client};
+pub(crate) use directory::Directory;
 pub(crate) use http2::http2_status;
 pub(crate) use jwt::{Signer, TOKEN_SECRET, in_seconds, signed, token_for};
 pub(crate) use program::{Finished, Program, encke};

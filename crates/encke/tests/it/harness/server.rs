@@ -15,6 +15,7 @@ pub(crate) struct Server {
     program: Program,
     listen: SocketAddr,
     pub(crate) api: Api,
+    tls_api: Option<SocketAddr>,
     /// Kept for its end, which removes it.
     _data: Option<TempDir>,
 }
@@ -55,9 +56,11 @@ impl Server {
     pub(crate) fn of(program: Program) -> Server {
         let line: Value = serde_json::from_str(&program.line()).unwrap();
         assert_eq!(line["pid"], program.pid());
-        let address = |name: &str| line[name].as_str().unwrap().parse::<SocketAddr>().unwrap();
-        let (listen, api) = (address("listen"), Api::new(address("api")));
-        Server { program, listen, api, _data: None }
+        let address = |name: &str| Some(line[name].as_str()?.parse::<SocketAddr>().unwrap());
+        let (listen, tls_api) = (address("listen").unwrap(), address("tls_api"));
+        // Where there is no plain one, no test uses it.
+        let api = Api::new(address("api").or(tls_api).unwrap());
+        Server { program, listen, api, tls_api, _data: None }
     }
 
     /// Where clients connect.
@@ -68,6 +71,16 @@ impl Server {
     /// `http://…` of the API, as commands want it.
     pub(crate) fn api_url(&self) -> String {
         format!("http://{}", self.api.address())
+    }
+
+    /// Where the API speaks TLS.
+    pub(crate) fn tls_api(&self) -> SocketAddr {
+        self.tls_api.unwrap()
+    }
+
+    /// `https://localhost…` of the API.
+    pub(crate) fn tls_url(&self) -> String {
+        format!("https://localhost:{}", self.tls_api().port())
     }
 
     /// `http://…` of the public port.

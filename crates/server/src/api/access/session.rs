@@ -20,6 +20,7 @@ use super::sessions::SESSION_TIME;
 use super::{Access, Refusal};
 use crate::api::state::Api;
 use crate::http::body::read_whole;
+use crate::http::exchange::Peer;
 use crate::http::origin;
 use crate::http::problem::ApiProblem;
 use crate::keys::ring::Known;
@@ -57,7 +58,7 @@ pub(in crate::api) async fn begin(
     if matches!(access.ring.known(), Known::None) {
         return Ok(Redirect::to("/").into_response());
     }
-    let (peer, is_secure) = (access.client(&request), is_over_tls(request.headers()));
+    let (peer, is_secure) = (access.client(&request), is_over_tls(&request));
     let form = read_whole(request.into_body(), FORM_BYTES_MAX, &api.idle_limit).await?;
     let key = match access.key(key_in(&form).as_deref(), peer).await {
         Ok(key) => key,
@@ -80,7 +81,7 @@ pub(in crate::api) async fn end(
     if let Some(cookie) = cookie(request.headers()) {
         api.access.sessions.end(cookie);
     }
-    Ok(with_cookie("", 0, is_over_tls(request.headers()), PATH))
+    Ok(with_cookie("", 0, is_over_tls(&request), PATH))
 }
 
 /// Nobody else's page may log somebody in or out.
@@ -114,9 +115,10 @@ pub(super) fn cookie(headers: &HeaderMap) -> Option<&str> {
     pairs.find(|(name, _)| name.trim() == COOKIE).map(|(_, value)| value.trim())
 }
 
-/// Whether the browser came by TLS, which ends before us: it says so in the origin.
-fn is_over_tls(headers: &HeaderMap) -> bool {
-    headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"))
+/// Whether the browser came by TLS: to us, or to a proxy before us, when it says so in the origin.
+fn is_over_tls(request: &Request) -> bool {
+    let origin = request.headers().get(header::ORIGIN).map(HeaderValue::as_bytes);
+    Peer::is_over_tls(request) || origin.is_some_and(|origin| origin.starts_with(b"https://"))
 }
 
 /// The member `key` of a form (`application/x-www-form-urlencoded`).

@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 use super::families::{counter, counter_of, family, gauge, gauge_of, histogram_of, metric};
 use super::process::Descriptors;
 use super::sockets::SocketBytes;
+use super::tls;
 use super::tokens::{self, TokenStats};
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
@@ -35,6 +36,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         kept(&api, &snapshot),
         keys(&api),
         TokenStats::of(&api, &snapshot).map(|stats| tokens::families(&stats)).unwrap_or_default(),
+        tls::families(&api.certificates, &api.handshakes),
         workers(&snapshot.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
     ]

@@ -6,4 +6,5 @@ pub(super) mod metrics;
 pub(super) mod process;
 pub(super) mod sockets;
 pub(super) mod stats;
+mod tls;
 mod tokens;

@@ -1,0 +1,132 @@
+//! One order: account, names, their proofs, certificate (RFC 8555, section 7.1).
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use instant_acme::{
+    Account, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount, NewOrder, Order,
+    OrderStatus, RetryPolicy,
+};
+use rustls::crypto::aws_lc_rs;
+
+use super::challenges::Challenges;
+use super::client::Client;
+use super::store::Store;
+use super::{AcmeConfig, Proof};
+
+/// How often a directory is asked how far it is.
+const POLLS: RetryPolicy = RetryPolicy::new()
+    .initial_delay(Duration::from_millis(500))
+    .backoff(1.5)
+    .timeout(Duration::from_secs(90));
+
+/// A certificate and its key, in PEM.
+pub(super) struct Made {
+    pub(super) chain: String,
+    pub(super) key: String,
+}
+
+/// Asks for a certificate; its names are proven by `proof`.
+pub(super) async fn order(
+    config: &AcmeConfig,
+    store: &Store,
+    challenges: &Challenges,
+    proof: Proof,
+) -> Result<Made> {
+    let account = account(config, store).await?;
+    let names: Vec<Identifier> = config.domains.iter().cloned().map(Identifier::Dns).collect();
+    let order = account.new_order(&NewOrder::new(&names)).await;
+    let mut order = order.context("the directory takes no order")?;
+    prove(&mut order, challenges, proof).await?;
+    match order.poll_ready(&POLLS).await {
+        Ok(OrderStatus::Ready | OrderStatus::Valid) => {}
+        // The order itself says less than what of it has failed.
+        Ok(_) | Err(Error::Api(_)) => return Err(refusal(&mut order).await),
+        Err(error) => return Err(error).context("the directory does not come to look"),
+    }
+    let key = order.finalize().await.context("the directory takes no request")?;
+    let chain = order.poll_certificate(&POLLS).await.context("no certificate comes")?;
+    Ok(Made { chain, key })
+}
+
+/// The account that is kept, or a new one.
+async fn account(config: &AcmeConfig, store: &Store) -> Result<Account> {
+    let directory = &config.directory;
+    let client = || Ok::<_, anyhow::Error>(Box::new(Client::new(config.ca.as_deref())?));
+    let unreachable = || format!("the directory {directory} cannot be used");
+    if let Some(kept) = store.account(directory)? {
+        let account = Account::builder_with_http(client()?).from_credentials(kept).await;
+        return account.with_context(unreachable);
+    }
+    let contacts: Vec<String> =
+        config.contacts.iter().map(|contact| format!("mailto:{contact}")).collect();
+    let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
+    let new = NewAccount {
+        contact: &contacts,
+        terms_of_service_agreed: true,
+        only_return_existing: false,
+    };
+    let builder = Account::builder_with_http(client()?);
+    let made = builder.create(&new, directory.clone(), None).await;
+    let (account, credentials) = made.with_context(unreachable)?;
+    store.write_account(directory, &credentials)?;
+    tracing::info!(directory, "an account for automatic certificates is made");
+    Ok(account)
+}
+
+/// Makes the answers ready, and tells the directory so.
+async fn prove(order: &mut Order, challenges: &Challenges, proof: Proof) -> Result<()> {
+    let provider = aws_lc_rs::default_provider();
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization.context("an authorization cannot be read")?;
+        match authorization.status {
+            AuthorizationStatus::Valid => continue,
+            AuthorizationStatus::Pending => {}
+            status => bail!("{} is {status:?}", authorization.identifier()),
+        }
+        let name = authorization.identifier().to_string();
+        let kind = match proof {
+            Proof::TlsAlpn => ChallengeType::TlsAlpn01,
+            Proof::Http => ChallengeType::Http01,
+        };
+        let challenge = authorization.challenge(kind);
+        let mut challenge = challenge
+            .with_context(|| format!("the directory does not take {proof:?} for {name}"))?;
+        let answer = challenge.key_authorization();
+        match proof {
+            Proof::TlsAlpn => {
+                challenges.add_handshake(&name, answer.digest().as_ref(), &provider)?;
+            }
+            Proof::Http => challenges.add_request(&challenge.token, answer.as_str()),
+        }
+        let ready = challenge.set_ready().await;
+        ready.with_context(|| format!("the directory does not look for {name}"))?;
+    }
+    Ok(())
+}
+
+/// What the directory did not like.
+async fn refusal(order: &mut Order) -> anyhow::Error {
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        if authorization.refresh().await.is_err() {
+            continue;
+        }
+        let name = authorization.identifier().to_string();
+        let errors = authorization
+            .challenges
+            .iter()
+            .filter_map(|challenge| Some((challenge.error.as_ref()?, &challenge.r#type)));
+        if let Some((problem, kind)) = errors.into_iter().next() {
+            return anyhow!(
+                "{name} is not proven by {kind:?}: {problem}; the name must lead here, at the port \
+                 that the directory asks (443 for TLS, 80 for HTTP)"
+            );
+        }
+    }
+    match &order.state().error {
+        Some(problem) => anyhow!("the order is refused: {problem}"),
+        None => anyhow!("the order is refused"),
+    }
+}
