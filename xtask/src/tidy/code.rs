@@ -44,7 +44,7 @@ const BINDERS: [&str; 4] = ["bind(", "claim(", "listen_in_group(", "EngineConfig
 const LISTEN_OPTIONS: [&str; 2] = ["--listen", "--api"];
 
 /// Crates from which nothing reaches the world.
-const PURE: [&str; 2] = ["crates/proto/src/", "crates/hub/src/"];
+const PURE: [&str; 3] = ["crates/proto/src/", "crates/hub/src/", "crates/tls/src/"];
 
 /// The modules of `std` through which it would.
 const WORLD: [&str; 8] = [

@@ -1,0 +1,317 @@
+//! A handshake: bytes in, bytes out, and in the end [`Keys`].
+//!
+//! rustls is fed record by record and never a byte behind the last one of the handshake. So what a
+//! peer has sent on top, data or a key update, is opened by this crate alone, and nothing that
+//! rustls would answer to it can be lost.
+//!
+//! What comes is kept until it is whole: bounded by
+//! [`HANDSHAKE_BYTES_MAX`](crate::limits::HANDSHAKE_BYTES_MAX).
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::ServerName;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
+use rustls::{
+    AlertDescription, ClientConfig, CommonState, Error, HandshakeKind, PeerIncompatible,
+    ProtocolVersion, ServerConfig,
+};
+
+use crate::capture::Capture;
+use crate::limits::{HANDSHAKE_BYTES_MAX, HEADER_BYTES};
+use crate::record::{Header, VERSION, kind};
+use crate::{Alert, Failure, Keys, Suite, Version};
+
+/// A handshake under way.
+pub struct Handshake(Box<Inner>);
+
+struct Inner {
+    /// Gone once it is done or has failed.
+    side: Option<Side>,
+    capture: Arc<Capture>,
+    /// What has come and is not consumed.
+    received: Vec<u8>,
+    /// So much of it rustls has seen.
+    fed: usize,
+    /// How much has come in all.
+    total: usize,
+}
+
+enum Side {
+    Server(UnbufferedServerConnection),
+    Client(UnbufferedClientConnection),
+}
+
+/// How far a handshake has come.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Step {
+    /// More bytes are needed.
+    NeedMore,
+    /// It is done, and the keys are set.
+    Done {
+        /// What it has come to.
+        agreed: Agreed,
+        /// What came behind it: the first records, or a part of one, for the keys to open.
+        rest: Vec<u8>,
+    },
+}
+
+/// What a handshake has come to, for figures.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Agreed {
+    /// The version.
+    pub version: Version,
+    /// What seals.
+    pub suite: Suite,
+    /// With keys of an earlier connection.
+    pub resumed: bool,
+    /// The client has named the server. Whether there is a certificate for that name, the resolver
+    /// knows that chose one.
+    pub named: bool,
+}
+
+/// What one look of rustls at the bytes has come to.
+enum Looked {
+    /// There is something to be sent, or was: it looks again.
+    Again,
+    /// It needs more bytes.
+    NeedMore,
+    Done,
+    Failed(Failure),
+}
+
+impl Handshake {
+    /// A server's: the client begins.
+    pub fn server(config: &ServerConfig) -> Result<Handshake, Error> {
+        let capture = Arc::new(Capture::before(config.cert_resolver.clone()));
+        let mut config = config.clone();
+        config.key_log = capture.clone();
+        config.cert_resolver = capture.clone();
+        let connection = UnbufferedServerConnection::new(Arc::new(config))?;
+        Ok(Handshake::new(Side::Server(connection), capture))
+    }
+
+    /// A client's, to a server of that name: it begins with a step without bytes.
+    pub fn client(config: &ClientConfig, name: ServerName<'static>) -> Result<Handshake, Error> {
+        let capture = Arc::new(Capture::default());
+        let mut config = config.clone();
+        config.key_log = capture.clone();
+        let connection = UnbufferedClientConnection::new(Arc::new(config), name)?;
+        Ok(Handshake::new(Side::Client(connection), capture))
+    }
+
+    fn new(side: Side, capture: Arc<Capture>) -> Handshake {
+        let side = Some(side);
+        Handshake(Box::new(Inner { side, capture, received: Vec::new(), fed: 0, total: 0 }))
+    }
+
+    /// Bytes that it keeps, beside what rustls has on its heap: some 4 KB.
+    pub fn kept_bytes(&self) -> usize {
+        size_of::<Inner>() + self.0.received.capacity()
+    }
+
+    /// Goes on with `bytes`. What is to be sent is put behind what stands in `out`, whether it goes
+    /// well or not; it is to be sent before what the keys seal. Once it is done they stand in
+    /// `keys`.
+    pub fn step(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        keys: &mut Keys,
+    ) -> Result<Step, Failure> {
+        let inner = &mut *self.0;
+        if inner.side.is_none() {
+            return Err(Failure::Ended);
+        }
+        inner.total += bytes.len();
+        inner.received.extend_from_slice(bytes);
+        if inner.total == 0 {
+            // A client's hello.
+            inner.look(out)?;
+        }
+        while inner.next_record()? {
+            if inner.look(out)? {
+                let agreed = inner.cut(keys)?;
+                return Ok(Step::Done { agreed, rest: std::mem::take(&mut inner.received) });
+            }
+        }
+        match inner.total > HANDSHAKE_BYTES_MAX {
+            true => inner.fail(Failure::TooLong),
+            false => Ok(Step::NeedMore),
+        }
+    }
+}
+
+impl Inner {
+    /// Lets rustls see the next record, if it is whole. What cannot be one it sees at once, so that
+    /// it says what is wrong.
+    fn next_record(&mut self) -> Result<bool, Failure> {
+        let next = &self.received[self.fed..];
+        let Some(header) = Header::read(next) else { return Ok(false) };
+        let is_kind = (kind::CHANGE_CIPHER_SPEC..=kind::DATA).contains(&header.kind);
+        if self.total == self.received.len() && self.fed == 0 && !is_kind {
+            return self.fail(Failure::NotTls);
+        }
+        self.fed += match header.record() {
+            Ok(record) if is_kind && header.version[0] == 3 => match next.len() >= record {
+                true => record,
+                false => return Ok(false),
+            },
+            _ => next.len(),
+        };
+        Ok(true)
+    }
+
+    /// Has rustls look at what it may see. Whether the handshake is done.
+    fn look(&mut self, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        loop {
+            let Some(side) = &mut self.side else { return Err(Failure::Ended) };
+            let from = out.len();
+            let bytes = &mut self.received[..self.fed];
+            let (discard, looked) = match side {
+                Side::Server(connection) => look_at(connection.process_tls_records(bytes), out),
+                Side::Client(connection) => look_at(connection.process_tls_records(bytes), out),
+            };
+            self.received.drain(..discard);
+            self.fed -= discard;
+            match looked {
+                Looked::Again => {}
+                Looked::NeedMore => return Ok(false),
+                Looked::Done => return Ok(true),
+                Looked::Failed(failure) => {
+                    self.last_words(out);
+                    let said = plain_alert(&out[from..]);
+                    return self.fail(match (failure, said) {
+                        (Failure::Refused(_), Some(alert)) => Failure::Refused(alert),
+                        (failure, _) => failure,
+                    });
+                }
+            }
+        }
+    }
+
+    /// The alert that rustls has for the peer. Where it has none it must not look again.
+    fn last_words(&mut self, out: &mut Vec<u8>) {
+        while let Some(side) = &mut self.side
+            && side.common().wants_write()
+        {
+            let bytes = &mut self.received[..self.fed];
+            let (discard, _) = match side {
+                Side::Server(connection) => look_at(connection.process_tls_records(bytes), out),
+                Side::Client(connection) => look_at(connection.process_tls_records(bytes), out),
+            };
+            self.received.drain(..discard);
+            self.fed -= discard;
+        }
+    }
+
+    /// It is over: nothing more is taken.
+    fn fail<T>(&mut self, failure: Failure) -> Result<T, Failure> {
+        self.side = None;
+        self.received = Vec::new();
+        self.fed = 0;
+        Err(failure)
+    }
+
+    /// Takes the keys out of rustls, which is gone then.
+    fn cut(&mut self, keys: &mut Keys) -> Result<Agreed, Failure> {
+        let Some(side) = self.side.take() else { return Err(Failure::Ended) };
+        let is_client = matches!(side, Side::Client(_));
+        let common = side.common();
+        let version = match common.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => Version::Tls13,
+            Some(ProtocolVersion::TLSv1_2) => Version::Tls12,
+            _ => return Err(Failure::Keys),
+        };
+        let resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
+        let secrets = match side {
+            Side::Server(connection) => connection.dangerous_into_kernel_connection().map(first),
+            Side::Client(connection) => connection.dangerous_into_kernel_connection().map(first),
+        };
+        let secrets = secrets.map_err(|_| Failure::Keys)?;
+        keys.take_over(version, &secrets, &self.capture, is_client)?;
+        let named = is_client || self.capture.named();
+        Ok(Agreed { version, suite: keys.suite(), resumed, named })
+    }
+}
+
+impl Side {
+    fn common(&self) -> &CommonState {
+        match self {
+            Side::Server(connection) => connection,
+            Side::Client(connection) => connection,
+        }
+    }
+}
+
+fn first<A, B>(pair: (A, B)) -> A {
+    pair.0
+}
+
+/// What rustls says, with what it has to send put into `out`.
+fn look_at<D>(status: UnbufferedStatus<'_, '_, D>, out: &mut Vec<u8>) -> (usize, Looked) {
+    let UnbufferedStatus { discard, state } = status;
+    let looked = match state {
+        Err(Error::AlertReceived(alert)) => Looked::Failed(Failure::Received(number(alert))),
+        Err(error) => Looked::Failed(Failure::Refused(alert_of(&error))),
+        Ok(ConnectionState::EncodeTlsData(mut data)) => {
+            let from = out.len();
+            // The first try tells the size.
+            if let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut []) {
+                out.resize(from + size.required_size, 0);
+                let written = data.encode(&mut out[from..]);
+                out.truncate(from + written.unwrap_or(0));
+            }
+            Looked::Again
+        }
+        Ok(ConnectionState::TransmitTlsData(data)) => {
+            data.done();
+            Looked::Again
+        }
+        Ok(ConnectionState::BlockedHandshake) => Looked::NeedMore,
+        Ok(ConnectionState::WriteTraffic(_)) => Looked::Done,
+        Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Looked::Failed(Failure::Ended),
+        // Early data is off, and no record behind the handshake is shown.
+        Ok(_) => Looked::Failed(Failure::Keys),
+    };
+    (discard, looked)
+}
+
+fn number(alert: AlertDescription) -> Alert {
+    Alert(u8::from(alert))
+}
+
+/// The alert in `sent`, where it went out in the clear.
+fn plain_alert(sent: &[u8]) -> Option<Alert> {
+    let body = sent.len().checked_sub(HEADER_BYTES + 2)?;
+    match sent[body..] {
+        [kind::ALERT, major, _, 0, 2, _, alert] if major == VERSION[0] => Some(Alert(alert)),
+        _ => None,
+    }
+}
+
+/// The alert that goes with an error, for figures: what rustls has sealed it does not tell.
+fn alert_of(error: &Error) -> Alert {
+    match error {
+        Error::DecryptError => Alert::BAD_RECORD_MAC,
+        Error::PeerSentOversizedRecord => Alert::RECORD_OVERFLOW,
+        Error::InvalidMessage(_) => Alert::DECODE_ERROR,
+        Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
+            Alert::UNEXPECTED_MESSAGE
+        }
+        Error::NoApplicationProtocol => Alert::NO_APPLICATION_PROTOCOL,
+        Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered) => Alert::PROTOCOL_VERSION,
+        Error::PeerIncompatible(_) => Alert::HANDSHAKE_FAILURE,
+        Error::PeerMisbehaved(_) => Alert::ILLEGAL_PARAMETER,
+        Error::InvalidCertificate(_) => Alert(42),
+        _ => Alert::INTERNAL_ERROR,
+    }
+}
+
+impl fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handshake({} bytes)", self.0.total)
+    }
+}

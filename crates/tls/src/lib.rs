@@ -1,0 +1,46 @@
+//! TLS cut down to its keys. rustls does the handshake and is dropped; from then on a connection is
+//! [`Keys`], 104 bytes, and this crate seals and opens its records.
+//!
+//! ```text
+//! client's bytes -> Handshake (rustls, boxed) -> Keys, and what of the bytes is not consumed
+//!                                                 |-> Sealer: plain text -> records
+//!                                                 '-> Opener: records -> plain text, in place
+//! ```
+//!
+//! It follows RFC 8446 (TLS 1.3) and RFC 5246 with RFC 5288 and RFC 7905 (TLS 1.2). It does no IO,
+//! reads no clock but the one that rustls checks tickets by, and starts no thread: bytes come in,
+//! bytes go out, "needs more" is a value.
+//!
+//! What is left out on purpose: early data, session storage, renegotiation, client certificates,
+//! handshake messages after the handshake that come in pieces, and all suites whose traffic secrets
+//! are longer than SHA-256's.
+//!
+//! Cost on a 2.1 GHz Xeon: a handshake 74 µs for the server, of which a stalled one holds some
+//! 5 KB; a record of 100 bytes 0.2 µs, its key built anew (`cargo bench -p tls`).
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+mod alert;
+mod capture;
+mod cipher;
+mod config;
+mod derive;
+mod fault;
+mod handshake;
+mod keys;
+pub mod limits;
+mod message;
+mod open;
+mod record;
+mod seal;
+
+pub use alert::Alert;
+pub use config::{Choice, client_config, client_config_with, server_config};
+pub use fault::{Failure, Fault, Unsealed};
+pub use handshake::{Agreed, Handshake, Step};
+pub use keys::{Keys, Suite, Version};
+pub use open::{Opened, Opener};
+pub use seal::{Sealed, Sealer};
+
+/// The library behind the handshake, for those who make certificates' resolvers and verifiers.
+pub use rustls;
