@@ -1,11 +1,13 @@
 //! What the data plane must be told at start.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hub::HistoryLimits;
 use proto::request::{Hosts, is_origin_at_port, is_own_origin};
 use proto::{Networks, Page};
+use tls::rustls::ServerConfig;
 
 use crate::tokens::TokenConfig;
 
@@ -13,7 +15,9 @@ use crate::tokens::TokenConfig;
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     /// Where clients connect. Port 0 lets the kernel choose.
-    pub listen: SocketAddr,
+    pub listen: Option<SocketAddr>,
+    /// Where clients connect by TLS.
+    pub tls: Option<TlsConfig>,
     /// Worker threads, from 1 to [`hub::ConnRef::WORKERS_MAX`].
     pub workers: usize,
     /// Connections of all workers together, past which new ones are answered 503. A worker whose
@@ -87,7 +91,8 @@ impl EngineConfig {
     /// The contract's defaults on `listen`.
     pub fn new(listen: SocketAddr) -> EngineConfig {
         EngineConfig {
-            listen,
+            listen: Some(listen),
+            tls: None,
             workers: 1,
             connections_max: usize::MAX,
             per_address: AddressLimits::default(),
@@ -106,6 +111,21 @@ impl EngineConfig {
             guest: false,
             page: None,
         }
+    }
+}
+
+/// A port at which TLS is spoken.
+#[derive(Clone)]
+pub struct TlsConfig {
+    /// Where clients connect. Port 0 lets the kernel choose.
+    pub listen: SocketAddr,
+    /// How they are met: made by [`tls::server_config`], or TLS cannot be cut down to its keys.
+    pub config: Arc<ServerConfig>,
+}
+
+impl fmt::Debug for TlsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TlsConfig({})", self.listen)
     }
 }
 

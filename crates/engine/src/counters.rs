@@ -4,6 +4,7 @@ use hub::{Bound, DisconnectReason, TokenRefusal};
 use proto::Transport;
 
 use crate::count::Count;
+use crate::tls::{TlsCounters, TlsSnapshot};
 use crate::turns::{TurnSnapshot, TurnTimes};
 
 /// One worker's counters, on cache lines of their own.
@@ -24,6 +25,7 @@ pub(crate) struct Counters {
     pub(crate) full: Count,
     /// How often the kernel gave no descriptor or memory for another client.
     pub(crate) shortages: Count,
+    pub(crate) tls: TlsCounters,
     /// Tokens refused, by [`TokenRefusal`] as index, and requests without one.
     pub(crate) token_refusals: [Count; TokenRefusal::ALL.len()],
     pub(crate) tokens_missing: Count,
@@ -60,6 +62,7 @@ impl Counters {
             ids_not_granted: self.ids_not_granted.read(),
             bounds: std::array::from_fn(|bound| self.bounds[bound].read()),
             mails_waiting: 0,
+            tls: self.tls.snapshot(),
         }
     }
 }
@@ -102,6 +105,8 @@ pub struct WorkerSnapshot {
     pub bounds: [u64; Bound::COUNT],
     /// Mails in the mailbox now.
     pub mails_waiting: u64,
+    /// What TLS has come to.
+    pub tls: TlsSnapshot,
 }
 
 /// The figures of all workers at one moment.
@@ -133,6 +138,7 @@ impl Snapshot {
             whole.ids_not_granted += worker.ids_not_granted;
             add_each(&mut whole.token_refusals, &worker.token_refusals);
             whole.mails_waiting += worker.mails_waiting;
+            whole.tls.add(&worker.tls);
             add_each(&mut whole.closed, &worker.closed);
             add_each(&mut whole.bounds, &worker.bounds);
             add_each(&mut whole.streams_open, &worker.streams_open);

@@ -30,6 +30,16 @@ pub mod work {
     pub const READ: u32 = 10;
     /// So many bytes are looked at, or handed to the kernel, for one.
     pub const BYTES: u32 = 64;
+    /// Of a TLS handshake what the client's hello makes us do: keys are exchanged and signed.
+    pub const HANDSHAKE: u32 = 750;
+    /// Of the same what its end makes us do.
+    pub const HANDSHAKE_END: u32 = 150;
+    /// Of the same some bytes that change nothing yet.
+    pub const HANDSHAKE_BYTES: u32 = 10;
+    /// The key to open a connection's records.
+    pub const OPEN: u32 = 6;
+    /// A record that is opened, beside its bytes.
+    pub const RECORD: u32 = 2;
     /// A request's head beside its bytes, with the answer's.
     pub const REQUEST: u32 = 100;
     /// A message beside its bytes, with its answer's part in a write.
@@ -49,6 +59,13 @@ pub mod work {
 /// Bytes that a WebSocket's client is read of at a time: as the shortest messages that are answered
 /// they are some 300, so that [`WORK_PER_CONNECTION`] is kept to.
 pub const MESSAGE_READ_BYTES: usize = 2 * 1024;
+
+/// Handshakes of TLS under way in one worker, past which it leaves its listener for TLS alone: who
+/// comes then waits in the kernel's queue. Each keeps some 5 KB: 5 MiB a worker.
+pub const HANDSHAKES_MAX: usize = 1024;
+
+/// How long a TLS handshake may take, in milliseconds.
+pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
 
 /// How long a client may take for one message of a WebSocket, from its first byte on: 10 s, as for
 /// a head.

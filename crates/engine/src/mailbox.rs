@@ -14,6 +14,7 @@ use crossbeam_queue::ArrayQueue;
 use hub::{ConnRef, DisconnectReason};
 use smallvec::SmallVec;
 use sys::waker::Waker;
+use tls::rustls::ServerConfig;
 
 use crate::Event;
 use crate::doorbell::Doorbell;
@@ -89,6 +90,8 @@ impl Mail {
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     queue: ArrayQueue<Mail>,
+    /// How clients of TLS are to be met from now on; of two the later one counts.
+    tls: ArrayQueue<Arc<ServerConfig>>,
     /// Mails in the queue, and those that room is reserved for.
     mails: AtomicUsize,
     /// What those mails weigh. A bound on memory, good to within what senders reserve at once.
@@ -110,6 +113,7 @@ impl Mailbox {
         Ok(Mailbox {
             // The end of all mail needs no room.
             queue: ArrayQueue::new(MAILS_MAX + 1),
+            tls: ArrayQueue::new(1),
             mails: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
             doorbell: Doorbell::new(),
@@ -139,12 +143,27 @@ impl Mailbox {
         posted
     }
 
+    /// Posts how clients of TLS are to be met from now on.
+    pub(crate) fn post_tls(&self, config: Arc<ServerConfig>) {
+        drop(self.tls.force_push(config));
+        self.ring();
+    }
+
+    /// That, for the worker.
+    pub(crate) fn take_tls(&self) -> Option<Arc<ServerConfig>> {
+        self.tls.pop()
+    }
+
     fn push(&self, mail: Mail) -> Result<(), Mail> {
         self.queue.push(mail)?;
+        self.ring();
+        Ok(())
+    }
+
+    fn ring(&self) {
         if self.doorbell.must_ring() {
             self.waker.ring();
         }
-        Ok(())
     }
 
     /// The worker's next mail.
@@ -163,7 +182,7 @@ impl Mailbox {
     /// The worker, before it waits: `true` when it may sleep, since every mail from now on rings.
     pub(crate) fn may_sleep(&self) -> bool {
         self.doorbell.mark_asleep();
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && self.tls.is_empty() {
             return true;
         }
         self.doorbell.mark_awake();

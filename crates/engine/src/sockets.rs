@@ -1,6 +1,7 @@
-//! What a shard can do to the world: five calls on a socket.
+//! What a shard can do to the world: a few calls on a socket.
 //!
-//! Two implementers: the epoll worker, and the simulator in which whole crowds run by seed.
+//! Three implementers: the kernel's sockets, the simulator's, in which whole crowds run by seed,
+//! and [TLS](crate::tls) on either of them.
 
 use std::io::{self, IoSlice};
 
@@ -9,10 +10,12 @@ pub(crate) trait Sockets {
     /// An open connection. Whoever holds it must [`Sockets::close`] it.
     type Socket;
 
-    /// Receives into `buffer`; 0 is the end of the client's side, `WouldBlock` is nothing yet.
-    fn receive(&mut self, socket: &Self::Socket, buffer: &mut [u8]) -> io::Result<usize>;
+    /// Receives into `buffer`; 0 bytes are the end of the client's side, `WouldBlock` is nothing
+    /// yet, and `InvalidData` that what came breaks the rules.
+    fn receive(&mut self, socket: &Self::Socket, buffer: &mut [u8]) -> io::Result<Received>;
 
     /// Sends the start of `parts`, as much as there is room for; `WouldBlock` is no room at all.
+    /// Whoever is told that it was not all sends exactly the rest next, before anything else.
     fn send(&mut self, socket: &Self::Socket, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
     /// Ends our side: the client reads the end of the stream.
@@ -20,4 +23,39 @@ pub(crate) trait Sockets {
 
     /// Closes. With `abort` the client gets a reset and the kernel forgets what is unsent.
     fn close(&mut self, socket: Self::Socket, abort: bool);
+
+    /// The connection begins with a handshake.
+    fn secure(&mut self, _socket: &Self::Socket) {}
+
+    /// Goes on with that, as far as its client lets it. `false` is that it is not done yet; `UnexpectedEof` that the client has ended its side.
+    fn shake(&mut self, _socket: &Self::Socket) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    /// The bytes that are kept below for the connection, beside what a silent one has.
+    fn kept_bytes(&self, _socket: &Self::Socket) -> usize {
+        0
+    }
+
+    /// What the calls since the last time have cost beside themselves, as
+    /// [`work`](crate::limits::work) counts.
+    fn take_work(&mut self) -> u32 {
+        0
+    }
+}
+
+/// What was received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Received {
+    /// Bytes in the buffer.
+    pub(crate) len: usize,
+    /// There was no more: what comes later is reported anew.
+    pub(crate) emptied: bool,
+}
+
+impl Received {
+    /// What was read of a socket into `room` bytes: a short read has emptied it.
+    pub(crate) fn of(len: usize, room: usize) -> Received {
+        Received { len, emptied: len < room }
+    }
 }

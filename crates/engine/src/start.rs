@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use hub::{ConnRef, Directory, Epoch, EventIds, Names};
 use sys::{clock, group, limits as process_limits, socket};
 use thiserror::Error;
+use tls::rustls::ServerConfig;
 
 use crate::account::Account;
 use crate::addresses::Addresses;
@@ -25,6 +26,7 @@ use crate::resume::Resumes;
 use crate::room::{Rooms, WorkerRoom};
 use crate::router::Router;
 use crate::shard::{Shard, Shared};
+use crate::tls::Tls;
 use crate::token_desk::TokenDesk;
 use crate::tokens::Tokens;
 use crate::worker::{Kernel, Worker};
@@ -38,6 +40,9 @@ pub enum StartError {
     /// Not an address of ours, or one that needs rights that we lack.
     #[error("cannot listen on {0}: {1}; choose an address of this machine and a port from 1024 on")]
     Listen(SocketAddr, io::Error),
+    /// There is no way in.
+    #[error("there is no port for streams: give an address, for plain HTTP or for TLS")]
+    NoPort,
     /// The kernel refused something else.
     #[error("cannot start a worker: {0}; check the limits on descriptors and threads")]
     Worker(io::Error),
@@ -48,6 +53,7 @@ pub struct Engine {
     router: Arc<Router>,
     guest: Option<Guest>,
     address: SocketAddr,
+    tls_address: Option<SocketAddr>,
     mailboxes: Arc<[Arc<Mailbox>]>,
     replies: Arc<Replies>,
     resumes: Arc<Resumes>,
@@ -79,8 +85,12 @@ impl Engine {
         epoch: Epoch,
         names: Arc<Names>,
     ) -> Result<Engine, StartError> {
-        let address = claim(config.listen)?;
-        config.listen = address;
+        config.listen = config.listen.map(claim).transpose()?;
+        if let Some(tls) = &mut config.tls {
+            tls.listen = claim(tls.listen)?;
+        }
+        let tls_address = config.tls.as_ref().map(|tls| tls.listen);
+        let address = config.listen.or(tls_address).ok_or(StartError::NoPort)?;
         names.set_bytes_max(config.ids_bytes_max);
         let guests = usize::from(config.guest);
         config.workers = config.workers.clamp(1, ConnRef::WORKERS_MAX - guests);
@@ -128,6 +138,7 @@ impl Engine {
             router: Arc::new(router),
             guest,
             address,
+            tls_address,
             mailboxes,
             replies,
             resumes: resumes.clone(),
@@ -159,9 +170,23 @@ impl Engine {
         self.closed.is_none()
     }
 
-    /// Where clients connect, with the port that was chosen.
+    /// Where clients connect, with the port that was chosen: that for TLS where there is no other.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where they connect by TLS.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address
+    }
+
+    /// Meets clients of TLS by `config` from now on, made by [`tls::server_config`]; connections
+    /// that are there stay as they are. Does nothing where there is no port for TLS.
+    pub fn set_tls(&self, config: Arc<ServerConfig>) {
+        // A guest has none: it would never take it.
+        for mailbox in self.mailboxes.iter().take(self.threads.len()) {
+            mailbox.post_tls(config.clone());
+        }
     }
 
     /// Whether a full worker can leave the listening group to the others on this kernel. Where it
@@ -237,11 +262,16 @@ impl Engine {
         let (started, start) = mpsc::sync_channel(1);
         let run = move || {
             let _guard = EndProcessOnPanic;
-            let (listen, counters) = (config.listen, shared.counters.clone());
+            let counters = shared.counters.clone();
+            let tls_listen = config.tls.as_ref().map(|tls| (tls.listen, true));
+            let plain = config.listen.map(|listen| (listen, false));
+            let listen: Vec<_> = plain.into_iter().chain(tls_listen).collect();
+            let met = config.tls.as_ref().map(|tls| tls.config.clone());
+            let sockets = Tls::new(Kernel, met, counters.clone());
             let cores = thread::available_parallelism().map_or(1, usize::from);
             let nap = Nap::new(config.workers, cores);
-            let shard = Shard::new(worker, Kernel, config, shared);
-            let worker = Worker::new(listen, shard, mailbox, &replies, counters, nap, room);
+            let shard = Shard::new(worker, sockets, config, shared);
+            let worker = Worker::new(&listen, shard, mailbox, &replies, counters, nap, room);
             let (worker, outcome) = match worker {
                 Ok(worker) => (Some(worker), Ok(())),
                 Err(error) => (None, Err(error)),

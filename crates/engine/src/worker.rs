@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use hub::DisconnectReason;
@@ -16,6 +16,7 @@ use sys::epoll::{Epoll, Events};
 use sys::{clock, group, socket, table};
 
 use crate::counters::Counters;
+use crate::door::{DOORS_MAX, Door, is_tls_door};
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::nap::Nap;
@@ -23,10 +24,10 @@ use crate::replies::Replies;
 use crate::room::{Room, WorkerRoom};
 use crate::shard::{NoPlace, Shard};
 use crate::shortage::Shortage;
-use crate::sockets::Sockets;
+use crate::sockets::{Received, Sockets};
+use crate::tls::{Numbered, Tls};
 
-const LISTENER: u64 = u64::MAX;
-const MAILBOX: u64 = u64::MAX - 1;
+const MAILBOX: u64 = u64::MAX - DOORS_MAX as u64;
 
 /// How long a worker that the kernel gives no descriptor or memory leaves its listener alone.
 const ACCEPT_PAUSE_MS: u64 = 100;
@@ -37,8 +38,8 @@ pub(crate) struct Kernel;
 impl Sockets for Kernel {
     type Socket = OwnedFd;
 
-    fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
-        socket::receive(socket, buffer)
+    fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Received> {
+        socket::receive(socket, buffer).map(|len| Received::of(len, buffer.len()))
     }
 
     fn send(&mut self, socket: &OwnedFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -58,16 +59,20 @@ impl Sockets for Kernel {
     }
 }
 
+impl Numbered for Kernel {
+    fn number(socket: &OwnedFd) -> u32 {
+        socket.as_raw_fd() as u32
+    }
+}
+
 /// A worker, made and run on its own thread.
 pub(crate) struct Worker {
-    shard: Shard<Kernel>,
+    shard: Shard<Tls<Kernel>>,
     mailbox: Arc<Mailbox>,
     counters: Arc<Counters>,
     epoll: Epoll,
     /// Gone once the worker drains.
-    listener: Option<OwnedFd>,
-    /// How many clients the next turn may accept.
-    accepts: usize,
+    doors: Vec<Door>,
     /// Given up for a moment to answer a client for whom there is no descriptor.
     spare: Option<File>,
     started_ms: u64,
@@ -80,10 +85,11 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Gives the calling thread its private descriptor table and opens its part of `listen`.
+    /// Gives the calling thread its private descriptor table and opens its part of each address in
+    /// `listen`, beside which stands whether TLS is spoken there.
     pub(crate) fn new(
-        listen: SocketAddr,
-        shard: Shard<Kernel>,
+        listen: &[(SocketAddr, bool)],
+        shard: Shard<Tls<Kernel>>,
         mailbox: Arc<Mailbox>,
         replies: &Replies,
         counters: Arc<Counters>,
@@ -93,10 +99,8 @@ impl Worker {
         table::make_private(&[&*mailbox, replies])?;
         clock::set_timer_slack(limits::TIMER_SLACK_NS)?;
         let epoll = Epoll::new()?;
-        let listener = socket::listen_in_group(listen, limits::LISTEN_BACKLOG)?;
-        socket::bound_kernel_buffers(&listener, limits::KERNEL_UNSENT_BYTES, limits::VANISHED_MS)?;
-        socket::defer_accept(&listener, limits::DEFER_ACCEPT_SECONDS)?;
-        epoll.add_source(&listener, LISTENER)?;
+        let doors = listen.iter().map(|&(address, is_tls)| Door::open(address, is_tls, &epoll));
+        let doors = doors.collect::<io::Result<_>>()?;
         epoll.add_edges(&*mailbox, MAILBOX)?;
         Ok(Worker {
             started_ms: shard.started_ms(),
@@ -104,8 +108,7 @@ impl Worker {
             mailbox,
             counters,
             epoll,
-            listener: Some(listener),
-            accepts: 1,
+            doors,
             spare: Some(File::open("/dev/null")?),
             accept_again_ms: None,
             nap,
@@ -140,10 +143,12 @@ impl Worker {
         let now_ms = began_ns / 1_000_000;
         self.shard.tick(now_ms - self.started_ms);
         self.shard.read_deferred();
-        let mut clients_wait = false;
+        let mut clients_wait = [false; DOORS_MAX];
         for event in events.iter() {
             match event.token {
-                LISTENER => clients_wait = true,
+                token if is_tls_door(token).is_some() => {
+                    clients_wait[usize::from(is_tls_door(token) == Some(true))] = true;
+                }
                 // Edge-triggered: each ring is a report of its own, nothing must be read.
                 MAILBOX => {}
                 token => {
@@ -157,17 +162,22 @@ impl Worker {
                 }
             }
         }
-        if clients_wait {
-            self.accept();
-        } else {
-            self.accepts = 1;
+        for door in 0..self.doors.len() {
+            match clients_wait[usize::from(self.doors[door].is_tls)] {
+                true => self.accept(door),
+                false => self.doors[door].accepts = 1,
+            }
         }
         self.resume_accepting();
         self.look_for_descriptors(now_ms);
         let (took_mail, mail_left) = self.shard.take_mail(&self.mailbox);
         if self.shard.drain_deadline_ms().is_some() {
-            self.listener = None;
+            self.doors.clear();
         }
+        if let Some(config) = self.mailbox.take_tls() {
+            self.shard.sockets().set_config(config);
+        }
+        self.mind_handshakes();
         self.nap.turned(took_mail, now_ms);
         self.mind_room();
         let writes_left = self.shard.flush();
@@ -179,16 +189,35 @@ impl Worker {
     fn mind_room(&mut self) {
         let (taken, slots) = (self.shard.connections(), self.shard.slots_max());
         let most = self.shortage.connections_max(slots);
-        let Some(listener) = &self.listener else { return };
+        if self.doors.is_empty() {
+            return;
+        }
         let changed = self.room.update(most.saturating_sub(taken), slots, |runs| {
-            let preferred = if runs.is_empty() { Ok(()) } else { group::prefer(listener, runs) };
-            // Better all than an old set. Where that fails too, a full worker answers 503.
-            if runs.is_empty() || preferred.is_err() {
-                let _ = group::prefer_none(listener);
+            for Door { listener, .. } in &self.doors {
+                let preferred =
+                    if runs.is_empty() { Ok(()) } else { group::prefer(listener, runs) };
+                // Better all than an old set. Where that fails too, a full worker answers 503.
+                if runs.is_empty() || preferred.is_err() {
+                    let _ = group::prefer_none(listener);
+                }
             }
         });
         if changed {
             self.counters.full.set(u64::from(self.room.is_none()));
+        }
+    }
+
+    /// While many handshakes are under way, further clients of TLS wait in the kernel's queue.
+    fn mind_handshakes(&mut self) {
+        let under_way = self.shard.sockets().handshakes();
+        let is_paused = self.accept_again_ms.is_some();
+        for door in self.doors.iter_mut().filter(|door| door.is_tls) {
+            // Fails only for want of memory, and is tried again.
+            let _ = match under_way {
+                limits::HANDSHAKES_MAX.. => door.leave(&self.epoll),
+                _ if is_paused => Ok(()),
+                _ => door.watch(&self.epoll),
+            };
         }
     }
 
@@ -226,28 +255,35 @@ impl Worker {
 
     /// One client, or up to twice as many as last time: to find the queue empty costs the kernel
     /// a socket made and thrown away, about as much as a client.
-    fn accept(&mut self) {
-        let clients = self.accepts;
-        self.accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
+    fn accept(&mut self, door: usize) {
+        let clients = self.doors[door].accepts;
+        self.doors[door].accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
         for _ in 0..clients {
-            let Some(listener) = &self.listener else { return };
+            let Door { listener, is_tls, .. } = &self.doors[door];
+            let is_tls = *is_tls;
+            if is_tls && self.shard.sockets().handshakes() >= limits::HANDSHAKES_MAX {
+                return;
+            }
             match socket::accept_from(listener) {
-                Ok((socket, address)) => self.admit(socket, address),
+                Ok((socket, address)) => self.admit(socket, address, is_tls),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return,
                     // The client was gone before it was accepted (accept(2), ECONNABORTED).
                     ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
-                    _ => return self.accept_failed(&error),
+                    _ => return self.accept_failed(door, &error),
                 },
             }
         }
     }
 
-    fn admit(&mut self, socket: OwnedFd, address: IpAddr) {
+    fn admit(&mut self, socket: OwnedFd, address: IpAddr, is_tls: bool) {
         let slot = match self.shard.accept(socket, address) {
             Ok(key) => key.slot,
-            Err((socket, why)) => return self.refuse(&socket, why),
+            Err((socket, why)) => return self.refuse(&socket, why, is_tls),
         };
+        if is_tls {
+            self.shard.secure(slot);
+        }
         self.shortage.holds(self.shard.connections());
         // Before the answer goes out: who has the last place must not find others sent here.
         self.mind_room();
@@ -263,18 +299,18 @@ impl Worker {
     /// No descriptor, or no memory for one: the next client in line is answered 503 by means of the
     /// spare descriptor. If even that fails, the listener is left alone for a moment, or it would
     /// be reported again at once and spin the core.
-    fn accept_failed(&mut self, error: &io::Error) {
+    fn accept_failed(&mut self, door: usize, error: &io::Error) {
         if socket::is_shortage(error) {
             self.counters.shortages.add(1);
             self.shortage.met(self.shard.connections(), clock::monotonic_ms());
             self.mind_room();
         }
         self.spare = None;
-        let Some(listener) = &self.listener else { return };
-        let accepted = socket::accept(listener);
+        let Door { listener, is_tls, .. } = &self.doors[door];
+        let (accepted, is_tls) = (socket::accept(listener), *is_tls);
         let refused = accepted.is_ok();
         if let Ok(socket) = accepted {
-            self.refuse(&socket, NoPlace::Full);
+            self.refuse(&socket, NoPlace::Full, is_tls);
         }
         self.spare = File::open("/dev/null").ok();
         if !refused || self.spare.is_none() {
@@ -282,12 +318,15 @@ impl Worker {
         }
     }
 
-    fn refuse(&mut self, socket: &OwnedFd, why: NoPlace) {
+    /// Who speaks TLS could not read an answer, and is closed without one.
+    fn refuse(&mut self, socket: &OwnedFd, why: NoPlace, is_tls: bool) {
         // All that it has sent is read, because closing over unread bytes would reset the answer
         // away. Best effort: a client that cannot even take the answer is closed all the same.
         let mut head = [0; HEAD_BYTES_MAX];
         let len = socket::receive(socket, &mut head).unwrap_or(0);
-        let _ = socket::send(socket, &self.shard.no_place_answer(&head[..len], why));
+        if !is_tls {
+            let _ = socket::send(socket, &self.shard.no_place_answer(&head[..len], why));
+        }
         let _ = socket::shutdown_write(socket);
         let reason = match why {
             NoPlace::Full => DisconnectReason::Full,
@@ -298,18 +337,18 @@ impl Worker {
     }
 
     fn pause_accepting(&mut self) {
-        if let Some(listener) = &self.listener
-            && self.epoll.remove(listener).is_ok()
-        {
+        let left = self.doors.iter_mut().map(|door| door.leave(&self.epoll));
+        if left.fold(true, |all, left| all & left.is_ok()) {
             self.accept_again_ms = Some(clock::monotonic_ms() + ACCEPT_PAUSE_MS);
         }
     }
 
     fn resume_accepting(&mut self) {
         let due = self.accept_again_ms.is_some_and(|at| clock::monotonic_ms() >= at);
-        if due && let Some(listener) = &self.listener {
-            let added = self.epoll.add_source(listener, LISTENER);
-            self.accept_again_ms = added.is_err().then(|| clock::monotonic_ms() + ACCEPT_PAUSE_MS);
+        if due {
+            let watched = self.doors.iter_mut().map(|door| door.watch(&self.epoll));
+            let all = watched.fold(true, |all, watched| all & watched.is_ok());
+            self.accept_again_ms = (!all).then(|| clock::monotonic_ms() + ACCEPT_PAUSE_MS);
         }
     }
 }

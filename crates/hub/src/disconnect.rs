@@ -33,6 +33,10 @@ reasons! {
     Answered = "answered",
     /// No further request came on a connection whose polls are answered.
     Idle = "idle",
+    /// The TLS handshake came to nothing, or a record broke TLS's rules.
+    TlsFailed = "tls_failed",
+    /// The TLS handshake was not complete in time.
+    TlsTimeout = "tls_timeout",
     /// The head was not complete in time (answered 408).
     HeadTimeout = "head_timeout",
     /// The request was refused (answered 4xx or 5xx), or bytes came that belong to none.

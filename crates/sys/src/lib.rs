@@ -16,6 +16,7 @@ pub mod limits;
 pub mod mapped;
 pub mod priority;
 pub mod process;
+pub mod secrets;
 pub mod signals;
 pub mod socket;
 pub mod socket_memory;

@@ -4,6 +4,7 @@
 //!
 //! | state | bytes | end | event | its time | written | missed known | disconnect |
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | `Handshake` | shake hands | close | drop | cut | | | close |
 //! | `Head` | request | close | drop | refuse, 408 | | | close |
 //! | `Verdict` | put by | close | drop | refuse, 503 | | | close |
 //! | `Stream` | message, or discard | close | take | keep alive, refuse, or cut | | | end stream |
@@ -32,6 +33,8 @@ use hub::DisconnectReason;
 /// Where a connection is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Life {
+    /// It begins with TLS, of which the handshake is not done.
+    Handshake,
     /// Its request head is not complete.
     Head,
     /// Its request head is complete, and its token is being judged.
@@ -91,6 +94,8 @@ pub(crate) enum Input {
 pub(crate) enum Act {
     /// Nothing.
     Nothing,
+    /// Go on with the handshake.
+    Shake,
     /// Read the bytes as requests; what comes too early is put by.
     Request,
     /// Read the bytes as messages.
@@ -163,10 +168,12 @@ impl Life {
     /// What is to be done when `input` happens.
     pub(crate) fn on(self, input: Input, facts: Facts) -> Act {
         use DisconnectReason::{
-            ClientClosed, ClientReset, ClientVanished, Idle, SlowReader, TokenExpired,
+            ClientClosed, ClientReset, ClientVanished, Idle, SlowReader, TlsFailed, TlsTimeout,
+            TokenExpired,
         };
         use Life::{
-            Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream, Verdict,
+            Between, Ending, Handshake, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream,
+            Verdict,
         };
         let Facts { sends_messages, blocked, late, expired } = facts;
         let close = |reason| Act::Close { reason, abort: false };
@@ -178,23 +185,30 @@ impl Life {
 
             (Ending(reason) | Lingering(reason), Input::Broken(_)) => cut(reason),
             (_, Input::Broken(ErrorKind::TimedOut)) => cut(ClientVanished),
+            // It broke the rules of TLS, and is told so before it is closed.
+            (_, Input::Broken(ErrorKind::InvalidData)) => close(TlsFailed),
             (_, Input::Broken(_)) => cut(ClientReset),
 
+            (Handshake, Input::Bytes) => Act::Shake,
             (Head | Verdict | Poll | HeldPoll | Between, Input::Bytes) => Act::Request,
             (Stream | Held, Input::Bytes) if sends_messages => Act::Message,
             (Stream | Held | Ending(_) | Lingering(_), Input::Bytes) => Act::Discard,
 
-            (Head | Verdict | Stream | Held | Poll | HeldPoll | Between, Input::End) => {
-                close(ClientClosed)
-            }
+            (
+                Handshake | Head | Verdict | Stream | Held | Poll | HeldPoll | Between,
+                Input::End,
+            ) => close(ClientClosed),
             // Its last answer may still be on its way: it has only ended its own side.
             (Ending(_), Input::End) => Act::Nothing,
             (Lingering(reason), Input::End) => close(reason),
 
             (Stream | Poll, Input::Event) => Act::Take,
             (Held | HeldPoll, Input::Event) => Act::Hold,
-            (Head | Verdict | Between | Ending(_) | Lingering(_), Input::Event) => Act::Drop,
+            (Handshake | Head | Verdict | Between | Ending(_) | Lingering(_), Input::Event) => {
+                Act::Drop
+            }
 
+            (Handshake, Input::Time) => cut(TlsTimeout),
             (Head, Input::Time) => Act::RefuseLate,
             (Verdict, Input::Time) => Act::RefuseToken,
             (Stream | Held, Input::Time) if expired => Act::EndStream(TokenExpired),
@@ -211,9 +225,10 @@ impl Life {
             (Held, Input::Written) => Act::Ask,
             (Between, Input::Written) => Act::ReadOn,
             (Ending(reason), Input::Written) => Act::Linger(reason),
-            (Head | Verdict | Stream | Poll | HeldPoll | Lingering(_), Input::Written) => {
-                Act::Nothing
-            }
+            (
+                Handshake | Head | Verdict | Stream | Poll | HeldPoll | Lingering(_),
+                Input::Written,
+            ) => Act::Nothing,
 
             (Held, Input::Missed) => Act::CatchUp,
             (HeldPoll, Input::Missed) => Act::CatchUpPoll,
@@ -223,7 +238,7 @@ impl Life {
             (Stream | Held, Input::Judged) => Act::Renew,
             (_, Input::Judged) => Act::Nothing,
 
-            (Head | Verdict, Input::Disconnect(reason)) => close(reason),
+            (Handshake | Head | Verdict, Input::Disconnect(reason)) => close(reason),
             (Stream | Held, Input::Disconnect(reason)) => Act::EndStream(reason),
             (Poll | HeldPoll, Input::Disconnect(reason)) => Act::AnswerLast(reason),
             (Between, Input::Disconnect(reason)) if blocked => Act::Finish(reason),
@@ -235,10 +250,14 @@ impl Life {
     /// Whether `next` may follow.
     pub(crate) fn may_move_to(self, next: Life) -> bool {
         use Life::{
-            Between, Ending, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream, Verdict,
+            Between, Ending, Handshake, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream,
+            Verdict,
         };
         match self {
-            Head => matches!(next, Verdict | Stream | Held | Poll | HeldPoll | Ending(_)),
+            Handshake => next == Head,
+            Head => {
+                matches!(next, Handshake | Verdict | Stream | Held | Poll | HeldPoll | Ending(_))
+            }
             Verdict => matches!(next, Head | Ending(_)),
             Stream => matches!(next, Held | Leaving(_) | Ending(_)),
             Held => matches!(next, Stream | Leaving(_) | Ending(_)),
@@ -274,7 +293,8 @@ mod tests {
 
     const REASON: DisconnectReason = DisconnectReason::LoggedOut;
 
-    const ALL: [Life; 10] = [
+    const ALL: [Life; 11] = [
+        Life::Handshake,
         Life::Head,
         Life::Verdict,
         Life::Stream,

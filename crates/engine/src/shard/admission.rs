@@ -139,7 +139,7 @@ impl<S: Sockets> Core<S> {
                 Ok(())
             }
             Life::Stream | Life::Held | Life::Leaving(_) => Ok(()),
-            Life::Ending(_) | Life::Lingering(_) => Ok(()),
+            Life::Handshake | Life::Ending(_) | Life::Lingering(_) => Ok(()),
         }
     }
 

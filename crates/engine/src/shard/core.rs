@@ -75,6 +75,7 @@ pub(super) struct Core<S> {
 pub(super) struct Rules {
     pub(super) config: EngineConfig,
     pub(super) keepalive: Option<Tick>,
+    handshake_timeout: Tick,
     head_timeout: Tick,
     pub(super) poll_idle: Tick,
     still: Tick,
@@ -127,6 +128,7 @@ impl<S: Sockets> Core<S> {
             sessions: Column::default(),
             rules: Rules {
                 keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
+                handshake_timeout: ticks(limits::HANDSHAKE_TIMEOUT_MS),
                 head_timeout: ticks(config.head_timeout_ms),
                 poll_idle: ticks(config.head_timeout_ms.max(limits::POLL_IDLE_MS)),
                 still: ticks(limits::STILL_MS),
@@ -161,6 +163,7 @@ impl<S: Sockets> Core<S> {
     pub(super) fn happen(&mut self, at: &mut At<'_, S::Socket>, input: Input) -> Lives {
         match at.conn.on(input, self.now) {
             Act::Nothing | Act::LeaveUnread | Act::Drop => Ok(()),
+            Act::Shake => self.shake(at, false),
             Act::Close { reason, abort } => Err(End { reason, abort }),
             Act::RefuseLate => self.refuse_late(at),
             Act::RefuseMessage => self.refuse_message(at),
@@ -222,6 +225,7 @@ impl<S: Sockets> Core<S> {
         let rules = &self.rules;
         let after = |silence: Tick| Some(conn.active + silence);
         match conn.life() {
+            Life::Handshake => after(rules.handshake_timeout),
             Life::Head => after(rules.head_timeout),
             Life::Verdict => after(rules.verdict),
             Life::Stream | Life::Held => {
@@ -250,7 +254,7 @@ impl<S: Sockets> Core<S> {
 
     /// Enters in the account of all what is kept for a connection now.
     pub(super) fn enter(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        let kept = at.conn.kept_bytes();
+        let kept = at.conn.kept_bytes() + self.io.kept_bytes(&at.conn.socket) as u32;
         if kept == at.conn.charged {
             return Ok(());
         }

@@ -40,6 +40,7 @@ use crate::account::Account;
 use crate::addresses::{Addresses, Peer};
 use crate::config::EngineConfig;
 use crate::conn::Conn;
+use crate::conn::life::Life;
 use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
 use crate::limits::work;
@@ -158,6 +159,11 @@ impl<S: Sockets> Shard<S> {
         Ok(key)
     }
 
+    /// What its sockets are made of.
+    pub(crate) fn sockets(&mut self) -> &mut S {
+        &mut self.core.io
+    }
+
     /// The socket of the connection in `slot`, as long as it lives.
     pub(crate) fn socket(&mut self, slot: u32) -> Option<&S::Socket> {
         self.conns.at(slot).map(|(_, conn)| &conn.socket)
@@ -173,9 +179,22 @@ impl<S: Sockets> Shard<S> {
         });
     }
 
+    /// The connection in `slot`, which has just come, begins with a TLS handshake.
+    pub(crate) fn secure(&mut self, slot: u32) {
+        self.serve(slot, |core, at| {
+            at.conn.move_to(Life::Handshake);
+            core.io.secure(&at.conn.socket);
+            core.wait(at);
+            Ok(())
+        });
+    }
+
     /// There is room to write.
     pub(crate) fn writable(&mut self, slot: u32) {
         self.serve(slot, |core, at| {
+            if at.conn.life() == Life::Handshake {
+                return core.shake(at, false);
+            }
             core.unblock(at);
             Ok(())
         });
@@ -321,7 +340,10 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn accounts_truly(&mut self) -> bool {
         let mut slots = 0..self.conns.slots();
         slots.all(|slot| {
-            self.conns.at(slot).is_none_or(|(_, conn)| conn.charged == conn.kept_bytes())
+            self.conns.at(slot).is_none_or(|(_, conn)| {
+                let below = self.core.io.kept_bytes(&conn.socket) as u32;
+                conn.charged == conn.kept_bytes() + below
+            })
         })
     }
 

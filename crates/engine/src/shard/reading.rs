@@ -6,9 +6,9 @@ use hub::DisconnectReason;
 
 use super::core::{At, Core, End, Lives};
 use crate::conn::Marks;
-use crate::conn::life::{Act, Input};
+use crate::conn::life::{Act, Input, Life};
 use crate::limits::{self, work};
-use crate::sockets::Sockets;
+use crate::sockets::{Received, Sockets};
 
 impl<S: Sockets> Core<S> {
     /// There is something to read. With `hung_up` the end of the client's side is in there too.
@@ -23,13 +23,16 @@ impl<S: Sockets> Core<S> {
             let act = at.conn.on(Input::Bytes, self.now);
             let most = match act {
                 Act::LeaveUnread => return Ok(()),
+                Act::Shake => return self.shake(at, hung_up),
                 Act::Message => limits::MESSAGE_READ_BYTES.min(self.scratch.len()),
                 _ => self.scratch.len(),
             };
             self.budget.spend(work::READ);
-            let len = match self.io.receive(&at.conn.socket, &mut self.scratch[..most]) {
-                Ok(0) => return self.happen(at, Input::End),
-                Ok(len) => len,
+            let received = self.io.receive(&at.conn.socket, &mut self.scratch[..most]);
+            self.budget.spend(self.io.take_work());
+            let Received { len, emptied } = match received {
+                Ok(Received { len: 0, .. }) => return self.happen(at, Input::End),
+                Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return self.happen(at, Input::Broken(error.kind())),
@@ -51,10 +54,27 @@ impl<S: Sockets> Core<S> {
                     }
                 }
             }
-            // A short read has emptied the socket: what comes later is reported anew.
-            if len < most && !hung_up {
+            // What comes later to a socket that is emptied is reported anew.
+            if emptied && !hung_up {
                 return Ok(());
             }
+        }
+    }
+
+    /// Goes on with a handshake, and then with what has come behind it.
+    pub(super) fn shake(&mut self, at: &mut At<'_, S::Socket>, hung_up: bool) -> Lives {
+        let shaken = self.io.shake(&at.conn.socket);
+        self.budget.spend(work::READ + self.io.take_work());
+        match shaken {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                at.conn.move_to(Life::Head);
+                at.conn.active = self.now;
+                self.wait(at);
+                self.readable(at, hung_up)
+            }
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.happen(at, Input::End),
+            Err(error) => self.happen(at, Input::Broken(error.kind())),
         }
     }
 

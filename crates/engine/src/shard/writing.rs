@@ -62,6 +62,7 @@ impl<S: Sockets> Core<S> {
     pub(super) fn metered(&mut self, write: impl FnOnce(&mut Self) -> Flushed) -> Flushed {
         let sent = self.counters.bytes_sent.read();
         let flushed = write(self);
+        self.budget.spend(self.io.take_work());
         let sent = self.counters.bytes_sent.read() - sent;
         self.budget.spend(work::WRITE);
         self.budget.spend_bytes(sent as usize);

@@ -19,7 +19,7 @@ use proto::{Framing, Transport};
 use super::scene::STREAMS;
 use crate::limits::work;
 use crate::slab::Key;
-use crate::sockets::Sockets;
+use crate::sockets::{Received, Sockets};
 use crate::timer::TICK_MS;
 
 /// One connection, seen from both ends.
@@ -203,7 +203,7 @@ impl Net {
 impl Sockets for Net {
     type Socket = usize;
 
-    fn receive(&mut self, &socket: &usize, buffer: &mut [u8]) -> io::Result<usize> {
+    fn receive(&mut self, &socket: &usize, buffer: &mut [u8]) -> io::Result<Received> {
         let mut wire = self.wire(socket);
         assert!(!wire.server_closed, "receive on a closed socket");
         self.spend(work::READ);
@@ -211,7 +211,8 @@ impl Sockets for Net {
             return Err(ErrorKind::ConnectionReset.into());
         }
         if wire.to_server.is_empty() {
-            return if wire.client_ended { Ok(0) } else { Err(ErrorKind::WouldBlock.into()) };
+            let end = Received::of(0, buffer.len());
+            return if wire.client_ended { Ok(end) } else { Err(ErrorKind::WouldBlock.into()) };
         }
         let len = buffer.len().min(wire.to_server.len());
         for byte in &mut buffer[..len] {
@@ -219,7 +220,7 @@ impl Sockets for Net {
         }
         wire.received += len;
         self.spend(len as u32 / work::BYTES);
-        Ok(len)
+        Ok(Received::of(len, buffer.len()))
     }
 
     fn send(&mut self, &socket: &usize, parts: &[IoSlice<'_>]) -> io::Result<usize> {

@@ -1,0 +1,251 @@
+//! TLS on the sockets of a shard: handshakes on boxes that go, and then keys alone.
+//!
+//! To the shard this is a network like any other: it reads text and writes text. What it knows of
+//! TLS is one state before the first request. A silent connection has its [keys](places) and
+//! nothing else; what is under way, a handshake, a part of a record, ciphertext that the kernel has
+//! not taken, lies in a box that goes when nothing is left.
+//!
+//! **Writing.** Text is sealed into the worker's buffer, a record at a time, and sent. What is
+//! sealed has used up its number, so it is sent or the connection ends: what the kernel does not
+//! take of a record is kept as ciphertext and goes first next time. Until it has gone, the last
+//! byte of the text is reported as not sent. So whoever writes knows that something waits, comes
+//! again when there is room, and is told then that the byte has gone; nobody above needs to know
+//! that text and bytes are not the same.
+//!
+//! **Reading.** One read of the kernel's at a time, opened in the worker's buffer and handed on. A
+//! read is told to have emptied the socket when the kernel's was short and nothing is left that
+//! could be opened.
+//!
+//! Cost for sockets without TLS: a look at their place, which is not there unless TLS has been
+//! spoken near it.
+
+mod figures;
+mod places;
+mod receive;
+mod send;
+mod shake;
+
+use std::collections::HashMap;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use tls::limits::{ALERT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_BYTES_MAX};
+use tls::rustls::ServerConfig;
+use tls::{Alert, Handshake, Keys};
+
+pub(crate) use self::figures::TlsCounters;
+pub use self::figures::TlsSnapshot;
+use self::places::Places;
+use crate::counters::Counters;
+use crate::sockets::{Received, Sockets};
+
+/// A record's most bytes, be it received or sealed.
+const WIRE_BYTES: usize =
+    if RECORD_BYTES_MAX > SEALED_BYTES_MAX { RECORD_BYTES_MAX } else { SEALED_BYTES_MAX };
+
+/// Sockets that have numbers, small ones first.
+pub(crate) trait Numbered: Sockets {
+    /// The number of a socket: no two that are open have the same.
+    fn number(socket: &Self::Socket) -> u32;
+}
+
+/// Sockets some of which speak TLS.
+pub(crate) struct Tls<S> {
+    io: S,
+    /// How new clients are met.
+    config: Option<Arc<ServerConfig>>,
+    places: Places,
+    /// By the number of the socket; who is in it has [`UNDER_WAY`] noted with its keys.
+    under_way: HashMap<u32, Box<UnderWay>>,
+    /// The one buffer for what is sealed.
+    wire: Box<[u8]>,
+    /// Handshakes that rustls has begun.
+    handshakes: usize,
+    /// What was done since somebody asked, as [`work`](crate::limits::work) counts.
+    work: u32,
+    counters: Arc<Counters>,
+}
+
+/// Noted with a socket's keys: something is under way on it.
+const UNDER_WAY: u8 = 1;
+
+/// Noted with a socket's keys: its peer has broken the rules.
+const FAULTY: u8 = 2;
+
+/// What is under way on one connection.
+#[derive(Default)]
+struct UnderWay {
+    phase: Phase,
+    /// Bytes of its client that are not opened: a part of a record, or what there was no room for.
+    sealed: Vec<u8>,
+    /// Text that is opened and not taken, and how much of it was.
+    text: Vec<u8>,
+    taken: usize,
+    /// Bytes for its client that the kernel has not taken, and how many of them it has.
+    unsent: Vec<u8>,
+    sent: usize,
+    /// They end with a byte of text that was not reported as sent.
+    owes_byte: bool,
+}
+
+/// How far the handshake has come.
+#[derive(Default)]
+enum Phase {
+    /// Its client has said nothing yet.
+    Silent,
+    Shaking(Handshake),
+    #[default]
+    Done,
+}
+
+impl UnderWay {
+    /// Whether nothing is.
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Done)
+            && self.sealed.is_empty()
+            && self.text.is_empty()
+            && self.unsent.is_empty()
+            && !self.owes_byte
+    }
+
+    fn kept_bytes(&self) -> usize {
+        let handshake = match &self.phase {
+            Phase::Shaking(handshake) => handshake.kept_bytes() + HANDSHAKE_BYTES,
+            _ => 0,
+        };
+        let vectors = self.sealed.capacity() + self.text.capacity() + self.unsent.capacity();
+        size_of::<UnderWay>() + vectors + handshake
+    }
+}
+
+/// What rustls keeps of a handshake on its heap, measured.
+const HANDSHAKE_BYTES: usize = 4 * 1024;
+
+impl<S: Numbered> Tls<S> {
+    /// TLS on `io`, for those who are told to begin with it.
+    pub(crate) fn new(io: S, config: Option<Arc<ServerConfig>>, counters: Arc<Counters>) -> Tls<S> {
+        // Without TLS nothing is ever sealed.
+        let wire_bytes = if config.is_some() { WIRE_BYTES } else { 0 };
+        Tls {
+            io,
+            config,
+            places: Places::default(),
+            under_way: HashMap::new(),
+            wire: vec![0; wire_bytes].into(),
+            handshakes: 0,
+            work: 0,
+            counters,
+        }
+    }
+
+    /// Meets new clients by `config` from now on.
+    pub(crate) fn set_config(&mut self, config: Arc<ServerConfig>) {
+        // A worker that has begun without has no listener for them.
+        if self.config.is_some() {
+            self.config = Some(config);
+        }
+    }
+
+    /// Handshakes that are under way.
+    pub(crate) fn handshakes(&self) -> usize {
+        self.handshakes
+    }
+
+    /// The keys of a socket that speaks TLS, or is to.
+    fn speaks(&mut self, number: u32) -> Option<&mut Keys> {
+        self.places.at(number).filter(|keys| keys.are_set() || keys.note != 0)
+    }
+
+    /// Sends `alert` if nothing stands before it, as far as the kernel takes it.
+    fn alert(&mut self, socket: &S::Socket, alert: Alert) {
+        let number = S::number(socket);
+        let waits = self.under_way.get(&number).is_some_and(|under| !under.unsent.is_empty());
+        let Some(keys) = self.places.at(number).filter(|keys| keys.are_set() && !waits) else {
+            return;
+        };
+        let mut out = [0; ALERT_BYTES_MAX];
+        let bytes = keys.sealer().alert(alert, &mut out);
+        // Who is told why it ends is not waited for.
+        let _ = self.io.send(socket, &[IoSlice::new(&out[..bytes])]);
+    }
+
+    /// Takes note of whether anything is left under way.
+    fn tidy(&mut self, number: u32) {
+        if self.under_way.get(&number).is_some_and(|under| under.is_over()) {
+            self.under_way.remove(&number);
+            if let Some(keys) = self.places.at(number) {
+                keys.note &= !UNDER_WAY;
+            }
+        }
+    }
+
+    /// What is under way on a socket, from now on if nothing was.
+    fn begin(&mut self, number: u32) -> &mut UnderWay {
+        self.places.make(number).note |= UNDER_WAY;
+        self.under_way.entry(number).or_default()
+    }
+}
+
+impl<S: Numbered> Sockets for Tls<S> {
+    type Socket = S::Socket;
+
+    fn receive(&mut self, socket: &S::Socket, buffer: &mut [u8]) -> io::Result<Received> {
+        match self.speaks(S::number(socket)) {
+            Some(_) => self.receive_text(socket, buffer),
+            None => self.io.receive(socket, buffer),
+        }
+    }
+
+    fn send(&mut self, socket: &S::Socket, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self.speaks(S::number(socket)) {
+            Some(_) => self.send_text(socket, parts),
+            None => self.io.send(socket, parts),
+        }
+    }
+
+    fn shutdown(&mut self, socket: &S::Socket) {
+        if self.speaks(S::number(socket)).is_some() {
+            self.alert(socket, Alert::CLOSE_NOTIFY);
+        }
+        self.io.shutdown(socket);
+    }
+
+    fn close(&mut self, socket: S::Socket, abort: bool) {
+        let number = S::number(&socket);
+        if self.speaks(number).is_some_and(|keys| keys.note & FAULTY != 0) {
+            // A close over unread bytes would be a reset, and the alert lost with it.
+            let _ = self.io.receive(&socket, &mut self.wire);
+        } else if !abort && self.speaks(number).is_some() {
+            self.alert(&socket, Alert::CLOSE_NOTIFY);
+        }
+        if let Some(under) = self.under_way.remove(&number) {
+            self.forget(&under.phase);
+        }
+        if let Some(keys) = self.places.at(number) {
+            keys.clear();
+        }
+        self.io.close(socket, abort);
+    }
+
+    fn secure(&mut self, socket: &S::Socket) {
+        self.begin(S::number(socket)).phase = Phase::Silent;
+    }
+
+    fn shake(&mut self, socket: &S::Socket) -> io::Result<bool> {
+        self.shake_hands(socket)
+    }
+
+    fn kept_bytes(&self, socket: &S::Socket) -> usize {
+        let number = S::number(socket);
+        let is_under_way =
+            self.places.look_at(number).is_some_and(|keys| keys.note & UNDER_WAY != 0);
+        if !is_under_way {
+            return 0;
+        }
+        self.under_way.get(&number).map_or(0, |under| under.kept_bytes())
+    }
+
+    fn take_work(&mut self) -> u32 {
+        std::mem::take(&mut self.work)
+    }
+}
