@@ -20,6 +20,7 @@ mod polls;
 mod random;
 mod resume;
 mod scene;
+mod secure;
 mod server;
 mod strangers;
 mod talk;
@@ -157,4 +158,38 @@ fn small_budgets_put_clients_off_and_lose_nothing() {
     // So few bytes at a time that reads are what clients spend.
     let plan = || Plan { steps: 1500, work_per_turn: 300, read_bytes: 8, ..Plan::default() };
     run_seeds("small_budgets", 40, plan, |figures| figures.deliveries > 4_000);
+}
+
+/// The same crowds through TLS, whose records are cut at every byte.
+#[test]
+fn crowd_through_tls_hears_what_the_model_says() {
+    let plan = || Plan { steps: 1500, tls: true, ..Plan::default() };
+    run_seeds("crowd_through_tls", 30, plan, |figures| {
+        ended(figures, DisconnectReason::LoggedOut) > 50
+            && figures.tls.handshakes().map(|(.., count)| count).sum::<u64>() == figures.opened
+    });
+}
+
+#[test]
+fn small_backlogs_through_tls_disconnect_slow_readers_and_nobody_else() {
+    let plan = || Plan {
+        steps: 1500,
+        backlog_bytes_max: 600,
+        socket_room: 200,
+        slow_one_in: 2,
+        slow_bytes: 6,
+        leave_one_in: 300,
+        tls: true,
+        ..Plan::default()
+    };
+    run_seeds("small_backlogs_through_tls", 30, plan, |figures| {
+        ended(figures, DisconnectReason::SlowReader) > 50
+    });
+}
+
+#[test]
+fn small_budgets_through_tls_put_clients_off_and_lose_nothing() {
+    let plan =
+        || Plan { steps: 1500, work_per_turn: 300, read_bytes: 8, tls: true, ..Plan::default() };
+    run_seeds("small_budgets_through_tls", 20, plan, |figures| figures.deliveries > 2_000);
 }

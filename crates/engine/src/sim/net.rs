@@ -43,6 +43,8 @@ pub(super) struct Wire {
     pub(super) starved: bool,
     /// There was an edge since the last report.
     edge: bool,
+    /// Bytes of TLS that have come after the server has looked.
+    arrived: usize,
     /// What the server sends has no end of its own.
     streams: bool,
     /// When the server sent last, as far as it knows what time it is.
@@ -77,10 +79,24 @@ impl Wire {
     pub(super) fn client_reads(&mut self, len: usize) -> Vec<u8> {
         let len = len.min(self.to_client.len());
         let read = self.to_client.drain(..len).collect();
-        if len > 0 {
+        // A record may have brought more text than there was room for.
+        if len > 0 && self.to_client.len() < self.room {
             self.edge |= std::mem::take(&mut self.starved);
         }
         read
+    }
+
+    /// So many bytes of TLS come to the server later.
+    pub(super) fn arrives(&mut self, bytes: usize) {
+        self.arrived = bytes;
+        self.edge |= bytes > 0;
+    }
+
+    /// There was no room for all. There is some again when the client reads, or at once where it
+    /// has nothing to read.
+    pub(super) fn starve(&mut self) {
+        self.starved = !self.to_client.is_empty();
+        self.edge |= !self.starved;
     }
 
     pub(super) fn client_ends(&mut self) {
@@ -101,7 +117,7 @@ impl Wire {
             return None;
         }
         let hung_up = self.client_ended || self.client_reset;
-        let readable = hung_up || !self.to_server.is_empty();
+        let readable = hung_up || !self.to_server.is_empty() || self.arrived > 0;
         let writable = self.client_reset || self.to_client.len() < self.room;
         Some(Report { slot, readable, writable, hung_up })
     }
@@ -195,7 +211,16 @@ impl Net {
         self.cost.take()
     }
 
-    fn spend(&self, cost: u32) {
+    /// The client has heard `text` of the server, which was sealed.
+    pub(super) fn hear(&self, wire: &mut Wire, text: &[u8]) {
+        if !text.is_empty() {
+            wire.note(text, text.len(), self.now_ms.get(), self.keepalive_ms);
+            wire.to_client.extend(text);
+            wire.sent += text.len();
+        }
+    }
+
+    pub(super) fn spend(&self, cost: u32) {
         self.cost.set(self.cost.get().saturating_add(cost));
     }
 }

@@ -9,6 +9,7 @@ use hub::{ConnRef, Directory, Epoch, EventIds, Followers, Names};
 use proto::Transport;
 
 use super::net::{Net, Wire};
+use super::secure::SimSockets;
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::clock::{Clock, MadeClock};
@@ -51,7 +52,7 @@ pub(super) struct Server {
     pub(super) event_ids: Arc<EventIds>,
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) nets: Vec<Net>,
-    pub(super) shards: Vec<Shard<Net>>,
+    pub(super) shards: Vec<Shard<SimSockets>>,
     pub(super) account: Arc<Account>,
     pub(super) addresses: Arc<Addresses>,
     pub(super) clock: Arc<MadeClock>,
@@ -82,6 +83,16 @@ pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Re
 impl Server {
     /// A server whose events have the numbers of `epoch`.
     pub(super) fn start(names: Arc<Names>, config: EngineConfig, epoch: Epoch) -> (Router, Server) {
+        Server::start_with(names, config, epoch, None)
+    }
+
+    /// The same, whose clients speak TLS that is cut by a seed.
+    pub(super) fn start_with(
+        names: Arc<Names>,
+        config: EngineConfig,
+        epoch: Epoch,
+        secured_by: Option<u64>,
+    ) -> (Router, Server) {
         let clock = Arc::new(MadeClock::new(0));
         let directory = Arc::new(Directory::default());
         let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
@@ -109,7 +120,13 @@ impl Server {
                 slots_max: ConnRef::SLOTS_MAX,
                 started_ms: 0,
             };
-            let mut shard = Shard::new(worker, net.clone(), config.clone(), shared);
+            let sockets = match secured_by {
+                Some(seed) => {
+                    SimSockets::secure(net.clone(), seed + worker as u64, counted.clone())
+                }
+                None => SimSockets::plain(net.clone()),
+            };
+            let mut shard = Shard::new(worker, sockets, config.clone(), shared);
             shard.set_work_per_turn(UNBOUNDED);
             shards.push(shard);
             nets.push(net);
@@ -156,6 +173,20 @@ impl Server {
         shard: usize,
         room: usize,
     ) -> Result<Place, NoPlace> {
+        let place = self.connect_silent(address, shard, room)?;
+        if self.shards[shard].sockets().is_secure() {
+            self.shake_hands(place);
+        }
+        Ok(place)
+    }
+
+    /// The same, where one of TLS has not begun its handshake.
+    pub(super) fn connect_silent(
+        &mut self,
+        address: IpAddr,
+        shard: usize,
+        room: usize,
+    ) -> Result<Place, NoPlace> {
         let socket = self.nets[shard].connect(room);
         let accepted = self.shards[shard].accept(socket, address);
         let key = accepted.map_err(|(_, why)| {
@@ -163,7 +194,23 @@ impl Server {
             why
         })?;
         self.nets[shard].accepted(socket, key);
+        if self.shards[shard].sockets().is_secure() {
+            self.shards[shard].secure(key.slot);
+        }
         Ok(Place { shard, socket, key })
+    }
+
+    /// A connection that has just come shakes hands, in no time: the model begins behind it.
+    fn shake_hands(&mut self, place: Place) {
+        let before = self.shards[place.shard].sockets().handshakes();
+        self.shards[place.shard].readable(place.key.slot, false);
+        for _ in 0..10_000 {
+            if self.shards[place.shard].sockets().handshakes() == before {
+                return;
+            }
+            self.report_one(place);
+        }
+        panic!("no end of a handshake");
     }
 
     pub(super) fn wire(&self, place: Place) -> RefMut<'_, Wire> {

@@ -40,6 +40,8 @@ pub(super) struct Plan {
     pub(super) work_per_turn: u32,
     /// The most bytes that a shard reads at a time.
     pub(super) read_bytes: usize,
+    /// All clients speak TLS.
+    pub(super) tls: bool,
 }
 
 impl Default for Plan {
@@ -58,6 +60,7 @@ impl Default for Plan {
             jump_one_in: 1_000_000,
             work_per_turn: UNBOUNDED,
             read_bytes: 64,
+            tls: false,
         }
     }
 }
@@ -83,7 +86,8 @@ impl World {
         let graph = Graph::random(&mut random, names.clone(), plan.ids);
         let config = EngineConfig { backlog_bytes_max: plan.backlog_bytes_max, ..config() };
         let epoch = Epoch::begin(Tag::of(0), 0, STARTED_MS);
-        let (router, mut server) = Server::start(names.clone(), config, epoch);
+        let secured_by = plan.tls.then_some(seed);
+        let (router, mut server) = Server::start_with(names.clone(), config, epoch, secured_by);
         server.set_read_bytes(plan.read_bytes);
         let (clients, events) = (Vec::new(), Vec::new());
         World { random, plan, router, server, graph, names, clients, events }

@@ -165,8 +165,10 @@ impl<S: Numbered> Tls<S> {
         };
         let mut out = [0; ALERT_BYTES_MAX];
         let bytes = keys.sealer().alert(alert, &mut out);
-        // Who is told why it ends is not waited for.
-        let _ = self.io.send(socket, &[IoSlice::new(&out[..bytes])]);
+        if bytes > 0 {
+            // Who is told why it ends is not waited for.
+            let _ = self.io.send(socket, &[IoSlice::new(&out[..bytes])]);
+        }
     }
 
     /// Takes note of whether anything is left under way.
