@@ -27,7 +27,8 @@ pub(crate) trait Sockets {
     /// The connection begins with a handshake.
     fn secure(&mut self, _socket: &Self::Socket) {}
 
-    /// Goes on with that, as far as its client lets it. `false` is that it is not done yet; `UnexpectedEof` that the client has ended its side.
+    /// Goes on with that, as far as its client lets it. `false` is that it is not done yet;
+    /// `UnexpectedEof` that the client has ended its side.
     fn shake(&mut self, _socket: &Self::Socket) -> io::Result<bool> {
         Ok(true)
     }

@@ -39,6 +39,9 @@ impl World {
             if stayed || (client.expelled && client.diligent) {
                 assert_eq!(heard, client.due.len(), "who stays hears all");
             }
+            if stayed && client.unsent.is_empty() && !client.expelled {
+                assert_eq!(wire.received, client.said, "who stays is heard");
+            }
             if client.diligent && !client.expelled && !self.times_out(client) {
                 assert!(stayed, "who reads is not disconnected");
             }

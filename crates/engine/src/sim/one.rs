@@ -23,8 +23,18 @@ pub(super) struct One {
 
 impl One {
     pub(super) fn start(config: EngineConfig) -> One {
+        One::start_with(config, None)
+    }
+
+    /// The same, whose clients speak TLS that is cut by a seed.
+    pub(super) fn start_secure(config: EngineConfig, seed: u64) -> One {
+        One::start_with(config, Some(seed))
+    }
+
+    fn start_with(config: EngineConfig, secured_by: Option<u64>) -> One {
         let names = Arc::new(Names::new([3; 16]));
-        let (router, mut server) = Server::start(names, config, Epoch::begin(Tag::of(0), 0, 1_000));
+        let epoch = Epoch::begin(Tag::of(0), 0, 1_000);
+        let (router, mut server) = Server::start_with(names, config, epoch, secured_by);
         server.set_work_per_turn(WORK_PER_TURN);
         One { router, server }
     }

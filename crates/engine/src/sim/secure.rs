@@ -2,9 +2,9 @@
 //! keys as well.
 //!
 //! What goes over the wire is cut anywhere: a read brings some of the bytes that are there, and the
-//! others are there at once or come later, as a report of their own; a write for which there is too little
-//! room is taken up to any byte. Text is on the [wire](super::net) when its record is whole. So clients and the model see
-//! what they see without TLS.
+//! others are there at once or come later, as a report of their own; a write for which there is too
+//! little room is taken up to any byte. Text is on the [wire](super::net) when its record is whole.
+//! So clients and the model see what they see without TLS.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use tls::rustls::pki_types::{PrivateKeyDer, ServerName};
 use tls::rustls::server::{ClientHello, ResolvesServerCert};
 use tls::rustls::sign::CertifiedKey;
 use tls::rustls::{ClientConfig, RootCertStore, ServerConfig};
-use tls::{Choice, Handshake, Keys, Opened, Step};
+use tls::{Alert, Choice, Fault, Handshake, Keys, Opened, Step};
 
 use super::net::Net;
 use super::random::Random;
@@ -66,7 +66,12 @@ impl SimSockets {
 
     /// All of whose clients speak TLS, cut by `seed`.
     pub(super) fn secure(net: Net, seed: u64, counters: Arc<Counters>) -> SimSockets {
-        let relay = Relay { net: net.clone(), clients: Rc::default(), random: Random::new(seed) };
+        let relay = Relay {
+            net: net.clone(),
+            clients: Rc::default(),
+            alerts: Rc::default(),
+            random: Random::new(seed),
+        };
         SimSockets { net, tls: Some(Tls::new(relay, Some(configs().0.clone()), counters)) }
     }
 
@@ -74,9 +79,36 @@ impl SimSockets {
         self.tls.is_some()
     }
 
-    /// Clients that are not done with it: those whose hello has come.
+    /// Clients that are not done with their handshake: those whose hello has come.
     pub(super) fn handshakes(&self) -> usize {
         self.tls.as_ref().map_or(0, Tls::handshakes)
+    }
+
+    /// Whether nothing is left of clients that have gone.
+    pub(super) fn are_empty(&mut self) -> bool {
+        self.tls.as_mut().is_none_or(Tls::is_empty)
+    }
+
+    /// A client sends bytes that its TLS has not made.
+    pub(super) fn inject(&mut self, socket: usize, bytes: &[u8]) {
+        self.relay().with(socket, |client, net, _| {
+            client.there.extend(bytes);
+            net.wire(socket).arrives(client.there.len());
+        });
+    }
+
+    /// What a client was about to say it does not.
+    pub(super) fn say_nothing_more(&mut self, socket: usize) {
+        self.relay().with(socket, |client, _, _| client.there.clear());
+    }
+
+    /// The alert that a client was sent last.
+    pub(super) fn alert_to(&mut self, socket: usize) -> Option<Alert> {
+        self.relay().alerts.borrow().iter().rfind(|(to, _)| *to == socket).map(|(_, alert)| *alert)
+    }
+
+    fn relay(&mut self) -> &mut Relay {
+        self.tls.as_mut().unwrap().sockets()
     }
 }
 
@@ -137,6 +169,8 @@ impl Sockets for SimSockets {
 struct Relay {
     net: Net,
     clients: Rc<RefCell<Vec<Option<Client>>>>,
+    /// Alerts that say that something is wrong, and to whom.
+    alerts: Rc<RefCell<Vec<(usize, Alert)>>>,
     random: Random,
 }
 
@@ -159,31 +193,33 @@ impl Client {
         Client { handshake: Some(handshake), keys, there: hello.into(), back: Vec::new() }
     }
 
-    /// Takes bytes of the server, and gives the text that is whole with them.
-    fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
+    /// Takes bytes of the server, and gives the text that is whole with them, and the alert.
+    fn hear(&mut self, bytes: &[u8]) -> (Vec<u8>, Option<Alert>) {
         if let Some(handshake) = &mut self.handshake {
             let mut out = Vec::new();
             let step = handshake.step(bytes, &mut out, &mut self.keys).unwrap();
             self.there.extend(out);
-            let Step::Done { rest, .. } = step else { return Vec::new() };
+            let Step::Done { rest, .. } = step else { return (Vec::new(), None) };
             (self.handshake, self.back) = (None, rest);
         } else {
             self.back.extend_from_slice(bytes);
         }
-        let (mut text, mut used) = (Vec::new(), 0);
+        let (mut text, mut used, mut alert) = (Vec::new(), 0, None);
         let mut opener = self.keys.opener();
         loop {
-            match opener.next(&mut self.back[used..]).unwrap() {
-                Opened::NeedMore { .. } | Opened::Closed => break,
-                Opened::Idle { record } => used += record,
-                Opened::Data { record, text: range } => {
+            match opener.next(&mut self.back[used..]) {
+                Ok(Opened::NeedMore { .. } | Opened::Closed) => break,
+                Ok(Opened::Idle { record }) => used += record,
+                Ok(Opened::Data { record, text: range }) => {
                     text.extend_from_slice(&self.back[used..][range]);
                     used += record;
                 }
+                Err(Fault::Received(said)) => alert = Some(said),
+                Err(fault) => panic!("the server's TLS is wrong: {fault}"),
             }
         }
         self.back.drain(..used);
-        text
+        (text, alert)
     }
 
     /// Seals text of the client, in records of every size.
@@ -254,6 +290,7 @@ impl Sockets for Relay {
     }
 
     fn send(&mut self, &socket: &usize, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let alerts = self.alerts.clone();
         self.with(socket, |client, net, random| {
             let mut wire = net.wire(socket);
             assert!(wire.is_open(), "send after the end");
@@ -267,7 +304,8 @@ impl Sockets for Relay {
                 room if room >= bytes.len() => bytes.len(),
                 room => 1 + random.below(room),
             };
-            let text = client.hear(&bytes[..taken]);
+            let (text, alert) = client.hear(&bytes[..taken]);
+            alerts.borrow_mut().extend(alert.map(|alert| (socket, alert)));
             wire.arrives(client.there.len());
             net.hear(&mut wire, &text);
             if taken < bytes.len() {
@@ -286,3 +324,6 @@ impl Sockets for Relay {
         self.net.close(socket, abort);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -342,6 +342,10 @@ impl Server {
                 while self.shards[shard].flush() {}
             }
         }
+        for shard in &mut self.shards {
+            let all_gone = shard.connections() == 0;
+            assert!(!all_gone || shard.sockets().are_empty(), "keys of somebody who has gone");
+        }
     }
 
     /// Nothing is left of clients that have all gone.

@@ -151,6 +151,18 @@ impl<S: Numbered> Tls<S> {
         self.handshakes
     }
 
+    /// Whether nothing is left of sockets that are closed, for the simulator.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&mut self) -> bool {
+        self.under_way.is_empty() && self.handshakes == 0 && self.places.are_empty()
+    }
+
+    /// The sockets below, for the simulator.
+    #[cfg(test)]
+    pub(crate) fn sockets(&mut self) -> &mut S {
+        &mut self.io
+    }
+
     /// The keys of a socket that speaks TLS, or is to.
     fn speaks(&mut self, number: u32) -> Option<&mut Keys> {
         self.places.at(number).filter(|keys| keys.are_set() || keys.note != 0)

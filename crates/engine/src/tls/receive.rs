@@ -87,8 +87,8 @@ impl<S: Numbered> Tls<S> {
         Some(Received { len, emptied: false })
     }
 
-    /// Puts what was not opened at the start of the wire. How much it is: less than all of it, since
-    /// at least a record was opened, or what is kept is less than one.
+    /// Puts what was not opened at the start of the wire. How much it is: less than all of that,
+    /// since at least a record was opened, or what is kept is less than one.
     fn take_sealed(&mut self, number: u32) -> usize {
         let Some(under) = self.under_way.get_mut(&number) else { return 0 };
         let sealed = std::mem::take(&mut under.sealed);

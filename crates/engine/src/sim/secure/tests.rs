@@ -1,0 +1,152 @@
+//! What can go wrong below a connection that begins with TLS.
+
+use std::net::Ipv4Addr;
+
+use hub::DisconnectReason;
+use tls::Alert;
+
+use super::super::ended;
+use super::super::one::{One, STREAM};
+use super::super::server::{Place, config};
+use crate::config::EngineConfig;
+
+fn start() -> One {
+    One::start_secure(EngineConfig { keepalive_ms: 0, ..config() }, 7)
+}
+
+/// A client that has not begun its handshake.
+fn silent(one: &mut One) -> Place {
+    one.server.connect_silent(Ipv4Addr::LOCALHOST.into(), 0, 1 << 20).unwrap()
+}
+
+impl One {
+    fn handshakes(&mut self) -> usize {
+        self.server.shards[0].sockets().handshakes()
+    }
+
+    /// Has the kernel report until nothing comes any more.
+    fn settle(&mut self) {
+        for _ in 0..2_000 {
+            self.turn_after(0);
+        }
+    }
+
+    fn all_leave(mut self, clients: &[Place]) {
+        for &client in clients {
+            self.wire(client).client_ends();
+        }
+        self.server.end();
+        assert_eq!(self.handshakes(), 0);
+        self.server.check_nothing_is_left();
+    }
+}
+
+#[test]
+fn handshake_that_does_not_come_is_cut_in_its_time() {
+    let mut one = start();
+    let silent_one = silent(&mut one);
+    one.server.wire(silent_one).report();
+    let half = silent(&mut one);
+    while one.handshakes() == 0 {
+        one.server.report_one(half);
+    }
+    one.server.wire(half).report();
+    one.turn_after(9_900);
+    assert!(!one.is_closed(silent_one) && !one.is_closed(half));
+    one.turn_after(300);
+    assert!(one.is_closed(silent_one) && one.is_closed(half));
+    assert_eq!(ended(&one.server.figures(), DisconnectReason::TlsTimeout), 2);
+    one.all_leave(&[]);
+}
+
+#[test]
+fn client_that_goes_within_its_handshake_leaves_nothing() {
+    for resets in [true, false] {
+        let mut one = start();
+        let client = silent(&mut one);
+        while one.handshakes() == 0 {
+            one.server.report_one(client);
+        }
+        assert!(one.server.account.bytes() > 4_000, "what it keeps is accounted for");
+        one.server.shards[0].sockets().say_nothing_more(client.socket);
+        match resets {
+            true => one.wire(client).client_resets(),
+            false => one.wire(client).client_ends(),
+        }
+        one.settle();
+        assert!(one.is_closed(client));
+        one.all_leave(&[]);
+    }
+}
+
+#[test]
+fn broken_record_ends_its_connection_with_an_alert_and_no_other() {
+    let mut one = start();
+    let (bad, good) = (one.client(1 << 20, STREAM), one.client(1 << 20, STREAM));
+    one.settle();
+    let forged = [&[23, 3, 3, 0, 40][..], &[1; 40]].concat();
+    one.server.shards[0].sockets().inject(bad.socket, &forged);
+    one.settle();
+    assert!(one.is_closed(bad));
+    assert_eq!(ended(&one.server.figures(), DisconnectReason::TlsFailed), 1);
+    let faults: Vec<_> = one.server.figures().tls.faults().collect();
+    assert_eq!(faults, [("bad_record_mac", 1)]);
+    let alert = one.server.shards[0].sockets().alert_to(bad.socket);
+    assert_eq!(alert, Some(Alert::BAD_RECORD_MAC));
+    one.send("1", "5");
+    one.settle();
+    assert!(one.reads(good).ends_with("\"data\":5}\n"));
+    one.all_leave(&[good]);
+}
+
+#[test]
+fn bytes_that_are_no_handshake_end_the_connection() {
+    let mut one = start();
+    let client = silent(&mut one);
+    one.server.shards[0].sockets().say_nothing_more(client.socket);
+    one.server.shards[0].sockets().inject(client.socket, b"GET /stream/1 HTTP/1.1\r\n\r\n");
+    one.settle();
+    assert!(one.is_closed(client));
+    let failures: Vec<_> = one.server.figures().tls.failures().collect();
+    assert_eq!(failures, [("nobody", "not_tls", 1)]);
+    one.all_leave(&[]);
+}
+
+/// A head that is longer than what is read at a time, in records that are longer too.
+#[test]
+fn text_for_which_there_is_no_room_yet_is_not_lost() {
+    let mut one = start();
+    one.server.set_read_bytes(64);
+    let filler = "x".repeat(3_000);
+    let head = format!("GET /stream/1 HTTP/1.0\r\nX-Filler: {filler}\r\n\r\n");
+    let clients: Vec<Place> = (0..20).map(|_| one.client(1 << 20, &head)).collect();
+    one.settle();
+    for &client in &clients {
+        assert!(one.reads(client).starts_with("HTTP/1.1 200 OK\r\n"));
+        assert_eq!(one.wire(client).received, head.len());
+    }
+    one.all_leave(&clients);
+}
+
+/// What a client has no room for waits as ciphertext, and is accounted for.
+#[test]
+fn record_that_is_cut_off_is_accounted_for_and_goes_on_when_there_is_room() {
+    let mut one = start();
+    // Its head fills the kernel, and is not read.
+    let client = one.client(100, STREAM);
+    one.settle();
+    let data = format!("\"{}\"", "y".repeat(9_000));
+    one.send("1", &data);
+    one.settle();
+    let kept = one.server.account.bytes();
+    assert!((9_000..30_000).contains(&kept), "{kept}");
+    let mut heard = String::new();
+    for _ in 0..5 {
+        heard.push_str(&one.reads(client));
+        one.settle();
+    }
+    assert!(heard.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(heard.ends_with(&format!("{data}}}\n")), "{} bytes", heard.len());
+    assert_eq!(one.server.account.bytes(), 0);
+    one.all_leave(&[client]);
+}
