@@ -39,7 +39,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use engine::{Engine, EngineConfig};
+use engine::{Engine, EngineConfig, TlsConfig};
 use graph::Graph;
 use graph::GraphOptions;
 use proto::request::Hosts;
@@ -81,6 +81,8 @@ const API_GRACE_SHARE: f64 = 0.3;
 pub struct ServeConfig {
     /// The data plane, with the public address.
     pub engine: EngineConfig,
+    /// The public address at which TLS is spoken, if there is one.
+    pub tls_listen: Option<SocketAddr>,
     /// The private address, if plain HTTP is spoken on one.
     pub api: Option<SocketAddr>,
     /// The private address at which TLS is spoken, if there is one.
@@ -110,6 +112,7 @@ pub struct Server {
     engine: Arc<RwLock<Engine>>,
     graph: Graph,
     listen: SocketAddr,
+    tls_listen: Option<SocketAddr>,
     api: Option<SocketAddr>,
     tls_api: Option<SocketAddr>,
     certificates: Arc<Certificates>,
@@ -137,20 +140,28 @@ impl Server {
         let stop = CancellationToken::new();
         let running = stop.clone().drop_guard();
         let live_id = api::live_id().context("the system's random source fails")?;
-        let doors = open_doors(config.access, config.engine.listen, &config.data, &live_id).await?;
+        let ports: Vec<SocketAddr> =
+            config.engine.listen.into_iter().chain(config.tls_listen).collect();
+        let doors = open_doors(config.access, &ports, &config.data, &live_id).await?;
         config.engine.tokens = doors.as_ref().map(|doors| doors.config(config.token_cookie));
         let acme = config.acme.map(|acme| {
-            let proofs = [(config.tls_api, Proof::TlsAlpn), (config.api, Proof::Http)];
+            let proofs =
+                [(config.tls_listen.or(config.tls_api), Proof::TlsAlpn), (config.api, Proof::Http)];
             let proofs = proofs.into_iter().filter_map(|(port, proof)| port.map(|_| proof));
             Acme::new(acme, config.data.join("acme"), proofs.collect())
         });
         let certificates = Certificates::load(config.certificates, acme)?;
-        if config.tls_api.is_some() && certificates.are_none() {
+        if let Some(option) = needs_certificate(&config.tls_listen, &config.tls_api)
+            && certificates.are_none()
+        {
             return Err(anyhow!(
-                "--tls-api needs a certificate: give --tls-cert and --tls-key, each a PEM file, \
-                 or --acme-domain"
+                "{option} needs a certificate: give --tls-cert and --tls-key, each a PEM file, or \
+                 --acme-domain"
             ));
         }
+        config.engine.tls = config
+            .tls_listen
+            .map(|listen| TlsConfig { listen, config: certificates.stream_config() });
         let graph = open_graph(&config.data)?;
         let api_socket = config.api.map(|api| bind(api, "--api")).transpose()?;
         let tls_socket = config.tls_api.map(|api| bind(api, "--tls-api")).transpose()?;
@@ -175,7 +186,7 @@ impl Server {
                  (SO_ATTACH_REUSEPORT_CBPF): some may be answered 503 before all workers are full"
             );
         }
-        let listen = engine.address();
+        let (listen, tls_listen) = (engine.address(), engine.tls_address());
         let tokens = doors.map(|doors| doors.staff(engine.token_desk(), &stop)).transpose()?;
         tokio::spawn(replies::listen(Arc::clone(engine.replies())));
         let (router, asked) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
@@ -238,6 +249,7 @@ impl Server {
             engine,
             graph,
             listen,
+            tls_listen,
             api,
             tls_api,
             certificates,
@@ -247,9 +259,14 @@ impl Server {
         })
     }
 
-    /// Where clients connect.
+    /// Where clients connect: by TLS, where they do not otherwise.
     pub fn listen(&self) -> SocketAddr {
         self.listen
+    }
+
+    /// Where they connect by TLS, if they do.
+    pub fn tls_listen(&self) -> Option<SocketAddr> {
+        self.tls_listen
     }
 
     /// Where the API is by plain HTTP, if it is.
@@ -299,6 +316,15 @@ impl Server {
 /// Opens the store in `dir`.
 pub fn open_graph(dir: &Path) -> Result<Graph> {
     Ok(Graph::open(dir, &GraphOptions::default())?)
+}
+
+/// The first option that makes no sense without a certificate.
+fn needs_certificate(
+    listen: &Option<SocketAddr>,
+    api: &Option<SocketAddr>,
+) -> Option<&'static str> {
+    let listens = listen.is_some().then_some("--tls-listen");
+    listens.or(api.is_some().then_some("--tls-api"))
 }
 
 /// Whether only this machine can reach `address`.

@@ -22,6 +22,7 @@ fn control_plane_goes_on_while_the_engine_drains() {
     let data = tempfile::tempdir().unwrap();
     let config = ServeConfig {
         engine: EngineConfig::new("127.0.0.1:0".parse().unwrap()),
+        tls_listen: None,
         api: Some("127.0.0.1:0".parse().unwrap()),
         tls_api: None,
         certificates: Vec::new(),

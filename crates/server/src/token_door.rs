@@ -94,23 +94,25 @@ impl std::fmt::Debug for OwnToken {
 }
 
 /// Makes what `access` asks for: nothing where anybody may listen, or this machine alone can reach
-/// `listen`. `live_id` is whom the dashboard listens as, what is revoked stands in the directory
+/// the `ports`. `live_id` is whom the dashboard listens as, what is revoked stands in the directory
 /// `data`.
 pub(crate) async fn open_doors(
     access: StreamAccess,
-    listen: SocketAddr,
+    ports: &[SocketAddr],
     data: &Path,
     live_id: &str,
 ) -> Result<Option<Doors>> {
     let rules = match access {
         StreamAccess::Tokens(rules) => rules,
         StreamAccess::Open => return Ok(None),
-        StreamAccess::Unsaid if is_loopback(listen) => return Ok(None),
-        StreamAccess::Unsaid => bail!(
-            "nothing says who may listen, and others could reach the streams at {listen}: give \
-             --token-key FILE, so that clients must show tokens, or --open, if anybody may listen \
-             as anybody, or leave --listen on 127.0.0.1"
-        ),
+        StreamAccess::Unsaid => match ports.iter().find(|port| !is_loopback(**port)) {
+            None => return Ok(None),
+            Some(port) => bail!(
+                "nothing says who may listen, and others could reach the streams at {port}: give \
+                 --token-key FILE, so that clients must show tokens, or --open, if anybody may \
+                 listen as anybody, or leave --listen on 127.0.0.1"
+            ),
+        },
     };
     let leeway = rules.leeway.as_secs();
     let revocations = Arc::new(Revocations::open(data)?);

@@ -91,8 +91,9 @@ Examples:
   encke serve
   encke serve --listen 0.0.0.0:8000 --token-key secret.txt --allow-origin https://example.org
   encke serve --listen 127.0.0.1:0 --api 127.0.0.1:0 --json
-  encke serve --tls-api 0.0.0.0:8443 --tls-cert fullchain.pem --tls-key privkey.pem
-  encke serve --tls-api 0.0.0.0:443 --acme-domain push.example.org
+  encke serve --listen none --tls-listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem \
+      --token-key secret.txt
+  encke serve --tls-listen 0.0.0.0:443 --acme-domain push.example.org --token-key secret.txt
   ENCKE_MAX_BACKLOG=256KiB encke serve --config encke.toml";
 
 /// What the data plane may use.
@@ -243,20 +244,24 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
         let mut signals = Signals::new()?;
         let mut hangups = Signals::hangups()?;
         let names = args.limits.names.clone();
-        let listen = args.listen.0.ok_or_else(|| {
-            UsageError("there is no port for streams: give --listen an address".to_owned())
-        })?;
-        let engine = args.limits.engine_here(listen.address)?;
+        let streams: Vec<_> = args.listen.0.iter().chain(&args.tls.tls_listen.0).collect();
+        let Some(first) = streams.first() else {
+            let none = "there is no port for streams: give --listen or --tls-listen an address";
+            return Err(UsageError(none.to_owned()).into());
+        };
+        let engine = args.limits.engine_here(first.address)?;
         let mut engine = args.strangers.engine(engine);
+        engine.listen = args.listen.address();
         let apis: Vec<_> = args.api.0.iter().chain(&args.tls.tls_api.0).collect();
         if apis.is_empty() {
             let none = "there is no port for the API: give --api or --tls-api an address";
             return Err(UsageError(none.to_owned()).into());
         }
-        let listened: Vec<_> = std::iter::once(&listen).chain(apis.iter().copied()).collect();
+        let listened: Vec<_> = streams.iter().chain(&apis).copied().collect();
         engine.origins = names.origins(&listened, args.public_url.as_ref());
         let config = ServeConfig {
             engine,
+            tls_listen: args.tls.tls_listen.address(),
             api: args.api.address(),
             tls_api: args.tls.tls_api.address(),
             certificates: args.tls.pairs()?,
@@ -290,13 +295,20 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
 }
 
 fn announce(server: &Server, json: bool) -> Result<()> {
-    let (listen, api, tls_api) = (server.listen(), server.api(), server.tls_api());
+    let (tls_listen, api, tls_api) = (server.tls_listen(), server.api(), server.tls_api());
+    let listen = Some(server.listen()).filter(|listen| Some(*listen) != tls_listen);
     if json {
-        let pid = std::process::id();
-        let line = json!({ "listen": listen, "api": api, "tls_api": tls_api, "pid": pid });
+        let line = json!({
+            "listen": listen, "tls_listen": tls_listen, "api": api, "tls_api": tls_api,
+            "pid": std::process::id(),
+        });
         return Ok(say(line.to_string())?);
     }
-    say(format!("streams  http://{listen}/stream/{{id}}"))?;
+    for (scheme, address) in [("http", listen), ("https", tls_listen)] {
+        if let Some(address) = address {
+            say(format!("streams  {scheme}://{address}/stream/{{id}}"))?;
+        }
+    }
     for (scheme, address) in [("http", api), ("https", tls_api)] {
         if let Some(address) = address {
             say(format!("API      {scheme}://{address}"))?;

@@ -183,6 +183,17 @@ impl Certificates {
         Arc::new(config)
     }
 
+    /// How the workers of streams meet their clients: by HTTP/1.1 alone, and such that a connection
+    /// can be cut down to its keys.
+    pub(crate) fn stream_config(self: &Arc<Self>) -> Arc<ServerConfig> {
+        let protocols: &[&[u8]] = match self.acme {
+            Some(_) => &[b"http/1.1", ACME_TLS],
+            None => &[b"http/1.1"],
+        };
+        let resolver = Arc::clone(self) as Arc<dyn ResolvesServerCert>;
+        tls::server_config(resolver, tls::Choice { protocols, ..tls::Choice::default() })
+    }
+
     /// Whether there is no certificate and there is to be none.
     pub(crate) fn are_none(&self) -> bool {
         self.files.is_empty() && self.acme.is_none()

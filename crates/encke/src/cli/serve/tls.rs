@@ -12,6 +12,9 @@ use crate::cli::names::Port;
 /// Where TLS is spoken, and with which certificates.
 #[derive(Clone, Debug, Args)]
 pub(super) struct TlsArgs {
+    /// Where clients connect by TLS; none is nowhere.
+    #[arg(long, value_name = "ADDRESS", default_value = "none")]
+    pub(super) tls_listen: Port,
     /// Where applications connect by TLS; none is nowhere.
     #[arg(long, value_name = "ADDRESS", default_value = "none")]
     pub(super) tls_api: Port,
@@ -68,9 +71,9 @@ impl TlsArgs {
         if self.acme_domain.is_empty() {
             return Ok(None);
         }
-        if self.tls_api.0.is_none() {
-            let none = "--acme-domain asks for certificates that nobody is shown: give --tls-api \
-                        an address";
+        if self.tls_api.0.is_none() && self.tls_listen.0.is_none() {
+            let none = "--acme-domain asks for certificates that nobody is shown: give \
+                        --tls-listen or --tls-api an address";
             return Err(UsageError(none.to_owned()));
         }
         Ok(Some(AcmeConfig {

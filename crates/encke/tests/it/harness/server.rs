@@ -16,6 +16,7 @@ pub(crate) struct Server {
     listen: SocketAddr,
     pub(crate) api: Api,
     tls_api: Option<SocketAddr>,
+    tls_listen: Option<SocketAddr>,
     /// Kept for its end, which removes it.
     _data: Option<TempDir>,
 }
@@ -57,15 +58,21 @@ impl Server {
         let line: Value = serde_json::from_str(&program.line()).unwrap();
         assert_eq!(line["pid"], program.pid());
         let address = |name: &str| Some(line[name].as_str()?.parse::<SocketAddr>().unwrap());
-        let (listen, tls_api) = (address("listen").unwrap(), address("tls_api"));
+        let (tls_listen, tls_api) = (address("tls_listen"), address("tls_api"));
+        let listen = address("listen").or(tls_listen).unwrap();
         // Where there is no plain one, no test uses it.
         let api = Api::new(address("api").or(tls_api).unwrap());
-        Server { program, listen, api, tls_api, _data: None }
+        Server { program, listen, api, tls_api, tls_listen, _data: None }
     }
 
     /// Where clients connect.
     pub(crate) fn listen(&self) -> SocketAddr {
         self.listen
+    }
+
+    /// Where clients connect by TLS.
+    pub(crate) fn tls_listen(&self) -> SocketAddr {
+        self.tls_listen.unwrap()
     }
 
     /// `http://…` of the API, as commands want it.

@@ -37,6 +37,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         keys(&api),
         TokenStats::of(&api, &snapshot).map(|stats| tokens::families(&stats)).unwrap_or_default(),
         tls::families(&api.certificates, &api.handshakes),
+        tls::of_streams(&api.certificates, &snapshot.whole().tls),
         workers(&snapshot.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
     ]

@@ -1,8 +1,10 @@
 //! The figures of TLS for [`super::metrics`].
 
+use ::tls::{Suite, Version};
+use engine::TlsSnapshot;
 use prometheus::proto::{MetricFamily, MetricType};
 
-use super::families::{counter, counter_of, family, gauge_of, metric};
+use super::families::{counter, counter_of, family, gauge, gauge_of, metric};
 use crate::certs::Certificates;
 use crate::http::tls::Handshakes;
 
@@ -53,5 +55,55 @@ pub(super) fn families(certificates: &Certificates, handshakes: &Handshakes) -> 
             by_outcome(&mut acme.tries().into_iter()),
         )
     }));
+    families
+}
+
+/// Handshakes of streams, and what came of them. Nothing where there are no certificates.
+pub(super) fn of_streams(certificates: &Certificates, tls: &TlsSnapshot) -> Vec<MetricFamily> {
+    if certificates.are_none() {
+        return Vec::new();
+    }
+    let handshakes = tls.handshakes().map(|(version, suite, resumed, count)| {
+        let version = if version == Version::Tls13 { "1.3" } else { "1.2" };
+        let suite = if suite == Suite::Aes128Gcm { "aes_128_gcm" } else { "chacha20_poly1305" };
+        let resumed = if resumed { "true" } else { "false" };
+        let labels = [("version", version), ("suite", suite), ("resumed", resumed)];
+        metric(&labels, counter_of(count as f64))
+    });
+    let by_reason =
+        |who, reason, count| metric(&[("by", who), ("reason", reason)], counter_of(count as f64));
+    let failures: Vec<_> =
+        tls.failures().map(|(who, reason, count)| by_reason(who, reason, count)).collect();
+    let faults: Vec<_> = tls
+        .faults()
+        .map(|(alert, count)| metric(&[("alert", alert)], counter_of(count as f64)))
+        .collect();
+    let mut families = vec![
+        family(
+            "encke_tls_handshakes_total",
+            "Handshakes of streams that ended well, by what was agreed on.",
+            MetricType::COUNTER,
+            handshakes.collect(),
+        ),
+        gauge(
+            "encke_tls_handshakes_open",
+            "Handshakes of streams under way.",
+            tls.under_way as f64,
+        ),
+    ];
+    // A family without a figure is no family.
+    let some = |name, help, metrics: Vec<_>| {
+        (!metrics.is_empty()).then(|| family(name, help, MetricType::COUNTER, metrics))
+    };
+    families.extend(some(
+        "encke_tls_handshake_failures_total",
+        "Handshakes of streams that failed, by who ended them and why.",
+        failures,
+    ));
+    families.extend(some(
+        "encke_tls_faults_total",
+        "Streams that broke the rules of TLS behind their handshake, by the alert.",
+        faults,
+    ));
     families
 }

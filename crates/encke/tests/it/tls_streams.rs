@@ -1,0 +1,179 @@
+//! Streams over TLS, as the clients of others meet them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tungstenite::client::IntoClientRequest;
+
+use super::tls_api::tool;
+use crate::harness::{Authority, Server, get, tls_client, wait_for};
+
+/// A server whose streams are at a port of TLS too.
+fn server(authority: &Authority, options: &[&str]) -> Server {
+    let pair = authority.issue("own", &["localhost", "127.0.0.1"]).options();
+    let own = ["--tls-listen=127.0.0.1:0", &pair[0], &pair[1]];
+    Server::start(&[&own, options].concat())
+}
+
+/// The next line of a body that is not empty, without the sizes of chunks.
+fn event(lines: &mut impl BufRead) -> Value {
+    loop {
+        let mut line = String::new();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "the stream has ended");
+        if line.starts_with('{') {
+            return serde_json::from_str(&line).unwrap();
+        }
+    }
+}
+
+#[test]
+fn curl_hears_events_by_both_versions() {
+    let authority = Authority::new();
+    let server = server(&authority, &[]);
+    let url = format!("https://localhost:{}/stream/bob", server.tls_listen().port());
+    let ca = authority.ca();
+    for version in ["--tls-max=1.2", "--tlsv1.3"] {
+        let (option, value) = version.split_once('=').unwrap_or((version, ""));
+        let mut curl = Command::new("curl");
+        curl.args(["-sSN", "--cacert", ca.to_str().unwrap(), option]);
+        curl.args((!value.is_empty()).then_some(value)).arg(&url);
+        let Ok(mut curl) = curl.stdout(Stdio::piped()).spawn() else {
+            return testing::skip("this machine has no curl");
+        };
+        server.wait_online("bob", 1);
+        assert_eq!(server.api.send("bob", version), 1);
+        let mut lines = BufReader::new(curl.stdout.take().unwrap());
+        assert_eq!(event(&mut lines)["data"], version);
+        curl.kill().unwrap();
+        curl.wait().unwrap();
+        server.wait_online("bob", 0);
+    }
+    let metrics = server.api.get("/metrics").body;
+    for version in ["1.2", "1.3"] {
+        let line = format!(
+            "encke_tls_handshakes_total{{version=\"{version}\",suite=\"aes_128_gcm\",\
+             resumed=\"false\"}} 1\n"
+        );
+        assert!(metrics.contains(&line), "{line} in {metrics}");
+    }
+}
+
+/// An event is far longer than a record, and many come in one write.
+#[test]
+fn events_of_any_size_come_whole_and_in_order() {
+    let authority = Authority::new();
+    let server = server(&authority, &["--max-backlog=4MiB"]);
+    let mut stream = tls_client(server.tls_listen(), "localhost", &authority.ca());
+    stream.write_all(get("/stream/bob", &[]).as_bytes()).unwrap();
+    server.wait_online("bob", 1);
+    let sizes = [0, 1, 100, 16_300, 16_384, 16_400, 100_000, 400_000];
+    for size in sizes {
+        assert_eq!(server.api.send("bob", "x".repeat(size)), 1);
+    }
+    for n in 0..500 {
+        assert_eq!(server.api.send("bob", n), 1);
+    }
+    let mut lines = BufReader::new(stream);
+    for size in sizes {
+        assert_eq!(event(&mut lines)["data"].as_str().unwrap().len(), size);
+    }
+    for n in 0..500 {
+        assert_eq!(event(&mut lines)["data"], n);
+    }
+}
+
+#[test]
+fn websocket_talks_over_tls_and_polls_share_a_connection() {
+    let authority = Authority::new();
+    let server = server(&authority, &[]);
+    let tls = || tls_client(server.tls_listen(), "localhost", &authority.ca());
+    let request = "wss://localhost/stream/a".into_client_request().unwrap();
+    let (mut socket, _) = tungstenite::client(request, tls()).unwrap();
+    for n in 0..50 {
+        let login = json!({ "login": [format!("id{n}")] }).to_string();
+        socket.send(login.into()).unwrap();
+        let answer = socket.read().unwrap();
+        assert!(answer.to_text().unwrap().contains(&format!("id{n}")), "{answer}");
+    }
+    assert_eq!(server.api.send("id7", "heard"), 1);
+    assert!(socket.read().unwrap().to_text().unwrap().contains("heard"));
+    let mut polls = tls();
+    for _ in 0..20 {
+        polls.write_all(get("/poll/p?wait=0", &[]).as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"[]\n") {
+            let mut byte = [0];
+            polls.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200"));
+    }
+}
+
+#[test]
+fn who_does_not_speak_tls_is_closed_and_others_go_on() {
+    let authority = Authority::new();
+    let server = server(&authority, &[]);
+    let mut stream = tls_client(server.tls_listen(), "localhost", &authority.ca());
+    stream.write_all(get("/stream/bob", &[]).as_bytes()).unwrap();
+    server.wait_online("bob", 1);
+    let garbage = vec![0x17; 40_000];
+    for piece in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0xff, 0xff, 1], &garbage] {
+        let mut wire = TcpStream::connect(server.tls_listen()).unwrap();
+        wire.set_read_timeout(Some(crate::harness::DEADLINE)).unwrap();
+        let _ = wire.write_all(piece);
+        // An alert, or nothing, and the end: by FIN or by a reset.
+        let _ = wire.read_to_end(&mut Vec::new());
+    }
+    // A record that was changed on its way ends its connection alone.
+    assert_eq!(server.api.send("bob", "still here"), 1);
+    assert_eq!(event(&mut BufReader::new(stream))["data"], "still here");
+}
+
+#[test]
+fn openssl_may_update_its_keys() {
+    let authority = Authority::new();
+    let server = server(&authority, &[]);
+    let address = server.tls_listen().to_string();
+    if tool("openssl", &["version"]).is_none() {
+        return;
+    }
+    let mut openssl = Command::new("openssl")
+        .args(["s_client", "-quiet", "-no_ign_eof", "-tls1_3", "-connect", &address])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = openssl.stdin.take().unwrap();
+    input.write_all(get("/stream/bob", &[]).as_bytes()).unwrap();
+    server.wait_online("bob", 1);
+    let mut lines = BufReader::new(openssl.stdout.take().unwrap());
+    for n in 0..10 {
+        assert_eq!(server.api.send("bob", n), 1);
+        assert_eq!(event(&mut lines)["data"], n);
+    }
+    drop(input);
+    openssl.kill().unwrap();
+    openssl.wait().unwrap();
+}
+
+#[test]
+fn plain_port_may_be_none_and_drain_ends_tls_streams_well() {
+    let authority = Authority::new();
+    let server = server(&authority, &["--listen=none"]);
+    assert_eq!(server.listen(), server.tls_listen());
+    let mut stream = tls_client(server.tls_listen(), "localhost", &authority.ca());
+    stream.write_all(get("/stream/bob", &[]).as_bytes()).unwrap();
+    wait_for("bob is online", || server.api.connections("bob") == 1);
+    let ended = std::thread::spawn(move || {
+        let mut body = String::new();
+        stream.read_to_string(&mut body).map(|_| body)
+    });
+    assert_eq!(server.stop("TERM").code(), Some(0));
+    // close_notify came before the end, or this would be an error (RFC 8446, section 6.1).
+    let body = ended.join().unwrap().unwrap();
+    assert!(body.ends_with("0\r\n\r\n"), "{body}");
+}
