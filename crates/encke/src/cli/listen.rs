@@ -24,12 +24,13 @@ use crate::units::parse_silence;
 /// forgotten meanwhile, or that a server which was started anew does not know, are a gap, which is
 /// told: on standard error, or with --json as the line {"gap":true}.
 ///
-/// Where streams need tokens it shows the one that it is given, or signs its own. A stream that ends
-/// with its token goes on with the next one, if it signs them or another one stands in the file.
+/// Where streams need tokens it shows the one that it is given, or signs its own. A stream that
+/// ends with its token goes on with the next one, if it signs them or another one stands in the
+/// file.
 ///
-/// Ends with Ctrl-C, or after --count events; with exit code 1 when the server refuses the stream or
-/// its token, when no server is there at the start, and when the application logs the ids out, which
-/// only a WebSocket is told.
+/// Ends with Ctrl-C, or after --count events; with exit code 1 when the server refuses the stream
+/// or its token, when no server is there at the start, and when the application logs the ids out,
+/// which only a WebSocket is told.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

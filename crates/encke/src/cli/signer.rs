@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -50,7 +49,7 @@ impl Signer {
     }
 
     fn sign(&self, sub: Option<String>, ids: Vec<String>) -> String {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        let now = sys::clock::unix_ms() / 1000;
         self.0.sign(&NewToken {
             sub,
             iat: Some(now),

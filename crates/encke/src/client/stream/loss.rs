@@ -56,10 +56,10 @@ impl Loss {
                 Loss::Busy(error, asked)
             }
             _ if status.is_server_error() => Loss::Busy(error, asked),
-            StatusCode::UNAUTHORIZED => Loss::Final(anyhow!(
-                "the server at {url} refuses it ({status}): {error:#} Give one by ENCKE_TOKEN or \
-                 --token @FILE, or the key to sign one by --token-key"
-            )),
+            StatusCode::UNAUTHORIZED => Loss::Final(error.context(format!(
+                "the server at {url} refuses it ({status}; tokens are given by ENCKE_TOKEN, \
+                 --token @FILE or --token-key)"
+            ))),
             _ if status.is_client_error() => {
                 Loss::Final(error.context(format!("the server at {url} refuses it ({status})")))
             }
