@@ -177,3 +177,20 @@ fn plain_port_may_be_none_and_drain_ends_tls_streams_well() {
     let body = ended.join().unwrap().unwrap();
     assert!(body.ends_with("0\r\n\r\n"), "{body}");
 }
+
+/// A browser opens nothing that is plain for a page that came by TLS.
+#[test]
+fn dashboard_that_came_by_tls_listens_by_tls() {
+    let authority = Authority::new();
+    let server = server(&authority, &["--tls-api=127.0.0.1:0"]);
+    let mut api = tls_client(server.tls_api(), "localhost", &authority.ca());
+    let request = get("/dashboard.json", &["Connection: close"]);
+    api.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    api.read_to_string(&mut answer).unwrap();
+    let url = format!("\"public_url\":\"https://localhost:{}\"", server.tls_listen().port());
+    assert!(answer.contains(&url), "{url} in {answer}");
+    let plain = server.api.get("/dashboard.json").ok();
+    let url = format!("http://localhost:{}", server.listen().port());
+    assert_eq!(plain["public_url"], url);
+}

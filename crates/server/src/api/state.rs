@@ -40,6 +40,8 @@ pub(crate) struct Api {
     pub(super) handshakes: Arc<Handshakes>,
     /// The public port.
     pub(super) listen: SocketAddr,
+    /// The same where TLS is spoken, if it is.
+    pub(super) tls_listen: Option<SocketAddr>,
     /// Where browsers reach it, when that is another place.
     pub(super) public_url: Option<PublicUrl>,
     /// The id that the dashboard's figures are sent about.
@@ -87,9 +89,14 @@ impl Api {
     /// The API of `parts`. It refuses new work once their `stop` is cancelled.
     pub(crate) fn new(parts: ApiParts) -> anyhow::Result<Api> {
         let ApiParts { engine, graph, keys, backlog_bytes_max, public_url, .. } = parts;
-        let (router, resumes, listen) = {
+        let (router, resumes, listen, tls_listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
-            (Arc::clone(engine.router()), Arc::clone(engine.resumes()), engine.address())
+            (
+                Arc::clone(engine.router()),
+                Arc::clone(engine.resumes()),
+                engine.address(),
+                engine.tls_address(),
+            )
         };
         Ok(Api {
             router,
@@ -99,6 +106,7 @@ impl Api {
             certificates: parts.certificates,
             handshakes: parts.handshakes,
             listen,
+            tls_listen,
             public_url,
             live_id: parts.live_id,
             tokens: parts.tokens,

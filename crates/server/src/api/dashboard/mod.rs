@@ -13,6 +13,7 @@ pub(super) mod live_id;
 pub(super) mod public_url;
 mod sample;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use self::public_url::PublicUrl;
 use self::sample::Sample;
 use crate::api::state::Api;
+use crate::http::exchange::Peer;
 use crate::http::problem::ApiProblem;
 use crate::http::{assets, host};
 use crate::web;
@@ -84,7 +86,11 @@ pub(super) async fn facts(
 /// it.
 fn public_url(api: &Api, request: &Request) -> PublicUrl {
     let host = host::host(request.uri(), request.headers());
-    api.public_url.clone().unwrap_or_else(|| PublicUrl::of(api.listen, host))
+    // A page that came by TLS may open nothing that is plain (Mixed Content, section 3.5).
+    let by_tls = |port: &SocketAddr| Peer::is_over_tls(request) || *port == api.listen;
+    let tls = api.tls_listen.filter(by_tls);
+    let given = api.public_url.clone();
+    given.unwrap_or_else(|| PublicUrl::of(tls.unwrap_or(api.listen), host, tls.is_some()))
 }
 
 /// What the page may load, run and connect to (CSP Level 3).

@@ -10,7 +10,7 @@ use proto::request::split_port;
 /// The public port as a browser reaches it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublicUrl {
-    /// Whether a proxy ends TLS before it.
+    /// Whether TLS is spoken there, by it or by a proxy before it.
     secure: bool,
     /// Of its characters none has a meaning in a content security policy.
     authority: String,
@@ -23,7 +23,8 @@ impl PublicUrl {
     /// port takes connections at the address that the client used, it is the client's name for
     /// that; otherwise it is the port's own address. `host` is the client's word, so nothing but a
     /// name or an address is taken over from it.
-    pub(super) fn of(listen: SocketAddr, host: &str) -> PublicUrl {
+    /// It speaks TLS when it is `secure`.
+    pub(super) fn of(listen: SocketAddr, host: &str, secure: bool) -> PublicUrl {
         let (name, _) = split_port(host);
         let shared = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
             Ok(address) => listen.ip().is_unspecified() || listen.ip() == address,
@@ -31,7 +32,7 @@ impl PublicUrl {
         };
         let authority =
             if shared { format!("{name}:{}", listen.port()) } else { listen.to_string() };
-        PublicUrl { secure: false, authority, path: String::new() }
+        PublicUrl { secure, authority, path: String::new() }
     }
 
     /// The origin of the pages that stand there.

@@ -15,7 +15,7 @@ fn client_s_own_name_is_kept_where_the_port_listens_there() {
         ("10.0.0.5:8000", "localhost:8001", "10.0.0.5:8000"),
         ("127.0.0.1:8000", "", "127.0.0.1:8000"),
     ] {
-        let url = PublicUrl::of(listen.parse().unwrap(), host);
+        let url = PublicUrl::of(listen.parse().unwrap(), host, false);
         assert_eq!(url.to_string(), format!("http://{public}"), "{host}");
         assert_eq!(url.sources(), format!("http://{public} ws://{public}"));
     }
@@ -25,7 +25,7 @@ fn client_s_own_name_is_kept_where_the_port_listens_there() {
 fn nothing_but_a_name_gets_into_the_policy() {
     let listen = "127.0.0.1:8000".parse().unwrap();
     for host in ["a b", "*", "x;script-src *", "a,b", "é", "a/b", "[::1", "x\"y:1"] {
-        assert_eq!(PublicUrl::of(listen, host).authority, "127.0.0.1:8000", "{host}");
+        assert_eq!(PublicUrl::of(listen, host, false).authority, "127.0.0.1:8000", "{host}");
     }
 }
 #[test]
