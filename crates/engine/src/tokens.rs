@@ -3,8 +3,8 @@
 //! A worker shows a token to a [`TokenCheck`], which answers at once or not at all: a signature
 //! takes longer to verify than a turn has for one client. Then the worker asks, as it asks what was
 //! missed, and whoever takes the [`TokenQuestions`] has the answer posted to it
-//! ([`Router::post_verdict`](crate::Router::post_verdict)). Meanwhile the connection waits in a
-//! state of its own ([`crate::conn::life`]).
+//! ([`TokenDesk::post_verdict`](crate::TokenDesk::post_verdict)). Meanwhile the connection waits in
+//! a state of its own ([`crate::conn::life`]).
 //!
 //! What is kept of a token: its end in the record, and twelve bytes beside it by which it is found
 //! when it is revoked. Of a WebSocket, which may log in later, all that is granted.

@@ -5,7 +5,7 @@
 //! rustls would answer to it can be lost.
 //!
 //! What comes is kept until it is whole: bounded by
-//! [`HANDSHAKE_BYTES_MAX`](crate::limits::HANDSHAKE_BYTES_MAX).
+//! [`HANDSHAKE_BYTES_MAX`].
 
 use std::fmt;
 use std::sync::Arc;

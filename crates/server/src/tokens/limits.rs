@@ -30,8 +30,8 @@ pub(super) const KEYS_TRIED_MAX: usize = 4;
 /// The shortest secret, as long as the hash of HS256 (RFC 7518, section 3.2).
 pub(super) const SECRET_BYTES_MIN: usize = 32;
 
-/// Tokens that are remembered as verified. With 1,000 bytes each, which [`GRANT_BYTES_MAX`] grants
-/// of usual size stay far below, that is 65 MB; those of the bound below are 33 MB.
+/// Tokens that are remembered as verified. With 1,000 bytes each, which grants of usual size stay
+/// far below, that is 65 MB; those of the bound below are 33 MB.
 pub(super) const VERIFIED_MAX: usize = 1 << 16;
 
 /// Bytes of all of them.
