@@ -101,9 +101,9 @@ fn crowd_of_all_sorts_hears_what_the_model_says() {
     });
 }
 
-#[test]
-fn small_backlogs_disconnect_slow_readers_and_nobody_else() {
-    let plan = || Plan {
+/// Half of the clients read too slowly for what may wait for them.
+fn small_backlogs() -> Plan {
+    Plan {
         steps: 1500,
         backlog_bytes_max: 600,
         socket_room: 200,
@@ -111,8 +111,12 @@ fn small_backlogs_disconnect_slow_readers_and_nobody_else() {
         slow_bytes: 6,
         leave_one_in: 300,
         ..Plan::default()
-    };
-    run_seeds("small_backlogs", 50, plan, |figures| {
+    }
+}
+
+#[test]
+fn small_backlogs_disconnect_slow_readers_and_nobody_else() {
+    run_seeds("small_backlogs", 50, small_backlogs, |figures| {
         ended(figures, DisconnectReason::SlowReader) > 100
     });
 }
@@ -172,16 +176,7 @@ fn crowd_through_tls_hears_what_the_model_says() {
 
 #[test]
 fn small_backlogs_through_tls_disconnect_slow_readers_and_nobody_else() {
-    let plan = || Plan {
-        steps: 1500,
-        backlog_bytes_max: 600,
-        socket_room: 200,
-        slow_one_in: 2,
-        slow_bytes: 6,
-        leave_one_in: 300,
-        tls: true,
-        ..Plan::default()
-    };
+    let plan = || Plan { tls: true, ..small_backlogs() };
     run_seeds("small_backlogs_through_tls", 30, plan, |figures| {
         ended(figures, DisconnectReason::SlowReader) > 50
     });
