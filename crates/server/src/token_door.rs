@@ -29,6 +29,9 @@ const NICE: u8 = 10;
 /// How long to wait where a mailbox is full.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 
+/// How often, when streams are to be ended: five seconds. Whoever asks for it may ask again.
+const FULL_PAUSES_MAX: u32 = 5_000;
+
 /// How long the thread sleeps at most, after which it looks whether the server stops.
 const SLEEP_MAX: Duration = Duration::from_millis(250);
 
@@ -159,23 +162,28 @@ impl TokenOffice {
     }
 
     /// Refuses these tokens from now on, and ends the streams of those who have them. It is on disk
-    /// when it is answered. Blocks.
-    pub(crate) fn revoke(&self, wish: &Revocation) -> Result<(), RevokedError> {
+    /// when it is answered. Blocks. Whether all workers could be told of it.
+    pub(crate) fn revoke(&self, wish: &Revocation) -> Result<bool, RevokedError> {
         let wishes = std::slice::from_ref(wish);
         let written = self.door.revocations.revoke(wishes, clock::unix_ms() / 1000);
         // Also when it could not be written: they are refused until the server ends.
-        if !matches!(written, Err(RevokedError::Wish | RevokedError::Full)) {
-            end_streams(&self.desk, &wish.into());
-        }
-        written
+        let is_refused = !matches!(written, Err(RevokedError::Wish | RevokedError::Full));
+        let told = is_refused && end_streams(&self.desk, &wish.into());
+        written.map(|()| told)
     }
 }
 
-/// Has the streams of these tokens ended, as soon as all mailboxes have room.
-fn end_streams(desk: &TokenDesk, revocation: &engine::Revocation) {
-    while !desk.revoke(revocation) {
+/// Has the streams of these tokens ended, as soon as all mailboxes have room. A worker that takes
+/// no more mail, as at its end, is not waited for without end.
+fn end_streams(desk: &TokenDesk, revocation: &engine::Revocation) -> bool {
+    for _ in 0..FULL_PAUSES_MAX {
+        if desk.revoke(revocation) {
+            return true;
+        }
         thread::sleep(FULL_PAUSE);
     }
+    tracing::warn!("the streams of a revoked token could not be ended: a worker takes no mail");
+    false
 }
 
 impl From<&Revocation> for engine::Revocation {

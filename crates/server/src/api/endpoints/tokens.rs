@@ -52,7 +52,12 @@ pub(crate) async fn revoke(
     };
     let revoking = spawn_blocking(move || tokens.revoke(&revocation)).await;
     let revoked = revoking.map_err(|_| ApiProblem::stopping())?;
-    revoked.map_err(|error| problem(&error))?;
+    if !revoked.map_err(|error| problem(&error))? {
+        return Err(ApiProblem::unavailable(
+            "The tokens are refused from now on, but not all of their streams could be ended: a \
+             worker has more to do than it can. Send this again.",
+        ));
+    }
     Ok(axum::Json(serde_json::json!({ "revoked": true })).into_response())
 }
 
