@@ -64,8 +64,15 @@ pub const MESSAGE_READ_BYTES: usize = 2 * 1024;
 /// comes then waits in the kernel's queue. Each keeps some 5 KB: 5 MiB a worker.
 pub const HANDSHAKES_MAX: usize = 1024;
 
+/// Handshakes under way in one worker, past which those that begin have less time: so who begins
+/// many and ends none keeps others waiting for a second or two, and not for ten.
+pub const HANDSHAKES_CROWDED: usize = HANDSHAKES_MAX / 2;
+
 /// How long a TLS handshake may take, in milliseconds.
 pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
+
+/// The same in a crowd of them: some ten times what a client on the other side of the world takes.
+pub const CROWDED_HANDSHAKE_TIMEOUT_MS: u64 = 2_000;
 
 /// How long a client may take for one message of a WebSocket, from its first byte on: 10 s, as for
 /// a head.

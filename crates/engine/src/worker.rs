@@ -282,7 +282,8 @@ impl Worker {
             Err((socket, why)) => return self.refuse(&socket, why, is_tls),
         };
         if is_tls {
-            self.shard.secure(slot);
+            let under_way = self.shard.sockets().handshakes();
+            self.shard.secure(slot, under_way >= limits::HANDSHAKES_CROWDED);
         }
         self.shortage.holds(self.shard.connections());
         // Before the answer goes out: who has the last place must not find others sent here.

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use hub::{Bound, ConnRef, Directory, DisconnectReason, EventIds, Names};
 
-use self::core::{At, Core, End, Lives};
+use self::core::{At, Core, End, Lives, ticks};
 use self::ending::LeavingBatch;
 use self::parked::Parked;
 use crate::account::Account;
@@ -43,7 +43,7 @@ use crate::conn::Conn;
 use crate::conn::life::Life;
 use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
-use crate::limits::work;
+use crate::limits::{self, work};
 use crate::resume::Resumes;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;
@@ -179,10 +179,14 @@ impl<S: Sockets> Shard<S> {
         });
     }
 
-    /// The connection in `slot`, which has just come, begins with a TLS handshake.
-    pub(crate) fn secure(&mut self, slot: u32) {
+    /// The connection in `slot`, which has just come, begins with a TLS handshake. In a crowd of
+    /// them it has less time.
+    pub(crate) fn secure(&mut self, slot: u32, is_crowded: bool) {
         self.serve(slot, |core, at| {
             at.conn.move_to(Life::Handshake);
+            if is_crowded {
+                at.conn.expires = core.now + ticks(limits::CROWDED_HANDSHAKE_TIMEOUT_MS);
+            }
             core.io.secure(&at.conn.socket);
             core.wait(at);
             Ok(())

@@ -57,6 +57,8 @@ pub(super) struct Server {
     pub(super) addresses: Arc<Addresses>,
     pub(super) clock: Arc<MadeClock>,
     pub(super) backlog_bytes_max: usize,
+    /// Many handshakes are under way, as far as those that begin are told.
+    pub(super) is_crowded: bool,
     work_per_turn: u32,
     /// The most bytes that a shard reads at a time.
     read_bytes: usize,
@@ -154,6 +156,7 @@ impl Server {
             addresses,
             clock,
             backlog_bytes_max: config.backlog_bytes_max,
+            is_crowded: false,
             work_per_turn: UNBOUNDED,
             read_bytes: limits::SCRATCH_BYTES,
             work_left: 0,
@@ -195,7 +198,7 @@ impl Server {
         })?;
         self.nets[shard].accepted(socket, key);
         if self.shards[shard].sockets().is_secure() {
-            self.shards[shard].secure(key.slot);
+            self.shards[shard].secure(key.slot, self.is_crowded);
         }
         Ok(Place { shard, socket, key })
     }

@@ -60,6 +60,20 @@ fn handshake_that_does_not_come_is_cut_in_its_time() {
 }
 
 #[test]
+fn handshake_has_less_time_in_a_crowd_and_what_follows_it_has_not() {
+    let mut one = start();
+    one.server.is_crowded = true;
+    let (silent_one, done) = (silent(&mut one), one.client(1 << 20, STREAM));
+    one.turn_after(1_900);
+    assert!(!one.is_closed(silent_one));
+    one.turn_after(300);
+    assert!(one.is_closed(silent_one));
+    one.turn_after(60_000);
+    assert!(!one.is_closed(done), "it is a stream like any other");
+    one.all_leave(&[done]);
+}
+
+#[test]
 fn client_that_goes_within_its_handshake_leaves_nothing() {
     for resets in [true, false] {
         let mut one = start();
