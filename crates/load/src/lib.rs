@@ -19,8 +19,11 @@ mod shared;
 pub mod spam;
 pub mod stamp;
 mod target;
+mod trust;
 mod zipf;
 
 pub use flood::{Flood, FloodConfig, FloodError, FloodSnapshot};
 pub use spam::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
 pub use target::TargetError;
+pub use tls::Version;
+pub use trust::Trust;

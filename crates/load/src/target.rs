@@ -1,16 +1,18 @@
-//! Where to send requests: a URL of the form `http://host:port/path`, in which `{id}` stands for
-//! the listener's id (RFC 3986). TLS and user names are not for load tools on a test bench.
+//! Where to send requests: a URL of the form `http://host:port/path` or `https://…`, in which
+//! `{id}` stands for the listener's id (RFC 3986). User names are not for load tools on a test
+//! bench.
 
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use proto::request::split_port;
+use tls::rustls::pki_types::ServerName;
 
 /// Why a URL cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// Not of the form that is understood.
-    #[error("`{0}` is no URL of the form http://host:port/path")]
+    #[error("`{0}` is no URL of the form http://host:port/path or https://host:port/path")]
     Form(String),
     /// The host has no address.
     #[error("no address for `{host}`: {error}")]
@@ -29,6 +31,8 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     /// Host and port for the `Host` field.
     pub(crate) host: String,
+    /// Whom the server's certificate is to be for, where TLS is spoken.
+    pub(crate) tls_name: Option<ServerName<'static>>,
     /// What stands before, between and behind the `{id}`s of the path.
     path: Vec<String>,
 }
@@ -37,7 +41,8 @@ impl Target {
     /// Parses `url` and resolves its host.
     pub(crate) fn parse(url: &str) -> Result<Target, TargetError> {
         let form = || TargetError::Form(url.to_owned());
-        let rest = url.strip_prefix("http://").ok_or_else(form)?;
+        let secured = url.strip_prefix("https://");
+        let rest = secured.or_else(|| url.strip_prefix("http://")).ok_or_else(form)?;
         let (host, path) = match rest.find('/') {
             Some(slash) => rest.split_at(slash),
             None => (rest, "/"),
@@ -46,8 +51,14 @@ impl Target {
         if host.is_empty() || host.contains('@') || !printable(host) || !printable(path) {
             return Err(form());
         }
-        let port_given = split_port(host).1.is_some_and(|port| port.parse::<u16>().is_ok());
-        let with_port = if port_given { host.to_owned() } else { format!("{host}:80") };
+        let (name, port) = split_port(host);
+        let port_given = port.is_some_and(|port| port.parse::<u16>().is_ok());
+        let usual = if secured.is_some() { 443 } else { 80 };
+        let with_port = if port_given { host.to_owned() } else { format!("{host}:{usual}") };
+        let tls_name = match secured {
+            Some(_) => Some(server_name(name).ok_or_else(form)?),
+            None => None,
+        };
         let addresses = with_port.to_socket_addrs();
         let first = addresses.and_then(|mut addresses| {
             let none = || std::io::Error::from(std::io::ErrorKind::NotFound);
@@ -55,7 +66,7 @@ impl Target {
         });
         let address = first.map_err(|error| TargetError::Host { host: with_port, error })?;
         let path = path.split("{id}").map(str::to_owned).collect();
-        Ok(Target { address, host: host.to_owned(), path })
+        Ok(Target { address, host: host.to_owned(), tls_name, path })
     }
 
     /// Appends the path for the listener `id`.
@@ -84,6 +95,12 @@ impl Target {
     pub(crate) fn separator(&self) -> char {
         if self.path.iter().any(|text| text.contains('?')) { '&' } else { '?' }
     }
+}
+
+/// A host, be it a name or an address, as certificates have it.
+fn server_name(host: &str) -> Option<ServerName<'static>> {
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    ServerName::try_from(host.to_owned()).ok()
 }
 
 fn before_query(path: &str) -> &str {
@@ -130,13 +147,19 @@ mod tests {
         assert_eq!(target.address, "127.0.0.2:8000".parse().unwrap());
         assert_eq!(target.host, "127.0.0.2:8000");
         assert_eq!(Target::parse("http://127.0.0.1/").unwrap().address.port(), 80);
+        let secured =
+            |url: &str| Target::parse(url).unwrap().tls_name.map(|name| name.to_str().into_owned());
+        assert_eq!(secured("http://127.0.0.1:1/"), None);
+        assert_eq!(secured("https://localhost:1/").unwrap(), "localhost");
+        assert_eq!(secured("https://[::1]:1/").unwrap(), "::1");
+        assert_eq!(Target::parse("https://127.0.0.1/").unwrap().address.port(), 443);
         let v6 = Target::parse("http://[::1]:9/").unwrap();
         assert_eq!(v6.address, "[::1]:9".parse().unwrap());
     }
 
     #[test]
     fn what_cannot_be_reached_is_refused() {
-        for url in ["", "127.0.0.1:8000", "https://a/", "http://", "http://u@h/", "http://a/ b"] {
+        for url in ["", "127.0.0.1:8000", "https://", "http://", "http://u@h/", "http://a/ b"] {
             assert!(matches!(Target::parse(url), Err(TargetError::Form(_))), "{url}");
         }
         assert!(matches!(Target::parse("http://[::1/"), Err(TargetError::Host { .. })));

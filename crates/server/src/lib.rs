@@ -52,7 +52,7 @@ use crate::api::{Api, ApiParts};
 use crate::certs::Certificates;
 pub use crate::certs::acme::AcmeConfig;
 use crate::certs::acme::{Acme, Proof};
-pub use crate::certs::{PairFiles, TrustError, client_config};
+pub use crate::certs::{PairFiles, TrustError, client_config, roots};
 pub use crate::demo_page::{DemoFacts, PageToken};
 use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;

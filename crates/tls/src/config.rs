@@ -8,7 +8,12 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{self, cipher_suite as suites, kx_group};
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, Error, RootCertStore, ServerConfig, SupportedCipherSuite};
+use rustls::{
+    ClientConfig, Error, RootCertStore, ServerConfig, SupportedCipherSuite,
+    SupportedProtocolVersion,
+};
+
+use crate::Version;
 
 /// What may be chosen beside what is always there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,12 +25,19 @@ pub struct Choice {
     pub chacha20: bool,
     /// X25519MLKEM768 before the other groups: 17 µs a handshake, and some 2.3 KB of it.
     pub post_quantum: bool,
+    /// The newest version that is spoken; TLS 1.2 always is.
+    pub newest: Version,
 }
 
 impl Default for Choice {
     /// HTTP/1.1, by AES-GCM and elliptic curves.
     fn default() -> Choice {
-        Choice { protocols: &[b"http/1.1"], chacha20: false, post_quantum: false }
+        Choice {
+            protocols: &[b"http/1.1"],
+            chacha20: false,
+            post_quantum: false,
+            newest: Version::Tls13,
+        }
     }
 }
 
@@ -51,6 +63,15 @@ fn provider(choice: Choice) -> CryptoProvider {
     CryptoProvider { cipher_suites, kx_groups, ..aws_lc_rs::default_provider() }
 }
 
+static VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+
+fn versions(choice: Choice) -> &'static [&'static SupportedProtocolVersion] {
+    match choice.newest {
+        Version::Tls12 => &VERSIONS[..1],
+        Version::Tls13 => &VERSIONS,
+    }
+}
+
 fn protocols(choice: Choice) -> Vec<Vec<u8>> {
     choice.protocols.iter().map(|name| name.to_vec()).collect()
 }
@@ -58,7 +79,7 @@ fn protocols(choice: Choice) -> Vec<Vec<u8>> {
 /// A server's side, with the certificates that `resolver` has.
 pub fn server_config(resolver: Arc<dyn ResolvesServerCert>, choice: Choice) -> Arc<ServerConfig> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(provider(choice)))
-        .with_protocol_versions(&[&TLS13, &TLS12])
+        .with_protocol_versions(versions(choice))
         .expect("the suites are of both versions")
         .with_no_client_auth()
         .with_cert_resolver(resolver);
@@ -77,7 +98,7 @@ pub fn server_config(resolver: Arc<dyn ResolvesServerCert>, choice: Choice) -> A
 /// A client's side, which trusts `roots`. For load tools and tests.
 pub fn client_config(roots: RootCertStore, choice: Choice) -> Result<Arc<ClientConfig>, Error> {
     let config = ClientConfig::builder_with_provider(Arc::new(provider(choice)))
-        .with_protocol_versions(&[&TLS13, &TLS12])?
+        .with_protocol_versions(versions(choice))?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(cut(config, choice))
@@ -90,7 +111,7 @@ pub fn client_config_with(
     choice: Choice,
 ) -> Result<Arc<ClientConfig>, Error> {
     let config = ClientConfig::builder_with_provider(Arc::new(provider(choice)))
-        .with_protocol_versions(&[&TLS13, &TLS12])?
+        .with_protocol_versions(versions(choice))?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();

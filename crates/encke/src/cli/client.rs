@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use load::{Trust, Version};
 use proto::ApiKey;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -34,6 +35,17 @@ pub(crate) struct CaArg {
     pub(crate) ca: Option<PathBuf>,
 }
 
+impl CaArg {
+    /// Whom a load tool trusts that goes to `url`, if that takes trust, and the newest version of
+    /// TLS that it speaks there.
+    pub(crate) fn trust(&self, url: &str, newest: Version) -> Result<Option<Trust>> {
+        if !url.starts_with("https://") {
+            return Ok(None);
+        }
+        Ok(Some(Trust::new(server::roots(self.ca.as_deref())?, newest)?))
+    }
+}
+
 /// What the API is shown.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct KeyArg {
@@ -49,9 +61,11 @@ impl ApiArgs {
         self.api.clone().with_ca(self.ca.ca.clone()).with_key(self.key.key.clone())
     }
 
-    /// The same as a URL and a key.
-    pub(crate) fn parts(self) -> (String, Option<ApiKey>) {
-        (self.api.to_string(), self.key.key.filter(|key| !key.is_empty()))
+    /// The same as a URL, a key, and whom a load tool trusts.
+    pub(crate) fn parts(self) -> Result<(String, Option<ApiKey>, Option<Trust>)> {
+        let url = self.api.to_string();
+        let trust = self.ca.trust(&url, Version::Tls13)?;
+        Ok((url, self.key.key.filter(|key| !key.is_empty()), trust))
     }
 }
 

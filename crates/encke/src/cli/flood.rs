@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use load::flood::{Storm, Tokens};
 use load::report::{FloodReport, flood_line};
-use load::{Flood, FloodConfig, FloodSnapshot};
+use load::{Flood, FloodConfig, FloodSnapshot, Version};
 use proto::Transport;
 
-use super::client::runtime;
+use super::client::{CaArg, runtime};
 use super::conclude::{conclude, unjudged};
 use super::signer::{Signer, TokenKeyArg};
 use super::ticker::Ticker;
@@ -41,6 +41,7 @@ Examples:
   encke flood --transport websocket --users 10000
   encke flood --transport poll --users 10000
   encke flood --token-key secret
+  encke flood --url 'https://localhost:8443/stream/{id}' --ca ca.pem
   encke flood --transport ndjson --url 'http://127.0.0.1:8000/stream/{id}' --json
   encke flood --url 'http://127.0.0.1:9000/sub?ch={id}' --source 127.0.0.2 --source 127.0.0.3")]
 pub(crate) struct FloodArgs {
@@ -50,6 +51,11 @@ pub(crate) struct FloodArgs {
     /// How the listeners hear events.
     #[arg(long, value_enum, default_value_t = TransportArg::Sse)]
     transport: TransportArg,
+    #[command(flatten)]
+    ca: CaArg,
+    /// The newest version of TLS that the listeners speak with a server at https://.
+    #[arg(long, value_enum, value_name = "VERSION", default_value_t = VersionArg::Tls13)]
+    tls_max: VersionArg,
     #[command(flatten)]
     token_key: TokenKeyArg,
     /// How many listeners.
@@ -119,6 +125,24 @@ pub(crate) struct FloodArgs {
     json: bool,
 }
 
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum VersionArg {
+    #[value(name = "1.2")]
+    Tls12,
+    #[value(name = "1.3")]
+    Tls13,
+}
+
+impl From<VersionArg> for Version {
+    fn from(version: VersionArg) -> Version {
+        match version {
+            VersionArg::Tls12 => Version::Tls12,
+            VersionArg::Tls13 => Version::Tls13,
+        }
+    }
+}
+
 /// How listeners hear events.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum TransportArg {
@@ -167,9 +191,11 @@ impl TransportArg {
 impl FloodArgs {
     fn config(self) -> Result<FloodConfig> {
         let path = self.transport.path();
+        let url = self.url.unwrap_or_else(|| format!("http://127.0.0.1:8000{path}"));
         Ok(FloodConfig {
+            trust: self.ca.trust(&url, self.tls_max.into())?,
             tokens: self.token_key.signer()?.map(tokens),
-            url: self.url.unwrap_or_else(|| format!("http://127.0.0.1:8000{path}")),
+            url,
             transport: self.transport.into(),
             users: self.users,
             first_id: self.first_id,
@@ -213,9 +239,13 @@ pub(crate) fn run(args: FloodArgs) -> Result<()> {
     let concluded = conclude(&report, &report.findings(), json);
     if report.opened == 0 {
         let why = report.first_failure.unwrap_or_else(|| "no answer in time".into());
-        let what_to_do = match why.starts_with("status 401") {
-            true => "sign tokens for the listeners with --token-key",
-            false => "start a server with `encke serve`",
+        let what_to_do = match () {
+            () if why.starts_with("status 401") => "sign tokens for the listeners with --token-key",
+            () if why.starts_with("TLS") => {
+                "see that TLS is spoken there, that the certificate is for this host, and name who \
+                 has signed it with --ca"
+            }
+            () => "start a server with `encke serve`",
         };
         bail!("no stream opened at {url}: {why}; {what_to_do}");
     }

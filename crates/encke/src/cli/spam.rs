@@ -29,6 +29,7 @@ use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, pars
 Examples:
   encke spam --users 10000 --rate 1000 --seconds 60
   encke spam --users 1000000 --senders 1000 --rate 16666 --seconds 60
+  encke spam --api https://localhost:8443 --ca ca.pem --seconds 60
   encke spam --users 10000 --zipf 1.1 --payload 1000 --json")]
 pub(crate) struct SpamArgs {
     #[command(flatten)]
@@ -86,10 +87,11 @@ pub(crate) struct SpamArgs {
 }
 
 impl SpamArgs {
-    fn config(self) -> SpamConfig {
-        let (api, key) = self.api.parts();
-        SpamConfig {
+    fn config(self) -> Result<SpamConfig> {
+        let (api, key, trust) = self.api.parts()?;
+        Ok(SpamConfig {
             api,
+            trust,
             key,
             users: self.users,
             first_id: self.first_id,
@@ -104,13 +106,13 @@ impl SpamArgs {
             mode: if self.post { SpamMode::Post } else { SpamMode::Stream },
             in_flight_max: self.in_flight,
             late_after: self.late_after,
-        }
+        })
     }
 }
 
 pub(crate) fn run(args: SpamArgs) -> Result<()> {
     let json = args.json;
-    let config = args.config();
+    let config = args.config()?;
     let snapshot = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         let spam = Spam::start(&config).map_err(explain)?;

@@ -12,7 +12,7 @@ use scripted::Fate;
 
 /// The summary that an instrument with `--json` prints.
 #[track_caller]
-fn report(finished: &Finished) -> Value {
+pub(super) fn report(finished: &Finished) -> Value {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     serde_json::from_str(&finished.stdout).unwrap()
 }
@@ -32,25 +32,34 @@ fn expect_failure(finished: &Finished, words: &str) {
 
 /// The server's listeners, users 0 to 199, all online.
 fn flood(server: &Server, transport: &str) -> Program {
+    flood_at(server, &server.url(), transport, &[])
+}
+
+/// The same, who go to `base`.
+pub(super) fn flood_at(server: &Server, base: &str, transport: &str, options: &[&str]) -> Program {
     let path = match transport {
         "classic" => "test",
         "poll" => "poll",
         _ => "stream",
     };
-    let url = format!("{}/{path}/{{id}}", server.url());
+    let url = format!("{base}/{path}/{{id}}");
     let args = ["flood", "--users=200", "--json", "--transport", transport, "--url", &url];
-    let flood = Program::spawn(&mut encke(args));
+    let flood = Program::spawn(encke(args).args(options));
     server.wait_open(200);
     flood
 }
 
 fn spam(server: &Server, options: &[&str]) -> Value {
+    spam_at(&server.api_url(), options)
+}
+
+pub(super) fn spam_at(api: &str, options: &[&str]) -> Value {
     let fixed = ["spam", "--users=200", "--seconds=2", "--rate=500", "--json", "--api"];
-    report(&Program::run(encke(fixed).arg(server.api_url()).args(options)))
+    report(&Program::run(encke(fixed).arg(api).args(options)))
 }
 
 /// Ends the crowd once it has told of so many events.
-fn end(flood: Program, events: u64) -> Value {
+pub(super) fn end(flood: Program, events: u64) -> Value {
     let grouped = match events {
         0..1000 => events.to_string(),
         _ => format!("{},{:03}", events / 1000, events % 1000),
@@ -62,7 +71,7 @@ fn end(flood: Program, events: u64) -> Value {
 }
 
 /// What must hold of a crowd and its senders when nothing went wrong.
-fn expect_no_loss(server: &Server, spam: &Value, flood: &Value) {
+pub(super) fn expect_no_loss(server: &Server, spam: &Value, flood: &Value) {
     let sent = number(spam, "sent");
     assert!((900..=1000).contains(&sent), "2 s at 500 a second: {spam}");
     assert_eq!((number(spam, "answered"), &spam["problems"]), (sent, &serde_json::json!({})));

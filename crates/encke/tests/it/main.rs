@@ -61,6 +61,7 @@ mod streams_ids;
 mod tls_acme;
 mod tls_api;
 mod tls_bounds;
+mod tls_instruments;
 mod tls_reload;
 mod tls_streams;
 mod token_commands;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use proto::Transport;
 
+use crate::Trust;
 use crate::flood::tokens::TOKEN_BYTES_MAX;
 use crate::flood::{Storm, Tokens};
 use crate::target::{Target, TargetError};
@@ -13,8 +14,10 @@ use crate::target::{Target, TargetError};
 /// What a crowd is to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FloodConfig {
-    /// Where: `http://host:port/path`, in which `{id}` stands for the listener's id.
+    /// Where: `http://host:port/path` or `https://…`, in which `{id}` stands for the listener's id.
     pub url: String,
+    /// Who vouches for the server, which `https://` takes.
+    pub trust: Option<Trust>,
     /// How the listeners hear events.
     pub transport: Transport,
     /// What each of them shows, if anything: made for the id as it stands in the URL.
@@ -59,6 +62,7 @@ impl Default for FloodConfig {
     fn default() -> FloodConfig {
         FloodConfig {
             url: "http://127.0.0.1:8000/stream/{id}".to_owned(),
+            trust: None,
             transport: Transport::Sse,
             tokens: None,
             users: 10_000,
@@ -123,6 +127,14 @@ pub(super) fn check_token(config: &FloodConfig, target: &Target) -> Result<(), F
     let token = config.tokens.as_ref().map(|tokens| tokens.sign(&target.id(last)));
     match token.is_some_and(|token| token.len() > TOKEN_BYTES_MAX) {
         true => Err(FloodError::Config("a listener's token has more than 6 KiB: shorten the ids")),
+        false => Ok(()),
+    }
+}
+
+/// Whether somebody vouches for a server that speaks TLS.
+pub(super) fn check_trust(config: &FloodConfig, target: &Target) -> Result<(), FloodError> {
+    match target.tls_name.is_some() && config.trust.is_none() {
+        true => Err(FloodError::Config("https:// takes the authorities that vouch for the server")),
         false => Ok(()),
     }
 }

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 
 use proto::Transport;
 use proto::client::{Event, HeadError, Progress, Reply, StreamDecoder, accepts, response_head};
+use tls::Handshake;
 
 use crate::flood::cursor::Cursor;
 use crate::flood::moment::Moment;
@@ -56,6 +57,8 @@ pub(super) enum Phase {
     Offline,
     /// The connection is being made.
     Connecting,
+    /// TLS is agreed on.
+    Shaking(Handshake),
     /// The request is out; what came of the response's head, when it came in pieces.
     #[expect(clippy::box_collection, reason = "8 bytes a listener instead of 24; it is rare")]
     Head(Option<Box<Vec<u8>>>),
@@ -135,7 +138,7 @@ impl Listener {
                 };
                 self.read_head(arrival, bytes, tally)
             }
-            Phase::Offline | Phase::Connecting | Phase::Deaf => Outcome::On,
+            Phase::Offline | Phase::Connecting | Phase::Shaking(_) | Phase::Deaf => Outcome::On,
         }
     }
 

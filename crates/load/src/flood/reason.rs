@@ -18,13 +18,15 @@ pub enum Failure {
     Status,
     /// The server's answer is not HTTP.
     Malformed,
+    /// The handshake of TLS came to nothing.
+    Tls,
     /// Any other error of the network.
     Network,
 }
 
 impl Failure {
     /// How many there are.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
     /// Each one, at its number.
     pub const ALL: [Failure; Failure::COUNT] = [
         Failure::Refused,
@@ -34,6 +36,7 @@ impl Failure {
         Failure::NoDescriptor,
         Failure::Status,
         Failure::Malformed,
+        Failure::Tls,
         Failure::Network,
     ];
 
@@ -47,6 +50,7 @@ impl Failure {
             Failure::NoDescriptor => "no_descriptor",
             Failure::Status => "status",
             Failure::Malformed => "malformed",
+            Failure::Tls => "tls",
             Failure::Network => "network",
         }
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use proto::ApiKey;
 
+use crate::Trust;
 use crate::spam::PAYLOAD_BYTES_MIN;
-use crate::target::TargetError;
+use crate::target::{Target, TargetError};
 
 /// How events are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,8 +33,10 @@ pub enum Payload {
 /// What a run of `spam` is to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SpamConfig {
-    /// The API: `http://host:port`.
+    /// The API: `http://host:port` or `https://host:port`.
     pub api: String,
+    /// Who vouches for the server, which `https://` takes.
+    pub trust: Option<Trust>,
     /// The key that it is shown, where it wants one.
     pub key: Option<ApiKey>,
     /// Events are about so many users.
@@ -72,6 +75,7 @@ impl Default for SpamConfig {
     fn default() -> SpamConfig {
         SpamConfig {
             api: "http://127.0.0.1:8001".to_owned(),
+            trust: None,
             key: None,
             users: 10_000,
             first_id: 0,
@@ -113,6 +117,14 @@ pub enum SpamError {
     /// A thread could not start.
     #[error("cannot start a sending thread: {0}")]
     Thread(io::Error),
+}
+
+/// Whether somebody vouches for an API that speaks TLS.
+pub(super) fn check_trust(config: &SpamConfig, target: &Target) -> Result<(), SpamError> {
+    match target.tls_name.is_some() && config.trust.is_none() {
+        true => Err(SpamError::Config("https:// takes the authorities that vouch for the API")),
+        false => Ok(()),
+    }
 }
 
 /// Whether a run can be as it is asked for.

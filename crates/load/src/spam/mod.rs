@@ -17,6 +17,7 @@ mod snapshot;
 mod songs;
 mod stream;
 mod tally;
+mod wire;
 
 pub use config::{Payload, SpamConfig, SpamError, SpamMode};
 pub use message::PAYLOAD_BYTES_MIN;
@@ -24,7 +25,6 @@ pub use snapshot::SpamSnapshot;
 pub use tally::Totals;
 
 use std::io;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -44,6 +44,7 @@ use post::Poster;
 use schedule::{Schedule, Share};
 use stream::{Reader, Writer};
 use tally::Published;
+use wire::Wire;
 
 /// An API that takes nothing, or owes an answer and sends nothing, for so long is taken for dead.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,15 +65,23 @@ impl Link {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Keeps why the connection ended before its time: the first reason.
-    fn fail(&self, words: String) {
-        self.reader.with(|published| published.failure.get_or_insert(words).len());
+    /// Keeps why the connection ended before its time, by what that side of it saw.
+    fn fail(&self, side: Side, words: String) {
+        let shared = if side == Side::Reader { &self.reader } else { &self.writer };
+        shared.with(|published| published.failure.get_or_insert(words).len());
     }
 
     /// Events are left that are not sent, since it was told to stop.
     fn stopped_early(&self) {
         self.writer.with(|published| published.stopped = true);
     }
+}
+
+/// Who does what on a connection. One that does both counts as a reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Side {
+    Writer,
+    Reader,
 }
 
 /// Sleeps until `due_ns` on the monotonic clock, or until it is told to stop.
@@ -121,17 +130,10 @@ impl Spam {
         let authorization = config.key.as_ref().and_then(ApiKey::authorization);
         let authorization =
             authorization.map_or_else(String::new, |key| format!("Authorization: {key}\r\n"));
-        let connect = || {
-            let stream = TcpStream::connect(target.address)?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-            stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-            Ok(stream)
-        };
-        let streams: Result<Vec<TcpStream>, io::Error> =
-            (0..config.connections).map(|_| connect()).collect();
-        let streams =
-            streams.map_err(|error| SpamError::Connect { api: config.api.clone(), error })?;
+        config::check_trust(config, &target)?;
+        let connect = |_| Wire::connect(&target, config.trust.as_ref());
+        let wires: io::Result<Vec<Wire>> = (0..config.connections).map(connect).collect();
+        let wires = wires.map_err(|error| SpamError::Connect { api: config.api.clone(), error })?;
         let schedule = Schedule::new(config);
         let start_ns = clock::monotonic_ns() + HEAD_START_NS;
         let mut spam = Spam {
@@ -141,12 +143,12 @@ impl Spam {
             earlier: Latencies::default(),
             earlier_behind: Latencies::default(),
         };
-        for (number, stream) in (0..).zip(streams) {
+        for (number, wire) in (0..).zip(wires) {
             let share = Share::new(schedule.clone(), number, config.connections);
             let connection = Connection::start(
                 config,
                 share,
-                stream,
+                wire,
                 start_ns,
                 Head {
                     host: target.host.clone(),
@@ -164,7 +166,8 @@ impl Spam {
         let (mut totals, mut failure, mut stopped) = (Totals::default(), None, false);
         let (mut latencies, mut behind) = (Latencies::default(), Latencies::default());
         for link in self.connections.iter().map(|connection| &connection.link) {
-            for side in [&link.writer, &link.reader] {
+            // A reader knows better: who writes sees a broken pipe where the API has said why.
+            for side in [&link.reader, &link.writer] {
                 side.with(|published| {
                     totals.add(&published.totals);
                     stopped |= published.stopped;
@@ -226,7 +229,7 @@ impl Spam {
             for join in connection.threads.drain(..) {
                 // What a thread that panicked has published stays.
                 if join.join().is_err() {
-                    connection.link.fail("a thread of spam broke down".to_owned());
+                    connection.link.fail(Side::Writer, "a thread of spam broke down".to_owned());
                 }
             }
         }
@@ -243,7 +246,7 @@ impl Connection {
     fn start(
         config: &SpamConfig,
         share: Share,
-        stream: TcpStream,
+        wire: Wire,
         start_ns: u64,
         head: Head,
     ) -> io::Result<Connection> {
@@ -253,12 +256,12 @@ impl Connection {
         match config.mode {
             SpamMode::Stream => {
                 let (sender, receiver) = sync_channel(config.in_flight_max);
-                let reader = Reader { stream: stream.try_clone()?, in_flight: receiver };
+                let reader = Reader { wire: wire.try_clone()?, in_flight: receiver };
                 let coalesce_ns = config.coalesce.as_nanos() as u64;
                 let in_flight = sender;
                 let late_after_ns = late_after_ns(config) + coalesce_ns;
                 let writer = Writer {
-                    stream,
+                    wire,
                     share,
                     messages,
                     start_ns,
@@ -266,13 +269,17 @@ impl Connection {
                     late_after_ns,
                     in_flight,
                 };
-                threads.push(spawn("spam writer", &link, move |link| writer.run(&head, link))?);
-                threads.push(spawn("spam reader", &link, move |link| reader.run(link))?);
+                threads.push(spawn("spam writer", Side::Writer, &link, move |link| {
+                    writer.run(&head, link)
+                })?);
+                threads
+                    .push(spawn("spam reader", Side::Reader, &link, move |link| reader.run(link))?);
             }
             SpamMode::Post => {
                 let late_after_ns = late_after_ns(config);
-                let poster = Poster { stream, share, messages, start_ns, late_after_ns };
-                threads.push(spawn("spam", &link, move |link| poster.run(&head, link))?);
+                let poster = Poster { wire, share, messages, start_ns, late_after_ns };
+                threads
+                    .push(spawn("spam", Side::Reader, &link, move |link| poster.run(&head, link))?);
             }
         }
         Ok(Connection { link, threads })
@@ -282,13 +289,14 @@ impl Connection {
 /// Starts a thread that keeps its failure where reports look for it.
 fn spawn(
     name: &str,
+    side: Side,
     link: &Arc<Link>,
     run: impl FnOnce(&Link) -> io::Result<()> + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let link = link.clone();
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         if let Err(error) = run(&link) {
-            link.fail(error.to_string());
+            link.fail(side, error.to_string());
         }
     })
 }

@@ -3,18 +3,18 @@
 //! latency, which counts from the intended time.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
 
 use proto::client::{BodyLength, ChunkedDecoder, response_head};
 use sys::clock;
 
 use crate::spam::message::Messages;
 use crate::spam::schedule::Share;
+use crate::spam::wire::Wire;
 use crate::spam::{Head, Link, no_answer, wait_until};
 
 /// One connection.
 pub(super) struct Poster {
-    pub(super) stream: TcpStream,
+    pub(super) wire: Wire,
     pub(super) share: Share,
     pub(super) messages: Messages,
     pub(super) start_ns: u64,
@@ -46,14 +46,14 @@ impl Poster {
             )?;
             request.extend_from_slice(&message);
             let behind_ns = clock::monotonic_ns().saturating_sub(due_ns);
-            self.stream.write_all(&request)?;
+            self.wire.write_all(&request)?;
             link.writer.with(|published| {
                 published.totals.sent += 1;
                 published.totals.late += u64::from(behind_ns > self.late_after_ns);
                 published.totals.bytes += request.len() as u64;
                 published.behind.record(behind_ns);
             });
-            let (status, body) = read_answer(&mut self.stream, &mut answer)?;
+            let (status, body) = read_answer(&mut self.wire, &mut answer)?;
             let latency_ns = clock::monotonic_ns().saturating_sub(due_ns);
             link.writer.with(|published| {
                 match status {
@@ -69,11 +69,11 @@ impl Poster {
 }
 
 /// Reads one whole answer and returns its status and its body; `buffer` holds what came so far.
-fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<(u16, Vec<u8>)> {
+fn read_answer(wire: &mut Wire, buffer: &mut Vec<u8>) -> io::Result<(u16, Vec<u8>)> {
     let invalid = |words: String| io::Error::new(ErrorKind::InvalidData, words);
     buffer.clear();
     loop {
-        read_more(stream, buffer)?;
+        read_more(wire, buffer)?;
         let head = response_head(buffer).map_err(|error| invalid(error.to_string()))?;
         let Some(head) = head else {
             continue;
@@ -86,7 +86,7 @@ fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<(u16,
         return loop {
             match whole_body(length, &buffer[head_len..]) {
                 Ok(Some(body)) => break Ok((status, body)),
-                Ok(None) => read_more(stream, buffer)?,
+                Ok(None) => read_more(wire, buffer)?,
                 Err(words) => break Err(invalid(words)),
             }
         };
@@ -94,7 +94,7 @@ fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<(u16,
 }
 
 /// The body, when `bytes` hold all of it.
-fn whole_body(length: BodyLength, bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
+pub(super) fn whole_body(length: BodyLength, bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
     match length {
         BodyLength::Known(len) if bytes.len() as u64 >= len => Ok(Some(bytes.to_vec())),
         BodyLength::Known(_) => Ok(None),
@@ -109,10 +109,10 @@ fn whole_body(length: BodyLength, bytes: &[u8]) -> Result<Option<Vec<u8>>, Strin
     }
 }
 
-fn read_more(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<()> {
+fn read_more(wire: &mut Wire, buffer: &mut Vec<u8>) -> io::Result<()> {
     let mut piece = [0; 4096];
     loop {
-        match stream.read(&mut piece) {
+        match wire.read(&mut piece) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(len) => {
                 buffer.extend_from_slice(&piece[..len]);

@@ -2,7 +2,6 @@
 //! come back line by line at the same time. One thread writes, one reads.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
 use std::time::Duration;
 
@@ -11,8 +10,10 @@ use proto::client::{Progress, StreamDecoder, response_head};
 use sys::clock;
 
 use crate::spam::message::Messages;
+use crate::spam::post::whole_body;
 use crate::spam::schedule::Share;
 use crate::spam::tally::Published;
+use crate::spam::wire::Wire;
 use crate::spam::{ANSWER_TIMEOUT, Head, Link, no_answer, wait_until};
 
 /// A chunk is written once it has so many bytes, even if more events are due.
@@ -22,7 +23,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The writing side of one connection.
 pub(super) struct Writer {
-    pub(super) stream: TcpStream,
+    pub(super) wire: Wire,
     pub(super) share: Share,
     pub(super) messages: Messages,
     pub(super) start_ns: u64,
@@ -42,14 +43,14 @@ impl Writer {
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-ndjson\r\n\
              {authorization}Transfer-Encoding: chunked\r\n\r\n"
         );
-        self.stream.write_all(head.as_bytes())?;
+        self.wire.write_all(head.as_bytes())?;
         let mut batch = Batch::new(self.late_after_ns);
         let mut written_ns = 0;
         while let Some(planned) = self.share.next() {
             let due_ns = self.start_ns + planned.at_ns;
             let mut now_ns = clock::monotonic_ns();
             if due_ns > now_ns {
-                if batch.write(&mut self.stream, link)? {
+                if batch.write(&mut self.wire, link)? {
                     written_ns = now_ns;
                 }
                 wait_until(due_ns.max(written_ns + self.coalesce_ns), link);
@@ -67,17 +68,17 @@ impl Writer {
                 Ok(()) => {}
                 // What waits here must go out first, or its answers never come.
                 Err(TrySendError::Full(_)) => {
-                    batch.write(&mut self.stream, link)?;
+                    batch.write(&mut self.wire, link)?;
                     self.in_flight.send(due_ns).map_err(|_| reader_ended())?;
                 }
                 Err(TrySendError::Disconnected(_)) => return Err(reader_ended()),
             }
             if batch.chunk.len() >= BATCH_BYTES {
-                batch.write(&mut self.stream, link)?;
+                batch.write(&mut self.wire, link)?;
             }
         }
-        batch.write(&mut self.stream, link)?;
-        self.stream.write_all(proto::chunked::LAST)
+        batch.write(&mut self.wire, link)?;
+        self.wire.write_all(proto::chunked::LAST)
     }
 }
 
@@ -105,14 +106,14 @@ impl Batch {
     }
 
     /// Writes what there is; false when that was nothing.
-    fn write(&mut self, stream: &mut TcpStream, link: &Link) -> io::Result<bool> {
+    fn write(&mut self, wire: &mut Wire, link: &Link) -> io::Result<bool> {
         if self.behind_ns.is_empty() {
             return Ok(false);
         }
         let size = self.chunk.len() - SIZE_LINE.len();
         self.chunk[..8].copy_from_slice(format!("{size:08x}").as_bytes());
         self.chunk.extend_from_slice(b"\r\n");
-        stream.write_all(&self.chunk)?;
+        wire.write_all(&self.chunk)?;
         link.writer.with(|published| {
             published.totals.sent += self.behind_ns.len() as u64;
             published.totals.bytes += self.chunk.len() as u64;
@@ -129,20 +130,21 @@ impl Batch {
 
 /// The reading side of one connection.
 pub(super) struct Reader {
-    pub(super) stream: TcpStream,
+    pub(super) wire: Wire,
     pub(super) in_flight: Receiver<u64>,
 }
 
 impl Reader {
     /// Reads the answers to all events; returns when the API has ended them.
     pub(super) fn run(mut self, link: &Link) -> io::Result<()> {
-        self.stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        self.wire.set_read_timeout(READ_TIMEOUT)?;
         let mut buffer = vec![0; 64 * 1024];
         let mut decoder = None;
         let mut head_bytes = Vec::new();
         let mut waiting = Waiting::default();
         loop {
-            let read = match self.stream.read(&mut buffer) {
+            let read = match self.wire.read(&mut buffer) {
+                Ok(0) if decoder.is_none() => return Err(refusal(&head_bytes)),
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(len) => &buffer[..len],
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -152,6 +154,8 @@ impl Reader {
                     waiting.timed_out(&self.in_flight)?;
                     continue;
                 }
+                // An API that refuses reads no more, and what is written on breaks the connection.
+                Err(error) if decoder.is_none() => return Err(told(&head_bytes).unwrap_or(error)),
                 Err(error) => return Err(error),
             };
             let now_ns = clock::monotonic_ns();
@@ -247,9 +251,25 @@ fn open(bytes: &mut Vec<u8>) -> io::Result<Option<(Vec<u8>, StreamDecoder)>> {
             100..=199 => *bytes = body,
             200 => return Ok(Some((body, StreamDecoder::new(Transport::Ndjson, length)))),
             _ => {
-                let text = String::from_utf8_lossy(&body);
-                return Err(io::Error::other(format!("status {status}: {}", text.trim())));
+                let is_whole = !matches!(whole_body(length, &body), Ok(None));
+                bytes.extend_from_slice(&body);
+                return if is_whole { Err(refusal(bytes)) } else { Ok(None) };
             }
         }
     }
+}
+
+/// Why the API has ended the connection: as far as `bytes`, its answer, tell.
+fn refusal(bytes: &[u8]) -> io::Error {
+    told(bytes).unwrap_or_else(|| ErrorKind::UnexpectedEof.into())
+}
+
+fn told(bytes: &[u8]) -> Option<io::Error> {
+    let head = response_head(bytes).ok().flatten()?;
+    let (status, body) = (head.status, &bytes[head.head_len..]);
+    let text = match whole_body(head.body, body) {
+        Ok(Some(body)) => String::from_utf8_lossy(&body).into_owned(),
+        _ => String::from_utf8_lossy(body).into_owned(),
+    };
+    Some(io::Error::other(format!("status {status}: {}", text.trim())))
 }

@@ -1,5 +1,8 @@
 //! What a report calls a fault, and what it says that nobody checked.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
+
 use super::*;
 
 /// A server that ends its answers in good order and has left one out.
@@ -25,6 +28,27 @@ fn connection_to_the_api_that_ends_early_is_a_fault() {
     assert!(spam.answered < 200, "{spam}");
     let findings = spam.findings();
     assert!(findings.failure().unwrap().contains("ended before its time"), "{findings:?}");
+}
+
+/// What an API says comes as the network brings it, and it need not read on.
+#[test]
+fn refusal_that_comes_in_pieces_is_told_whole() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let api = format!("http://{}", listener.local_addr().unwrap());
+    let refusing = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_nodelay(true).unwrap();
+        let _ = stream.read(&mut [0; 16]).unwrap();
+        let answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 9\r\n\r\nneeds key";
+        answer.iter().for_each(|&byte| stream.write_all(&[byte]).unwrap());
+        stream.shutdown(Shutdown::Write).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let duration = Some(Duration::from_millis(20));
+    let spam =
+        finished(Spam::start(&SpamConfig { api, duration, ..SpamConfig::default() }).unwrap());
+    refusing.join().unwrap();
+    assert!(spam.to_string().contains("status 401: needs key"), "{spam}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ use self::acme::challenges::{ACME_TLS, Challenges};
 use self::pair::Pair;
 pub(crate) use self::pair::PairError;
 use self::set::Set;
-pub use self::trust::{TrustError, client_config};
+pub use self::trust::{TrustError, client_config, roots};
 use self::watch::Stamps;
 
 /// The files of one certificate, in PEM.

@@ -43,16 +43,21 @@ pub fn client_config(
     ca: Option<&Path>,
     protocols: &[&str],
 ) -> Result<Arc<ClientConfig>, TrustError> {
-    let roots = match ca {
-        Some(path) => roots_of(path)?,
-        None => system_roots()?,
-    };
+    let roots = roots(ca)?;
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
     let builder = builder.with_safe_default_protocol_versions();
     let builder = builder.expect("the provider has suites of both versions");
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     Ok(Arc::new(config))
+}
+
+/// The authorities in the PEM file `ca` and no other; without one those of the system.
+pub fn roots(ca: Option<&Path>) -> Result<RootCertStore, TrustError> {
+    match ca {
+        Some(path) => roots_of(path),
+        None => system_roots(),
+    }
 }
 
 fn roots_of(path: &Path) -> Result<RootCertStore, TrustError> {

@@ -74,8 +74,13 @@ impl Load<'_> {
     async fn connect(&mut self, course: &mut Course) -> Result<Option<Flood>> {
         let (demo, args) = (self.demo, &self.demo.args);
         let users = u64::from(args.users);
+        let (base, trust) = match self.server.secured() {
+            Some(secured) => (secured.base(), Some(secured.certificate.trust()?)),
+            None => (format!("http://{}", self.server.listen()), None),
+        };
         let config = FloodConfig {
-            url: format!("http://{}{}", self.server.listen(), args.transport.path()),
+            url: base + args.transport.path(),
+            trust,
             transport: args.transport.into(),
             tokens: demo.signer.clone().map(flood::tokens),
             users: args.users,

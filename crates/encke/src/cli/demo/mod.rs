@@ -8,8 +8,10 @@
 //! are told apart from those of the crowd and the senders, which live in this one. Whatever ends
 //! this process ends the server too, and a temporary directory is removed at any end but kill -9.
 
+mod certificate;
 mod files;
 mod friends;
+mod live;
 mod load;
 mod measure;
 mod process;
@@ -31,8 +33,10 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tune::{Ends, Report, Verdict};
 
+use self::certificate::Certificate;
 use self::files::RunFiles;
 use self::friends::{Friends, Stored};
+use self::live::Live;
 use self::load::Load;
 use self::process::{ServerOptions, ServerProcess};
 use self::report::DemoReport;
@@ -41,7 +45,7 @@ use super::flood::{self, TransportArg};
 use super::serve::LimitArgs;
 use super::signer::Signer;
 use super::work::on_own_thread;
-use crate::console::{LiveLine, OutputError, tell};
+use crate::console::tell;
 use crate::signals::Signals;
 use crate::units::{parse_rate_over_0, parse_seconds};
 
@@ -73,6 +77,7 @@ Examples:
   encke demo --users 1000000 --data ./million --seconds 600 --out ./run
   encke demo --transport ndjson --both
   encke demo --token-key secret
+  encke demo --tls
   encke demo --listen 127.0.0.1:0 --api 127.0.0.1:0 --seconds 5 --json")]
 pub(crate) struct DemoArgs {
     /// How many users there are, all of them online.
@@ -102,6 +107,10 @@ pub(crate) struct DemoArgs {
     /// bytes or more. The page hands its visitors one with which they may be any of the users.
     #[arg(long, value_name = "FILE")]
     token_key: Option<PathBuf>,
+    /// Have the listeners speak TLS, at a port of its own and with a certificate that is made for
+    /// it; the pages and the API stay plain.
+    #[arg(long)]
+    tls: bool,
     /// Where clients connect. Default: 127.0.0.1:8000, or a free port when that is taken.
     #[arg(long, value_name = "ADDRESS", value_parser = super::names::parse_address)]
     listen: Option<SocketAddr>,
@@ -267,13 +276,14 @@ impl Demo {
 
     /// Completes the files.
     async fn draw(&self, files: RunFiles, report: DemoReport) -> Result<DemoReport> {
-        let DemoArgs { users, transport, .. } = self.args;
+        let DemoArgs { users, transport, tls, .. } = self.args;
+        let tls = if tls { " --tls" } else { "" };
         let title = format!("{} users online, both ends on one machine", grouped(users.into()));
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let (audience, spam) = (report.graph.mean_audience, &report.run.spam);
         let subtitle = format!(
-            "encke demo --users {users} --transport {}: {:.0} events/s x {audience:.1} listeners, \
-             {cores} cores",
+            "encke demo --users {users} --transport {}{tls}: {:.0} events/s x {audience:.1} \
+             listeners, {cores} cores",
             transport.as_str(),
             spam.sent as f64 / spam.seconds.max(1e-3),
         );
@@ -304,12 +314,14 @@ impl Demo {
         let users = self.args.users;
         let events_per_second = self.args.rate_for(stored.mean_audience(users));
         let room = users.saturating_add(ROOM_FOR_VISITORS);
+        let certificate = self.args.tls.then(|| Certificate::make(&self.data)).transpose()?;
         let options = ServerOptions {
             listen: self.address(self.args.listen, DEFAULT_LISTEN)?,
             api: self.address(self.args.api, DEFAULT_API)?,
             data: &self.data,
             limits: &self.args.limits.clone().with_room_for(room),
             token_key: self.args.token_key.as_deref(),
+            certificate,
             demo: DemoFacts {
                 users,
                 events_per_second,
@@ -325,6 +337,10 @@ impl Demo {
             None => format!("curl -N {listen}/stream/0"),
         };
         self.note(&format!("streams  http://{listen}/stream/{{id}}   try: {attempt}"))?;
+        if let Some(secured) = server.secured() {
+            let (base, ca) = (secured.base(), secured.certificate.file.display());
+            self.note(&format!("TLS      {base}/   try: curl -N --cacert {ca} {base}/stream/0"))?;
+        }
         self.note(&format!("API      http://{api}/           try: curl {api}/subscribers/0"))?;
         self.note(&format!(
             "send     curl {api}/send --json '{{\"about\":0,\"data\":\"hello\"}}'"
@@ -361,22 +377,7 @@ impl Demo {
 
     /// A line that is kept up to date.
     fn live(&self) -> Live {
-        Live((!self.args.json).then(LiveLine::new))
-    }
-}
-
-/// A line that is kept up to date, where it does not get between the lines for programs.
-struct Live(Option<LiveLine>);
-
-impl Live {
-    fn set(&self, line: String) -> Result<(), OutputError> {
-        match &self.0 {
-            Some(live) => live.set(line),
-            None => {
-                tell(line);
-                Ok(())
-            }
-        }
+        Live::new(self.args.json)
     }
 }
 

@@ -23,6 +23,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 use tracing::level_filters::LevelFilter;
 
+use super::certificate::{self, Certificate};
 use crate::cli::serve::LimitArgs;
 use crate::client::{ApiClient, ServerUrl};
 
@@ -43,6 +44,8 @@ pub(super) struct ServerOptions<'a> {
     pub(super) limits: &'a LimitArgs,
     /// What tokens are verified with; without it anybody may listen.
     pub(super) token_key: Option<&'a Path>,
+    /// Whom the streams' port for TLS shows; without it there is none.
+    pub(super) certificate: Option<Certificate>,
     /// What its page is told.
     pub(super) demo: DemoFacts,
 }
@@ -54,12 +57,27 @@ pub(super) struct ServerProcess {
     input: ChildStdin,
     addresses: Addresses,
     url: ServerUrl,
+    secured: Option<Secured>,
+}
+
+/// Where TLS is spoken.
+pub(super) struct Secured {
+    port: u16,
+    pub(super) certificate: Certificate,
+}
+
+impl Secured {
+    /// What URLs begin with.
+    pub(super) fn base(&self) -> String {
+        format!("https://{}:{}", certificate::NAME, self.port)
+    }
 }
 
 /// What the server says of itself when clients can connect.
 #[derive(Debug, Deserialize)]
 struct Addresses {
     listen: SocketAddr,
+    tls_listen: Option<SocketAddr>,
     api: SocketAddr,
 }
 
@@ -85,6 +103,11 @@ impl ServerProcess {
             // The users are made up, and who gives another address than loopback means it.
             None => command.arg("--open"),
         };
+        if let Some(Certificate { file, key }) = &options.certificate {
+            let address = SocketAddr::new(options.listen.ip(), 0);
+            command.arg(format!("--tls-listen={address}"));
+            command.arg("--tls-cert").arg(file).arg("--tls-key").arg(key);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().context("cannot start the server")?;
@@ -97,12 +120,20 @@ impl ServerProcess {
         let addresses: Addresses =
             serde_json::from_str(&line).context("the server does not tell its addresses")?;
         let url: ServerUrl = addresses.api.to_string().parse().map_err(anyhow::Error::msg)?;
-        Ok(ServerProcess { child, input, addresses, url })
+        let port = addresses.tls_listen.map(|address| address.port());
+        let secured = options.certificate.zip(port);
+        let secured = secured.map(|(certificate, port)| Secured { port, certificate });
+        Ok(ServerProcess { child, input, addresses, url, secured })
     }
 
     /// Where clients connect.
     pub(super) fn listen(&self) -> SocketAddr {
         self.addresses.listen
+    }
+
+    /// Where they connect by TLS, if they may.
+    pub(super) fn secured(&self) -> Option<&Secured> {
+        self.secured.as_ref()
     }
 
     /// Where the API is.

@@ -8,6 +8,7 @@
 
 mod opening;
 mod reading;
+mod sending;
 mod storm;
 
 use std::collections::{HashMap, VecDeque};
@@ -18,7 +19,8 @@ use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{clock, table};
 
-use crate::flood::listener::{Listener, Phase};
+use crate::flood::listener::Listener;
+use crate::flood::secured::Secured;
 use crate::flood::tally::{Published, Tally};
 use crate::flood::task::{Pace, Task};
 use crate::flood::trouble::Bounds;
@@ -61,6 +63,8 @@ struct Crowd {
     task: Task,
     epoll: Epoll,
     listeners: Vec<Listener>,
+    /// Where TLS is spoken.
+    secured: Option<Secured>,
     /// Listeners that were never begun start here.
     next: u32,
     pace: Pace,
@@ -80,6 +84,8 @@ struct Crowd {
     came_back_ms: HashMap<u32, u32>,
     buffer: Box<[u8]>,
     request: Vec<u8>,
+    /// What goes out of it, where TLS is spoken.
+    sealed: Vec<u8>,
     tally: Tally,
 }
 
@@ -93,10 +99,14 @@ impl Crowd {
     fn new(task: Task) -> io::Result<Crowd> {
         let config = &task.config;
         let rate = config.connect_rate / f64::from(task.threads);
+        let trusted = config.trust.as_ref().zip(task.target.tls_name.clone());
+        let secured =
+            trusted.map(|(trust, name)| Secured::new(trust.config().clone(), name, task.listeners));
         let late_after_ns = u64::try_from(config.late_after.as_nanos()).unwrap_or(u64::MAX);
         Ok(Crowd {
             epoll: Epoll::new()?,
             listeners: (0..task.listeners).map(|_| Listener::default()).collect(),
+            secured,
             next: 0,
             pace: Pace::new(rate, clock::monotonic_ns()),
             opening: 0,
@@ -108,6 +118,7 @@ impl Crowd {
             came_back_ms: HashMap::new(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             request: Vec::new(),
+            sealed: Vec::new(),
             tally: Tally::new(task.streams_max, late_after_ns),
             task,
         })
@@ -141,8 +152,8 @@ impl Crowd {
                 if listener.attempt != attempt || listener.socket.is_none() {
                     continue;
                 }
-                if report.writable() && matches!(listener.phase, Phase::Connecting) {
-                    self.connected(slot);
+                if report.writable() {
+                    self.writable(slot);
                 }
                 if report.readable() {
                     self.readable(slot, report.hung_up());

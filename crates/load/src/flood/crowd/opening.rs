@@ -6,9 +6,9 @@ use std::io;
 use sys::{clock, socket};
 
 use super::{Begun, Crowd};
-use crate::flood::Failure;
 use crate::flood::listener::{Outcome, Phase};
 use crate::flood::role::Role;
+use crate::flood::{Closure, Failure};
 
 /// Connections begun before the loop looks at the others again.
 const BEGUN_PER_TURN: u64 = 64;
@@ -91,12 +91,55 @@ impl Crowd {
         } else if listener.attempt > 1 {
             self.came_back_ms.insert(slot, clock::monotonic_ms() as u32);
         }
-        self.task.request(slot, listener.cursor, &mut self.request);
-        // A few hundred bytes fit into the empty buffer of a new socket, or nothing does.
-        match socket::send(socket, &self.request) {
-            Ok(len) if len == self.request.len() => listener.phase = Phase::Head(None),
-            Ok(_) => self.over(slot, Outcome::failed(&io::ErrorKind::WriteZero.into())),
-            Err(error) => self.over(slot, Outcome::failed(&error)),
+        match self.secured.is_some() {
+            true => self.greet(slot),
+            false => self.ask(slot),
+        }
+    }
+
+    /// Begins the handshake.
+    fn greet(&mut self, slot: u32) {
+        let Some(secured) = &mut self.secured else { return };
+        self.sealed.clear();
+        match secured.begin(slot, &mut self.sealed) {
+            Ok(handshake) => {
+                self.listeners[slot as usize].phase = Phase::Shaking(handshake);
+                self.send_sealed(slot);
+            }
+            Err(failure) => self.over(slot, Outcome::not_secured(failure)),
+        }
+    }
+
+    /// Goes on with the handshake by the first `len` bytes of the buffer; once it is done, asks.
+    pub(super) fn shake(&mut self, slot: u32, len: usize) {
+        let phase = &mut self.listeners[slot as usize].phase;
+        let (Some(secured), Phase::Shaking(handshake)) = (&mut self.secured, phase) else { return };
+        self.sealed.clear();
+        match secured.shake(slot, handshake, &self.buffer[..len], &mut self.sealed) {
+            Ok(false) => self.send_sealed(slot),
+            // What ends the handshake goes out with the request.
+            Ok(true) => self.ask(slot),
+            Err(failure) => {
+                // The server is told why.
+                self.send_sealed(slot);
+                if self.listeners[slot as usize].socket.is_some() {
+                    self.over(slot, Outcome::not_secured(failure));
+                }
+            }
+        }
+    }
+
+    /// Sends the request that opens the stream.
+    fn ask(&mut self, slot: u32) {
+        let cursor = self.listeners[slot as usize].cursor;
+        self.task.request(slot, cursor, &mut self.request);
+        self.listeners[slot as usize].phase = Phase::Head(None);
+        match &mut self.secured {
+            Some(secured) => {
+                secured.seal(slot, &self.request, &mut self.sealed);
+                self.send_sealed(slot);
+            }
+            None => self.send_first(slot),
         }
     }
 
@@ -108,6 +151,9 @@ impl Crowd {
         let was_deaf = matches!(listener.phase, Phase::Deaf);
         listener.socket = None;
         listener.phase = Phase::Offline;
+        if let Some(secured) = &mut self.secured {
+            secured.forget(slot);
+        }
         let first = listener.attempt == 1;
         if role == Role::Slow && first {
             trouble.endings.step(now_ns);
@@ -140,7 +186,8 @@ impl Crowd {
     pub(super) fn expire(&mut self, now_ms: u64) {
         while let Some(&Begun { slot, attempt, deadline_ms }) = self.begun.front() {
             let listener = &self.listeners[slot as usize];
-            let opening = matches!(listener.phase, Phase::Connecting | Phase::Head(_));
+            let opening =
+                matches!(listener.phase, Phase::Connecting | Phase::Shaking(_) | Phase::Head(_));
             let waiting = opening && listener.attempt == attempt;
             if waiting && now_ms < deadline_ms {
                 return;
@@ -156,5 +203,23 @@ impl Crowd {
 impl Outcome {
     pub(super) fn failed(error: &io::Error) -> Outcome {
         Outcome::Failed(Failure::of(error), error.to_string())
+    }
+
+    /// The server has ended the connection before it answered.
+    pub(super) fn ended() -> Outcome {
+        Outcome::failed(&io::ErrorKind::ConnectionReset.into())
+    }
+
+    /// A record broke the rules of TLS, or told that the server has met one that did.
+    pub(super) fn broken(fault: tls::Fault, was_open: bool) -> Outcome {
+        match fault {
+            _ if !was_open => Outcome::Failed(Failure::Tls, format!("TLS: {fault}")),
+            tls::Fault::Received(_) => Outcome::Closed(Closure::Reset),
+            _ => Outcome::Closed(Closure::Malformed),
+        }
+    }
+
+    fn not_secured(failure: tls::Failure) -> Outcome {
+        Outcome::Failed(Failure::Tls, format!("TLS: {failure}"))
     }
 }

@@ -1,4 +1,4 @@
-//! What comes on a connection, and the few things that are sent on an open stream.
+//! What comes on a connection, and what is answered to it.
 
 use std::io;
 
@@ -10,6 +10,7 @@ use super::{BUFFER_BYTES, Crowd};
 use crate::flood::Closure;
 use crate::flood::listener::{Arrival, Outcome, Phase};
 use crate::flood::role::Role;
+use crate::flood::secured::Read;
 use crate::random::mix;
 
 impl Crowd {
@@ -17,36 +18,65 @@ impl Crowd {
     /// reported anew; only after a hang-up the end itself must still be read.
     pub(super) fn readable(&mut self, slot: u32, hung_up: bool) {
         let role = self.task.role(slot);
-        let (transport, resumes) = (self.task.config.transport, self.task.config.resume);
         if role == Role::Slow {
             self.stop_reading(slot);
         }
-        let listener = &mut self.listeners[slot as usize];
+        let listener = &self.listeners[slot as usize];
         if matches!(listener.phase, Phase::Deaf) && !hung_up {
             return;
         }
         loop {
-            let listener = &mut self.listeners[slot as usize];
+            let listener = &self.listeners[slot as usize];
             let Some(socket) = &listener.socket else {
                 return;
             };
-            let read = socket::receive(socket, &mut self.buffer);
-            let now_ns = clock::monotonic_ns();
             let was_open = listener.is_open();
-            let outcome = match read {
-                Ok(0) if was_open => Outcome::Closed(listener.end_of_connection()),
-                Ok(0) => Outcome::failed(&io::ErrorKind::ConnectionReset.into()),
-                Ok(len) => {
-                    self.tally.of(role).bytes += len as u64;
-                    let came_back = resumes.then(|| self.came_back_ms.get(&slot)).flatten();
-                    let came_back_ms = came_back.copied();
-                    let arrival = Arrival { slot, role, transport, now_ns, resumes, came_back_ms };
-                    listener.read(arrival, &self.buffer[..len], &mut self.tally)
-                }
-                Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) if was_open => Outcome::Closed(Closure::Reset),
-                Err(ref error) => Outcome::failed(error),
+            let kept = match &self.secured {
+                Some(secured) => secured.resume(slot, &mut self.buffer),
+                None => 0,
             };
+            let len = match socket::receive(socket, &mut self.buffer[kept..]) {
+                Ok(len @ 1..) => len,
+                Ok(0) if was_open => {
+                    // TLS says when all is said.
+                    let cut = self.secured.is_some();
+                    let end = if cut { Closure::Cut } else { listener.end_of_connection() };
+                    return self.over(slot, Outcome::Closed(end));
+                }
+                Ok(0) => return self.over(slot, Outcome::ended()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) if was_open => return self.over(slot, Outcome::Closed(Closure::Reset)),
+                Err(error) => return self.over(slot, Outcome::failed(&error)),
+            };
+            self.tally.of(role).bytes += len as u64;
+            match self.listeners[slot as usize].phase {
+                Phase::Shaking(_) => self.shake(slot, len),
+                _ => self.hear(slot, role, kept + len),
+            }
+            if len < BUFFER_BYTES - kept && !hung_up {
+                return;
+            }
+        }
+    }
+
+    /// Takes the first `len` bytes of the buffer.
+    fn hear(&mut self, slot: u32, role: Role, len: usize) {
+        let now_ns = clock::monotonic_ns();
+        let (transport, resumes) = (self.task.config.transport, self.task.config.resume);
+        let listener = &mut self.listeners[slot as usize];
+        let was_open = listener.is_open();
+        let read = match &mut self.secured {
+            None => Read { text: len, closed: false },
+            Some(secured) => match secured.open(slot, &mut self.buffer[..len]) {
+                Ok(read) => read,
+                Err(fault) => return self.over(slot, Outcome::broken(fault, was_open)),
+            },
+        };
+        if read.text > 0 {
+            let came_back = resumes.then(|| self.came_back_ms.get(&slot)).flatten();
+            let came_back_ms = came_back.copied();
+            let arrival = Arrival { slot, role, transport, now_ns, resumes, came_back_ms };
+            let outcome = listener.read(arrival, &self.buffer[..read.text], &mut self.tally);
             if let Some(reply) = listener.take_reply() {
                 self.reply(slot, &reply, now_ns);
             }
@@ -58,9 +88,14 @@ impl Crowd {
                 Outcome::Answered => self.poll_on(slot),
                 Outcome::Failed(..) | Outcome::Closed(_) => return self.over(slot, outcome),
             }
-            if matches!(read, Ok(len) if len < BUFFER_BYTES) && !hung_up {
-                return;
-            }
+        }
+        if read.closed {
+            let listener = &self.listeners[slot as usize];
+            let end = match listener.is_open() {
+                true => Outcome::Closed(listener.end_of_connection()),
+                false => Outcome::ended(),
+            };
+            self.over(slot, end);
         }
     }
 
@@ -83,14 +118,6 @@ impl Crowd {
         self.request.clear();
         push_text("{\"ping\":1}", (mix(now_ns) as u32).to_ne_bytes(), &mut self.request);
         self.send_request(slot);
-    }
-
-    /// Sends something short on an open stream. Where there is no room for it the server does not
-    /// read, and would not miss it; a connection that is broken shows when it is read.
-    fn send_request(&self, slot: u32) {
-        if let Some(socket) = &self.listeners[slot as usize].socket {
-            let _ = socket::send(socket, &self.request);
-        }
     }
 
     /// The stream of `slot` has opened.

@@ -43,6 +43,9 @@ impl Crowd {
             // Fails only on a connection that is broken already.
             let _ = socket::reset_on_close(&socket);
             drop(socket);
+            if let Some(secured) = &mut self.secured {
+                secured.forget(slot);
+            }
             listener.phase = Phase::Offline;
             listener.returning = role == Role::Returning;
             let resumes = listener.returning && config.resume;
