@@ -90,6 +90,7 @@ fn pace(server: &mut impl Server, rate: u64, seconds: u64, users: u64) {
 /// The parent's side. Ends with its standard input.
 pub(crate) struct Child {
     pub(crate) port: u16,
+    pub(crate) is_tls: bool,
     process: std::process::Child,
     output: BufReader<std::process::ChildStdout>,
 }
@@ -103,12 +104,15 @@ impl Child {
         let mut process = Command::new(std::env::current_exe()?)
             .args([role, "--workers", &plan.workers.to_string()])
             .args(["--transport", plan.transport.as_str()])
+            .args(["--payload", &plan.payload.to_string()])
+            .args(plan.tls.iter().flat_map(|dir| ["--certificate".as_ref(), dir.as_os_str()]))
             .args(graph.into_iter().flat_map(|dir| ["--graph".as_ref(), dir.as_os_str()]))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
         let output = process.stdout.take().ok_or("no standard output")?;
-        let mut child = Child { port: 0, process, output: BufReader::new(output) };
+        let mut child =
+            Child { port: 0, is_tls: role == "child-tls", process, output: BufReader::new(output) };
         child.port = child.line()?.trim().parse()?;
         Ok(child)
     }

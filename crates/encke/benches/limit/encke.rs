@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ::engine::{Engine, EngineConfig, ResumeStep, Resumes, Resuming, Router, Step};
+use ::engine::{Engine, EngineConfig, ResumeStep, Resumes, Resuming, Router, Step, TlsConfig};
 use graph::Graph;
 use graph::GraphOptions;
 use hub::{Draft, Epoch, Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX, Tag};
 use proto::Transport;
 
-use crate::DATA;
+use crate::Plan;
 use crate::child::Server;
 
 pub(crate) struct Encke {
     engine: Engine,
+    is_tls: bool,
+    /// The payload of events that have no time: a JSON text.
+    data: String,
     everybody: Everybody,
     /// The friends graph of the paced run.
     graph: Option<Graph>,
@@ -30,9 +33,9 @@ const CELEBRITY: u64 = 1 << 40;
 
 impl Encke {
     pub(crate) fn start(
-        workers: usize,
-        transport: Transport,
+        plan: &Plan,
         graph: Option<&Path>,
+        tls: Option<TlsConfig>,
     ) -> Result<Encke, Box<dyn std::error::Error>> {
         let graph = graph.map(|dir| Graph::open(dir, &GraphOptions::default())).transpose()?;
         let names = match &graph {
@@ -40,15 +43,18 @@ impl Encke {
             None => Arc::new(Names::new([0; 16])),
         };
         let mut config = EngineConfig::new("127.0.0.1:0".parse()?);
-        config.workers = workers;
+        config.workers = plan.workers;
+        let is_tls = tls.is_some();
+        config.tls = tls;
         // The bare loop sends none; for a million they would be 33,333 writes a second.
         config.keepalive_ms = 0;
         let engine = Engine::start(config, Epoch::begin(Tag::of(0), 0, 0), names)?;
-        if transport == Transport::Poll {
+        if plan.transport == Transport::Poll {
             let (router, resumes) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
             thread::spawn(move || answer(&router, &resumes));
         }
-        Ok(Encke { engine, everybody: Everybody { users: 0 }, graph })
+        let data = format!("\"{}\"", "x".repeat(plan.payload.saturating_sub(2)));
+        Ok(Encke { engine, is_tls, data, everybody: Everybody { users: 0 }, graph })
     }
 
     fn send(&self, about: u64, data: &str, followers: &dyn Followers) {
@@ -86,7 +92,8 @@ fn answer(router: &Router, resumes: &Resumes) {
 
 impl Server for Encke {
     fn port(&self) -> u16 {
-        self.engine.address().port()
+        let tls = self.engine.tls_address().filter(|_| self.is_tls);
+        tls.unwrap_or_else(|| self.engine.address()).port()
     }
 
     fn polls(&self) -> u64 {
@@ -96,14 +103,14 @@ impl Server for Encke {
     fn broadcast(&mut self, events: u64) {
         self.everybody.users = self.engine.snapshot().whole().connections_open;
         for _ in 0..events {
-            self.send(CELEBRITY, DATA, &self.everybody);
+            self.send(CELEBRITY, &self.data, &self.everybody);
         }
     }
 
     fn unicast(&mut self, events: u64) {
         let users = self.engine.snapshot().whole().connections_open;
         for event in 0..events {
-            self.send(event.wrapping_mul(0x9e37_79b9_7f4a_7c15) % users, DATA, &Nobody);
+            self.send(event.wrapping_mul(0x9e37_79b9_7f4a_7c15) % users, &self.data, &Nobody);
         }
     }
 

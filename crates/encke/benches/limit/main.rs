@@ -6,6 +6,9 @@
 //! workers, under the same crowd on the same cores. What is printed are figures of this machine at
 //! this hour, and their ratio, which is what to compare.
 //!
+//! With `--tls` the two are Encke's own streams, without TLS and with it (`--tls-max 1.2` for the
+//! older version), of events of `--payload BYTES` (default 100).
+//!
 //! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20),
 //! `--workers N` (default: as many as cores, or as the descriptor limit asks for), `--times N`
 //! (default 3: the median of each counts), `--transport sse|websocket|poll` (default sse), and
@@ -28,13 +31,14 @@ mod deflate;
 mod encke;
 mod paced;
 mod rounds;
+mod secured;
 mod sends;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use child::Child;
-use load::{Flood, FloodConfig};
+use load::{Flood, FloodConfig, Version};
 use proto::Transport;
 use sys::clock;
 
@@ -65,6 +69,20 @@ struct Plan {
     only: Option<String>,
     ids: u64,
     transport: Transport,
+    /// Where the certificate is, if TLS is what is measured.
+    tls: Option<PathBuf>,
+    newest: Version,
+    payload: usize,
+}
+
+impl Plan {
+    /// What is measured: the roles of the children, and their names.
+    fn roles(&self) -> [(&'static str, &'static str); 2] {
+        match self.tls {
+            None => [("child-bare", "bare loop"), ("child-encke", "encke")],
+            Some(_) => [("child-encke", "plain"), ("child-tls", "TLS")],
+        }
+    }
 }
 
 fn main() -> Outcome<()> {
@@ -79,7 +97,19 @@ fn main() -> Outcome<()> {
     let connections = value("--connections", if flag("--million") { 1_000_000 } else { 10_000 })?;
     let cores = std::thread::available_parallelism()?.get() as u64;
     let workers = cores.max(connections.div_ceil(limit.soft.saturating_sub(RESERVED).max(1)));
+    let certificate = if flag("--tls") { Some(tempfile::tempdir()?) } else { None };
+    if let Some(dir) = &certificate {
+        secured::make(dir.path())?;
+    }
+    let given = text("--certificate").map(PathBuf::from);
     let plan = Plan {
+        tls: given.or_else(|| certificate.as_ref().map(|dir| dir.path().to_owned())),
+        newest: match text("--tls-max").map_or("1.3", String::as_str) {
+            "1.3" => Version::Tls13,
+            "1.2" => Version::Tls12,
+            other => return Err(format!("--tls-max: 1.2 or 1.3, not {other}").into()),
+        },
+        payload: value("--payload", DATA.len() as u64)? as usize,
         connections: u32::try_from(connections)?,
         rounds: value("--rounds", 20)? as u32,
         workers: value("--workers", workers)? as usize,
@@ -100,14 +130,21 @@ fn main() -> Outcome<()> {
             return child::serve(bare::Bare::start(plan.workers, plan.transport)?);
         }
         Some("child-encke") => {
-            return child::serve(encke::Encke::start(plan.workers, plan.transport, graph)?);
+            return child::serve(encke::Encke::start(&plan, graph, None)?);
+        }
+        Some("child-tls") => {
+            let tls = plan.tls.as_deref().map(secured::port).transpose()?;
+            return child::serve(encke::Encke::start(&plan, graph, tls)?);
         }
         _ => {}
     }
-    let Plan { connections, workers, transport, .. } = plan;
+    let Plan { connections, workers, transport, payload, .. } = plan;
+    if plan.tls.is_none() && payload != DATA.len() {
+        return Err("--payload goes with --tls".into());
+    }
     println!(
-        "{connections} connections, {workers} workers, {cores} cores, events of {} bytes, {}",
-        DATA.len(),
+        "{connections} connections, {workers} workers, {cores} cores, events of {payload} bytes, \
+         {}",
         transport.as_str()
     );
     if flag("--sends") {
@@ -134,13 +171,17 @@ fn start_crowd(
 ) -> Outcome<Flood> {
     let transport = plan.transport;
     let path = if transport == Transport::Poll { "poll" } else { "stream" };
-    let mut url = format!("http://127.0.0.1:{}/{path}/{{id}}", child.port);
+    let dir = plan.tls.as_deref().filter(|_| child.is_tls);
+    let trust = dir.map(|dir| secured::trust(dir, plan.newest)).transpose()?;
+    let base = if child.is_tls { "https://localhost" } else { "http://127.0.0.1" };
+    let mut url = format!("{base}:{}/{path}/{{id}}", child.port);
     for n in 1..plan.ids {
         let separator = if n == 1 { '?' } else { '&' };
         url.push_str(&format!("{separator}id={n}-{{id}}"));
     }
-    let config = FloodConfig { url, transport, users, first_id, threads, ..FloodConfig::default() };
-    Ok(Flood::start(config)?)
+    let crowd =
+        FloodConfig { url, trust, transport, users, first_id, threads, ..FloodConfig::default() };
+    Ok(Flood::start(crowd)?)
 }
 
 fn await_online(crowd: &Flood, users: u64) -> Outcome<()> {
@@ -159,10 +200,11 @@ fn per_second(count: u64, started_ns: u64) -> f64 {
     count as f64 * 1e9 / (clock::monotonic_ns() - started_ns) as f64
 }
 
-fn heading() {
-    println!("\n{:<48} {:>12} {:>12} {:>8}", "", "bare loop", "encke", "ratio");
+fn heading(plan: &Plan) {
+    let [(_, first), (_, second)] = plan.roles();
+    println!("\n{:<48} {first:>12} {second:>12} {:>8}", "", "ratio");
 }
 
-fn line(name: &str, bare: f64, encke: f64) {
-    println!("{name:<48} {bare:>12.1} {encke:>12.1} {:>8.2}", encke / bare);
+fn line(name: &str, first: f64, second: f64) {
+    println!("{name:<48} {first:>12.1} {second:>12.1} {:>8.2}", second / first);
 }

@@ -60,8 +60,9 @@ pub(crate) fn run(plan: &Plan) -> Outcome<()> {
         Some(only) if !role.ends_with(only) => Ok(Figures::default()),
         _ => measure(role, plan, dir.path()),
     };
-    let (bare, encke) = (measured("child-bare")?, measured("child-encke")?);
-    heading();
+    let [(first, _), (second, _)] = plan.roles();
+    let (bare, encke) = (measured(first)?, measured(second)?);
+    heading(plan);
     let both = |name: &str, figure: fn(&Figures) -> f64| line(name, figure(&bare), figure(&encke));
     both("connects/s", |f| f.connects_per_second);
     both("connects/s, the last tenth", |f| f.last_connects_per_second);

@@ -23,10 +23,11 @@ struct Figures {
 
 /// Runs both servers in turn and prints their medians.
 pub(crate) fn run(plan: &Plan) -> Outcome<()> {
+    let [(first, _), (second, _)] = plan.roles();
     let (mut bare, mut encke) = (Vec::new(), Vec::new());
     for _ in 0..plan.times {
-        bare.push(measure("child-bare", plan)?);
-        encke.push(measure("child-encke", plan)?);
+        bare.push(measure(first, plan)?);
+        encke.push(measure(second, plan)?);
     }
     report(plan, &bare, &encke);
     Ok(())
@@ -91,10 +92,35 @@ fn idle_bytes_slope(role: &str, plan: &Plan) -> Outcome<f64> {
         (middle - first) / 4_000.0,
         (last - middle) / 10_000.0
     );
+    if plan.tls.is_some() {
+        after_deliveries(role, &mut child, &[&few, &more, &most], first)?;
+    }
     for crowd in [few, more, most] {
         crowd.finish()?;
     }
     Ok((last - first) / 14_000.0)
+}
+
+/// The same slope after ten deliveries to each connection, and after ten more.
+fn after_deliveries(
+    role: &str,
+    child: &mut Child,
+    crowds: &[&Flood; 3],
+    first: f64,
+) -> Outcome<()> {
+    let mut slopes = [0.0; 2];
+    for (times, slope) in (1..).zip(&mut slopes) {
+        for round in 1..=10 {
+            child.tell("broadcast 1")?;
+            for (crowd, users) in crowds.iter().zip([1_000, 4_000, 10_000]) {
+                await_events(crowd, users * ((times - 1) * 10 + round))?;
+            }
+        }
+        *slope = (child.memory_bytes()? - first) / 14_000.0;
+    }
+    let [ten, twenty] = slopes;
+    println!("  {role}: {ten:.0} after ten deliveries to each, {twenty:.0} after twenty");
+    Ok(())
 }
 
 fn bring_online(child: &mut Child, plan: &Plan, users: u32, first_id: u64) -> Outcome<Flood> {
@@ -114,7 +140,7 @@ fn await_events(crowd: &Flood, events: u64) -> Outcome<()> {
 }
 
 fn report(plan: &Plan, bare: &[Figures], encke: &[Figures]) {
-    heading();
+    heading(plan);
     let median = |runs: &[Figures], figure: fn(&Figures) -> f64| {
         let mut values: Vec<f64> = runs.iter().map(figure).collect();
         values.sort_by(f64::total_cmp);
