@@ -60,19 +60,37 @@ pub mod work {
 /// they are some 300, so that [`WORK_PER_CONNECTION`] is kept to.
 pub const MESSAGE_READ_BYTES: usize = 2 * 1024;
 
-/// Handshakes of TLS under way in one worker, past which it leaves its listener for TLS alone: who
-/// comes then waits in the kernel's queue. Each keeps some 5 KB: 5 MiB a worker.
-pub const HANDSHAKES_MAX: usize = 1024;
+/// TLS handshakes under way in all workers together for each core, past which the one that has
+/// waited longest for its client goes when another begins. A core answers 13,000 hellos a second at
+/// most, so each client has 0.3 s at the least, which is a round trip to the other side of the
+/// world, whatever the others do.
+pub const HANDSHAKES_PER_CORE: usize = 4 * 1024;
 
-/// Handshakes under way in one worker, past which those that begin have less time: so who begins
-/// many and ends none keeps others waiting for a second or two, and not for ten.
-pub const HANDSHAKES_CROWDED: usize = HANDSHAKES_MAX / 2;
+/// The same however many cores there are. Each keeps some 5 KB: 80 MiB.
+pub const HANDSHAKES_MAX: usize = 16 * 1024;
+
+/// Clients of TLS in all workers together whose hello is not whole, past which again the one that
+/// has waited longest goes. Each has 0.3 KB beside what it has sent of it, so 5 MiB of those that
+/// are silent, and 70 MiB at most.
+pub const HELLOS_MAX: usize = 16 * 1024;
+
+/// Both bounds as a share of the connections that there may be: a quarter, so that at least half of
+/// the places are for those who are done.
+pub const HANDSHAKES_SHARE: usize = 4;
+
+/// Of each a worker has so many beside what all share. In tests a few, so that small crowds are
+/// past it.
+pub const HANDSHAKES_OWN: usize = if cfg!(test) { 4 } else { 64 };
+
+/// What all workers together have so at most: 80 MiB. In 53 workers it is 17.
+pub const HANDSHAKES_OWN_IN_ALL: usize = 16 * 1024;
+
+/// Bytes of a hello that are kept before rustls is asked: with a key share of ML-KEM it has some
+/// 1,800. A longer one counts as a handshake under way.
+pub const HELLO_BYTES_MAX: usize = 4 * 1024;
 
 /// How long a TLS handshake may take, in milliseconds.
 pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
-
-/// The same in a crowd of them: some ten times what a client on the other side of the world takes.
-pub const CROWDED_HANDSHAKE_TIMEOUT_MS: u64 = 2_000;
 
 /// How long a client may take for one message of a WebSocket, from its first byte on: 10 s, as for
 /// a head.

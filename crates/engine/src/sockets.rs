@@ -24,8 +24,14 @@ pub(crate) trait Sockets {
     /// Closes. With `abort` the client gets a reset and the kernel forgets what is unsent.
     fn close(&mut self, socket: Self::Socket, abort: bool);
 
-    /// The connection begins with a handshake.
-    fn secure(&mut self, _socket: &Self::Socket) {}
+    /// The connection, which is `owner`'s, begins with a handshake.
+    fn secure(&mut self, _socket: &Self::Socket, _owner: u32) {}
+
+    /// The owner of a connection that is to be closed before its handshake is done, because more
+    /// have begun one than may. To be asked until there is none.
+    fn take_stalled(&mut self) -> Option<u32> {
+        None
+    }
 
     /// Goes on with that, as far as its client lets it. `false` is that it is not done yet;
     /// `UnexpectedEof` that the client has ended its side.

@@ -26,7 +26,7 @@ use crate::resume::Resumes;
 use crate::room::{Rooms, WorkerRoom};
 use crate::router::Router;
 use crate::shard::{Shard, Shared};
-use crate::tls::Tls;
+use crate::tls::{HandshakeLimits, Tls};
 use crate::token_desk::TokenDesk;
 use crate::tokens::Tokens;
 use crate::worker::{Kernel, Worker};
@@ -119,6 +119,8 @@ impl Engine {
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
         });
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let handshake_limits = HandshakeLimits::new(config.workers, config.connections_max, cores);
         let started_ms = clock::monotonic_ms();
         let shared = |_| Shared {
             names: names.clone(),
@@ -130,6 +132,7 @@ impl Engine {
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
             tokens: tokens.clone(),
+            handshake_limits: handshake_limits.clone(),
             slots_max: room,
             started_ms,
         };
@@ -267,7 +270,7 @@ impl Engine {
             let plain = config.listen.map(|listen| (listen, false));
             let listen: Vec<_> = plain.into_iter().chain(tls_listen).collect();
             let met = config.tls.as_ref().map(|tls| tls.config.clone());
-            let sockets = Tls::new(Kernel, met, counters.clone());
+            let sockets = Tls::new(Kernel, met, shared.handshake_limits.clone(), counters.clone());
             let cores = thread::available_parallelism().map_or(1, usize::from);
             let nap = Nap::new(config.workers, cores);
             let shard = Shard::new(worker, sockets, config, shared);

@@ -177,7 +177,7 @@ impl Worker {
         if let Some(config) = self.mailbox.take_tls() {
             self.shard.sockets().set_config(config);
         }
-        self.mind_handshakes();
+        self.shard.end_stalled();
         self.nap.turned(took_mail, now_ms);
         self.mind_room();
         let writes_left = self.shard.flush();
@@ -204,20 +204,6 @@ impl Worker {
         });
         if changed {
             self.counters.full.set(u64::from(self.room.is_none()));
-        }
-    }
-
-    /// While many handshakes are under way, further clients of TLS wait in the kernel's queue.
-    fn mind_handshakes(&mut self) {
-        let under_way = self.shard.sockets().handshakes();
-        let is_paused = self.accept_again_ms.is_some();
-        for door in self.doors.iter_mut().filter(|door| door.is_tls) {
-            // Fails only for want of memory, and is tried again.
-            let _ = match under_way {
-                limits::HANDSHAKES_MAX.. => door.leave(&self.epoll),
-                _ if is_paused => Ok(()),
-                _ => door.watch(&self.epoll),
-            };
         }
     }
 
@@ -258,10 +244,12 @@ impl Worker {
     fn accept(&mut self, door: usize) {
         let clients = self.doors[door].accepts;
         self.doors[door].accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
-        for _ in 0..clients {
+        for nth in 0..clients {
             let Door { listener, is_tls, .. } = &self.doors[door];
             let is_tls = *is_tls;
-            if is_tls && self.shard.sockets().handshakes() >= limits::HANDSHAKES_MAX {
+            // Hellos for which there is no time wait better in the kernel's queue than here, where
+            // what established clients say would have to wait behind them.
+            if is_tls && nth > 0 && self.shard.is_spent() {
                 return;
             }
             match socket::accept_from(listener) {
@@ -282,8 +270,7 @@ impl Worker {
             Err((socket, why)) => return self.refuse(&socket, why, is_tls),
         };
         if is_tls {
-            let under_way = self.shard.sockets().handshakes();
-            self.shard.secure(slot, under_way >= limits::HANDSHAKES_CROWDED);
+            self.shard.secure(slot);
         }
         self.shortage.holds(self.shard.connections());
         // Before the answer goes out: who has the last place must not find others sent here.

@@ -4,11 +4,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
+use rustls::ClientConnection;
+use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest;
 
-use super::tls_api::tool;
-use crate::harness::{Authority, Server, get, tls_client, wait_for};
+use super::tls_api::{metric, tool};
+use crate::harness::{Authority, Server, Wire, get, tls_client, wait_for};
 
 /// A server whose streams are at a port of TLS too.
 fn server(authority: &Authority, options: &[&str]) -> Server {
@@ -130,6 +132,38 @@ fn who_does_not_speak_tls_is_closed_and_others_go_on() {
     // A record that was changed on its way ends its connection alone.
     assert_eq!(server.api.send("bob", "still here"), 1);
     assert_eq!(event(&mut BufReader::new(stream))["data"], "still here");
+}
+
+/// More than may be under way: a quarter of the places, and 64 of each worker.
+#[test]
+fn stalled_handshakes_make_room_for_clients_who_answer() {
+    const STALLED: usize = 600;
+    let authority = Authority::new();
+    let server = server(&authority, &["--max-connections=1000"]);
+    let config = server::client_config(Some(&authority.ca()), &["http/1.1"]).unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut hello = Vec::new();
+    ClientConnection::new(config.clone(), name).unwrap().write_tls(&mut hello).unwrap();
+    let stall = |_| {
+        let mut wire = Wire::connect(server.tls_listen());
+        wire.send(&hello);
+        wire
+    };
+    let stalled: Vec<Wire> = (0..STALLED).map(stall).collect();
+    // All that may be under way are, once one has gone: a family without a figure is none.
+    let displaced = "encke_tls_handshake_failures_total{by=\"nobody\",reason=\"displaced\"} ";
+    wait_for("the first make room", || server.api.get("/metrics").body.contains(displaced));
+    wait_for("those who are too many are gone", || {
+        metric(&server, displaced) >= (STALLED - 250 - 2 * 64) as u64
+    });
+    assert!(metric(&server, "encke_tls_handshakes_open ") <= 250 + 2 * 64);
+    for _ in 0..10 {
+        let mut stream = tls_client(server.tls_listen(), "localhost", &authority.ca());
+        stream.write_all(get("/poll/bob?wait=0", &[]).as_bytes()).unwrap();
+        stream.read_exact(&mut [0; 12]).unwrap();
+    }
+    drop(stalled);
+    wait_for("nothing is left", || metric(&server, "encke_tls_handshakes_open ") == 0);
 }
 
 #[test]

@@ -43,8 +43,7 @@ pub(crate) struct Conn<S> {
     /// are sent; the first has no comma.
     pub(crate) messages: u32,
     pub(crate) socket: S,
-    /// When the time of its token is over, or of a handshake that has less than others;
-    /// [`Tick::MAX`] is never.
+    /// When the time of its token is over; [`Tick::MAX`] is never.
     pub(crate) expires: Tick,
     /// What it is counted for in the account of all connections, in bytes.
     pub(crate) charged: u32,

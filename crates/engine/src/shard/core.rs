@@ -225,7 +225,7 @@ impl<S: Sockets> Core<S> {
         let rules = &self.rules;
         let after = |silence: Tick| Some(conn.active + silence);
         match conn.life() {
-            Life::Handshake => after(rules.handshake_timeout).min(Some(conn.expires)),
+            Life::Handshake => after(rules.handshake_timeout),
             Life::Head => after(rules.head_timeout),
             Life::Verdict => after(rules.verdict),
             Life::Stream | Life::Held => {

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use hub::{Bound, ConnRef, Directory, DisconnectReason, EventIds, Names};
 
-use self::core::{At, Core, End, Lives, ticks};
+use self::core::{At, Core, End, Lives};
 use self::ending::LeavingBatch;
 use self::parked::Parked;
 use crate::account::Account;
@@ -43,11 +43,12 @@ use crate::conn::Conn;
 use crate::conn::life::Life;
 use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
-use crate::limits::{self, work};
+use crate::limits::work;
 use crate::resume::Resumes;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
+use crate::tls::HandshakeLimits;
 use crate::tokens::{Revoked, Tokens};
 
 /// One worker's connections.
@@ -82,6 +83,8 @@ pub(crate) struct Shared {
     pub(crate) event_ids: Arc<EventIds>,
     pub(crate) resumes: Arc<Resumes>,
     pub(crate) tokens: Arc<Tokens>,
+    /// The bounds on those within their handshake.
+    pub(crate) handshake_limits: HandshakeLimits,
     /// Connections that this shard alone can hold.
     pub(crate) slots_max: usize,
     /// What all shards count their time from, in monotonic milliseconds.
@@ -179,18 +182,27 @@ impl<S: Sockets> Shard<S> {
         });
     }
 
-    /// The connection in `slot`, which has just come, begins with a TLS handshake. In a crowd of
-    /// them it has less time.
-    pub(crate) fn secure(&mut self, slot: u32, is_crowded: bool) {
+    /// The connection in `slot`, which has just come, begins with a TLS handshake.
+    pub(crate) fn secure(&mut self, slot: u32) {
         self.serve(slot, |core, at| {
             at.conn.move_to(Life::Handshake);
-            if is_crowded {
-                at.conn.expires = core.now + ticks(limits::CROWDED_HANDSHAKE_TIMEOUT_MS);
-            }
-            core.io.secure(&at.conn.socket);
+            core.io.secure(&at.conn.socket, slot);
             core.wait(at);
             Ok(())
         });
+    }
+
+    /// Ends connections within their handshake, of which there are more than may be: as many as
+    /// have begun one in this turn.
+    pub(crate) fn end_stalled(&mut self) {
+        while let Some(slot) = self.core.io.take_stalled() {
+            self.close(slot, End { reason: DisconnectReason::TlsTimeout, abort: true });
+        }
+    }
+
+    /// Whether the turn has no more time for clients.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.core.budget.is_spent()
     }
 
     /// There is room to write.

@@ -9,7 +9,6 @@ use crate::conn::Marks;
 use crate::conn::life::{Act, Input, Life};
 use crate::limits::{self, work};
 use crate::sockets::{Received, Sockets};
-use crate::timer::Tick;
 
 impl<S: Sockets> Core<S> {
     /// There is something to read. With `hung_up` the end of the client's side is in there too.
@@ -70,7 +69,7 @@ impl<S: Sockets> Core<S> {
             Ok(false) => Ok(()),
             Ok(true) => {
                 at.conn.move_to(Life::Head);
-                (at.conn.active, at.conn.expires) = (self.now, Tick::MAX);
+                at.conn.active = self.now;
                 self.wait(at);
                 self.readable(at, hung_up)
             }

@@ -25,7 +25,7 @@ use super::random::Random;
 use crate::counters::Counters;
 use crate::limits::work;
 use crate::sockets::{Received, Sockets};
-use crate::tls::{Numbered, Tls};
+use crate::tls::{HandshakeLimits, Numbered, Tls};
 
 const NAME: &str = "push.test";
 
@@ -65,23 +65,35 @@ impl SimSockets {
     }
 
     /// All of whose clients speak TLS, cut by `seed`.
-    pub(super) fn secure(net: Net, seed: u64, counters: Arc<Counters>) -> SimSockets {
+    pub(super) fn secure(
+        net: Net,
+        seed: u64,
+        limits: HandshakeLimits,
+        counters: Arc<Counters>,
+    ) -> SimSockets {
         let relay = Relay {
             net: net.clone(),
             clients: Rc::default(),
             alerts: Rc::default(),
             random: Random::new(seed),
         };
-        SimSockets { net, tls: Some(Tls::new(relay, Some(configs().0.clone()), counters)) }
+        let tls = Tls::new(relay, Some(configs().0.clone()), limits, counters);
+        SimSockets { net, tls: Some(tls) }
     }
 
     pub(super) fn is_secure(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Clients that are not done with their handshake: those whose hello has come.
-    pub(super) fn handshakes(&self) -> usize {
-        self.tls.as_ref().map_or(0, Tls::handshakes)
+    /// Clients that are not done with their handshake: those whose hello has come, and those whose
+    /// hello has not.
+    pub(super) fn unfinished(&self) -> (usize, usize) {
+        self.tls.as_ref().map_or((0, 0), Tls::unfinished)
+    }
+
+    /// Whether the client of a socket is within its handshake.
+    pub(super) fn shakes(&self, socket: usize) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.shakes(socket as u32))
     }
 
     /// Whether nothing is left of clients that have gone.
@@ -99,7 +111,27 @@ impl SimSockets {
 
     /// What a client was about to say it does not.
     pub(super) fn say_nothing_more(&mut self, socket: usize) {
-        self.relay().with(socket, |client, _, _| client.there.clear());
+        self.says_so_much(socket, 0);
+    }
+
+    /// Of what it was about to say a client says no more than so many bytes.
+    pub(super) fn says_so_much(&mut self, socket: usize, bytes: usize) {
+        self.relay().with(socket, |client, _, _| client.there.truncate(bytes));
+    }
+
+    /// A client says nothing to what it is answered.
+    pub(super) fn answers_nothing(&mut self, socket: usize) {
+        self.relay().with(socket, |client, _, _| client.is_mute = true);
+    }
+
+    /// Whether the handshake of a client that is within it has begun: its hello was answered.
+    pub(super) fn has_begun(&self, socket: usize) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_begun(socket as u32))
+    }
+
+    /// Whether the server has closed that.
+    pub(super) fn has_closed(&self, socket: usize) -> bool {
+        self.net.wire(socket).server_closed
     }
 
     /// The alert that a client was sent last.
@@ -146,10 +178,14 @@ impl Sockets for SimSockets {
         }
     }
 
-    fn secure(&mut self, socket: &usize) {
+    fn secure(&mut self, socket: &usize, owner: u32) {
         if let Some(tls) = &mut self.tls {
-            tls.secure(socket);
+            tls.secure(socket, owner);
         }
+    }
+
+    fn take_stalled(&mut self) -> Option<u32> {
+        self.tls.as_mut().and_then(Tls::take_stalled)
     }
 
     fn shake(&mut self, socket: &usize) -> io::Result<bool> {
@@ -182,6 +218,8 @@ struct Client {
     there: VecDeque<u8>,
     /// Bytes from it that are no whole record yet.
     back: Vec<u8>,
+    /// It answers nothing.
+    is_mute: bool,
 }
 
 impl Client {
@@ -190,11 +228,15 @@ impl Client {
         let mut handshake = Handshake::client(&configs().1, name).unwrap();
         let (mut hello, mut keys) = (Vec::new(), Box::default());
         handshake.step(&[], &mut hello, &mut keys).unwrap();
-        Client { handshake: Some(handshake), keys, there: hello.into(), back: Vec::new() }
+        let (there, back) = (hello.into(), Vec::new());
+        Client { handshake: Some(handshake), keys, there, back, is_mute: false }
     }
 
     /// Takes bytes of the server, and gives the text that is whole with them, and the alert.
     fn hear(&mut self, bytes: &[u8]) -> (Vec<u8>, Option<Alert>) {
+        if self.is_mute {
+            return (Vec::new(), None);
+        }
         if let Some(handshake) = &mut self.handshake {
             let mut out = Vec::new();
             let step = handshake.step(bytes, &mut out, &mut self.keys).unwrap();
@@ -320,10 +362,13 @@ impl Sockets for Relay {
     }
 
     fn close(&mut self, socket: usize, abort: bool) {
-        self.clients.borrow_mut()[socket] = None;
+        // Who was never read has no end of TLS.
+        self.clients.borrow_mut().get_mut(socket).map(Option::take);
         self.net.close(socket, abort);
     }
 }
 
+#[cfg(test)]
+mod stalled;
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,7 @@ use crate::resume::Resumes;
 use crate::router::{Router, Sending, Step};
 use crate::shard::{NoPlace, Shard, Shared};
 use crate::slab::Key;
+use crate::tls::HandshakeLimits;
 use crate::token_desk::TokenDesk;
 use crate::tokens::Tokens;
 
@@ -54,11 +55,10 @@ pub(super) struct Server {
     pub(super) nets: Vec<Net>,
     pub(super) shards: Vec<Shard<SimSockets>>,
     pub(super) account: Arc<Account>,
+    pub(super) connection_limit: Arc<ConnectionLimit>,
     pub(super) addresses: Arc<Addresses>,
     pub(super) clock: Arc<MadeClock>,
     pub(super) backlog_bytes_max: usize,
-    /// Many handshakes are under way, as far as those that begin are told.
-    pub(super) is_crowded: bool,
     work_per_turn: u32,
     /// The most bytes that a shard reads at a time.
     read_bytes: usize,
@@ -105,6 +105,7 @@ impl Server {
         let account = Arc::new(Account::new(config.buffered_bytes_max));
         let addresses = Arc::new(Addresses::new(config.per_address, config.trusted.clone()));
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
+        let handshake_limits = HandshakeLimits::new(SHARDS, config.connections_max, SHARDS);
         let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
         for worker in 0..SHARDS {
             let net = Net::new(config.keepalive_ms);
@@ -119,12 +120,14 @@ impl Server {
                 event_ids: event_ids.clone(),
                 resumes: resumes.clone(),
                 tokens: tokens.clone(),
+                handshake_limits: handshake_limits.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
                 started_ms: 0,
             };
             let sockets = match secured_by {
                 Some(seed) => {
-                    SimSockets::secure(net.clone(), seed + worker as u64, counted.clone())
+                    let (net, seed) = (net.clone(), seed + worker as u64);
+                    SimSockets::secure(net, seed, handshake_limits.clone(), counted.clone())
                 }
                 None => SimSockets::plain(net.clone()),
             };
@@ -153,10 +156,10 @@ impl Server {
             nets,
             shards,
             account,
+            connection_limit,
             addresses,
             clock,
             backlog_bytes_max: config.backlog_bytes_max,
-            is_crowded: false,
             work_per_turn: UNBOUNDED,
             read_bytes: limits::SCRATCH_BYTES,
             work_left: 0,
@@ -198,17 +201,16 @@ impl Server {
         })?;
         self.nets[shard].accepted(socket, key);
         if self.shards[shard].sockets().is_secure() {
-            self.shards[shard].secure(key.slot, self.is_crowded);
+            self.shards[shard].secure(key.slot);
         }
         Ok(Place { shard, socket, key })
     }
 
     /// A connection that has just come shakes hands, in no time: the model begins behind it.
     fn shake_hands(&mut self, place: Place) {
-        let before = self.shards[place.shard].sockets().handshakes();
         self.shards[place.shard].readable(place.key.slot, false);
         for _ in 0..10_000 {
-            if self.shards[place.shard].sockets().handshakes() == before {
+            if !self.shards[place.shard].sockets().shakes(place.socket) {
                 return;
             }
             self.report_one(place);
@@ -276,6 +278,7 @@ impl Server {
     pub(super) fn turn(&mut self, shard: usize) -> bool {
         self.begin_turn(shard);
         let (_, mail_left) = self.shards[shard].take_mail(&self.mailboxes[shard]);
+        self.shards[shard].end_stalled();
         let writes_left = self.shards[shard].flush();
         let cost = self.pass_turn(shard);
         // Answers to polls, small mail, a slice of a large one and of full backlogs, and the last

@@ -20,6 +20,8 @@ pub(crate) struct TlsCounters {
     refused: [Count; ALERTS],
     received: [Count; ALERTS],
     other: [Count; OTHERS.len()],
+    /// Clients within their handshake that went for others.
+    pub(super) displaced: Count,
     /// Connections that ended by a record, by the alert that we sent.
     faults: [Count; ALERTS],
     /// Handshakes under way now.
@@ -43,6 +45,7 @@ pub struct TlsSnapshot {
     refused: [u64; ALERTS],
     received: [u64; ALERTS],
     other: [u64; OTHERS.len()],
+    displaced: u64,
     faults: [u64; ALERTS],
     /// Handshakes under way.
     pub under_way: u64,
@@ -86,6 +89,7 @@ impl TlsCounters {
             refused: read(&self.refused),
             received: read(&self.received),
             other: std::array::from_fn(|at| self.other[at].read()),
+            displaced: self.displaced.read(),
             faults: read(&self.faults),
             under_way: self.under_way.read(),
         }
@@ -119,7 +123,9 @@ impl TlsSnapshot {
         };
         let others =
             OTHERS.iter().zip(self.other).map(|((_, name), count)| ("nobody", *name, count));
+        let displaced = [("nobody", "displaced", self.displaced)];
         let all = by("server", &self.refused).chain(by("client", &self.received)).chain(others);
+        let all = all.chain(displaced);
         all.filter(|(_, _, count)| *count > 0)
     }
 
@@ -140,6 +146,7 @@ impl TlsSnapshot {
         add(&mut self.other, &other.other);
         add(&mut self.faults, &other.faults);
         self.named += other.named;
+        self.displaced += other.displaced;
         self.under_way += other.under_way;
     }
 }

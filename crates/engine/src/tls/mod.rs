@@ -16,9 +16,14 @@
 //! read is told to have emptied the socket when the kernel's was short and nothing is left that
 //! could be opened.
 //!
+//! **Handshakes.** A client's hello is gathered before rustls hears of it, so that half of one
+//! costs its own bytes and no more. How many may be under way, and who goes when there are more,
+//! says [`crowd`].
+//!
 //! Cost for sockets without TLS: a look at their place, which is not there unless TLS has been
 //! spoken near it.
 
+mod crowd;
 mod figures;
 mod places;
 mod receive;
@@ -33,6 +38,8 @@ use tls::limits::{ALERT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_BYTES_MAX};
 use tls::rustls::ServerConfig;
 use tls::{Alert, Handshake, Keys};
 
+use self::crowd::Crowd;
+pub(crate) use self::crowd::HandshakeLimits;
 pub(crate) use self::figures::TlsCounters;
 pub use self::figures::TlsSnapshot;
 use self::places::Places;
@@ -56,15 +63,21 @@ pub(crate) struct Tls<S> {
     config: Option<Arc<ServerConfig>>,
     places: Places,
     /// By the number of the socket; who is in it has [`UNDER_WAY`] noted with its keys.
-    under_way: HashMap<u32, Box<UnderWay>>,
+    under_way: UnderWays,
     /// The one buffer for what is sealed.
     wire: Box<[u8]>,
+    /// Clients whose hello is not whole.
+    hellos: Crowd,
     /// Handshakes that rustls has begun.
-    handshakes: usize,
+    handshakes: Crowd,
+    /// How often a client has begun to wait.
+    stamp: u64,
     /// What was done since somebody asked, as [`work`](crate::limits::work) counts.
     work: u32,
     counters: Arc<Counters>,
 }
+
+type UnderWays = HashMap<u32, Box<UnderWay>>;
 
 /// Noted with a socket's keys: something is under way on it.
 const UNDER_WAY: u8 = 1;
@@ -76,7 +89,11 @@ const FAULTY: u8 = 2;
 #[derive(Default)]
 struct UnderWay {
     phase: Phase,
-    /// Bytes of its client that are not opened: a part of a record, or what there was no room for.
+    /// Whose connection it is, and its place among those who wait.
+    owner: u32,
+    stamp: u64,
+    /// Bytes of its client that are not opened: a part of its hello, or of a record, or what there
+    /// was no room for.
     sealed: Vec<u8>,
     /// Text that is opened and not taken, and how much of it was.
     text: Vec<u8>,
@@ -91,8 +108,8 @@ struct UnderWay {
 /// How far the handshake has come.
 #[derive(Default)]
 enum Phase {
-    /// Its client has said nothing yet.
-    Silent,
+    /// Its client's hello is not whole.
+    Hello,
     Shaking(Handshake),
     #[default]
     Done,
@@ -123,7 +140,12 @@ const HANDSHAKE_BYTES: usize = 4 * 1024;
 
 impl<S: Numbered> Tls<S> {
     /// TLS on `io`, for those who are told to begin with it.
-    pub(crate) fn new(io: S, config: Option<Arc<ServerConfig>>, counters: Arc<Counters>) -> Tls<S> {
+    pub(crate) fn new(
+        io: S,
+        config: Option<Arc<ServerConfig>>,
+        limits: HandshakeLimits,
+        counters: Arc<Counters>,
+    ) -> Tls<S> {
         // Without TLS nothing is ever sealed.
         let wire_bytes = if config.is_some() { WIRE_BYTES } else { 0 };
         Tls {
@@ -132,7 +154,9 @@ impl<S: Numbered> Tls<S> {
             places: Places::default(),
             under_way: HashMap::new(),
             wire: vec![0; wire_bytes].into(),
-            handshakes: 0,
+            hellos: Crowd::new(limits.hellos, limits.own),
+            handshakes: Crowd::new(limits.handshakes, limits.own),
+            stamp: 0,
             work: 0,
             counters,
         }
@@ -146,15 +170,32 @@ impl<S: Numbered> Tls<S> {
         }
     }
 
-    /// Handshakes that are under way.
-    pub(crate) fn handshakes(&self) -> usize {
-        self.handshakes
+    /// Handshakes that are under way, and clients whose hello is not whole.
+    #[cfg(test)]
+    pub(crate) fn unfinished(&self) -> (usize, usize) {
+        (self.handshakes.len(), self.hellos.len())
+    }
+
+    /// Whether a socket's client is within its handshake, for the simulator.
+    #[cfg(test)]
+    pub(crate) fn shakes(&self, number: u32) -> bool {
+        self.under_way.get(&number).is_some_and(|under| !matches!(under.phase, Phase::Done))
+    }
+
+    /// Whether rustls has begun it.
+    #[cfg(test)]
+    pub(crate) fn has_begun(&self, number: u32) -> bool {
+        let phase = self.under_way.get(&number).map(|under| &under.phase);
+        matches!(phase, Some(Phase::Shaking(_)))
     }
 
     /// Whether nothing is left of sockets that are closed, for the simulator.
     #[cfg(test)]
     pub(crate) fn is_empty(&mut self) -> bool {
-        self.under_way.is_empty() && self.handshakes == 0 && self.places.are_empty()
+        self.under_way.is_empty()
+            && self.hellos.is_empty()
+            && self.handshakes.is_empty()
+            && self.places.are_empty()
     }
 
     /// The sockets below, for the simulator.
@@ -233,7 +274,7 @@ impl<S: Numbered> Sockets for Tls<S> {
             self.alert(&socket, Alert::CLOSE_NOTIFY);
         }
         if let Some(under) = self.under_way.remove(&number) {
-            self.forget(&under.phase);
+            self.waits_no_more(&under.phase);
         }
         if let Some(keys) = self.places.at(number) {
             keys.clear();
@@ -241,8 +282,12 @@ impl<S: Numbered> Sockets for Tls<S> {
         self.io.close(socket, abort);
     }
 
-    fn secure(&mut self, socket: &S::Socket) {
-        self.begin(S::number(socket)).phase = Phase::Silent;
+    fn secure(&mut self, socket: &S::Socket, owner: u32) {
+        self.wait_for_hello(S::number(socket), owner);
+    }
+
+    fn take_stalled(&mut self) -> Option<u32> {
+        self.stalled()
     }
 
     fn shake(&mut self, socket: &S::Socket) -> io::Result<bool> {

@@ -1,11 +1,13 @@
-//! Handshakes: as far as a client lets them go, within the turn's budget.
+//! Handshakes: as far as a client lets them go, within the turn's budget; and who of those that do
+//! not go on makes room for others.
 
 use std::io::{self, ErrorKind};
 
 use tls::{Failure, Handshake, Step};
 
-use super::{FAULTY, Numbered, Phase, Tls, UNDER_WAY};
-use crate::limits::work;
+use super::crowd::Waiting;
+use super::{FAULTY, Numbered, Phase, Tls, UNDER_WAY, UnderWays};
+use crate::limits::{HELLO_BYTES_MAX, work};
 
 impl<S: Numbered> Tls<S> {
     /// Goes on with a handshake; `true` once it is done, and all of it sent.
@@ -43,16 +45,16 @@ impl<S: Numbered> Tls<S> {
 
     /// Takes the first `len` bytes of the buffer.
     fn step(&mut self, number: u32, len: usize) -> Result<(), Failure> {
+        let hello = match self.gather(number, len)? {
+            Gathered::NeedMore => return Ok(()),
+            Gathered::Hello(hello) => Some(hello),
+            Gathered::Past => None,
+        };
         let keys = self.places.make(number);
         let Some(under) = self.under_way.get_mut(&number) else { return Ok(()) };
-        if let (Phase::Silent, Some(config)) = (&under.phase, &self.config) {
-            let handshake = Handshake::server(config).map_err(|_| Failure::Keys)?;
-            under.phase = Phase::Shaking(handshake);
-            self.handshakes += 1;
-            self.counters.tls.under_way.set(self.handshakes as u64);
-        }
         let Phase::Shaking(handshake) = &mut under.phase else { return Err(Failure::Ended) };
-        let step = handshake.step(&self.wire[..len], &mut under.unsent, keys);
+        let bytes = hello.as_deref().unwrap_or(&self.wire[..len]);
+        let step = handshake.step(bytes, &mut under.unsent, keys);
         self.work += match (&step, under.unsent.is_empty()) {
             (Ok(Step::NeedMore), true) => work::HANDSHAKE_BYTES,
             (Ok(Step::NeedMore), false) | (Err(_), _) => work::HANDSHAKE,
@@ -61,31 +63,97 @@ impl<S: Numbered> Tls<S> {
         match step {
             Ok(Step::NeedMore) => Ok(()),
             Ok(Step::Done { agreed, rest }) => {
-                (under.phase, under.sealed) = (Phase::Done, rest);
+                let phase = std::mem::take(&mut under.phase);
+                (under.stamp, under.sealed) = (0, rest);
                 // The keys were wiped before they were set.
                 keys.note = UNDER_WAY;
-                self.one_less();
+                self.waits_no_more(&phase);
                 self.counters.tls.agreed(agreed);
                 Ok(())
             }
             Err(failure) => {
-                under.phase = Phase::Done;
+                let phase = std::mem::take(&mut under.phase);
+                under.stamp = 0;
                 keys.note |= FAULTY;
-                self.one_less();
+                self.waits_no_more(&phase);
                 Err(failure)
             }
         }
     }
 
-    /// A connection goes whose handshake had come so far.
-    pub(super) fn forget(&mut self, phase: &Phase) {
-        if let Phase::Shaking(_) = phase {
-            self.one_less();
+    /// Gathers the first `len` bytes of the buffer as a part of the client's hello, and begins its
+    /// handshake once that is whole: until then rustls would only keep memory for it.
+    fn gather(&mut self, number: u32, len: usize) -> Result<Gathered, Failure> {
+        let Some(under) = self.under_way.get_mut(&number) else { return Ok(Gathered::Past) };
+        let (Phase::Hello, Some(config)) = (&under.phase, &self.config) else {
+            return Ok(Gathered::Past);
+        };
+        under.sealed.extend_from_slice(&self.wire[..len]);
+        if !tls::is_hello_whole(&under.sealed) && under.sealed.len() <= HELLO_BYTES_MAX {
+            self.work += work::HANDSHAKE_BYTES;
+            return Ok(Gathered::NeedMore);
+        }
+        let handshake = Handshake::server(config).map_err(|_| Failure::Keys)?;
+        let hello = std::mem::take(&mut under.sealed);
+        self.stamp += 1;
+        (under.phase, under.stamp) = (Phase::Shaking(handshake), self.stamp);
+        self.hellos.leave();
+        let waiting = Waiting { number, stamp: self.stamp };
+        self.handshakes.enter(waiting, |waiting| waits(&self.under_way, waiting));
+        self.note_under_way();
+        Ok(Gathered::Hello(hello))
+    }
+
+    /// A client's hello is waited for, on a connection of `owner`.
+    pub(super) fn wait_for_hello(&mut self, number: u32, owner: u32) {
+        self.stamp += 1;
+        let stamp = self.stamp;
+        let under = self.begin(number);
+        (under.phase, under.owner, under.stamp) = (Phase::Hello, owner, stamp);
+        self.hellos.enter(Waiting { number, stamp }, |waiting| waits(&self.under_way, waiting));
+    }
+
+    /// A connection goes, or goes on, whose handshake had come so far.
+    pub(super) fn waits_no_more(&mut self, phase: &Phase) {
+        match phase {
+            Phase::Hello => self.hellos.leave(),
+            Phase::Shaking(_) => {
+                self.handshakes.leave();
+                self.note_under_way();
+            }
+            Phase::Done => {}
         }
     }
 
-    fn one_less(&mut self) {
-        self.handshakes -= 1;
-        self.counters.tls.under_way.set(self.handshakes as u64);
+    /// Whose connection is to go, since there are more than may be.
+    pub(super) fn stalled(&mut self) -> Option<u32> {
+        for crowd in [&mut self.handshakes, &mut self.hellos] {
+            if crowd.is_too_large()
+                && let Some(oldest) = crowd.take_oldest(|waiting| waits(&self.under_way, waiting))
+            {
+                self.counters.tls.displaced.add(1);
+                return self.under_way.get(&oldest.number).map(|under| under.owner);
+            }
+        }
+        None
     }
+
+    fn note_under_way(&self) {
+        self.counters.tls.under_way.set(self.handshakes.len() as u64);
+    }
+}
+
+/// What bytes of a client are before its handshake is done.
+enum Gathered {
+    /// A part of its hello.
+    NeedMore,
+    /// The rest of its hello, which is this.
+    Hello(Vec<u8>),
+    /// They come behind it.
+    Past,
+}
+
+/// Whether it is still the same that waits for the same.
+fn waits(under_way: &UnderWays, waiting: Waiting) -> bool {
+    under_way.get(&waiting.number).is_some_and(|under| under.stamp == waiting.stamp)
 }

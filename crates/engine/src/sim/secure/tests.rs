@@ -9,6 +9,7 @@ use super::super::ended;
 use super::super::one::{One, STREAM};
 use super::super::server::{Place, config};
 use crate::config::EngineConfig;
+use crate::limits::HELLO_BYTES_MAX;
 
 fn start() -> One {
     One::start_secure(EngineConfig { keepalive_ms: 0, ..config() }, 7)
@@ -21,7 +22,7 @@ fn silent(one: &mut One) -> Place {
 
 impl One {
     fn handshakes(&mut self) -> usize {
-        self.server.shards[0].sockets().handshakes()
+        self.server.shards[0].sockets().unfinished().0
     }
 
     /// Has the kernel report until nothing comes any more.
@@ -59,18 +60,28 @@ fn handshake_that_does_not_come_is_cut_in_its_time() {
     one.all_leave(&[]);
 }
 
+/// What is said of a hello is kept, and nothing else is until it is whole.
 #[test]
-fn handshake_has_less_time_in_a_crowd_and_what_follows_it_has_not() {
+fn hello_that_is_not_whole_costs_its_own_bytes() {
     let mut one = start();
-    one.server.is_crowded = true;
-    let (silent_one, done) = (silent(&mut one), one.client(1 << 20, STREAM));
-    one.turn_after(1_900);
-    assert!(!one.is_closed(silent_one));
-    one.turn_after(300);
-    assert!(one.is_closed(silent_one));
-    one.turn_after(60_000);
-    assert!(!one.is_closed(done), "it is a stream like any other");
-    one.all_leave(&[done]);
+    let client = silent(&mut one);
+    one.server.shards[0].sockets().says_so_much(client.socket, 150);
+    one.settle();
+    let sockets = one.server.shards[0].sockets();
+    assert_eq!((sockets.unfinished(), sockets.has_begun(client.socket)), ((0, 1), false));
+    let kept = one.server.account.bytes();
+    assert!((150..700).contains(&kept), "{kept}");
+    // A longer one than any that is waited for.
+    let other = silent(&mut one);
+    let long = [&[22, 3, 1, 0x3e, 0x80, 1, 0, 0x3e, 0x7c][..], &[0; HELLO_BYTES_MAX]].concat();
+    one.server.shards[0].sockets().say_nothing_more(other.socket);
+    one.server.shards[0].sockets().inject(other.socket, &long);
+    one.settle();
+    assert_eq!(one.server.shards[0].sockets().unfinished(), (1, 1));
+    assert!(one.server.account.bytes() > 4_000);
+    one.turn_after(10_200);
+    assert!(one.is_closed(client) && one.is_closed(other));
+    one.all_leave(&[]);
 }
 
 #[test]
