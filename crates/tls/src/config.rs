@@ -78,7 +78,12 @@ fn protocols(choice: Choice) -> Vec<Vec<u8>> {
 
 /// A server's side, with the certificates that `resolver` has.
 pub fn server_config(resolver: Arc<dyn ResolvesServerCert>, choice: Choice) -> Arc<ServerConfig> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(provider(choice)))
+    let provider = provider(choice);
+    // AWS-LC gathers its first seed for 25 ms, once in a process. Whoever makes a configuration has
+    // the time; a worker's first handshake has not, with all its streams waiting. Where it fails,
+    // handshakes do.
+    let _ = provider.secure_random.fill(&mut [0; 1]);
+    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(versions(choice))
         .expect("the suites are of both versions")
         .with_no_client_auth()
