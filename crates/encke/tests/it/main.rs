@@ -62,6 +62,7 @@ mod tls_acme;
 mod tls_api;
 mod tls_bounds;
 mod tls_instruments;
+mod tls_memory;
 mod tls_reload;
 mod tls_streams;
 mod token_commands;
