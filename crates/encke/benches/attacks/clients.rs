@@ -23,26 +23,34 @@ const STACK_BYTES: usize = 64 * 1024;
 pub(crate) struct Target {
     pub(crate) listen: SocketAddr,
     pub(crate) api: SocketAddr,
-    /// A file with the key that good tokens are signed with, if streams need any.
-    pub(crate) key: String,
+    /// A file with the key that good tokens are signed with, or with those whom clients of TLS
+    /// trust, if streams need any.
+    pub(crate) file: String,
     until: Instant,
 }
 
 impl Target {
     /// As the command line has it.
     pub(crate) fn of(arguments: &[String]) -> Target {
-        let [listen, api, seconds, key] = arguments else { panic!("ADDRESS ADDRESS SECONDS KEY") };
+        let [listen, api, seconds, file] = arguments else {
+            panic!("ADDRESS ADDRESS SECONDS FILE")
+        };
         let until = Instant::now() + Duration::from_secs(seconds.parse().unwrap());
         let (listen, api) = (listen.parse().unwrap(), api.parse().unwrap());
-        Target { listen, api, key: key.clone(), until }
+        Target { listen, api, file: file.clone(), until }
     }
 
     pub(crate) fn is_over(&self) -> bool {
         Instant::now() >= self.until
     }
 
+    /// How long it is to go on.
+    pub(crate) fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
     pub(crate) fn wait_end(&self) {
-        thread::sleep(self.until.saturating_duration_since(Instant::now()));
+        thread::sleep(self.left());
     }
 
     /// Says `piece` on each of the `wires` as fast as it is taken, and reads and forgets what is

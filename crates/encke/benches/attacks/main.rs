@@ -12,6 +12,10 @@
 //! a latency by itself. An event of the innocent that was lost, doubled or refused makes the exit
 //! code 1.
 //!
+//! Rows that begin with `TLS` are against the port for TLS, where 20 more listeners hear 200 events
+//! a second and 40 clients a second come anew: a second line has the listeners' latency, a third
+//! how long those who came waited from the connect to the answer's head, before and during.
+//!
 //! Options, after `--`: `--seconds N` for each attack (default 10), and names of attacks (default:
 //! all).
 
@@ -24,20 +28,24 @@ mod clients;
 mod harness;
 mod kept;
 mod neighbour;
+mod secure;
+mod tls;
 mod tokens;
 mod work;
 
+use std::net::SocketAddr;
 use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use clients::Target;
 use harness::Server;
 use neighbour::{Neighbour, Resumer};
+use secure::Comers;
 
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 18] = [
+const ATTACKS: [(&str, Attack); 24] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -56,6 +64,12 @@ const ATTACKS: [(&str, Attack); 18] = [
     (STRANGER, work::connects),
     ("10,000 new tokens/s", tokens::new_ones),
     ("10,000 bad tokens/s", tokens::bad_ones),
+    ("TLS, nothing", |target| target.wait_end()),
+    ("TLS, some half-open", tls::some_half_open),
+    ("TLS, 100,000 half-open", tls::half_open),
+    ("TLS, key updates", tls::key_updates),
+    ("TLS, records of a byte", tls::small_records),
+    ("TLS, slow records", tls::slow_records),
 ];
 
 /// The attack that this machine's own clients are not allowed to be.
@@ -107,26 +121,71 @@ fn main() -> ExitCode {
     if all_heard { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// What a server of that attack has beside its plain port.
+enum Door {
+    Open,
+    Tokens(tokens::Door),
+    Tls(Box<tls::Door>),
+}
+
+impl Door {
+    fn of(name: &str) -> Door {
+        match name {
+            _ if name.ends_with("tokens/s") => Door::Tokens(tokens::Door::make()),
+            _ if name.starts_with("TLS") => Door::Tls(Box::new(tls::Door::make())),
+            _ => Door::Open,
+        }
+    }
+
+    fn options(&self) -> Vec<String> {
+        let open = || "--open".to_owned();
+        match self {
+            Door::Open => vec![open()],
+            Door::Tokens(door) => door.options().into(),
+            Door::Tls(door) => door.options().into_iter().chain([open()]).collect(),
+        }
+    }
+
+    /// What the innocent put behind their paths.
+    fn query(&self) -> String {
+        match self {
+            Door::Tokens(door) => door.query(),
+            Door::Open | Door::Tls(_) => String::new(),
+        }
+    }
+
+    /// The file that attackers need, and whom to attack.
+    fn target(&self, server: &Server) -> (String, SocketAddr) {
+        match self {
+            Door::Open => (String::new(), server.listen()),
+            Door::Tokens(door) => (door.signing_key(), server.listen()),
+            Door::Tls(door) => (door.ca(), server.tls_listen()),
+        }
+    }
+}
+
 /// One attack on a new server. Whether the innocent heard everything once.
 fn run(name: &str, seconds: u64) -> bool {
     // A stranger comes from another address than loopback.
     let listen = if name == STRANGER { "--listen=0.0.0.0:0" } else { "--listen=127.0.0.1:0" };
     let mut options = vec!["--max-connections=16000".to_owned(), "--allow-origin=*".to_owned()];
     options.push(listen.to_owned());
-    let door = name.ends_with("tokens/s").then(tokens::Door::make);
-    match &door {
-        Some(door) => options.extend(door.options()),
-        None => options.push("--open".to_owned()),
-    }
+    let door = Door::of(name);
+    options.extend(door.options());
     let server = Server::start(&Vec::from_iter(options.iter().map(String::as_str)));
-    let query = door.as_ref().map_or(String::new(), tokens::Door::query);
-    let mut neighbour = Neighbour::start(&server, &query);
+    let query = door.query();
+    let (file, address) = door.target(&server);
+    let secure = matches!(door, Door::Tls(_)).then_some(&*file);
+    let mut neighbour = Neighbour::start(&server, &query, secure);
     let before = server.anonymous_bytes();
+    let comers = || secure.map(|ca| Comers::start(address, ca));
+    let came_before = comers();
     let first = neighbour.hear(QUIET);
+    let came_before = came_before.map(Comers::finish);
     let resumer = Resumer::start(&server, &query);
     let (cpu, started) = (cpu_seconds(&server), Instant::now());
-    let key = door.as_ref().map_or(String::new(), tokens::Door::signing_key);
-    let mut attack = start(name, &server, seconds, &key);
+    let mut attack = start(name, address, &server, seconds, &file);
+    let comers = comers();
     let mut most = 0;
     // Its connections end with it, and that is a part of it.
     let mut status = None;
@@ -138,12 +197,13 @@ fn run(name: &str, seconds: u64) -> bool {
     let cpu = (cpu_seconds(&server) - cpu) / started.elapsed().as_secs_f64() * 100.0;
     assert!(status.unwrap().success(), "the attack could not be tried");
     let resume_ms = resumer.finish().as_secs_f64() * 1e3;
+    let came_during = comers.map(Comers::finish);
     let heard = [first, during, neighbour.hear(QUIET)];
     let after = server.anonymous_bytes();
     let stats = server.api.stats();
     let longest_ms = stats["turn_seconds_longest"].as_f64().unwrap() * 1e3;
     let mb = |bytes: u64| bytes as f64 / 1e6;
-    let [first, second, third] = heard.map(|heard| heard.to_string());
+    let [first, second, third] = heard.each_ref().map(|heard| heard.plain.to_string());
     println!(
         "{name:<26} {first:>17} {second:>17} {third:>17} {:>6.1} / {:>5.1} / {:>5.1} \
          {resume_ms:>5.0} ms {cpu:>5.0} % {longest_ms:>5.1} ms",
@@ -151,6 +211,11 @@ fn run(name: &str, seconds: u64) -> bool {
         mb(most),
         mb(after)
     );
+    if let (Some(before), Some(during)) = (came_before, came_during) {
+        let [first, second, third] = heard.map(|heard| heard.secure.to_string());
+        println!("{:<26} {first:>17} {second:>17} {third:>17}", "  over TLS");
+        println!("  come anew: {before}; during: {during}");
+    }
     neighbour.finish()
 }
 
@@ -158,10 +223,10 @@ fn cpu_seconds(server: &Server) -> f64 {
     server.api.stats()["cpu_seconds"].as_f64().unwrap()
 }
 
-fn start(name: &str, server: &Server, seconds: u64, key: &str) -> Child {
+fn start(name: &str, address: SocketAddr, server: &Server, seconds: u64, file: &str) -> Child {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("chrt");
     command.args(["--idle", "0"]).arg(program).args(["attack", name]);
-    command.args([server.listen(), server.api.address()].map(|address| address.to_string()));
-    command.arg(seconds.to_string()).arg(key).spawn().unwrap()
+    command.args([address, server.api.address()].map(|address| address.to_string()));
+    command.arg(seconds.to_string()).arg(file).spawn().unwrap()
 }

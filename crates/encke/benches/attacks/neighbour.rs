@@ -12,6 +12,7 @@ use load::{Flood, FloodConfig, Spam, SpamConfig};
 use crate::LOOK;
 use crate::clients::{answer, place};
 use crate::harness::{DEADLINE, Server, Wire, get, wait_for};
+use crate::secure::SecureNeighbour;
 
 const LISTENERS: u32 = 100;
 const EVENTS_PER_SECOND: f64 = 500.0;
@@ -20,11 +21,19 @@ const EVENTS_PER_SECOND: f64 = 500.0;
 pub(crate) struct Neighbour {
     crowd: Flood,
     sender: Spam,
+    secure: Option<SecureNeighbour>,
 }
 
 /// How long events took, second by second.
 #[derive(Default)]
-pub(crate) struct Heard(Vec<Quantiles>);
+pub(crate) struct Seconds(Vec<Quantiles>);
+
+/// The same of plain listeners and of those over TLS.
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) plain: Seconds,
+    pub(crate) secure: Seconds,
+}
 
 /// A client that asks again and again what it has missed.
 pub(crate) struct Resumer {
@@ -63,7 +72,7 @@ impl Resumer {
     }
 }
 
-impl Display for Heard {
+impl Display for Seconds {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let median = |figure: fn(&Quantiles) -> f64| {
             let mut seconds: Vec<f64> = self.0.iter().map(figure).collect();
@@ -77,8 +86,9 @@ impl Display for Heard {
 }
 
 impl Neighbour {
-    /// Listeners whose paths have `query` behind them.
-    pub(crate) fn start(server: &Server, query: &str) -> Neighbour {
+    /// Listeners whose paths have `query` behind them; over TLS too where whom they trust is in a
+    /// file.
+    pub(crate) fn start(server: &Server, query: &str, secure: Option<&str>) -> Neighbour {
         let url = format!("{}/stream/{{id}}{query}", server.url());
         let crowd = FloodConfig { url, users: LISTENERS, threads: 1, ..FloodConfig::default() };
         let crowd = Flood::start(crowd).unwrap();
@@ -90,7 +100,8 @@ impl Neighbour {
             coalesce: Duration::ZERO,
             ..SpamConfig::default()
         };
-        Neighbour { crowd, sender: Spam::start(&sender).unwrap() }
+        let secure = secure.map(|ca| SecureNeighbour::start(server, ca));
+        Neighbour { crowd, sender: Spam::start(&sender).unwrap(), secure }
     }
 
     /// What is heard as long as `goes_on` says so, asked often, and for a second at least.
@@ -98,13 +109,15 @@ impl Neighbour {
         let mut heard = Heard::default();
         // What came since the last look is not a part of it.
         self.crowd.snapshot();
-        while goes_on() || heard.0.is_empty() {
+        self.secure.as_ref().map(SecureNeighbour::take);
+        while goes_on() || heard.plain.0.is_empty() {
             let second = Instant::now() + Duration::from_secs(1);
             while goes_on() && Instant::now() < second {
                 thread::sleep(LOOK);
             }
             thread::sleep(second.saturating_duration_since(Instant::now()));
-            heard.0.push(self.crowd.snapshot().latency);
+            heard.plain.0.push(self.crowd.snapshot().latency);
+            heard.secure.0.extend(self.secure.as_ref().map(SecureNeighbour::take));
         }
         heard
     }
@@ -117,6 +130,9 @@ impl Neighbour {
 
     /// Whether each event was heard once.
     pub(crate) fn finish(self) -> bool {
+        if let Some(secure) = self.secure {
+            secure.finish();
+        }
         self.sender.stop();
         wait_for("the sender ends", || self.sender.is_finished());
         let sent = self.sender.finish().totals;

@@ -52,7 +52,7 @@ impl Door {
 
 /// Clients with good tokens, each with a new one.
 pub(crate) fn new_ones(target: &Target) {
-    let signer = Signer::of("attacks", &fs::read(&target.key).unwrap());
+    let signer = Signer::of("attacks", &fs::read(&target.file).unwrap());
     connect_with(target, &signer, "200");
 }
 
