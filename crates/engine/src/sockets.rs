@@ -24,8 +24,9 @@ pub(crate) trait Sockets {
     /// Closes. With `abort` the client gets a reset and the kernel forgets what is unsent.
     fn close(&mut self, socket: Self::Socket, abort: bool);
 
-    /// The connection, which is `owner`'s, begins with a handshake.
-    fn secure(&mut self, _socket: &Self::Socket, _owner: u32) {}
+    /// The connection, which is `owner`'s, goes on with a handshake, of which `begun` is received
+    /// already.
+    fn secure(&mut self, _socket: &Self::Socket, _owner: u32, _begun: &[u8]) {}
 
     /// The owner of a connection that is to be closed before its handshake is done, because more
     /// have begun one than may. To be asked until there is none.

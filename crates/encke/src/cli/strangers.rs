@@ -15,9 +15,9 @@ const REQUEST_BYTES_MIN: usize = 4096;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StrangerArgs {
     /// Believe proxies at this address, or in this network, for whom they ask: by a PROXY header
-    /// (version 1 or 2) before all else on --listen, and by Forwarded or X-Forwarded-For on both
-    /// ports. Others that send one are refused, or counted as what they are. May be repeated, or a
-    /// list with commas.
+    /// (version 1 or 2) before all else on --listen and --tls-listen, and by Forwarded or
+    /// X-Forwarded-For on all ports. Others that send one are refused, or counted as what they are.
+    /// May be repeated, or a list with commas.
     #[arg(long, value_name = "ADDRESS[/BITS]", value_delimiter = ',')]
     trust: Vec<Network>,
     /// Connections of one client's address at one time; 0 is any number. This and the next two

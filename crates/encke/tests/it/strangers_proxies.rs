@@ -5,12 +5,16 @@
 //! machine's other address.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Program, Server, Stream, Wire, check_problem, get, read_answer, wait_for};
+use crate::harness::{
+    Authority, Program, Server, Stream, Wire, check_problem, get, read_answer, tls_client, wait_for,
+};
 use crate::strangers::own_address;
+use crate::tls_api::metric;
 
 /// Ports that are free now. No proxy tells which one it took.
 fn free_ports<const N: usize>() -> [u16; N] {
@@ -62,6 +66,26 @@ fn check_behind(server: &Server, stranger: IpAddr, port: u16, claims: &[&str]) {
     drop(neighbours);
 }
 
+/// HAProxy before `target`, at a port for each of `lines`: the mode, and what the server's line ends
+/// with.
+fn haproxy<const N: usize>(target: SocketAddr, lines: [&str; N]) -> (Program, [u16; N]) {
+    let dir = tempfile::tempdir().unwrap();
+    let ports = free_ports::<N>();
+    let mut config =
+        "defaults\n  timeout connect 30s\n  timeout client 60s\n  timeout server 60s\n\n"
+            .to_owned();
+    for (name, (line, port)) in lines.iter().zip(ports).enumerate() {
+        let (mode, send) = line.split_once('|').unwrap();
+        config += &format!(
+            "listen l{name}\n  {mode}\n  bind 0.0.0.0:{port}\n  server encke {target} {send}\n"
+        );
+    }
+    let file = dir.path().join("haproxy.cfg");
+    fs::write(&file, config).unwrap();
+    // Once it listens it has read its file.
+    (start(Command::new("haproxy").arg("-db").arg("-f").arg(&file), &ports), ports)
+}
+
 #[test]
 fn haproxy_names_its_clients_by_header_and_by_field() {
     let Some(stranger) = own_address() else {
@@ -71,31 +95,69 @@ fn haproxy_names_its_clients_by_header_and_by_field() {
         return testing::skip("haproxy is not installed");
     }
     let server = Server::start(&["--trust=127.0.0.0/8", "--max-connections-per-address=2"]);
-    let dir = tempfile::tempdir().unwrap();
-    let ports = free_ports::<3>();
-    let target = server.listen();
-    let mut config =
-        "defaults\n  timeout connect 30s\n  timeout client 60s\n  timeout server 60s\n\
-                      \n"
-        .to_owned();
     let lines = [
         "mode tcp|send-proxy",
         "mode tcp|send-proxy-v2",
         "mode http\n  option forwardfor\n  option abortonclose|",
     ];
-    for (name, (line, port)) in lines.iter().zip(ports).enumerate() {
-        let (mode, send) = line.split_once('|').unwrap();
-        config += &format!(
-            "listen l{name}\n  {mode}\n  bind 0.0.0.0:{port}\n  server encke {target} {send}\n"
-        );
-    }
-    let file = dir.path().join("haproxy.cfg");
-    fs::write(&file, config).unwrap();
-    let _haproxy = start(Command::new("haproxy").arg("-db").arg("-f").arg(&file), &ports);
+    let (_haproxy, ports) = haproxy(server.listen(), lines);
     for port in ports {
         check_behind(&server, stranger, port, &["X-Forwarded-For: 9.9.9.9"]);
         server.wait_online("1", 0);
     }
+}
+
+/// What speaks TLS is not HAProxy's to read, which says for whom it comes before it.
+#[test]
+fn haproxy_names_its_clients_before_their_tls() {
+    let Some(stranger) = own_address() else {
+        return testing::skip("this machine has no address beside loopback");
+    };
+    if !is_here("haproxy") {
+        return testing::skip("haproxy is not installed");
+    }
+    let authority = Authority::new();
+    let pair = authority.issue("own", &["localhost"]).options();
+    let own = ["--tls-listen=0.0.0.0:0", "--open", "--trust=127.0.0.0/8", &pair[0], &pair[1]];
+    let server = Server::start(&[&own[..], &["--max-connections-per-address=2"]].concat());
+    let target = SocketAddr::from(([127, 0, 0, 1], server.tls_listen().port()));
+    let lines = ["mode tcp|send-proxy", "mode tcp|send-proxy-v2", "mode tcp|"];
+    let (_haproxy, ports) = haproxy(target, lines);
+    let ca = authority.ca();
+    let ask = |address: SocketAddr, path: &str| {
+        let mut client = tls_client(address, "localhost", &ca);
+        client.write_all(get(path, &["X-Forwarded-For: 9.9.9.9"]).as_bytes()).map(|()| client)
+    };
+    let near = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    for port in &ports[..2] {
+        let far = SocketAddr::new(stranger, *port);
+        let streams = [(); 2].map(|()| ask(far, "/stream/1").unwrap());
+        server.wait_online("1", 2);
+        assert!(ask(far, "/stream/1").is_err(), "it is closed before its handshake");
+        // Who claims to be somebody else where it is believed, from this machine, is counted so.
+        let neighbours = [(); 2].map(|()| ask(near(*port), "/stream/1").unwrap());
+        server.wait_online("1", 4);
+        assert_eq!(server.api.send("1", "all"), 4);
+        drop((streams, neighbours));
+        server.wait_online("1", 0);
+        let again = ask(far, "/stream/1").unwrap();
+        server.wait_online("1", 1);
+        drop(again);
+        server.wait_online("1", 0);
+    }
+    // Who is trusted may leave the header out, and is counted for the fields of its requests.
+    let streams = [(); 2].map(|()| ask(SocketAddr::new(stranger, ports[2]), "/stream/1").unwrap());
+    server.wait_online("1", 2);
+    let mut third = ask(near(ports[2]), "/stream/1").unwrap();
+    let mut answer = [0; 12];
+    third.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 429");
+    drop(streams);
+    // From others it is no TLS.
+    let mut wire = Wire::connect(SocketAddr::new(stranger, target.port()));
+    wire.send("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n");
+    let failed = "encke_tls_handshake_failures_total{by=\"nobody\",reason=\"not_tls\"} ";
+    wait_for("its handshake fails", || metric(&server, failed) == 1);
 }
 
 #[test]

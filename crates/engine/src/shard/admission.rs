@@ -298,7 +298,7 @@ impl<S: Sockets> Core<S> {
     }
 }
 
-fn take_unread<S>(at: &mut At<'_, S>) -> Vec<u8> {
+pub(super) fn take_unread<S>(at: &mut At<'_, S>) -> Vec<u8> {
     let unread = at.conn.some_work().map(|work| std::mem::take(&mut work.unread));
     at.conn.tidy();
     unread.unwrap_or_default()

@@ -182,11 +182,12 @@ impl<S: Sockets> Shard<S> {
         });
     }
 
-    /// The connection in `slot`, which has just come, begins with a TLS handshake.
+    /// The connection in `slot`, which has just come, begins with a TLS handshake, or with what a
+    /// proxy says before it.
     pub(crate) fn secure(&mut self, slot: u32) {
         self.serve(slot, |core, at| {
             at.conn.move_to(Life::Handshake);
-            core.io.secure(&at.conn.socket, slot);
+            core.secure(at);
             core.wait(at);
             Ok(())
         });

@@ -1,18 +1,22 @@
 //! For which address a connection counts: its peer's, or the one that a trusted peer names by a
-//! PROXY header before all else, and by a field of each request.
+//! PROXY header before all else, be that a request or TLS, and by a field of each request.
 //!
 //! Whose word was taken once is not the end of it: behind a PROXY header speaks the client that it
 //! names, and what that says of others is believed only if it is trusted itself.
 
+use std::io::ErrorKind;
 use std::net::IpAddr;
 
 use hub::{AddressKey, Bound, DisconnectReason};
 use proto::websocket::{self, Close};
 use proto::{Forwarded, Problem, Proxied, Transport, proxied};
 
+use super::admission::take_unread;
 use super::core::{At, Core, End, Lives};
 use crate::addresses::Peer;
-use crate::sockets::Sockets;
+use crate::conn::life::Input;
+use crate::limits::work;
+use crate::sockets::{Received, Sockets};
 
 /// What a connection is believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -72,10 +76,7 @@ impl<S: Sockets> Core<S> {
             }
             Proxied::Broken => return refused(broken_problem()),
             Proxied::Header { client, len } => {
-                let is_trusted = client.is_some_and(|client| self.addresses.trusts(client));
-                let belief = if is_trusted { Belief::Fields } else { Belief::Nothing };
-                self.beliefs.set(at.slot, belief);
-                return match self.count_for(at, client) {
+                return match self.believe_header(at, client) {
                     Ok(()) => Before::Header(len),
                     Err(bound) => {
                         let problem = self.addresses.problem(bound);
@@ -89,6 +90,76 @@ impl<S: Sockets> Core<S> {
             Proxied::No | Proxied::NeedMore => {}
         }
         Before::Nothing
+    }
+
+    /// The connection speaks TLS from here on, or, where its peer is trusted, from behind what that
+    /// may say before.
+    pub(super) fn secure(&mut self, at: &mut At<'_, S::Socket>) {
+        if self.beliefs.get(at.slot) != Belief::Header {
+            self.io.secure(&at.conn.socket, at.slot, &[]);
+        }
+    }
+
+    /// Reads what a trusted peer may say in the clear before TLS, as far as it has come. Whether
+    /// the handshake has begun then. What is no header is TLS, or the handshake fails.
+    pub(super) fn read_proxied(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        hung_up: bool,
+    ) -> Result<bool, End> {
+        while self.beliefs.get(at.slot) == Belief::Header {
+            self.budget.spend(work::READ);
+            let received = self.io.receive(&at.conn.socket, &mut self.scratch);
+            let Received { len, emptied } = match received {
+                Ok(Received { len: 0, .. }) => {
+                    return self.happen(at, Input::End).map(|()| false);
+                }
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    return self.happen(at, Input::Broken(error.kind())).map(|()| false);
+                }
+            };
+            self.budget.spend_bytes(len);
+            let mut bytes = take_unread(at);
+            bytes.extend_from_slice(&self.scratch[..len]);
+            let begun = match proxied::parse(&bytes) {
+                Proxied::NeedMore => {
+                    at.conn.new_work().unread = bytes;
+                    if emptied && !hung_up {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                Proxied::No | Proxied::Broken => {
+                    self.beliefs.set(at.slot, Belief::Fields);
+                    &bytes[..]
+                }
+                Proxied::Header { client, len } => {
+                    // It could not read an answer: it has not agreed on keys.
+                    self.believe_header(at, client).map_err(|_| End {
+                        reason: DisconnectReason::AddressLimit,
+                        abort: false,
+                    })?;
+                    &bytes[len..]
+                }
+            };
+            self.io.secure(&at.conn.socket, at.slot, begun);
+        }
+        Ok(true)
+    }
+
+    /// A trusted peer asks for `client`. What that says of others is believed if it is trusted too.
+    fn believe_header(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        client: Option<IpAddr>,
+    ) -> Result<(), Bound> {
+        let is_trusted = client.is_some_and(|client| self.addresses.trusts(client));
+        let belief = if is_trusted { Belief::Fields } else { Belief::Nothing };
+        self.beliefs.set(at.slot, belief);
+        self.count_for(at, client)
     }
 
     /// Counts a request of `len` bytes for whom it comes.
@@ -169,7 +240,8 @@ impl<S: Sockets> Core<S> {
 fn untrusted_problem() -> Problem {
     Problem::bad_request(
         "The server does not trust this peer to say for whom it asks. Leave the PROXY header out, \
-         or start the server with --trust and the proxy's address.",
+         or start the server with --trust and the proxy's address. It stands before all else, TLS \
+         included.",
     )
 }
 

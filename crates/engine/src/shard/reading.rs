@@ -63,6 +63,9 @@ impl<S: Sockets> Core<S> {
 
     /// Goes on with a handshake, and then with what has come behind it.
     pub(super) fn shake(&mut self, at: &mut At<'_, S::Socket>, hung_up: bool) -> Lives {
+        if !self.read_proxied(at, hung_up)? {
+            return Ok(());
+        }
         let shaken = self.io.shake(&at.conn.socket);
         self.budget.spend(work::READ + self.io.take_work());
         match shaken {

@@ -142,6 +142,11 @@ impl Wire {
         self.streams && self.is_open() && !self.starved && !self.edge && !is_left
     }
 
+    /// Whether there is something to report of it.
+    pub(super) fn has_news(&self) -> bool {
+        self.edge && !self.server_closed
+    }
+
     /// Whether the server may still be sending on it.
     pub(super) fn is_open(&self) -> bool {
         !self.server_closed && !self.server_ended

@@ -109,9 +109,15 @@ impl SimSockets {
         });
     }
 
-    /// What a client was about to say it does not.
-    pub(super) fn say_nothing_more(&mut self, socket: usize) {
-        self.says_so_much(socket, 0);
+    /// What a client was about to say it does not. Answers what that was.
+    pub(super) fn say_nothing_more(&mut self, socket: usize) -> Vec<u8> {
+        self.relay().with(socket, |client, _, _| client.there.drain(..).collect())
+    }
+
+    /// A client has this to say before what it was about to.
+    pub(super) fn say_first(&mut self, socket: usize, bytes: &[u8]) {
+        let rest = self.say_nothing_more(socket);
+        self.inject(socket, &[bytes, &rest].concat());
     }
 
     /// Of what it was about to say a client says no more than so many bytes.
@@ -178,9 +184,9 @@ impl Sockets for SimSockets {
         }
     }
 
-    fn secure(&mut self, socket: &usize, owner: u32) {
+    fn secure(&mut self, socket: &usize, owner: u32, begun: &[u8]) {
         if let Some(tls) = &mut self.tls {
-            tls.secure(socket, owner);
+            tls.secure(socket, owner, begun);
         }
     }
 

@@ -2,7 +2,8 @@
 //! of how many connections each address has.
 //!
 //! What is looked at is whether each is let in exactly when the map says so, whatever is split
-//! wherever, and that nothing is counted when all are gone.
+//! wherever, and that nothing is counted when all are gone. A PROXY header stands before the first
+//! request, or, where they speak TLS, before the handshake.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use hub::{Bound, DisconnectReason, Epoch, HistoryLimits, Names, Tag};
 
 use super::random::Random;
-use super::run_seeds_of;
 use super::server::{Place, SHARDS, Server, config};
+use super::{ended, run_seeds_of};
 use crate::config::{AddressLimits, EngineConfig};
 use crate::counters::WorkerSnapshot;
 use crate::shard::NoPlace;
@@ -45,13 +46,14 @@ struct Client {
 
 struct World {
     random: Random,
+    tls: bool,
     server: Server,
     clients: Vec<Client>,
     bounds_met: u64,
 }
 
 impl World {
-    fn new(seed: u64) -> World {
+    fn new(seed: u64, tls: bool) -> World {
         let per_address = AddressLimits {
             connections: MOST,
             connects_per_second: 0,
@@ -64,9 +66,10 @@ impl World {
             ..config()
         };
         let names = Arc::new(Names::new([9; 16]));
-        let (_, mut server) = Server::start(names, config, Epoch::begin(Tag::of(0), 0, 0));
+        let epoch = Epoch::begin(Tag::of(0), 0, 0);
+        let (_, mut server) = Server::start_with(names, config, epoch, tls.then_some(seed));
         server.set_read_bytes(64);
-        World { random: Random::new(seed), server, clients: Vec::new(), bounds_met: 0 }
+        World { random: Random::new(seed), tls, server, clients: Vec::new(), bounds_met: 0 }
     }
 
     fn address(&mut self) -> &'static str {
@@ -90,10 +93,13 @@ impl World {
         let address: IpAddr = address.parse().unwrap();
         let shard = self.random.below(SHARDS);
         let is_let_in = source.is_none_or(|source| self.has_room(source));
-        match self.server.connect_from(address, shard, 1 << 20) {
+        match self.server.connect_silent(address, shard, 1 << 20) {
             Ok(place) => {
                 assert!(is_let_in, "{address} has enough");
                 self.clients.push(Client { place, source, is_proxy, is_new: true });
+                if self.tls {
+                    self.shake_hands(self.clients.len() - 1);
+                }
             }
             Err(why) => {
                 assert!(!is_let_in, "{address} has room");
@@ -101,6 +107,44 @@ impl World {
                 self.bounds_met += 1;
             }
         }
+    }
+
+    /// A handshake, with whatever may stand before it.
+    fn shake_hands(&mut self, index: usize) {
+        let named = self.address();
+        let (with_header, is_proxy) = (self.random.one_in(2), self.clients[index].is_proxy);
+        let place = self.clients[index].place;
+        let fails = with_header && !is_proxy;
+        let is_bound = with_header && is_proxy && !self.has_room(named);
+        if with_header {
+            let header = header(named);
+            self.server.shards[place.shard].sockets().say_first(place.socket, &header);
+        }
+        let before = self.server.figures();
+        self.settle(place);
+        let after = self.server.figures();
+        let done = |figures: &WorkerSnapshot| {
+            let failures = figures.tls.failures().map(|(.., count)| count).sum::<u64>();
+            (figures.tls.handshakes().map(|(.., count)| count).sum::<u64>(), failures)
+        };
+        let ((agreed_before, failed_before), (agreed, failed)) = (done(&before), done(&after));
+        let is_agreed = !fails && !is_bound;
+        assert_eq!(agreed - agreed_before, u64::from(is_agreed), "{named}, {with_header}");
+        assert_eq!(failed - failed_before, u64::from(fails), "a header of a stranger's is no TLS");
+        self.bounds_met += u64::from(is_bound);
+        match is_agreed {
+            true if with_header => {
+                let client = &mut self.clients[index];
+                (client.source, client.is_proxy) = (Some(named), false);
+            }
+            true => {}
+            false => self.leave(index),
+        }
+    }
+
+    /// Has a shard do all there is.
+    fn settle(&mut self, place: Place) {
+        while self.server.turn(place.shard) || self.server.wire(place).has_news() {}
     }
 
     /// A poll that is answered at once, with whatever may stand before it and in it.
@@ -115,9 +159,8 @@ impl World {
         // As the model has it: what it counts for after each step.
         let mut named = source;
         if with_header && is_new {
-            let family = if by_header.contains(':') { "TCP6" } else { "TCP4" };
-            says.extend(format!("PROXY {family} {by_header} {by_header} 1 2\r\n").bytes());
-            if !is_proxy {
+            says.extend(header(by_header));
+            if !is_proxy || self.tls {
                 status = "400";
             } else if self.has_room(by_header) {
                 (named, is_believed) = (Some(by_header), false);
@@ -164,7 +207,7 @@ impl World {
             self.server.turn(place.shard);
             says = &says[len..];
         }
-        while self.server.turn(place.shard) {}
+        self.settle(place);
     }
 
     fn leave(&mut self, index: usize) {
@@ -173,7 +216,7 @@ impl World {
             0 => self.server.wire(place).client_ends(),
             _ => self.server.wire(place).client_resets(),
         }
-        while self.server.turn(place.shard) {}
+        self.settle(place);
         assert!(self.server.wire(place).server_closed, "it is gone");
     }
 
@@ -202,15 +245,32 @@ impl World {
     }
 }
 
-#[test]
-fn strangers_are_let_in_exactly_as_a_map_says_and_leave_nothing() {
+/// The header of one who asks for `client`.
+fn header(client: &str) -> Vec<u8> {
+    let family = if client.contains(':') { "TCP6" } else { "TCP4" };
+    format!("PROXY {family} {client} {client} 1 2\r\n").into()
+}
+
+fn run_seeds(name: &str, tls: bool, happened: impl Fn(&WorkerSnapshot) -> bool) {
     run_seeds_of(
-        "strangers",
+        name,
         40,
-        |seed| World::new(seed).run(),
+        |seed| World::new(seed, tls).run(),
         |figures| {
-            let ended = |reason: DisconnectReason| figures.closed[reason as usize];
-            ended(DisconnectReason::AddressLimit) > 100 && ended(DisconnectReason::BadRequest) > 100
+            let reasons = [DisconnectReason::AddressLimit, DisconnectReason::BadRequest];
+            reasons.iter().all(|&reason| ended(figures, reason) > 100) && happened(figures)
         },
     );
+}
+
+#[test]
+fn strangers_are_let_in_exactly_as_a_map_says_and_leave_nothing() {
+    run_seeds("strangers", false, |_| true);
+}
+
+#[test]
+fn strangers_through_tls_are_let_in_exactly_as_a_map_says_and_leave_nothing() {
+    run_seeds("strangers_through_tls", true, |figures| {
+        ended(figures, DisconnectReason::TlsFailed) > 100
+    });
 }

@@ -95,7 +95,8 @@ struct UnderWay {
     /// Bytes of its client that are not opened: a part of its hello, or of a record, or what there
     /// was no room for.
     sealed: Vec<u8>,
-    /// Text that is opened and not taken, and how much of it was.
+    /// Text that is opened and not taken, and how much of it was. Before the handshake: what of it
+    /// came along with something else.
     text: Vec<u8>,
     taken: usize,
     /// Bytes for its client that the kernel has not taken, and how many of them it has.
@@ -282,8 +283,8 @@ impl<S: Numbered> Sockets for Tls<S> {
         self.io.close(socket, abort);
     }
 
-    fn secure(&mut self, socket: &S::Socket, owner: u32) {
-        self.wait_for_hello(S::number(socket), owner);
+    fn secure(&mut self, socket: &S::Socket, owner: u32, begun: &[u8]) {
+        self.wait_for_hello(S::number(socket), owner, begun);
     }
 
     fn take_stalled(&mut self) -> Option<u32> {

@@ -26,15 +26,24 @@ impl<S: Numbered> Tls<S> {
             if emptied {
                 return Ok(false);
             }
-            let received = match self.io.receive(socket, &mut self.wire) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                received => received?,
+            let begun = std::mem::take(&mut under.text);
+            let step = if begun.is_empty() {
+                let received = match self.io.receive(socket, &mut self.wire) {
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                    received => received?,
+                };
+                if received.len == 0 {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                emptied = received.emptied;
+                let wire = std::mem::take(&mut self.wire);
+                let step = self.step(number, &wire[..received.len]);
+                self.wire = wire;
+                step
+            } else {
+                self.step(number, &begun)
             };
-            if received.len == 0 {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-            emptied = received.emptied;
-            if let Err(failure) = self.step(number, received.len) {
+            if let Err(failure) = step {
                 self.counters.tls.failed(failure);
                 // What we have to say about it goes out as far as there is room.
                 let _ = self.send_rest(socket);
@@ -43,9 +52,9 @@ impl<S: Numbered> Tls<S> {
         }
     }
 
-    /// Takes the first `len` bytes of the buffer.
-    fn step(&mut self, number: u32, len: usize) -> Result<(), Failure> {
-        let hello = match self.gather(number, len)? {
+    /// Takes `bytes` of the client.
+    fn step(&mut self, number: u32, bytes: &[u8]) -> Result<(), Failure> {
+        let hello = match self.gather(number, bytes)? {
             Gathered::NeedMore => return Ok(()),
             Gathered::Hello(hello) => Some(hello),
             Gathered::Past => None,
@@ -53,7 +62,7 @@ impl<S: Numbered> Tls<S> {
         let keys = self.places.make(number);
         let Some(under) = self.under_way.get_mut(&number) else { return Ok(()) };
         let Phase::Shaking(handshake) = &mut under.phase else { return Err(Failure::Ended) };
-        let bytes = hello.as_deref().unwrap_or(&self.wire[..len]);
+        let bytes = hello.as_deref().unwrap_or(bytes);
         let step = handshake.step(bytes, &mut under.unsent, keys);
         self.work += match (&step, under.unsent.is_empty()) {
             (Ok(Step::NeedMore), true) => work::HANDSHAKE_BYTES,
@@ -81,14 +90,14 @@ impl<S: Numbered> Tls<S> {
         }
     }
 
-    /// Gathers the first `len` bytes of the buffer as a part of the client's hello, and begins its
-    /// handshake once that is whole: until then rustls would only keep memory for it.
-    fn gather(&mut self, number: u32, len: usize) -> Result<Gathered, Failure> {
+    /// Gathers `bytes` as a part of the client's hello, and begins its handshake once that is whole:
+    /// until then rustls would only keep memory for it.
+    fn gather(&mut self, number: u32, bytes: &[u8]) -> Result<Gathered, Failure> {
         let Some(under) = self.under_way.get_mut(&number) else { return Ok(Gathered::Past) };
         let (Phase::Hello, Some(config)) = (&under.phase, &self.config) else {
             return Ok(Gathered::Past);
         };
-        under.sealed.extend_from_slice(&self.wire[..len]);
+        under.sealed.extend_from_slice(bytes);
         if !tls::is_hello_whole(&under.sealed) && under.sealed.len() <= HELLO_BYTES_MAX {
             self.work += work::HANDSHAKE_BYTES;
             return Ok(Gathered::NeedMore);
@@ -104,12 +113,13 @@ impl<S: Numbered> Tls<S> {
         Ok(Gathered::Hello(hello))
     }
 
-    /// A client's hello is waited for, on a connection of `owner`.
-    pub(super) fn wait_for_hello(&mut self, number: u32, owner: u32) {
+    /// A client's hello is waited for, on a connection of `owner`, of which `begun` is there.
+    pub(super) fn wait_for_hello(&mut self, number: u32, owner: u32, begun: &[u8]) {
         self.stamp += 1;
         let stamp = self.stamp;
         let under = self.begin(number);
         (under.phase, under.owner, under.stamp) = (Phase::Hello, owner, stamp);
+        under.text = begun.to_vec();
         self.hellos.enter(Waiting { number, stamp }, |waiting| waits(&self.under_way, waiting));
     }
 

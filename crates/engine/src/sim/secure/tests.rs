@@ -1,6 +1,6 @@
 //! What can go wrong below a connection that begins with TLS.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hub::DisconnectReason;
 use tls::Alert;
@@ -8,7 +8,7 @@ use tls::Alert;
 use super::super::ended;
 use super::super::one::{One, STREAM};
 use super::super::server::{Place, config};
-use crate::config::EngineConfig;
+use crate::config::{AddressLimits, EngineConfig};
 use crate::limits::HELLO_BYTES_MAX;
 
 fn start() -> One {
@@ -23,6 +23,15 @@ fn silent(one: &mut One) -> Place {
 impl One {
     fn handshakes(&mut self) -> usize {
         self.server.shards[0].sockets().unfinished().0
+    }
+
+    fn handshakes_done(&self) -> u64 {
+        self.server.figures().tls.handshakes().map(|(.., count)| count).sum()
+    }
+
+    /// Has the kernel report what a client says until it has said it.
+    fn hear_out(&mut self, client: Place) {
+        while self.turn_after(0) || self.wire(client).has_news() {}
     }
 
     /// Has the kernel report until nothing comes any more.
@@ -174,4 +183,44 @@ fn record_that_is_cut_off_is_accounted_for_and_goes_on_when_there_is_room() {
     assert!(heard.ends_with(&format!("{data}}}\n")), "{} bytes", heard.len());
     assert_eq!(one.server.account.bytes(), 0);
     one.all_leave(&[client]);
+}
+
+/// A proxy that is trusted says for whom it asks, before the hello and in the clear.
+#[test]
+fn header_before_the_hello_is_read_wherever_it_is_cut() {
+    const STRANGER: &str = "203.0.113.7";
+    let v1 = format!("PROXY TCP4 {STRANGER} 192.0.2.1 1 2\r\n");
+    let mut v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x11".to_vec();
+    v2.extend([203, 0, 113, 7, 192, 0, 2, 1, 0, 1, 0, 2]);
+    // A TLV that says nothing.
+    v2.extend([4, 0, 2, 7, 7]);
+    for header in [v1.as_bytes(), &v2] {
+        let per_address =
+            AddressLimits { connections: 1, connects_per_second: 0, request_bytes_per_second: 0 };
+        let trusted = proto::Networks::new(vec!["10.0.0.1".parse().unwrap()]);
+        let config = EngineConfig { keepalive_ms: 0, per_address, trusted, ..config() };
+        let mut one = One::start_secure(config, 7);
+        let stranger: IpAddr = STRANGER.parse().unwrap();
+        for cut in 0..header.len() + 300 {
+            let proxy: IpAddr = "10.0.0.1".parse().unwrap();
+            let client = one.server.connect_silent(proxy, 0, 1 << 20).unwrap();
+            let sockets = one.server.shards[0].sockets();
+            let hello = sockets.say_nothing_more(client.socket);
+            let says = [header, &hello].concat();
+            let (first, rest) = says.split_at(cut.min(says.len()));
+            for part in [first, rest] {
+                one.server.shards[0].sockets().inject(client.socket, part);
+                one.hear_out(client);
+            }
+            assert_eq!(one.handshakes_done(), cut as u64 + 1, "cut at {cut}");
+            assert!(one.server.connect_silent(stranger, 0, 1).is_err(), "its address counts");
+            one.say(client, STREAM.as_bytes());
+            one.hear_out(client);
+            assert!(one.reads(client).starts_with("HTTP/1.1 200 OK\r\n"));
+            one.wire(client).client_ends();
+            one.hear_out(client);
+            assert!(one.is_closed(client));
+        }
+        one.all_leave(&[]);
+    }
 }
