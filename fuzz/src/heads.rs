@@ -46,11 +46,14 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
         Route::Classic => "/test",
         Route::Poll => "/poll",
         Route::Page => "/",
+        Route::WellKnown => "/.well-known/",
     };
-    assert!(target.contains(path));
+    assert!(target.contains(path) && target.contains(request.path));
     assert!(request.transport != Transport::Classic || request.route == Route::Classic);
     match (request.method, request.route) {
-        (Method::Options, _) | (_, Route::Page) => assert!(request.ids.is_empty()),
+        (Method::Options, _) | (_, Route::Page | Route::WellKnown) => {
+            assert!(request.ids.is_empty())
+        }
         _ => assert_eq!(request.ids, naive_ids(target), "{target}"),
     }
     check_what_only_some_have(&outside, request);

@@ -52,6 +52,7 @@ mod tls;
 mod token_desk;
 mod tokens;
 mod turns;
+mod well_known;
 mod worker;
 pub mod workers;
 
@@ -68,6 +69,7 @@ pub use start::{Engine, StartError};
 pub use token_desk::TokenDesk;
 pub use tokens::{Granted, Outcome, Revocation, TokenCheck, TokenConfig, TokenQuestion};
 pub use turns::TurnSnapshot;
+pub use well_known::WellKnown;
 
 /// An event with the frames of our transports, each in the slot that is its
 /// [index](proto::Transport::index); behind them stand the two below.

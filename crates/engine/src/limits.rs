@@ -99,6 +99,10 @@ pub const MESSAGE_TIMEOUT_TICKS: u32 = 100;
 /// What a connection keeps below this is not entered in the account of all: half a typical head.
 pub const CLOSE_TO_NOTHING: usize = 256;
 
+/// Texts under `/.well-known/`: a public directory of certificates asks for one for each of at most
+/// 100 names. Some 200 bytes each, 25 KiB.
+pub const TEXTS_MAX: usize = 128;
+
 /// Ids in one head, 8 KiB of which could name 1,600: at some 0.4 µs each a head stays under 0.1 ms
 /// of a worker, and a resume under 0.2 ms of the control plane. A WebSocket logs further ones in.
 pub const IDS_PER_HEAD_MAX: usize = 256;

@@ -21,6 +21,7 @@ use crate::doorbell::Doorbell;
 use crate::limits::{HELD_EVENT_BYTES, MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::Stub;
 use crate::tokens::{Outcome, Revoked};
+use crate::well_known::Texts;
 
 /// The connections that a mail is for, all of one worker, sorted by slot.
 pub(crate) type Targets = SmallVec<[ConnRef; 2]>;
@@ -92,6 +93,8 @@ pub(crate) struct Mailbox {
     queue: ArrayQueue<Mail>,
     /// How clients of TLS are to be met from now on; of two the later one counts.
     tls: ArrayQueue<Arc<ServerConfig>>,
+    /// What is shown from now on, likewise.
+    texts: ArrayQueue<Arc<Texts>>,
     /// Mails in the queue, and those that room is reserved for.
     mails: AtomicUsize,
     /// What those mails weigh. A bound on memory, good to within what senders reserve at once.
@@ -114,6 +117,7 @@ impl Mailbox {
             // The end of all mail needs no room.
             queue: ArrayQueue::new(MAILS_MAX + 1),
             tls: ArrayQueue::new(1),
+            texts: ArrayQueue::new(1),
             mails: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
             doorbell: Doorbell::new(),
@@ -154,6 +158,17 @@ impl Mailbox {
         self.tls.pop()
     }
 
+    /// Posts what is shown from now on.
+    pub(crate) fn post_texts(&self, texts: Arc<Texts>) {
+        drop(self.texts.force_push(texts));
+        self.ring();
+    }
+
+    /// That, for the worker.
+    pub(crate) fn take_texts(&self) -> Option<Arc<Texts>> {
+        self.texts.pop()
+    }
+
     fn push(&self, mail: Mail) -> Result<(), Mail> {
         self.queue.push(mail)?;
         self.ring();
@@ -182,7 +197,7 @@ impl Mailbox {
     /// The worker, before it waits: `true` when it may sleep, since every mail from now on rings.
     pub(crate) fn may_sleep(&self) -> bool {
         self.doorbell.mark_asleep();
-        if self.queue.is_empty() && self.tls.is_empty() {
+        if self.queue.is_empty() && self.tls.is_empty() && self.texts.is_empty() {
             return true;
         }
         self.doorbell.mark_awake();

@@ -29,6 +29,7 @@ use crate::shard::{Shard, Shared};
 use crate::tls::{HandshakeLimits, Tls};
 use crate::token_desk::TokenDesk;
 use crate::tokens::Tokens;
+use crate::well_known::WellKnown;
 use crate::worker::{Kernel, Worker};
 
 /// Why the data plane does not start. The text says what to do.
@@ -219,6 +220,11 @@ impl Engine {
     /// these questions and answer them, or their clients are refused.
     pub fn token_desk(&self) -> TokenDesk {
         TokenDesk::new(self.mailboxes.clone(), self.tokens.clone())
+    }
+
+    /// Where texts are shown on the public port that prove whose names lead here.
+    pub fn well_known(&self) -> WellKnown {
+        WellKnown::new(&self.mailboxes[..self.counters.len()])
     }
 
     /// The guest, for the one who keeps its connections; `None` when there is none, or it is taken.

@@ -142,6 +142,9 @@ impl Worker {
         let began_ns = clock::monotonic_ns();
         let now_ms = began_ns / 1_000_000;
         self.shard.tick(now_ms - self.started_ms);
+        if let Some(texts) = self.mailbox.take_texts() {
+            self.shard.show(texts);
+        }
         self.shard.read_deferred();
         let mut clients_wait = [false; DOORS_MAX];
         for event in events.iter() {

@@ -73,7 +73,7 @@ pub enum Parsed<'b> {
     Refused(Refusal<'b>),
 }
 
-/// A request to serve. For [`Method::Options`] only the method, the route and the last five fields
+/// A request to serve. For [`Method::Options`] only the method, the route, the path and the last five fields
 /// have a meaning.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Request<'b> {
@@ -81,13 +81,16 @@ pub struct Request<'b> {
     pub method: Method,
     /// What the path leads to.
     pub route: Route,
-    /// How the client wants to hear events. Of no meaning with an upgrade and on [`Route::Page`].
+    /// The path, still escaped.
+    pub path: &'b str,
+    /// How the client wants to hear events. Of a meaning on [`Route::Stream`], without an upgrade,
+    /// on [`Route::Classic`] and on [`Route::Poll`].
     pub transport: Transport,
     /// How the body of a stream is delimited.
     pub framing: Framing,
     /// The ids to log in, decoded: the path's first, then those of the query in their order.
     /// Possibly one of them twice, none checked against the rules for ids. Perhaps none, as for
-    /// [`Method::Options`] and [`Route::Page`].
+    /// [`Method::Options`], [`Route::Page`] and [`Route::WellKnown`].
     pub ids: Vec<Cow<'b, str>>,
     /// The id of the event after which the client has heard nothing, where it says so: `?after=` of
     /// a poll, `Last-Event-ID` or `?last_event_id=` of a stream. Whether it is an event of ours is
@@ -213,6 +216,7 @@ fn serve<'b>(
     let mut request = Request {
         method,
         route,
+        path: escaped.path,
         transport: Transport::Ndjson,
         framing,
         ids: Vec::new(),
@@ -250,7 +254,7 @@ fn serve<'b>(
         }
         Route::Classic => request.transport = Transport::Classic,
         Route::Poll => request.transport = Transport::Poll,
-        Route::Page => {}
+        Route::Page | Route::WellKnown => {}
     }
     Ok(request)
 }

@@ -81,6 +81,15 @@ pub fn problem(problem: &Problem, head_only: bool, cors: Option<Cors<'_>>, out: 
     }
 }
 
+/// Appends the whole answer to a request for a text that no browser shall take for a page. With
+/// `head_only` it is described but not sent.
+pub fn text(text: &str, head_only: bool, out: &mut Vec<u8>) {
+    let length = format!("Content-Length: {}\r\n", text.len());
+    push(out, &["HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n", &length]);
+    push(out, &["Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"]);
+    push(out, &["Connection: close\r\n\r\n", if head_only { "" } else { text }]);
+}
+
 /// Appends the whole answer to an `OPTIONS`, which is mostly a browser's question whether a page
 /// may connect (Fetch Standard, section 4.8). Without `cors` the answer is no.
 pub fn preflight(cors: Option<Cors<'_>>, out: &mut Vec<u8>) {

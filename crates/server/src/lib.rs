@@ -145,8 +145,8 @@ impl Server {
         let doors = open_doors(config.access, &ports, &config.data, &live_id).await?;
         config.engine.tokens = doors.as_ref().map(|doors| doors.config(config.token_cookie));
         let acme = config.acme.map(|acme| {
-            let proofs =
-                [(config.tls_listen.or(config.tls_api), Proof::TlsAlpn), (config.api, Proof::Http)];
+            let (tls, plain) = (config.tls_listen.or(config.tls_api), config.engine.listen);
+            let proofs = [(tls, Proof::TlsAlpn), (plain.or(config.api), Proof::Http)];
             let proofs = proofs.into_iter().filter_map(|(port, proof)| port.map(|_| proof));
             Acme::new(acme, config.data.join("acme"), proofs.collect())
         });
@@ -202,13 +202,14 @@ impl Server {
             let node = Erlang::start(config, router, graph, guest, backlog_bytes_max, stop).await?;
             (erlang, erlang_task) = (Some(node.0), Some(node.1));
         }
-        let account = Arc::clone(engine.account());
+        let (account, well_known) = (Arc::clone(engine.account()), engine.well_known());
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
         let permits = Permits::new();
         tokio::spawn(keys::ring::watch(Arc::clone(&keys), stop.clone()));
         tokio::spawn(certs::watch::run(Arc::clone(&certificates), stop.clone()));
         let acme_routes = certificates.acme().map(|_| {
+            certificates.challenges().show_at(well_known);
             tokio::spawn(certs::acme::run(Arc::clone(&certificates), stop.clone()));
             certs::acme::challenges::routes(Arc::clone(certificates.challenges()))
         });

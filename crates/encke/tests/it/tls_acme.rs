@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::tls_api::metric;
-use crate::harness::{Directory, Server, tls_client, wait_for};
+use crate::harness::{
+    Directory, Server, Wire, check_problem, get, read_answer, tls_client, wait_for,
+};
 
 const MADE: &str = "encke_tls_acme_tries_total{outcome=\"ok\"} ";
 const FAILED: &str = "encke_tls_acme_tries_total{outcome=\"failed\"} ";
@@ -72,6 +74,35 @@ fn what_fails_by_a_handshake_is_tried_by_a_request() {
     assert!(shown(server.tls_api(), "a.test", &directory.root()).is_some());
     let answer = server.api.get("/.well-known/acme-challenge/none");
     answer.problem(404);
+}
+
+/// The port that is 80 for everybody may be that of the streams.
+#[test]
+fn streams_port_answers_a_request_of_the_directory() {
+    let Some(directory) = Directory::start(90 * DAY) else { return };
+    let listen = format!("--listen=127.0.0.1:{}", directory.http_port);
+    let options = directory.options();
+    let names = "--acme-domain=a.test,b.test";
+    let own = ["--tls-listen=127.0.0.1:0", "--workers=3", names, &listen];
+    let server = Server::start(&[&own[..], &[&options[0], &options[1]]].concat());
+    let mut listener = server.listener("1");
+    wait_for("the try by a handshake fails", || metric(&server, FAILED) == 1);
+    server.signal("HUP");
+    wait_for("a certificate comes", || metric(&server, MADE) == 1);
+    let mut client = tls_client(server.tls_listen(), "b.test", &directory.root());
+    client.write_all(get("/poll/1?wait=0", &["Connection: close"]).as_bytes()).unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // What was asked for once is gone, and no path of that kind opens anything else.
+    for path in ["none", "", "a/b", "..%2f..%2fpoll"] {
+        let mut wire = Wire::connect(server.listen());
+        wire.send(get(&format!("/.well-known/acme-challenge/{path}"), &[]));
+        let answer = read_answer(&mut wire, "GET").unwrap();
+        check_problem(&serde_json::from_str(&answer.body).unwrap(), 404);
+    }
+    assert_eq!(server.api.send("1", "unharmed"), 1);
+    assert_eq!(listener.data(), "unharmed");
 }
 
 #[test]

@@ -166,8 +166,13 @@ impl<S: Sockets> Core<S> {
         if request.origin.is_some() && cors.is_none() {
             return self.refuse(at, &Problem::forbidden_origin(), &reply);
         }
-        if request.route == Route::Page {
-            return self.show_page(at, request);
+        match request.route {
+            Route::Page => return self.show_page(at, request),
+            Route::WellKnown if self.show_text(request) => {
+                return self.answered(at, DisconnectReason::Answered);
+            }
+            Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),
+            Route::Stream | Route::Classic | Route::Poll => {}
         }
         let granted = match self.look_at_token(at, request) {
             Shown::Open => None,

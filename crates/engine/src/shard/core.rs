@@ -23,6 +23,7 @@ use crate::slab;
 use crate::sockets::Sockets;
 use crate::timer::{TICK_MS, Tick, Wheel};
 use crate::tokens::{Session, Tokens};
+use crate::well_known::Texts;
 
 /// All but the connections.
 pub(super) struct Core<S> {
@@ -42,6 +43,7 @@ pub(super) struct Core<S> {
     pub(super) event_ids: Arc<EventIds>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) tokens: Arc<Tokens>,
+    pub(super) texts: Arc<Texts>,
     /// Of connections that have shown a token, by slot.
     pub(super) sessions: Column<Session>,
     /// All events up to this number that are for a connection here have come.
@@ -125,6 +127,7 @@ impl<S: Sockets> Core<S> {
             event_ids: shared.event_ids,
             resumes: shared.resumes,
             tokens: shared.tokens,
+            texts: Arc::default(),
             sessions: Column::default(),
             rules: Rules {
                 keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),

@@ -50,6 +50,7 @@ use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
 use crate::tls::HandshakeLimits;
 use crate::tokens::{Revoked, Tokens};
+use crate::well_known::Texts;
 
 /// One worker's connections.
 pub(crate) struct Shard<S: Sockets> {
@@ -165,6 +166,11 @@ impl<S: Sockets> Shard<S> {
     /// What its sockets are made of.
     pub(crate) fn sockets(&mut self) -> &mut S {
         &mut self.core.io
+    }
+
+    /// Shows these texts from now on.
+    pub(crate) fn show(&mut self, texts: Arc<Texts>) {
+        self.core.texts = texts;
     }
 
     /// The socket of the connection in `slot`, as long as it lives.

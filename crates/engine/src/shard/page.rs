@@ -1,4 +1,4 @@
-//! The page at `/`: one answer, after which the connection ends.
+//! The page at `/`, and texts under `/.well-known/`: one answer, after which the connection ends.
 //!
 //! The bytes are ready-made and copied into the buffer for answers once; what the kernel does not
 //! take at once is the connection's backlog, and no bound of it applies to a single answer, but the
@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use hub::DisconnectReason;
-use proto::{PageRequest, Request};
+use proto::{Method, PageRequest, Request, response};
 
 use super::core::{At, Core, Lives};
 use crate::sockets::Sockets;
@@ -21,5 +21,12 @@ impl<S: Sockets> Core<S> {
             page.answer(PageRequest { method, host, gzip, known }, &mut self.answer);
         }
         self.answered(at, DisconnectReason::Answered)
+    }
+
+    /// Answers with the text at the request's path. Whether there is one.
+    pub(super) fn show_text(&mut self, request: &Request<'_>) -> bool {
+        let Some(text) = self.texts.get(request.path) else { return false };
+        response::text(text, request.method == Method::Head, &mut self.answer);
+        true
     }
 }

@@ -26,6 +26,7 @@ mod strangers;
 mod talk;
 mod token_ends;
 mod tokens;
+mod well_known;
 mod wire;
 mod world;
 

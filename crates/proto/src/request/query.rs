@@ -38,7 +38,7 @@ pub(super) struct Query<'b> {
 impl<'b> Query<'b> {
     pub(super) fn read(route: Route, escaped: Escaped<'b>) -> Result<Query<'b>, Problem> {
         let mut query = Query::default();
-        if route == Route::Page {
+        if matches!(route, Route::Page | Route::WellKnown) {
             return Ok(query);
         }
         if let Some(id) = escaped.id {

@@ -13,6 +13,8 @@ pub enum Route {
     Poll,
     /// `/`: a page for people.
     Page,
+    /// `/.well-known/…` (RFC 8615): a short text, if there is one.
+    WellKnown,
 }
 
 /// The parts of a target behind its route, still escaped.
@@ -20,6 +22,8 @@ pub enum Route {
 pub(super) struct Escaped<'b> {
     /// The id of the path; `None` where it ends before one.
     pub(super) id: Option<&'b str>,
+    /// All of the path.
+    pub(super) path: &'b str,
     pub(super) query: &'b str,
 }
 
@@ -35,16 +39,19 @@ pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
     let origin_form = absolute(target).map_or(target, |(_, rest)| rest);
     let (path, query) = origin_form.split_once('?').unwrap_or((origin_form, ""));
     if path == "/" {
-        return Ok((Route::Page, Escaped { id: None, query }));
+        return Ok((Route::Page, Escaped { id: None, path, query }));
+    }
+    if path.starts_with("/.well-known/") {
+        return Ok((Route::WellKnown, Escaped { id: None, path, query }));
     }
     for (prefix, route) in PREFIXES {
         if let Some(id) = path.strip_prefix(prefix)
             && !id.contains('/')
         {
-            return Ok((route, Escaped { id: Some(id), query }));
+            return Ok((route, Escaped { id: Some(id), path, query }));
         }
         if prefix.strip_suffix('/') == Some(path) {
-            return Ok((route, Escaped { id: None, query }));
+            return Ok((route, Escaped { id: None, path, query }));
         }
     }
     Err(Problem::no_such_path())

@@ -54,6 +54,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
     let expected = Request {
         method: Method::Get,
         route: Route::Stream,
+        path: "/stream/alice",
         transport: Transport::Sse,
         framing: Framing::Chunked,
         ids: vec!["alice".into(), "photo:789".into()],
@@ -127,6 +128,7 @@ fn path_leads_to_its_route() {
         ("/", Route::Page),
         ("/?id=%zz&wait=x", Route::Page),
         ("http://other.example/", Route::Page),
+        ("/.well-known/acme-challenge/a-b_c?id=%zz", Route::WellKnown),
     ];
     for (target, route) in cases {
         for method in ["GET", "HEAD", "OPTIONS"] {

@@ -1,14 +1,15 @@
 //! What proves to a directory that a name is ours: answers that are there while it asks.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use engine::WellKnown;
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -19,12 +20,17 @@ use crate::http::problem::ApiProblem;
 /// The protocol in which a directory speaks TLS to see the answer (RFC 8737, section 6.2).
 pub(crate) const ACME_TLS: &[u8] = b"acme-tls/1";
 
+/// Where a directory asks for an answer (RFC 8555, section 8.3), before the token.
+const PATH: &str = "/.well-known/acme-challenge/";
+
 /// The answers of the order under way. There are as many as it has names.
 #[derive(Debug, Default)]
 pub(crate) struct Challenges {
     handshakes: Mutex<HashMap<String, Arc<CertifiedKey>>>,
     /// By token.
     requests: Mutex<HashMap<String, String>>,
+    /// Where the workers of streams show these too, if they have a plain port.
+    shown: OnceLock<WellKnown>,
 }
 
 impl Challenges {
@@ -62,15 +68,33 @@ impl Challenges {
     }
 
     /// Answers for `token` with the key authorization.
-    pub(super) fn add_request(&self, token: &str, answer: &str) {
+    pub(super) fn add_request(&self, token: &str, answer: &str) -> Result<()> {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         requests.insert(token.to_owned(), answer.to_owned());
+        ensure!(self.show(&requests), "more names than a certificate can have: give fewer");
+        Ok(())
+    }
+
+    /// Has the workers of streams show the answers to requests too, from now on.
+    pub(crate) fn show_at(&self, shown: WellKnown) {
+        // There is one engine.
+        let _ = self.shown.set(shown);
+    }
+
+    fn show(&self, requests: &HashMap<String, String>) -> bool {
+        let texts =
+            requests.iter().map(|(token, answer)| (format!("{PATH}{token}"), answer.clone()));
+        self.shown.get().is_none_or(|shown| shown.show(texts.collect()))
     }
 
     /// Forgets all.
     pub(super) fn clear(&self) {
         self.handshakes.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if !requests.is_empty() {
+            requests.clear();
+            self.show(&requests);
+        }
     }
 }
 
@@ -88,5 +112,5 @@ pub(crate) fn routes(challenges: Arc<Challenges>) -> Router {
             }
         }
     };
-    Router::new().route("/.well-known/acme-challenge/{token}", get(answer))
+    Router::new().route(&format!("{PATH}{{token}}"), get(answer))
 }

@@ -7,7 +7,7 @@
 //! most, as many failures as public directories take. A signal (SIGHUP) asks for a try at once.
 //!
 //! Names are proven at the ports that there are, by TLS-ALPN-01 (RFC 8737) where TLS is spoken and
-//! by HTTP-01 (RFC 8555, section 8.3) at the API's plain one; with both, tries take turns.
+//! by HTTP-01 (RFC 8555, section 8.3) at the plain ones; with both, tries take turns.
 
 pub(crate) mod challenges;
 mod client;

@@ -98,7 +98,7 @@ async fn prove(order: &mut Order, challenges: &Challenges, proof: Proof) -> Resu
             Proof::TlsAlpn => {
                 challenges.add_handshake(&name, answer.digest().as_ref(), &provider)?;
             }
-            Proof::Http => challenges.add_request(&challenge.token, answer.as_str()),
+            Proof::Http => challenges.add_request(&challenge.token, answer.as_str())?,
         }
         let ready = challenge.set_ready().await;
         ready.with_context(|| format!("the directory does not look for {name}"))?;
