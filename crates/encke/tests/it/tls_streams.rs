@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
@@ -164,6 +165,51 @@ fn stalled_handshakes_make_room_for_clients_who_answer() {
     }
     drop(stalled);
     wait_for("nothing is left", || metric(&server, "encke_tls_handshakes_open ") == 0);
+}
+
+/// The alert that a client has been sent when all that it has said is read.
+fn alert(mut wire: TcpStream) -> [u8; 2] {
+    wire.set_read_timeout(Some(crate::harness::DEADLINE)).unwrap();
+    let mut heard = Vec::new();
+    // A reset would be an error, and what came before it lost.
+    wire.read_to_end(&mut heard).unwrap();
+    let alert = heard.len() - 7;
+    assert_eq!((heard[alert], &heard[alert + 3..alert + 5]), (21, &[0, 2][..]), "{heard:?}");
+    [heard[alert + 5], heard[alert + 6]]
+}
+
+/// Who is told by an alert what it has done hears it, whatever it goes on to say.
+#[test]
+fn alert_is_heard_by_who_has_said_more_than_is_read_at_a_time() {
+    let authority = Authority::new();
+    let server = server(&authority, &[]);
+    let junk = vec![0x55; 300_000];
+    let started = Instant::now();
+    // A hello that is none; one record of which is longer than any; one that only TLS 1.1 knows.
+    let old =
+        [&[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 2][..], &[7; 32], &[0, 0, 2, 0, 47, 1, 0]].concat();
+    for (hello, expected) in
+        [(&[22, 3, 1, 0, 5, 1, 0, 0, 1, 0][..], 50), (&[22, 3, 1, 0xff, 0xff, 1], 50), (&old, 70)]
+    {
+        let mut wire = TcpStream::connect(server.tls_listen()).unwrap();
+        wire.write_all(&[hello, &junk].concat()).unwrap();
+        assert_eq!(alert(wire), [2, expected]);
+    }
+    // The same behind a handshake, on a stream that is open.
+    let mut stream = tls_client(server.tls_listen(), "localhost", &authority.ca());
+    stream.write_all(get("/stream/bob", &[]).as_bytes()).unwrap();
+    server.wait_online("bob", 1);
+    stream.sock.write_all(&[&[23, 3, 3, 0, 40][..], &[1; 40], &junk].concat()).unwrap();
+    server.wait_online("bob", 0);
+    let error = stream.read_to_end(&mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("BadRecordMac"), "{error}");
+    // Who never ends its side is waited for, but not for long.
+    let mut wire = TcpStream::connect(server.tls_listen()).unwrap();
+    wire.write_all(b"not TLS").unwrap();
+    wire.set_read_timeout(Some(crate::harness::DEADLINE)).unwrap();
+    assert_eq!(wire.read(&mut [0; 9]).unwrap(), 0, "nothing can be said to it");
+    wait_for("nobody is left", || server.api.stats()["connections_open"] == 0);
+    assert!(started.elapsed() < crate::harness::DEADLINE);
 }
 
 #[test]

@@ -20,8 +20,9 @@
 //! its request, the others go on with another token or as they did. When the time of a stream's
 //! token is over, the stream is ended before anything else that its time asks for.
 //!
-//! A connection that breaks is closed in each of them. Which state may follow which says
-//! [`Life::may_move_to`]; every change goes by it.
+//! A connection that breaks is closed in each of them. One that breaks the rules of TLS is told so,
+//! hears nothing more, and lingers. Which state may follow which says [`Life::may_move_to`]; every
+//! change goes by it.
 //!
 //! [`Life::on`] decides and nothing else does: the shard carries out. A new protocol is a line
 //! here.
@@ -137,6 +138,8 @@ pub(crate) enum Act {
     ReadOn,
     /// End our side, and wait for the client's.
     Linger(DisconnectReason),
+    /// The same, and forget what waits to be sent.
+    Fail(DisconnectReason),
     /// Hand over what was missed: to a stream.
     CatchUp,
     /// Hand over what was missed: to a poll.
@@ -183,10 +186,11 @@ impl Life {
             (Leaving(_), Input::Event) => Act::Drop,
             (Leaving(_), _) => Act::Nothing,
 
+            (Ending(reason), Input::Broken(ErrorKind::InvalidData)) => Act::Fail(reason),
             (Ending(reason) | Lingering(reason), Input::Broken(_)) => cut(reason),
             (_, Input::Broken(ErrorKind::TimedOut)) => cut(ClientVanished),
-            // It broke the rules of TLS, and is told so before it is closed.
-            (_, Input::Broken(ErrorKind::InvalidData)) => close(TlsFailed),
+            // A close over what it goes on to say would be a reset, and the alert lost with it.
+            (_, Input::Broken(ErrorKind::InvalidData)) => Act::Fail(TlsFailed),
             (_, Input::Broken(_)) => cut(ClientReset),
 
             (Handshake, Input::Bytes) => Act::Shake,
@@ -254,6 +258,9 @@ impl Life {
             Verdict,
         };
         match self {
+            Leaving(_) => matches!(next, Between | Ending(_)),
+            Lingering(_) => false,
+            _ if matches!(next, Lingering(_)) => true,
             Handshake => next == Head,
             Head => {
                 matches!(next, Handshake | Verdict | Stream | Held | Poll | HeldPoll | Ending(_))
@@ -265,9 +272,7 @@ impl Life {
             Between => {
                 matches!(next, Head | Verdict | Poll | HeldPoll | Ending(_) | Stream | Held)
             }
-            Leaving(_) => matches!(next, Between | Ending(_)),
-            Ending(_) => matches!(next, Ending(_) | Lingering(_)),
-            Lingering(_) => false,
+            Ending(_) => matches!(next, Ending(_)),
         }
     }
 
@@ -340,6 +345,16 @@ mod tests {
             let act = life.on(Input::Broken(ErrorKind::ConnectionReset), facts);
             let closes = matches!(act, Act::Close { abort: true, .. });
             assert_eq!(closes, !matches!(life, Life::Leaving(_)), "{life:?}");
+        }
+    }
+
+    #[test]
+    fn who_breaks_the_rules_of_tls_is_told_so_unless_it_knows_or_is_to_leave() {
+        for (life, facts) in ALL.into_iter().flat_map(|life| facts().map(move |f| (life, f))) {
+            let act = life.on(Input::Broken(ErrorKind::InvalidData), facts);
+            let lingers = !matches!(life, Life::Leaving(_) | Life::Lingering(_));
+            assert_eq!(matches!(act, Act::Fail(_)), lingers, "{life:?}");
+            assert_eq!(life.may_move_to(Life::Lingering(REASON)), lingers, "{life:?}");
         }
     }
 

@@ -216,6 +216,16 @@ impl<S> Conn<S> {
         &mut self.new_work().backlog
     }
 
+    /// Forgets what waits to be written, and what is under way.
+    pub(crate) fn forget_all(&mut self) {
+        self.pending = None;
+        self.mark(Marks::BLOCKED, false);
+        if let Some(rare) = &mut self.rare {
+            rare.work = None;
+        }
+        self.tidy();
+    }
+
     /// Gives the boxes back in which nothing is left: an idle connection owns no buffer.
     pub(crate) fn tidy(&mut self) {
         let Some(rare) = &mut self.rare else { return };

@@ -188,6 +188,10 @@ impl<S: Sockets> Core<S> {
                 self.linger(at, reason);
                 Ok(())
             }
+            Act::Fail(reason) => {
+                self.fail(at, reason);
+                Ok(())
+            }
             Act::EndStream(reason) => self.end_stream(at, reason),
             Act::Finish(reason) => self.finish(at, reason),
             act @ (Act::Request

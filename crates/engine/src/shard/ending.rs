@@ -158,6 +158,13 @@ impl<S: Sockets> Core<S> {
         self.flush(at)
     }
 
+    /// The client has been told all that it is told. What waits for it would mean nothing to it.
+    pub(super) fn fail(&mut self, at: &mut At<'_, S::Socket>, reason: DisconnectReason) {
+        self.leave(at);
+        at.conn.forget_all();
+        self.linger(at, reason);
+    }
+
     /// All is written.
     pub(super) fn linger(&mut self, at: &mut At<'_, S::Socket>, reason: DisconnectReason) {
         at.conn.move_to(Life::Lingering(reason));

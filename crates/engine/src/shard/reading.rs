@@ -35,6 +35,10 @@ impl<S: Sockets> Core<S> {
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    self.happen(at, Input::Broken(error.kind()))?;
+                    continue;
+                }
                 Err(error) => return self.happen(at, Input::Broken(error.kind())),
             };
             self.budget.spend_bytes(len);
@@ -77,6 +81,11 @@ impl<S: Sockets> Core<S> {
                 self.readable(at, hung_up)
             }
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.happen(at, Input::End),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                self.happen(at, Input::Broken(error.kind()))?;
+                // What it has sent behind it is there already.
+                self.readable(at, hung_up)
+            }
             Err(error) => self.happen(at, Input::Broken(error.kind())),
         }
     }

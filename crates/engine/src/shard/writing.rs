@@ -1,5 +1,7 @@
 //! What connections are sent: once a turn what waits for them, and answers at once.
 
+use std::io::ErrorKind;
+
 use hub::DisconnectReason;
 
 use super::Shard;
@@ -82,6 +84,10 @@ impl<S: Sockets> Core<S> {
                 at.conn.mark(Marks::BLOCKED, true);
                 self.wait(at);
                 Ok(())
+            }
+            // What cannot be sealed cannot be followed by an alert either.
+            Flushed::Gone(error) if error.kind() == ErrorKind::InvalidData => {
+                Err(End { reason: DisconnectReason::TlsFailed, abort: false })
             }
             Flushed::Gone(error) => self.happen(at, Input::Broken(error.kind())),
         }

@@ -82,7 +82,7 @@ type UnderWays = HashMap<u32, Box<UnderWay>>;
 /// Noted with a socket's keys: something is under way on it.
 const UNDER_WAY: u8 = 1;
 
-/// Noted with a socket's keys: its peer has broken the rules.
+/// Noted with a socket's keys: its peer has broken the rules, and has been told so.
 const FAULTY: u8 = 2;
 
 /// What is under way on one connection.
@@ -247,8 +247,9 @@ impl<S: Numbered> Sockets for Tls<S> {
 
     fn receive(&mut self, socket: &S::Socket, buffer: &mut [u8]) -> io::Result<Received> {
         match self.speaks(S::number(socket)) {
-            Some(_) => self.receive_text(socket, buffer),
-            None => self.io.receive(socket, buffer),
+            Some(keys) if keys.note & FAULTY == 0 => self.receive_text(socket, buffer),
+            // What follows a fault is read to be forgotten.
+            _ => self.io.receive(socket, buffer),
         }
     }
 
@@ -260,7 +261,7 @@ impl<S: Numbered> Sockets for Tls<S> {
     }
 
     fn shutdown(&mut self, socket: &S::Socket) {
-        if self.speaks(S::number(socket)).is_some() {
+        if self.speaks(S::number(socket)).is_some_and(|keys| keys.note & FAULTY == 0) {
             self.alert(socket, Alert::CLOSE_NOTIFY);
         }
         self.io.shutdown(socket);
@@ -268,10 +269,7 @@ impl<S: Numbered> Sockets for Tls<S> {
 
     fn close(&mut self, socket: S::Socket, abort: bool) {
         let number = S::number(&socket);
-        if self.speaks(number).is_some_and(|keys| keys.note & FAULTY != 0) {
-            // A close over unread bytes would be a reset, and the alert lost with it.
-            let _ = self.io.receive(&socket, &mut self.wire);
-        } else if !abort && self.speaks(number).is_some() {
+        if !abort && self.speaks(number).is_some_and(|keys| keys.note & FAULTY == 0) {
             self.alert(&socket, Alert::CLOSE_NOTIFY);
         }
         if let Some(under) = self.under_way.remove(&number) {
