@@ -45,6 +45,8 @@ pub(super) struct Wire {
     edge: bool,
     /// Bytes of TLS that have come after the server has looked.
     arrived: usize,
+    /// A part of a record is sent, whose text the client cannot read yet.
+    pub(super) hides: bool,
     /// What the server sends has no end of its own.
     streams: bool,
     /// When the server sent last, as far as it knows what time it is.

@@ -34,7 +34,7 @@ impl One {
     fn start_with(config: EngineConfig, secured_by: Option<u64>) -> One {
         let names = Arc::new(Names::new([3; 16]));
         let epoch = Epoch::begin(Tag::of(0), 0, 1_000);
-        let (router, mut server) = Server::start_with(names, config, epoch, secured_by);
+        let (router, mut server) = Server::start(names, config, epoch, secured_by);
         server.set_work_per_turn(WORK_PER_TURN);
         One { router, server }
     }
@@ -52,7 +52,7 @@ impl One {
 
     pub(super) fn say(&mut self, client: Place, bytes: &[u8]) {
         self.wire(client).client_sends(bytes);
-        self.server.report_one(client);
+        self.server.hear_out(client);
     }
 
     pub(super) fn reads(&mut self, client: Place) -> String {

@@ -35,6 +35,8 @@ struct Plan {
     jump_one_in: usize,
     /// How often clients stop sending for a while, be it in the middle of a head.
     pause_one_in: usize,
+    /// All clients speak TLS.
+    tls: bool,
 }
 
 const PLAN: Plan = Plan {
@@ -43,6 +45,7 @@ const PLAN: Plan = Plan {
     slow_one_in: 5,
     jump_one_in: 1_000_000,
     pause_one_in: 1_000_000,
+    tls: false,
 };
 
 struct World {
@@ -64,7 +67,8 @@ impl World {
             ..config()
         };
         let epoch = Epoch::begin(Tag::of(0), 0, 0);
-        let (router, mut server) = Server::start(names.clone(), config, epoch);
+        let secured_by = plan.tls.then_some(seed);
+        let (router, mut server) = Server::start(names.clone(), config, epoch, secured_by);
         server.set_read_bytes(64);
         World {
             random: Random::new(seed),
@@ -317,6 +321,21 @@ fn run_seeds(name: &str, seeds: u64, plan: Plan, happened: impl Fn(&WorkerSnapsh
 #[test]
 fn polls_hear_what_came_while_they_waited() {
     run_seeds("polls_hear_what_came", 30, PLAN, |figures| {
+        let reasons = [
+            DisconnectReason::Answered,
+            DisconnectReason::ClientClosed,
+            DisconnectReason::ClientReset,
+            DisconnectReason::LoggedOut,
+        ];
+        reasons.iter().all(|&reason| ended(figures, reason) > 20) && figures.deliveries > 1000
+    });
+}
+
+/// The same through TLS, with records that are cut on their way to those who read slowly.
+#[test]
+fn polls_through_tls_hear_what_came_while_they_waited() {
+    let plan = Plan { slow_one_in: 2, tls: true, ..PLAN };
+    run_seeds("polls_through_tls", 30, plan, |figures| {
         let reasons = [
             DisconnectReason::Answered,
             DisconnectReason::ClientClosed,

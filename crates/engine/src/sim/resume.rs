@@ -32,6 +32,8 @@ struct Plan {
     work_per_turn: u32,
     /// How often all connections of an id are ended.
     logout_one_in: usize,
+    /// All clients speak TLS.
+    tls: bool,
 }
 
 const PLAN: Plan = Plan {
@@ -41,6 +43,7 @@ const PLAN: Plan = Plan {
     socket_room: 1 << 20,
     work_per_turn: UNBOUNDED,
     logout_one_in: 1_000_000,
+    tls: false,
 };
 
 /// What the runs of all seeds came to.
@@ -132,6 +135,28 @@ fn client_that_catches_up_in_windows_hears_all_once_and_in_order() {
     };
     let came = run("client_that_catches_up", 30, plan);
     came.expect(came.resumed > 1_000 && came.slow > 100 && came.gaps * 10 < came.resumed);
+}
+
+/// The same through TLS: what was cut off within a record is missed, and heard after it.
+#[test]
+fn client_that_comes_back_through_tls_hears_all_it_missed_once_and_in_order() {
+    let came = run("comes_back_through_tls", 15, Plan { tls: true, ..PLAN });
+    came.expect(came.resumed > 500 && came.gaps > 0 && came.gaps * 10 < came.resumed);
+    assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+}
+
+#[test]
+fn client_that_catches_up_through_tls_hears_all_once_and_in_order() {
+    let plan = Plan {
+        backlog_bytes_max: 1_200,
+        socket_room: 300,
+        work_per_turn: 600,
+        logout_one_in: 20,
+        tls: true,
+        ..PLAN
+    };
+    let came = run("catches_up_through_tls", 15, plan);
+    came.expect(came.resumed > 500 && came.slow > 50 && came.gaps * 10 < came.resumed);
 }
 
 /// Of two servers each has its own numbers: a place of one is a gap at the other. Who comes back

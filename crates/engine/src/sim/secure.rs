@@ -356,6 +356,7 @@ impl Sockets for Relay {
             alerts.borrow_mut().extend(alert.map(|alert| (socket, alert)));
             wire.arrives(client.there.len());
             net.hear(&mut wire, &text);
+            wire.hides = taken < bytes.len();
             if taken < bytes.len() {
                 wire.starve();
             }

@@ -83,13 +83,9 @@ pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Re
 }
 
 impl Server {
-    /// A server whose events have the numbers of `epoch`.
-    pub(super) fn start(names: Arc<Names>, config: EngineConfig, epoch: Epoch) -> (Router, Server) {
-        Server::start_with(names, config, epoch, None)
-    }
-
-    /// The same, whose clients speak TLS that is cut by a seed.
-    pub(super) fn start_with(
+    /// A server whose events have the numbers of `epoch`. With a seed its clients speak TLS that is
+    /// cut by it.
+    pub(super) fn start(
         names: Arc<Names>,
         config: EngineConfig,
         epoch: Epoch,
@@ -315,6 +311,13 @@ impl Server {
         }
     }
 
+    /// The same until all that has come is read, which is at once but for TLS.
+    pub(super) fn hear_out(&mut self, place: Place) {
+        while self.wire(place).has_news() {
+            self.report_one(place);
+        }
+    }
+
     /// Hands the next mail over, if there is one, as the worker does.
     pub(super) fn take_mail(&mut self, shard: usize) -> bool {
         let posted = self.event_ids.posted();
@@ -344,6 +347,9 @@ impl Server {
             self.clock.pass(if moment_ms > 0 { moment_ms + 1000 } else { 0 });
             for shard in 0..SHARDS {
                 self.begin_turn(shard);
+                while (0..self.nets[shard].wires()).any(|at| self.nets[shard].wire(at).has_news()) {
+                    self.begin_turn(shard);
+                }
                 while self.take_mail(shard) {}
                 while self.shards[shard].flush() {}
             }

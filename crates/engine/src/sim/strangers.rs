@@ -67,7 +67,7 @@ impl World {
         };
         let names = Arc::new(Names::new([9; 16]));
         let epoch = Epoch::begin(Tag::of(0), 0, 0);
-        let (_, mut server) = Server::start_with(names, config, epoch, tls.then_some(seed));
+        let (_, mut server) = Server::start(names, config, epoch, tls.then_some(seed));
         server.set_read_bytes(64);
         World { random: Random::new(seed), tls, server, clients: Vec::new(), bounds_met: 0 }
     }

@@ -9,12 +9,21 @@ use super::one::One;
 use super::random::Random;
 use super::server::Place;
 use super::talk::client_frame;
-use super::tokens::{guarded, request, status, websocket};
+use super::tokens::{guarded, guarded_by, request, status, websocket};
 use crate::tokens::Revocation;
+
+/// Without TLS, and through TLS that is cut by some seeds.
+fn with_and_without_tls(test: fn(One)) {
+    test(guarded());
+    (0..20).for_each(|seed| test(guarded_by(Some(seed))));
+}
 
 #[test]
 fn stream_ends_with_its_token_and_says_why() {
-    let mut one = guarded();
+    with_and_without_tls(ends_with_its_token);
+}
+
+fn ends_with_its_token(mut one: One) {
     let stream = one.client(1 << 20, &request("/stream/bob", "sub=bob;ms=5000"));
     let socket = one.client(1 << 20, &websocket("/stream/bob", "sub=bob;ms=5000"));
     let for_ever = one.client(1 << 20, &request("/stream/bob", "sub=bob"));
@@ -45,7 +54,10 @@ fn stream_ends_with_its_token_and_says_why() {
 
 #[test]
 fn websocket_goes_on_with_another_token() {
-    let mut one = guarded();
+    with_and_without_tls(goes_on_with_another_token);
+}
+
+fn goes_on_with_another_token(mut one: One) {
     let client = one.client(1 << 20, &websocket("/stream/bob?id=news", "sub=bob;ids=news;ms=5000"));
     let again = |token: &str| format!("{{\"token\":\"{token}\"}}");
     for (token, answered) in [
@@ -142,11 +154,23 @@ fn token_is_good_for_so_many_connections() {
 /// hear of whom they may, and nothing is left of them.
 #[test]
 fn crowd_hears_what_its_tokens_grant_and_leaves_nothing() {
-    super::each_seed("crowd_hears_what_its_tokens_grant", 40, |seed| {
+    crowd("crowd_hears_what_its_tokens_grant", 40, false);
+}
+
+#[test]
+fn crowd_through_tls_hears_what_its_tokens_grant_and_leaves_nothing() {
+    crowd("crowd_through_tls_hears_what_its_tokens_grant", 20, true);
+}
+
+fn crowd(name: &str, seeds: u64, tls: bool) {
+    super::each_seed(name, seeds, |seed| {
         let mut random = Random::new(seed);
-        let mut one = guarded();
+        let mut one = guarded_by(tls.then_some(seed));
         one.server.set_work_per_turn([400, 10_000][random.below(2)]);
-        let mut clients: BTreeMap<usize, (Place, usize)> = BTreeMap::new();
+        // Records are longer than what is read at a time, and than what there is room for.
+        one.server.set_read_bytes([64, 16_384][random.below(2)]);
+        let room = [600, 4_000][random.below(2)];
+        let mut clients: BTreeMap<usize, Bearer> = BTreeMap::new();
         for step in 0..600 {
             let who = random.below(12);
             let late = ["", "late;"][random.below(2)];
@@ -154,14 +178,15 @@ fn crowd_hears_what_its_tokens_grant_and_leaves_nothing() {
             let ms = ["", ";ms=700"][random.below(2)];
             let token = format!("{late}sub={who}{uses}{ms};jti=t{who}");
             let asks = if random.below(4) == 0 { random.below(12) } else { who };
-            match random.below(8) {
+            match random.below(9) {
                 0..=2 => {
                     let says = match random.below(3) {
                         0 => request(&format!("/stream/{asks}"), &token),
                         1 => request(&format!("/poll/{asks}?wait=1"), &token).repeat(2),
                         _ => websocket(&format!("/stream/{asks}"), &token),
                     };
-                    clients.insert(step, (one.client(4_000, &says), who));
+                    let place = one.client(room, &says);
+                    clients.insert(step, Bearer { place, who, talks: false, got: Vec::new() });
                 }
                 3 => drop(one.judge_all()),
                 4 => {
@@ -175,13 +200,21 @@ fn crowd_hears_what_its_tokens_grant_and_leaves_nothing() {
                     assert!(one.server.token_desk.revoke(&Revocation::Token(text.into())));
                 }
                 6 => {
-                    let Some((_, (client, who))) = clients.pop_first() else { continue };
-                    hears_only(&one.wire(client).client_reads(usize::MAX), who);
-                    one.wire(client).client_resets();
-                    one.server.report_one(client);
+                    let Some((_, mut bearer)) = clients.pop_first() else { continue };
+                    bearer.reads(&one, usize::MAX);
+                    bearer.check();
+                    one.wire(bearer.place).client_resets();
+                    one.server.report_one(bearer.place);
+                }
+                7 => {
+                    for bearer in clients.values_mut() {
+                        bearer.reads(&one, random.below(300));
+                    }
                 }
                 _ => {
-                    if let Some((client, who)) = clients.values().next().copied() {
+                    if let Some(bearer) = clients.values_mut().next() {
+                        bearer.talks = true;
+                        let (client, who) = (bearer.place, bearer.who);
                         let other = random.below(12);
                         let says = format!("{{\"login\":[\"{other}\"]}}");
                         one.say(client, &client_frame(0x81, says.as_bytes()));
@@ -192,9 +225,10 @@ fn crowd_hears_what_its_tokens_grant_and_leaves_nothing() {
             }
             one.turn_after(random.below(300) as u64);
         }
-        for (client, who) in clients.into_values() {
-            hears_only(&one.wire(client).client_reads(usize::MAX), who);
-            one.wire(client).client_resets();
+        for mut bearer in clients.into_values() {
+            bearer.reads(&one, usize::MAX);
+            bearer.check();
+            one.wire(bearer.place).client_resets();
         }
         one.judge_all();
         one.server.end();
@@ -203,11 +237,30 @@ fn crowd_hears_what_its_tokens_grant_and_leaves_nothing() {
     });
 }
 
-/// Whatever else came, no event is about another.
-fn hears_only(bytes: &[u8], who: usize) {
-    let text = String::from_utf8_lossy(bytes);
-    for about in text.split("\"about\":\"").skip(1) {
-        let about = about.split('"').next().unwrap_or_default();
-        assert_eq!(about, who.to_string(), "{text}");
+/// One of the crowd.
+struct Bearer {
+    place: Place,
+    who: usize,
+    /// As on a WebSocket, be it one or not.
+    talks: bool,
+    got: Vec<u8>,
+}
+
+impl Bearer {
+    fn reads(&mut self, one: &One, len: usize) {
+        self.got.extend(one.wire(self.place).client_reads(len));
+    }
+
+    /// Whatever else came, it was understood, and no event is about another.
+    fn check(&self) {
+        let text = String::from_utf8_lossy(&self.got);
+        assert!(self.talks || !text.contains("HTTP/1.1 400"), "{text}");
+        let mut rest = text.split("\"about\":\"").skip(1).peekable();
+        while let Some(about) = rest.next() {
+            let (about, behind) = about.split_once('"').unwrap_or((about, ""));
+            // The last one may be cut off.
+            let is_whole = !behind.is_empty() || rest.peek().is_some();
+            assert!(!is_whole || about == self.who.to_string(), "{text}");
+        }
     }
 }

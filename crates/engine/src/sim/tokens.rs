@@ -52,9 +52,18 @@ pub(super) fn judge(token: &str) -> Outcome {
 }
 
 pub(super) fn guarded() -> One {
+    guarded_by(None)
+}
+
+/// The same, whose clients speak TLS that is cut by a seed.
+pub(super) fn guarded_by(seed: Option<u64>) -> One {
     let check = Arc::new(ByWord);
     let tokens = TokenConfig { check, cookie: "encke_token".into() };
-    let one = One::start(EngineConfig { tokens: Some(tokens), ..config() });
+    let config = EngineConfig { tokens: Some(tokens), ..config() };
+    let one = match seed {
+        Some(seed) => One::start_secure(config, seed),
+        None => One::start(config),
+    };
     // This thread takes the questions, when a test says so.
     one.server.token_desk.set_judge(std::thread::current());
     one

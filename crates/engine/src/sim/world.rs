@@ -87,7 +87,7 @@ impl World {
         let config = EngineConfig { backlog_bytes_max: plan.backlog_bytes_max, ..config() };
         let epoch = Epoch::begin(Tag::of(0), 0, STARTED_MS);
         let secured_by = plan.tls.then_some(seed);
-        let (router, mut server) = Server::start_with(names.clone(), config, epoch, secured_by);
+        let (router, mut server) = Server::start(names.clone(), config, epoch, secured_by);
         server.set_read_bytes(plan.read_bytes);
         let (clients, events) = (Vec::new(), Vec::new());
         World { random, plan, router, server, graph, names, clients, events }

@@ -121,10 +121,10 @@ impl Client {
 
     /// Which of its polls waits, going by what is on its wire.
     pub(super) fn waiting(&self, wire: &Wire) -> Option<usize> {
-        if !wire.is_open() {
+        if !wire.is_open() || wire.hides {
             return None;
         }
-        let read = self.asked_bytes - self.unsent.len() - wire.to_server.len();
+        let read = wire.received;
         let sent: Vec<u8> = self.got.iter().chain(&wire.to_client).copied().collect();
         let (mut answered, mut rest) = (self.answers.len(), sent.as_slice());
         while let Some((_, len)) = Answer::read(rest) {

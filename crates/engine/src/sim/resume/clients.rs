@@ -58,7 +58,7 @@ impl Resumers {
             request_with(&user.ids, user.transport, user.framing, &field)
         };
         self.server.wire(place).client_sends(&head);
-        self.server.report_one(place);
+        self.server.hear_out(place);
         self.server.set_work_per_turn(self.plan.work_per_turn);
         let resumed_at = self.server.event_ids.last();
         user.online =

@@ -68,10 +68,11 @@ pub(super) struct Resumers {
 }
 
 /// Starts a server as the plan says.
-fn start(names: Arc<Names>, plan: &Plan, epoch: Epoch) -> (Control, Server) {
+fn start(names: Arc<Names>, plan: &Plan, epoch: Epoch, seed: u64) -> (Control, Server) {
     let Plan { history, backlog_bytes_max, .. } = *plan;
     let config = EngineConfig { history, backlog_bytes_max, ..config() };
-    let (router, mut server) = Server::start(names, config, epoch);
+    let secured_by = plan.tls.then_some(seed);
+    let (router, mut server) = Server::start(names, config, epoch, secured_by);
     server.set_work_per_turn(plan.work_per_turn);
     server.set_read_bytes(64);
     (Control { router, mailboxes: server.mailboxes.clone() }, server)
@@ -83,7 +84,7 @@ impl Resumers {
         let names = Arc::new(Names::new([9; 16]));
         let graph = Graph::random(&mut random, names.clone(), IDS);
         let epoch = Epoch::begin(Tag::of(random.next()), 0, STARTED_MS);
-        let (control, server) = start(names, &plan, epoch);
+        let (control, server) = start(names, &plan, epoch, seed);
         let users = (0..USERS).map(|_| User::random(&mut random)).collect();
         let world = Resumers {
             random,
@@ -118,7 +119,7 @@ impl Resumers {
         let mark = self.server.event_ids.last() + 1;
         let epoch = Epoch::begin(Tag::of(self.random.next()), mark, 0);
         self.epochs.push(epoch);
-        let (control, server) = start(names, &self.plan, epoch);
+        let (control, server) = start(names, &self.plan, epoch, mark);
         self.server = server;
         self.receipts.clear();
         control
