@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use self::schema::{described, fits};
-use crate::harness::Server;
+use crate::harness::{Authority, Server, TOKEN_SECRET};
 
 const JSON: &str = "/content/application~1json";
 
@@ -49,7 +49,11 @@ fn document(server: &Server) -> Value {
 
 #[test]
 fn answers_have_all_that_is_described_and_nothing_else() {
-    let server = crate::tokens::guarded();
+    // Who has tokens and TLS has figures of both.
+    let authority = Authority::new();
+    let pair = authority.issue("own", &["localhost"]).options();
+    let key = format!("--token-key={TOKEN_SECRET}");
+    let server = Server::start(&[&key, "--tls-listen=127.0.0.1:0", &pair[0], &pair[1]]);
     let document = document(&server);
     let mut met = BTreeSet::new();
     let mut check = |value: &Value, place: &str| match fits(&document, value, place) {

@@ -11,6 +11,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::duration::DurationStats;
+use super::tls::TlsStats;
 use super::tokens::TokenStats;
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
@@ -58,6 +59,8 @@ pub(crate) struct Stats {
     store_bytes: Option<u64>,
     /// The tokens of streams; null where these are open to all.
     tokens: Option<TokenStats>,
+    /// Handshakes of TLS; null where it is spoken nowhere.
+    tls: Option<TlsStats>,
     /// The Erlang side; null when there is none.
     erlang: Option<Report>,
     #[serde(flatten)]
@@ -197,6 +200,7 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         subscriptions: api.graph.subscriptions(),
         store_bytes: api.graph.disk_bytes().ok(),
         tokens: TokenStats::of(&api, &snapshot),
+        tls: TlsStats::of(&api.certificates, &snapshot.whole().tls, &api.handshakes),
         erlang: api.erlang.as_ref().map(Erlang::report),
         whole: snapshot.whole().into(),
         workers: snapshot.workers.into_iter().map(WorkerStats::from).collect(),

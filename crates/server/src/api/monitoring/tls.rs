@@ -1,12 +1,62 @@
-//! The figures of TLS for [`super::metrics`].
+//! The figures of TLS: families of metrics, and what `/stats` has of them.
+
+use std::collections::BTreeMap;
 
 use ::tls::{Suite, Version};
 use engine::TlsSnapshot;
 use prometheus::proto::{MetricFamily, MetricType};
+use serde::Serialize;
 
 use super::families::{counter, counter_of, family, gauge, gauge_of, metric};
 use crate::certs::Certificates;
 use crate::http::tls::Handshakes;
+
+/// What is known of handshakes. Counts since the start, those of streams but for the last.
+#[derive(Debug, Serialize)]
+pub(crate) struct TlsStats {
+    /// Those that ended well, by version.
+    handshakes: BTreeMap<&'static str, u64>,
+    /// Those under way.
+    handshakes_open: u64,
+    /// Those that failed, by who ended them, and why.
+    handshake_failures: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
+    /// Streams that broke the rules behind theirs, by the alert that they were sent.
+    faults: BTreeMap<&'static str, u64>,
+    /// Connections to the API's port, by how their handshake ended.
+    api_handshakes: BTreeMap<&'static str, u64>,
+}
+
+impl TlsStats {
+    /// `None` where there are no certificates.
+    pub(super) fn of(
+        certificates: &Certificates,
+        tls: &TlsSnapshot,
+        api: &Handshakes,
+    ) -> Option<TlsStats> {
+        if certificates.are_none() {
+            return None;
+        }
+        let mut handshakes = BTreeMap::new();
+        for (version, _, _, count) in tls.handshakes() {
+            *handshakes.entry(name(version)).or_default() += count;
+        }
+        let mut failures = BTreeMap::<_, BTreeMap<_, _>>::new();
+        for (who, reason, count) in tls.failures() {
+            failures.entry(who).or_default().insert(reason, count);
+        }
+        Some(TlsStats {
+            handshakes,
+            handshakes_open: tls.under_way,
+            handshake_failures: failures,
+            faults: tls.faults().collect(),
+            api_handshakes: api.counts().collect(),
+        })
+    }
+}
+
+fn name(version: Version) -> &'static str {
+    if version == Version::Tls13 { "1.3" } else { "1.2" }
+}
 
 /// Certificates of all ports, and handshakes of the API's. Nothing where there are none.
 pub(super) fn families(certificates: &Certificates, handshakes: &Handshakes) -> Vec<MetricFamily> {
@@ -64,7 +114,7 @@ pub(super) fn of_streams(certificates: &Certificates, tls: &TlsSnapshot) -> Vec<
         return Vec::new();
     }
     let handshakes = tls.handshakes().map(|(version, suite, resumed, count)| {
-        let version = if version == Version::Tls13 { "1.3" } else { "1.2" };
+        let version = name(version);
         let suite = if suite == Suite::Aes128Gcm { "aes_128_gcm" } else { "chacha20_poly1305" };
         let resumed = if resumed { "true" } else { "false" };
         let labels = [("version", version), ("suite", suite), ("resumed", resumed)];
