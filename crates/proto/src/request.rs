@@ -63,6 +63,7 @@ pub enum Method {
 }
 
 /// What the bytes so far are.
+#[expect(clippy::large_enum_variant, reason = "one on the stack, and a box is an allocation each")]
 #[derive(PartialEq, Eq, Debug)]
 pub enum Parsed<'b> {
     /// The start of a head, as far as can be told. The caller bounds the wait.
@@ -73,8 +74,8 @@ pub enum Parsed<'b> {
     Refused(Refusal<'b>),
 }
 
-/// A request to serve. For [`Method::Options`] only the method, the route, the path and the last five fields
-/// have a meaning.
+/// A request to serve. For [`Method::Options`] only the method, the route, the path and the last
+/// five fields have a meaning.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Request<'b> {
     /// What to do with it.

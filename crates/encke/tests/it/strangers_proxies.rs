@@ -66,8 +66,8 @@ fn check_behind(server: &Server, stranger: IpAddr, port: u16, claims: &[&str]) {
     drop(neighbours);
 }
 
-/// HAProxy before `target`, at a port for each of `lines`: the mode, and what the server's line ends
-/// with.
+/// HAProxy before `target`, at a port for each of `lines`: the mode, and what the server's line
+/// ends with.
 fn haproxy<const N: usize>(target: SocketAddr, lines: [&str; N]) -> (Program, [u16; N]) {
     let dir = tempfile::tempdir().unwrap();
     let ports = free_ports::<N>();

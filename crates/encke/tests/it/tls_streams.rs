@@ -185,7 +185,7 @@ fn alert_is_heard_by_who_has_said_more_than_is_read_at_a_time() {
     let server = server(&authority, &[]);
     let junk = vec![0x55; 300_000];
     let started = Instant::now();
-    // A hello that is none; one record of which is longer than any; one that offers nothing of ours.
+    // A hello that is none; a record that is longer than any; a hello that offers nothing of ours.
     let old =
         [&[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 2][..], &[7; 32], &[0, 0, 2, 0, 47, 1, 0]].concat();
     for (hello, expected) in
