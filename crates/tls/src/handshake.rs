@@ -16,13 +16,16 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{
     AlertDescription, ClientConfig, CommonState, Error, HandshakeKind, PeerIncompatible,
-    ProtocolVersion, ServerConfig,
+    PeerMisbehaved, ProtocolVersion, ServerConfig,
 };
 
 use crate::capture::Capture;
 use crate::limits::{HANDSHAKE_BYTES_MAX, HEADER_BYTES};
 use crate::record::{Header, VERSION, kind};
 use crate::{Alert, Failure, Keys, Suite, Version};
+
+/// The level of an alert that ends a connection (RFC 5246, section 7.2).
+const FATAL: u8 = 2;
 
 /// A handshake under way.
 pub struct Handshake(Box<Inner>);
@@ -182,6 +185,7 @@ impl Inner {
                 Looked::Done => return Ok(true),
                 Looked::Failed(failure) => {
                     self.last_words(out);
+                    self.speak_for_rustls(failure, from, out);
                     let said = plain_alert(&out[from..]);
                     return self.fail(match (failure, said) {
                         (Failure::Refused(_), Some(alert)) => Failure::Refused(alert),
@@ -204,6 +208,18 @@ impl Inner {
             };
             self.received.drain(..discard);
             self.fed -= discard;
+        }
+    }
+
+    /// For some faults, such as a message among the pieces of another, rustls has an error and no
+    /// alert. A server says it for rustls where nothing of its own is sealed yet: before it has
+    /// answered, and in TLS 1.2 until the handshake's end.
+    fn speak_for_rustls(&self, failure: Failure, from: usize, out: &mut Vec<u8>) {
+        if let (Some(Side::Server(connection)), Failure::Refused(alert)) = (&self.side, failure)
+            && out.len() == from
+            && connection.protocol_version() != Some(ProtocolVersion::TLSv1_3)
+        {
+            out.extend([kind::ALERT, VERSION[0], VERSION[1], 0, 2, FATAL, alert.0]);
         }
     }
 
@@ -304,6 +320,9 @@ fn alert_of(error: &Error) -> Alert {
         Error::NoApplicationProtocol => Alert::NO_APPLICATION_PROTOCOL,
         Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered) => Alert::PROTOCOL_VERSION,
         Error::PeerIncompatible(_) => Alert::HANDSHAKE_FAILURE,
+        Error::PeerMisbehaved(PeerMisbehaved::MessageInterleavedWithHandshakeMessage) => {
+            Alert::UNEXPECTED_MESSAGE
+        }
         Error::PeerMisbehaved(_) => Alert::ILLEGAL_PARAMETER,
         Error::InvalidCertificate(_) => Alert(42),
         _ => Alert::INTERNAL_ERROR,

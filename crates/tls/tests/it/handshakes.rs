@@ -174,6 +174,36 @@ fn what_is_not_tls_is_told_apart() {
     }
 }
 
+/// rustls has no alert for these.
+#[test]
+fn fault_in_a_handshake_that_is_not_sealed_is_told_by_an_alert() {
+    let trust = Trust::new();
+    // Data among the pieces of a client's hello.
+    let mut ours = Ours::server(&trust, Choice::default());
+    let (out, done) = ours.step(&[22, 3, 1, 0, 2, 1, 0, 23, 3, 3, 0, 0]);
+    assert_eq!(done, Err(Failure::Refused(Alert::UNEXPECTED_MESSAGE)));
+    assert_eq!(out, [21, 3, 3, 0, 2, 2, 10]);
+    // A key exchange without a key, and a change of keys among the pieces of one.
+    for (bytes, alert) in [
+        (&[22, 3, 3, 0, 5, 16, 0, 0, 1, 0][..], Alert::DECODE_ERROR),
+        (&[22, 3, 3, 0, 2, 16, 0, 20, 3, 3, 0, 1, 1], Alert::UNEXPECTED_MESSAGE),
+    ] {
+        let mut ours = Ours::server(&trust, Choice::default());
+        let config = trust.full_client(Version::Tls12, Suite::Aes128Gcm);
+        ours.step(&Full::client(config).out()).1.unwrap();
+        let (out, done) = ours.step(bytes);
+        assert_eq!(done, Err(Failure::Refused(alert)));
+        assert_eq!(out, [21, 3, 3, 0, 2, 2, alert.0]);
+    }
+    // Behind a server's hello of TLS 1.3 all is sealed, and only rustls has the keys.
+    let mut ours = Ours::server(&trust, Choice::default());
+    let config = trust.full_client(Version::Tls13, Suite::Aes128Gcm);
+    ours.step(&Full::client(config).out()).1.unwrap();
+    let (out, done) = ours.step(&[22, 3, 3, 0, 2, 16, 0, 23, 3, 3, 0, 0]);
+    assert!(done.is_err());
+    assert!(!out.starts_with(&[21, 3, 3, 0, 2]), "{out:?}");
+}
+
 #[test]
 fn handshake_that_never_ends_is_bounded() {
     let trust = Trust::new();
