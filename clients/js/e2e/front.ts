@@ -16,7 +16,8 @@ import { fileURLToPath } from "node:url";
 import type { Encke } from "./server.js";
 import { atEnd } from "./ends.js";
 
-const FILES = fileURLToPath(new URL("..", import.meta.url));
+/** The folder of this package. */
+export const FILES = fileURLToPath(new URL("..", import.meta.url));
 
 const TYPES: Record<string, string> = {
   ".html": "text/html; charset=utf-8",

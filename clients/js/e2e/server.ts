@@ -17,6 +17,8 @@ export class Encke {
   listen = "";
   /** Where applications connect. */
   api = "";
+  /** Where clients connect by TLS, if they do: the same address after every start. */
+  tlsListen = "";
   #process?: ChildProcess;
   /** All that it printed to standard error, for a test that fails. */
   #log = "";
@@ -38,10 +40,12 @@ export class Encke {
     return server;
   }
 
-  /** Starts it, again or for the first time, on other free ports or on these. */
+  /** Starts it, again or for the first time, on other free ports or on these; TLS stays at its own. */
   async start(listen = "127.0.0.1:0", api = "127.0.0.1:0"): Promise<void> {
     const fixed = [`--listen=${listen}`, `--api=${api}`, "--json", "--workers=2"];
-    const args = ["serve", ...fixed, "--data", this.data, ...this.options];
+    const tls = this.tlsListen && [`--tls-listen=${this.tlsListen}`];
+    const options = this.options.filter((option) => !tls || !option.startsWith("--tls-listen="));
+    const args = ["serve", ...fixed, "--data", this.data, ...options, ...(tls || [])];
     const child = spawn(PROGRAM, args, { stdio: ["ignore", "pipe", "pipe"] });
     this.#process = child;
     child.stderr.on("data", (text) => (this.#log += text));
@@ -54,6 +58,7 @@ export class Encke {
     const told = JSON.parse(line);
     this.listen = told.listen;
     this.api = told.api;
+    this.tlsListen = told.tls_listen ?? "";
   }
 
   /** Ends it as a power failure would. */
