@@ -17,7 +17,7 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 13] = [
+const PROGRAMS: [Program; 17] = [
     Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
@@ -26,6 +26,15 @@ const PROGRAMS: [Program; 13] = [
     Program { name: "nginx", packages: "nginx-light", reason: "tests put it before the server" },
     Program { name: "curl", packages: "curl", reason: "tests speak TLS with it" },
     Program { name: "openssl", packages: "openssl", reason: "tests speak TLS with it" },
+    Program {
+        name: "gnutls-cli",
+        packages: "gnutls-bin",
+        reason: "tests speak TLS with it",
+    },
+    Program { name: "python3", packages: "python3", reason: "tests speak TLS with it" },
+    // The part of Java without screens, 44 MB, can run a source too.
+    Program { name: "java", packages: "default-jre-headless", reason: "tests speak TLS with it" },
+    Program { name: "go", packages: "golang-go", reason: "tests speak TLS with it" },
     Program {
         name: "pebble",
         packages: "pebble",

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest;
 
 use super::tls_api::{metric, tool};
-use crate::harness::{Authority, Server, Wire, get, tls_client, wait_for};
+use crate::harness::{Authority, Program, Server, Wire, get, tls_client, wait_for};
 
 /// A server whose streams are at a port of TLS too.
 fn server(authority: &Authority, options: &[&str]) -> Server {
@@ -225,24 +225,25 @@ fn openssl_may_update_its_keys() {
     if tool("openssl", &["version"]).is_none() {
         return;
     }
-    let mut openssl = Command::new("openssl")
-        .args(["s_client", "-quiet", "-no_ign_eof", "-tls1_3", "-connect", &address])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut input = openssl.stdin.take().unwrap();
+    let mut openssl = Command::new("openssl");
+    // Not quiet, or it takes no commands.
+    openssl.args(["s_client", "-tls1_3", "-connect", &address]);
+    let (openssl, mut input) = Program::spawn_with_input(&mut openssl);
     input.write_all(get("/stream/bob", &[]).as_bytes()).unwrap();
     server.wait_online("bob", 1);
-    let mut lines = BufReader::new(openssl.stdout.take().unwrap());
     for n in 0..10 {
+        // With K it asks for new keys of ours too, with k it does not.
+        input.write_all(if n % 2 == 0 { b"K\n" } else { b"k\n" }).unwrap();
+        wait_for("its keys are new", || openssl.stderr().matches("KEYUPDATE").count() == n + 1);
         assert_eq!(server.api.send("bob", n), 1);
-        assert_eq!(event(&mut lines)["data"], n);
+        let line = loop {
+            let line = openssl.line();
+            if line.starts_with("{\"") {
+                break line;
+            }
+        };
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["data"], n);
     }
-    drop(input);
-    openssl.kill().unwrap();
-    openssl.wait().unwrap();
 }
 
 #[test]
