@@ -38,6 +38,8 @@ struct Inner {
     received: Vec<u8>,
     /// So much of it rustls has seen.
     fed: usize,
+    /// Something came that cannot be a record: where the next one begins nobody knows.
+    is_astray: bool,
     /// How much has come in all.
     total: usize,
 }
@@ -107,7 +109,8 @@ impl Handshake {
 
     fn new(side: Side, capture: Arc<Capture>) -> Handshake {
         let side = Some(side);
-        Handshake(Box::new(Inner { side, capture, received: Vec::new(), fed: 0, total: 0 }))
+        let received = Vec::new();
+        Handshake(Box::new(Inner { side, capture, received, fed: 0, is_astray: false, total: 0 }))
     }
 
     /// Bytes that it keeps, beside what rustls has on its heap: some 4 KB.
@@ -149,9 +152,14 @@ impl Handshake {
 
 impl Inner {
     /// Lets rustls see the next record, if it is whole. What cannot be one it sees at once, so that
-    /// it says what is wrong.
+    /// it says what is wrong, and all that follows.
     fn next_record(&mut self) -> Result<bool, Failure> {
         let next = &self.received[self.fed..];
+        if self.is_astray {
+            let is_more = !next.is_empty();
+            self.fed = self.received.len();
+            return Ok(is_more);
+        }
         let Some(header) = Header::read(next) else { return Ok(false) };
         let is_kind = (kind::CHANGE_CIPHER_SPEC..=kind::DATA).contains(&header.kind);
         if self.total == self.received.len() && self.fed == 0 && !is_kind {
@@ -162,7 +170,10 @@ impl Inner {
                 true => record,
                 false => return Ok(false),
             },
-            _ => next.len(),
+            _ => {
+                self.is_astray = true;
+                next.len()
+            }
         };
         Ok(true)
     }
@@ -319,7 +330,8 @@ fn alert_of(error: &Error) -> Alert {
         }
         Error::NoApplicationProtocol => Alert::NO_APPLICATION_PROTOCOL,
         Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered) => Alert::PROTOCOL_VERSION,
-        Error::PeerIncompatible(_) => Alert::HANDSHAKE_FAILURE,
+        // In TLS 1.2 that no signature of the certificate's key is one that the client takes.
+        Error::PeerIncompatible(_) | Error::General(_) => Alert::HANDSHAKE_FAILURE,
         Error::PeerMisbehaved(PeerMisbehaved::MessageInterleavedWithHandshakeMessage) => {
             Alert::UNEXPECTED_MESSAGE
         }

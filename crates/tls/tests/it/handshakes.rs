@@ -204,6 +204,21 @@ fn fault_in_a_handshake_that_is_not_sealed_is_told_by_an_alert() {
     assert!(!out.starts_with(&[21, 3, 3, 0, 2]), "{out:?}");
 }
 
+/// rustls waits for the end of a record that is a little too long, and then says so.
+#[test]
+fn record_that_is_too_long_is_refused_wherever_it_is_cut() {
+    let trust = Trust::new();
+    let record = [&[23, 3, 3, 0x41, 1][..], &[7; 0x4101]].concat();
+    for cut in [5, 6, 100, record.len() - 4, record.len() - 1, record.len()] {
+        let mut ours = Ours::server(&trust, Choice::default());
+        let config = trust.full_client(Version::Tls13, Suite::Aes128Gcm);
+        ours.step(&Full::client(config).out()).1.unwrap();
+        let pieces = [&record[..cut], &record[cut..]];
+        let refused = pieces.into_iter().find_map(|piece| ours.step(piece).1.err());
+        assert!(matches!(refused, Some(Failure::Refused(_))), "cut at {cut}: {refused:?}");
+    }
+}
+
 #[test]
 fn handshake_that_never_ends_is_bounded() {
     let trust = Trust::new();
