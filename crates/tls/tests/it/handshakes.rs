@@ -204,6 +204,22 @@ fn fault_in_a_handshake_that_is_not_sealed_is_told_by_an_alert() {
     assert!(!out.starts_with(&[21, 3, 3, 0, 2]), "{out:?}");
 }
 
+#[test]
+fn client_that_cannot_verify_the_key_is_told_so() {
+    let trust = Trust::new();
+    let mut ours = Ours::server(&trust, Choice::default());
+    let mut hello = Full::client(trust.full_client(Version::Tls12, Suite::Aes128Gcm)).out();
+    // The extension `signature_algorithms` with ECDSA by P-384 twice, and none by P-256.
+    let is_there = |part: &[u8]| part[..3] == [0, 13, 0] && part[3] == part[5] + 2 && part[4] == 0;
+    let at = 6 + hello.windows(6).position(is_there).unwrap();
+    let len = usize::from(hello[at - 1]);
+    let schemes = hello[at..at + len].chunks_exact_mut(2);
+    schemes.filter(|scheme| **scheme == [4, 3]).for_each(|scheme| scheme[0] = 5);
+    let (out, done) = ours.step(&hello);
+    assert_eq!(done, Err(Failure::Refused(Alert::HANDSHAKE_FAILURE)));
+    assert_eq!(out, [21, 3, 3, 0, 2, 2, 40]);
+}
+
 /// rustls waits for the end of a record that is a little too long, and then says so.
 #[test]
 fn record_that_is_too_long_is_refused_wherever_it_is_cut() {
