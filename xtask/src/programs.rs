@@ -26,11 +26,7 @@ const PROGRAMS: [Program; 17] = [
     Program { name: "nginx", packages: "nginx-light", reason: "tests put it before the server" },
     Program { name: "curl", packages: "curl", reason: "tests speak TLS with it" },
     Program { name: "openssl", packages: "openssl", reason: "tests speak TLS with it" },
-    Program {
-        name: "gnutls-cli",
-        packages: "gnutls-bin",
-        reason: "tests speak TLS with it",
-    },
+    Program { name: "gnutls-cli", packages: "gnutls-bin", reason: "tests speak TLS with it" },
     Program { name: "python3", packages: "python3", reason: "tests speak TLS with it" },
     // The part of Java without screens, 44 MB, can run a source too.
     Program { name: "java", packages: "default-jre-headless", reason: "tests speak TLS with it" },

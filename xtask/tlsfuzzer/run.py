@@ -151,7 +151,8 @@ def main():
         for server in servers.values():
             server.end()
     out = sum(len(names) for _, names in scripts.LEFT_OUT)
-    print(f"{len(there)} scripts, {out} of them left out; {len(jobs)} runs, {whole} without a failure; conversations:")
+    print(f"{len(there)} scripts, {out} of them left out; {len(jobs)} runs, {whole} without a")
+    print("failure; conversations:")
     print(f"{passed:6} passed")
     for why, count in known.most_common():
         print(f"{count:6} failed: {why}")

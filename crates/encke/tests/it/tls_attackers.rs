@@ -265,7 +265,8 @@ fn expired_certificate_is_refused_by_the_client_and_counted() {
         assert!(matches!(why, CertificateError::ExpiredContext { .. }), "{why:?}");
         let alert = client.out(b"");
         client.send(&alert);
-        let figure = "encke_tls_handshake_failures_total{by=\"client\",reason=\"certificate_expired\"} ";
+        let figure =
+            "encke_tls_handshake_failures_total{by=\"client\",reason=\"certificate_expired\"} ";
         wait_for("it is counted", || metric(&server, figure) == round);
     }
 }
