@@ -68,7 +68,8 @@ fn what_fails_by_a_handshake_is_tried_by_a_request() {
     // The directory looks for handshakes where nobody is.
     let server = start(data.path(), &directory, 0, directory.http_port);
     wait_for("the first try fails", || metric(&server, FAILED) == 1);
-    assert!(server.stderr().contains("is not proven by TlsAlpn01"), "{}", server.stderr());
+    // The figure is there before the line is.
+    wait_for("it is told", || server.stderr().contains("is not proven by TlsAlpn01"));
     server.signal("HUP");
     wait_for("a certificate comes", || metric(&server, MADE) == 1);
     assert!(shown(server.tls_api(), "a.test", &directory.root()).is_some());
