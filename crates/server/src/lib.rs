@@ -18,6 +18,7 @@ mod demo_page;
 mod epoch;
 mod erlang;
 mod file_stamp;
+mod file_watch;
 mod http;
 pub mod keys;
 mod log_interval;
@@ -64,6 +65,7 @@ use crate::memory::Kept;
 pub use crate::panics::end_process_on_panic;
 pub use crate::token_door::StreamAccess;
 use crate::token_door::open_doors;
+use crate::tokens::Verifier;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
 /// is ever handed from one to another, which would wake one thread more for it.
@@ -116,6 +118,8 @@ pub struct Server {
     api: Option<SocketAddr>,
     tls_api: Option<SocketAddr>,
     certificates: Arc<Certificates>,
+    /// Who knows the keys of tokens, if streams need some.
+    verifier: Option<Arc<Verifier>>,
     /// Dropped, it tells everything that would otherwise go on that the server is stopping.
     running: DropGuard,
     api_task: JoinHandle<()>,
@@ -188,6 +192,7 @@ impl Server {
         }
         let (listen, tls_listen) = (engine.address(), engine.tls_address());
         let tokens = doors.map(|doors| doors.staff(engine.token_desk(), &stop)).transpose()?;
+        let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
         tokio::spawn(replies::listen(Arc::clone(engine.replies())));
         let (router, asked) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));
         for size in [resumes::Size::Small, resumes::Size::Large] {
@@ -254,6 +259,7 @@ impl Server {
             api,
             tls_api,
             certificates,
+            verifier,
             running,
             api_task,
             erlang_task,
@@ -280,9 +286,12 @@ impl Server {
         self.tls_api
     }
 
-    /// Reads again what can be replaced while the server runs: certificates.
+    /// Reads again what can be replaced while the server runs: certificates, and keys of tokens.
     pub async fn reload(&self) {
         certs::watch::reload(&self.certificates).await;
+        if let Some(verifier) = &self.verifier {
+            tokens::reload(verifier).await;
+        }
     }
 
     /// Ends everything within `grace`.

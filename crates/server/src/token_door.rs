@@ -19,6 +19,7 @@ use sys::{clock, priority};
 use tokio_util::sync::CancellationToken;
 
 use crate::is_loopback;
+use crate::tokens;
 use crate::tokens::{Checked, JwksKeeper, Revocation, Revocations, RevokedError, TokenRules};
 use crate::tokens::{Verifier, VerifierFigures};
 
@@ -137,6 +138,7 @@ impl Doors {
     /// Begins to judge what workers ask at `desk`, until `stop`.
     pub(crate) fn staff(self, desk: TokenDesk, stop: &CancellationToken) -> Result<TokenOffice> {
         let Doors { door, keeper } = self;
+        tokio::spawn(tokens::watch(Arc::clone(&door.verifier), stop.clone()));
         if let Some((keeper, again)) = keeper {
             tokio::spawn(keeper.run(again, stop.clone()));
         }
@@ -149,6 +151,11 @@ impl TokenOffice {
     /// The token by which the dashboard listens.
     pub(crate) fn own_token(&self) -> &str {
         &self.door.own.text
+    }
+
+    /// Who knows the keys.
+    pub(crate) fn verifier(&self) -> &Arc<Verifier> {
+        &self.door.verifier
     }
 
     /// The figures of the verifier.

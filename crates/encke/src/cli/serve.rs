@@ -42,8 +42,8 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// verify one; without that, and without --open, they stay on loopback. With keys (`encke key new`)
 /// every call to the API needs one; without any it stays on loopback, for this machine alone.
 /// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
-/// once, with exit code 143 or 130. SIGHUP reads the certificates again, and asks
-/// again for one that could not be had.
+/// once, with exit code 143 or 130. SIGHUP reads the certificates and the
+/// keys of tokens again, and asks again for a certificate that could not be had.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -278,7 +278,10 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
         announce(&server, args.json)?;
         let reload = async {
             while hangups.recv().await.is_some() {
-                tracing::info!("SIGHUP: certificates are read again; all else as at the start");
+                tracing::info!(
+                    "SIGHUP: certificates and keys of tokens are read again; all else as at the \
+                     start"
+                );
                 server.reload().await;
             }
             std::future::pending().await

@@ -14,7 +14,8 @@ use crate::units::parse_seconds;
 #[command(next_help_heading = "Tokens")]
 pub(crate) struct TokenRulesArgs {
     /// A file with a key of tokens: a secret of at least 32 bytes, a public key or certificate in
-    /// PEM (RSA, P-256, Ed25519), a JWK or a set of them. May be repeated.
+    /// PEM (RSA, P-256, Ed25519), a JWK or a set of them. May be repeated. A server reads it again
+    /// when it changes, and on SIGHUP.
     #[arg(long, value_name = "FILE")]
     token_key: Vec<PathBuf>,
     /// A set of public keys (JWKS) that may change at any time: a file, or the URL where whoever

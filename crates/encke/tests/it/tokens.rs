@@ -164,6 +164,56 @@ fn set_of_keys_changes_while_the_server_runs() {
     assert!(held.is_open(), "who is in stays in");
 }
 
+/// A key that is rotated by a file, taken back, and one that cannot be used.
+#[test]
+fn key_files_change_while_the_server_runs_and_streams_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = ["first.pem", "second.pem"].map(|name| dir.path().join(name));
+    let (old, new, other) = (Signer::new("old"), Signer::new("new"), Signer::new("other"));
+    let replace = |signer: &Signer, path: &Path| {
+        let aside = dir.path().join("aside");
+        signer.write_pem(&aside);
+        std::fs::rename(aside, path).unwrap();
+    };
+    replace(&old, &first);
+    replace(&other, &second);
+    let options = [&first, &second].map(|path| format!("--token-key={}", path.display()));
+    let server = Server::start(&[&options[0], &options[1]]);
+    let claims = json!({ "sub": "bob", "exp": in_seconds(600) });
+    let [by_old, by_new, by_other] = [&old, &new, &other].map(|signer| signer.signed(&claims));
+    let statuses = || [&by_old, &by_new, &by_other].map(|token| status(&server, "/stream", token));
+    let mut held = listen(&server, "/stream", &by_old);
+    let mut socket = Socket::open(server.listen(), &format!("/stream?token={by_old}"));
+    let reloads = |outcome: &str| {
+        let name = format!("encke_token_key_reloads_total{{outcome=\"{outcome}\"}} ");
+        super::tls_api::metric(&server, &name)
+    };
+    assert_eq!(statuses(), [200, 401, 200]);
+    replace(&new, &first);
+    wait_for("the new key is known", || status(&server, "/stream", &by_new) == 200);
+    assert_eq!(statuses(), [401, 200, 200], "a key that is gone is good no more");
+    assert_eq!((reloads("ok"), reloads("failed")), (2, 0));
+    // What cannot be used is refused, and hinders no other file.
+    std::fs::write(&second, "short").unwrap();
+    wait_for("it is refused", || reloads("failed") == 1);
+    assert!(server.stderr().contains("second.pem"), "{}", server.stderr());
+    assert!(!server.stderr().contains("short\n"));
+    assert_eq!(statuses(), [401, 200, 200]);
+    replace(&old, &first);
+    server.signal("HUP");
+    wait_for("it is read at once", || status(&server, "/stream", &by_old) == 200);
+    assert_eq!(statuses(), [200, 401, 200]);
+    assert!(held.is_open(), "who is in stays in");
+    // Each sees the place, then the event.
+    assert!(server.api.send("bob", "all the while") >= 2);
+    let line = String::from_utf8(held.chunk().unwrap()).unwrap();
+    assert!(line.contains("all the while"), "{line}");
+    assert_eq!(socket.data(), "all the while");
+    // To go on it takes a token that is good now.
+    let answer = socket.ask(json!({ "token": by_new }));
+    check_problem(&answer["error"], 401);
+}
+
 #[test]
 fn streams_end_with_their_token() {
     let server = guarded();

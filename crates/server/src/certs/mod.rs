@@ -31,7 +31,7 @@ use self::pair::Pair;
 pub(crate) use self::pair::PairError;
 use self::set::Set;
 pub use self::trust::{TrustError, client_config, roots};
-use self::watch::Stamps;
+use crate::file_watch::{self, Stamps};
 
 /// The files of one certificate, in PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,7 +88,7 @@ impl Certificates {
         acme: Option<Acme>,
     ) -> Result<Arc<Certificates>, PairError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let first_look = watch::look(&watch::paths(&files));
+        let first_look = file_watch::look(&watch::paths(&files));
         let pairs: Vec<Arc<Pair>> = files
             .iter()
             .map(|files| Pair::read(files, &provider).map(Arc::new))

@@ -1,15 +1,13 @@
 //! A set of keys that changes while the server runs: a file, or a URL of whoever issues tokens.
 //!
-//! A file is looked at every second and read when it is another one. A URL is asked when its answer
-//! is too old, and when a token names a key that is not in the set, but never twice within ten
-//! seconds. Whatever goes wrong, the keys that are known stay, so nobody's stream depends on that
-//! server; it is logged once, and counted each time.
+//! A file is read again as [all files of keys](super::reload) are. A URL is asked when its answer
+//! is too old, when a token names a key that is not in the set, but never twice within ten seconds,
+//! and on SIGHUP. Whatever goes wrong, the keys that are known stay, so nobody's stream depends on
+//! that server; it is logged once, and counted each time.
 
 mod fetch;
 
 use std::fmt;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -23,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::fetch::{FetchError, Fetcher};
 use super::jwk::{self, JwkError, KeysOfSet, Origin};
-use super::key::KeyKind;
+use super::key::{Key, KeyKind};
 use super::key_file::{self, KeyFileFault, KeyFileWarning};
-use super::limits::{JWKS_AGE, JWKS_LOOK, JWKS_PAUSE};
+use super::limits::{JWKS_AGE, JWKS_PAUSE};
 use super::rules::{TokenRulesError, warn};
 use super::verifier::{Verifier, VerifierFigures};
 
@@ -92,6 +90,8 @@ pub(super) struct Jwks {
     /// Whether somebody who misses a key may call for a look.
     willing: AtomicBool,
     call: Notify,
+    /// Somebody who may wants a look now.
+    order: Notify,
     keys: AtomicU64,
     looks: AtomicU64,
     failures: AtomicU64,
@@ -99,9 +99,9 @@ pub(super) struct Jwks {
 
 impl Jwks {
     pub(super) fn new(source: JwksSource) -> Jwks {
-        let (willing, call) = (AtomicBool::new(false), Notify::new());
+        let (willing, call, order) = Default::default();
         let (keys, looks, failures) = Default::default();
-        Jwks { source, willing, call, keys, looks, failures }
+        Jwks { source, willing, call, order, keys, looks, failures }
     }
 
     /// A token names a key that is not there. Costs a load, and once in ten seconds more. Relaxed:
@@ -112,13 +112,33 @@ impl Jwks {
         }
     }
 
-    /// A file is read before the start goes on; what is wrong with it ends the start.
-    pub(super) fn read_at_start(&self, verifier: &Verifier) -> Result<(), TokenRulesError> {
-        let JwksSource::File(path) = &self.source else { return Ok(()) };
-        let read = self.read_file(path);
-        let set = read.map_err(|error| TokenRulesError::Jwks { path: path.clone(), error })?;
-        self.take(set, verifier);
-        Ok(())
+    /// Has the URL asked as soon as may be, whatever was asked before.
+    pub(super) fn look_now(&self) {
+        self.order.notify_one();
+    }
+
+    /// Whether another set may be there before the next look: with a file nobody knows that sooner.
+    pub(super) fn is_asked(&self) -> bool {
+        matches!(self.source, JwksSource::Url(_))
+    }
+
+    /// Its file, if it is one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match &self.source {
+            JwksSource::File(path) => Some(path),
+            JwksSource::Url(_) => None,
+        }
+    }
+
+    /// The keys in its file `path`.
+    pub(super) fn keys_of_file(&self, path: &Path) -> Result<Vec<Arc<Key>>, TokenRulesError> {
+        match self.read_file(path) {
+            Ok(set) => Ok(self.told(set)),
+            Err(error) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                Err(TokenRulesError::Jwks { path: path.to_owned(), error })
+            }
+        }
     }
 
     fn read_file(&self, path: &Path) -> Result<KeysOfSet, LookError> {
@@ -133,8 +153,8 @@ impl Jwks {
         Ok(set)
     }
 
-    /// Takes what a look has found.
-    fn take(&self, set: KeysOfSet, verifier: &Verifier) {
+    /// What a look has found, of which the log is told what is new.
+    fn told(&self, set: KeysOfSet) -> Vec<Arc<Key>> {
         let KeysOfSet { keys, others } = set;
         let before = self.keys.swap(keys.len() as u64, Ordering::Relaxed);
         let source = &self.source;
@@ -148,7 +168,7 @@ impl Jwks {
         if keys.is_empty() && before != 0 {
             tracing::warn!("{source} has no key any more: tokens signed with its keys are refused");
         }
-        verifier.replace_set(keys);
+        keys.into_iter().map(Arc::new).collect()
     }
 
     pub(super) fn tell(&self, figures: &mut VerifierFigures) {
@@ -158,32 +178,26 @@ impl Jwks {
     }
 }
 
-/// Keeps the set of a verifier up to date.
+/// Keeps the set of a verifier up to date that a URL has.
 pub struct JwksKeeper {
     verifier: Arc<Verifier>,
-    /// For a URL.
-    fetcher: Option<Fetcher>,
-    /// That of the file which was read.
-    stamp: Option<Stamp>,
+    fetcher: Fetcher,
     failing: bool,
     /// The least time from one look to the next.
     pause: Duration,
 }
 
-type Stamp = [i64; 5];
-
 impl JwksKeeper {
-    /// The keeper of the set of `verifier`; `None` where it has none.
+    /// The keeper of the set of `verifier`; `None` where no URL has one.
     ///
     /// # Errors
     /// The system trusts no certificates, which https needs.
     pub fn new(verifier: Arc<Verifier>) -> Result<Option<JwksKeeper>, LookError> {
-        let Some(jwks) = verifier.jwks() else { return Ok(None) };
-        let fetcher = match &jwks.source {
-            JwksSource::File(_) => None,
-            JwksSource::Url(url) => Some(Fetcher::new(url.clone()).map_err(LookError::Fetch)?),
+        let Some(JwksSource::Url(url)) = verifier.jwks().map(|jwks| &jwks.source) else {
+            return Ok(None);
         };
-        Ok(Some(JwksKeeper { verifier, fetcher, stamp: None, failing: false, pause: JWKS_PAUSE }))
+        let fetcher = Fetcher::new(url.clone()).map_err(LookError::Fetch)?;
+        Ok(Some(JwksKeeper { verifier, fetcher, failing: false, pause: JWKS_PAUSE }))
     }
 
     /// Looks at the set, for ten seconds at most, and says when to look again. Worth to be awaited
@@ -191,14 +205,10 @@ impl JwksKeeper {
     pub async fn look(&mut self) -> Duration {
         let verifier = Arc::clone(&self.verifier);
         let Some(jwks) = verifier.jwks() else { return JWKS_AGE };
-        let (looked, again) = match &jwks.source {
-            JwksSource::File(path) => (self.look_at_file(jwks, path), JWKS_LOOK),
-            JwksSource::Url(_) => self.fetch(jwks).await,
-        };
+        let (looked, again) = self.fetch(jwks).await;
         match looked {
-            Ok(None) => {}
-            Ok(Some(set)) => {
-                jwks.take(set, &verifier);
+            Ok(set) => {
+                verifier.replace_set(jwks.told(set));
                 if std::mem::take(&mut self.failing) {
                     tracing::info!("the keys of tokens can be had from {} again", jwks.source);
                 }
@@ -221,26 +231,12 @@ impl JwksKeeper {
         again
     }
 
-    /// `None` where the file is the one that was read.
-    fn look_at_file(&mut self, jwks: &Jwks, path: &Path) -> Result<Option<KeysOfSet>, LookError> {
-        let metadata = fs::metadata(path).map_err(|error| LookError::File(KeyFileFault::Io(error)));
-        let stamp = metadata.as_ref().ok().map(stamp);
-        if stamp.is_some() && stamp == self.stamp {
-            return Ok(None);
-        }
-        metadata?;
-        // A file that is wrong is not read again until it is another one.
-        self.stamp = stamp;
-        jwks.read_file(path).map(Some)
-    }
-
-    async fn fetch(&mut self, jwks: &Jwks) -> (Result<Option<KeysOfSet>, LookError>, Duration) {
-        let Some(fetcher) = &self.fetcher else { return (Ok(None), JWKS_AGE) };
+    async fn fetch(&self, jwks: &Jwks) -> (Result<KeysOfSet, LookError>, Duration) {
         jwks.looks.fetch_add(1, Ordering::Relaxed);
-        match fetcher.fetch().await {
+        match self.fetcher.fetch().await {
             Ok(fetched) => {
                 let set = jwk::set(&fetched.text, Origin::Url).map_err(LookError::Set);
-                (set.map(Some), fetched.age)
+                (set, fetched.age)
             }
             Err(error) => (Err(LookError::Fetch(error)), JWKS_AGE),
         }
@@ -251,32 +247,33 @@ impl JwksKeeper {
         let verifier = Arc::clone(&self.verifier);
         let Some(jwks) = verifier.jwks() else { return };
         loop {
-            // What is missing in the first seconds after a look is missing in the set.
-            let pause = self.pause.min(again);
-            if tokio::time::timeout(pause, stop.cancelled()).await.is_ok() {
-                return;
-            }
-            // While there is no answer the set is asked for again and again.
-            let again_at = if self.failing { Duration::ZERO } else { again - pause };
-            jwks.willing.store(true, Ordering::Relaxed);
-            let called = tokio::time::timeout(again_at, jwks.call.notified());
-            if stop.run_until_cancelled(called).await.is_none() {
+            if stop.run_until_cancelled(self.rest(jwks, again)).await.is_none() {
                 return;
             }
             jwks.willing.store(false, Ordering::Relaxed);
             again = self.look().await;
         }
     }
-}
 
-fn stamp(metadata: &Metadata) -> Stamp {
-    [
-        metadata.ino() as i64,
-        metadata.len() as i64,
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-        metadata.ctime_nsec(),
-    ]
+    /// Waits until it is time for the next look: at an order, or after `again` at the latest.
+    async fn rest(&self, jwks: &Jwks, again: Duration) {
+        // What is missing in the first seconds after a look is missing in the set.
+        let pause = self.pause.min(again);
+        if tokio::time::timeout(pause, jwks.order.notified()).await.is_ok() {
+            return;
+        }
+        // While there is no answer the set is asked for again and again.
+        let again_at = if self.failing { Duration::ZERO } else { again - pause };
+        jwks.willing.store(true, Ordering::Relaxed);
+        let called = async {
+            tokio::select! {
+                () = jwks.call.notified() => {}
+                () = jwks.order.notified() => {}
+            }
+        };
+        // Called or not, it is time.
+        let _ = tokio::time::timeout(again_at, called).await;
+    }
 }
 
 #[cfg(test)]

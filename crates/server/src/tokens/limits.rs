@@ -52,9 +52,6 @@ pub(super) const JWKS_AGE_MAX: Duration = Duration::from_secs(3600);
 pub(super) const JWKS_PAUSE: Duration = Duration::from_secs(10);
 pub(super) const JWKS_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How often a set in a file is looked at, by `stat`.
-pub(super) const JWKS_LOOK: Duration = Duration::from_secs(1);
-
 /// Revocations that are remembered at one time. Each is at most 255 bytes of text, written as up to
 /// six times as many, and 100 beside it.
 pub(super) const REVOCATIONS_MAX: usize = 100_000;

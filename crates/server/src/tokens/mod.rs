@@ -10,7 +10,7 @@
 //! test may choose. How a token comes, and what a refusal looks like there, is not known here.
 //!
 //! - [`rules`]: what a server is told at its start; [`key_file`], [`jwk`], [`key`]: its keys.
-//! - [`jwks`]: a set of keys that changes while the server runs.
+//! - [`reload`]: key files that change while the server runs; [`jwks`]: a set of keys at a URL.
 //! - [`jws`], [`claims`]: the token's form and what it says.
 //! - [`verifier`]: all that put together; [`verified`]: what it remembers.
 //! - [`revoked`]: tokens that are good no more.
@@ -27,6 +27,7 @@ mod key;
 mod key_file;
 mod key_set;
 mod limits;
+mod reload;
 mod revoked;
 mod rules;
 mod sign;
@@ -39,6 +40,8 @@ pub use jwk::JwkError;
 pub use jwks::{JwksKeeper, JwksSource, LookError};
 pub use key_file::{KeyFileError, KeyFileFault};
 pub use limits::{LEEWAY_MAX, REVOCATION_LIFE};
+pub use reload::Reloaded;
+pub(crate) use reload::{reload, watch};
 pub use revoked::{Revocation, Revocations, RevokedError};
 pub use rules::{TokenRules, TokenRulesError};
 pub use sign::{NewGrant, NewToken, SigningKey, SigningKeyError};

@@ -1,6 +1,7 @@
 //! What a server is told about tokens at its start.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -79,24 +80,20 @@ impl TokenRules {
             expiry: self.exp_required,
         })
     }
+}
 
-    /// Reads the key files.
-    pub(super) fn read_keys(&self) -> Result<Vec<Key>, TokenRulesError> {
-        let mut keys = Vec::new();
-        for path in &self.keys {
-            let read =
-                key_file::read(path).map_err(|fault| KeyFileError { path: path.clone(), fault })?;
-            for warning in read.warnings {
-                warn(path, warning);
-            }
-            keys.extend(read.keys);
-        }
-        Ok(keys)
+/// The keys in the file `path`.
+pub(super) fn keys_of_file(path: &Path) -> Result<Vec<Arc<Key>>, TokenRulesError> {
+    let read =
+        key_file::read(path).map_err(|fault| KeyFileError { path: path.to_owned(), fault })?;
+    for warning in read.warnings {
+        warn(path, warning);
     }
+    Ok(read.keys.into_iter().map(Arc::new).collect())
 }
 
 /// Tells what may be meant or not.
-pub(super) fn warn(path: &std::path::Path, warning: KeyFileWarning) {
+pub(super) fn warn(path: &Path, warning: KeyFileWarning) {
     let path = path.display();
     match warning {
         KeyFileWarning::Readable => tracing::warn!(

@@ -10,7 +10,8 @@
 //! looked at before it, at most four keys are tried for a token that names none, and claims are
 //! read after it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hub::{Grant, TokenRefusal};
 
@@ -19,6 +20,7 @@ use super::jwks::Jwks;
 use super::jws::{Jws, is_mac};
 use super::key::Key;
 use super::key_set::{Candidates, KeySet};
+use super::reload::{KeyFiles, Known, Reloaded};
 use super::revoked::Revocations;
 use super::rules::{TokenRules, TokenRulesError};
 use super::verified::{Verified, VerifiedTokens, hash};
@@ -37,8 +39,9 @@ pub enum Checked {
 /// Judges tokens by the rules of a server.
 pub struct Verifier {
     wanted: Wanted,
-    /// Those of key files, which stay.
-    fixed: Vec<Arc<Key>>,
+    files: KeyFiles,
+    known: Mutex<Known>,
+    /// All that are known.
     keys: RwLock<Arc<KeySet>>,
     jwks: Option<Jwks>,
     verified: VerifiedTokens,
@@ -55,6 +58,8 @@ pub struct VerifierFigures {
     pub verified_bytes: usize,
     /// Revocations that are remembered.
     pub revocations: usize,
+    /// Files of keys that were read again, and those that were refused then.
+    pub key_files: Reloaded,
     /// Keys of the set that is looked at again and again; 0 where there is none.
     pub jwks_keys: u64,
     /// How often the set was read or fetched.
@@ -64,8 +69,8 @@ pub struct VerifierFigures {
 }
 
 impl Verifier {
-    /// A verifier with the keys of the files that `rules` names. A URL is asked later, by
-    /// [`super::JwksKeeper`].
+    /// A verifier with the keys of the files that `rules` names, which are read again by
+    /// [`super::watch`]. A URL is asked later, by [`super::JwksKeeper`].
     ///
     /// # Errors
     /// A file cannot be used, or the rules make no sense.
@@ -74,15 +79,13 @@ impl Verifier {
         revocations: Option<Arc<Revocations>>,
     ) -> Result<Verifier, TokenRulesError> {
         let wanted = rules.wanted()?;
-        let fixed: Vec<Arc<Key>> = rules.read_keys()?.into_iter().map(Arc::new).collect();
-        let keys = RwLock::new(Arc::new(KeySet::new(fixed.iter().cloned())));
-        let verified = VerifiedTokens::new();
         let jwks = rules.jwks.map(Jwks::new);
-        let verifier = Verifier { wanted, fixed, keys, jwks, verified, revocations };
-        if let Some(jwks) = &verifier.jwks {
-            jwks.read_at_start(&verifier)?;
-        }
-        Ok(verifier)
+        let set = jwks.as_ref().and_then(Jwks::file).map(Path::to_owned);
+        let files = KeyFiles::new(rules.keys, set);
+        let known = Known::at_start(&files, jwks.as_ref())?;
+        let keys = RwLock::new(Arc::new(KeySet::new(known.all())));
+        let (known, verified) = (Mutex::new(known), VerifiedTokens::new());
+        Ok(Verifier { wanted, files, known, keys, jwks, verified, revocations })
     }
 
     /// Judges `token` as far as that can be done at once; never waits.
@@ -166,7 +169,8 @@ impl Verifier {
     /// The set that may have the key of a token meanwhile, whose key is none that is known.
     fn set_to_look_at(&self, keys: &KeySet, jws: &Jws<'_>) -> Option<&Jwks> {
         let jwks = self.jwks.as_ref()?;
-        jws.key_id.as_deref().is_some_and(|id| !keys.knows(id)).then_some(jwks)
+        let is_missing = jws.key_id.as_deref().is_some_and(|id| !keys.knows(id));
+        (is_missing && jwks.is_asked()).then_some(jwks)
     }
 
     /// What is known of `token`, unless its key is gone.
@@ -194,14 +198,24 @@ impl Verifier {
         Ok(Verified { grant: Arc::new(judged.grant), from: judged.from, key })
     }
 
-    /// Takes these keys in the place of those that the set had before.
-    pub(super) fn replace_set(&self, set: Vec<Key>) {
-        let all = self.fixed.iter().cloned().chain(set.into_iter().map(Arc::new));
-        let keys = Arc::new(KeySet::new(all));
+    /// Takes these keys in the place of those that the set of a URL had before.
+    pub(super) fn replace_set(&self, set: Vec<Arc<Key>>) {
+        self.learn(|known| known.of_url = set);
+    }
+
+    /// Changes what is known, for all tokens that are judged from now on.
+    pub(super) fn learn(&self, change: impl FnOnce(&mut Known)) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut known);
+        let keys = Arc::new(KeySet::new(known.all()));
         let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut *held, keys);
         drop(held);
         drop(old);
+    }
+
+    pub(super) fn files(&self) -> &KeyFiles {
+        &self.files
     }
 
     pub(super) fn jwks(&self) -> Option<&Jwks> {
@@ -215,6 +229,7 @@ impl Verifier {
             verified,
             verified_bytes,
             revocations: self.revocations.as_ref().map_or(0, |revocations| revocations.count()),
+            key_files: self.files.counts(),
             ..VerifierFigures::default()
         };
         if let Some(jwks) = &self.jwks {

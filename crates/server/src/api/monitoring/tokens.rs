@@ -21,6 +21,9 @@ pub(crate) struct TokenStats {
     remembered_bytes: usize,
     /// Tokens, and subjects, that are revoked.
     revocations: usize,
+    /// Files of keys that were read again, and those that were refused then.
+    key_files_reloaded: u64,
+    key_files_refused: u64,
     /// Keys of the set that is looked at again and again.
     jwks_keys: u64,
     /// How often it was looked at, and how often that failed.
@@ -57,6 +60,8 @@ impl TokenStats {
             remembered: figures.verified,
             remembered_bytes: figures.verified_bytes,
             revocations: figures.revocations,
+            key_files_reloaded: figures.key_files.taken,
+            key_files_refused: figures.key_files.refused,
             jwks_keys: figures.jwks_keys,
             jwks_looks: figures.jwks_looks,
             jwks_failures: figures.jwks_failures,
@@ -79,12 +84,23 @@ pub(super) fn families(stats: &TokenStats) -> Vec<MetricFamily> {
         ("encke_jwks_looks_total", "Looks at the set of keys.", stats.jwks_looks as f64),
         ("encke_jwks_failures_total", "Those that failed.", stats.jwks_failures as f64),
     ];
-    let mut families = vec![family(
-        "encke_token_refusals_total",
-        "Requests, tokens and log-ins that were not let in, by reason.",
-        MetricType::COUNTER,
-        refusals.collect(),
-    )];
+    let reloads = [("ok", stats.key_files_reloaded), ("failed", stats.key_files_refused)];
+    let reloads =
+        reloads.map(|(outcome, count)| metric(&[("outcome", outcome)], counter_of(count as f64)));
+    let mut families = vec![
+        family(
+            "encke_token_refusals_total",
+            "Requests, tokens and log-ins that were not let in, by reason.",
+            MetricType::COUNTER,
+            refusals.collect(),
+        ),
+        family(
+            "encke_token_key_reloads_total",
+            "Files of keys that were read again, by outcome.",
+            MetricType::COUNTER,
+            reloads.into(),
+        ),
+    ];
     families.extend(gauges.map(|(name, help, value)| gauge(name, help, value)));
     families.extend(counters.map(|(name, help, value)| counter(name, help, value)));
     families

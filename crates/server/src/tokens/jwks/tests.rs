@@ -227,30 +227,24 @@ async fn unknown_key_calls_for_the_set_once_in_a_while() {
 }
 
 #[tokio::test]
-async fn set_in_a_file_is_read_when_it_is_another_one() {
-    let dir = tempfile::tempdir().unwrap();
+async fn order_is_followed_at_once() {
     let (old, new) = (Pair::p256(), Pair::p256());
-    let write = |set: Value| file(dir.path(), "jwks.json", set.to_string());
-    let path = write(json!({ "keys": [named(&old, "old")] }));
-    let verifier = verifier_of(path.to_str().unwrap());
-    assert_eq!(judged(&verifier, &token(&old, "old")), None, "read before the start goes on");
+    let issuer = Issuer::start(&json!({ "keys": [named(&old, "old")] })).await;
+    let verifier = verifier_of(&issuer.source());
     let mut keeper = JwksKeeper::new(Arc::clone(&verifier)).unwrap().unwrap();
-    assert_eq!(keeper.look().await, Duration::from_secs(1));
-    let looks = figures(&verifier)[1];
-    keeper.look().await;
-    assert_eq!(figures(&verifier)[1], looks, "the same file is not read again");
-    write(json!({ "keys": [named(&new, "new"), named(&old, "old")] }));
-    keeper.look().await;
-    assert_eq!(judged(&verifier, &token(&new, "new")), None);
-    fs::write(&path, "{").unwrap();
-    keeper.look().await;
-    fs::remove_file(&path).unwrap();
-    keeper.look().await;
-    assert_eq!(judged(&verifier, &token(&new, "new")), None);
-    assert_eq!(figures(&verifier)[2], 2);
-    write(json!({ "keys": [named(&old, "old")] }));
-    keeper.look().await;
-    assert_eq!(judged(&verifier, &token(&new, "new")), Some(TokenRefusal::UnknownKey));
+    // Longer than this test waits.
+    keeper.pause = Duration::from_secs(600);
+    let again = keeper.look().await;
+    issuer.answers(200, json!({ "keys": [named(&new, "new")] }));
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(keeper.run(again, stop.clone()));
+    let token_of_new = token(&new, "new");
+    assert_eq!(judged(&verifier, &token_of_new), Some(TokenRefusal::UnknownKey));
+    crate::tokens::reload(&verifier).await;
+    until(|| judged(&verifier, &token_of_new).is_none()).await;
+    assert_eq!(issuer.asked(), 2);
+    stop.cancel();
+    task.await.unwrap();
 }
 
 #[test]

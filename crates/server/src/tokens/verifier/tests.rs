@@ -237,7 +237,7 @@ fn signature_is_verified_once_and_each_use_looks_at_the_time() {
 fn key_that_is_gone_takes_its_tokens_along() {
     let (fixed, old, new) = (Pair::ed25519(), Pair::p256(), Pair::p256());
     let verifier = verifier(TokenRules::default(), &[fixed.pem().as_bytes()]);
-    let key = |pair: &Pair| jwk::key(&pair.jwk().to_string(), Origin::Url).unwrap();
+    let key = |pair: &Pair| Arc::new(jwk::key(&pair.jwk().to_string(), Origin::Url).unwrap());
     let token = |pair: &Pair, alg: &str| pair.token(&json!({ "alg": alg }), &claims());
     let tokens = [token(&fixed, "EdDSA"), token(&old, "ES256"), token(&new, "ES256")];
     let known = |expected: [bool; 3]| {
