@@ -167,11 +167,40 @@ fn crowd_shows_a_token_for_each_listener() {
     assert!(last.contains("status 401") && last.contains("--token-key"), "{last}");
 }
 
+const CLAIMS: [&str; 2] = ["--token-issuer=https://i.example", "--token-audience=push"];
+
+/// A server that asks for issuer and audience takes what is signed with them, and nothing else.
+#[test]
+fn tokens_are_signed_for_whoever_asks_for_issuer_and_audience() {
+    let server = Server::start(&[&[&*key()], &CLAIMS[..], &["--token-audience=other"]].concat());
+    let url = format!("{}/stream/{{id}}", server.url());
+    let flood = |options: &[&str]| {
+        let fixed = ["flood", "--users=20", "--json", "--seconds=1", "--url", &url, &key()];
+        Program::run(encke(fixed).args(options))
+    };
+    let finished = flood(&CLAIMS);
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!((&report["opened"], &report["failed"]), (&json!(20), &json!(0)), "{finished:?}");
+    for wrong in [&CLAIMS[..1], &CLAIMS[1..]] {
+        let refused = flood(wrong);
+        assert_eq!(refused.code(), Some(1));
+        assert!(refused.stderr.contains("status 401"), "{refused:?}");
+    }
+    let key = key();
+    let options = [&[&*key], &CLAIMS[..]].concat();
+    let listener = Program::spawn(&mut listen(&server, &["bob"], &options));
+    server.wait_online("bob", 1);
+    server.api.send("bob", 1);
+    assert_eq!(data(&listener), 1);
+    expect_end(&mut listen(&server, &["bob"], &[&key]), "", &["401", "issuer"]);
+}
+
 #[test]
 fn demo_with_tokens_loses_nothing_and_its_page_has_one() {
     let fixed = ["demo", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--json", "--users=200"];
     let mut command = encke(fixed);
-    let demo = Program::spawn(command.args(["--rate=200", "--seconds=4", &key()]));
+    command.args(["--rate=200", "--seconds=4", &key()]).args(CLAIMS);
+    let demo = Program::spawn(&mut command);
     let said = |words: &str| {
         wait_for(&format!("it says {words}"), || demo.stderr().contains(words));
         let text = demo.stderr();
@@ -188,6 +217,7 @@ fn demo_with_tokens_loses_nothing_and_its_page_has_one() {
     stream.send(get("/stream/17", &[&format!("Authorization: Bearer {token}")]));
     assert_eq!(stream.head().status, 200);
     let line = fs::read_to_string(Path::new("/proc").join(process).join("cmdline")).unwrap();
+    assert!(CLAIMS.iter().all(|claim| line.contains(claim)), "{line}");
     assert!(line.contains("--token-key") && !line.contains(token), "{line}");
     drop((page, stream));
     let finished = demo.finish();

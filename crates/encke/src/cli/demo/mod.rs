@@ -43,7 +43,7 @@ use self::report::DemoReport;
 use super::conclude::{conclude, unjudged};
 use super::flood::{self, TransportArg};
 use super::serve::LimitArgs;
-use super::signer::Signer;
+use super::signer::{Signer, TokenClaimsArgs};
 use super::work::on_own_thread;
 use crate::console::tell;
 use crate::signals::Signals;
@@ -111,6 +111,8 @@ pub(crate) struct DemoArgs {
     /// it; the pages and the API stay plain.
     #[arg(long)]
     tls: bool,
+    #[command(flatten)]
+    token_claims: TokenClaimsArgs,
     /// Where clients connect. Default: 127.0.0.1:8000, or a free port when that is taken.
     #[arg(long, value_name = "ADDRESS", value_parser = super::names::parse_address)]
     listen: Option<SocketAddr>,
@@ -145,7 +147,8 @@ impl DemoArgs {
 
 pub(crate) fn run(args: DemoArgs) -> Result<()> {
     let json = args.json;
-    let signer = args.token_key.as_deref().map(Signer::read).transpose()?;
+    let read = |path: &PathBuf| Signer::read(path, args.token_claims.clone());
+    let signer = args.token_key.as_ref().map(read).transpose()?;
     let (data, temporary) = directory(args.data.as_deref())?;
     let leftover = temporary.as_ref().map(|dir| dir.path().to_owned());
     let runtime = server::runtime()?;
@@ -322,6 +325,7 @@ impl Demo {
             limits: &self.args.limits.clone().with_room_for(room),
             token_key: self.args.token_key.as_deref(),
             certificate,
+            token_claims: &self.args.token_claims,
             demo: DemoFacts {
                 users,
                 events_per_second,
@@ -333,7 +337,11 @@ impl Demo {
         self.note(&format!("server   process {}", server.pid().unwrap_or_default()))?;
         self.note(&format!("look     http://{listen}/   be one of the users, in a browser"))?;
         let attempt = match &self.args.token_key {
-            Some(key) => format!("encke listen 0 --url {listen} --token-key {}", key.display()),
+            Some(key) => {
+                let claims: String =
+                    self.args.token_claims.options().map(|option| format!(" '{option}'")).collect();
+                format!("encke listen 0 --url {listen} --token-key {}{claims}", key.display())
+            }
             None => format!("curl -N {listen}/stream/0"),
         };
         self.note(&format!("streams  http://{listen}/stream/{{id}}   try: {attempt}"))?;

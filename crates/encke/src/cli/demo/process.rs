@@ -25,6 +25,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::certificate::{self, Certificate};
 use crate::cli::serve::LimitArgs;
+use crate::cli::signer::TokenClaimsArgs;
 use crate::client::{ApiClient, ServerUrl};
 
 /// How long the server may take to end its connections in order.
@@ -46,6 +47,8 @@ pub(super) struct ServerOptions<'a> {
     pub(super) token_key: Option<&'a Path>,
     /// Whom the streams' port for TLS shows; without it there is none.
     pub(super) certificate: Option<Certificate>,
+    /// What they must say beside the ids.
+    pub(super) token_claims: &'a TokenClaimsArgs,
     /// What its page is told.
     pub(super) demo: DemoFacts,
 }
@@ -99,7 +102,7 @@ impl ServerProcess {
         command.arg(format!("--api={}", options.api));
         command.arg("--data").arg(options.data).args(options.limits.options());
         match options.token_key {
-            Some(path) => command.arg("--token-key").arg(path),
+            Some(path) => command.arg("--token-key").arg(path).args(options.token_claims.options()),
             // The users are made up, and who gives another address than loopback means it.
             None => command.arg("--open"),
         };
