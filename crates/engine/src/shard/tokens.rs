@@ -52,6 +52,7 @@ impl<S: Sockets> Core<S> {
         let Some(tokens) = &self.rules.config.tokens else { return Shown::Open };
         if let Some(outcome) = at.conn.some_work().and_then(|work| work.token.outcome.take()) {
             at.conn.tidy();
+            self.sessions.take(at.slot);
             return self.shown(outcome);
         }
         let origins = &self.rules.config.origins;
@@ -123,6 +124,10 @@ impl<S: Sockets> Core<S> {
         }
         match at.conn.on(Input::Judged, self.now) {
             Act::Readmit => {
+                // Until it is let in it is found by this, when its token is revoked.
+                if let Ok(granted) = &outcome {
+                    self.sessions.set(at.slot, self.tokens.session(&granted.grant));
+                }
                 at.conn.new_work().token.outcome = Some(outcome);
                 at.conn.move_to(Life::Head);
                 at.conn.active = self.now;
@@ -151,6 +156,15 @@ impl<S: Sockets> Core<S> {
         }
     }
 
+    /// Its token is revoked: it ends, or is not let in where the turn had no time for that yet.
+    fn revoked(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        if let Some(outcome) = at.conn.some_work().and_then(|work| work.token.outcome.as_mut()) {
+            *outcome = Err(TokenRefusal::Revoked);
+            return Ok(());
+        }
+        self.happen(at, Input::Disconnect(DisconnectReason::TokenRevoked))
+    }
+
     /// There was no time for its token.
     pub(super) fn refuse_token(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         if let Some(work) = at.conn.some_work() {
@@ -166,6 +180,13 @@ impl<S: Sockets> Core<S> {
         grant
             .connections_max
             .is_none_or(|most| self.tokens.uses.take(self.tokens.use_of(grant), most))
+    }
+
+    /// Forgets by what the token of a connection is found.
+    pub(super) fn forget_session(&mut self, at: &At<'_, S::Socket>) {
+        if self.rules.config.tokens.is_some() {
+            self.sessions.take(at.slot);
+        }
     }
 
     /// Forgets the token of a connection.
@@ -294,8 +315,7 @@ impl<S: Sockets> Shard<S> {
             self.core.budget.spend(1);
             if self.core.sessions.get(slot).is_of(revoked) {
                 self.core.budget.spend(work::END);
-                let disconnect = Input::Disconnect(DisconnectReason::TokenRevoked);
-                self.serve(slot, |core, at| core.happen(at, disconnect));
+                self.serve(slot, |core, at| core.revoked(at));
             }
         }
     }

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use hub::DisconnectReason;
+use hub::{DisconnectReason, IdText};
 
 use super::one::One;
 use super::random::Random;
 use super::server::Place;
 use super::talk::client_frame;
-use super::tokens::{guarded, guarded_by, request, status, websocket};
+use super::tokens::{guarded, guarded_by, judge, request, status, websocket};
+use crate::limits::WORK_PER_TURN;
 use crate::tokens::Revocation;
 
 /// Without TLS, and through TLS that is cut by some seeds.
@@ -106,6 +107,48 @@ fn revoked_tokens_end_their_streams_and_no_others() {
     assert_eq!(ended_after(bob(11)), [true, false, true, false]);
     assert_eq!(ended_after(Revocation::Token("t3".into())), [true, false, true, true]);
     assert_eq!(ended_after(Revocation::Token("t9".into())), [true, false, true, true]);
+}
+
+/// The judge finds a token good, it is revoked, and only then its connection hears of it. Whoever
+/// judges has those who are revoked ended once more, and that must find each of them: who goes on
+/// with another token, and who comes in by it, even if the turn has no time to let it in.
+#[test]
+fn token_that_is_revoked_while_it_is_judged_is_no_way_in() {
+    for work in [200, WORK_PER_TURN] {
+        let mut one = guarded();
+        let turns = |one: &mut One| assert!((0..1_000).any(|_| !one.turn_after(1)), "no end");
+        let renews = one.client(1 << 20, &websocket("/stream/bob", "sub=bob;jti=t1"));
+        assert_eq!(one.says(renews, r#"{"token":"late;sub=bob;jti=t2"}"#), "");
+        let asks: Vec<Place> = ["/stream/bob", "/poll/bob"]
+            .repeat(40)
+            .iter()
+            .map(|target| one.client(1 << 20, &request(target, "late;sub=bob;jti=t2")))
+            .collect();
+        turns(&mut one);
+        let questions: Vec<_> = std::iter::from_fn(|| one.server.token_desk.take()).collect();
+        assert_eq!(questions.len(), 81);
+        let revoke = |one: &One| {
+            assert!(one.server.token_desk.revoke(&Revocation::Token("t2".into())));
+        };
+        revoke(&one);
+        turns(&mut one);
+        assert!(!one.wire(renews).server_ended, "its own token is another one");
+        one.server.set_work_per_turn(work);
+        for question in questions {
+            let outcome = judge(question.token().text());
+            one.server.token_desk.post_verdict(question.conn(), outcome).unwrap();
+        }
+        revoke(&one);
+        turns(&mut one);
+        one.answer(&hub::Nobody);
+        turns(&mut one);
+        assert_eq!(one.router.connections(IdText::parse("bob").unwrap()), 0, "{work}");
+        assert!(one.texts(renews).contains("token_revoked") || one.wire(renews).server_ended);
+        for client in asks {
+            let answer = one.reads(client);
+            assert!(matches!(status(&answer), "200" | "401"), "it is told: {answer}");
+        }
+    }
 }
 
 /// A connection without a token is not taken for the one that had its slot before.
