@@ -287,3 +287,6 @@ impl TokenCheck for TokenDoor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,5 +9,5 @@ pub(super) mod openapi;
 pub(super) mod send;
 mod send_stream;
 pub(super) mod subscriptions;
-pub(super) mod tokens;
+pub(crate) mod tokens;
 pub(super) mod tune;

@@ -51,7 +51,11 @@ pub(crate) async fn revoke(
         ));
     };
     let revoking = spawn_blocking(move || tokens.revoke(&revocation)).await;
-    let revoked = revoking.map_err(|_| ApiProblem::stopping())?;
+    answer(revoking.map_err(|_| ApiProblem::stopping())?)
+}
+
+/// What is said when it is done: whether all workers could be told.
+pub(crate) fn answer(revoked: Result<bool, RevokedError>) -> Result<Response, ApiProblem> {
     if !revoked.map_err(|error| problem(&error))? {
         return Err(ApiProblem::unavailable(
             "The tokens are refused from now on, but not all of their streams could be ended: a \

@@ -1,0 +1,48 @@
+//! What whoever revokes is told, against workers that do not run. Tokens have tests of their own.
+
+use std::time::Instant;
+
+use engine::{Engine, EngineConfig};
+use hub::{Epoch, Names, Tag};
+
+use super::*;
+use crate::api::answer_to_revoke;
+
+/// More than the mailbox of any worker holds.
+const MAILS: usize = 1 << 16;
+
+/// Workers that do not run take no mail, and those that run again do.
+#[tokio::test]
+async fn worker_that_takes_no_mail_is_told_after_five_seconds() {
+    let dir = tempfile::tempdir().unwrap();
+    let secret = dir.path().join("secret");
+    std::fs::write(&secret, [b'x'; 32]).unwrap();
+    let rules = TokenRules { keys: vec![secret], ..TokenRules::default() };
+    let access = StreamAccess::Tokens(rules);
+    let doors = open_doors(access, &[], dir.path(), "live").await.unwrap().unwrap();
+    let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
+    config.tokens = Some(doors.config("encke_token".into()));
+    let epoch = Epoch::begin(Tag::of(0), 0, clock::unix_ms());
+    let mut engine = Engine::prepare(config, epoch, Arc::new(Names::new([3; 16]))).unwrap();
+    let (desk, stop) = (engine.token_desk(), CancellationToken::new());
+    let office = doors.staff(desk.clone(), &stop).unwrap();
+    let wish = Revocation::Token { jti: "t1".into(), expires: None };
+    let other = engine::Revocation::Token("t2".into());
+    let taken = (0..MAILS).take_while(|_| desk.revoke(&other)).count();
+    assert!(taken > 0 && taken < MAILS, "{taken} fit");
+    let begin = Instant::now();
+    let told = office.revoke(&wish);
+    assert!((5..30).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
+    let problem = answer_to_revoke(told).unwrap_err();
+    assert_eq!(problem.status().as_u16(), 503);
+    assert!(problem.detail().contains("Send this again"), "{}", problem.detail());
+    // On disk it is all the same.
+    let on_disk = Revocations::open(dir.path()).unwrap();
+    let revoked = Grant { token: Some("t1".into()), ..Grant::default() };
+    assert!(on_disk.covers(&revoked));
+    engine.open().unwrap();
+    let answer = answer_to_revoke(office.revoke(&wish)).unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+    stop.cancel();
+    engine.drain(1_000);
+}
