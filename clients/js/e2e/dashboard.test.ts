@@ -227,3 +227,38 @@ test("a lost network leaves no hole in the charts", async (t) => {
   // A row a second; two are written with the same one, or a second with none, where it is rounded.
   assert.ok(steps.every((step) => step <= 2), `${times}`);
 });
+
+test("who has logged in by a key logs out again, and no page of others can do it", async (t) => {
+  const server = await Encke.start(t);
+  const open = await dashboard(t, server);
+  assert.equal(await open.getByRole("button", { name: "Log out" }).count(), 0, "no key is needed");
+  const key = await server.newKey("read,send,graph");
+  await open.close();
+  const context = await openContext(t);
+  const page = await openPage(t, context, `http://${server.api}/`, { hosts: [server.listen] });
+  assert.match(page.url(), /\/session$/);
+  await page.getByLabel("Key").fill(key);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await state(page, "live");
+  // With the cookies of the browser: the page to log in on may itself ask for nothing.
+  const status = async (path: string) =>
+    (await context.request.get(`http://${server.api}${path}`)).status();
+  assert.equal(await status("/stats"), 200);
+  const [cookie] = await context.cookies();
+  assert.ok(cookie?.httpOnly && cookie.sameSite === "Strict");
+  // As a page of another port would: the browser takes it for the same site and sends the cookie.
+  const foreign = await fetch(`http://${server.api}/session/end`, {
+    method: "POST",
+    headers: { cookie: `${cookie.name}=${cookie.value}`, origin: `http://${server.listen}` },
+    redirect: "manual",
+  });
+  assert.equal(foreign.status, 403);
+  assert.equal(await status("/stats"), 200);
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.waitForURL(/\/session$/);
+  assert.equal(await status("/stats"), 401);
+  assert.deepEqual(await context.cookies(), []);
+  // Nor is the cookie of any use to who has kept it.
+  const kept = { cookie: `${cookie.name}=${cookie.value}` };
+  assert.equal((await fetch(`http://${server.api}/stats`, { headers: kept })).status, 401);
+});

@@ -2,13 +2,14 @@
  * The real server for a test: `encke serve` on free ports, with a data folder of its own.
  */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
+import { promisify } from "node:util";
 import { atEnd } from "./ends.js";
 import { PROGRAM } from "./program.js";
 
@@ -77,6 +78,12 @@ export class Encke {
 
   async subscribe(subscriber: string, subscribee: string): Promise<void> {
     await this.call("/subscriptions/add", [{ subscriber, subscribee }]);
+  }
+
+  /** Makes a key for the API with `scopes`; from then on all calls need one. */
+  async newKey(scopes: string): Promise<string> {
+    const args = ["key", "new", "--scope", scopes, "--data", this.data];
+    return (await promisify(execFile)(PROGRAM, args)).stdout.trim();
   }
 
   /** How many connections the id has. */

@@ -42,6 +42,8 @@ export interface Facts {
   /** What lets the page in there, where streams need tokens. */
   token?: string;
   public_url: string;
+  /** Whether somebody has logged in, and can log out. */
+  session: boolean;
   interval_seconds: number;
   now: Sample;
 }
@@ -79,6 +81,10 @@ export interface Tune {
 const PATIENCE_MS = 10_000;
 
 async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
+  return (await (await ask(path, init)).json()) as T;
+}
+
+async function ask(path: string, init: RequestInit): Promise<Response> {
   const signal = AbortSignal.timeout(PATIENCE_MS);
   const answer = await fetch(path, { ...init, signal, cache: "no-store" }).catch(() => {
     throw new Error("The server does not answer.");
@@ -87,7 +93,12 @@ async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
     const problem = (await answer.json().catch(() => ({}))) as { detail?: string };
     throw new Error(problem.detail ?? `The server answers ${answer.status}.`);
   }
-  return (await answer.json()) as T;
+  return answer;
+}
+
+/** Logs out: the answer leads to the page on which one logs in. */
+export async function endSession(): Promise<void> {
+  await ask("/session/end", { method: "POST" });
 }
 
 export const facts = (): Promise<Facts> => call("/dashboard.json");

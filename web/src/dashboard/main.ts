@@ -1,6 +1,6 @@
 // The dashboard of a server: its figures as they come, look-ups, sends, and the machine's limits.
 
-import type { Sample } from "./api";
+import { endSession, reason, type Sample } from "./api";
 import { Charts } from "./charts";
 import { Figures } from "./figures";
 import { Live } from "./live";
@@ -18,6 +18,15 @@ const charts = new Charts(byId("charts"), rows, (row) => {
 });
 const send = new Send();
 new Lookup((id) => send.prepare(id));
+
+const logOut = byId<HTMLButtonElement>("log-out");
+logOut.addEventListener("click", () => {
+  // What the page shows and hears goes with it.
+  endSession().then(
+    () => location.replace("/session"),
+    (error) => setText(byId("state"), reason(error)),
+  );
+});
 
 let newest: Sample;
 let frame = 0;
@@ -42,6 +51,7 @@ const live = new Live({
   server(facts, restarted) {
     setText(byId("version"), facts.version);
     send.reach(facts.public_url);
+    logOut.hidden = !facts.session;
     if (restarted) {
       rows.interrupt();
       figures.restart();

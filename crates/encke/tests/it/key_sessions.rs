@@ -184,7 +184,9 @@ fn dashboard_is_opened_with_a_key_and_its_cookie_changes_nothing_from_elsewhere(
     assert_eq!(post(&[OWN, &cookie], "/logout/1", "").status(), 403, "the key is not for that");
     let session = server.api.with(&[&cookie]);
     assert_eq!(session.get("/").status(), 200);
-    session.get("/dashboard.json").ok();
+    assert_eq!(session.get("/dashboard.json").ok()["session"], true);
+    let by_key = server.api.with_key(&key).get("/dashboard.json").ok();
+    assert_eq!(by_key["session"], false, "who shows a key has nothing to log out of");
     assert_eq!(
         server.api.with(&[&cookie, "Sec-Fetch-Site: same-site"]).get("/stats").status(),
         403

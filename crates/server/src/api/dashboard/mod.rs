@@ -24,6 +24,7 @@ use serde::Serialize;
 
 use self::public_url::PublicUrl;
 use self::sample::Sample;
+use crate::api::access::Grant;
 use crate::api::state::Api;
 use crate::http::exchange::Peer;
 use crate::http::problem::ApiProblem;
@@ -41,6 +42,8 @@ pub(super) struct Facts {
     token: Option<String>,
     /// The public port, as the browser that asks can reach it.
     public_url: String,
+    /// Whether who asks has logged in by a page, and can log out.
+    session: bool,
     /// The time from one event to the next.
     interval_seconds: f64,
     /// The figures of this moment.
@@ -72,11 +75,15 @@ pub(super) async fn facts(
     request: Request,
 ) -> Result<Json<Facts>, ApiProblem> {
     let public_url = public_url(&api, &request).to_string();
+    // Who is let in by a key and shows none has a cookie.
+    let is_by_key = matches!(Grant::of(request.extensions())?, Grant::Key(_));
+    let session = is_by_key && !request.headers().contains_key(header::AUTHORIZATION);
     Ok(Json(Facts {
         version: env!("CARGO_PKG_VERSION"),
         id: api.live_id.clone(),
         token: api.tokens.as_ref().map(|tokens| tokens.own_token().to_owned()),
         public_url,
+        session,
         interval_seconds: live::INTERVAL.as_secs_f64(),
         now: Sample::take(&api, None).await?,
     }))
