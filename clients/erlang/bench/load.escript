@@ -104,12 +104,19 @@ report(What, Count, {Microseconds, Processor}) ->
     io:format("~p ~s in ~.2f s: ~p a second, ~.2f us of Encke's processor for each~n",
               [Count, What, Microseconds / 1.0e6, Rate, Processor * 1.0e6 / Count]).
 
-%% A number out of Encke's /stats; ENCKE_API is where its API is.
+%% A number out of Encke's /stats; ENCKE_API is where its API is, and ENCKE_KEY a key with the scope
+%% `read', where one is needed.
 figure(Name) ->
     [Host, Port] = string:split(os:getenv("ENCKE_API", "127.0.0.1:8001"), ":"),
     {ok, Socket} = gen_tcp:connect(Host, list_to_integer(Port), [binary, {active, false}]),
-    ok = gen_tcp:send(Socket, "GET /stats HTTP/1.1\r\nHost: encke\r\nConnection: close\r\n\r\n"),
+    Key = case os:getenv("ENCKE_KEY", "") of
+        "" -> "";
+        Text -> ["Authorization: Bearer ", Text, "\r\n"]
+    end,
+    ok = gen_tcp:send(Socket, ["GET /stats HTTP/1.1\r\nHost: ", Host, "\r\n", Key,
+                               "Connection: close\r\n\r\n"]),
     Stats = read(Socket, <<>>),
+    <<"HTTP/1.1 200", _/binary>> = Stats,
     Scope = case lists:member(Name, ["events", "processes"]) of
         true -> hd(tl(binary:split(Stats, <<"\"erlang\":{">>)));
         false -> Stats
