@@ -90,8 +90,8 @@ impl<S: Numbered> Tls<S> {
         }
     }
 
-    /// Gathers `bytes` as a part of the client's hello, and begins its handshake once that is whole:
-    /// until then rustls would only keep memory for it.
+    /// Gathers `bytes` as a part of the client's hello, and begins its handshake once that is
+    /// whole: until then rustls would only keep memory for it.
     fn gather(&mut self, number: u32, bytes: &[u8]) -> Result<Gathered, Failure> {
         let Some(under) = self.under_way.get_mut(&number) else { return Ok(Gathered::Past) };
         let (Phase::Hello, Some(config)) = (&under.phase, &self.config) else {
