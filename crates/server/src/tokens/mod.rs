@@ -10,7 +10,7 @@
 //! test may choose. How a token comes, and what a refusal looks like there, is not known here.
 //!
 //! - [`rules`]: what a server is told at its start; [`key_file`], [`jwk`], [`key`]: its keys.
-//! - [`reload`]: key files that change while the server runs; [`jwks`]: a set of keys at a URL.
+//! - [mod@reload]: key files that change while the server runs; [`jwks`]: a set of keys at a URL.
 //! - [`jws`], [`claims`]: the token's form and what it says.
 //! - [`verifier`]: all that put together; [`verified`]: what it remembers.
 //! - [`revoked`]: tokens that are good no more.
