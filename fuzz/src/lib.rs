@@ -1,9 +1,9 @@
 //! Fuzz bodies: each takes any bytes and panics when a promise of the code under it is broken.
 //!
-//! - [`erlang`], [`heads`], [`ids`], [`frames`], [`lists`], [`proxies`], [`streams`], [`tokens`]
-//!   and [`websocket`] turn bytes into what a node, a client, a sender, a proxy, a server or a file
-//!   may say, and hold the result against an outside reader, a rule written down a second time, or
-//!   the same bytes in other pieces.
+//! - [`erlang`], [`heads`], [`ids`], [`frames`], [`lists`], [`proxies`], [`records`], [`streams`],
+//!   [`tokens`] and [`websocket`] turn bytes into what a node, a client, a sender, a proxy, a
+//!   server or a file may say, and hold the result against an outside reader, a rule written down
+//!   a second time, or the same bytes in other pieces.
 //! - [`operations`] reads the bytes as a list of operations and runs them on the real thing and on
 //!   a naive model.
 //!
@@ -27,6 +27,7 @@ pub mod ids;
 pub mod lists;
 pub mod operations;
 pub mod proxies;
+pub mod records;
 pub mod streams;
 pub mod tokens;
 pub mod websocket;
@@ -35,7 +36,7 @@ pub mod websocket;
 pub type Target = fn(&[u8]);
 
 /// Every body, under the name that its fuzz target has.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 19] = [
     ("erlang_message", erlang::message),
     ("erlang_nested", erlang::nested),
     ("request_head", heads::request_head),
@@ -49,6 +50,8 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("proxy_header", proxies::proxy_header),
     ("forwarded", proxies::forwarded),
     ("server_list", lists::server_list),
+    ("log_record", records::log_record),
+    ("core_message", records::core_message),
     ("token", tokens::token),
     ("token_claims", tokens::token_claims),
     ("directory", operations::directory),

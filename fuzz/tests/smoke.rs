@@ -28,6 +28,8 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "erlang_message" => MESSAGES.iter().map(|message| message.to_vec()).collect(),
         "erlang_nested" => NESTED.iter().map(|nested| nested.to_vec()).collect(),
+        "log_record" => RECORDS.iter().map(|record| record.to_vec()).collect(),
+        "core_message" => CORE.iter().map(|message| message.to_vec()).collect(),
         "websocket_frames" => FRAMES.iter().map(|frames| frames.to_vec()).collect(),
         _ => texts(target).iter().map(|text| text.as_bytes().to_vec()).collect(),
     }
@@ -41,6 +43,24 @@ const FRAMES: [&[u8]; 6] = [
     b"\x88\x87\0\0\0\0\x03\xe8reply\x81\x81\0\0\0\0x",
     b"\xc1\x87\0\0\0\0\xf2\x48\xcd\xc9\xc9\x07\x00\x82\xfe\x00\x7e\0\0\0\0xxxx",
     b"\x82\xff\0\0\0\0\0\x01\0\0\0\0\0\0",
+];
+
+/// Records of a log: two events, a join that founds, and a leave.
+const RECORDS: [&[u8]; 3] = [
+    b"\x01E\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\x06\
+      \0\0\0\x02{}\0\x03a\0\0\0\x02{}\x80\0\0\0\x02\x83j",
+    b"\x01J\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01n\x01a\
+      \x01\x01\x01",
+    b"\x01L\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x01",
+];
+
+/// What nodes say to each other: a beat, counts, a question, a view of one member.
+const CORE: [&[u8]; 4] = [
+    b"\x01B\x01\x03\x09\x05\x05\x01\0\0\0\0\0\0\0\x01\x07",
+    b"\x01C\x01\x03\x05\x02\x01\x80\x01",
+    b"\x01A\x01\x09",
+    b"\x01V\x01\x05\0\0\0\0\0\0\0\x01\x01\x03\x01n\x01a\x09\x01",
 ];
 
 /// Frames of Erlang nodes, as OTP 25 sends them.

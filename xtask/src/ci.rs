@@ -2,8 +2,9 @@
 //!
 //! All steps run even if one fails, so that one run tells everything. The build server does nothing
 //! but call this; what passes here passes there. Nothing reads the standard input, and the only
-//! thing changed outside `target/` are Debian packages ([`crate::programs`]). The last lines tell
-//! what failed and which tests were skipped; where `CI=true` one that would be skipped fails.
+//! things changed outside `target/` are Debian packages ([`crate::programs`]) and the caches of
+//! cargo, npm and Go. The last lines tell what failed and which tests were skipped; where `CI=true`
+//! one that would be skipped fails.
 //!
 //! Cost in a fresh clone: about 16 minutes of processor time, so some 10 minutes on two cores.
 
@@ -13,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::{deny, node, programs, skipped, tidy};
+use crate::{deny, nats, node, programs, skipped, tidy};
 
 /// How much to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,11 +42,7 @@ enum Work {
 use Work::{Cargo, Own};
 
 const STEPS: [Step; 11] = [
-    Step {
-        name: "programs",
-        work: Own(|_| programs::ensure_all().map(|()| true), "cargo xtask ci"),
-        extent: Extent::Fast,
-    },
+    Step { name: "programs", work: Own(programs, "cargo xtask ci"), extent: Extent::Fast },
     Step { name: "format", work: Cargo(&["fmt", "--all", "--check"], &[]), extent: Extent::Fast },
     Step { name: "tidy", work: Own(tidy::run, "cargo xtask tidy"), extent: Extent::Fast },
     Step {
@@ -85,6 +82,12 @@ const STEPS: [Step; 11] = [
         extent: Extent::Whole,
     },
 ];
+
+fn programs(root: &Path) -> anyhow::Result<bool> {
+    let installed = programs::ensure_all();
+    nats::ensure(root);
+    installed.map(|()| true)
+}
 
 /// Runs the steps of `extent` and says whether all passed.
 pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {

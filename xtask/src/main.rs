@@ -8,6 +8,7 @@
 
 mod ci;
 mod deny;
+mod nats;
 mod node;
 mod programs;
 mod skipped;

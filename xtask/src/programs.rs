@@ -17,7 +17,7 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 17] = [
+const PROGRAMS: [Program; 19] = [
     Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
@@ -36,6 +36,13 @@ const PROGRAMS: [Program; 17] = [
         packages: "pebble",
         reason: "tests ask it for automatic certificates",
     },
+    // Debian's is an old one; `crate::nats` brings a current one.
+    Program {
+        name: "nats-server",
+        packages: "nats-server",
+        reason: "tests hold a cluster together with it",
+    },
+    Program { name: "psql", packages: "postgresql", reason: "tests keep the graph in PostgreSQL" },
     Program { name: "erl", packages: "erlang-base", reason: "tests talk to real Erlang nodes" },
     Program { name: "node", packages: "nodejs", reason: "it builds and tests the browser client" },
     Program {

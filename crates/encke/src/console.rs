@@ -6,6 +6,9 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Standard output cannot be written any more.
 #[derive(Debug, Error)]
@@ -95,6 +98,12 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// What is logged at `level`. The client of NATS writes what it sends into its most detailed level,
+/// passwords too, so nobody sees that one.
+fn logged(level: LevelFilter) -> Targets {
+    Targets::new().with_default(level).with_target("async_nats", level.min(LevelFilter::DEBUG))
+}
+
 /// Logs from `level` on go to standard error; a panic is told in one line there.
 pub(crate) fn start_logging(level: LevelFilter) {
     tracing_subscriber::fmt()
@@ -104,6 +113,8 @@ pub(crate) fn start_logging(level: LevelFilter) {
         .with_writer(io::stderr)
         // A log that nobody reads any more is no reason to end.
         .log_internal_errors(false)
+        .finish()
+        .with(logged(level))
         .init();
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -115,6 +126,16 @@ pub(crate) fn start_logging(level: LevelFilter) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_sent_to_nats_is_never_logged() {
+        let trace = logged(LevelFilter::TRACE);
+        assert!(trace.would_enable("encke", &tracing::Level::TRACE));
+        assert!(trace.would_enable("async_nats::connection", &tracing::Level::DEBUG));
+        assert!(!trace.would_enable("async_nats::connection", &tracing::Level::TRACE));
+        let warn = logged(LevelFilter::WARN);
+        assert!(!warn.would_enable("async_nats::connection", &tracing::Level::INFO));
+    }
 
     #[test]
     fn control_characters_are_shown_and_do_nothing() {

@@ -1,10 +1,18 @@
-//! What tests of several rooms share: the one way to skip a test, and a small disk to fill.
+//! What tests of several rooms share: the one way to skip a test, a small disk to fill, NATS
+//! servers, a PostgreSQL of their own, and a network between programs that can be cut.
 //!
 //! cargo keeps the output of a test that passes to itself, so a test that skips would look like one
 //! that passed. So each skip is written down where `cargo xtask ci` tells it in its last lines, and
 //! on a build server (`CI=true`) it is a failure.
 
 #![allow(clippy::print_stdout, reason = "a skipped test says why")]
+
+mod nats;
+pub mod postgres;
+mod relay;
+
+pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
+pub use relay::TcpRelay;
 
 use std::fs::OpenOptions;
 use std::io::Write;

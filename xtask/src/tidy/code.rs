@@ -16,7 +16,7 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 18] = [
+const SLEEPERS: [(&str, &str); 22] = [
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
     ("crates/encke/benches/attacks/", "who attacks keeps a pace, and looks at figures in between"),
@@ -32,8 +32,18 @@ const SLEEPERS: [(&str, &str); 18] = [
     ("crates/server/src/epoch.rs", "what is reserved in time lasts for minutes"),
     ("crates/server/src/api/idempotency/mod.rs", "keys are forgotten by the clock"),
     ("crates/server/src/token_door.rs", "a full mailbox rings nobody when it has room again"),
+    ("crates/server/src/cluster/", "a log or a database that is away does not ring"),
     ("crates/server/src/memory.rs", "memory that is free does not ring"),
     ("crates/server/src/resumes.rs", "neither a full mailbox nor an event's age rings"),
+    ("crates/ledger/src/watch.rs", "a row that others change is polled, for its notice has a lock"),
+    (
+        "crates/ledger/tests/it/crash.rs",
+        "a server is killed at some moment, and tried until it is back",
+    ),
+    (
+        "crates/testing/src/postgres.rs",
+        "a process of others neither rings when it answers nor when it ends",
+    ),
     ("crates/load/src/flood/mod.rs", "the crowd's counters ring nobody"),
 ];
 
@@ -44,7 +54,8 @@ const BINDERS: [&str; 4] = ["bind(", "claim(", "listen_in_group(", "EngineConfig
 const LISTEN_OPTIONS: [&str; 2] = ["--listen", "--api"];
 
 /// Crates from which nothing reaches the world.
-const PURE: [&str; 3] = ["crates/proto/src/", "crates/hub/src/", "crates/tls/src/"];
+const PURE: [&str; 4] =
+    ["crates/proto/src/", "crates/hub/src/", "crates/tls/src/", "crates/cluster/src/"];
 
 /// The modules of `std` through which it would.
 const WORLD: [&str; 8] = [

@@ -20,9 +20,9 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const RUNTIME: [&str; 8] =
     ["async-std", "axum", "hyper", "hyper-util", "mio", "smol", "tokio", "tokio-util"];
 
-/// Who may have one: the control plane, the node among Erlang nodes for its sockets, and the store
-/// for its channels.
-const RUNTIME_IN: [&str; 4] = ["encke", "erlang", "graph", "server"];
+/// Who may have one: the control plane, the node among Erlang nodes and the ends of NATS and of
+/// PostgreSQL for their sockets, and the store for its channels.
+const RUNTIME_IN: [&str; 6] = ["bus", "encke", "erlang", "graph", "ledger", "server"];
 
 /// Crates that state their lints themselves, since they allow `unsafe` somewhere.
 const OWN_LINTS: [&str; 2] = ["graph", "sys"];

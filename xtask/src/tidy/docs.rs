@@ -3,7 +3,7 @@
 use super::tree::{Fault, File, Tree};
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
-const ARCHITECTURE_LINES_MAX: usize = 240;
+const ARCHITECTURE_LINES_MAX: usize = 260;
 
 /// The folders at the root; a document that names a path in one of them names one that exists.
 const FOLDERS: [&str; 6] = ["crates/", "docs/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
@@ -13,11 +13,12 @@ const HISTORY: &str = "CHANGELOG.md";
 
 /// Where documents, scripts and manifests may lead: standards, and what the project's own files are
 /// modelled on. Names that no one can own (RFC 2606) and this machine need no entry.
-const HOSTS: [&str; 10] = [
+const HOSTS: [&str; 11] = [
     "html.spec.whatwg.org",
     "fetch.spec.whatwg.org",
     "keepachangelog.com",
     "man7.org",
+    "nats.io",
     "prometheus.io",
     "pyjwt.readthedocs.io",
     "semver.org",

@@ -38,7 +38,7 @@ const RULES: [Rule; 20] = [
     ("unsafe stays where it is listed", code::unsafe_places),
     ("nobody sleeps", code::sleeps),
     ("tests take no fixed port", code::fixed_ports),
-    ("proto, hub and tls do no IO", code::pure_crates),
+    ("proto, hub, tls and cluster do no IO", code::pure_crates),
     ("links lead somewhere", links::links),
     ("paths in documents exist", docs::paths),
     ("ARCHITECTURE.md is short", docs::architecture_length),

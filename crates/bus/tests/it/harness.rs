@@ -1,0 +1,100 @@
+//! What these tests share: servers of both versions, waits with a deadline.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bus::{Bus, BusConfig, Bytes, Followed, Follower, Log, LogError, Record};
+use testing::NatsServer;
+use tokio::time::{Instant, timeout};
+
+/// More than an election takes, and less than anybody waits for a test.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// Both programs that we are to work with.
+pub(crate) fn programs() -> Vec<PathBuf> {
+    [testing::nats_current(), testing::nats_of_system()].into_iter().flatten().collect()
+}
+
+pub(crate) async fn connect(servers: &[NatsServer], replicas: usize) -> Bus {
+    let mut config = BusConfig::new("t", servers.iter().map(NatsServer::url));
+    config.replicas = replicas;
+    Bus::connect(config).await.unwrap()
+}
+
+/// The log of an epoch, as soon as the servers have found each other.
+pub(crate) async fn log(bus: &Bus, epoch: u64) -> Log {
+    let end = Instant::now() + LONG;
+    let mut pace = tokio::time::interval(Duration::from_millis(100));
+    loop {
+        pace.tick().await;
+        match bus.make_log(epoch).await {
+            Ok(log) => return log,
+            // Servers that have not found each other have no JetStream yet.
+            Err(
+                LogError::Unavailable(_) | LogError::NoJetStream | LogError::TooFewServers { .. },
+            ) if Instant::now() < end => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+pub(crate) fn soon() -> Instant {
+    Instant::now() + LONG
+}
+
+pub(crate) async fn next(follower: &mut Follower) -> Followed {
+    timeout(LONG, follower.next()).await.expect("nothing was heard").expect("it ended")
+}
+
+pub(crate) async fn record(follower: &mut Follower) -> Record {
+    match next(follower).await {
+        Followed::Record(record) => record,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The bytes of record `number`.
+pub(crate) fn bytes(number: u64) -> Bytes {
+    number.to_be_bytes().to_vec().into()
+}
+
+/// Asks JetStream something that the bus does not ask, until it answers: a question to servers
+/// that are just electing has none.
+pub(crate) async fn ask_api(server: &NatsServer, what: &str, body: &str) -> String {
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let end = Instant::now() + LONG;
+    loop {
+        let body = body.to_owned().into();
+        let answer = timeout(LONG / 10, client.request(format!("$JS.API.{what}"), body)).await;
+        match answer {
+            Ok(Ok(answer)) => return String::from_utf8(answer.payload.to_vec()).unwrap(),
+            other => assert!(Instant::now() < end, "{other:?}"),
+        }
+    }
+}
+
+/// Sets one thing of a stream otherwise.
+pub(crate) async fn change_stream(server: &NatsServer, stream: &str, name: &str, value: u64) {
+    let info = ask_api(server, &format!("STREAM.INFO.{stream}"), "").await;
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    let mut config = info["config"].clone();
+    config[name] = value.into();
+    let answer = ask_api(server, &format!("STREAM.UPDATE.{stream}"), &config.to_string()).await;
+    assert!(!answer.contains("\"error\""), "{answer}");
+}
+
+/// Publishes records `from..=to` one after the other, each until it is known.
+pub(crate) async fn publish_all(log: &Log, from: u64, to: u64) {
+    for number in from..=to {
+        let id = format!("a.{number}");
+        log.publish_until(&id, "e", bytes(number), soon()).await.unwrap();
+    }
+}
+
+/// Hears records `from..=to`, each once and in order, of a log that has nothing else.
+pub(crate) async fn hear_all(follower: &mut Follower, from: u64, to: u64) {
+    for number in from..=to {
+        let record = record(follower).await;
+        assert_eq!((record.sequence, record.bytes), (number, bytes(number)));
+    }
+}

@@ -1,0 +1,199 @@
+//! Making, publishing and following.
+
+use std::time::Duration;
+
+use bus::{Bytes, Followed, LogError, PublishError, RECORD_BYTES_MAX};
+use testing::NatsServer;
+
+use crate::harness::{
+    ask_api, bytes, change_stream, connect, hear_all, log, next, programs, publish_all, record,
+    soon,
+};
+
+#[tokio::test]
+async fn what_is_published_is_heard_once_and_in_order() {
+    for program in programs() {
+        let server = [NatsServer::start(&program)];
+        let bus = connect(&server, 1).await;
+        let log = log(&bus, 7).await;
+        let mut follower = log.follow(1);
+        for number in 1..=300 {
+            let id = format!("a.{number}");
+            let published = log.publish(&id, "e", bytes(number)).await.unwrap();
+            assert_eq!((published.sequence, published.duplicate), (number, false));
+        }
+        let again = log.publish("a.5", "e", bytes(5)).await.unwrap();
+        assert_eq!((again.sequence, again.duplicate), (5, true));
+        let last = log.publish_until("a.301", "g", bytes(301), soon()).await.unwrap();
+        assert_eq!(last.sequence, 301);
+        for number in 1..=301 {
+            let record = record(&mut follower).await;
+            assert_eq!((record.sequence, record.bytes), (number, bytes(number)));
+            assert_eq!(record.kind, if number == 301 { "g" } else { "e" });
+        }
+        let mut from_200 = log.follow(200);
+        assert_eq!(record(&mut from_200).await.sequence, 200);
+        let extent = log.extent().await.unwrap();
+        assert_eq!((extent.first, extent.last), (1, 301));
+        let counts = bus.counts();
+        assert_eq!((counts.published, counts.duplicates, counts.unknown), (302, 1, 0));
+    }
+}
+
+#[tokio::test]
+async fn log_is_made_by_whoever_comes_first() {
+    for program in programs() {
+        let server = [NatsServer::start(&program)];
+        let (one, other) = (connect(&server, 1).await, connect(&server, 1).await);
+        assert!(matches!(one.find_log(1).await, Err(LogError::Absent(_))));
+        let (a, b) = tokio::join!(one.make_log(1), other.make_log(1));
+        assert_eq!((a.unwrap().epoch(), b.unwrap().epoch()), (1, 1));
+        assert_eq!(one.find_log(1).await.unwrap().extent().await.unwrap().last, 0);
+    }
+}
+
+#[tokio::test]
+async fn log_with_other_settings_is_refused_and_they_are_named() {
+    for program in programs() {
+        let server = [NatsServer::start(&program)];
+        let bus = connect(&server, 1).await;
+        bus.make_log(1).await.unwrap();
+        change_stream(&server[0], "ENCKE_t_1", "max_age", 5_000_000_000_000).await;
+        let error = bus.make_log(1).await.unwrap_err().to_string();
+        let sentence = "max_age is 5000000000000 and must be 600000000000";
+        assert!(error.contains(sentence) && error.contains("ENCKE_t_1"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn follower_of_a_trimmed_log_is_told_and_goes_on() {
+    for program in programs() {
+        let server = [NatsServer::start(&program)];
+        let bus = connect(&server, 1).await;
+        let log = bus.make_log(1).await.unwrap();
+        let mut slow = log.follow(1);
+        publish_all(&log, 1, 1000).await;
+        hear_all(&mut slow, 1, 1).await;
+        change_stream(&server[0], "ENCKE_t_1", "max_msgs", 100).await;
+
+        // Who comes now hears at once that its part is gone.
+        let mut late = log.follow(1);
+        assert_eq!(next(&mut late).await, Followed::Trimmed { wanted: 1, first: 901 });
+        hear_all(&mut late, 901, 1000).await;
+
+        // Who reads hears what was under way, and then the same.
+        let wanted = loop {
+            match next(&mut slow).await {
+                Followed::Record(record) => assert_eq!(record.bytes, bytes(record.sequence)),
+                Followed::Trimmed { wanted, first: 901 } => break wanted,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!((2..500).contains(&wanted), "{wanted}");
+        hear_all(&mut slow, 901, 1000).await;
+
+        // A log that has nothing any more has not lost what is to come.
+        let mut after = log.follow(1001);
+        publish_all(&log, 1001, 1001).await;
+        hear_all(&mut after, 1001, 1001).await;
+    }
+}
+
+#[tokio::test]
+async fn slow_owner_makes_the_follower_slow_and_loses_nothing() {
+    let Some(program) = testing::nats_current() else { return };
+    let server = [NatsServer::start(&program)];
+    let bus = connect(&server, 1).await;
+    let log = bus.make_log(1).await.unwrap();
+    let mut follower = log.follow(1);
+    // Many small ones, more than the library holds, then some that are large.
+    let mut publishers = tokio::task::JoinSet::new();
+    for publisher in 0..64 {
+        let log = log.clone();
+        publishers.spawn(async move {
+            for number in 0..160 {
+                let id = format!("{publisher}.{number}");
+                log.publish_until(&id, "e", bytes(number), soon()).await.unwrap();
+            }
+        });
+    }
+    publishers.join_all().await;
+    let large = Bytes::from(vec![7; RECORD_BYTES_MAX]);
+    for number in 0..200 {
+        log.publish_until(&format!("a.{number}"), "e", large.clone(), soon()).await.unwrap();
+    }
+    // Longer than the watchdog.
+    let pause = tokio::time::timeout(Duration::from_secs(2), std::future::pending::<()>());
+    assert!(pause.await.is_err());
+    for number in 1..=64 * 160 + 200 {
+        assert_eq!(record(&mut follower).await.sequence, number);
+    }
+    assert_eq!(bus.counts().slow_consumer, 0);
+    let too_large = Bytes::from(vec![7; RECORD_BYTES_MAX + 1]);
+    let error = log.publish("a.200", "e", too_large).await.unwrap_err();
+    assert!(matches!(error, PublishError::Refused { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn deleted_log_is_told_to_followers_and_publishers() {
+    for program in programs() {
+        let server = [NatsServer::start(&program)];
+        let bus = connect(&server, 1).await;
+        let log = bus.make_log(1).await.unwrap();
+        let mut follower = log.follow(1);
+        publish_all(&log, 1, 1).await;
+        hear_all(&mut follower, 1, 1).await;
+        assert_eq!(bus.delete_logs_before(2).await.unwrap(), [0; 0], "it has a record");
+        ask_api(&server[0], "STREAM.DELETE.ENCKE_t_1", "").await;
+        assert_eq!(next(&mut follower).await, Followed::Gone);
+        assert_eq!(follower.next().await, None);
+        let error = log.publish_until("a.2", "e", bytes(2), soon()).await;
+        assert_eq!(error, Err(PublishError::NoLog));
+        for epoch in [3, 4, 5] {
+            bus.make_log(epoch).await.unwrap();
+        }
+        assert_eq!(bus.delete_logs_before(5).await.unwrap(), [3, 4]);
+        assert!(bus.find_log(5).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn idle_follower_outlives_its_requests_without_a_new_consumer() {
+    let servers: Vec<NatsServer> = programs().iter().map(|path| NatsServer::start(path)).collect();
+    let mut followed = Vec::new();
+    for server in &servers {
+        let bus = connect(std::slice::from_ref(server), 1).await;
+        let log = bus.make_log(1).await.unwrap();
+        let mut follower = log.follow(1);
+        publish_all(&log, 1, 50).await;
+        hear_all(&mut follower, 1, 50).await;
+        followed.push((bus, log, follower));
+    }
+    // A request for records stands for 30 s.
+    let idle = tokio::time::timeout(Duration::from_secs(33), std::future::pending::<()>());
+    assert!(idle.await.is_err());
+    for (bus, log, follower) in &mut followed {
+        publish_all(log, 51, 500).await;
+        hear_all(follower, 51, 500).await;
+        assert_eq!(bus.counts().followers_restarted, 0);
+        assert_eq!(bus.state().connects, 1, "and on the same connection");
+    }
+}
+
+#[tokio::test]
+async fn sealed_log_takes_nothing_more_and_can_be_read() {
+    for program in programs() {
+        let server = [NatsServer::start(&program)];
+        let bus = connect(&server, 1).await;
+        bus.seal(6).await.unwrap();
+        let log = log(&bus, 7).await;
+        log.publish("a.1", "e", bytes(1)).await.unwrap();
+        bus.seal(7).await.unwrap();
+        bus.seal(7).await.unwrap();
+        assert!(log.publish("a.2", "e", bytes(2)).await.is_err());
+        assert_eq!(log.extent().await.unwrap().last, 1);
+        assert_eq!(record(&mut log.follow(1)).await.bytes, bytes(1));
+        assert!(matches!(bus.make_log(7).await, Err(LogError::Sealed(_))));
+        assert_eq!(bus.delete_logs_before(8).await.unwrap(), [0; 0], "it has a record");
+    }
+}

@@ -1,0 +1,47 @@
+//! One node of a cluster, as pure state: no IO, no clock, no thread.
+//!
+//! All nodes follow one totally ordered log. What a client is sent, who is a member, and what the
+//! graph of subscriptions is, comes out of the log's records in their order, so it is the same on
+//! every node. A [`Node`] is told what happens, and when, and says what to do; whoever drives it
+//! keeps the connections to the log, to the store of record and to the clients.
+//!
+//! # How it is driven
+//!
+//! ```text
+//! let mut node = Node::new(now, config, epoch, graph);
+//! loop {
+//!     while let Some(action) = node.next_action() { start(action) }
+//!     wait for something that happened, at most until node.next_deadline();
+//!     node.record(..) | node.published(..) | node.posted(..) | node.core_message(..) | …
+//!     or node.tick(now)
+//! }
+//! ```
+//!
+//! No action blocks: each is begun in the order in which it comes out, and answered by an input.
+//! [`Action::Deliver`]s may be gathered side by side, but are recorded and posted in their order.
+
+mod action;
+mod chain;
+mod change;
+mod counts;
+pub mod limits;
+mod liveness;
+mod message;
+mod node;
+mod pipeline;
+mod publisher;
+mod record;
+mod replica;
+mod roster;
+#[cfg(test)]
+mod sim;
+mod wire;
+
+pub use action::{
+    Action, CoreSubject, Deliver, EndReason, Epoch, GraphPlace, LogFault, MessageId, Outcome,
+    Published, Ticket, epoch_base,
+};
+pub use change::{Change, Pair, Part};
+pub use node::{Config, Node, NotTaken, Place, Status};
+pub use record::{Body, Event, FORMAT, Head, Join, LeaveReason, Record};
+pub use wire::Malformed;

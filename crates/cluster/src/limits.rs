@@ -1,0 +1,87 @@
+//! Every bound of a node in a cluster, with its arithmetic.
+
+/// Events in one record: the lower 10 bits of a number are the event's place in it.
+pub const RECORD_EVENTS_MAX: usize = 1 << INDEX_BITS;
+/// Bits of a number that are the event's place in its record.
+pub(crate) const INDEX_BITS: u32 = 10;
+/// Bytes of one record: a quarter of the 1 MiB that NATS takes by default. At 20 KB a record, which
+/// 126,000 events/s make, it is never met; a burst after an election meets it.
+pub const RECORD_BYTES_MAX: usize = 256 << 10;
+/// Bytes of an event's subject, or of another id: what the API takes is shorter.
+pub const ID_BYTES_MAX: usize = 4 << 10;
+/// Bytes that the codec keeps free in a record for its head and for an event's lengths.
+pub(crate) const RECORD_HEAD_BYTES: usize = 64;
+/// The longest event: what a record of it alone can hold. Subject, line and term count.
+pub const EVENT_BYTES_MAX: usize = RECORD_BYTES_MAX - 2 * RECORD_HEAD_BYTES;
+
+/// Sums of the log that a node remembers: 1 MiB of 8 bytes. At 1,000 records/s that is two minutes,
+/// longer than any beat is on its way.
+pub(crate) const SUMS_KEPT: usize = 131_072;
+
+/// Events and logouts that wait for their turn in the log: at 16,666/s the senders of ten seconds.
+pub const QUEUE_MAX: usize = 1 << 18;
+/// Bytes of them: an election of 9 s at 16,666 events/s of 300 bytes is 45 MB.
+pub const QUEUE_BYTES_MAX: usize = 64 << 20;
+/// Batches that are acknowledged and not read yet: the log is one round trip long.
+pub(crate) const OUTSTANDING_MAX: usize = 64;
+/// A publish that nobody acknowledges is repeated after this.
+pub(crate) const ACK_TIMEOUT_MS: u64 = 500;
+/// So long a sender waits: an election of NATS takes 4 to 9 s.
+pub const SEND_DEADLINE_MS: u64 = 10_000;
+/// A record that is acknowledged, and still does not come, is published once more after this.
+pub(crate) const ACKED_AGAIN_MS: u64 = 5_000;
+
+/// Deliveries that are handed out and not yet posted: enough for the audiences to be gathered in
+/// parallel.
+pub const WINDOW: usize = 64;
+/// Bytes of records that are read and not yet handed out: 32 full records.
+pub(crate) const UNREAD_BYTES_MAX: usize = 32 * RECORD_BYTES_MAX;
+
+/// Counts are sent when nothing is left to post, or after so long.
+pub(crate) const COUNT_WAIT_MS: u64 = 1;
+/// Bytes of a message of counts after which another one begins.
+pub(crate) const COUNTS_BYTES: usize = 64 << 10;
+/// Counts that are missing are asked for after so long, and again as long as they are.
+pub(crate) const NEED_AFTER_MS: u64 = 250;
+/// Then the answer is "at least".
+pub const COUNT_DEADLINE_MS: u64 = 1_000;
+/// A node keeps its counts for so long.
+pub(crate) const COUNTS_KEPT_MS: u64 = 10_000;
+/// And so many numbers of them at most: 16,666 events/s for 10 s, six times over: 4 MiB.
+pub(crate) const COUNTS_KEPT_MAX: usize = 1 << 20;
+/// Records of one question for counts.
+pub(crate) const NEED_RECORDS_MAX: usize = 1_024;
+
+/// A member says so often that it lives.
+pub const BEAT_MS: u64 = 250;
+/// Beats of its own that a node must hear come back before it takes a member for gone that says
+/// nothing: 2 s. Counted in these, neither a pause of its own nor a cut of all makes others silent.
+pub(crate) const SILENT_BEATS: u32 = 8;
+/// A member that is so far behind what others have read leaves.
+pub const LAG_MAX_MS: u64 = 10_000;
+/// Who declares a member gone waits so long for each one before it in the view.
+pub(crate) const RANK_MS: u64 = 100;
+/// A node asks so long who is there, and so often.
+pub(crate) const FOUND_AFTER_MS: u64 = 1_000;
+/// How often it asks.
+pub(crate) const ASK_MS: u64 = 250;
+/// After a refused join the next one waits so long.
+pub(crate) const JOIN_AGAIN_MS: u64 = 1_000;
+/// Members of a view: beyond some 50 the design is another one. 1,024 fit into one message.
+pub const MEMBERS_MAX: usize = 1_024;
+
+/// A version of the graph that is missing is published again after so long, by rank.
+pub(crate) const MISSING_MS: u64 = 100;
+/// While the graph holds up everything else, the store of record is asked after this: later than
+/// others take to publish what is missing.
+pub(crate) const BARRIER_MS: u64 = 2 * MISSING_MS;
+/// What was asked of the store of record is asked again after so long.
+pub(crate) const STORE_AGAIN_MS: u64 = 1_000;
+/// Versions of the graph that may come before the one that they follow; further ones are read from
+/// the store of record.
+pub(crate) const EARLY_VERSIONS_MAX: usize = 1_024;
+/// Bytes of them.
+pub(crate) const EARLY_BYTES_MAX: usize = 16 << 20;
+
+/// A new epoch that does not come is proposed again after so long.
+pub(crate) const PROPOSE_AGAIN_MS: u64 = 1_000;

@@ -1,0 +1,101 @@
+//! How a node becomes a member: it reads to the end of the log, asks who is there, and publishes
+//! its join.
+//!
+//! Where it began with the first record of the log it knows the view. Otherwise any member tells;
+//! if none does for a second, although beats work, there is none, and the join *founds* a view: sum
+//! and view begin anew with it, on every node. If there was somebody after all it finds itself
+//! outside, and joins again.
+
+use crate::limits::{ASK_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS};
+use crate::message::View;
+use crate::publisher::Attempt;
+
+/// The way to membership.
+#[derive(Debug)]
+pub(super) struct Joining {
+    pub(super) attempt: Option<Attempt>,
+    /// Counts the attempts of this process.
+    pub(super) tries: u64,
+    /// Not before.
+    not_before_ms: u64,
+    /// Since when it asks and hears nothing, and when it asks again.
+    pub(super) asks_since_ms: u64,
+    ask_ms: u64,
+    /// Up to half of the time in which nobody founds, by lot: two that start together should not
+    /// both found.
+    spread_ms: u64,
+    /// What others have told of a place that is not reached.
+    view: Option<View>,
+}
+
+impl Joining {
+    pub(super) fn new(now_ms: u64, lot: u64) -> Joining {
+        Joining {
+            attempt: None,
+            tries: 0,
+            not_before_ms: now_ms,
+            asks_since_ms: now_ms,
+            ask_ms: now_ms,
+            // The lot may be a time of a coarse clock: its digits are mixed.
+            spread_ms: (lot.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (FOUND_AFTER_MS / 2),
+            view: None,
+        }
+    }
+
+    /// The follower has begun: who is there is asked from now on.
+    pub(super) fn restart(&mut self, now_ms: u64) {
+        (self.asks_since_ms, self.ask_ms) = (now_ms, now_ms);
+    }
+
+    pub(super) fn joined(&mut self) {
+        self.attempt = None;
+    }
+
+    pub(super) fn refused(&mut self, now_ms: u64) {
+        self.attempt = None;
+        self.not_before_ms = now_ms + JOIN_AGAIN_MS;
+    }
+
+    /// Whether it may publish a join now.
+    pub(super) fn may(&self, now_ms: u64) -> bool {
+        self.attempt.is_none() && now_ms >= self.not_before_ms
+    }
+
+    /// Whether to ask who is there.
+    pub(super) fn asks(&mut self, now_ms: u64) -> bool {
+        let asks = now_ms >= self.ask_ms;
+        if asks {
+            self.ask_ms = now_ms + ASK_MS;
+        }
+        asks
+    }
+
+    /// Whether nobody has answered for so long that there is nobody.
+    pub(super) fn is_alone(&self, now_ms: u64) -> bool {
+        now_ms >= self.asks_since_ms + FOUND_AFTER_MS + self.spread_ms
+    }
+
+    /// A member has told what it knows. `read` is how far we are.
+    pub(super) fn told(&mut self, now_ms: u64, view: View, read: u64) {
+        self.asks_since_ms = now_ms;
+        self.view.take_if(|old| old.at < read);
+        let nearer = self.view.as_ref().is_none_or(|old| view.at < old.at);
+        if view.at >= read && nearer {
+            self.view = Some(view);
+        }
+    }
+
+    /// What was told of the place that is reached.
+    pub(super) fn view_at(&mut self, read: u64) -> Option<View> {
+        self.view.take_if(|view| view.at <= read).filter(|view| view.at == read)
+    }
+
+    /// When something is to be done, with a view that is `known` or not.
+    pub(super) fn deadline(&self, now_ms: u64, known: bool) -> Option<u64> {
+        match &self.attempt {
+            Some(attempt) => Some(attempt.deadline()),
+            None if known => Some(self.not_before_ms).filter(|&later_ms| later_ms > now_ms),
+            None => Some(self.ask_ms),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The node: what it is told, and what it asks for.
+//!
+//! [`reading`] is what the log does to it, [`talking`] what the others say, [`timing`] what time
+//! does; this file is what its driver calls.
+
+mod joining;
+mod reading;
+mod talking;
+mod timing;
+mod types;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::action::{
+    Action, EndReason, Epoch, GraphPlace, LogFault, MessageId, Outcome, Published, Ticket,
+};
+use crate::chain::Chain;
+use crate::change::{Change, Part};
+use crate::counts::{Counts, Sums};
+use crate::limits::PROPOSE_AGAIN_MS;
+use crate::liveness::Liveness;
+use crate::pipeline::{Pipeline, UNKNOWN};
+use crate::publisher::{Attempt, Publisher, Told};
+use crate::record::{Event, Head};
+use crate::replica::Replica;
+use crate::roster::Roster;
+use joining::Joining;
+pub use types::{Config, NotTaken, Place, Status};
+
+/// A node.
+#[derive(Debug)]
+pub struct Node {
+    config: Config,
+    epoch: Epoch,
+    actions: VecDeque<Action>,
+    /// The follower has begun in this epoch.
+    followed: bool,
+    /// The last sequence that was read, and the last that there was when the follower began.
+    read: u64,
+    head: u64,
+    /// The greatest sequence of this epoch that anybody has named.
+    top: u64,
+    /// The greatest number of all epochs before.
+    above: u64,
+    /// The place after which the history is exact.
+    floor: u64,
+    chain: Chain,
+    /// What others' sums are greater by, while the view is not known.
+    before: Option<u64>,
+    roster: Roster,
+    liveness: Liveness,
+    pipeline: Pipeline,
+    publisher: Publisher,
+    sums: Sums,
+    counts: Counts,
+    replica: Replica,
+    /// What this node is, as far as it has read.
+    incarnation: Option<u64>,
+    /// It was a member once: streams may be open.
+    served: bool,
+    joining: Joining,
+    /// Leaves that this node publishes, its own too.
+    leaves: BTreeMap<u64, Attempt>,
+    /// Changes that this node publishes.
+    changes: BTreeMap<(u64, u16), (Part, Attempt)>,
+    /// The log is not the one that was read, and when to say so again.
+    broken: Option<(LogFault, u64)>,
+    /// Since when the graph holds everything up: when to ask the store of record.
+    barrier_ms: Option<u64>,
+    streams: u64,
+    now_ms: u64,
+    leaving: bool,
+    ended: bool,
+}
+
+impl Node {
+    /// A node that knows the epoch and has a replica at `graph`. `now_ms`, here as everywhere, is a
+    /// clock that never goes back.
+    ///
+    /// The replica must be complete as of some place in the log, and the follower must begin there
+    /// or before: what was kept with the replica is one, and the log's end at the moment in which
+    /// the store of record was last read.
+    pub fn new(now_ms: u64, config: Config, epoch: Epoch, graph: GraphPlace) -> Node {
+        let follow = Action::Follow { epoch: epoch.number, from: None };
+        Node {
+            epoch,
+            actions: [follow, Action::CheckVersion].into(),
+            followed: false,
+            read: 0,
+            head: 0,
+            top: 0,
+            above: 0,
+            floor: epoch.base,
+            chain: Chain::new(0),
+            before: None,
+            roster: Roster::new(0),
+            liveness: Liveness::new(now_ms),
+            pipeline: Pipeline::new(0),
+            publisher: Publisher::default(),
+            sums: Sums::default(),
+            counts: Counts::default(),
+            replica: Replica::new(graph),
+            incarnation: None,
+            served: false,
+            joining: Joining::new(now_ms, config.lot),
+            leaves: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            broken: None,
+            barrier_ms: None,
+            streams: 0,
+            now_ms,
+            leaving: false,
+            ended: false,
+            config,
+        }
+    }
+
+    /// Puts an event into the log: the answer comes as [`Action::Answer`], within
+    /// [`SEND_DEADLINE_MS`](crate::limits::SEND_DEADLINE_MS) and
+    /// [`COUNT_DEADLINE_MS`](crate::limits::COUNT_DEADLINE_MS). Events of one caller keep their
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// It is not taken, and nothing was sent.
+    pub fn submit(&mut self, now_ms: u64, event: Event) -> Result<Ticket, NotTaken> {
+        if self.leaving || self.ended {
+            return Err(NotTaken::Leaving);
+        }
+        let taken = self.publisher.submit(now_ms, event);
+        self.step(now_ms);
+        taken
+    }
+
+    /// Ends all connections of `id`, on all nodes; otherwise as [`Node::submit`].
+    ///
+    /// # Errors
+    ///
+    /// It is not taken, and nothing was sent.
+    pub fn submit_logout(&mut self, now_ms: u64, id: &str) -> Result<Ticket, NotTaken> {
+        if self.leaving || self.ended {
+            return Err(NotTaken::Leaving);
+        }
+        let taken = self.publisher.submit_logout(now_ms, id);
+        self.step(now_ms);
+        taken
+    }
+
+    /// A change that the store of record has committed goes into the log; also the answer to
+    /// [`Action::FetchChange`]. `change.hash` may be 0. [`Action::ChangeApplied`] says when whoever
+    /// asked for it may be answered.
+    pub fn change(&mut self, now_ms: u64, change: Change) {
+        if !self.ended {
+            for part in change.parts().into_iter().flatten() {
+                self.publish_part(now_ms, part);
+            }
+            self.step(now_ms);
+        }
+    }
+
+    /// The replica is at `graph`: after each [`Action::Apply`], and after what else has moved it.
+    pub fn graph(&mut self, now_ms: u64, graph: GraphPlace) {
+        let (differs, complete) = self.replica.moved(now_ms, graph);
+        if differs {
+            self.actions.push_back(Action::RebuildGraph);
+        }
+        self.pass_on(self.read, complete);
+        self.pipeline.graph(graph.version);
+        self.acknowledge();
+        self.step(now_ms);
+    }
+
+    /// The store of record is at `version`.
+    pub fn latest_version(&mut self, now_ms: u64, version: u64) {
+        if self.pipeline.waits_for_graph() == Some(UNKNOWN) {
+            self.pipeline.latest(version);
+            if !self.pipeline.graph(self.replica.version()) {
+                self.actions.push_back(Action::ReadChanges);
+            }
+        }
+        self.replica.latest(now_ms, self.rank(), version);
+        self.step(now_ms);
+    }
+
+    /// Whether there is room for more records. Where not, let them wait with the follower.
+    pub fn wants_records(&self) -> bool {
+        self.pipeline.has_room()
+    }
+
+    /// The last sequence that was read: the one from which a follower begins anew, because the
+    /// message there must be the one that is known. 0 before the first.
+    pub fn read_up_to(&self) -> u64 {
+        self.read
+    }
+
+    /// What came of an [`Action::Publish`].
+    pub fn published(&mut self, now_ms: u64, epoch: u64, id: &MessageId, outcome: Published) {
+        if epoch != self.epoch.number || self.ended {
+            return;
+        }
+        let known = self.publisher.published(now_ms, id, outcome);
+        let leaves = self.leaves.values_mut();
+        let changes = self.changes.values_mut().map(|(_, attempt)| attempt);
+        let others = leaves.chain(changes).chain(&mut self.joining.attempt);
+        if let Some(attempt) = others.into_iter().find(|attempt| attempt.id == *id) {
+            attempt.published(now_ms, outcome);
+        }
+        if let Published::At(sequence) = outcome {
+            self.top = self.top.max(sequence);
+            // A batch whose sequence has been read without it.
+            if known && self.publisher.misses(self.read) {
+                self.fault(now_ms, LogFault::NotOurs);
+            }
+            self.acknowledge();
+        }
+        self.step(now_ms);
+    }
+
+    /// The event at `sequence` and `index` was posted to `count` connections.
+    pub fn posted(&mut self, now_ms: u64, epoch: u64, sequence: u64, index: u16, count: u32) {
+        if epoch == self.epoch.number {
+            self.pipeline.posted(sequence, index, count);
+            self.step(now_ms);
+        }
+    }
+
+    /// The cluster's epoch is this one.
+    pub fn epoch(&mut self, now_ms: u64, epoch: Epoch) {
+        if epoch.number <= self.epoch.number || self.ended {
+            return;
+        }
+        let old = std::mem::replace(&mut self.epoch, epoch);
+        self.above = self.above.max(old.behind(self.top.max(self.publisher.acked())));
+        let mut told = Vec::new();
+        self.sums.end(old, &mut told);
+        self.publisher.abandon(&mut told);
+        self.actions.retain(|action| matches!(action, Action::Answer { .. }));
+        self.restart(now_ms);
+        self.tell(told);
+        let number = epoch.number;
+        self.actions.push_back(Action::EpochBegan(epoch));
+        self.actions.push_back(Action::Follow { epoch: number, from: Some(1) });
+        self.actions.push_back(Action::CheckVersion);
+        if epoch.base <= self.above {
+            self.fault(now_ms, LogFault::BaseTooLow);
+        }
+        self.step(now_ms);
+    }
+
+    /// There is no stream of this epoch any more.
+    pub fn stream_gone(&mut self, now_ms: u64, epoch: u64) {
+        if epoch == self.epoch.number {
+            self.fault(now_ms, LogFault::Gone);
+        }
+    }
+
+    /// How many streams are open, for the beats.
+    pub fn streams(&mut self, open: u64) {
+        self.streams = open;
+    }
+
+    /// Takes nothing more, and leaves when what it has taken is in the log: [`Action::End`] says
+    /// that it has left.
+    pub fn leave(&mut self, now_ms: u64) {
+        self.leaving = true;
+        self.step(now_ms);
+    }
+
+    /// Time passes.
+    pub fn tick(&mut self, now_ms: u64) {
+        self.step(now_ms);
+    }
+
+    /// The next thing to do. Take all of them after each input.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`Node::tick`], if nothing happens before.
+    pub fn next_deadline(&self) -> u64 {
+        self.deadline()
+    }
+
+    /// Where `number`, one of this epoch, stands.
+    pub fn place(&self, number: u64) -> Place {
+        if number < self.floor {
+            Place::Before
+        } else if number <= self.applied_number() {
+            Place::Known
+        } else {
+            Place::Ahead
+        }
+    }
+
+    /// The place up to which all was posted here.
+    pub fn applied_number(&self) -> u64 {
+        self.epoch.behind(self.pipeline.applied())
+    }
+
+    /// What is shown of it.
+    pub fn status(&self) -> Status {
+        Status {
+            incarnation: self.incarnation,
+            read: self.read,
+            applied: self.pipeline.applied(),
+            members: if self.roster.is_known() { self.roster.members().len() } else { 0 },
+            queued: self.publisher.queued(),
+            outstanding: self.publisher.outstanding(),
+            counting: self.sums.len(),
+            version: self.replica.version(),
+            broken: self.broken.is_some(),
+        }
+    }
+
+    /// The sum over the log.
+    #[cfg(test)]
+    pub(crate) fn chain_at(&self, sequence: u64) -> Option<u64> {
+        self.chain.at(sequence)
+    }
+
+    /// All of an epoch is forgotten.
+    fn restart(&mut self, now_ms: u64) {
+        (self.followed, self.read, self.head, self.top) = (false, 0, 0, 0);
+        self.floor = self.epoch.base;
+        self.chain = Chain::new(0);
+        self.before = None;
+        self.roster = Roster::new(0);
+        self.liveness = Liveness::new(now_ms);
+        self.pipeline = Pipeline::new(0);
+        (self.sums, self.counts) = (Sums::default(), Counts::default());
+        self.replica.restart();
+        self.incarnation = None;
+        self.joining = Joining::new(now_ms, self.config.lot);
+        self.leaves.clear();
+        self.broken = None;
+        let parts = std::mem::take(&mut self.changes);
+        parts.into_values().for_each(|(part, _)| self.publish_part(now_ms, part));
+    }
+
+    /// What a record of ours begins with. Who does not know the sum says nothing of it.
+    fn head(&self) -> Head {
+        let chain = self.chain.at(self.read).filter(|_| self.roster.is_known());
+        let after = if chain.is_some() { self.read } else { 0 };
+        let incarnation = self.incarnation.unwrap_or(0);
+        Head { incarnation, batch: 0, after, chain: chain.unwrap_or(0) }
+    }
+
+    /// The log is not the one that was read: nothing more of it is believed.
+    fn fault(&mut self, now_ms: u64, fault: LogFault) {
+        if self.broken.is_none() && !self.ended {
+            self.propose(now_ms, fault);
+        }
+    }
+
+    fn propose(&mut self, now_ms: u64, fault: LogFault) {
+        self.broken = Some((fault, now_ms + PROPOSE_AGAIN_MS));
+        let above = self.above.max(self.epoch.behind(self.top.max(self.read)));
+        let above = above.max(self.epoch.base);
+        let epoch = self.epoch.number + 1;
+        self.actions.push_back(Action::ProposeEpoch { epoch, above, fault });
+    }
+
+    fn tell(&mut self, told: Vec<Told>) {
+        let answer = |(ticket, outcome): (Ticket, Outcome)| Action::Answer { ticket, outcome };
+        self.actions.extend(told.into_iter().map(answer));
+    }
+
+    /// Nothing goes on here.
+    fn end(&mut self, reason: EndReason) {
+        let mut told = Vec::new();
+        self.sums.end(self.epoch, &mut told);
+        self.publisher.end(&mut told);
+        self.tell(told);
+        self.actions.push_back(Action::End(reason));
+        self.ended = true;
+    }
+}

@@ -1,0 +1,335 @@
+//! What the log does to a node.
+
+use super::Node;
+use crate::action::{Action, EndReason, LogFault};
+use crate::chain::Chain;
+use crate::change::{Change, Part};
+use crate::message::{Counted, View};
+use crate::pipeline::{Done, Item, Out, Pipeline};
+use crate::record::{Body, Head, Join, LeaveReason, Record};
+use crate::roster::{Counts, Joined, Roster};
+
+impl Node {
+    /// The follower begins, at first or again: the first record that it brings is `first`, and
+    /// `head` was the last one in the log then, as its leader says (0 where there is none).
+    pub fn following(&mut self, now_ms: u64, epoch: u64, first: u64, head: u64) {
+        if epoch != self.epoch.number || self.broken.is_some() || self.ended {
+            return;
+        }
+        if !self.followed {
+            self.begin(first.max(1) - 1);
+        } else if head < self.read {
+            self.fault(now_ms, LogFault::HeadBehind);
+        } else if first > self.read + 1 {
+            self.trimmed(first - 1);
+        }
+        self.head = self.head.max(head);
+        self.top = self.top.max(head);
+        self.joining.restart(now_ms);
+        self.step(now_ms);
+    }
+
+    /// The first record to come is the one behind `before`.
+    fn begin(&mut self, before: u64) {
+        self.followed = true;
+        self.read = before;
+        self.chain = Chain::new(before);
+        self.roster = Roster::new(before);
+        self.before = None;
+        self.pipeline = Pipeline::new(before);
+        if before > 0 {
+            self.pipeline.push(before, 0, Item::Gap);
+        }
+        // Changes that somebody has acknowledged may be in the log of the epoch before alone.
+        if self.served {
+            self.pipeline.push(before, 0, Item::Latest);
+        }
+    }
+
+    /// All up to `before` is gone, and not all of it was read.
+    fn trimmed(&mut self, before: u64) {
+        self.read = before;
+        self.chain = Chain::new(before);
+        self.roster = Roster::new(before);
+        self.before = None;
+        self.liveness.view(&[]);
+        let mut told = Vec::new();
+        self.sums.end(self.epoch, &mut told);
+        self.publisher.abandon(&mut told);
+        self.tell(told);
+        if self.incarnation.take().is_some() {
+            self.pipeline.push(before, 0, Item::Left);
+        }
+        self.pipeline.push(before, 0, Item::Gap);
+        // Changes may have been among what is gone.
+        self.pipeline.push(before, 0, Item::Latest);
+    }
+
+    /// A record of the log, in the order of sequences. One that was read before is compared and
+    /// otherwise ignored, so a follower that begins anew begins with [`Node::read_up_to`].
+    pub fn record(&mut self, now_ms: u64, epoch: u64, sequence: u64, bytes: &[u8]) {
+        let deaf = self.ended || self.broken.is_some() || !self.followed;
+        if deaf || epoch != self.epoch.number {
+            return;
+        }
+        self.top = self.top.max(sequence);
+        if sequence <= self.read {
+            if self.chain.is(sequence, bytes) == Some(false) {
+                self.fault(now_ms, LogFault::OtherRecord);
+            }
+            return;
+        }
+        if sequence > self.read + 1 {
+            self.trimmed(sequence - 1);
+        }
+        self.chain.push(bytes);
+        self.read = sequence;
+        match Record::decode(bytes) {
+            Ok(record) => self.take(now_ms, record, bytes),
+            // The same for all nodes, so they stay the same.
+            Err(_) => {
+                self.actions.push_back(Action::Unreadable { sequence });
+                self.pipeline.push(sequence, bytes.len(), Item::Nothing);
+            }
+        }
+        if self.publisher.misses(sequence) {
+            self.fault(now_ms, LogFault::NotOurs);
+        }
+        self.check_claims(now_ms);
+        self.meet_view(now_ms);
+        self.step(now_ms);
+    }
+
+    fn take(&mut self, now_ms: u64, record: Record, bytes: &[u8]) {
+        let Record { head, body } = record;
+        self.top = self.top.max(head.after);
+        if head.after >= self.read {
+            return self.fault(now_ms, LogFault::TailLost);
+        }
+        if head.after > 0 {
+            self.compare(now_ms, head.after, head.chain);
+        }
+        let (sequence, len) = (self.read, bytes.len());
+        let item = match body {
+            Body::Events(events) => match self.counts(now_ms, &head) {
+                (Counts::Yes, origin, me) => Item::Events { origin, me, events: events.into() },
+                (Counts::No, ..) => Item::Nothing,
+                (Counts::Unknown, ..) => Item::Gap,
+            },
+            Body::Logout(id) => match self.counts(now_ms, &head) {
+                (Counts::No, ..) => Item::Nothing,
+                // Who is logged out twice comes back.
+                (Counts::Yes | Counts::Unknown, origin, me) => Item::Logout { origin, me, id },
+            },
+            Body::Graph(part) => return self.take_part(now_ms, sequence, len, part),
+            Body::Join(join) => return self.take_join(now_ms, &head, &join, bytes),
+            Body::Leave { incarnation, reason } => {
+                let drained =
+                    reason == LeaveReason::Drained && self.incarnation == Some(incarnation);
+                if self.roster.leave(sequence, incarnation) {
+                    self.view_changed(&[incarnation]);
+                }
+                if drained { Item::Drained } else { Item::Nothing }
+            }
+        };
+        self.pipeline.push(sequence, len, item);
+    }
+
+    /// Whether the record just read counts, whose it is, and what we are. Ours is settled.
+    fn counts(&mut self, now_ms: u64, head: &Head) -> (Counts, u64, Option<u64>) {
+        let &Head { incarnation, batch, after, .. } = head;
+        self.liveness.sign_of(incarnation);
+        let counts = self.roster.counts(incarnation, batch, after);
+        let tickets = match counts {
+            Counts::Yes => self.publisher.settle(incarnation, batch),
+            Counts::No | Counts::Unknown => None,
+        };
+        if let Some(tickets) = tickets {
+            let members = self.roster.members().iter().map(|member| member.incarnation).collect();
+            self.sums.begin(now_ms, self.read, members, tickets);
+        }
+        (counts, incarnation, self.incarnation)
+    }
+
+    fn take_part(&mut self, now_ms: u64, sequence: u64, len: usize, part: Part) {
+        let version = part.change.version;
+        if let Some((_, attempt)) = self.changes.get_mut(&(version, part.part)) {
+            attempt.published(now_ms, crate::Published::At(sequence));
+        }
+        let complete = self.replica.read(now_ms, self.rank(), part);
+        if self.replica.differs() {
+            self.actions.push_back(Action::RebuildGraph);
+        }
+        // Others may have the versions between from the store of record, and have acknowledged
+        // this one: what comes later in the log must be heard by it.
+        if self.replica.waits_for_others(version) {
+            self.pipeline.push(sequence, len, Item::Graph(version));
+        } else if complete.is_empty() {
+            self.pipeline.push(sequence, len, Item::Nothing);
+        }
+        self.pass_on(sequence, complete);
+        self.acknowledge();
+    }
+
+    /// Changes go to the replica.
+    pub(super) fn pass_on(&mut self, sequence: u64, complete: Vec<Change>) {
+        complete.into_iter().for_each(|change| {
+            let bytes = change.bytes();
+            self.pipeline.push_change(sequence, bytes, change);
+        });
+    }
+
+    /// Who waits for a change may be answered when the log and the replica have it: every send
+    /// from then on comes behind it.
+    pub(super) fn acknowledge(&mut self) {
+        while let Some(&(version, _)) = self.changes.keys().next() {
+            let mut parts = self.changes.range((version, 0)..=(version, u16::MAX));
+            if version > self.replica.version() || !parts.all(|(_, (_, at))| at.is_at(self.read)) {
+                return;
+            }
+            self.changes.retain(|&(other, _), _| other != version);
+            self.actions.push_back(Action::ChangeApplied { version });
+        }
+    }
+
+    fn take_join(&mut self, now_ms: u64, head: &Head, join: &Join, bytes: &[u8]) {
+        let (sequence, lot) = (self.read, head.incarnation);
+        let (same_name, same_lot) = (join.name == self.config.name, lot == self.config.lot);
+        let before: Vec<u64> = self.incarnations();
+        let joined = self.roster.join(sequence, lot, join);
+        if join.founding {
+            self.chain.begin_with(bytes);
+        }
+        let after = self.incarnations();
+        let lost: Vec<u64> = before.into_iter().filter(|one| !after.contains(one)).collect();
+        self.view_changed(&lost);
+        let item = match joined {
+            Joined::Member if same_name && same_lot => {
+                self.incarnation = Some(sequence);
+                self.served = true;
+                self.joining.joined();
+                // What was in flight was published by what we are no more.
+                self.publisher.requeue();
+                Item::Joined(sequence)
+            }
+            Joined::Refused if same_name && same_lot => {
+                self.joining.refused(now_ms);
+                Item::Nothing
+            }
+            Joined::Member if same_name && lot > self.config.lot => {
+                self.end(EndReason::NameTaken);
+                Item::Nothing
+            }
+            _ => Item::Nothing,
+        };
+        self.pipeline.push(sequence, bytes.len(), item);
+    }
+
+    fn incarnations(&self) -> Vec<u64> {
+        self.roster.members().iter().map(|member| member.incarnation).collect()
+    }
+
+    /// The view is another one, and `lost` are no members any more.
+    fn view_changed(&mut self, lost: &[u64]) {
+        let mut told = Vec::new();
+        for &incarnation in lost {
+            self.sums.leave(self.epoch, incarnation, &mut told);
+            self.leaves.remove(&incarnation);
+            if self.incarnation == Some(incarnation) {
+                self.incarnation = None;
+                // Nothing of it counts from here on, however late it comes.
+                self.publisher.requeue();
+                self.pipeline.push(self.read, 0, Item::Left);
+            }
+        }
+        // Whoever crashed may have committed a change and not published it.
+        if !lost.is_empty() {
+            self.actions.push_back(Action::CheckVersion);
+        }
+        self.tell(told);
+        self.liveness.view(self.roster.members());
+    }
+
+    /// Another node's sum over the log up to `at`.
+    pub(super) fn compare(&mut self, now_ms: u64, at: u64, chain: u64) {
+        let Some(ours) = self.chain.at(at) else { return };
+        // Who does not know the sum of what was before finds the same difference each time.
+        let before = chain.wrapping_sub(ours);
+        let known = if self.roster.is_known() { 0 } else { *self.before.get_or_insert(before) };
+        if before != known {
+            self.fault(now_ms, LogFault::Differs);
+        }
+    }
+
+    fn check_claims(&mut self, now_ms: u64) {
+        for (at, chain) in self.liveness.claims(self.read) {
+            self.compare(now_ms, at, chain);
+        }
+    }
+
+    /// Takes the view that another node has told, once we have read as far as it had.
+    pub(super) fn meet_view(&mut self, now_ms: u64) {
+        let Some(view) = self.joining.view_at(self.read) else { return };
+        if self.roster.is_known() || !self.followed || self.broken.is_some() {
+            return;
+        }
+        let View { chain, members, .. } = view;
+        self.compare(now_ms, self.read, chain);
+        if self.broken.is_some() {
+            return;
+        }
+        self.chain.anchor(chain);
+        self.roster.learn(members);
+        self.liveness.view(self.roster.members());
+    }
+
+    /// Hands out what may go, and takes note of what is done.
+    pub(super) fn pump(&mut self, now_ms: u64) {
+        let mut done = Vec::new();
+        while !self.ended && self.broken.is_none() {
+            let Some(out) = self.pipeline.next(&mut done) else { break };
+            self.hand_out(out);
+        }
+        let mut told = Vec::new();
+        for Done { sequence, origin, me, counts } in done {
+            let Some(me) = me else { continue };
+            let counted = Counted { sequence, counts };
+            if self.sums.has(sequence) {
+                self.sums.add(self.epoch, me, &counted, &mut told);
+            } else if Some(origin) != self.incarnation {
+                self.counts.push(now_ms, origin, me, counted);
+            }
+        }
+        self.tell(told);
+    }
+
+    fn hand_out(&mut self, out: Out) {
+        let action = match out {
+            Out::Event { sequence, index, event } => {
+                let number = self.epoch.number_of(sequence, index);
+                Action::Deliver(crate::Deliver { sequence, index, number, event })
+            }
+            Out::Logout { sequence, id } => Action::Logout { sequence, id },
+            Out::Change(change) if change.version <= self.replica.version() => {
+                self.pipeline.graph(self.replica.version());
+                return;
+            }
+            Out::Change(change) => Action::Apply(change),
+            Out::Graph(version) if version <= self.replica.version() => {
+                self.pipeline.graph(version);
+                return;
+            }
+            // It is on its way; if not, it is asked for.
+            Out::Graph(_) => return,
+            Out::Latest => Action::CheckVersion,
+            Out::Joined(incarnation) => Action::Joined { incarnation },
+            Out::Left => Action::Left,
+            Out::Gap(sequence) => {
+                self.floor = self.epoch.behind(sequence);
+                Action::Gap { after: self.floor }
+            }
+            Out::Drained => return self.end(EndReason::Drained),
+        };
+        self.actions.push_back(action);
+    }
+}

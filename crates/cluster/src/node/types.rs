@@ -1,0 +1,62 @@
+//! What a node is made with, and what it says of itself.
+
+/// What a node is from its start to its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Its name: among the members there is one of each.
+    pub name: String,
+    /// Where other nodes reach it.
+    pub address: String,
+    /// Tells this process from others of the same name, and grows from start to start: nanoseconds
+    /// since 1970 will do.
+    pub lot: u64,
+}
+
+/// Why something is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotTaken {
+    /// So much waits for the log already that more would wait in vain: 503, nothing was sent.
+    #[error("too much waits for the log already: try again later")]
+    Full,
+    /// It is longer than a record: 413.
+    #[error("an event among many nodes has at most {} bytes", crate::limits::EVENT_BYTES_MAX)]
+    TooLarge,
+    /// The node is leaving, or has ended: 503.
+    #[error("this node is leaving: try another one")]
+    Leaving,
+}
+
+/// Where a number stands, for who resumes behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Before what this node's history holds exactly: a gap.
+    Before,
+    /// All up to it was posted here: the history after it is exact.
+    Known,
+    /// Further than this node is: wait some seconds at most for
+    /// [`Node::applied_number`](crate::Node::applied_number).
+    Ahead,
+}
+
+/// What is shown of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Status {
+    /// Its incarnation; `None` while it is no member.
+    pub incarnation: Option<u64>,
+    /// The last sequence that was read, and the last one that was wholly posted.
+    pub read: u64,
+    /// See `read`.
+    pub applied: u64,
+    /// Members of the view; 0 while it is not known.
+    pub members: usize,
+    /// What waits to be published.
+    pub queued: usize,
+    /// What is published and not yet read back.
+    pub outstanding: usize,
+    /// Sends in the log whose counts are not yet all there.
+    pub counting: usize,
+    /// The version of the graph.
+    pub version: u64,
+    /// A new epoch was proposed and has not come.
+    pub broken: bool,
+}

@@ -1,0 +1,103 @@
+//! Tests of the queue and of what is in flight.
+
+use super::*;
+
+const HEAD: Head = Head { incarnation: 5, batch: 0, after: 9, chain: 1 };
+
+fn event(line: &str) -> Event {
+    Event { subject: "1".into(), line: line.into(), flags: 0, term: None }
+}
+
+/// What is to be published now: message ids, and how many events.
+fn due(publisher: &mut Publisher, now_ms: u64) -> Vec<(String, usize)> {
+    let (mut told, mut out) = (Vec::new(), Vec::new());
+    publisher.fill(now_ms, HEAD);
+    publisher.tick(now_ms, &mut told, &mut out);
+    assert_eq!(told, []);
+    let events = |record: &[u8]| match Record::decode(record).unwrap().body {
+        Body::Events(events) => events.len(),
+        _ => 0,
+    };
+    out.into_iter().map(|(id, record)| (id.0, events(&record))).collect()
+}
+
+fn told(publisher: &mut Publisher, now_ms: u64) -> Vec<Told> {
+    let mut told = Vec::new();
+    publisher.tick(now_ms, &mut told, &mut Vec::new());
+    told
+}
+
+fn id(text: &str) -> MessageId {
+    MessageId(text.to_owned())
+}
+
+#[test]
+fn what_comes_while_a_batch_is_on_its_way_is_the_next_one() {
+    let mut publisher = Publisher::default();
+    publisher.submit(0, event("a")).unwrap();
+    assert_eq!(due(&mut publisher, 0), [("5.1".to_owned(), 1)]);
+    (0..3).for_each(|_| _ = publisher.submit(1, event("b")).unwrap());
+    assert_eq!(due(&mut publisher, 499), []);
+    assert_eq!(due(&mut publisher, 500), [("5.1".to_owned(), 1)], "again, under the same id");
+    publisher.published(510, &id("5.1"), Published::At(10));
+    assert_eq!(due(&mut publisher, 510), [("5.2".to_owned(), 3)]);
+    assert_eq!(publisher.settle(5, 1).unwrap(), [Some(Ticket(1))]);
+    assert_eq!(publisher.settle(5, 1), None);
+    assert_eq!(publisher.settle(5, 2).unwrap().len(), 3);
+    assert_eq!(publisher.outstanding(), 0);
+}
+
+#[test]
+fn batch_has_as_many_events_as_a_record_holds_and_a_logout_is_alone() {
+    let mut publisher = Publisher::default();
+    let large = "x".repeat(RECORD_BYTES_MAX / 3);
+    (0..3).for_each(|_| _ = publisher.submit(0, event(&large)).unwrap());
+    publisher.submit_logout(0, "1").unwrap();
+    (0..RECORD_EVENTS_MAX + 1).for_each(|_| _ = publisher.submit(0, event("a")).unwrap());
+    let mut batches = Vec::new();
+    for batch in 1..=5 {
+        batches.extend(due(&mut publisher, batch).into_iter().map(|(_, events)| events));
+        publisher.published(batch, &id(&format!("5.{batch}")), Published::At(batch));
+    }
+    assert_eq!(batches, [2, 1, 0, RECORD_EVENTS_MAX, 1]);
+    assert_eq!(publisher.queue_bytes, 0);
+    let longest = "x".repeat(EVENT_BYTES_MAX);
+    assert_eq!(publisher.submit(0, event(&longest)), Err(NotTaken::TooLarge));
+}
+
+#[test]
+fn senders_are_told_after_ten_seconds_and_the_batch_stays_in_flight() {
+    let mut publisher = Publisher::default();
+    publisher.submit(0, event("a")).unwrap();
+    due(&mut publisher, 0);
+    publisher.submit(1, event("b")).unwrap();
+    assert_eq!(publisher.deadline(), Some(500));
+    assert_eq!(told(&mut publisher, SEND_DEADLINE_MS), [(Ticket(1), Outcome::MayBeSent)]);
+    assert_eq!(told(&mut publisher, SEND_DEADLINE_MS + 1), [(Ticket(2), Outcome::NotSent)]);
+    assert_eq!(publisher.settle(5, 1).unwrap(), [None]);
+}
+
+#[test]
+fn what_will_not_count_goes_again_in_its_order_but_for_what_nobody_waits_for() {
+    let mut publisher = Publisher::default();
+    for (now_ms, line) in [(0, "a"), (1, "b"), (2, "c")] {
+        publisher.submit(now_ms, event(line)).unwrap();
+        due(&mut publisher, now_ms);
+        publisher.published(now_ms, &id(&format!("5.{}", now_ms + 1)), Published::At(now_ms));
+    }
+    publisher.submit(3, event("d")).unwrap();
+    told(&mut publisher, SEND_DEADLINE_MS);
+    publisher.requeue();
+    publisher.fill(0, HEAD);
+    let tickets = publisher.settle(5, 4).unwrap();
+    assert_eq!(tickets, [Some(Ticket(2)), Some(Ticket(3)), Some(Ticket(4))]);
+}
+
+#[test]
+fn full_queue_takes_nothing_more() {
+    let mut publisher = Publisher::default();
+    let large = "x".repeat(EVENT_BYTES_MAX - 100);
+    let taken = (0..QUEUE_BYTES_MAX).take_while(|_| publisher.submit(0, event(&large)).is_ok());
+    assert_eq!(taken.count(), QUEUE_BYTES_MAX / (EVENT_BYTES_MAX - 86));
+    assert_eq!(publisher.submit_logout(0, &large), Err(NotTaken::Full));
+}

@@ -1,0 +1,252 @@
+//! A record of the log: one message of the stream, and with it one step of every node.
+//!
+//! ```text
+//! u8 format=1 | u8 kind | u64 incarnation | u64 batch | u64 after | u64 chain | body
+//! E events:  u16 count, each: id subject, u32 length, line, u8 flags, [u32 length, Erlang term]
+//! G graph:   u64 version, u64 hash, u16 part, u16 parts, u32 changes, each: u8 op, id, id
+//! J join:    name, address, u8 format from, u8 format to, u8 founding
+//! L leave:   u64 incarnation, u8 reason         X logout:  id
+//! ```
+//!
+//! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
+//! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
+//! how manyeth try. A line is opaque here: 16 zeros stand where the id goes, which is the server's
+//! matter. Beside it stands the subject, which a node needs to look up the audience.
+//!
+//! A record is read in one form only, so what was read is written again byte by byte. Cost: one
+//! pass, and two texts an event.
+
+use crate::change::Part;
+use crate::limits::{RECORD_BYTES_MAX, RECORD_EVENTS_MAX};
+use crate::wire::{Malformed, Reader, put_id, put_text};
+
+/// The format that this node writes, and the only one it reads.
+pub const FORMAT: u8 = 1;
+
+/// The bit of an event's flags that says that a term follows. The lower seven are the server's.
+const HAS_TERM: u8 = 0x80;
+
+/// A record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Who published it, and what it knew.
+    pub head: Head,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What every record begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// The sequence of the publisher's join; in a join the lot of its process.
+    pub incarnation: u64,
+    /// Counts the publisher's batches; in a join its tries.
+    pub batch: u64,
+    /// The last sequence that the publisher had read.
+    pub after: u64,
+    /// Its sum over the log up to `after`.
+    pub chain: u64,
+}
+
+/// What a record says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Body {
+    /// Events, at most [`RECORD_EVENTS_MAX`].
+    Events(Vec<Event>),
+    /// A change of the graph, or a part of one.
+    Graph(Part),
+    /// A node joins.
+    Join(Join),
+    /// A member leaves.
+    Leave {
+        /// Which one.
+        incarnation: u64,
+        /// Why.
+        reason: LeaveReason,
+    },
+    /// All connections of an id end.
+    Logout(String),
+}
+
+/// An event on its way through the log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// The id that it is about.
+    pub subject: String,
+    /// The line that clients get, with a place for its number.
+    pub line: String,
+    /// Seven bits of the server's.
+    pub flags: u8,
+    /// The payload as an Erlang term, where it came as one.
+    pub term: Option<Vec<u8>>,
+}
+
+impl Event {
+    /// What it counts for in a queue or a record.
+    pub(crate) fn bytes(&self) -> usize {
+        // Two lengths of four bytes, the flags, and at most four bytes before the subject.
+        self.subject.len() + self.line.len() + self.term.as_ref().map_or(0, Vec::len) + 13
+    }
+}
+
+/// A node joins: the record's sequence is its incarnation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Join {
+    /// The node's name, of which there is one member.
+    pub name: String,
+    /// Where other nodes reach it.
+    pub address: String,
+    /// The formats of records that it reads: from, to.
+    pub formats: (u8, u8),
+    /// It knows no sum and no view, and nobody told it: both begin anew with this record.
+    pub founding: bool,
+}
+
+/// Why a member leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeaveReason {
+    /// It ends in order.
+    Drained,
+    /// The others hear nothing of it.
+    Silent,
+    /// It is too far behind.
+    Slow,
+}
+
+impl Record {
+    /// The record as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![FORMAT, self.body.kind()];
+        let Head { incarnation, batch, after, chain } = self.head;
+        for number in [incarnation, batch, after, chain] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        self.body.encode(&mut out);
+        out
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    ///
+    /// It is none of format 1: a node of a newer format has published it, or a stranger.
+    pub fn decode(bytes: &[u8]) -> Result<Record, Malformed> {
+        if bytes.len() > RECORD_BYTES_MAX {
+            return Err(Malformed::Long);
+        }
+        let mut from = Reader::new(bytes);
+        if from.u8()? != FORMAT {
+            return Err(Malformed::Unknown);
+        }
+        let kind = from.u8()?;
+        let head = Head {
+            incarnation: from.u64()?,
+            batch: from.u64()?,
+            after: from.u64()?,
+            chain: from.u64()?,
+        };
+        let body = Body::decode(kind, &mut from)?;
+        from.end()?;
+        Ok(Record { head, body })
+    }
+}
+
+impl Body {
+    fn kind(&self) -> u8 {
+        match self {
+            Body::Events(_) => b'E',
+            Body::Graph(_) => b'G',
+            Body::Join(_) => b'J',
+            Body::Leave { .. } => b'L',
+            Body::Logout(_) => b'X',
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Body::Events(events) => {
+                debug_assert!(events.len() <= RECORD_EVENTS_MAX);
+                out.extend_from_slice(&(events.len() as u16).to_be_bytes());
+                events.iter().for_each(|event| event.encode(out));
+            }
+            Body::Graph(part) => part.encode(out),
+            Body::Join(join) => join.encode(out),
+            Body::Leave { incarnation, reason } => {
+                out.extend_from_slice(&incarnation.to_be_bytes());
+                out.push(*reason as u8);
+            }
+            Body::Logout(id) => put_id(out, id),
+        }
+    }
+
+    fn decode(kind: u8, from: &mut Reader<'_>) -> Result<Body, Malformed> {
+        Ok(match kind {
+            b'E' => {
+                let count = usize::from(from.u16()?);
+                if count > RECORD_EVENTS_MAX {
+                    return Err(Malformed::Number);
+                }
+                Body::Events((0..count).map(|_| Event::decode(from)).collect::<Result<_, _>>()?)
+            }
+            b'G' => Body::Graph(Part::decode(from)?),
+            b'J' => Body::Join(Join::decode(from)?),
+            b'L' => Body::Leave { incarnation: from.u64()?, reason: LeaveReason::of(from.u8()?)? },
+            b'X' => Body::Logout(from.id()?),
+            _ => return Err(Malformed::Unknown),
+        })
+    }
+}
+
+impl Event {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_id(out, &self.subject);
+        put_long(out, self.line.as_bytes());
+        out.push(self.flags & !HAS_TERM | if self.term.is_some() { HAS_TERM } else { 0 });
+        if let Some(term) = &self.term {
+            put_long(out, term);
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Event, Malformed> {
+        let subject = from.id()?;
+        let len = from.u32()? as usize;
+        let line = str::from_utf8(from.bytes(len)?).map_err(|_| Malformed::Text)?.to_owned();
+        let flags = from.u8()?;
+        let term = if flags & HAS_TERM == 0 {
+            None
+        } else {
+            let len = from.u32()? as usize;
+            Some(from.bytes(len)?.to_vec())
+        };
+        Ok(Event { subject, line, flags: flags & !HAS_TERM, term })
+    }
+}
+
+fn put_long(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+impl Join {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_text(out, &self.name);
+        put_text(out, &self.address);
+        out.extend_from_slice(&[self.formats.0, self.formats.1, u8::from(self.founding)]);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Join, Malformed> {
+        let (name, address) = (from.text()?, from.text()?);
+        let formats = (from.u8()?, from.u8()?);
+        Ok(Join { name, address, formats, founding: from.flag()? })
+    }
+}
+
+impl LeaveReason {
+    fn of(byte: u8) -> Result<LeaveReason, Malformed> {
+        let all = [LeaveReason::Drained, LeaveReason::Silent, LeaveReason::Slow];
+        all.into_iter().find(|&reason| reason as u8 == byte).ok_or(Malformed::Number)
+    }
+}
+
+#[cfg(test)]
+mod tests;

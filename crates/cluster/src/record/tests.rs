@@ -1,0 +1,133 @@
+//! Tests of the codec: the format's bytes, every cut, damage.
+
+use super::*;
+use crate::change::Change;
+
+fn head() -> Head {
+    Head { incarnation: 7, batch: 1 << 40, after: 0xfeed, chain: u64::MAX }
+}
+
+fn event(subject: &str, line: &str, flags: u8, term: Option<&[u8]>) -> Event {
+    let term = term.map(<[u8]>::to_vec);
+    Event { subject: subject.into(), line: line.into(), flags, term }
+}
+
+fn pair(subscriber: &str, subscribee: &str) -> (String, String) {
+    (subscriber.into(), subscribee.into())
+}
+
+fn records() -> Vec<Record> {
+    let events = vec![
+        event("rj", r#"{"id":"0000000000000000","about":"rj","data":1}"#, 0, None),
+        event("17", "{}", 0x7f, Some(&[131, 97, 1])),
+        event("", "", 1, Some(&[])),
+    ];
+    let change = Change {
+        version: 9,
+        hash: 1,
+        added: vec![pair("1", "2"), pair("a", "-7")],
+        removed: vec![pair("18446744073709551615", "007")],
+    };
+    let join = Join {
+        name: "n1".into(),
+        address: "10.0.0.1:8002".into(),
+        formats: (1, 1),
+        founding: true,
+    };
+    let bodies = [
+        Body::Events(events),
+        Body::Events(Vec::new()),
+        Body::Graph(Part { part: 1, parts: 3, change }),
+        Body::Graph(Part { part: 0, parts: 1, change: Change::default() }),
+        Body::Join(join),
+        Body::Leave { incarnation: 44, reason: LeaveReason::Slow },
+        Body::Logout("\u{e9}milie".into()),
+    ];
+    bodies.into_iter().map(|body| Record { head: head(), body }).collect()
+}
+
+#[test]
+fn record_comes_back_as_it_was_and_never_cut_or_longer() {
+    for record in records() {
+        let mut bytes = record.encode();
+        assert_eq!(Record::decode(&bytes).as_ref(), Ok(&record));
+        for end in 0..bytes.len() {
+            assert_eq!(Record::decode(&bytes[..end]), Err(Malformed::Short), "{record:?} at {end}");
+        }
+        bytes.push(0);
+        assert_eq!(Record::decode(&bytes), Err(Malformed::Long));
+    }
+}
+
+/// The bytes themselves, so that nobody changes the format without its number.
+#[test]
+fn format_is_what_the_module_says() {
+    let body = Body::Events(vec![event("3", "{}", 2, Some(b"t"))]);
+    let head = Head { incarnation: 1, batch: 2, after: 3, chain: 4 };
+    let bytes = Record { head, body }.encode();
+    let numbers = [1, 2, 3, 4_u64].map(u64::to_be_bytes).concat();
+    let events = [&[0, 1, 6, 0, 0, 0, 2][..], b"{}", &[0x82, 0, 0, 0, 1], b"t"].concat();
+    assert_eq!(bytes, [&[1, b'E'][..], &numbers, &events].concat());
+}
+
+/// Any bytes: a record or an error, and a record is written as it was read.
+#[test]
+fn random_and_damaged_bytes_never_panic_and_have_one_form() {
+    let seed = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("again with: ENCKE_SEED={seed} cargo test -p cluster random_and_damaged");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let good: Vec<Vec<u8>> = records().iter().map(Record::encode).collect();
+    let mut read = 0;
+    for _ in 0..50_000 {
+        let mut bytes = random.choice(&good).unwrap().clone();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(..bytes.len());
+            match random.u8(0..4) {
+                0 => bytes[at] = random.u8(..),
+                1 => bytes.insert(at, random.u8(..)),
+                2 if bytes.len() > 1 => drop(bytes.remove(at)),
+                _ => bytes[at] ^= 1 << random.u8(0..8),
+            }
+        }
+        if let Ok(record) = Record::decode(&bytes) {
+            assert_eq!(record.encode(), bytes);
+            read += 1;
+        }
+    }
+    assert!(read > 1_000, "{read}");
+}
+
+#[test]
+fn record_that_is_too_long_or_has_too_many_events_is_none() {
+    assert_eq!(Record::decode(&vec![1; RECORD_BYTES_MAX + 1]), Err(Malformed::Long));
+    let body = Body::Events(vec![event("1", "", 0, None); RECORD_EVENTS_MAX]);
+    let mut bytes = Record { head: head(), body }.encode();
+    assert!(Record::decode(&bytes).is_ok());
+    // The count is the last byte of the head's successor.
+    bytes[35] += 1;
+    assert_eq!(Record::decode(&bytes), Err(Malformed::Number));
+}
+
+#[test]
+fn large_change_travels_in_parts_that_records_hold() {
+    let pairs = |from: u64| (from..from + 30_000).map(|n| (n.to_string(), format!("user-{n}")));
+    let change = Change {
+        version: 5,
+        hash: 6,
+        added: pairs(0).collect(),
+        removed: pairs(1 << 60).collect(),
+    };
+    let parts = change.clone().parts().unwrap();
+    assert!(parts.len() > 3);
+    let mut whole = Change { version: 5, hash: 6, ..Change::default() };
+    for (index, part) in parts.into_iter().enumerate() {
+        assert_eq!(usize::from(part.part), index);
+        let bytes = Record { head: head(), body: Body::Graph(part) }.encode();
+        let Body::Graph(part) = Record::decode(&bytes).unwrap().body else { panic!() };
+        whole.added.extend(part.change.added);
+        whole.removed.extend(part.change.removed);
+    }
+    assert_eq!(whole, change);
+    assert_eq!(Change::default().parts().unwrap().len(), 1);
+}

@@ -1,0 +1,256 @@
+//! The graph's versions: which record completes which, which are missing, and whether the replica
+//! has the same set as whoever published.
+//!
+//! Changes are applied strictly by version, however their records lie in the log. A version that
+//! is missing while later ones are there, or that the store of record has, is fetched there and
+//! published again by whichever node is first: the message id is made of the version and its hash,
+//! so it is in the log once or does no harm.
+
+use std::collections::BTreeMap;
+
+use crate::action::GraphPlace;
+use crate::change::{Change, Part};
+use crate::limits::{EARLY_BYTES_MAX, EARLY_VERSIONS_MAX, MISSING_MS, STORE_AGAIN_MS};
+
+/// Versions that are missing one by one; more are read from the store of record at once.
+const FETCHED_MAX: u64 = 64;
+
+/// What is to be asked of the store of record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ask {
+    /// This version.
+    Fetch(u64),
+    /// All that there are.
+    Read,
+}
+
+/// A version of which parts have been read.
+#[derive(Debug, Default)]
+struct Early {
+    parts: BTreeMap<u16, Change>,
+    bytes: usize,
+    whole: u16,
+}
+
+/// What is known of the graph's versions.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    /// What the replica has.
+    place: GraphPlace,
+    /// The last version whose change is complete and on its way to the replica, or applied.
+    queued: u64,
+    /// What was read of later ones.
+    early: BTreeMap<u64, Early>,
+    early_bytes: usize,
+    /// The greatest version that there is, as far as is known.
+    latest: u64,
+    /// Hashes that publishers have said, of versions that the replica has not.
+    hashes: BTreeMap<u64, u64>,
+    /// When to ask for what is missing.
+    ask_ms: Option<u64>,
+}
+
+impl Replica {
+    pub(crate) fn new(place: GraphPlace) -> Replica {
+        Replica {
+            place,
+            queued: place.version,
+            early: BTreeMap::new(),
+            early_bytes: 0,
+            latest: place.version,
+            hashes: BTreeMap::new(),
+            ask_ms: None,
+        }
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.place.version
+    }
+
+    /// The log begins anew: what is on its way will not arrive.
+    pub(crate) fn restart(&mut self) {
+        let latest = self.latest.max(self.queued);
+        *self = Replica { latest, ..Replica::new(self.place) };
+    }
+
+    /// A part was read: the changes that are complete with it, in their order. `rank` puts off the
+    /// question for what is missing, so that not all nodes ask at once.
+    pub(crate) fn read(&mut self, now_ms: u64, rank: u64, part: Part) -> Vec<Change> {
+        let Part { part, parts, change } = part;
+        let version = change.version;
+        self.latest = self.latest.max(version);
+        if change.hash != 0
+            && version >= self.place.version
+            && self.hashes.len() < FETCHED_MAX as usize
+        {
+            self.hashes.insert(version, change.hash);
+        }
+        let wanted = version > self.queued && version - self.queued <= EARLY_VERSIONS_MAX as u64;
+        if wanted && (version == self.queued + 1 || self.early_bytes < EARLY_BYTES_MAX) {
+            let early = self.early.entry(version).or_default();
+            // Whoever cuts it otherwise, begins anew.
+            if early.whole != parts {
+                self.early_bytes -= early.bytes;
+                *early = Early { whole: parts, ..Early::default() };
+            }
+            let bytes = change.bytes();
+            if early.parts.insert(part, change).is_none() {
+                early.bytes += bytes;
+                self.early_bytes += bytes;
+            }
+        }
+        let complete = self.complete();
+        self.mind_missing(now_ms, rank, !complete.is_empty());
+        complete
+    }
+
+    /// Whether `version` is there as a whole, or too far away to be kept, and waits for others:
+    /// whoever has it may have acknowledged it.
+    pub(crate) fn waits_for_others(&self, version: u64) -> bool {
+        let partly = |early: &Early| early.parts.len() < usize::from(early.whole);
+        version > self.queued && !self.early.get(&version).is_some_and(partly)
+    }
+
+    /// The changes that may go to the replica.
+    fn complete(&mut self) -> Vec<Change> {
+        let mut complete = Vec::new();
+        while let Some(early) = self.early.get(&(self.queued + 1)) {
+            if early.parts.len() < usize::from(early.whole) {
+                break;
+            }
+            self.queued += 1;
+            let Some(early) = self.early.remove(&self.queued) else { break };
+            self.early_bytes -= early.bytes;
+            complete.extend(early.parts.into_values().reduce(|mut whole, part| {
+                whole.added.extend(part.added);
+                whole.removed.extend(part.removed);
+                whole
+            }));
+        }
+        complete
+    }
+
+    /// The store of record is at `version`.
+    pub(crate) fn latest(&mut self, now_ms: u64, rank: u64, version: u64) {
+        self.latest = self.latest.max(version);
+        self.mind_missing(now_ms, rank, false);
+    }
+
+    /// Sets the time at which to ask, anew if there was `progress`.
+    fn mind_missing(&mut self, now_ms: u64, rank: u64, progress: bool) {
+        if self.latest <= self.queued {
+            self.ask_ms = None;
+        } else if progress || self.ask_ms.is_none() {
+            self.ask_ms = Some(now_ms + MISSING_MS * (1 + rank));
+        }
+    }
+
+    /// The replica is at `place`. Whether its set is another one than a publisher's.
+    ///
+    /// Where it has gone back, the store of record was put back to an older state, and the replica
+    /// was made anew from that: the versions from there on are others than those that were read.
+    pub(crate) fn moved(&mut self, now_ms: u64, place: GraphPlace) -> (bool, Vec<Change>) {
+        if place.version < self.place.version {
+            *self = Replica::new(place);
+        }
+        self.place = place;
+        self.latest = self.latest.max(place.version);
+        self.queued = self.queued.max(place.version);
+        let differs = self.differs();
+        self.hashes = self.hashes.split_off(&(place.version + 1));
+        let later = self.early.split_off(&(self.queued + 1));
+        self.early = later;
+        self.early_bytes = self.early.values().map(|early| early.bytes).sum();
+        let complete = self.complete();
+        self.mind_missing(now_ms, 0, true);
+        (differs, complete)
+    }
+
+    /// Whether a publisher has said another hash for the replica's version. Compared once.
+    pub(crate) fn differs(&mut self) -> bool {
+        let hash = self.hashes.remove(&self.place.version);
+        hash.is_some_and(|hash| hash != self.place.hash)
+    }
+
+    /// What to ask for, if it is time.
+    pub(crate) fn tick(&mut self, now_ms: u64) -> Option<Ask> {
+        self.ask_ms.filter(|&ask_ms| ask_ms <= now_ms)?;
+        self.ask_ms = Some(now_ms + STORE_AGAIN_MS);
+        let many = self.latest - self.queued > FETCHED_MAX;
+        Some(if many { Ask::Read } else { Ask::Fetch(self.queued + 1) })
+    }
+
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        self.ask_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(version: u64, part: u16, parts: u16, hash: u64) -> Part {
+        let added = vec![(version.to_string(), part.to_string())];
+        Part { part, parts, change: Change { version, hash, added, removed: Vec::new() } }
+    }
+
+    fn versions(changes: &[Change]) -> Vec<u64> {
+        changes.iter().map(|change| change.version).collect()
+    }
+
+    fn at(version: u64) -> GraphPlace {
+        GraphPlace { version, hash: version * 100 }
+    }
+
+    #[test]
+    fn versions_are_applied_in_their_order_whatever_the_logs_is() {
+        let mut replica = Replica::new(at(5));
+        assert_eq!(versions(&replica.read(0, 0, part(7, 0, 1, 0))), []);
+        assert_eq!(versions(&replica.read(0, 0, part(6, 1, 2, 0))), []);
+        assert_eq!(versions(&replica.read(0, 0, part(6, 1, 2, 0))), []);
+        assert_eq!(versions(&replica.read(0, 0, part(5, 0, 1, 0))), []);
+        let complete = replica.read(0, 0, part(6, 0, 2, 0));
+        assert_eq!(versions(&complete), [6, 7]);
+        assert_eq!(complete[0].added.len(), 2);
+        assert_eq!((replica.deadline(), replica.early_bytes), (None, 0));
+    }
+
+    #[test]
+    fn what_is_missing_is_fetched_and_much_is_read_at_once() {
+        let mut replica = Replica::new(at(5));
+        replica.read(0, 2, part(7, 0, 1, 0));
+        assert_eq!(replica.tick(299), None);
+        assert_eq!(replica.tick(300), Some(Ask::Fetch(6)));
+        assert_eq!(replica.tick(301), None);
+        replica.latest(400, 0, 5 + FETCHED_MAX + 1);
+        assert_eq!(replica.tick(1_300), Some(Ask::Read));
+        let (_, complete) = replica.moved(1_400, at(6));
+        assert_eq!(versions(&complete), [7]);
+        replica.moved(1_400, at(70));
+        assert_eq!(replica.deadline(), None);
+    }
+
+    #[test]
+    fn hashes_are_compared_at_the_same_version_and_once() {
+        let mut replica = Replica::new(at(5));
+        replica.read(0, 0, part(6, 0, 1, 600));
+        assert!(!replica.moved(0, at(6)).0);
+        replica.read(0, 0, part(7, 0, 1, 701));
+        assert!(replica.moved(0, at(7)).0);
+        assert!(!replica.moved(0, at(7)).0);
+        // One that was applied already, from the store of record.
+        replica.read(0, 0, part(7, 0, 1, 701));
+        assert!(replica.differs() && !replica.differs());
+    }
+
+    #[test]
+    fn versions_of_a_store_that_was_put_back_are_taken_anew() {
+        let mut replica = Replica::new(GraphPlace { version: 1, hash: 1 });
+        assert_eq!(replica.read(0, 0, part(2, 0, 1, 2)).len(), 1);
+        replica.moved(0, GraphPlace { version: 2, hash: 2 });
+        replica.moved(0, GraphPlace { version: 1, hash: 1 });
+        assert_eq!(replica.read(0, 0, part(2, 0, 1, 20)).len(), 1, "it is another version 2");
+        let (differs, _) = replica.moved(0, GraphPlace { version: 2, hash: 20 });
+        assert!(!differs);
+    }
+}

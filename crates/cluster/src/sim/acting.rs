@@ -1,0 +1,62 @@
+//! What the actions of a node do here, and what becomes of a replica.
+
+use super::world::{Event, World};
+use crate::{Action, GraphPlace};
+
+impl World {
+    pub(super) fn moved(&mut self, host: usize) {
+        let one = &mut self.hosts[host];
+        let place: GraphPlace = one.graph.place;
+        if let Some(node) = &one.node {
+            one.graph_at = (one.epoch, node.status().applied);
+        }
+        self.drive(host, |node, now| node.graph(now, place));
+    }
+
+    /// Who asked for a change is answered.
+    fn acknowledge(&mut self, host: usize, applied: u64) {
+        let one = &mut self.hosts[host];
+        assert!(one.graph.place.version >= applied);
+        for (version, asked) in std::mem::take(&mut one.waiting) {
+            if version == applied {
+                let pair = self.asked[asked];
+                self.pairs.entry(pair).or_default().acked_step.get_or_insert(self.step);
+            } else {
+                one.waiting.push((version, asked));
+            }
+        }
+    }
+
+    /// What an action does here.
+    pub(super) fn act(&mut self, host: usize, action: Action) {
+        let process = self.hosts[host].process;
+        let wait = self.random.u64(0..3);
+        match action {
+            Action::Follow { epoch, from } => {
+                self.after(wait, Event::Follow { host, process, epoch, from });
+            }
+            Action::Publish { epoch, id, record } => self.publish(host, epoch, &id, &record),
+            Action::Core { to, bytes } => self.send_core(host, to, &bytes),
+            Action::ProposeEpoch { epoch, above, fault } => {
+                *self.figures.faults.entry(format!("{fault:?}")).or_default() += 1;
+                if !self.is_cut(host) {
+                    self.after(wait, Event::Propose { epoch, above });
+                }
+                // Its own watch tells it of an epoch that it has missed.
+                self.after(100, Event::Epoch { host, process });
+            }
+            Action::Apply(change) => self.after(wait, Event::Apply { host, process, change }),
+            Action::ReadChanges => self.after(wait, Event::ReadChanges { host, process }),
+            Action::FetchChange { version } => {
+                self.after(wait, Event::Fetch { host, process, version });
+            }
+            Action::CheckVersion => self.after(wait, Event::CheckVersion { host, process }),
+            Action::ChangeApplied { version } => self.acknowledge(host, version),
+            Action::RebuildGraph => panic!("sets of equal versions are equal here"),
+            Action::Unreadable { sequence } => {
+                panic!("all records of this world are read: {sequence}")
+            }
+            served => self.serve(host, served),
+        }
+    }
+}

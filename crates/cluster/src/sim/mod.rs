@@ -1,0 +1,146 @@
+//! Simulation: whole clusters in one thread by seed, against the plainest model.
+//!
+//! [`log`] is a log with the faults that logs have, [`store`] the store of record, [`host`] a node
+//! with the server around it, [`world`] time, [`network`] what is on its way, [`acting`] and
+//! [`serving`] what servers do for nodes, senders and clients, [`work`] what people and faults do.
+//! [`check`] reads the logs once more and says at the end whether:
+//!
+//! 1. all nodes have the same sum over the log, the same members and the same graph as the store;
+//! 2. each client has heard exactly what the log has for it after its place, growing and once, or
+//!    was told a gap;
+//! 3. a count without "at least" is exact, and one with it is not too great;
+//! 4. who was subscribed before a send hears it, on whichever node;
+//! 5. a send is in the log once if its sender was told so, and never more than once;
+//! 6. each sender's events are in its order;
+//! 7. all senders are answered in time, and nothing is left of anything;
+//! 8. whoever has read another log than the others has ended it.
+
+mod acting;
+mod check;
+mod client;
+mod host;
+mod log;
+mod network;
+mod serving;
+mod store;
+mod work;
+mod world;
+
+use world::{Figures, Plan, World};
+
+/// Everything at once, but for what makes logs differ.
+const ROUGH: Plan = Plan {
+    hosts: 3,
+    clients: 8,
+    faults_ms: 20_000,
+    work_ms: 27_000,
+    crash: 200,
+    pause: 200,
+    pause_ms: 4_000,
+    cut: 200,
+    cut_all: 1_500,
+    forget: 0,
+    fork: 0,
+    gone: 0,
+    store_away: 300,
+    changes: 10,
+    logouts: 50,
+    core_loss: 5,
+    publish_loss: 5,
+    late: 5,
+    log_age_ms: 600_000,
+    pace_ms: 25,
+};
+
+/// Runs so many seeds, times `ENCKE_SIM_RUNS` of the environment, or the one that `ENCKE_SEED`
+/// names, and says what has happened in all of them, if it was all.
+fn run_seeds(name: &str, seeds: u64, plan: Plan) -> Option<Figures> {
+    let given = |variable| std::env::var(variable).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = given("ENCKE_SEED");
+    let seeds = seeds * given("ENCKE_SIM_RUNS").unwrap_or(1);
+    let mut all = Figures::default();
+    for seed in seed.map_or(0..seeds, |seed| seed..seed + 1) {
+        let again = AgainOnPanic(format!("ENCKE_SEED={seed} cargo test -p cluster {name}"));
+        let mut world = World::new(seed, plan);
+        // Faults, then work without them, then time for all answers.
+        world.run_until(1_000_000 + plan.work_ms.max(plan.faults_ms + plan.pause_ms) + 14_000);
+        world.reconnect();
+        world.run_until(1_000_000 + plan.work_ms.max(plan.faults_ms + plan.pause_ms) + 20_000);
+        all.add(&world.check());
+        drop(again);
+    }
+    println!("{name}: {all:?}");
+    seed.is_none().then_some(all)
+}
+
+impl Figures {
+    fn add(&mut self, one: &Figures) {
+        self.sends += one.sends;
+        self.exact += one.exact;
+        self.at_least += one.at_least;
+        self.not_sent += one.not_sent;
+        self.maybe += one.maybe;
+        self.heard += one.heard;
+        self.gaps += one.gaps;
+        self.resumes += one.resumes;
+        self.epochs += one.epochs;
+        self.left += one.left;
+        self.trimmed += one.trimmed;
+        self.voids += one.voids;
+        self.changes += one.changes;
+        self.fetched += one.fetched;
+        for (fault, count) in &one.faults {
+            *self.faults.entry(fault.clone()).or_default() += count;
+        }
+    }
+}
+
+/// Says how to run a failed seed again.
+struct AgainOnPanic(String);
+
+impl Drop for AgainOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("again with: {}", self.0);
+        }
+    }
+}
+
+#[test]
+fn quiet_cluster_hears_all_and_counts_exactly() {
+    let plan = Plan { faults_ms: 0, work_ms: 8_000, ..ROUGH };
+    let Some(figures) = run_seeds("quiet_cluster", 20, plan) else { return };
+    assert_eq!((figures.not_sent, figures.maybe, figures.epochs), (0, 0, 0), "{figures:?}");
+    assert!(figures.at_least * 100 < figures.exact, "{figures:?}");
+}
+
+#[test]
+fn rough_cluster_hears_all_once_or_is_told_a_gap() {
+    let Some(figures) = run_seeds("rough_cluster", 80, ROUGH) else { return };
+    let happened = [figures.exact, figures.at_least, figures.left, figures.voids, figures.fetched];
+    assert!(happened.iter().all(|&count| count > 50), "{figures:?}");
+    assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
+}
+
+/// Cuts that are longer than senders wait.
+#[test]
+fn long_cuts_are_told_to_senders_and_nothing_is_sent_twice() {
+    let plan = Plan { cut: 300, cut_all: 600, pause_ms: 14_000, work_ms: 36_000, ..ROUGH };
+    let Some(figures) = run_seeds("long_cuts", 20, plan) else { return };
+    assert!(figures.not_sent > 50 && figures.maybe > 10, "{figures:?}");
+    assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
+}
+
+#[test]
+fn log_that_lost_its_tail_or_differs_is_ended_and_all_are_told() {
+    let plan = Plan { forget: 400, fork: 600, gone: 3_000, crash: 600, ..ROUGH };
+    let Some(figures) = run_seeds("log_that_lost", 40, plan) else { return };
+    assert!(figures.epochs > 40, "{figures:?}");
+}
+
+#[test]
+fn node_that_was_away_for_longer_than_the_log_tells_a_gap() {
+    let plan = Plan { log_age_ms: 4_000, pause_ms: 9_000, cut_all: 0, ..ROUGH };
+    let Some(figures) = run_seeds("node_that_was_away", 40, plan) else { return };
+    assert!(figures.trimmed > 50, "{figures:?}");
+}

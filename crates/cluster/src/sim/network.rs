@@ -1,0 +1,155 @@
+//! What is on its way: records to followers, messages to the log and to nodes, epochs.
+
+use std::sync::Arc;
+
+use super::log::Log;
+use super::world::{Event, World};
+use crate::{Epoch, MessageId, Published};
+
+impl World {
+    pub(super) fn follow_again(&mut self, host: usize) {
+        let one = &self.hosts[host];
+        let Some(node) = &one.node else { return };
+        if one.follower.is_none() {
+            return;
+        }
+        let (process, epoch, from) = (one.process, one.epoch, node.read_up_to());
+        let from = Some(from.max(1));
+        self.after(5, Event::Follow { host, process, epoch, from });
+    }
+
+    pub(super) fn follow(&mut self, host: usize, epoch: u64, from: Option<u64>) {
+        if self.is_cut(host) {
+            let process = self.hosts[host].process;
+            return self.after(100, Event::Follow { host, process, epoch, from });
+        }
+        // What a history needs, and what the replica may not have.
+        let log = &self.logs[&epoch];
+        let at = self.hosts[host].graph_at;
+        let replica = if at.0 == epoch { at.1 + 1 } else { u64::MAX };
+        let starts = from.is_none();
+        let from = from.unwrap_or_else(|| log.since(self.now - 3_000).min(replica));
+        let first = from.max(log.first());
+        let head = log.last();
+        // What was there when the process began is there no more: the replica lacks something.
+        if starts && (first > replica || at.0 != epoch) {
+            if self.store.away_until_ms > self.now {
+                let process = self.hosts[host].process;
+                return self.after(100, Event::Follow { host, process, epoch, from: None });
+            }
+            self.store.catch_up(&mut self.hosts[host].graph);
+            self.hosts[host].graph_at = (epoch, head);
+            let place = self.hosts[host].graph.place;
+            self.drive(host, |node, now| node.graph(now, place));
+        }
+        // A follower of before brings nothing more.
+        self.hosts[host].follower_run += 1;
+        self.hosts[host].follower = Some(first);
+        let run = self.hosts[host].follower_run;
+        self.drive(host, |node, now| node.following(now, epoch, first, head));
+        self.after(1, Event::Read { host, run });
+    }
+
+    pub(super) fn read(&mut self, host: usize, run: u64) {
+        let one = &self.hosts[host];
+        let Some(node) = one.node.as_ref().filter(|_| one.follower_run == run) else { return };
+        let Some(next) = one.follower else { return };
+        if one.paused_until_ms > self.now {
+            return self.at(one.paused_until_ms, Event::Read { host, run });
+        }
+        if self.is_cut(host) {
+            return;
+        }
+        let (epoch, wants) = (one.epoch, node.wants_records());
+        let log = &self.logs[&epoch];
+        // What is trimmed is passed over, as a consumer does.
+        let next = next.max(log.first());
+        let Some(record) = log.read(host, next).filter(|_| wants) else {
+            self.hosts[host].follower = Some(next);
+            let wait = self.random.u64(1..4);
+            return self.after(wait, Event::Read { host, run });
+        };
+        if log.fork.as_ref().is_some_and(|(who, at, _)| (*who, *at) == (host, next)) {
+            let process = self.hosts[host].process;
+            // Who begins there takes the sum of others for what was before.
+            if node.status().members > 0 {
+                self.witnesses.push((epoch, host, process));
+            }
+        }
+        self.hosts[host].follower = Some(next + 1);
+        let wait = if self.random.u32(0..4) == 0 { 1 } else { 0 };
+        self.after(wait, Event::Read { host, run });
+        self.drive(host, |node, now| node.record(now, epoch, next, &record));
+    }
+
+    pub(super) fn arrive(
+        &mut self,
+        from: (usize, u64),
+        epoch: u64,
+        id: MessageId,
+        record: Arc<[u8]>,
+    ) {
+        let (host, process) = from;
+        let now = self.now;
+        let refused = self.percent(3);
+        let Some(log) = self.logs.get_mut(&epoch) else { return };
+        let outcome = if refused || log.sealed {
+            Published::Refused
+        } else {
+            Published::At(log.append(now, &id.0, record))
+        };
+        if self.percent(self.plan.publish_loss) || self.is_cut(host) {
+            return;
+        }
+        let wait = self.random.u64(0..5);
+        self.after(wait, Event::Ack { host, process, epoch, id, outcome });
+    }
+
+    /// A message goes to the log: it may vanish, come late, and come twice.
+    pub(super) fn publish(&mut self, host: usize, epoch: u64, id: &MessageId, record: &Arc<[u8]>) {
+        let process = self.hosts[host].process;
+        let copies = if self.percent(self.plan.late) { 2 } else { 1 };
+        for copy in 0..copies {
+            let late = copy > 0 || self.percent(self.plan.late);
+            let wait = self.random.u64(if late { 0..5_000 } else { 0..4 });
+            // What a client keeps while it is cut off comes late, or never.
+            let lost = self.is_cut(host) && self.random.bool();
+            if lost || self.percent(self.plan.publish_loss) {
+                continue;
+            }
+            let back = if self.is_cut(host) { self.hosts[host].cut_until_ms - self.now } else { 0 };
+            let (id, record) = (id.clone(), Arc::clone(record));
+            self.after(wait + back, Event::Arrive { host, process, epoch, id, record });
+        }
+    }
+
+    /// A message outside of the log.
+    pub(super) fn core(&mut self, from: usize, to: usize, bytes: &[u8]) {
+        if self.is_cut(from) || self.hosts[to].node.is_none() || self.percent(self.plan.core_loss) {
+            return;
+        }
+        let late = self.percent(self.plan.late);
+        let wait = self.random.u64(if late { 0..3_000 } else { 0..3 });
+        let (process, bytes) = (self.hosts[to].process, bytes.to_vec());
+        self.after(wait, Event::Core { host: to, process, bytes });
+    }
+
+    pub(super) fn propose(&mut self, epoch: u64, above: u64) {
+        if epoch != self.epoch.number + 1 {
+            return;
+        }
+        // A clock that is far behind, so that only what was seen keeps numbers growing.
+        let unix_ms = if self.random.bool() { 0 } else { self.epoch.base >> 20 };
+        let base = crate::epoch_base(unix_ms, above);
+        // What is in it by now is before anybody's gap.
+        self.logs.values_mut().for_each(|log| log.sealed = true);
+        self.epoch = Epoch { number: epoch, base };
+        self.logs.insert(epoch, Log::default());
+        self.bases.insert(epoch, base);
+        self.figures.epochs += 1;
+        for host in 0..self.hosts.len() {
+            let (process, wait) = (self.hosts[host].process, self.random.u64(0..200));
+            self.after(wait, Event::Epoch { host, process });
+        }
+    }
+}

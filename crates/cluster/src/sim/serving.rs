@@ -1,0 +1,228 @@
+//! What a server does for its clients and its senders, and what those do.
+
+use super::host::{Host, Posted, Posting};
+use super::world::{Event, Send, World};
+use crate::{Action, CoreSubject, Outcome, Place, Ticket};
+
+/// A place that is ahead is waited for so long.
+const AHEAD_MS: u64 = 5_000;
+
+impl World {
+    pub(super) fn send_core(&mut self, host: usize, to: CoreSubject, bytes: &[u8]) {
+        let is = |one: &Host, incarnation| {
+            one.node.as_ref().is_some_and(|node| node.status().incarnation == Some(incarnation))
+        };
+        for other in 0..self.hosts.len() {
+            let hears = match to {
+                CoreSubject::All | CoreSubject::Ask => true,
+                CoreSubject::Count(member) | CoreSubject::Need(member) => {
+                    is(&self.hosts[other], member)
+                }
+            };
+            if hears {
+                self.core(host, other, bytes);
+            }
+        }
+    }
+
+    pub(super) fn serve(&mut self, host: usize, action: Action) {
+        let process = self.hosts[host].process;
+        match action {
+            Action::EpochBegan(epoch) => {
+                let one = &mut self.hosts[host];
+                one.greatest = one.greatest.max(one.last_posted);
+                (one.epoch, one.last_posted, one.follower) = (epoch.number, epoch.base, None);
+                one.follower_run += 1;
+                one.history.clear();
+                one.posting.clear();
+                one.window = 0;
+                self.gap(host);
+            }
+            Action::Gap { after } => {
+                let one = &mut self.hosts[host];
+                one.history.retain(|posted| posted.number > after);
+                one.last_posted = one.last_posted.max(after);
+                self.figures.trimmed += 1;
+                self.gap(host);
+            }
+            Action::Deliver(deliver) => {
+                self.hosts[host].window += 1;
+                assert!(self.hosts[host].window <= crate::limits::WINDOW);
+                self.queue_posting(host, process, Posting::Event(deliver));
+            }
+            Action::Logout { sequence, .. } => {
+                assert_eq!(self.hosts[host].window, 0, "a logout is a barrier");
+                self.queue_posting(host, process, Posting::Logout { sequence });
+            }
+            Action::Answer { ticket, outcome } => self.answer(host, ticket, outcome),
+            Action::Joined { .. } => self.hosts[host].open = true,
+            Action::Left => self.figures.left += 1,
+            Action::End(_) => self.crash(host),
+            other => panic!("{other:?} is done elsewhere"),
+        }
+    }
+
+    fn queue_posting(&mut self, host: usize, process: u64, posting: Posting) {
+        let wait = self.random.u64(0..3);
+        let one = &mut self.hosts[host];
+        one.post_ms = one.post_ms.max(self.now + wait);
+        one.posting.push_back((one.epoch, posting));
+        let at_ms = one.post_ms;
+        self.at(at_ms, Event::Post { host, process });
+    }
+
+    /// Posts what is next, in the order of the log.
+    pub(super) fn post(&mut self, host: usize) {
+        let Some((epoch, posting)) = self.hosts[host].posting.pop_front() else { return };
+        let (sequence, index, count) = match posting {
+            Posting::Logout { sequence } => (sequence, 0, 1),
+            Posting::Event(deliver) => {
+                self.hosts[host].window -= 1;
+                let send: usize = deliver.event.line.parse().unwrap();
+                let subject: usize = deliver.event.subject.parse().unwrap();
+                let number = deliver.number;
+                let one = &mut self.hosts[host];
+                assert!(one.last_posted < number, "what is posted grows in number");
+                one.last_posted = number;
+                one.history.push(Posted { number, subject, send });
+                let (one, process) = (&self.hosts[host], self.hosts[host].process);
+                let mut count = 0;
+                let here = |at, waits: Option<u64>| at == Some((host, process)) && waits.is_none();
+                for client in &mut self.clients {
+                    if here(client.at, client.waits_until_ms) && one.hears(client.id, subject) {
+                        client.hear(epoch, number, send);
+                        count += 1;
+                    }
+                }
+                let posted = self.posted.entry((epoch, number)).or_default();
+                let lot = one.lot;
+                assert!(posted.iter().all(|&(other, _)| other != lot), "{number} is posted twice");
+                posted.push((lot, count));
+                (deliver.sequence, deliver.index, count)
+            }
+        };
+        self.drive(host, |node, now| node.posted(now, epoch, sequence, index, count));
+    }
+
+    /// All streams of a host are told a gap.
+    fn gap(&mut self, host: usize) {
+        let one = &self.hosts[host];
+        for client in &mut self.clients {
+            if client.at == Some((host, one.process)) {
+                client.waits_until_ms = None;
+                client.begin(one.epoch, one.last_posted);
+                self.figures.gaps += 1;
+            }
+        }
+    }
+
+    fn answer(&mut self, host: usize, ticket: Ticket, outcome: Outcome) {
+        let one = &mut self.hosts[host];
+        let (send, since_ms) = one.tickets.remove(&ticket).expect("a ticket is answered once");
+        let waited_ms = self.now - since_ms;
+        let late = waited_ms > crate::limits::SEND_DEADLINE_MS + crate::limits::COUNT_DEADLINE_MS;
+        assert!(!late || one.was_paused, "send {send} was answered after {waited_ms} ms");
+        match outcome {
+            Outcome::Sent { at_least: false, .. } => self.figures.exact += 1,
+            Outcome::Sent { .. } => self.figures.at_least += 1,
+            Outcome::NotSent => self.figures.not_sent += 1,
+            Outcome::MayBeSent => self.figures.maybe += 1,
+        }
+        if send != usize::MAX {
+            self.sends[send].outcome = Some(outcome);
+        }
+    }
+
+    pub(super) fn crash(&mut self, host: usize) {
+        self.hosts[host].crash();
+        let wait = self.random.u64(100..4_000);
+        self.after(wait, Event::Start { host });
+    }
+
+    pub(super) fn send(&mut self, host: usize, logout: bool) {
+        let subject = self.random.usize(0..self.plan.clients.div_ceil(2));
+        let (index, now) = (self.sends.len(), self.now);
+        let sender = (host, self.hosts[host].process);
+        let mut taken = None;
+        let event = crate::Event {
+            subject: subject.to_string(),
+            line: index.to_string(),
+            flags: 0,
+            term: None,
+        };
+        self.drive(host, |node, now| {
+            let ticket =
+                if logout { node.submit_logout(now, "1") } else { node.submit(now, event) };
+            taken = ticket.ok();
+        });
+        let Some(ticket) = taken else { return };
+        let send = if logout { usize::MAX } else { index };
+        self.hosts[host].tickets.insert(ticket, (send, now));
+        if !logout {
+            let step = self.step;
+            self.sends.push(Send { sender, step, outcome: None });
+            self.figures.sends += 1;
+        }
+    }
+
+    /// A client comes, or comes back.
+    pub(super) fn connect(&mut self, client: usize) {
+        let open = |one: &Host| one.open && one.node.is_some() && one.paused_until_ms <= self.now;
+        let hosts: Vec<usize> = (0..self.hosts.len()).filter(|&i| open(&self.hosts[i])).collect();
+        let Some(&host) = self.random.choice(&hosts) else { return };
+        let one = &self.hosts[host];
+        let Some(node) = &one.node else { return };
+        let client = &mut self.clients[client];
+        client.at = Some((host, one.process));
+        client.waits_until_ms = None;
+        let place = match client.segments.last() {
+            Some(segment) if segment.epoch == one.epoch => node.place(segment.place()),
+            _ => Place::Before,
+        };
+        self.figures.resumes += 1;
+        match place {
+            Place::Before => client.begin(one.epoch, one.last_posted),
+            Place::Known => World::resume(one, client),
+            Place::Ahead => client.waits_until_ms = Some(self.now + AHEAD_MS),
+        }
+    }
+
+    /// Whoever is nowhere comes back.
+    pub(super) fn reconnect(&mut self) {
+        for client in 0..self.clients.len() {
+            let at = self.clients[client].at;
+            if at.is_none_or(|(host, process)| self.hosts[host].process != process) {
+                self.connect(client);
+            }
+        }
+    }
+
+    fn resume(one: &Host, client: &mut super::client::Client) {
+        let place = client.segments.last().map_or(0, |segment| segment.place());
+        for posted in one.history.iter().filter(|posted| posted.number > place) {
+            if one.hears(client.id, posted.subject) {
+                client.hear(one.epoch, posted.number, posted.send);
+            }
+        }
+        client.waits_until_ms = None;
+    }
+
+    /// Clients whose place is reached, or does not come.
+    pub(super) fn let_wait_go_on(&mut self, host: usize) {
+        let one = &self.hosts[host];
+        let Some(node) = &one.node else { return };
+        for client in &mut self.clients {
+            let here = client.at == Some((host, one.process));
+            let Some(until_ms) = client.waits_until_ms.filter(|_| here) else { continue };
+            let place = client.segments.last().map_or(0, |segment| segment.place());
+            match node.place(place) {
+                Place::Known => World::resume(one, client),
+                Place::Ahead if self.now < until_ms => {}
+                Place::Ahead | Place::Before => {
+                    client.waits_until_ms = None;
+                    client.begin(one.epoch, one.last_posted);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What people and faults do, step by step.
+
+use std::sync::Arc;
+
+use super::world::{Event, World};
+use crate::record::{Body, Head, LeaveReason, Record};
+
+impl World {
+    /// One step of work.
+    pub(super) fn work(&mut self) {
+        self.step += 1;
+        if self.is_faulty() {
+            self.break_something();
+        }
+        let old_ms = self.now - self.plan.log_age_ms;
+        self.logs.values_mut().for_each(|log| log.trim(old_ms));
+        for _ in 0..self.random.usize(0..4) {
+            let host = self.random.usize(0..self.hosts.len());
+            let takes = self.hosts[host].paused_until_ms <= self.now && self.hosts[host].open;
+            if takes {
+                let logout = self.one_in(self.plan.logouts);
+                self.send(host, logout);
+            }
+        }
+        if self.one_in(self.plan.changes) {
+            self.change();
+        }
+        for client in 0..self.clients.len() {
+            let at = self.clients[client].at;
+            let lost = at.is_none_or(|(host, process)| self.hosts[host].process != process);
+            if lost && self.random.u32(0..20) == 0 || self.random.u32(0..150) == 0 {
+                self.connect(client);
+            }
+        }
+        let wait = self.random.u64(1..=2 * self.plan.pace_ms);
+        if self.now < 1_000_000 + self.plan.work_ms {
+            self.after(wait, Event::Work);
+        }
+    }
+
+    /// Somebody asks a node for a change of the graph.
+    fn change(&mut self) {
+        let host = self.random.usize(0..self.hosts.len());
+        let takes = self.hosts[host].paused_until_ms <= self.now && self.hosts[host].open;
+        if !takes || self.store.away_until_ms > self.now {
+            return;
+        }
+        let ids = self.plan.clients.div_ceil(2);
+        let mut pair = || (self.random.usize(0..ids), self.random.usize(0..ids));
+        let (added, removed) = (pair(), pair());
+        let text = |pair: (usize, usize)| (pair.0.to_string(), pair.1.to_string());
+        self.pairs.entry(added).or_default().added = true;
+        let mut taken = Vec::new();
+        if self.random.u32(0..4) == 0 && removed != added {
+            self.pairs.entry(removed).or_default().removed = true;
+            taken.push(text(removed));
+        }
+        let change = self.store.commit(vec![text(added)], taken);
+        self.figures.changes += 1;
+        self.asked.push(added);
+        let one = &mut self.hosts[host];
+        one.waiting.push((change.version, self.asked.len() - 1));
+        let process = one.process;
+        // The process may crash in between.
+        let wait = self.random.u64(0..20);
+        self.after(wait, Event::Change { host, process, change });
+    }
+
+    fn break_something(&mut self) {
+        let plan = self.plan;
+        let host = self.random.usize(0..self.hosts.len());
+        let time = self.random.u64(1..plan.pause_ms);
+        let now = self.now;
+        if self.one_in(plan.crash) && self.hosts[host].node.is_some() {
+            self.crash(host);
+        }
+        if self.one_in(plan.pause) && self.hosts[host].paused_until_ms <= now {
+            self.hosts[host].paused_until_ms = now + time;
+            self.hosts[host].was_paused = true;
+        }
+        if self.one_in(plan.cut) {
+            self.cut(host, now + time);
+        }
+        if self.one_in(plan.cut_all) {
+            (0..self.hosts.len()).for_each(|host| self.cut(host, now + time));
+        }
+        if self.one_in(plan.store_away) {
+            self.store.away_until_ms = now + time;
+        }
+        if self.one_in(plan.forget) {
+            self.forget();
+        }
+        if self.one_in(plan.fork) {
+            self.fork(host);
+        }
+        if self.one_in(plan.gone) {
+            self.stream_gone();
+        }
+        // Its connection is lost and is there again at once.
+        if self.one_in(200) {
+            self.follow_again(host);
+        }
+    }
+
+    fn cut(&mut self, host: usize, until_ms: u64) {
+        let one = &mut self.hosts[host];
+        one.cut_until_ms = one.cut_until_ms.max(until_ms);
+        let at_ms = one.cut_until_ms + 1;
+        self.at(at_ms, Event::Uncut { host });
+    }
+
+    /// The log loses its tail.
+    fn forget(&mut self) {
+        let records = self.random.usize(1..6);
+        let epoch = self.epoch.number;
+        let Some(log) = self.logs.get_mut(&epoch) else { return };
+        log.forget(records);
+        let last = log.last();
+        for (host, one) in self.hosts.iter().enumerate() {
+            let read = one.node.as_ref().map(|node| node.status().read);
+            if one.epoch == epoch && read.is_some_and(|read| read > last) {
+                self.witnesses.push((epoch, host, one.process));
+            }
+        }
+        // Some followers notice that the log begins anew, others go on as if nothing was.
+        for host in 0..self.hosts.len() {
+            if self.random.bool() {
+                self.follow_again(host);
+            }
+        }
+    }
+
+    /// One node will read another record than the others.
+    fn fork(&mut self, host: usize) {
+        let Some(log) = self.logs.get_mut(&self.epoch.number) else { return };
+        if log.fork.is_some() {
+            return;
+        }
+        let head = Head { incarnation: 0, batch: 0, after: 0, chain: 0 };
+        let body = Body::Leave { incarnation: u64::MAX, reason: LeaveReason::Silent };
+        let other: Arc<[u8]> = Record { head, body }.encode().into();
+        log.fork = Some((host, log.last() + 1, other));
+        log.damaged = true;
+    }
+
+    /// The stream is no more; whoever is connected is told.
+    fn stream_gone(&mut self) {
+        let epoch = self.epoch.number;
+        let Some(log) = self.logs.get_mut(&epoch) else { return };
+        log.damaged = true;
+        log.forget(usize::MAX);
+        for host in 0..self.hosts.len() {
+            self.drive(host, |node, now| node.stream_gone(now, epoch));
+        }
+    }
+}

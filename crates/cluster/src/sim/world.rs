@@ -1,0 +1,339 @@
+//! The world: time, the log, the store, hosts, clients, and what is on its way between them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::client::Client;
+use super::host::Host;
+use super::log::Log;
+use super::store::Store;
+use crate::{Change, Config, Epoch, MessageId, Node, Outcome, Published};
+
+/// What may happen, once in so many steps of work (0: never).
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    pub(super) hosts: usize,
+    pub(super) clients: usize,
+    /// Time in which faults happen, and until when work goes on.
+    pub(super) faults_ms: u64,
+    pub(super) work_ms: u64,
+    pub(super) crash: u32,
+    pub(super) pause: u32,
+    /// The longest pause and cut.
+    pub(super) pause_ms: u64,
+    pub(super) cut: u32,
+    pub(super) cut_all: u32,
+    pub(super) forget: u32,
+    pub(super) fork: u32,
+    pub(super) gone: u32,
+    pub(super) store_away: u32,
+    pub(super) changes: u32,
+    pub(super) logouts: u32,
+    /// Of a hundred messages outside of the log so many vanish, and of publishes and their acks.
+    pub(super) core_loss: u32,
+    pub(super) publish_loss: u32,
+    /// Of a hundred messages so many come late, or come twice.
+    pub(super) late: u32,
+    /// Records are kept for so long.
+    pub(super) log_age_ms: u64,
+    /// Milliseconds between steps of work.
+    pub(super) pace_ms: u64,
+}
+
+/// Something on its way. `u64` after a host is the process that it is for.
+pub(super) enum Event {
+    Work,
+    Follow { host: usize, process: u64, epoch: u64, from: Option<u64> },
+    Read { host: usize, run: u64 },
+    Arrive { host: usize, process: u64, epoch: u64, id: MessageId, record: Arc<[u8]> },
+    Ack { host: usize, process: u64, epoch: u64, id: MessageId, outcome: Published },
+    Core { host: usize, process: u64, bytes: Vec<u8> },
+    Propose { epoch: u64, above: u64 },
+    Epoch { host: usize, process: u64 },
+    Post { host: usize, process: u64 },
+    Apply { host: usize, process: u64, change: Change },
+    ReadChanges { host: usize, process: u64 },
+    Fetch { host: usize, process: u64, version: u64 },
+    CheckVersion { host: usize, process: u64 },
+    Change { host: usize, process: u64, change: Change },
+    Start { host: usize },
+    Uncut { host: usize },
+}
+
+/// What was sent, and what became of it.
+#[derive(Debug)]
+pub(super) struct Send {
+    /// Host and process, and how manyeth of it.
+    pub(super) sender: (usize, u64),
+    /// The step in which it was sent.
+    pub(super) step: u64,
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// A pair that somebody was ever asked to add or to take away.
+#[derive(Default, Debug)]
+pub(super) struct PairState {
+    pub(super) added: bool,
+    pub(super) acked_step: Option<u64>,
+    pub(super) removed: bool,
+}
+
+/// What happened, over all seeds.
+#[derive(Default, Debug)]
+pub(super) struct Figures {
+    pub(super) sends: u64,
+    pub(super) exact: u64,
+    pub(super) at_least: u64,
+    pub(super) not_sent: u64,
+    pub(super) maybe: u64,
+    pub(super) heard: u64,
+    pub(super) gaps: u64,
+    pub(super) resumes: u64,
+    pub(super) epochs: u64,
+    pub(super) faults: BTreeMap<String, u64>,
+    pub(super) left: u64,
+    pub(super) trimmed: u64,
+    pub(super) voids: u64,
+    pub(super) changes: u64,
+    pub(super) fetched: u64,
+}
+
+/// The world.
+pub(super) struct World {
+    pub(super) now: u64,
+    pub(super) step: u64,
+    pub(super) random: fastrand::Rng,
+    pub(super) plan: Plan,
+    order: u64,
+    queue: BTreeMap<(u64, u64), Event>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) clients: Vec<Client>,
+    pub(super) epoch: Epoch,
+    pub(super) logs: BTreeMap<u64, Log>,
+    pub(super) bases: BTreeMap<u64, u64>,
+    pub(super) store: Store,
+    pub(super) sends: Vec<Send>,
+    pub(super) pairs: BTreeMap<(usize, usize), PairState>,
+    pub(super) asked: Vec<(usize, usize)>,
+    /// Who has posted what to how many: epoch and number, then process and count.
+    pub(super) posted: BTreeMap<(u64, u64), Vec<(u64, u32)>>,
+    /// A process that has read what the log of an epoch has not, or has otherwise.
+    pub(super) witnesses: Vec<(u64, usize, u64)>,
+    pub(super) figures: Figures,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, plan: Plan) -> World {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let epoch = Epoch { number: 1, base: random.u64(1..1 << 40) };
+        let client = |id| Client { id: id % plan.clients.div_ceil(2), ..Client::default() };
+        let mut world = World {
+            now: 1_000_000,
+            step: 0,
+            random,
+            plan,
+            order: 0,
+            queue: BTreeMap::new(),
+            hosts: (0..plan.hosts).map(|_| Host::new()).collect(),
+            clients: (0..plan.clients).map(client).collect(),
+            epoch,
+            logs: BTreeMap::from([(1, Log::default())]),
+            bases: BTreeMap::from([(1, epoch.base)]),
+            store: Store::default(),
+            sends: Vec::new(),
+            pairs: BTreeMap::new(),
+            asked: Vec::new(),
+            posted: BTreeMap::new(),
+            witnesses: Vec::new(),
+            figures: Figures::default(),
+        };
+        for host in 0..plan.hosts {
+            let wait = world.random.u64(0..2_000);
+            world.after(wait, Event::Start { host });
+        }
+        world.after(1, Event::Work);
+        world
+    }
+
+    pub(super) fn at(&mut self, at_ms: u64, event: Event) {
+        self.order += 1;
+        self.queue.insert((at_ms.max(self.now), self.order), event);
+    }
+
+    pub(super) fn after(&mut self, wait_ms: u64, event: Event) {
+        self.at(self.now + wait_ms, event);
+    }
+
+    /// One in so many, if any.
+    pub(super) fn one_in(&mut self, many: u32) -> bool {
+        many > 0 && self.random.u32(0..many) == 0
+    }
+
+    /// So many of a hundred, while there are faults.
+    pub(super) fn percent(&mut self, percent: u32) -> bool {
+        self.is_faulty() && self.random.u32(0..100) < percent
+    }
+
+    pub(super) fn is_faulty(&self) -> bool {
+        self.now < 1_000_000 + self.plan.faults_ms
+    }
+
+    pub(super) fn is_cut(&self, host: usize) -> bool {
+        self.hosts[host].cut_until_ms > self.now
+    }
+
+    /// Runs until `until_ms`.
+    pub(super) fn run_until(&mut self, until_ms: u64) {
+        while self.now < until_ms {
+            let queued = self.queue.first_key_value().map(|(&(at_ms, _), _)| at_ms);
+            let tick = |host: &Host| {
+                let deadline = host.node.as_ref()?.next_deadline();
+                Some(deadline.max(host.paused_until_ms))
+            };
+            let ticks: Vec<Option<u64>> = self.hosts.iter().map(tick).collect();
+            let next = ticks.iter().flatten().copied().min().unwrap_or(u64::MAX);
+            let now = queued.unwrap_or(u64::MAX).min(next).max(self.now);
+            if now >= until_ms {
+                self.now = until_ms;
+                return;
+            }
+            self.now = now;
+            if queued == Some(now) || queued.is_some_and(|queued| queued < now) {
+                let Some((_, event)) = self.queue.pop_first() else { return };
+                self.happen(event);
+            } else if let Some(host) = ticks.iter().position(|&tick| tick == Some(next)) {
+                self.drive(host, |node, now| node.tick(now));
+            }
+        }
+    }
+
+    /// Gives an input to a host's node, if there is one, and does what it asks for.
+    pub(super) fn drive(&mut self, host: usize, input: impl FnOnce(&mut Node, u64)) {
+        let now = self.now;
+        let Some(node) = &mut self.hosts[host].node else { return };
+        input(node, now);
+        loop {
+            let Some(node) = &mut self.hosts[host].node else { return };
+            let Some(action) = node.next_action() else { break };
+            self.act(host, action);
+        }
+        self.let_wait_go_on(host);
+    }
+
+    /// Host and process that an event is for, if it is for one.
+    fn addressee(event: &Event) -> Option<(usize, u64)> {
+        match *event {
+            Event::Follow { host, process, .. }
+            | Event::Ack { host, process, .. }
+            | Event::Core { host, process, .. }
+            | Event::Epoch { host, process }
+            | Event::Post { host, process }
+            | Event::Apply { host, process, .. }
+            | Event::ReadChanges { host, process }
+            | Event::Fetch { host, process, .. }
+            | Event::CheckVersion { host, process }
+            | Event::Change { host, process, .. } => Some((host, process)),
+            _ => None,
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        if let Some((host, process)) = World::addressee(&event) {
+            if self.hosts[host].process != process || self.hosts[host].node.is_none() {
+                return;
+            }
+            if self.hosts[host].paused_until_ms > self.now {
+                return self.at(self.hosts[host].paused_until_ms, event);
+            }
+        }
+        match event {
+            Event::Work => self.work(),
+            Event::Start { host } => self.start(host),
+            Event::Follow { host, epoch, from, .. } => self.follow(host, epoch, from),
+            Event::Read { host, run } => self.read(host, run),
+            Event::Arrive { host, process, epoch, id, record } => {
+                self.arrive((host, process), epoch, id, record);
+            }
+            Event::Ack { host, epoch, id, outcome, .. } => {
+                self.drive(host, |node, now| node.published(now, epoch, &id, outcome));
+            }
+            Event::Core { host, bytes, .. } if !self.is_cut(host) => {
+                self.drive(host, |node, now| node.core_message(now, &bytes));
+            }
+            Event::Core { .. } => {}
+            Event::Propose { epoch, above } => self.propose(epoch, above),
+            Event::Epoch { host, process } if self.is_cut(host) => {
+                self.after(300, Event::Epoch { host, process });
+            }
+            Event::Epoch { host, .. } => {
+                let epoch = self.epoch;
+                self.drive(host, |node, now| node.epoch(now, epoch));
+            }
+            Event::Post { host, .. } => self.post(host),
+            Event::Apply { host, change, .. } => {
+                if change.version == self.hosts[host].graph.place.version + 1 {
+                    self.hosts[host].graph.apply(&change);
+                }
+                self.moved(host);
+            }
+            Event::ReadChanges { host, process } => {
+                if self.store.away_until_ms > self.now {
+                    return self.after(200, Event::ReadChanges { host, process });
+                }
+                self.store.catch_up(&mut self.hosts[host].graph);
+                self.moved(host);
+            }
+            Event::Fetch { host, version, .. } => {
+                if self.store.away_until_ms <= self.now {
+                    let change = self.store.changes[version as usize - 1].clone();
+                    self.figures.fetched += 1;
+                    self.drive(host, |node, now| node.change(now, change));
+                }
+            }
+            Event::CheckVersion { host, .. } => {
+                if self.store.away_until_ms <= self.now {
+                    let version = self.store.graph.place.version;
+                    self.drive(host, |node, now| node.latest_version(now, version));
+                }
+            }
+            Event::Change { host, change, .. } => {
+                self.drive(host, |node, now| node.change(now, change));
+            }
+            Event::Uncut { host } => {
+                if !self.is_cut(host) && self.hosts[host].node.is_some() {
+                    self.follow_again(host);
+                }
+            }
+        }
+    }
+
+    /// A process begins.
+    fn start(&mut self, host: usize) {
+        if self.hosts[host].node.is_some() {
+            return;
+        }
+        let at = self.hosts[host].graph_at;
+        let log = &self.logs[&self.epoch.number];
+        let reaches = at.0 == self.epoch.number && at.1 + 1 >= log.first() && !log.damaged;
+        let away = self.store.away_until_ms > self.now;
+        // Without the store of record only who has not missed anything may begin.
+        if away && !reaches || self.is_cut(host) {
+            return self.after(500, Event::Start { host });
+        }
+        let last = log.last();
+        let one = &mut self.hosts[host];
+        if !away {
+            self.store.catch_up(&mut one.graph);
+            one.graph_at = (self.epoch.number, last);
+        }
+        // Grows from start to start, and never 0.
+        self.order += 1;
+        one.lot = self.now << 20 | self.order & 0xf_ffff;
+        one.epoch = self.epoch.number;
+        one.last_posted = self.epoch.base;
+        let name = format!("n{host}");
+        let config = Config { name, address: String::new(), lot: one.lot };
+        one.node = Some(Node::new(self.now, config, self.epoch, one.graph.place));
+        self.drive(host, |_, _| {});
+    }
+}

@@ -1,0 +1,59 @@
+//! The graph's store of record where there are many nodes: PostgreSQL, 15 or later.
+//!
+//! How it is driven:
+//! 1. [`LedgerConfig::from_url`] reads a URL as libpq has it; [`Ledger::connect`] makes or migrates
+//!    the schema and returns, or [`Ledger::start`] returns at once and connects in the background.
+//! 2. [`Ledger::versions`] says every [`limits::POLL`], and at once after a commit of this node,
+//!    where the graph is, or that the database is away.
+//! 3. A replica that is at a [`Place`] asks [`Ledger::changes_after`] for pages until it is at the
+//!    place that [`Ledger::versions`] says. [`LedgerError::Rebuild`] means that it must start anew:
+//!    [`Ledger::bootstrap`] gives all pairs, in either order, as of one place.
+//! 4. [`Ledger::change`] adds and removes pairs. It is durable when it returns. All callers that
+//!    come while one transaction commits share the next one; [`Ledger::commits`] tells each
+//!    transaction of this node once, so that it can be published.
+//! 5. [`Ledger::bucket_sums`] for the daily check; [`Ledger::load`] for a file of pairs;
+//!    [`Ledger::install`] makes a table of the application the graph.
+//!
+//! What it does not do: it knows no NATS, no LMDB and no ids but as text. Applications may change
+//! the graph by SQL as well, `encke.change` or an installed table; nodes see that by the version.
+//!
+//! Why a poll and no `NOTIFY`: a commit with `NOTIFY` takes a lock over the whole database cluster,
+//! so the application's commits would wait for each other, and poolers drop `LISTEN`. One row by
+//! its key every 250 ms costs a node some 0.1 ms of the server four times a second. Changes by
+//! nodes do not wait for it: they are published when they are committed.
+//!
+//! Cost: three connections a node (writer, poll, pages), one more while a bootstrap, a check or a
+//! load runs. A change alone is one round trip and one commit.
+
+mod bootstrap;
+mod changes;
+mod config;
+mod copy;
+mod error;
+mod ledger;
+pub mod limits;
+mod load;
+mod pair;
+mod password;
+mod place;
+mod schema;
+mod session;
+mod source;
+mod sums;
+mod tls;
+mod url;
+mod watch;
+mod write;
+
+pub use bootstrap::{Batch, Bootstrap, Node, Order, Rows};
+pub use changes::{Change, Page};
+pub use config::{LedgerConfig, TlsMode};
+pub use error::{LedgerError, Rebuild, SchemaFault};
+pub use ledger::Ledger;
+pub use load::{Load, Loaded};
+pub use pair::{Pair, hash64, hash64_and_bucket};
+pub use place::{Lineage, Place};
+pub use source::{Source, Status};
+pub use sums::BucketSums;
+pub use watch::{Seen, Versions};
+pub use write::{Changed, Commits};

@@ -1,0 +1,51 @@
+//! Every bound of this crate, with its arithmetic.
+
+use std::time::Duration;
+
+/// Changes that wait for the writer; further callers wait for a place.
+pub const QUEUE_MAX: usize = 1024;
+
+/// A transaction takes no further change once it has this many pairs: some 1 s of PostgreSQL's work
+/// at 60,000 pairs/s.
+pub const GROUP_PAIRS_MAX: usize = 65_536;
+
+/// Pairs of one change. A group is one version, so at most 131,071 pairs, some 65 MiB of the
+/// longest ids, which a field of PostgreSQL (1 GiB) holds.
+pub const CHANGE_PAIRS_MAX: usize = 65_536;
+
+/// Versions and bytes after which a page of changes ends. The last change goes over: 4 MiB + 65 MiB
+/// at worst.
+pub const PAGE_VERSIONS_MAX: i64 = 256;
+/// See [`PAGE_VERSIONS_MAX`].
+pub const PAGE_BYTES_MAX: i64 = 4 << 20;
+
+/// Rows of one batch of a bootstrap: 64 KiB.
+pub const BATCH_ROWS_MAX: usize = 4096;
+
+/// Bytes that a load hands to the connection at once.
+pub const LOAD_CHUNK_BYTES: usize = 1 << 20;
+
+/// The longest id, in bytes of UTF-8.
+pub const ID_BYTES_MAX: usize = 255;
+
+/// How often the version is read.
+pub const POLL: Duration = Duration::from_millis(250);
+
+/// Between two tries to connect: doubled from the first to the second, with jitter.
+pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
+/// See [`BACKOFF_MIN`].
+pub const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// How long the changes are kept, and how often and how many at once old ones are deleted.
+pub const CHANGES_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// See [`CHANGES_KEPT`].
+pub const PRUNE_EVERY: Duration = Duration::from_secs(3600);
+/// See [`CHANGES_KEPT`].
+pub const PRUNE_ROWS: i64 = 10_000;
+
+/// Sums of the daily check.
+pub const BUCKETS: usize = 1024;
+
+/// Commits that a slow reader of [`crate::Commits`] may lag behind; then it misses some, which it
+/// finds by the version.
+pub const COMMITS_KEPT: usize = 256;

@@ -1,0 +1,261 @@
+//! Changes: one task, one transaction and one round trip for all that wait.
+//!
+//! A caller is answered only when its pairs are on disk. While one commit is under way, further
+//! requests gather in the bounded queue and share the next one (group commit), so durable changes a
+//! second grow with the number of callers. In the transaction stands what is left when the requests
+//! are done one after the other; each is answered as if it had been done so.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use backon::ExponentialBackoff;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
+
+use crate::changes::Change;
+use crate::error::{Doing, LedgerError};
+use crate::ledger::{Ledger, Shared};
+use crate::limits::{CHANGE_PAIRS_MAX, GROUP_PAIRS_MAX};
+use crate::pair::{Pair, check, from_lines};
+use crate::place::Place;
+use crate::session::{Session, backoff, place};
+use crate::watch::Seen;
+
+const COMMIT: &str = "select uuid_send(new_lineage), new_version, new_hash, did_add, did_remove
+    from encke.commit($1, $2, $3, $4)";
+
+/// What a change did, as of its transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Changed {
+    /// Where the graph is now, or was already where nothing was to do. Changes that shared the
+    /// transaction have the same.
+    pub place: Place,
+    /// The pairs that were not there before.
+    pub added: Vec<Pair>,
+    /// The pairs that were there before.
+    pub removed: Vec<Pair>,
+}
+
+/// Pairs to change, and where the answer goes.
+#[derive(Debug)]
+pub(crate) struct Request {
+    added: Vec<Pair>,
+    removed: Vec<Pair>,
+    reply: oneshot::Sender<Result<Changed, LedgerError>>,
+}
+
+impl Ledger {
+    /// Removes and then adds pairs, durably. Waits for a place in the queue, then for the
+    /// transaction; a caller that is dropped before that begins has changed nothing.
+    pub async fn change(
+        &self,
+        added: Vec<Pair>,
+        removed: Vec<Pair>,
+    ) -> Result<Changed, LedgerError> {
+        let pairs = added.len() + removed.len();
+        if pairs > CHANGE_PAIRS_MAX {
+            return Err(LedgerError::Refused(format!(
+                "a change has at most {CHANGE_PAIRS_MAX} pairs, this one has {pairs}: send parts"
+            )));
+        }
+        for (a, b) in added.iter().chain(&removed) {
+            check(a)?;
+            check(b)?;
+        }
+        let (reply, answer) = oneshot::channel();
+        let gone = |_| LedgerError::Away("this node is stopping".into());
+        self.queue.send(Request { added, removed, reply }).await.map_err(|_| gone(()))?;
+        // The writer ends early only when the runtime does, maybe in the middle of a commit.
+        answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("this node is stopping".into())))
+    }
+
+    /// Each transaction of this node that changed something, once, in order, from now on.
+    pub fn commits(&self) -> Commits {
+        Commits(self.shared.commits.subscribe())
+    }
+}
+
+/// See [`Ledger::commits`].
+#[derive(Debug)]
+pub struct Commits(broadcast::Receiver<Arc<Change>>);
+
+impl Commits {
+    /// The next one; `None` when the ledger is gone. Who lags far behind misses some: versions that
+    /// are left out are in [`Ledger::changes_after`].
+    pub async fn next(&mut self) -> Option<Arc<Change>> {
+        loop {
+            match self.0.recv().await {
+                Ok(change) => return Some(change),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+/// The writer: ends when all ledgers are gone and the queue is empty.
+pub(crate) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Request>) {
+    let mut writer = Writer::new();
+    while let Some(first) = queue.recv().await {
+        let mut pairs = first.pairs();
+        let mut group = vec![first];
+        while pairs < GROUP_PAIRS_MAX
+            && let Ok(next) = queue.try_recv()
+        {
+            pairs += next.pairs();
+            group.push(next);
+        }
+        // Who has gone meanwhile was told that nothing was changed.
+        group.retain(|request| !request.reply.is_closed());
+        if group.is_empty() {
+            continue;
+        }
+        match writer.commit(&shared, &group).await {
+            Ok(change) => answer(&shared, group, change),
+            Err(error) => {
+                for request in group {
+                    // A caller that is gone does not need its answer.
+                    let _ = request.reply.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+impl Request {
+    fn pairs(&self) -> usize {
+        self.added.len() + self.removed.len()
+    }
+}
+
+/// The writer's connection, and when to try for another one.
+struct Writer {
+    session: Option<(Session, Statement)>,
+    backoff: ExponentialBackoff,
+    /// Not before this, and what was wrong the last time.
+    closed_until: Option<(Instant, LedgerError)>,
+}
+
+impl Writer {
+    fn new() -> Writer {
+        Writer { session: None, backoff: backoff(), closed_until: None }
+    }
+
+    /// The net change of the group, committed.
+    async fn commit(&mut self, shared: &Shared, group: &[Request]) -> Result<Change, LedgerError> {
+        self.connect(shared).await?;
+        let Some((session, statement)) = &self.session else {
+            return Err(LedgerError::Away("there is no connection".into()));
+        };
+        let outcome = commit(session, statement, group).await;
+        if outcome.as_ref().is_err_and(LedgerError::ends_session) {
+            self.session = None;
+        }
+        outcome
+    }
+
+    async fn connect(&mut self, shared: &Shared) -> Result<(), LedgerError> {
+        if self.session.as_ref().is_some_and(|(session, _)| !session.client.is_closed()) {
+            return Ok(());
+        }
+        self.session = None;
+        if let Some((until, error)) = &self.closed_until
+            && Instant::now() < *until
+        {
+            return Err(error.clone());
+        }
+        match open(shared).await {
+            Ok(session) => {
+                self.session = Some(session);
+                self.backoff = backoff();
+                self.closed_until = None;
+                Ok(())
+            }
+            Err(error) => {
+                let pause = self.backoff.next().unwrap_or_default();
+                self.closed_until = Some((Instant::now() + pause, error.clone()));
+                Err(error)
+            }
+        }
+    }
+}
+
+async fn open(shared: &Shared) -> Result<(Session, Statement), LedgerError> {
+    let session = Session::open(&shared.config).await?;
+    let sql = shared.config.sql(COMMIT);
+    let statement = session.within(Doing::Nothing, session.client.prepare(&sql)).await?;
+    Ok((session, statement))
+}
+
+async fn commit(
+    session: &Session,
+    statement: &Statement,
+    group: &[Request],
+) -> Result<Change, LedgerError> {
+    let wanted = net(group);
+    let side = |there: bool, first: bool| -> Vec<&str> {
+        let pairs = wanted.iter().filter(|(_, wanted)| **wanted == there);
+        pairs.map(|((a, b), _)| if first { a.as_str() } else { b.as_str() }).collect()
+    };
+    let (add_a, add_b) = (side(true, true), side(true, false));
+    let (remove_a, remove_b) = (side(false, true), side(false, false));
+    let values: [&(dyn ToSql + Sync); 4] = [&add_a, &add_b, &remove_a, &remove_b];
+    let request = session.client.query(statement, &values);
+    let rows = session.within(Doing::Commit, request).await?;
+    let row = rows.first().ok_or_else(|| LedgerError::Damaged("a commit has no answer".into()))?;
+    Ok(Change {
+        place: place(row)?,
+        added: from_lines(row.get(3))?,
+        removed: from_lines(row.get(4))?,
+    })
+}
+
+/// Each pair of the group, and whether it is there at the end.
+fn net(group: &[Request]) -> HashMap<&Pair, bool> {
+    let mut wanted = HashMap::new();
+    for request in group {
+        wanted.extend(request.removed.iter().map(|pair| (pair, false)));
+        wanted.extend(request.added.iter().map(|pair| (pair, true)));
+    }
+    wanted
+}
+
+/// Tells the transaction, and each caller what its own request did.
+fn answer(shared: &Shared, group: Vec<Request>, change: Change) {
+    let place = change.place;
+    shared.see(Seen::At(place));
+    let answers = replay(&group, &change);
+    if !change.added.is_empty() || !change.removed.is_empty() {
+        // Nobody may listen.
+        let _ = shared.commits.send(Arc::new(change));
+    }
+    for (request, (added, removed)) in group.into_iter().zip(answers) {
+        let _ = request.reply.send(Ok(Changed { place, added, removed }));
+    }
+}
+
+/// The requests one after the other: what each adds and removes, given what all did together.
+fn replay(group: &[Request], change: &Change) -> Vec<(Vec<Pair>, Vec<Pair>)> {
+    let mut there = net(group);
+    // Before the transaction a pair was there if that is wanted and was not done, or the reverse.
+    for pair in &change.added {
+        there.insert(pair, false);
+    }
+    for pair in &change.removed {
+        there.insert(pair, true);
+    }
+    let mut set = |pairs: &'_ [Pair], to: bool| -> Vec<Pair> {
+        let mut changes = |pair: &Pair| {
+            let there = there.get_mut(pair).filter(|there| **there != to);
+            there.map(|there| *there = to).is_some()
+        };
+        pairs.iter().filter(|pair| changes(pair)).cloned().collect()
+    };
+    let done = group.iter().map(|request| {
+        let removed = set(&request.removed, false);
+        (set(&request.added, true), removed)
+    });
+    done.collect()
+}

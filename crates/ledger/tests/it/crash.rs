@@ -1,0 +1,229 @@
+//! The server is killed, stopped, restored from an older copy: what was acknowledged is there, what
+//! was not is said to be unknown or undone, and a replica that is ahead is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use ledger::{Ledger, LedgerError, Pair, Place, Rebuild, Seen};
+use testing::postgres::Postgres;
+use tokio::time::{Instant, sleep};
+
+use crate::model::Replica;
+use crate::support::{config, connect, pairs, run, stored};
+
+/// With the defaults of the server, so that a commit is on disk when it is acknowledged.
+fn durable() -> Option<Postgres> {
+    Postgres::start(&[])
+}
+
+/// Waits until the database is there, or away.
+async fn seen(ledger: &Ledger, wanted: impl Fn(&Seen) -> bool) -> Seen {
+    let mut versions = ledger.versions();
+    loop {
+        let now = versions.next().await.unwrap();
+        if wanted(&now) {
+            return now;
+        }
+    }
+}
+
+#[test]
+fn acknowledged_changes_survive_kill_9_and_versions_have_no_gaps() {
+    let Some(mut server) = durable() else { return };
+    run(async {
+        let ledger = connect(&server).await;
+        let mut replica = Replica::bootstrap(&ledger).await;
+        let mut random = fastrand::Rng::new();
+        let (mut asked, mut acknowledged) = (BTreeSet::new(), BTreeSet::new());
+        let (mut unknown, done) = (0, Arc::new(AtomicUsize::new(0)));
+        for round in 0..6 {
+            let killed = Arc::new(AtomicBool::new(false));
+            let writers: Vec<_> = (0..4)
+                .map(|n| {
+                    let (killed, done) = (killed.clone(), done.clone());
+                    write(ledger.clone(), killed, done, format!("{round}w{n}"))
+                })
+                .map(tokio::spawn)
+                .collect();
+            while done.load(Relaxed) < acknowledged.len() + 12 {
+                sleep(Duration::from_millis(1)).await;
+            }
+            sleep(Duration::from_millis(random.u64(0..30))).await;
+            server.kill();
+            killed.store(true, Relaxed);
+            for writer in writers {
+                let (tried, kept, error) = writer.await.unwrap();
+                asked.extend(tried);
+                acknowledged.extend(kept);
+                unknown += u32::from(matches!(error, LedgerError::Unknown(_)));
+                assert!(matches!(error, LedgerError::Unknown(_) | LedgerError::Away(_)), "{error}");
+            }
+            seen(&ledger, |seen| matches!(seen, Seen::Away(_))).await;
+            server.run();
+            seen(&ledger, |seen| matches!(seen, Seen::At(_))).await;
+            replica.catch_up(&ledger).await.unwrap();
+            let (place, all) = stored(&ledger).await;
+            assert_eq!((place, &all), (replica.place, &replica.sorted()));
+            let all: BTreeSet<Pair> = all.into_iter().collect();
+            assert!(all.is_superset(&acknowledged), "{:?}", &acknowledged - &all);
+            assert!(all.is_subset(&asked));
+        }
+        assert!(acknowledged.len() > 50 && unknown > 0, "{} {unknown}", acknowledged.len());
+    });
+}
+
+/// One pair after the other, until that fails: what was asked for, what was acknowledged.
+async fn write(
+    ledger: Ledger,
+    killed: Arc<AtomicBool>,
+    count: Arc<AtomicUsize>,
+    name: String,
+) -> (Vec<Pair>, Vec<Pair>, LedgerError) {
+    let (mut asked, mut done) = (Vec::new(), Vec::new());
+    loop {
+        let pair = (name.clone(), asked.len().to_string());
+        asked.push(pair.clone());
+        match ledger.change(vec![pair.clone()], vec![]).await {
+            Ok(_) => {
+                done.push(pair);
+                count.fetch_add(1, Relaxed);
+            }
+            // At the start of a round the writer may still be in its pause between two tries.
+            Err(LedgerError::Away(_)) if !killed.load(Relaxed) => {
+                sleep(Duration::from_millis(5)).await;
+            }
+            Err(error) => return (asked, done, error),
+        }
+    }
+}
+
+#[test]
+fn restored_backup_is_noticed_even_after_it_went_on() {
+    let Some(mut server) = durable() else { return };
+    run(async {
+        let ledger = connect(&server).await;
+        ledger.change(pairs(&[("1", "1")]), vec![]).await.unwrap();
+        server.stop();
+        server.save("backup");
+        server.run();
+        let ahead = change_until(&ledger, &[("2", "2"), ("3", "3")]).await;
+        assert_eq!(ahead.version, 3);
+        server.stop();
+        server.restore("backup");
+        server.run();
+        let behind = seen(&ledger, |seen| matches!(seen, Seen::At(at) if at.version == 1)).await;
+        let rebuild = |why| Err(LedgerError::Rebuild(why));
+        let changes = ledger.changes_after(ahead).await;
+        assert_eq!(changes, rebuild(Rebuild::Behind { ours: 3, theirs: 1 }), "{behind:?}");
+        change_until(&ledger, &[("4", "4"), ("5", "5")]).await;
+        assert_eq!(ledger.changes_after(ahead).await, rebuild(Rebuild::Diverged { at: 3 }));
+        change_until(&ledger, &[("6", "6")]).await;
+        assert_eq!(ledger.changes_after(ahead).await, rebuild(Rebuild::Diverged { at: 3 }));
+        server.sql("delete from encke.changes where version <= 4").unwrap();
+        let old = Place { version: 1, ..ahead };
+        assert_eq!(ledger.changes_after(old).await, rebuild(Rebuild::Pruned { ours: 1 }));
+        assert_eq!(stored(&ledger).await.1.len(), 4);
+    });
+}
+
+/// One pair a version.
+async fn change_until(ledger: &Ledger, added: &[(&str, &str)]) -> Place {
+    let mut place = None;
+    for pair in added {
+        place = Some(loop {
+            match ledger.change(pairs(&[*pair]), vec![]).await {
+                Ok(changed) => break changed.place,
+                Err(LedgerError::Away(_) | LedgerError::Unknown(_)) => {
+                    sleep(Duration::from_millis(20)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        });
+    }
+    place.unwrap()
+}
+
+#[test]
+fn away_is_said_soon_and_nothing_was_changed() {
+    let Some(mut server) = durable() else { return };
+    run(async {
+        let ledger = connect(&server).await;
+        server.stop();
+        seen(&ledger, |seen| matches!(seen, Seen::Away(_))).await;
+        let start = Instant::now();
+        let away = ledger.change(pairs(&[("1", "2")]), vec![]).await;
+        assert!(matches!(away, Err(LedgerError::Away(_))), "{away:?}");
+        assert!(start.elapsed() < Duration::from_secs(1));
+        assert!(matches!(ledger.bootstrap().await, Err(LedgerError::Away(_))));
+        // A node may start without its database.
+        let early = Ledger::start(config(&server));
+        assert_eq!(early.versions().now(), Seen::Starting);
+        seen(&early, |seen| matches!(seen, Seen::Away(_))).await;
+        server.run();
+        let Seen::At(place) = seen(&early, |seen| matches!(seen, Seen::At(_))).await else {
+            return;
+        };
+        assert_eq!(place.version, 0);
+        assert_eq!(change_until(&early, &[("1", "2")]).await.version, 1);
+    });
+}
+
+/// Someone holds the version's row: the change is refused in time, and the row is not changed
+/// later.
+#[test]
+fn locked_version_is_away_and_others_wait_no_longer_than_told() {
+    let Some(server) = durable() else { return };
+    run(async {
+        let mut config = config(&server);
+        config.statement_timeout = Duration::from_millis(600);
+        let ledger = Ledger::connect(config).await.unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let hold =
+                    "begin; select encke.change(array[['1', '1']]); select pg_sleep(2); rollback";
+                server.sql(hold).unwrap();
+            });
+            let held = "select count(*) from pg_locks where mode = 'RowExclusiveLock' and
+                relation = 'encke.version'::regclass";
+            while server.sql(held).unwrap() == "0" {}
+            tokio::task::block_in_place(|| {
+                let handle = tokio::runtime::Handle::current();
+                let away = handle.block_on(ledger.change(pairs(&[("1", "2")]), vec![]));
+                let Err(LedgerError::Away(why)) = away else { panic!("{away:?}") };
+                assert!(why.contains("another transaction holds"), "{why}");
+            });
+        });
+        assert_eq!(stored(&ledger).await.0.version, 0);
+        let place = change_until(&ledger, &[("1", "2")]).await;
+        assert_eq!(stored(&ledger).await.0, place);
+    });
+}
+
+#[test]
+fn changes_come_in_pages_and_none_is_left_out() {
+    let Some(server) = durable() else { return };
+    run(async {
+        let ledger = connect(&server).await;
+        let mut replica = Replica::bootstrap(&ledger).await;
+        let many = "select encke.change(array(select array[n::text, m::text]
+            from generate_series(1, 40) m)) from generate_series(1, 700) n";
+        server.sql(many).unwrap();
+        let mut sizes = BTreeMap::new();
+        let mut from = replica.place;
+        while let Some(last) = ledger.changes_after(from).await.unwrap().changes.last() {
+            sizes.insert(last.place.version, last.place.version - from.version);
+            from = last.place;
+        }
+        assert_eq!(sizes.into_values().collect::<Vec<_>>(), [256, 256, 188]);
+        // Pages of large changes end by their size.
+        let large = "select encke.change(array(select array[repeat('é', 120) || n, m::text]
+            from generate_series(1, 20000) m)) from generate_series(1, 4) n";
+        server.sql(large).unwrap();
+        let page = ledger.changes_after(from).await.unwrap();
+        assert_eq!((page.changes.len(), page.head.version), (1, 704));
+        replica.catch_up(&ledger).await.unwrap();
+        assert_eq!(stored(&ledger).await, (replica.place, replica.sorted()));
+    });
+}

@@ -1,0 +1,106 @@
+//! Files of pairs, and the daily check.
+
+use ledger::{BucketSums, Ledger, LedgerError, Rebuild, hash64_and_bucket};
+
+use crate::model::Replica;
+use crate::support::{connect, pairs, run, server, stored};
+
+async fn load(ledger: &Ledger, added: &[(&str, &str)]) -> ledger::Loaded {
+    let mut load = ledger.load();
+    for (a, b) in added {
+        load.push(a, b).unwrap();
+    }
+    load.finish().await.unwrap()
+}
+
+const PAIRS: [(&str, &str); 6] =
+    [("1", "2"), ("alice", "rj"), ("007", "7"), ("7", "o'r"), ("1", "2"), ("alice", "1")];
+
+#[test]
+fn load_into_an_empty_graph_is_another_lineage_and_into_a_filled_one_changes() {
+    let Some(server) = server() else { return };
+    run(async {
+        let ledger = connect(&server).await;
+        let empty = stored(&ledger).await.0;
+        let filled = load(&ledger, &PAIRS).await;
+        let mut replica = Replica::bootstrap(&ledger).await;
+        assert_eq!((filled.added, filled.place), (5, replica.place));
+        assert_eq!(replica.pairs.len(), 5);
+        let lineage = ledger.changes_after(empty).await;
+        assert_eq!(lineage, Err(LedgerError::Rebuild(Rebuild::LineageChanged)));
+
+        ledger.change(pairs(&[("new", "alice")]), vec![]).await.unwrap();
+        let merged = load(&ledger, &[("1", "2"), ("x", "new"), ("3", "4"), ("alice", "rj")]).await;
+        assert_eq!((merged.added, merged.place.version), (2, filled.place.version + 2));
+        replica.catch_up(&ledger).await.unwrap();
+        assert_eq!(stored(&ledger).await, (merged.place, replica.sorted()));
+
+        // Emptied, with names that are still there, and filled once more.
+        ledger.change(vec![], replica.sorted()).await.unwrap();
+        assert_eq!(load(&ledger, &PAIRS).await.added, 5);
+        assert_eq!(stored(&ledger).await.1.len(), 5);
+        ledger.change(pairs(&[("another", "name")]), vec![]).await.unwrap();
+        assert_eq!(stored(&ledger).await.1.len(), 6);
+        assert_eq!(load(&ledger, &[]).await.added, 0);
+    });
+}
+
+/// Who reads while the graph is filled sees it as it was when they began.
+#[test]
+fn bootstrap_that_began_before_a_load_sees_nothing_of_it() {
+    let Some(server) = server() else { return };
+    run(async {
+        let ledger = connect(&server).await;
+        let mut bootstrap = ledger.bootstrap().await.unwrap();
+        let place = bootstrap.place();
+        let loading = ledger.clone();
+        let load = tokio::spawn(async move { load(&loading, &PAIRS).await });
+        let waits = "select count(*) from pg_locks where not granted";
+        while server.sql(waits).unwrap() == "0" {}
+        let mut rows = bootstrap.pairs(ledger::Order::BySubscriber).await.unwrap();
+        assert!(rows.next().await.unwrap().is_none());
+        drop(rows);
+        drop(bootstrap);
+        assert_eq!(load.await.unwrap().place.version, place.version + 1);
+        assert_eq!(stored(&ledger).await.1.len(), 5);
+    });
+}
+
+#[test]
+fn bucket_sums_are_those_of_the_pairs_and_tell_a_pair_that_went_astray() {
+    let Some(server) = server() else { return };
+    run(async {
+        let ledger = connect(&server).await;
+        load(&ledger, &PAIRS).await;
+        let (place, pairs) = stored(&ledger).await;
+        let mut sums = vec![0_u64; 1024];
+        for (a, b) in &pairs {
+            let (hash, bucket) = hash64_and_bucket(a, b);
+            sums[bucket] = sums[bucket].wrapping_add(hash);
+        }
+        assert_eq!(ledger.bucket_sums().await.unwrap(), BucketSums { place, pairs: 5, sums });
+        server.sql("delete from encke.subscriptions where subscriber = 1").unwrap();
+        let damaged = ledger.bucket_sums().await;
+        assert!(matches!(damaged, Err(LedgerError::Damaged(_))), "{damaged:?}");
+    });
+}
+
+/// More pairs than a version takes, than a batch holds, and names in both places.
+#[test]
+fn many_pairs_go_in_and_come_out() {
+    let Some(server) = server() else { return };
+    run(async {
+        let ledger = connect(&server).await;
+        let id = |n: u64| if n.is_multiple_of(5) { format!("n{n}") } else { n.to_string() };
+        for (part, versions) in [(0..70_000, 1), (60_000..150_000, 3)] {
+            let mut load = ledger.load();
+            for n in part {
+                load.push(&id(n % 1000), &id(n)).unwrap();
+            }
+            let loaded = load.finish().await.unwrap();
+            assert_eq!(loaded.place.version, versions);
+        }
+        assert_eq!(stored(&ledger).await.1.len(), 150_000);
+        assert_eq!(ledger.bucket_sums().await.unwrap().pairs, 150_000);
+    });
+}
