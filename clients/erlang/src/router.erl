@@ -5,8 +5,9 @@
 %%
 %% A process that is logged in hears `{router_msg, Payload}' for each event about its id and about
 %% all that the id is subscribed to, and `{router_closed, Reason}' if the application logs its id
-%% out. It is logged out when it ends, and when the connection to Encke does: whoever must know that
-%% monitors the router, `monitor(process, global:whereis_name(router))'.
+%% out. `{router_gap}' says that a node of a cluster has lost events. It is logged out when it
+%% ends, and when the connection to Encke does: whoever must know that monitors the router,
+%% `monitor(process, global:whereis_name(router))'.
 -module(router).
 
 -export([send/2, login/2, logout/1]).

@@ -26,6 +26,8 @@ export async function poll(link: Link): Promise<void> {
     link.opened();
     if (response.headers.get("encke-gap")) {
       link.gap();
+      // It is answered at once with that.
+      wait = 0;
     }
     for (const event of events) {
       link.event(event);

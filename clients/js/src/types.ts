@@ -40,7 +40,10 @@ export interface Failure extends Error {
 export interface Listeners<T = unknown> {
   /** An event, once, in the order sent. */
   event: (event: EnckeEvent<T>) => void;
-  /** Events were missed that the server no longer remembers: read your data afresh. */
+  /**
+   * Events were missed that the server no longer remembers: read your data afresh. It may come when
+   * the connection is back, and at any moment on an open one.
+   */
   gap: () => void;
   /** The state is another; `why` is the failure that led to it, if one did. */
   state: (state: State, why?: Failure) => void;

@@ -173,6 +173,35 @@ test("poll that is answered at once with nothing is not repeated at full speed",
   assert.equal(server.asked.length, 2);
 });
 
+test("poll that waits and is told of a gap goes on at once behind it", async (t) => {
+  const gap = answers([], "09", { "encke-gap": "true" });
+  const polls = [answers([], "01"), gap, answers(["0a"], "0a"), idle("0a")];
+  const server = await FakeServer.start(t, { poll: inTurn(...polls) });
+  const connection = listen(t, server.url, { transports: ["poll"] });
+  const states: string[] = [];
+  connection.on("state", (state) => states.push(state));
+  const said = next(connection, "gap");
+  await next(connection, "event");
+  await said;
+  assert.deepEqual(server.asked.slice(0, 3), [
+    "poll /poll/bob?wait=0",
+    "poll /poll/bob?after=01&wait=25",
+    "poll /poll/bob?after=09&wait=25",
+  ]);
+  assert.deepEqual(states, ["open"]);
+});
+
+test("gap in the middle of a stream is said, and the place behind it counts", async (t) => {
+  const gap = "event: gap\ndata: {}\n\n";
+  const all = stream(cursor("01"), message("02"), gap, cursor("09"), message("0a"));
+  const server = await FakeServer.start(t, { stream: all });
+  const connection = listen(t, server.url, SSE);
+  const [ids, said] = [heard(connection), next(connection, "gap")];
+  await next(connection, "event", ({ id }) => id === "0a");
+  await said;
+  assert.deepEqual([ids, connection.cursor], [["02", "0a"], "0a"]);
+});
+
 test("loop over a connection gets what comes meanwhile and ends with it", async (t) => {
   const events = [message("02"), message("03"), message("04")];
   const server = await FakeServer.start(t, { stream: stream(cursor("01"), ...events) });

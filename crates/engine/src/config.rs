@@ -38,6 +38,9 @@ pub struct EngineConfig {
     /// Bytes that are kept for all connections together: of what clients have sent and is not dealt
     /// with, and of what they do not take.
     pub buffered_bytes_max: usize,
+    /// Whether the server is a node of a cluster: numbers of events are given by its log, and who
+    /// comes with a place that this node has not come to yet is held until it has.
+    pub cluster: bool,
     /// What is remembered for clients that come back.
     pub history: HistoryLimits,
     /// Bytes that the ids of all connections together may be [counted](hub::Names::bytes) for, past
@@ -102,6 +105,7 @@ impl EngineConfig {
             head_timeout_ms: 10_000,
             backlog_bytes_max: 64 * 1024,
             buffered_bytes_max: 256 << 20,
+            cluster: false,
             history: HistoryLimits::default(),
             ids_bytes_max: 128 << 20,
             message_bytes_max: 4 * 1024,

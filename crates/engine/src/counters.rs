@@ -18,6 +18,8 @@ pub(crate) struct Counters {
     pub(crate) deliveries: Count,
     pub(crate) dropped: Count,
     pub(crate) keepalives: Count,
+    /// Clients that were told in mid-stream that events are missing.
+    pub(crate) gaps: Count,
     pub(crate) writes: Count,
     pub(crate) bytes_sent: Count,
     pub(crate) turns: TurnTimes,
@@ -52,6 +54,7 @@ impl Counters {
             deliveries: self.deliveries.read(),
             dropped: self.dropped.read(),
             keepalives: self.keepalives.read(),
+            gaps: self.gaps.read(),
             writes: self.writes.read(),
             bytes_sent: self.bytes_sent.read(),
             turns: self.turns.snapshot(),
@@ -84,6 +87,9 @@ pub struct WorkerSnapshot {
     pub dropped: u64,
     /// Keep-alives sent since start.
     pub keepalives: u64,
+    /// Clients told in mid-stream that events are missing, since start. A resume's gaps are none of
+    /// them.
+    pub gaps: u64,
     /// Write calls since start.
     pub writes: u64,
     /// Bytes that the kernel took since start.
@@ -129,6 +135,7 @@ impl Snapshot {
             whole.deliveries += worker.deliveries;
             whole.dropped += worker.dropped;
             whole.keepalives += worker.keepalives;
+            whole.gaps += worker.gaps;
             whole.writes += worker.writes;
             whole.bytes_sent += worker.bytes_sent;
             whole.turns.merge(&worker.turns);

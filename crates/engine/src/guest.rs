@@ -32,6 +32,9 @@ pub enum GuestMail {
     Deliver(Delivery),
     /// These connections are to be ended, for this reason.
     Close(DisconnectReason, Delivery),
+    /// All connections are to be told that events may be missing up to this number; what comes
+    /// behind it has greater ones.
+    Gap(u64),
 }
 
 /// The connections that a mail is for. The sender is answered when it is dropped.
@@ -112,6 +115,7 @@ impl Guest {
                 Mail::Close { reason, targets, stub } => {
                     GuestMail::Close(reason, Delivery { event: None, targets, stub })
                 }
+                Mail::Gap { up_to } => GuestMail::Gap(up_to),
                 // Its connections neither resume nor are drained: they have no stream to end.
                 Mail::CatchUp(_) | Mail::Verdict(_) | Mail::Revoke(_) | Mail::Drain { .. } => {
                     continue;

@@ -17,6 +17,7 @@
 
 mod account;
 mod addresses;
+mod ahead;
 mod backlog;
 mod budget;
 mod clock;
@@ -58,13 +59,14 @@ pub mod workers;
 
 pub use self::tls::TlsSnapshot;
 pub use account::Account;
+pub use ahead::Ahead;
 pub use config::{AddressLimits, EngineConfig, Origins, TlsConfig};
 pub use counters::{Snapshot, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
 pub use receipt::Receipt;
 pub use replies::Replies;
 pub use resume::{Resume, ResumeStep, Resumes, Resuming};
-pub use router::{Router, Sending, Step};
+pub use router::{GapStep, Router, Sending, Step};
 pub use start::{Engine, StartError};
 pub use token_desk::TokenDesk;
 pub use tokens::{Granted, Outcome, Revocation, TokenCheck, TokenConfig, TokenQuestion};

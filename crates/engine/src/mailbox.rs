@@ -37,6 +37,9 @@ pub(crate) enum Mail {
     Verdict(Verdict),
     /// End those whose tokens these are.
     Revoke(Revoked),
+    /// Tell all connections that events may be missing up to this number; what is posted behind it
+    /// has greater ones.
+    Gap { up_to: u64 },
     /// End these connections.
     Close { reason: DisconnectReason, targets: Targets, stub: Stub },
     /// Accept no more, end all streams once the mail before this is delivered, and stop: when the
@@ -82,7 +85,7 @@ impl Mail {
             Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => targets.len(),
             Mail::CatchUp(catch_up) => 1 + catch_up.events.len(),
             Mail::Verdict(_) | Mail::Revoke(_) => 1,
-            Mail::Drain { .. } => 0,
+            Mail::Gap { .. } | Mail::Drain { .. } => 0,
         }
     }
 }

@@ -16,6 +16,10 @@
 //! - the answer is posted when no other send is between its number and its last mail: so what comes
 //!   after it in the mailbox has greater numbers than all that is in it.
 //!
+//! A node of a cluster may be asked by a client that has heard more elsewhere than the node has
+//! posted. It is held as any other, what comes that it has heard is dropped, and its question waits
+//! ([`crate::ahead`]) until the node has come to its place.
+//!
 //! Cost: nothing for a connection that does not resume. A resume is a look into the graph for each
 //! of its ids, one into the history for each subject that they follow, one sort, and one mail; the
 //! same for each further window.
@@ -50,6 +54,8 @@ pub struct Resume {
     pub(crate) bytes_max: usize,
     /// Whether this is its first window.
     pub(crate) is_first: bool,
+    /// The node has not come to where it was, so it goes on elsewhere: it is told of a gap.
+    pub(crate) is_lost: bool,
     /// Gone when its connection is, or no longer waits for an answer.
     pub(crate) client: Weak<()>,
 }
@@ -71,20 +77,46 @@ pub struct Questions {
 }
 
 impl Questions {
-    fn push(&self, resume: Resume) -> bool {
-        if self.waiting.load(Ordering::Relaxed) >= RESUMES_WAITING_MAX {
-            return false;
-        }
+    fn has_room(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) < RESUMES_WAITING_MAX
+    }
+
+    fn push(&self, resume: Resume) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.queue.push(resume);
-        true
     }
 
     /// The next question, if there is one.
     pub fn take(&self) -> Option<Resume> {
-        let resume = self.queue.pop()?;
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let resume = self.take_and_count()?;
+        self.done(1);
         Some(resume)
+    }
+
+    /// The same, and it goes on counting as one that waits until it is [done](Questions::done).
+    pub(crate) fn take_and_count(&self) -> Option<Resume> {
+        self.queue.pop()
+    }
+
+    pub(crate) fn is_any_to_take(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// So many that were taken do not wait any more.
+    pub(crate) fn done(&self, questions: usize) {
+        self.waiting.fetch_sub(questions, Ordering::Relaxed);
+    }
+
+    /// Waits until there is one.
+    pub(crate) fn poll_any(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.listener.register(context.waker());
+        if self.is_any_to_take() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// Waits for the next question.
@@ -100,6 +132,8 @@ pub struct Resumes {
     small: Questions,
     /// Of clients with many ids: who has one does not wait behind them.
     large: Questions,
+    /// Of clients whose place is ahead of this node.
+    pub(crate) ahead: Questions,
     /// Where the listeners' wakers go: a worker must not wake a task itself.
     replies: Arc<Replies>,
     /// Relaxed, both: they are only reported.
@@ -112,6 +146,7 @@ impl Resumes {
         Resumes {
             small: Questions::default(),
             large: Questions::default(),
+            ahead: Questions::default(),
             replies,
             resumed: AtomicU64::new(0),
             gaps: AtomicU64::new(0),
@@ -120,14 +155,38 @@ impl Resumes {
 
     /// Asks. `false` when too many wait; then the client is to be told of a gap.
     pub(crate) fn post(&self, resume: Resume) -> bool {
-        let questions = if resume.is_large() { &self.large } else { &self.small };
-        if !questions.push(resume) {
-            return false;
+        let has_room = self.questions_of(&resume).has_room();
+        if has_room {
+            self.post_anyway(resume);
         }
+        has_room
+    }
+
+    /// The same for one that has waited elsewhere, and was counted there.
+    pub(crate) fn post_anyway(&self, resume: Resume) {
+        let questions = self.questions_of(&resume);
+        questions.push(resume);
+        self.wake(questions);
+    }
+
+    /// Asks once this node has come to the client's place. `false` when too many wait for that.
+    pub(crate) fn post_ahead(&self, resume: Resume) -> bool {
+        let has_room = self.ahead.has_room();
+        if has_room {
+            self.ahead.push(resume);
+            self.wake(&self.ahead);
+        }
+        has_room
+    }
+
+    fn questions_of(&self, resume: &Resume) -> &Questions {
+        if resume.is_large() { &self.large } else { &self.small }
+    }
+
+    fn wake(&self, questions: &Questions) {
         if let Some(listener) = questions.listener.take() {
             self.replies.post(listener);
         }
-        true
     }
 
     /// A client has asked to go on where it was, and was told of a gap or not.
@@ -208,15 +267,15 @@ impl<'r> Resuming<'r> {
         Some(Resuming {
             router,
             history,
-            resume,
             moment: history.now(),
             reading: 0,
             last: None,
             subjects: Vec::new(),
             events: Vec::new(),
-            covered: true,
+            covered: !resume.is_lost,
             up_to: u64::MAX,
             answer: None,
+            resume,
         })
     }
 

@@ -12,23 +12,33 @@
 //! hears growing numbers, "I have heard all up to this number" is exact, and what has a number was
 //! posted.
 //!
+//! In a cluster numbers come from its log ([`Router::send_numbered`]), and a node that has read
+//! them posts in their order. So that it need not look audiences up one after the other, a send is
+//! in two parts: many may [gather](Sending::gather) at a time, in any order, and each is
+//! [posted](Sending::post) when it is the next one. Who comes back in between is not kept waiting
+//! and misses nothing: the audience is gathered anew then.
+//!
 //! Cost of a typical audience of 16: one look into the store, 16 into the directory, one sort of 16
 //! numbers, one mail per worker that has a listener, and a record in the history.
 
+mod given;
+mod sending;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use hub::{Audience, Begun, ConnRef, Directory, DisconnectReason, Draft, EventIds, Followers};
-use hub::{FollowersError, HistoryLimits, IdText, Names};
+use hub::Names;
+use hub::{Audience, Directory, DisconnectReason, Draft, EventId, EventIds, HistoryLimits, IdText};
 use proto::Frame;
-use smallvec::SmallVec;
 
+pub use self::given::GapStep;
+pub use self::sending::Sending;
+use self::sending::{Drafted, Outgoing, Reservations};
 use crate::clock::Clock;
-use crate::mailbox::{Mail, Mailbox, Reservation, Targets};
+use crate::mailbox::{Mail, Mailbox};
 use crate::posting::Posting;
-use crate::receipt::{Receipt, Stub};
+use crate::receipt::Receipt;
 use crate::replies::Replies;
 use crate::{Event, History, TERM_SLOT};
 
@@ -56,6 +66,9 @@ pub enum Step {
     MailboxFull,
     /// All mail is posted. The receipt tells how many connections it reached.
     Posted(Receipt),
+    /// Of a [numbered](Router::send_numbered) send alone: its number is not above all that were
+    /// posted, or its epoch is over. It is never posted, and not to be stepped again.
+    Stale,
 }
 
 impl Router {
@@ -81,7 +94,7 @@ impl Router {
             None => self.names.lookup(about),
         };
         let mut sending = Sending::new(self, subject.map(Audience::of_subject));
-        sending.draft = Some(Drafted { draft, begun, term: None });
+        sending.draft = Some(Drafted { draft, begun, term: None, id: None });
         sending
     }
 
@@ -89,7 +102,7 @@ impl Router {
     /// remembered: what is remembered of a subject is for all who follow it.
     pub fn send_to(&self, id: IdText<'_>, draft: Draft) -> Sending<'_> {
         let mut sending = Sending::new(self, self.names.lookup(id).map(Audience::of_id));
-        sending.draft = Some(Drafted { draft, begun: None, term: None });
+        sending.draft = Some(Drafted { draft, begun: None, term: None, id: None });
         sending
     }
 
@@ -149,172 +162,30 @@ impl Router {
         audience.needs().map(reserve).collect()
     }
 
-    /// Gives the event its number and remembers it. The caller has its turn to post.
-    fn number(&self, Drafted { draft, begun, term }: Drafted) -> Arc<Event> {
-        let id = self.event_ids.next(self.clock.unix_ms());
-        let event: Event = draft.numbered(id);
-        if let Some(term) = term {
-            event.frame(TERM_SLOT, |_| term);
-        }
-        let event = Arc::new(event);
-        if let (Some(history), Some(begun)) = (&self.history, begun) {
+    /// Gives the event its number and remembers it; gives it back when the number that it has is
+    /// stale. The caller has its turn to post.
+    fn number(&self, drafted: Drafted) -> Result<Arc<Event>, Drafted> {
+        let id = match drafted.id {
+            Some(id) if !self.event_ids.take(id) => return Err(drafted),
+            Some(id) => id,
+            None => {
+                assert!(!self.event_ids.are_given(), "in a cluster the log gives all numbers");
+                self.event_ids.next(self.clock.unix_ms())
+            }
+        };
+        let event = made(drafted.draft, drafted.term, id);
+        if let (Some(history), Some(begun)) = (&self.history, drafted.begun) {
             history.record(begun, event.clone(), self.clock.monotonic_ms());
         }
-        event
+        Ok(event)
     }
 }
 
-/// An event to be, and its place among the sends that have begun.
-struct Drafted {
-    draft: Draft,
-    /// `None` when it is not to be remembered.
-    begun: Option<Begun>,
-    /// The Erlang term that its payload was, if it was one.
-    term: Option<Frame>,
-}
-
-enum Outgoing {
-    Event(Arc<Event>),
-    Disconnect(DisconnectReason),
-}
-
-/// Room in the mailboxes of these workers, in their order.
-type Reservations<'r> = SmallVec<[(usize, Reservation<'r>); 4]>;
-
-/// A send under way. Dropped before it is posted, it has never been.
-pub struct Sending<'r> {
-    router: &'r Router,
-    /// The event as long as it has no number.
-    draft: Option<Drafted>,
-    /// What is posted, once it is known.
-    outgoing: Option<Outgoing>,
-    audience: Audience,
-    gathered: bool,
-    /// It waits for room, and nobody waits for it.
-    waits: bool,
-    /// The sender's own stub, without which the receipt could complete between two mails, and the
-    /// receipt; gone once all is posted.
-    receipt: Option<(Stub, Receipt)>,
-}
-
-impl<'r> Sending<'r> {
-    /// A name that is neither online nor stored nor remembered has no audience.
-    fn new(router: &'r Router, audience: Option<Audience>) -> Sending<'r> {
-        Sending {
-            router,
-            draft: None,
-            outgoing: None,
-            audience: audience.unwrap_or_default(),
-            gathered: false,
-            waits: false,
-            receipt: Some(Stub::first(&router.replies)),
-        }
+/// The event `id`, that perhaps has its Erlang term already.
+fn made(draft: Draft, term: Option<Frame>, id: EventId) -> Arc<Event> {
+    let event: Event = draft.numbered(id);
+    if let Some(term) = term {
+        event.frame(TERM_SLOT, |_| term);
     }
-
-    /// The same with the Erlang term that its payload was: guests hear that one.
-    pub fn with_term(mut self, term: Frame) -> Sending<'r> {
-        if let Some(drafted) = &mut self.draft {
-            drafted.term = Some(term);
-        }
-        self
-    }
-
-    /// Does the next piece of work. Call it until it answers [`Step::Posted`], not after.
-    pub fn step(&mut self, followers: &dyn Followers) -> Result<Step, FollowersError> {
-        self.go_on();
-        if !self.gathered {
-            if self.audience.gather(&self.router.directory, followers)? {
-                return Ok(Step::More);
-            }
-            self.gathered = true;
-        }
-        let router: &'r Router = self.router;
-        let Some(rooms) = router.reserve(&self.audience) else {
-            self.wait();
-            return Ok(Step::MailboxFull);
-        };
-        let Some(drafted) = self.draft.take() else { return Ok(self.post(rooms)) };
-        let Some(_turn) = router.posting.take() else {
-            self.draft = Some(drafted);
-            return Ok(Step::More);
-        };
-        let event = router.number(drafted);
-        let number = event.number();
-        self.outgoing = Some(Outgoing::Event(event));
-        let posted = self.post(rooms);
-        router.event_ids.set_posted(number);
-        Ok(posted)
-    }
-
-    /// The event, once it has its number.
-    pub fn event(&self) -> Option<&Arc<Event>> {
-        match &self.outgoing {
-            Some(Outgoing::Event(event)) => Some(event),
-            _ => None,
-        }
-    }
-
-    /// A mailbox is full. Who comes back meanwhile does not wait for this send.
-    fn wait(&mut self) {
-        if let (Some(history), Some(begun)) = (&self.router.history, self.begun()) {
-            history.wait(*begun);
-            self.waits = true;
-        }
-    }
-
-    /// After a wait: looks the audience up anew if somebody has come whom it may lack.
-    fn go_on(&mut self) {
-        if !std::mem::take(&mut self.waits) {
-            return;
-        }
-        let router = self.router;
-        if let (Some(history), Some(begun)) = (&router.history, self.begun())
-            && !history.go_on(begun)
-        {
-            self.audience = Audience::of_subject(begun.subject());
-            self.gathered = false;
-        }
-    }
-
-    fn begun(&mut self) -> Option<&mut Begun> {
-        self.draft.as_mut().and_then(|drafted| drafted.begun.as_mut())
-    }
-
-    /// Posts what is outgoing to all, into room that is reserved.
-    fn post(&mut self, mut rooms: Reservations<'_>) -> Step {
-        let (stub, receipt) = self.receipt.take().expect("a finished send is not stepped again");
-        let outgoing = self.outgoing.as_ref().expect("a draft has been numbered before");
-        while let Some((worker, targets)) = self.audience.group() {
-            // Groups come from the last worker to the first.
-            while rooms.last().is_some_and(|(other, _)| *other != worker) {
-                rooms.pop();
-            }
-            let (_, room) = rooms.last_mut().expect("room is reserved for each group");
-            let is_last = room.is_for_one();
-            room.post(outgoing.mail(targets, is_last, stub.another()));
-            self.audience.next_group();
-        }
-        Step::Posted(receipt)
-    }
-}
-
-impl Drop for Sending<'_> {
-    fn drop(&mut self) {
-        let begun = self.draft.take().and_then(|drafted| drafted.begun);
-        if let (Some(history), Some(begun)) = (&self.router.history, begun) {
-            history.abandon(begun);
-        }
-    }
-}
-
-impl Outgoing {
-    fn mail(&self, targets: &[ConnRef], is_last: bool, stub: Stub) -> Mail {
-        let targets = Targets::from_slice(targets);
-        match self {
-            Outgoing::Event(event) => {
-                Mail::Deliver { event: event.clone(), targets, is_last, stub }
-            }
-            Outgoing::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },
-        }
-    }
+    Arc::new(event)
 }

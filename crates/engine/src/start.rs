@@ -105,7 +105,11 @@ impl Engine {
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
         let directory = Arc::new(Directory::default());
         let replies = Arc::new(Replies::new().map_err(StartError::Worker)?);
-        let event_ids = Arc::new(EventIds::new(epoch));
+        let event_ids = match config.cluster {
+            true => EventIds::of_cluster(epoch),
+            false => EventIds::new(epoch),
+        };
+        let event_ids = Arc::new(event_ids);
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::default());
         let router = Router::new(

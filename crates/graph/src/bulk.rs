@@ -10,18 +10,20 @@
 //! Cost: 16 bytes of memory a pair (32 when loaded both ways) and the file's new pages, at most
 //! 512 MiB of them at once.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use hub::{Id, IdText, Names};
+use hub::IdText;
 use thiserror::Error;
 
 use super::Graph;
 use super::edge_list::{self, Malformed};
 use super::error::WriteError;
+use super::held::Held;
 use super::lists::Lists;
+use super::open::Store;
+use super::row::{Row, member, row, subject};
 use super::transaction::Transaction;
 
 /// Rows between two calls of `progress`.
@@ -95,22 +97,6 @@ pub enum LoadError {
     Write(#[from] WriteError),
 }
 
-/// Both ids of a pair, the one that the list belongs to in the upper half: integers sort faster
-/// than structures.
-type Row = u128;
-
-fn row(subject: Id, member: Id) -> Row {
-    u128::from(subject.to_bits()) << 64 | u128::from(member.to_bits())
-}
-
-fn subject(row: &Row) -> Id {
-    Id::from_bits((row >> 64) as u64)
-}
-
-fn member(row: &Row) -> Id {
-    Id::from_bits(*row as u64)
-}
-
 impl Graph {
     /// Loads the file at `path`. Other changes wait until it is done; reads do not.
     pub fn load_file(
@@ -136,7 +122,7 @@ impl Graph {
         options: LoadOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<LoadReport, LoadError> {
-        let store = self.store();
+        let store = &*self.own_record()?;
         let mut read = Pairs { names: Held::new(&store.names), both: options.both, rows: vec![] };
         let (pairs, malformed) = read
             .read(input, bytes, progress)
@@ -145,36 +131,10 @@ impl Graph {
             return Err(LoadError::Malformed { name: name.to_owned(), malformed });
         }
         store.usable().map_err(WriteError::from)?;
-        let added = Load::begin(self, read, progress).and_then(Load::write);
+        let added = Load::begin(store, read, progress).and_then(Load::write);
         let added = added.map_err(|error| store.write_error(error))?;
         store.usable().map_err(WriteError::from)?;
         Ok(LoadReport { pairs, added, malformed })
-    }
-}
-
-/// Names that keep their ids while the input is read, as those of connections do.
-struct Held<'s> {
-    names: &'s Names,
-    ids: HashSet<Id>,
-}
-
-impl<'s> Held<'s> {
-    fn new(names: &'s Names) -> Held<'s> {
-        Held { names, ids: HashSet::new() }
-    }
-
-    fn hold(&mut self, text: IdText<'_>) -> Id {
-        let id = self.names.acquire(text);
-        if id.is_name() && !self.ids.insert(id) {
-            self.names.release(id);
-        }
-        id
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.ids.iter().for_each(|&id| self.names.release(id));
     }
 }
 
@@ -235,11 +195,11 @@ struct Load<'s, 'p> {
 impl<'s, 'p> Load<'s, 'p> {
     /// Waits for the transaction that is under way, if any.
     fn begin(
-        graph: &'s Graph,
+        store: &'s Store,
         pairs: Pairs<'_>,
         progress: &'p mut dyn FnMut(Progress),
     ) -> heed::Result<Load<'s, 'p>> {
-        let mut transaction = Transaction::begin(graph.store())?;
+        let mut transaction = Transaction::begin(store)?;
         for &id in &pairs.names.ids {
             transaction.pin_held(id)?;
         }

@@ -43,6 +43,18 @@ pub enum OpenReason {
         /// Ours.
         known: u32,
     },
+    /// The store is a replica's, and was to be opened as one that is its own record.
+    #[error(
+        "the graph there is a copy that a node of a cluster keeps; start it as a node of its \
+         cluster, or name another directory"
+    )]
+    IsReplica,
+    /// The store is its own record, and was to be opened as a replica.
+    #[error(
+        "the graph there is a single node's own record, which a copy of a cluster's graph would \
+         replace; name another directory, or move data.mdb and data.state away from there"
+    )]
+    IsOwnRecord,
     /// An LMDB file of another program.
     #[error("data.mdb there is not a store of Encke; name another directory")]
     Foreign,
@@ -117,6 +129,9 @@ pub enum Unusable {
         /// What the system says.
         error: String,
     },
+    /// The replica has no graph that can be relied upon, until it is rebuilt.
+    #[error("this node's copy of the graph is not there yet ({0}); it is being made anew")]
+    MustRebuild(String),
     /// The file is not what was written.
     #[error(
         "data.mdb is damaged ({0}), so nothing is changed in it; stop the server and see `encke \
@@ -139,6 +154,11 @@ pub enum WriteError {
          `ulimit -v` and start it again"
     )]
     SizeLimit(usize),
+    /// The store is a replica: its pairs change by the log alone.
+    #[error(
+        "nothing was stored, the graph here is a node's copy; change the cluster's graph instead"
+    )]
+    IsReplica,
     /// The store is being closed.
     #[error("nothing was stored, the server is stopping; send it again when it is back")]
     Stopped,

@@ -20,7 +20,10 @@ impl Store {
         }
         let gone = |error| Unusable::Gone { dir: self.dir.clone(), error };
         let there = self.lock.check().and_then(|()| still_there(&data_file(&self.dir), &self.file));
-        there.map_err(|error| gone(error.to_string()))?;
+        // Asked last: a replica that is swapped is told so before another file has its place.
+        if self.installed.load(Ordering::SeqCst) {
+            there.map_err(|error| gone(error.to_string()))?;
+        }
         let bytes = self.file.metadata().map_err(|error| gone(error.to_string()))?.len();
         if bytes < self.file_bytes.load(Ordering::Relaxed) {
             self.found_damaged("it was cut short while it was open");
@@ -33,6 +36,9 @@ impl Store {
     pub(super) fn readable(&self) -> Result<(), Unusable> {
         if self.guard.has_faulted() {
             self.found_damaged("a part of it could not be read, or it was cut short");
+        }
+        if let Some(why) = &self.awaits {
+            return Err(Unusable::MustRebuild(why.clone()));
         }
         match self.damage.get() {
             Some(damage) if self.unreadable.load(Ordering::Relaxed) => {

@@ -5,6 +5,9 @@
 //! Changes go through one writer thread and are answered when they are durable. A file of pairs is
 //! loaded in bulk, in one transaction.
 //!
+//! The store is its own record ([`Graph::open`]), or a copy that follows a log of changes
+//! ([`replica::Replica::open`]).
+//!
 //! It does not know who is online, and it keeps no history. A slow disk costs its callers time,
 //! never the connected users.
 //!
@@ -20,6 +23,7 @@ mod degrees;
 mod edge_list;
 mod error;
 mod health;
+mod held;
 mod key;
 mod lists;
 mod lock;
@@ -29,6 +33,8 @@ mod pages;
 mod pair;
 mod pins;
 mod read;
+pub mod replica;
+mod row;
 mod stats;
 mod sum;
 mod transaction;
@@ -40,6 +46,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
+use arc_swap::{ArcSwap, Guard};
 use hub::Names;
 use tokio::sync::{mpsc, oneshot};
 
@@ -62,10 +69,13 @@ use write::{Change, QUEUE_MAX, Request};
 pub struct Graph(Arc<Shared>);
 
 struct Shared {
-    /// `None` only while being dropped.
+    /// `None` in a replica, and while being dropped.
     queue: Option<mpsc::Sender<Request>>,
     writer: Option<JoinHandle<()>>,
-    store: Arc<Store>,
+    /// The same for all stores that ever stand below: ids that others hold stay what they are.
+    names: Arc<Names>,
+    /// A replica that is rebuilt gets another one, while look-ups go on in the one before.
+    store: ArcSwap<Store>,
 }
 
 impl Graph {
@@ -81,12 +91,21 @@ impl Graph {
                 dir: dir.to_owned(),
                 reason: OpenReason::Thread(error),
             })?;
-        Ok(Graph(Arc::new(Shared { queue: Some(queue), writer: Some(writer), store })))
+        Ok(Graph::new(store, Some(queue), Some(writer)))
+    }
+
+    fn new(
+        store: Arc<Store>,
+        queue: Option<mpsc::Sender<Request>>,
+        writer: Option<JoinHandle<()>>,
+    ) -> Graph {
+        let names = Arc::clone(&store.names);
+        Graph(Arc::new(Shared { queue, writer, names, store: ArcSwap::new(store) }))
     }
 
     /// The names of the store, and of everybody who is online.
     pub fn names(&self) -> &Arc<Names> {
-        &self.store().names
+        &self.0.names
     }
 
     /// How many subscriptions are stored.
@@ -129,23 +148,29 @@ impl Graph {
     async fn change(&self, change: Change, pairs: Vec<Pair>) -> Result<u64, WriteError> {
         let (reply, answer) = oneshot::channel();
         let request = Request { change, pairs, reply };
-        self.queue().send(request).await.map_err(|_| WriteError::Stopped)?;
+        self.queue()?.send(request).await.map_err(|_| WriteError::Stopped)?;
         answer.await.map_err(|_| WriteError::Stopped)?
     }
 
     fn change_blocking(&self, change: Change, pairs: Vec<Pair>) -> Result<u64, WriteError> {
         let (reply, answer) = oneshot::channel();
         let request = Request { change, pairs, reply };
-        self.queue().blocking_send(request).map_err(|_| WriteError::Stopped)?;
+        self.queue()?.blocking_send(request).map_err(|_| WriteError::Stopped)?;
         answer.blocking_recv().map_err(|_| WriteError::Stopped)?
     }
 
-    fn queue(&self) -> &mpsc::Sender<Request> {
-        self.0.queue.as_ref().expect("the queue is there until the drop")
+    fn queue(&self) -> Result<&mpsc::Sender<Request>, WriteError> {
+        self.0.queue.as_ref().ok_or(WriteError::IsReplica)
     }
 
-    fn store(&self) -> &Store {
-        &self.0.store
+    /// The store as of now. Whoever reads more than once keeps it: a replica may be swapped.
+    fn store(&self) -> Guard<Arc<Store>> {
+        self.0.store.load()
+    }
+
+    /// The store, when its pairs are changed here.
+    fn own_record(&self) -> Result<Guard<Arc<Store>>, WriteError> {
+        self.queue().map(|_| self.store())
     }
 }
 

@@ -102,6 +102,23 @@ impl Lists {
         }))
     }
 
+    /// The blocks of all lists behind that of `subject`, or of all there are.
+    pub(super) fn blocks_after<'txn>(
+        self,
+        txn: &'txn RoTxn<'_>,
+        subject: Option<Id>,
+    ) -> heed::Result<impl Iterator<Item = heed::Result<(Id, Block<'txn>)>>> {
+        let start = match subject {
+            Some(subject) => Bound::Excluded(key(subject, u64::MAX)),
+            None => Bound::Unbounded,
+        };
+        let entries = self.blocks.range(txn, &(start, Bound::Unbounded))?;
+        Ok(entries.map(move |entry| {
+            let (place, block) = self.open(entry?)?;
+            Ok((subject_of(&place), block))
+        }))
+    }
+
     /// Puts `id` into `subject`'s list; false when it was there.
     pub(super) fn insert(
         self,

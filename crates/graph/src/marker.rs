@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::OpenReason;
 
-const NAME: &str = "data.state";
+/// Its name in the directory.
+pub(super) const NAME: &str = "data.state";
 
 /// A state of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,11 +10,11 @@ use std::ffi::c_int;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use heed::types::{Bytes, Str};
-use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, WithTls};
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithTls};
 use hub::{Id, Names};
 use sys::mapped::Guard;
 
@@ -25,8 +25,11 @@ use super::lists::Lists;
 use super::lock::DirectoryLock;
 use super::marker::{Marker, Recorded};
 use super::pages::Findings;
+use super::replica::{Follower, Mark, ReplicaState};
 use super::sum::{State, Table};
-use super::verify::{Content, FORMAT, META, META_FORMAT, META_NAMES_KEY, META_STATE, Verify};
+use super::verify::{
+    Content, FORMAT, FORMAT_REPLICA, META, META_FORMAT, META_NAMES_KEY, META_STATE, Verify,
+};
 
 /// Address space to reserve, and the least that is worth to start with.
 const MAP_BYTES_DEFAULT: usize = 1 << 40;
@@ -73,8 +76,14 @@ pub(super) struct Store {
     pub(super) file: File,
     /// How long the file was after the last commit; it never becomes shorter.
     pub(super) file_bytes: AtomicU64,
-    /// Released after the file is unmapped.
-    pub(super) lock: DirectoryLock,
+    /// Why nothing is read from it, in a replica that must be rebuilt.
+    pub(super) awaits: Option<String>,
+    /// Whether it is the store of `dir`: not while it is built, nor once another one has its place.
+    pub(super) installed: AtomicBool,
+    /// What only a replica needs.
+    pub(super) follower: Follower,
+    /// Released after the file is unmapped. A replica's stores have it together.
+    pub(super) lock: Arc<DirectoryLock>,
 }
 
 /// The tables of the file.
@@ -89,34 +98,94 @@ pub(super) struct Tables {
     pub(super) meta: Database<'static, Str, Bytes>,
 }
 
+impl Tables {
+    /// The lists of one direction.
+    pub(super) fn lists(&self, table: Table) -> Lists {
+        if table == Table::Following { self.following } else { self.followers }
+    }
+}
+
 impl Store {
     pub(super) fn open(dir: &Path, options: &GraphOptions) -> Result<Store, OpenError> {
         let fail = |reason| OpenError { dir: dir.to_owned(), reason };
         fs::create_dir_all(dir).map_err(|error| fail(OpenReason::Directory(error)))?;
-        let lock = DirectoryLock::take(dir).map_err(fail)?;
-        Store::open_locked(dir, options, lock).map_err(fail)
+        let lock = Arc::new(DirectoryLock::take(dir).map_err(fail)?);
+        Store::open_own_record(dir, options, lock).map_err(fail)
     }
 
-    fn open_locked(
+    fn open_own_record(
         dir: &Path,
         options: &GraphOptions,
-        lock: DirectoryLock,
+        lock: Arc<DirectoryLock>,
     ) -> Result<Store, OpenReason> {
         let found = look(dir)?;
-        let env = map(dir, options.map_bytes)?;
+        if found.is_some_and(|state| state.replica.is_some()) || Mark::is_in(dir) {
+            return Err(OpenReason::IsReplica);
+        }
+        let env = map(dir, options.map_bytes, EnvFlags::empty())?;
         let state = match found {
             Some(state) => state,
-            None => create_tables(&env)?,
+            None => create_tables(&env, &random_key()?, None)?,
         };
+        let store = Store::new(dir, dir, env, state, None, lock)?;
+        store.installed.store(true, Ordering::Relaxed);
+        store.mark();
+        Ok(store)
+    }
+
+    /// Opens the replica in `dir`, in which `state` was found.
+    pub(super) fn open_replica(
+        dir: &Path,
+        options: &GraphOptions,
+        state: State,
+        lock: Arc<DirectoryLock>,
+    ) -> Result<Store, OpenReason> {
+        let env = map(dir, options.map_bytes, EnvFlags::NO_SYNC)?;
+        let store = Store::new(dir, dir, env, state, None, lock)?;
+        store.installed.store(true, Ordering::Relaxed);
+        store.mark();
+        Ok(store)
+    }
+
+    /// Makes an empty replica in `building`, which is to be that of `dir` one day. It knows people
+    /// by `names`, when there are some already.
+    pub(super) fn build_replica(
+        building: &Path,
+        dir: &Path,
+        options: &GraphOptions,
+        names: Option<Arc<Names>>,
+        lock: Arc<DirectoryLock>,
+    ) -> Result<Store, OpenReason> {
+        let names = match names {
+            Some(names) => names,
+            None => Arc::new(Names::new(random_key()?)),
+        };
+        let env = map(building, options.map_bytes, EnvFlags::NO_SYNC)?;
+        let state = create_tables(&env, &names.key(), Some(ReplicaState::default()))?;
+        Store::new(building, dir, env, state, Some(names), lock)
+    }
+
+    /// The store whose file is in `place`, and is or will be that of `dir`.
+    fn new(
+        place: &Path,
+        dir: &Path,
+        env: Env<WithTls>,
+        state: State,
+        names: Option<Arc<Names>>,
+        lock: Arc<DirectoryLock>,
+    ) -> Result<Store, OpenReason> {
         let tables = find_tables(&env)?;
         let guard = guard(&env, tables)?;
-        let names = restore_names(&env, tables)?;
-        let file = File::open(data_file(dir)).map_err(OpenReason::Directory)?;
+        let names = match names {
+            Some(names) => names,
+            None => Arc::new(restore_names(&env, tables)?),
+        };
+        let file = File::open(data_file(place)).map_err(OpenReason::Directory)?;
         let store = Store {
             guard,
             env,
             tables,
-            names: Arc::new(names),
+            names,
             subscriptions: AtomicU64::new(state.subscriptions),
             committed: Mutex::new(state),
             damage: OnceLock::new(),
@@ -124,10 +193,12 @@ impl Store {
             dir: dir.to_owned(),
             file,
             file_bytes: AtomicU64::new(0),
+            awaits: None,
+            installed: AtomicBool::new(false),
+            follower: Follower::default(),
             lock,
         };
         store.level();
-        store.mark();
         Ok(store)
     }
 
@@ -144,7 +215,10 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         // The directory may be somebody else's by now.
-        if self.lock.check().is_ok() && self.damage.get().is_none() {
+        if self.installed.load(Ordering::Relaxed)
+            && self.lock.check().is_ok()
+            && self.damage.get().is_none()
+        {
             self.mark();
         }
     }
@@ -156,7 +230,7 @@ pub(super) fn data_file(dir: &Path) -> PathBuf {
 }
 
 /// What the directory holds; `None` when that is nothing yet, and never was anything.
-fn look(dir: &Path) -> Result<Option<State>, OpenReason> {
+pub(super) fn look(dir: &Path) -> Result<Option<State>, OpenReason> {
     let recorded = Recorded::read(dir)?;
     let path = data_file(dir);
     let bytes = match path.metadata() {
@@ -178,9 +252,15 @@ fn look(dir: &Path) -> Result<Option<State>, OpenReason> {
 }
 
 /// Maps the file, halving the reservation as long as the system has no room for it.
-fn map(dir: &Path, bytes: usize) -> Result<Env<WithTls>, OpenReason> {
+fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithTls>, OpenReason> {
     let mut options = EnvOpenOptions::new();
     options.max_dbs(4).max_readers(READERS_MAX);
+    #[expect(unsafe_code, reason = "flags may make a commit less durable; see the promise")]
+    // SAFETY: without a sync a commit may be torn by a crash of the machine. A replica's mark says
+    // when that may have happened, and such a file is never mapped again.
+    unsafe {
+        options.flags(flags)
+    };
     let mut bytes = bytes.max(MAP_BYTES_MIN);
     loop {
         options.map_size(bytes);
@@ -202,24 +282,34 @@ fn map(dir: &Path, bytes: usize) -> Result<Env<WithTls>, OpenReason> {
 }
 
 /// All of them and `meta`'s entries in one transaction: a directory has a whole store or none.
-fn create_tables(env: &Env<WithTls>) -> Result<State, OpenReason> {
-    let mut key = [0; 16];
-    getrandom::fill(&mut key).map_err(|error| OpenReason::Lmdb(error.to_string()))?;
+fn create_tables(
+    env: &Env<WithTls>,
+    key: &[u8; 16],
+    replica: Option<ReplicaState>,
+) -> Result<State, OpenReason> {
     let txn = env.write_txn()?;
-    let state = State { transaction: txn.id() as u64, ..State::default() };
+    let state = State { transaction: txn.id() as u64, replica, ..State::default() };
+    let format = if replica.is_some() { FORMAT_REPLICA } else { FORMAT };
     let _: CommitOrAbort<(), ()> = env.create_databases_and_commit(txn, |opener, txn| {
         for table in [Table::Followers, Table::Following] {
             opener.create_database::<KeyCodec, BlockCodec>(txn, Some(table.name()))?;
         }
         opener.create_database::<Bytes, Str>(txn, Some(Table::Names.name()))?;
         let meta = opener.create_database::<Str, Bytes>(txn, Some(META))?;
-        meta.put(txn, META_FORMAT, &FORMAT.to_le_bytes())?;
-        meta.put(txn, META_NAMES_KEY, &key)?;
-        meta.put(txn, META_STATE, &state.to_bytes(&key))?;
+        meta.put(txn, META_FORMAT, &format.to_le_bytes())?;
+        meta.put(txn, META_NAMES_KEY, key)?;
+        meta.put(txn, META_STATE, &state.to_bytes(key))?;
         Ok::<_, heed::Error>(CommitOrAbort::Commit(()))
     })?;
     sync_directory(env.path()).map_err(OpenReason::Directory)?;
     Ok(state)
+}
+
+/// For the hash of the names of a new store.
+fn random_key() -> Result<[u8; 16], OpenReason> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(|error| OpenReason::Lmdb(error.to_string()))?;
+    Ok(key)
 }
 
 fn find_tables(env: &Env<WithTls>) -> Result<Tables, OpenReason> {
@@ -269,6 +359,6 @@ fn restore_names(env: &Env<WithTls>, tables: Tables) -> Result<Names, OpenReason
 }
 
 /// After a file was made: else a power failure could lose the file's name, whatever is in it.
-fn sync_directory(dir: &Path) -> io::Result<()> {
+pub(super) fn sync_directory(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }

@@ -30,6 +30,13 @@ impl From<IdText<'_>> for OwnedId {
     }
 }
 
+/// A subscription whose ids are not looked up yet, borrowed.
+#[derive(Clone, Copy)]
+pub(super) struct TextPair<'a> {
+    pub(super) subscriber: IdText<'a>,
+    pub(super) subscribee: IdText<'a>,
+}
+
 /// One subscription to add or to remove.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pair {
@@ -46,5 +53,9 @@ impl Pair {
             subscriber: IdText::parse(subscriber)?.into(),
             subscribee: IdText::parse(subscribee)?.into(),
         })
+    }
+
+    pub(super) fn as_text(&self) -> TextPair<'_> {
+        TextPair { subscriber: self.subscriber.as_text(), subscribee: self.subscribee.as_text() }
     }
 }

@@ -95,6 +95,7 @@ impl Drop for Pins<'_> {
     }
 }
 
-fn key(id: Id) -> [u8; 8] {
+/// Under which a name is stored.
+pub(super) fn key(id: Id) -> [u8; 8] {
     id.to_bits().to_be_bytes()
 }

@@ -8,8 +8,8 @@ use hub::{Followers, FollowersError, Id, SLICE_MAX};
 
 use super::Graph;
 use super::error::ReadError;
-use super::lists::Lists;
 use super::open::Store;
+use super::sum::Table;
 
 /// Some ids of a list, and where to go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ impl Graph {
         after: Option<Id>,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        self.page(self.store().tables.followers, subscribee, after, limit)
+        self.page(Table::Followers, subscribee, after, limit)
     }
 
     /// Whom `subscriber` follows: at most `limit` ids (at least 1) that stand after `after`.
@@ -38,7 +38,7 @@ impl Graph {
         after: Option<Id>,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        self.page(self.store().tables.following, subscriber, after, limit)
+        self.page(Table::Following, subscriber, after, limit)
     }
 
     /// How many follow `subscribee`. Cost: two milliseconds at a million.
@@ -53,13 +53,14 @@ impl Graph {
 
     fn page(
         &self,
-        lists: Lists,
+        table: Table,
         subject: Id,
         after: Option<Id>,
         limit: usize,
     ) -> Result<Page, ReadError> {
         let mut ids = Vec::new();
-        let read = |_: &Store, txn: &RoTxn<'_>| {
+        let read = |store: &Store, txn: &RoTxn<'_>| {
+            let lists = store.tables.lists(table);
             lists.slice(txn, subject, after, limit.max(1), |id| ids.push(id))
         };
         let next = self.store().read(read)?;
@@ -68,12 +69,14 @@ impl Graph {
 
     fn visit(
         &self,
-        lists: Lists,
+        table: Table,
         subject: Id,
         after: Option<Id>,
         visit: &mut dyn FnMut(Id),
     ) -> Result<Option<Id>, FollowersError> {
-        let read = |_: &Store, txn: &RoTxn<'_>| lists.slice(txn, subject, after, SLICE_MAX, visit);
+        let read = |store: &Store, txn: &RoTxn<'_>| {
+            store.tables.lists(table).slice(txn, subject, after, SLICE_MAX, visit)
+        };
         Ok(self.store().read(read)?)
     }
 }
@@ -98,7 +101,7 @@ impl Followers for Graph {
         after: Option<Id>,
         visit: &mut dyn FnMut(Id),
     ) -> Result<Option<Id>, FollowersError> {
-        self.visit(self.store().tables.followers, subject, after, visit)
+        self.visit(Table::Followers, subject, after, visit)
     }
 
     fn slice_of_following(
@@ -107,6 +110,6 @@ impl Followers for Graph {
         after: Option<Id>,
         visit: &mut dyn FnMut(Id),
     ) -> Result<Option<Id>, FollowersError> {
-        self.visit(self.store().tables.following, subscriber, after, visit)
+        self.visit(Table::Following, subscriber, after, visit)
     }
 }

@@ -11,6 +11,7 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::key::Key;
+use super::replica::ReplicaState;
 
 /// The tables whose entries are summed up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,45 +76,56 @@ pub(super) struct State {
     /// Stored pairs.
     pub(super) subscriptions: u64,
     pub(super) sums: Sums,
+    /// Where a replica stands; `None` in a store that is its own record.
+    pub(super) replica: Option<ReplicaState>,
 }
 
 const STATE_NUMBERS: usize = 2 + Table::ALL.len();
 
-/// A [`State`] as it is stored: its numbers, little-endian, and their checksum.
-pub(super) type StateBytes = [u8; 8 * (STATE_NUMBERS + 1)];
-
 impl State {
-    /// `names_key` is stored beside it and has no checksum of its own.
-    pub(super) fn to_bytes(self, names_key: &[u8]) -> StateBytes {
-        let Sums([followers, following, names]) = self.sums;
-        let numbers = [self.transaction, self.subscriptions, followers, following, names];
-        let mut bytes = [0; 8 * (STATE_NUMBERS + 1)];
-        let all = numbers.into_iter().chain([self.digest(names_key)]);
-        for (place, number) in bytes.chunks_exact_mut(8).zip(all) {
-            place.copy_from_slice(&number.to_le_bytes());
-        }
+    /// As it is stored: its numbers, little-endian, and their checksum. `names_key` is stored
+    /// beside it and has no checksum of its own.
+    pub(super) fn to_bytes(self, names_key: &[u8]) -> Vec<u8> {
+        let mut bytes = self.numbers();
+        bytes.extend(self.digest(names_key).to_le_bytes());
         bytes
     }
 
     /// `None` when the checksum is another one.
     pub(super) fn from_bytes(bytes: &[u8], names_key: &[u8]) -> Option<State> {
-        let bytes: &StateBytes = bytes.try_into().ok()?;
-        let mut numbers = bytes.as_chunks().0.iter().map(|&number| u64::from_le_bytes(number));
-        let mut next = || numbers.next().expect("the array has as many numbers");
-        let state = State {
-            transaction: next(),
-            subscriptions: next(),
-            sums: Sums([next(), next(), next()]),
+        let (numbers, rest) = bytes.as_chunks();
+        let mut numbers = numbers.iter().map(|&number| u64::from_le_bytes(number));
+        let mut next = || numbers.next();
+        let mut state = State {
+            transaction: next()?,
+            subscriptions: next()?,
+            sums: Sums([next()?, next()?, next()?]),
+            replica: None,
         };
-        (next() == state.digest(names_key)).then_some(state)
+        if bytes.len() > 8 * (STATE_NUMBERS + 1) {
+            state.replica = Some(ReplicaState::from_numbers([
+                next()?,
+                next()?,
+                next()?,
+                next()?,
+                next()?,
+                next()?,
+            ]));
+        }
+        let sound = next()? == state.digest(names_key) && next().is_none() && rest.is_empty();
+        sound.then_some(state)
     }
 
     /// One number that stands for the state, and so for the whole store.
     pub(super) fn digest(self, names_key: &[u8]) -> u64 {
+        xxh3_64_with_seed(&self.numbers(), xxh3_64(names_key))
+    }
+
+    fn numbers(self) -> Vec<u8> {
         let Sums([followers, following, names]) = self.sums;
-        let numbers = [self.transaction, self.subscriptions, followers, following, names];
-        let bytes: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
-        xxh3_64_with_seed(&bytes, xxh3_64(names_key))
+        let own = [self.transaction, self.subscriptions, followers, following, names];
+        let replica = self.replica.map(ReplicaState::to_numbers);
+        own.into_iter().chain(replica.into_iter().flatten()).flat_map(u64::to_le_bytes).collect()
     }
 }
 
@@ -126,13 +138,19 @@ mod tests {
         let mut state = State { transaction: 7, subscriptions: 3, ..State::default() };
         state.sums.add(Table::Following, 5);
         state.sums.remove(Table::Names, 1);
-        let bytes = state.to_bytes(b"key");
-        assert_eq!(State::from_bytes(&bytes, b"key"), Some(state));
-        assert_eq!(State::from_bytes(&bytes, b"kex"), None);
-        for bit in 0..8 * bytes.len() {
-            let mut damaged = bytes;
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(State::from_bytes(&damaged, b"key"), None, "bit {bit}");
+        for replica in [None, Some(ReplicaState::from_numbers([1, 2, 3, 4, 5, 6]))] {
+            state.replica = replica;
+            let bytes = state.to_bytes(b"key");
+            assert_eq!(State::from_bytes(&bytes, b"key"), Some(state));
+            assert_eq!(State::from_bytes(&bytes, b"kex"), None);
+            for bit in 0..8 * bytes.len() {
+                let mut damaged = bytes.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(State::from_bytes(&damaged, b"key"), None, "bit {bit}");
+            }
+            for length in 0..bytes.len() {
+                assert_eq!(State::from_bytes(&bytes[..length], b"key"), None, "{length} bytes");
+            }
         }
     }
 

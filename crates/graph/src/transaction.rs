@@ -8,9 +8,10 @@ use hub::{Id, IdText, Subscription};
 
 use super::lists::{Lists, Uncommitted};
 use super::open::{Store, Tables};
-use super::pair::{OwnedId, Pair};
-use super::pins::Pins;
-use super::sum::State;
+use super::pair::TextPair;
+use super::pins::{self, Pins};
+use super::replica::{LogPlace, Moved, ReplicaState};
+use super::sum::{self, State, Table};
 use super::verify::META_STATE;
 
 /// A writing transaction. Dropped before [`Transaction::commit`], it never was.
@@ -20,6 +21,12 @@ pub(super) struct Transaction<'s> {
     pins: Pins<'s>,
     subscriptions: u64,
     uncommitted: Uncommitted,
+    /// What the store is a copy of once this is committed, when it is one.
+    pub(super) replica: Option<ReplicaState>,
+    /// The part of `replica` that was taken from the store's follower.
+    place: Option<LogPlace>,
+    /// What changed, while somebody sums up.
+    moved: Option<Vec<Moved>>,
     /// LMDB lets the next writer in once it has committed; pins and state must be settled too.
     committed: MutexGuard<'s, State>,
 }
@@ -33,32 +40,47 @@ impl<'s> Transaction<'s> {
         let pins = Pins::new(&store.names, store.tables.names);
         let subscriptions = committed.subscriptions;
         let uncommitted = Uncommitted::new(committed.sums);
-        Ok(Transaction { store, txn, pins, subscriptions, uncommitted, committed })
+        let place = *store.follower.place();
+        let at = |state: ReplicaState| ReplicaState { at: place.unwrap_or(state.at), ..state };
+        let replica = committed.replica.map(at);
+        let moved = store.follower.moved().as_ref().map(|_| Vec::new());
+        Ok(Transaction {
+            store,
+            txn,
+            pins,
+            subscriptions,
+            uncommitted,
+            replica,
+            place,
+            moved,
+            committed,
+        })
     }
 
-    /// True when the pair is new.
-    pub(super) fn add(&mut self, pair: &Pair) -> heed::Result<bool> {
-        let subscriber = self.pin(pair.subscriber.as_text())?;
-        let subscribee = self.pin(pair.subscribee.as_text())?;
-        let new = self.both(Lists::insert, Subscription { subscriber, subscribee })?;
+    /// The pair, when it is new.
+    pub(super) fn add(&mut self, pair: TextPair<'_>) -> heed::Result<Option<Subscription>> {
+        let (subscriber, subscribee) = (self.pin(pair.subscriber)?, self.pin(pair.subscribee)?);
+        let pair = Subscription { subscriber, subscribee };
+        let new = self.both(Lists::insert, pair)?;
         self.subscriptions += u64::from(new);
-        Ok(new)
+        Ok(new.then_some(pair))
     }
 
-    /// True when the pair was there.
-    pub(super) fn remove(&mut self, pair: &Pair) -> heed::Result<bool> {
-        let id = |owned: &OwnedId| self.store.names.lookup(owned.as_text());
-        let (subscriber, subscribee) = (id(&pair.subscriber), id(&pair.subscribee));
+    /// The pair, when it was there.
+    pub(super) fn remove(&mut self, pair: TextPair<'_>) -> heed::Result<Option<Subscription>> {
+        let id = |text| self.store.names.lookup(text);
+        let (subscriber, subscribee) = (id(pair.subscriber), id(pair.subscribee));
         let (Some(subscriber), Some(subscribee)) = (subscriber, subscribee) else {
-            return Ok(false);
+            return Ok(None);
         };
-        let there = self.both(Lists::remove, Subscription { subscriber, subscribee })?;
+        let pair = Subscription { subscriber, subscribee };
+        let there = self.both(Lists::remove, pair)?;
         if there {
             self.subscriptions -= 1;
             self.forget(subscriber)?;
             self.forget(subscribee)?;
         }
-        Ok(there)
+        Ok(there.then_some(pair))
     }
 
     /// The name of `id`, which somebody holds, will be stored with this transaction.
@@ -80,6 +102,18 @@ impl<'s> Transaction<'s> {
             self.pins.forget(id, &self.txn)?;
         }
         Ok(())
+    }
+
+    /// Tells those who sum up of a pair that changed.
+    pub(super) fn moved(&mut self, moved: Moved) {
+        self.moved.iter_mut().for_each(|all| all.push(moved));
+    }
+
+    /// Stores a name, which somebody else pins: past [`Pins`], whose other store may need it too.
+    pub(super) fn put_name(&mut self, id: Id, name: &str) -> heed::Result<()> {
+        let key = pins::key(id);
+        self.uncommitted.sums.add(Table::Names, sum::of_name(&key, name.as_bytes()));
+        self.store.tables.names.put(&mut self.txn, &key, name)
     }
 
     /// Counts subscriptions that were written past [`Transaction::add`].
@@ -116,11 +150,13 @@ impl<'s> Transaction<'s> {
             transaction: self.txn.id() as u64,
             subscriptions: self.subscriptions,
             sums: self.uncommitted.sums,
+            replica: self.replica,
         };
         let bytes = state.to_bytes(&store.names.key());
         store.tables.meta.put(&mut self.txn, META_STATE, &bytes)?;
         self.txn.commit()?;
         *self.committed = state;
+        store.follower.settle(self.place, self.moved.take());
         store.subscriptions.store(state.subscriptions, Ordering::Relaxed);
         self.pins.settle();
         store.level();

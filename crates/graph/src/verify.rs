@@ -19,6 +19,10 @@ use super::sum::{self, State, Sums, Table};
 /// The layout that this program reads and writes; see [`super::block`] and the keys of `meta`.
 pub(super) const FORMAT: u32 = 2;
 
+/// The same of a replica, whose state says more. A number of its own keeps older programs from
+/// taking a replica for a store that is its own record.
+pub(super) const FORMAT_REPLICA: u32 = 3;
+
 /// The table of what is said about the whole, and its keys; the format is little-endian.
 pub(super) const META: &str = "meta";
 pub(super) const META_FORMAT: &str = "format";
@@ -78,10 +82,14 @@ impl Verify<'_> {
         let Ok(meta) = self.meta(meta, &mut file) else { return Ok(None) };
         let sound = self.findings.count == before;
         check_format(&meta, sound)?;
+        let is_replica = format(&meta) == Some(FORMAT_REPLICA);
         let Ok(state) = self.state(&head, &meta) else { return Ok(None) };
         let done = self.content(&head, &tables, state.unwrap_or_default(), &mut file);
         if done.is_err() || self.findings.count > before {
             return Ok(None);
+        }
+        if state.is_some_and(|state| state.replica.is_some() != is_replica) {
+            return Ok(self.damaged("meta: its format is not that of its state".into()));
         }
         Ok(state.map(|state| {
             let State { transaction, subscriptions, .. } = state;
@@ -236,13 +244,15 @@ fn names_key(meta: &Entries) -> &[u8] {
 
 /// Whether this program reads the format of the store; `sound` when nothing was found so far.
 fn check_format(meta: &Entries, sound: bool) -> Result<(), OpenReason> {
-    let format =
-        meta.get(META_FORMAT.as_bytes()).and_then(|bytes| bytes.as_slice().try_into().ok());
-    match format.map(u32::from_le_bytes) {
-        Some(found) if found != FORMAT && sound => {
-            Err(OpenReason::OtherFormat { found, known: FORMAT })
-        }
+    match format(meta) {
+        Some(FORMAT | FORMAT_REPLICA) => Ok(()),
+        Some(found) if sound => Err(OpenReason::OtherFormat { found, known: FORMAT }),
         None if sound => Err(OpenReason::Foreign),
         _ => Ok(()),
     }
+}
+
+fn format(meta: &Entries) -> Option<u32> {
+    let bytes = meta.get(META_FORMAT.as_bytes())?;
+    bytes.as_slice().try_into().ok().map(u32::from_le_bytes)
 }

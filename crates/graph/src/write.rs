@@ -72,8 +72,8 @@ fn change(store: &Store, group: &[Request]) -> heed::Result<Vec<u64>> {
         let mut count = 0;
         for pair in &request.pairs {
             count += u64::from(match request.change {
-                Change::Add => transaction.add(pair)?,
-                Change::Remove => transaction.remove(pair)?,
+                Change::Add => transaction.add(pair.as_text())?.is_some(),
+                Change::Remove => transaction.remove(pair.as_text())?.is_some(),
             });
         }
         counts.push(count);

@@ -6,6 +6,11 @@
 //! by lot, so that a place of another server is known as such whatever the clocks say; and it
 //! begins above every number that was given out before it, so that ids grow across restarts.
 //!
+//! In a cluster an epoch is one run of the log that all its nodes read, so that a place of one node
+//! is known at each. There numbers are not given out but [given](EventIds::take), a place may be
+//! [ahead](Place::Ahead) of a node that has not read so far yet, and when the log is another one
+//! the epoch is, too, while servers run ([`EventIds::begin`]).
+//!
 //! Numbers follow the clock: the upper 44 bits are milliseconds since 1970. That is for people who
 //! look at ids, and so that an id does not tell every client how many events there are. It is not
 //! what makes them grow: that is [`EventIds::next`] while the server runs, and from one run to the
@@ -13,6 +18,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::epochs::Epochs;
 use crate::event_id::{EventId, Tag};
 
 /// Numbers of one millisecond.
@@ -56,25 +62,52 @@ impl Epoch {
     }
 }
 
-/// Gives out event numbers: unique, and growing.
+/// What a client's place is to this server: up to where the client says that it has heard all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// None of this epoch's: no id, one of another server or cluster, or one of an epoch before.
+    Unknown,
+    /// All up to this number was given out here.
+    Known(u64),
+    /// This number is one of the epoch's, and was not given out here yet. Alone a server knows that
+    /// it never was; in a cluster the client may have heard it at a node that has read further.
+    Ahead(u64),
+}
+
+/// Knows the numbers of events, which are unique and grow: gives them out, or takes those that are
+/// given.
 #[derive(Debug)]
 pub struct EventIds {
-    tag: Tag,
-    /// The number before the first.
-    base: u64,
+    epochs: Epochs,
+    /// Numbers are given, by the log of a cluster.
+    are_given: bool,
     last: AtomicU64,
     /// The last one whose event is in every mailbox that it is for.
     posted: AtomicU64,
     /// The first one that is not reserved.
     until: AtomicU64,
+    /// How many gaps all streams were told, or are being told.
+    gaps: AtomicU64,
 }
 
 impl EventIds {
-    /// Those of `epoch`.
+    /// Those of `epoch`, given out here.
     pub fn new(epoch: Epoch) -> EventIds {
         let Epoch { tag, base, until } = epoch;
         let (last, posted) = (AtomicU64::new(base), AtomicU64::new(base));
-        EventIds { tag, base, last, posted, until: AtomicU64::new(until) }
+        let epochs = Epochs::new(tag, base);
+        let (until, gaps) = (AtomicU64::new(until), AtomicU64::new(0));
+        EventIds { epochs, are_given: false, last, posted, until, gaps }
+    }
+
+    /// Those of `epoch`, given by a cluster's log.
+    pub fn of_cluster(epoch: Epoch) -> EventIds {
+        EventIds { are_given: true, ..EventIds::new(epoch) }
+    }
+
+    /// Whether numbers are given by a cluster's log.
+    pub fn are_given(&self) -> bool {
+        self.are_given
     }
 
     /// The next event's. `now_ms` is wall-clock time since 1970; when the clock steps back, when it
@@ -92,9 +125,41 @@ impl EventIds {
         self.id(number)
     }
 
+    /// The next event has the number that is given with `id`. `false` when that is none of this
+    /// epoch's, or not above all that were given before. Said by whoever has the turn to post.
+    #[must_use]
+    pub fn take(&self, id: EventId) -> bool {
+        let is_next = self.epochs.latest().0 == id.tag() && id.number() > self.last();
+        if is_next {
+            self.last.store(id.number(), Ordering::Relaxed);
+        }
+        is_next
+    }
+
+    /// All up to `number` counts as given: what of it was not will not be. Said by whoever has the
+    /// turn to post.
+    pub fn skip_to(&self, number: u64) {
+        self.last.fetch_max(number, Ordering::Relaxed);
+    }
+
+    /// `epoch` begins while the server runs, and places of the one before are unknown from now on.
+    /// `false`, and nothing is changed, when its base is below a number that was given before: ids
+    /// must grow. Said by whoever has the turn to post.
+    #[must_use]
+    pub fn begin(&self, epoch: Epoch) -> bool {
+        let Epoch { tag, base, until } = epoch;
+        if base < self.last() {
+            return false;
+        }
+        self.epochs.begin(tag, base);
+        self.until.store(until, Ordering::Relaxed);
+        self.skip_to(base);
+        true
+    }
+
     /// The id of the event `number`, or of the place behind it.
     pub fn id(&self, number: u64) -> EventId {
-        EventId::new(number, self.tag)
+        EventId::new(number, self.epochs.tag_of(number))
     }
 
     /// The greatest number given out; before the first one the epoch's base.
@@ -116,12 +181,32 @@ impl EventIds {
         self.posted.load(Ordering::Acquire)
     }
 
-    /// The number of the place that a client says it has heard everything up to; `None` when that
-    /// is none of this epoch's: no id, one of another server, or one of this server before it was
-    /// started anew.
-    pub fn known(&self, place: &[u8]) -> Option<u64> {
-        let id = EventId::parse(place).filter(|id| id.tag() == self.tag)?;
-        (self.base..=self.last()).contains(&id.number()).then_some(id.number())
+    /// Another gap is about to be told to all streams, up to the last number and in its epoch. Said
+    /// by whoever has the turn to post, before it posts that.
+    ///
+    /// Ordering: releases the number and the epoch, for who then looks how many gaps there were.
+    pub fn note_gap(&self) {
+        self.gaps.fetch_add(1, Ordering::Release);
+    }
+
+    /// Where a stream begins that is logged in after this was read: how many gaps were told by
+    /// then, and the last number, which is not before any of them.
+    pub fn begin_stream(&self) -> (u64, u64) {
+        let gaps = self.gaps.load(Ordering::Acquire);
+        (gaps, self.last())
+    }
+
+    /// What the place is that a client says it has heard everything up to.
+    pub fn known(&self, place: &[u8]) -> Place {
+        let (tag, base) = self.epochs.latest();
+        let Some(id) = EventId::parse(place).filter(|id| id.tag() == tag) else {
+            return Place::Unknown;
+        };
+        match id.number() {
+            number if number < base => Place::Unknown,
+            number if number <= self.last() => Place::Known(number),
+            number => Place::Ahead(number),
+        }
     }
 
     /// The number below which all should be reserved by now: as many as are, as long as these are
@@ -150,8 +235,15 @@ mod tests {
         EventIds::new(Epoch::begin(Tag::of(1 << 60), 0, NOW_MS))
     }
 
-    fn known(ids: &EventIds, id: EventId) -> Option<u64> {
+    fn place(ids: &EventIds, id: EventId) -> Place {
         ids.known(id.to_string().as_bytes())
+    }
+
+    fn known(ids: &EventIds, id: EventId) -> Option<u64> {
+        match place(ids, id) {
+            Place::Known(number) => Some(number),
+            Place::Unknown | Place::Ahead(_) => None,
+        }
     }
 
     #[test]
@@ -177,7 +269,7 @@ mod tests {
             assert_eq!(known(&ids, ids.id(number)), None, "{number}");
         }
         for place in ["", "17", "19aa57c8f4a00001", "0000000000000000", "\u{e9}"] {
-            assert_eq!(ids.known(place.as_bytes()), None, "{place}");
+            assert_eq!(ids.known(place.as_bytes()), Place::Unknown, "{place}");
         }
     }
 
@@ -233,5 +325,41 @@ mod tests {
         assert!(base <= 1 << 63 && ids.next(u64::MAX).number() > base);
         let last = EventIds::new(Epoch::begin(Tag::of(0), u64::MAX - 9, 0));
         assert_eq!(last.to_reserve(0), u64::MAX, "there are no more");
+    }
+
+    #[test]
+    fn given_numbers_are_taken_when_they_grow_and_are_of_this_epoch() {
+        let (first, other) = (Epoch::begin(Tag::of(0), 0, NOW_MS), Tag::of(1 << 63));
+        let ids = EventIds::of_cluster(first);
+        let id = |above| EventId::new(first.base + above, first.tag);
+        assert!(!ids.take(id(0)) && ids.take(id(10)) && !ids.take(id(10)) && !ids.take(id(9)));
+        assert!(!ids.take(EventId::new(first.base + 20, other)));
+        assert_eq!((ids.last(), ids.posted()), (first.base + 10, first.base));
+        assert_eq!(place(&ids, id(10)), Place::Known(first.base + 10));
+        assert_eq!(place(&ids, id(11)), Place::Ahead(first.base + 11));
+        ids.skip_to(first.base + 15);
+        assert_eq!((ids.last(), ids.posted()), (first.base + 15, first.base));
+        assert!(!ids.take(id(15)) && ids.take(id(16)));
+    }
+
+    #[test]
+    fn places_of_an_epoch_that_has_ended_are_unknown_and_keep_their_tags() {
+        let mut epochs = vec![Epoch::begin(Tag::of(0), 0, NOW_MS)];
+        let ids = EventIds::of_cluster(epochs[0]);
+        for nth in 1..20 {
+            let before = *epochs.last().unwrap();
+            assert!(ids.take(EventId::new(before.base + 5, before.tag)));
+            let low = Epoch { base: before.base + 4, ..before };
+            assert!(!ids.begin(low), "ids must grow");
+            let tag = Tag::of(nth << 58);
+            let epoch = Epoch { tag, base: before.base + 9, until: before.until + 9 };
+            assert!(ids.begin(epoch));
+            assert_eq!(ids.last(), epoch.base);
+            let mine = ids.id(before.base + 5);
+            assert_eq!((mine.tag(), place(&ids, mine)), (before.tag, Place::Unknown));
+            assert!(!ids.take(EventId::new(before.base + 99, before.tag)));
+            assert_eq!(known(&ids, ids.id(epoch.base)), Some(epoch.base));
+            epochs.push(epoch);
+        }
     }
 }

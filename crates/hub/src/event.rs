@@ -25,6 +25,12 @@ pub struct Draft {
 /// What stands before the id in an event's line.
 const BEFORE_ID: &str = "{\"id\":\"";
 
+/// What stands where the id will be.
+const NO_ID: &str = "0000000000000000";
+
+/// What stands between the id and the subject.
+const BEFORE_SUBJECT: &str = "\",\"about\":\"";
+
 /// What stands between the subject and the payload. It does not occur before: in a subject each
 /// quote has a backslash before it.
 const BEFORE_DATA: &str = "\",\"data\":";
@@ -35,7 +41,8 @@ impl Draft {
     pub fn new(about: &str, data: &str) -> Draft {
         let mut json = String::with_capacity(48 + about.len() + data.len());
         json.push_str(BEFORE_ID);
-        json.push_str("0000000000000000\",\"about\":\"");
+        json.push_str(NO_ID);
+        json.push_str(BEFORE_SUBJECT);
         push_escaped(&mut json, about);
         json.push_str(BEFORE_DATA);
         // RFC 8259, section 7: inside a string line breaks are escaped, so what is left of them
@@ -43,6 +50,26 @@ impl Draft {
         json.extend(data.split(['\n', '\r']));
         json.push('}');
         Draft { json }
+    }
+
+    /// The line, with sixteen zeros where the id will be.
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// The same, for whoever makes a draft of it elsewhere.
+    pub fn into_line(self) -> String {
+        self.json
+    }
+
+    /// The draft that [`Draft::into_line`] was made of; `None` of what has another form.
+    pub fn of_line(line: String) -> Option<Draft> {
+        let rest = line.strip_prefix(BEFORE_ID)?.strip_prefix(NO_ID)?;
+        let is_draft = rest.starts_with(BEFORE_SUBJECT)
+            && rest.contains(BEFORE_DATA)
+            && rest.ends_with('}')
+            && !rest.bytes().any(|byte| matches!(byte, b'\n' | b'\r'));
+        is_draft.then_some(Draft { json: line })
     }
 
     /// The event `id` (see [`EventIds::next`](crate::EventIds::next)).

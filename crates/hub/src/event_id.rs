@@ -33,6 +33,17 @@ impl Tag {
         write_digits(lot as u64, &mut digits);
         Tag(digits)
     }
+
+    /// The tag as a number, to be kept where only numbers can be.
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0.iter().fold(0, |bits, digit| bits << 8 | u64::from(*digit))
+    }
+
+    /// The tag of which [`Tag::to_bits`] has made this number.
+    pub(crate) fn from_bits(bits: u64) -> Tag {
+        let [.., a, b, c, d, e] = bits.to_be_bytes();
+        Tag([a, b, c, d, e])
+    }
 }
 
 /// The id of one event. Where a client says which event it heard last, it is that place, too.

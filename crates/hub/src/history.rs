@@ -11,6 +11,9 @@
 //! can have been evicted. For a subject that fell off that list a gap is told that may be none; the
 //! other way round cannot be.
 //!
+//! What was sent where this memory was not, in a cluster while a node was away, has a number up to
+//! which nothing can be relied on ([`History::forget_up_to`]).
+//!
 //! It also knows the sends that have begun and are not posted ([`Begun`]). Their audience may have
 //! been looked up before a client came, and their event is not here yet: whoever looks up what that
 //! client has missed must wait for them, or the event would fall between the two.
@@ -86,6 +89,8 @@ pub struct History<F> {
 struct State<F> {
     kept: Kept<F>,
     evicted: Evicted,
+    /// Of no subject anything is known up to this number, but by chance.
+    floor: u64,
     /// Sends that are not posted yet.
     begun: Vec<Open>,
     tickets: u64,
@@ -177,6 +182,7 @@ impl<F> History<F> {
         let state = State {
             kept: Kept::default(),
             evicted: Evicted::default(),
+            floor: 0,
             begun: Vec::new(),
             tickets: 0,
         };
@@ -227,9 +233,15 @@ impl<F> History<F> {
     /// The send's event is about to be posted. Numbers must come in ascending order, and `now_ms`
     /// must not go back.
     pub fn record(&self, begun: Begun, event: Arc<Event<F>>, now_ms: u64) {
+        self.record_aged(begun, event, 0, now_ms);
+    }
+
+    /// The same for an event that was sent so many milliseconds ago, elsewhere: it is forgotten
+    /// when others of its age are. It counts as no older than what was recorded before it.
+    pub fn record_aged(&self, begun: Begun, event: Arc<Event<F>>, age_ms: u64, now_ms: u64) {
         let mut state = self.lock();
         state.end(begun);
-        let is_first = state.kept.push(begun.subject, event, now_ms);
+        let is_first = state.kept.push(begun.subject, event, now_ms.saturating_sub(age_ms));
         if !is_first {
             // The subject has its name already.
             self.names.release(begun.subject);
@@ -251,6 +263,14 @@ impl<F> History<F> {
         let mut state = self.lock();
         let is_more = self.forget_aged(&mut state, now_ms, EXPIRED_MAX);
         cool(&mut state, now_ms, false, EXPIRED_MAX) | is_more
+    }
+
+    /// Events up to `number` may have been missed here, and what is remembered of them is not told
+    /// any more: who asks from a place before that hears that others may have been forgotten, and
+    /// what came later. What is remembered ages as before.
+    pub fn forget_up_to(&self, number: u64) {
+        let mut state = self.lock();
+        state.floor = state.floor.max(number);
     }
 
     /// The moment before which sends have begun that [`History::since`] is to wait for.
@@ -279,7 +299,10 @@ impl<F> History<F> {
             }
             open.wait = Wait::Overtaken;
         }
-        let (mut covered, mut up_to, mut read) = (true, u64::MAX, 0);
+        let (mut covered, mut up_to, mut read) = (after >= state.floor, u64::MAX, 0);
+        // What is remembered of before comes not, or a client whose windows all begin there would
+        // be told of the same gap with each.
+        let after = after.max(state.floor);
         for &subject in subjects {
             if events.len() >= slice.events {
                 break;

@@ -3,6 +3,8 @@
 //! An integer id *is* its number. Every other name is interned (see [`crate::Names`]) and carries
 //! the top bit. So a table of users with integer ids needs no dictionary at all.
 
+use std::fmt;
+
 use thiserror::Error;
 
 /// The longest id, in bytes of UTF-8.
@@ -104,6 +106,15 @@ impl<'a> IdText<'a> {
         match text.chars().find(|&c| forbidden(c)) {
             Some(c) => Err(IdError::Forbidden(c)),
             None => Ok(IdText::Name(text)),
+        }
+    }
+}
+
+impl fmt::Display for IdText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdText::Integer(id) => id.to_bits().fmt(f),
+            IdText::Name(name) => f.write_str(name),
         }
     }
 }

@@ -187,6 +187,7 @@ impl Problem {
             405 => "Method Not Allowed",
             406 => "Not Acceptable",
             408 => "Request Timeout",
+            409 => "Conflict",
             413 => "Content Too Large",
             414 => "URI Too Long",
             415 => "Unsupported Media Type",

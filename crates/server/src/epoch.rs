@@ -138,6 +138,8 @@ fn check(lines: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use hub::Place;
+
     use super::*;
 
     const NOW_MS: u64 = 1_760_000_000_000;
@@ -154,7 +156,7 @@ mod tests {
         let mut last = String::new();
         for now_ms in [NOW_MS, NOW_MS + 1, NOW_MS - 86_400_000, 0, NOW_MS + 5, NOW_MS, NOW_MS] {
             let (ids, mut file) = run(dir.path(), now_ms);
-            assert_eq!(ids.known(last.as_bytes()), None, "a place of another epoch");
+            assert_eq!(ids.known(last.as_bytes()), Place::Unknown, "a place of another epoch");
             for ms in (0..7_200_000).step_by(60_000) {
                 let id = ids.next(now_ms + ms).to_string();
                 assert!(id > last, "{id} after {last}");
@@ -162,7 +164,7 @@ mod tests {
                 file.reserve_more(&ids, now_ms + ms);
                 assert!(ids.last() < read(dir.path()).unwrap(), "a number that is not reserved");
             }
-            assert_eq!(ids.known(last.as_bytes()), Some(ids.last()));
+            assert_eq!(ids.known(last.as_bytes()), Place::Known(ids.last()));
         }
     }
 

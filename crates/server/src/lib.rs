@@ -14,6 +14,7 @@
 mod api;
 mod certs;
 mod checked_file;
+pub mod cluster;
 mod demo_page;
 mod epoch;
 mod erlang;
@@ -24,6 +25,7 @@ pub mod keys;
 mod log_interval;
 mod memory;
 mod panics;
+mod ports;
 mod posting;
 mod replies;
 mod resumes;
@@ -33,7 +35,6 @@ pub mod tokens;
 mod wake_fd;
 mod web;
 
-use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -54,15 +55,18 @@ use crate::certs::Certificates;
 pub use crate::certs::acme::AcmeConfig;
 use crate::certs::acme::{Acme, Proof};
 pub use crate::certs::{PairFiles, TrustError, client_config, roots};
+use crate::cluster::{Cluster, ClusterConfig, Joining, Keeper};
 pub use crate::demo_page::{DemoFacts, PageToken};
 use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;
 use crate::http::listener::Door;
 use crate::http::permits::Permits;
 use crate::http::tls::{Handshakes, PROTOCOLS, Tls};
-use crate::keys::ring::{KeyRing, Known};
 use crate::memory::Kept;
 pub use crate::panics::end_process_on_panic;
+pub use crate::ports::is_loopback;
+use crate::ports::{bind, door, keys_for, needs_certificate};
+use crate::posting::Sender;
 pub use crate::token_door::StreamAccess;
 use crate::token_door::open_doors;
 use crate::tokens::Verifier;
@@ -103,6 +107,8 @@ pub struct ServeConfig {
     pub public_url: Option<PublicUrl>,
     /// Where the graph is stored.
     pub data: PathBuf,
+    /// The cluster that it is to be a node of, if any.
+    pub cluster: Option<ClusterConfig>,
     /// Our node among Erlang nodes, if it is to be one.
     pub erlang: Option<ErlangConfig>,
     /// The demo whose page the public port shows, if it is one.
@@ -113,6 +119,8 @@ pub struct ServeConfig {
 pub struct Server {
     engine: Arc<RwLock<Engine>>,
     graph: Graph,
+    /// The cluster that it is a node of, if it is one.
+    cluster: Option<Arc<Cluster>>,
     listen: SocketAddr,
     tls_listen: Option<SocketAddr>,
     api: Option<SocketAddr>,
@@ -122,6 +130,7 @@ pub struct Server {
     verifier: Option<Arc<Verifier>>,
     /// Dropped, it tells everything that would otherwise go on that the server is stopping.
     running: DropGuard,
+    stop: CancellationToken,
     api_task: JoinHandle<()>,
     erlang_task: Option<JoinHandle<()>>,
 }
@@ -142,7 +151,7 @@ impl Server {
         let api_ports = [(config.api, "--api"), (config.tls_api, "--tls-api")];
         let keys = Arc::new(keys_for(api_ports, &config.data)?);
         let stop = CancellationToken::new();
-        let running = stop.clone().drop_guard();
+        let (running, ended) = (stop.clone().drop_guard(), stop.clone());
         let live_id = api::live_id().context("the system's random source fails")?;
         let ports: Vec<SocketAddr> =
             config.engine.listen.into_iter().chain(config.tls_listen).collect();
@@ -166,7 +175,15 @@ impl Server {
         config.engine.tls = config
             .tls_listen
             .map(|listen| TlsConfig { listen, config: certificates.stream_config() });
-        let graph = open_graph(&config.data)?;
+        let ledger = config.cluster.as_mut().and_then(|cluster| cluster.ledger.take());
+        let keeper = match ledger {
+            Some(ledger) => Some(Keeper::open(config.data.clone(), ledger, &stop).await?),
+            None => None,
+        };
+        let graph = match &keeper {
+            Some(keeper) => keeper.graph(),
+            None => open_graph(&config.data)?,
+        };
         let api_socket = config.api.map(|api| bind(api, "--api")).transpose()?;
         let tls_socket = config.tls_api.map(|api| bind(api, "--tls-api")).transpose()?;
         let address = |socket: &Option<TcpSocket>| socket.as_ref().map(TcpSocket::local_addr);
@@ -182,7 +199,15 @@ impl Server {
         config.api_hosts.add(&names);
         config.engine.guest = config.erlang.is_some();
         let lot = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
-        let (epoch, epoch_file) = epoch::begin(&config.data, lot, sys::clock::unix_ms());
+        let (mut epoch, epoch_file) = epoch::begin(&config.data, lot, sys::clock::unix_ms());
+        let joining = match config.cluster {
+            Some(cluster) => Some(Joining::begin(cluster, epoch.base).await?),
+            None => None,
+        };
+        if let Some(joining) = &joining {
+            epoch = joining.epoch();
+            config.engine.cluster = true;
+        }
         let mut engine = Engine::prepare(config.engine, epoch, Arc::clone(graph.names()))?;
         if !engine.full_workers_leave() {
             tracing::warn!(
@@ -199,17 +224,28 @@ impl Server {
             let (router, asked) = (Arc::clone(&router), Arc::clone(&asked));
             tokio::spawn(resumes::answer(router, asked, size, graph.clone()));
         }
+        tokio::spawn(resumes::wait_for_places(Arc::clone(&router), asked));
         tokio::spawn(resumes::forget(Arc::clone(&router)));
-        tokio::spawn(epoch::keep(epoch_file, Arc::clone(router.event_ids()), graph.clone()));
+        if joining.is_none() {
+            // In a cluster the log gives the numbers.
+            tokio::spawn(epoch::keep(epoch_file, Arc::clone(router.event_ids()), graph.clone()));
+        }
+        let cluster = joining
+            .map(|joining| joining.start(Arc::clone(&router), graph.clone(), keeper, stop.clone()));
+        let (sending, followers) = (Arc::clone(&router), graph.clone());
+        let sender = Sender { router: sending, graph: followers, cluster: cluster.clone() };
         let (mut erlang, mut erlang_task) = (None, None);
         if let (Some(config), Some(guest)) = (config.erlang, engine.take_guest()) {
-            let (graph, stop) = (graph.clone(), stop.clone());
-            let node = Erlang::start(config, router, graph, guest, backlog_bytes_max, stop).await?;
+            let (sender, stop) = (sender.clone(), stop.clone());
+            let node = Erlang::start(config, sender, guest, backlog_bytes_max, stop).await?;
             (erlang, erlang_task) = (Some(node.0), Some(node.1));
         }
         let (account, well_known) = (Arc::clone(engine.account()), engine.well_known());
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
+        if let Some(cluster) = &cluster {
+            tokio::spawn(cluster::count_streams(Arc::clone(&engine), Arc::clone(cluster)));
+        }
         let permits = Permits::new();
         tokio::spawn(keys::ring::watch(Arc::clone(&keys), stop.clone()));
         tokio::spawn(certs::watch::run(Arc::clone(&certificates), stop.clone()));
@@ -225,7 +261,7 @@ impl Server {
         let ports = ports.collect::<Result<Vec<Door>>>()?;
         let state = Arc::new(Api::new(ApiParts {
             engine: Arc::clone(&engine),
-            graph: graph.clone(),
+            sender,
             keys,
             live_id,
             tokens,
@@ -249,11 +285,15 @@ impl Server {
         let routes = api::routes(state, config.api_hosts, demo);
         let routes = routes.merge(acme_routes.unwrap_or_default());
         let api_task = tokio::spawn(http::listener::run(ports, routes, permits, stop));
+        if let Some(cluster) = &cluster {
+            cluster.joined().await?;
+        }
         // Signals are for the threads of the control plane.
         sys::signals::blocked(|| engine.write().unwrap_or_else(PoisonError::into_inner).open())??;
         Ok(Server {
             engine,
             graph,
+            cluster,
             listen,
             tls_listen,
             api,
@@ -261,6 +301,7 @@ impl Server {
             certificates,
             verifier,
             running,
+            stop: ended,
             api_task,
             erlang_task,
         })
@@ -286,6 +327,11 @@ impl Server {
         self.tls_api
     }
 
+    /// Waits until the server has come to an end by itself: its cluster goes on without it.
+    pub async fn ended(&self) {
+        self.stop.cancelled().await;
+    }
+
     /// Reads again what can be replaced while the server runs: certificates, and keys of tokens.
     pub async fn reload(&self) {
         certs::watch::reload(&self.certificates).await;
@@ -296,10 +342,14 @@ impl Server {
 
     /// Ends everything within `grace`.
     pub async fn stop(self, grace: Duration) -> Result<()> {
-        let Server { engine, graph, running, mut api_task, erlang_task, .. } = self;
+        let Server { engine, graph, cluster, running, mut api_task, erlang_task, .. } = self;
         let deadline = Instant::now() + grace;
-        drop(running);
         let api_grace = grace.mul_f64(API_GRACE_SHARE);
+        if let Some(cluster) = cluster {
+            // First of all, so that the others do not wait for this node's counts.
+            let _ = tokio::time::timeout(api_grace, cluster.leave()).await;
+        }
+        drop(running);
         if tokio::time::timeout(api_grace, &mut api_task).await.is_err() {
             tracing::warn!("API requests in progress did not end in time and are cut off");
             api_task.abort();
@@ -326,72 +376,6 @@ impl Server {
 /// Opens the store in `dir`.
 pub fn open_graph(dir: &Path) -> Result<Graph> {
     Ok(Graph::open(dir, &GraphOptions::default())?)
-}
-
-/// The first option that makes no sense without a certificate.
-fn needs_certificate(
-    listen: &Option<SocketAddr>,
-    api: &Option<SocketAddr>,
-) -> Option<&'static str> {
-    let listens = listen.is_some().then_some("--tls-listen");
-    listens.or(api.is_some().then_some("--tls-api"))
-}
-
-/// Whether only this machine can reach `address`.
-pub fn is_loopback(address: SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
-}
-
-/// The API's ports and the options that name them.
-type ApiPorts = [(Option<SocketAddr>, &'static str); 2];
-
-/// The keys of `dir`, without which nobody but this machine may reach the API.
-fn keys_for(ports: ApiPorts, dir: &Path) -> Result<KeyRing> {
-    let keys = KeyRing::open(dir)?;
-    let mut open = ports.into_iter().filter_map(|(address, option)| Some((address?, option)));
-    let reached = open.find(|(address, _)| !is_loopback(*address));
-    if let (Known::None, Some((api, option))) = (keys.known(), reached) {
-        return Err(anyhow!(
-            "no key was made, and others could reach the API at {api}: make one with `encke key \
-             new --scope admin --data {}`, or leave {option} on 127.0.0.1",
-            dir.display()
-        ));
-    }
-    Ok(keys)
-}
-
-/// Takes the address, which `option` names; nobody can connect before it listens.
-fn bind(address: SocketAddr, option: &str) -> Result<TcpSocket> {
-    let bind = || {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // As every server: the port of one that has just ended may be taken at once.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        Ok(socket)
-    };
-    bind().map_err(|error| listen_error(address, option, &error))
-}
-
-/// Begins to listen.
-fn door(socket: TcpSocket, tls: Option<Tls>) -> Result<Door> {
-    let option = if tls.is_some() { "--tls-api" } else { "--api" };
-    let address = socket.local_addr()?;
-    let listener = socket.listen(API_BACKLOG);
-    let listener = listener.map_err(|error| listen_error(address, option, &error))?;
-    Ok(Door { listener, tls })
-}
-
-fn listen_error(address: SocketAddr, option: &str, error: &io::Error) -> anyhow::Error {
-    match error.kind() {
-        ErrorKind::AddrInUse => anyhow!(
-            "{address} is in use: stop the program that listens there, or choose another address \
-             with {option}"
-        ),
-        _ => anyhow!(
-            "cannot listen on {address}: {error}; choose an address of this machine and a port \
-             from 1024 on with {option}"
-        ),
-    }
 }
 
 #[cfg(test)]

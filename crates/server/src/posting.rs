@@ -1,11 +1,16 @@
-//! Taking a send through all its steps, whoever asked for it.
+//! Taking a send through all its steps, whoever asked for it: here, or over all nodes of a cluster.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Receipt, Sending, Step};
-use hub::{Followers, FollowersError};
+use engine::{Event, Receipt, Router, Sending, Step};
+use graph::{Graph, Pair, WriteError};
+use hub::{Draft, Followers, FollowersError, IdText};
+use proto::Frame;
 use thiserror::Error;
 use tokio::time::sleep;
+
+use crate::cluster::{Cluster, GraphTrouble, Outgoing, Pending};
 
 /// How long to wait before a full mailbox is tried again.
 const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
@@ -26,6 +31,172 @@ pub(crate) enum Unposted {
     /// The graph could not be read.
     #[error(transparent)]
     Followers(#[from] FollowersError),
+    /// The cluster's log did not take it.
+    #[error(transparent)]
+    Log(#[from] LogTrouble),
+}
+
+/// Why subscriptions were not changed.
+#[derive(Debug, Error)]
+pub(crate) enum Unchanged {
+    /// This server's own store.
+    #[error(transparent)]
+    Store(#[from] WriteError),
+    /// The cluster's.
+    #[error(transparent)]
+    Cluster(#[from] GraphTrouble),
+}
+
+/// Why the log of a cluster did not take something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub(crate) enum LogTrouble {
+    /// More waits for it than may.
+    #[error("too much waits for the cluster's log")]
+    Full,
+    /// It cannot be reached, or this node is none of its cluster. Nothing is sent.
+    #[error("the cluster's log cannot be reached")]
+    Away,
+    /// The event is too long for it.
+    #[error("the event is too long for the cluster's log")]
+    TooLarge,
+    /// It did not say whether it took it.
+    #[error("the cluster's log did not answer")]
+    Silent,
+}
+
+/// What is to be sent, and to whom.
+pub(crate) struct Parcel<'p> {
+    pub(crate) about: IdText<'p>,
+    pub(crate) draft: Draft,
+    /// The Erlang term that its payload was, if it was one.
+    pub(crate) term: Option<Frame>,
+    /// It is for the connections of the subject alone.
+    pub(crate) alone: bool,
+}
+
+/// What a send came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Delivered {
+    /// The event's id as it is written.
+    pub(crate) id: [u8; 16],
+    /// Connections that it was handed to.
+    pub(crate) count: u32,
+    /// There may be more: a node of the cluster has not told its own.
+    pub(crate) at_least: bool,
+}
+
+/// Hands events on. Everybody who sends has a clone.
+#[derive(Clone)]
+pub(crate) struct Sender {
+    pub(crate) router: Arc<Router>,
+    pub(crate) graph: Graph,
+    /// The cluster that this server is a node of, if it is one.
+    pub(crate) cluster: Option<Arc<Cluster>>,
+}
+
+impl Sender {
+    /// Hands `parcel` to the mailboxes of all workers that have listeners of it, or to the log of
+    /// the cluster.
+    pub(crate) async fn send(&self, parcel: Parcel<'_>) -> Result<Delivery, Unposted> {
+        let Parcel { about, draft, term, alone } = parcel;
+        if let Some(cluster) = &self.cluster {
+            let outgoing = Outgoing { about: about.to_string(), draft, term, alone };
+            return Ok(Delivery::Everywhere(cluster.send(outgoing).await?));
+        }
+        let sending =
+            if alone { self.router.send_to(about, draft) } else { self.router.send(about, draft) };
+        let mut sending = match term {
+            Some(term) => sending.with_term(term),
+            None => sending,
+        };
+        let receipt = finish(&mut sending, &self.graph).await?;
+        let event = Arc::clone(sending.event().expect("what is posted has its number"));
+        Ok(Delivery::Here { event, receipt })
+    }
+
+    /// Adds or removes subscriptions; answers how many were new, or were there, once that is
+    /// durable and every later send obeys.
+    pub(crate) async fn change(&self, add: bool, pairs: Vec<Pair>) -> Result<u64, Unchanged> {
+        Ok(match &self.cluster {
+            Some(cluster) => cluster.change(add, pairs).await?,
+            None if add => self.graph.add(pairs).await?,
+            None => self.graph.remove(pairs).await?,
+        })
+    }
+
+    /// How many connections are logged in under `id`, and whether there may be more.
+    pub(crate) async fn connections(&self, id: IdText<'_>) -> (u64, bool) {
+        match &self.cluster {
+            Some(cluster) => cluster.connections(&id.to_string()).await,
+            None => (self.router.connections(id) as u64, false),
+        }
+    }
+
+    /// Ends all connections of `id`; answers how many there were.
+    pub(crate) async fn logout(&self, id: IdText<'_>) -> Result<Delivered, Unposted> {
+        if let Some(cluster) = &self.cluster {
+            return Delivery::Everywhere(cluster.logout(id.to_string()).await?).answer().await;
+        }
+        let receipt = finish(&mut self.router.logout(id), &self.graph).await?;
+        Ok(Delivered { id: [0; 16], count: receipt.await, at_least: false })
+    }
+}
+
+/// An event that is on its way.
+pub(crate) enum Delivery {
+    /// The workers have it.
+    Here { event: Arc<Event>, receipt: Receipt },
+    /// The nodes of the cluster will have it.
+    Everywhere(Pending),
+}
+
+impl Delivery {
+    /// Waits until [`Delivery::ready`] tells something.
+    pub(crate) async fn known(&mut self) {
+        match self {
+            Delivery::Here { receipt, .. } => drop(receipt.await),
+            Delivery::Everywhere(pending) => pending.known().await,
+        }
+    }
+
+    /// What it comes to, which is waited for.
+    pub(crate) async fn answer(mut self) -> Result<Delivered, Unposted> {
+        self.known().await;
+        self.ready().expect("it was waited for")
+    }
+
+    /// What it came to, if that is known. It is told once.
+    pub(crate) fn ready(&mut self) -> Option<Result<Delivered, Unposted>> {
+        match self {
+            Delivery::Here { event, receipt } => Some(Ok(counted(event, receipt.ready()?))),
+            Delivery::Everywhere(pending) => pending.ready(),
+        }
+    }
+
+    /// The id, if the event has one.
+    pub(crate) fn id(&self) -> Option<[u8; 16]> {
+        match self {
+            Delivery::Here { event, .. } => Some(id(event)),
+            Delivery::Everywhere(_) => None,
+        }
+    }
+
+    /// What lies in memory until it is delivered.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Delivery::Here { event, .. } => event.json().len(),
+            Delivery::Everywhere(pending) => pending.bytes(),
+        }
+    }
+}
+
+/// The id as it is written.
+fn id(event: &Event) -> [u8; 16] {
+    event.id().as_bytes().try_into().expect("ids of events have 16 letters and digits")
+}
+
+fn counted(event: &Event, count: u32) -> Delivered {
+    Delivered { id: id(event), count, at_least: false }
 }
 
 /// Takes all steps of a send, pausing where it must.
@@ -38,6 +209,7 @@ pub(crate) async fn finish(
         match sending.step(followers)? {
             Step::Posted(receipt) => return Ok(receipt),
             Step::More => tokio::task::yield_now().await,
+            Step::Stale => unreachable!("its number was not given from outside"),
             Step::MailboxFull => {
                 let since = *full_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > MAILBOX_TIMEOUT {

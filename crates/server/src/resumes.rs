@@ -12,7 +12,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ResumeStep, Resumes, Resuming, Router};
+use engine::{Ahead, ResumeStep, Resumes, Resuming, Router};
 use graph::Graph;
 use sys::clock;
 use tokio::task::yield_now;
@@ -78,6 +78,23 @@ pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Siz
             (waiting, worked_ns) = (0, 0);
         } else {
             yield_now().await;
+        }
+    }
+}
+
+/// How often to look which clients' places a node of a cluster has come to.
+const AHEAD_PAUSE: Duration = Duration::from_millis(2);
+
+/// Lets clients ask whose place was ahead of this node of a cluster, for as long as the runtime
+/// lives. While there are none it sleeps.
+pub(super) async fn wait_for_places(router: Arc<Router>, resumes: Arc<Resumes>) {
+    let mut ahead = Ahead::default();
+    loop {
+        poll_fn(|context| ahead.poll_any(&resumes, context)).await;
+        if ahead.go_on(&router, &resumes, clock::monotonic_ms()) {
+            yield_now().await;
+        } else {
+            sleep(AHEAD_PAUSE).await;
         }
     }
 }

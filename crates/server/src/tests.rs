@@ -32,6 +32,7 @@ fn control_plane_goes_on_while_the_engine_drains() {
         token_cookie: String::new(),
         public_url: None,
         data: data.path().to_owned(),
+        cluster: None,
         erlang: None,
         demo: None,
     };

@@ -65,7 +65,7 @@ impl Encke {
             match sending.step(followers) {
                 Ok(Step::More) => {}
                 Ok(Step::MailboxFull) => thread::yield_now(),
-                Ok(Step::Posted(_)) | Err(_) => return,
+                Ok(Step::Posted(_) | Step::Stale) | Err(_) => return,
             }
         }
     }

@@ -4,6 +4,7 @@
 //! Each command has a file of its own: its options, its help, and what it does.
 
 mod client;
+mod cluster;
 mod conclude;
 mod demo;
 mod erlang;
@@ -13,7 +14,9 @@ mod ketama;
 mod key;
 mod listen;
 mod names;
+mod nodes;
 mod plot;
+mod postgres;
 mod serve;
 mod signer;
 mod spam;
@@ -114,12 +117,14 @@ enum Command {
     Subscribers(client::SubscribersArgs),
     Graph(graph::GraphArgs),
     Key(key::KeyArgs),
+    Postgres(postgres::PostgresArgs),
     Token(token::TokenArgs),
     Flood(flood::FloodArgs),
     Spam(spam::SpamArgs),
     Tune(tune::TuneArgs),
     Watch(watch::WatchArgs),
     Plot(plot::PlotArgs),
+    Cluster(nodes::NodesArgs),
     Ketama(ketama::KetamaArgs),
 }
 
@@ -145,6 +150,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Subscribers(args) => client::subscribers(args),
         Command::Graph(args) => graph::run(args),
         Command::Key(args) => key::run(args),
+        Command::Postgres(args) => postgres::run(args),
         Command::Token(args) => token::run(args),
         Command::Flood(args) => flood::run(args),
         Command::Spam(args) => spam::run(args),
@@ -155,6 +161,7 @@ pub(crate) fn run() -> ExitCode {
         },
         Command::Watch(args) => watch::run(args),
         Command::Plot(args) => plot::run(args),
+        Command::Cluster(args) => nodes::run(args),
         Command::Ketama(args) => ketama::run(args),
     };
     match done {

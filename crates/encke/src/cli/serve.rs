@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use engine::EngineConfig;
 use engine::workers::{fair_room, workers_for};
@@ -17,6 +17,7 @@ use server::{DemoFacts, ServeConfig, Server};
 use tokio::sync::oneshot;
 
 use self::tls::TlsArgs;
+use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
 use super::names::{NameArgs, Port};
 use super::strangers::StrangerArgs;
@@ -66,6 +67,8 @@ pub(crate) struct ServeArgs {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     strangers: StrangerArgs,
+    #[command(flatten)]
+    cluster: ClusterArgs,
     #[command(flatten)]
     erlang: ErlangArgs,
     #[command(flatten)]
@@ -271,6 +274,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
             access: args.tokens.access()?,
             public_url: args.public_url,
             data: args.data,
+            cluster: args.cluster.config(first.address.to_string())?,
             erlang: args.erlang.config()?,
             demo: args.demo_page,
         };
@@ -286,14 +290,21 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
             }
             std::future::pending().await
         };
+        let mut ended_by_itself = false;
         tokio::select! {
             _ = signals.next() => {}
+            () = server.ended() => ended_by_itself = true,
             ended = input_ended(), if args.until_eof => ended?,
             () = reload => {}
         }
         tracing::info!("stopping; a second signal ends at once");
         signals.end_at_next();
-        server.stop(args.grace).await
+        server.stop(args.grace).await?;
+        if ended_by_itself {
+            Err(anyhow!("this node is no part of its cluster any more"))
+        } else {
+            Ok(())
+        }
     })
 }
 

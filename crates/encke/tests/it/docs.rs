@@ -8,16 +8,19 @@ use crate::tls_api;
 
 const PROTOCOL: &str = include_str!("../../../../docs/protocol.md");
 const WATCHING: &str = include_str!("../../../../docs/watching.md");
+const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 10] = [
     PROTOCOL,
     WATCHING,
     TLS,
+    CLUSTER,
     include_str!("../../../../docs/erlang.md"),
     include_str!("../../../../docs/keys.md"),
     include_str!("../../../../docs/operations.md"),
+    include_str!("../../../../docs/postgres.md"),
     include_str!("../../../../docs/strangers.md"),
     include_str!("../../../../docs/tokens.md"),
 ];
@@ -45,6 +48,21 @@ fn pages_name_every_metric() {
         let page = if name.contains("_tls_") { TLS } else { WATCHING };
         !names(page, name)
     });
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn cluster_page_names_every_metric_of_a_node() {
+    let Some(program) = testing::nats_current() else { return };
+    let nats = testing::NatsServer::start(&program);
+    let node = Server::start(&["--cluster=c", &format!("--nats={}", nats.url())]);
+    let text = node.api.get("/metrics").body;
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let names_of = families.filter_map(|line| line.split(' ').next());
+    let mut missing: Vec<&str> =
+        names_of.filter(|name| name.contains("_cluster_") || name.contains("_nats_")).collect();
+    assert!(missing.len() > 10, "{text}");
+    missing.retain(|name| !names(CLUSTER, name));
     assert_eq!(missing, [""; 0]);
 }
 

@@ -9,6 +9,7 @@ mod schema;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use testing::NatsServer;
 
 use self::schema::{described, fits};
 use crate::harness::{Authority, Server, TOKEN_SECRET};
@@ -100,6 +101,23 @@ fn answers_have_all_that_is_described_and_nothing_else() {
         let problem = server.api.post_lines(path, lines).problem(400);
         check(&problem, "/components/schemas/Problem");
     }
+    // What a cluster says whose node does not answer is tried in `cluster::failures`.
+    for (schema, mut answer) in [
+        ("Sent", json!({ "delivered": 1, "id": "2F3y6mQsYKmaB3xZ" })),
+        ("Connections", json!({ "connections": 1 })),
+        ("Closed", json!({ "closed": 1 })),
+    ] {
+        answer["at_least"] = json!(true);
+        check(&answer, &format!("/components/schemas/{schema}"));
+    }
+    let Some(nats) = testing::nats_current().map(|program| NatsServer::start(&program)) else {
+        return;
+    };
+    let node = Server::start(&["--cluster=c", &format!("--nats={}", nats.url())]);
+    check(&node.api.stats(), "/components/schemas/Stats");
+    let nodes = node.api.get("/cluster").ok();
+    assert_eq!(nodes["nodes"].as_array().unwrap().len(), 1, "{nodes}");
+    check(&nodes, "/components/schemas/Cluster");
     let never: Vec<_> =
         described(&document, "/components/schemas").difference(&met).cloned().collect();
     assert_eq!(never, [""; 0], "described and never served");

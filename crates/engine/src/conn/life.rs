@@ -2,19 +2,19 @@
 //!
 //! The table, with a line for each state. What is not in it cannot happen, or means nothing:
 //!
-//! | state | bytes | end | event | its time | written | missed known | disconnect |
-//! | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | `Handshake` | shake hands | close | drop | cut | | | close |
-//! | `Head` | request | close | drop | refuse, 408 | | | close |
-//! | `Verdict` | put by | close | drop | refuse, 503 | | | close |
-//! | `Stream` | message, or discard | close | take | keep alive, refuse, or cut | | | end stream |
-//! | `Held` | message, or discard | close | hold | the same | ask | catch up | end stream |
-//! | `Poll` | request, put by | close | take | answer | | | answer, last |
-//! | `HeldPoll` | request, put by | close | hold | wait on | | catch up | answer, last |
-//! | `Between` | request | close | drop | close, or cut | read on | | close, or end |
-//! | `Leaving` | leave unread | | drop | | | | |
-//! | `Ending` | discard | | drop | cut | linger | | |
-//! | `Lingering` | discard | close | drop | close | | | |
+//! | state | bytes | end | event | its time | written | missed known | gap | disconnect |
+//! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | `Handshake` | shake hands | close | drop | cut | | | | close |
+//! | `Head` | request | close | drop | refuse, 408 | | | | close |
+//! | `Verdict` | put by | close | drop | refuse, 503 | | | | close |
+//! | `Stream` | message, discard | close | take | keep alive, refuse, cut | | | tell | end stream |
+//! | `Held` | message, discard | close | hold | the same | ask | catch up | tell | end stream |
+//! | `Poll` | request, put by | close | take | answer | | | tell | answer, last |
+//! | `HeldPoll` | request, put by | close | hold | wait on | | catch up | tell | answer, last |
+//! | `Between` | request | close | drop | close, or cut | read on | | | close, or end |
+//! | `Leaving` | leave unread | | drop | | | | | |
+//! | `Ending` | discard | | drop | cut | linger | | | |
+//! | `Lingering` | discard | close | drop | close | | | | |
 //!
 //! `Verdict` and the two streams know one more input, that a token is judged: the one goes back to
 //! its request, the others go on with another token or as they did. When the time of a stream's
@@ -84,6 +84,8 @@ pub(crate) enum Input {
     Written,
     /// It is known what it has missed.
     Missed,
+    /// Events may be missing that nobody will bring.
+    Gap,
     /// Its token is judged.
     Judged,
     /// It is to end, gracefully.
@@ -144,6 +146,10 @@ pub(crate) enum Act {
     CatchUp,
     /// Hand over what was missed: to a poll.
     CatchUpPoll,
+    /// Say on the stream that something is missing, in place of what it has asked for.
+    TellGap,
+    /// The same in the answer to a poll.
+    TellGapPoll,
     /// Read its request again, with what its token is found to be.
     Readmit,
     /// Go on with another token.
@@ -237,6 +243,11 @@ impl Life {
             (Held, Input::Missed) => Act::CatchUp,
             (HeldPoll, Input::Missed) => Act::CatchUpPoll,
             (_, Input::Missed) => Act::Nothing,
+
+            (Stream | Held, Input::Gap) => Act::TellGap,
+            (Poll | HeldPoll, Input::Gap) => Act::TellGapPoll,
+            // Who hears nothing has missed nothing, and comes back with a place of before.
+            (_, Input::Gap) => Act::Nothing,
 
             (Verdict, Input::Judged) => Act::Readmit,
             (Stream | Held, Input::Judged) => Act::Renew,
@@ -364,6 +375,14 @@ mod tests {
             let act = life.on(Input::Event, facts);
             assert_eq!(matches!(act, Act::Take | Act::Hold), life.hears(), "{life:?}");
             assert_eq!(act == Act::Hold, life.is_held(), "{life:?}");
+        }
+    }
+
+    #[test]
+    fn gap_is_told_to_exactly_those_who_hear() {
+        for (life, facts) in ALL.into_iter().flat_map(|life| facts().map(move |f| (life, f))) {
+            let act = life.on(Input::Gap, facts);
+            assert_eq!(matches!(act, Act::TellGap | Act::TellGapPoll), life.hears(), "{life:?}");
         }
     }
 

@@ -12,9 +12,13 @@ use crate::conn::{Conn, Held};
 use crate::limits;
 
 impl<S> Conn<S> {
-    /// Puts `event` by. `false` when there is no room: it is asked for again.
+    /// Puts `event` by. `false` when its client has heard it, at a node of the cluster that was
+    /// faster, or when there is no room: then it is asked for again.
     pub(crate) fn hold(&mut self, event: &Arc<Event>, bytes_max: usize) -> bool {
         let held = &mut self.new_work().held;
+        if event.number() <= held.after {
+            return false;
+        }
         let bytes = event.json().len() + limits::HELD_EVENT_BYTES;
         if held.dropped_from.is_none() && held.bytes + bytes <= bytes_max {
             held.events.push(event.clone());

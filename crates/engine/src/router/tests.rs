@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use hub::{Epoch, Id, Since, Tag};
+use hub::{ConnRef, Epoch, Followers, FollowersError, Id, Since, Tag};
 
 use super::*;
+use crate::mailbox::Targets;
+use crate::receipt::Stub;
 use crate::sim::Random;
 
 const WORKERS: usize = 3;
@@ -93,6 +95,7 @@ fn connection_hears_growing_numbers_from_many_senders() {
             match sendings[index].1.step(&graph).unwrap() {
                 Step::More => {}
                 Step::MailboxFull => full += 1,
+                Step::Stale => unreachable!("numbers are given out"),
                 Step::Posted(_) => {
                     let (subject, sending) = sendings.swap_remove(index);
                     posted.insert(sending.event().unwrap().number(), subject);
@@ -174,7 +177,7 @@ fn waits(sending: &mut Sending<'_>, followers: &dyn Followers) -> bool {
         match sending.step(followers).unwrap() {
             Step::More => {}
             Step::MailboxFull => return true,
-            Step::Posted(_) => return false,
+            Step::Posted(_) | Step::Stale => return false,
         }
     }
 }
@@ -185,7 +188,7 @@ fn post(sending: &mut Sending<'_>, followers: &dyn Followers) -> Receipt {
         match sending.step(followers).unwrap() {
             Step::More => {}
             Step::Posted(receipt) => return receipt,
-            Step::MailboxFull => panic!("there is room"),
+            Step::MailboxFull | Step::Stale => panic!("there is room"),
         }
     }
 }
@@ -308,4 +311,68 @@ fn event_that_was_a_term_keeps_it() {
     let event = sending.event().unwrap();
     let kept = event.frame(TERM_SLOT, |_| unreachable!("it has one from the start"));
     assert_eq!(kept.body(), b"term");
+}
+
+fn of_cluster() -> Router {
+    let mailboxes = (0..WORKERS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
+    Router::new(
+        Arc::new(Names::new([1; 16])),
+        Arc::new(Directory::default()),
+        mailboxes,
+        Arc::new(Replies::new().unwrap()),
+        Arc::new(EventIds::of_cluster(Epoch::begin(Tag::of(0), 0, 0))),
+        HistoryLimits::default(),
+        Clock::System,
+    )
+}
+
+#[test]
+fn sends_that_are_gathered_ahead_keep_nobody_waiting_and_are_gathered_anew_for_who_comes() {
+    let router = of_cluster();
+    let number = |above| router.event_ids.id(router.event_ids.last() + above);
+    let begin = |above| router.send_numbered(text("7"), Draft::new("7", "1"), number(above));
+    let (mut first, mut second) = (begin(3), begin(4));
+    assert!(second.gather(&hub::Nobody).unwrap() && first.gather(&hub::Nobody).unwrap());
+    let (history, subject) = (router.history().unwrap(), Id::integer(7).unwrap());
+    let look = || {
+        let slice = hub::Slice::ALL;
+        history.since(&[subject], 0, history.now(), slice, &mut Vec::new())
+    };
+    let conn = ConnRef::new(1, 1, 1);
+    router.directory.login(subject, conn);
+    assert!(matches!(look(), Since::Read { covered: true, .. }), "nobody waits for them");
+    for sending in [&mut first, &mut second] {
+        assert!(matches!(sending.post(), Step::More), "it lacks who has come");
+        assert_eq!(look(), Since::Pending, "from now on it is waited for");
+        assert!(sending.gather(&hub::Nobody).unwrap());
+        assert!(matches!(sending.post(), Step::Posted(_)));
+        let Some(Mail::Deliver { event, targets, .. }) = router.mailboxes[1].take() else {
+            panic!("no mail")
+        };
+        assert_eq!((event.number(), &*targets), (router.event_ids.last(), &[conn][..]));
+    }
+}
+
+#[test]
+fn number_that_does_not_grow_or_is_of_another_epoch_is_never_posted() {
+    let router = of_cluster();
+    let base = router.event_ids.last();
+    let begin = |id| router.send_numbered(text("7"), Draft::new("7", "1"), id);
+    let stale = |id| matches!(begin(id).step(&hub::Nobody), Ok(Step::Stale));
+    let id = |above| router.event_ids.id(base + above);
+    assert!(matches!(begin(id(5)).step(&hub::Nobody), Ok(Step::Posted(_))));
+    assert!(stale(id(5)) && stale(id(4)));
+    let old = id(6);
+    let low = Epoch { tag: Tag::of(1 << 63), base: base + 4, until: u64::MAX };
+    assert_eq!(router.begin_epoch(low), GapStep::Behind);
+    assert_eq!(router.begin_epoch(Epoch { base: base + 5, ..low }), GapStep::Told);
+    assert!(stale(old) && stale(id(5)));
+    assert!(matches!(begin(id(6)).step(&hub::Nobody), Ok(Step::Posted(_))));
+    assert!(!router.remember(text("7"), Draft::new("7", "1"), id(6), 0));
+    // A gap needs room in each mailbox, and changes nothing without.
+    fill(&router, 1);
+    let gaps = router.event_ids.begin_stream();
+    assert_eq!(router.gap_to_all(), GapStep::Wait);
+    assert_eq!(router.lose_up_to(base + 99), GapStep::Wait);
+    assert_eq!(router.event_ids.begin_stream(), gaps);
 }

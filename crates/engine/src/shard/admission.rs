@@ -230,13 +230,14 @@ impl<S: Sockets> Core<S> {
         Manner { transport, framing, cursor }: Manner<'_>,
         reply: &Reply<'_>,
     ) -> Lives {
-        let newest = self.event_ids.last();
+        let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.transport = transport;
         at.conn.set_framing(framing);
         if let Err(problem) = self.login_with(at, ids, granted) {
             return self.refuse(at, &problem, reply);
         }
         self.counters.streams_opened[transport.index()].add(1);
+        self.note_begun(at.slot, gaps);
         let held = self.begin_at(at, cursor, newest);
         at.conn.move_to(if held { Life::Held } else { Life::Stream });
         at.conn.active = self.now;

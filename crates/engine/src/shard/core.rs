@@ -7,6 +7,7 @@ use hub::{AddressKey, ConnRef, Directory, DisconnectReason, EventIds, Names};
 use proto::websocket::deflate::Deflater;
 
 use super::Shared;
+use super::gap::Untold;
 use super::naming::Belief;
 use crate::account::Account;
 use crate::addresses::Addresses;
@@ -52,6 +53,12 @@ pub(super) struct Core<S> {
     pub(super) latest: u64,
     /// Further than here all have not come, since mail waits.
     pub(super) settled_max: u64,
+    /// Who is still to be told of a gap.
+    pub(super) untold: Option<Box<Untold>>,
+    /// How many gaps have come, and which streams began, by slot, after how many of those that have
+    /// not.
+    pub(super) gaps_come: u64,
+    pub(super) begun_behind: Vec<(u32, u64)>,
     pub(super) wheel: Wheel,
     /// Connections that got small mail: written to before others.
     pub(super) express: VecDeque<u32>,
@@ -124,6 +131,9 @@ impl<S: Sockets> Core<S> {
             settled: shared.event_ids.last(),
             latest: 0,
             settled_max: u64::MAX,
+            untold: None,
+            gaps_come: 0,
+            begun_behind: Vec::new(),
             event_ids: shared.event_ids,
             resumes: shared.resumes,
             tokens: shared.tokens,
@@ -200,6 +210,8 @@ impl<S: Sockets> Core<S> {
             | Act::Take
             | Act::Hold
             | Act::CatchUp
+            | Act::TellGap
+            | Act::TellGapPoll
             | Act::Readmit
             | Act::Renew
             | Act::CatchUpPoll) => {

@@ -61,6 +61,9 @@ impl<S: Sockets> Shard<S> {
     }
 
     fn deliver_one(&mut self, event: &Arc<Event>, target: ConnRef, bulk: bool) -> Handed {
+        if self.core.untold.is_some() {
+            self.tell_first(target);
+        }
         let key = key_of(target);
         let bytes_max = self.core.rules.config.backlog_bytes_max;
         let is_full = |conn: &Conn<_>| !conn.is(Marks::BLOCKED) && conn.backlog_bytes() > bytes_max;

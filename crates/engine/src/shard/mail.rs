@@ -78,12 +78,16 @@ impl<S: Sockets> Shard<S> {
             Mail::Close { reason, targets, stub } => self.disconnect(reason, targets, stub),
             Mail::CatchUp(catch_up) => {
                 let target = catch_up.target;
-                if self.conns.find(key_of(target)).is_some() {
+                // Who is still to be told of a gap is told instead: what it asked for was asked
+                // before, and ends before.
+                let is_told = !self.core.is_untold(target.slot() as u32);
+                if is_told && self.conns.find(key_of(target)).is_some() {
                     self.serve(target.slot() as u32, |core, at| core.catch_up(at, catch_up));
                 }
             }
             Mail::Verdict(verdict) => self.verdict(verdict),
             Mail::Revoke(revoked) => self.revoke(revoked),
+            Mail::Gap { up_to } => self.begin_gap(up_to),
             Mail::Drain { .. } => self.drain(),
         }
         (weight, None)

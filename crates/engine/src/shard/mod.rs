@@ -15,6 +15,7 @@ mod core;
 mod deliver;
 mod ending;
 mod full;
+mod gap;
 mod mail;
 mod naming;
 mod page;
@@ -247,6 +248,7 @@ impl<S: Sockets> Shard<S> {
         }
         self.end_some();
         self.end_revoked();
+        self.tell_some();
     }
 
     /// When the shard next wants a tick, in milliseconds since the engine's start.
@@ -260,6 +262,7 @@ impl<S: Sockets> Shard<S> {
             || !self.leaving.is_empty()
             || !self.revoked.is_empty()
             || !self.parked.is_empty()
+            || self.core.untold.is_some()
             || self.drained_to.is_some()
     }
 

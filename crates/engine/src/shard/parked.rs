@@ -94,7 +94,7 @@ impl Rest {
             }
             Mail::CatchUp(catch_up) => catch_up.target.slot() == target.slot(),
             Mail::Verdict(verdict) => verdict.target.slot() == target.slot(),
-            Mail::Revoke(_) | Mail::Drain { .. } => true,
+            Mail::Gap { .. } | Mail::Revoke(_) | Mail::Drain { .. } => true,
         }
     }
 }

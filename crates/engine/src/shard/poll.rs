@@ -37,7 +37,7 @@ impl<S: Sockets> Core<S> {
         reply: &Reply<'_>,
     ) -> Lives {
         // Read before the log-in, see `begin_at`.
-        let newest = self.event_ids.last();
+        let (gaps, newest) = self.event_ids.begin_stream();
         if let Err(problem) = self.login_with(at, ids, granted) {
             return self.refuse(at, &problem, reply);
         }
@@ -56,11 +56,11 @@ impl<S: Sockets> Core<S> {
             conn.new_work().origin = Some(cors.origin.into());
         }
         self.counters.streams_opened[Transport::Poll.index()].add(1);
-        let after = match request.cursor {
-            None => Some(newest),
-            Some(place) => self.event_ids.known(place),
+        self.note_begun(at.slot, gaps);
+        let asked = match request.cursor {
+            None => self.ask(at, newest),
+            Some(place) => self.ask_from(at, place),
         };
-        let asked = after.is_some_and(|after| self.ask(at, after));
         at.conn.move_to(if asked { Life::HeldPoll } else { Life::Poll });
         // The next poll shows its token anew.
         at.conn.active = (self.now + wait).min(at.conn.expires);
@@ -126,6 +126,7 @@ impl<S: Sockets> Core<S> {
         next: Option<u64>,
     ) -> Lives {
         let (is_asked, after) = (at.conn.has_asked(), at.conn.handed_up_to());
+        self.put_gap_of_poll(at);
         self.leave(at);
         at.renew();
         let conn = &mut at.conn;

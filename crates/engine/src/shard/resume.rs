@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
+use hub::Place;
 use proto::resume;
 
 use super::core::{At, Core, Lives};
 use crate::conn::life::{Act, Input, Life};
 use crate::limits;
 use crate::mailbox::CatchUp;
-use crate::resume::Resume;
+use crate::resume::{Resume, Resumes};
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Core<S> {
@@ -29,8 +30,7 @@ impl<S: Sockets> Core<S> {
         cursor: Option<&[u8]>,
         newest: u64,
     ) -> bool {
-        let known = cursor.and_then(|place| self.event_ids.known(place));
-        if known.is_some_and(|number| self.ask(at, number)) {
+        if cursor.is_some_and(|place| self.ask_from(at, place)) {
             return true;
         }
         let (transport, framing) = (at.conn.transport, at.conn.framing());
@@ -43,8 +43,29 @@ impl<S: Sockets> Core<S> {
         false
     }
 
+    /// Whether it could be asked what the client has missed since its `place`, at once or, in a
+    /// cluster, when this node has come there.
+    pub(super) fn ask_from(&mut self, at: &mut At<'_, S::Socket>, place: &[u8]) -> bool {
+        match self.event_ids.known(place) {
+            Place::Known(number) => self.ask(at, number),
+            Place::Ahead(number) if self.event_ids.are_given() => {
+                self.ask_by(at, number, Resumes::post_ahead)
+            }
+            Place::Ahead(_) | Place::Unknown => false,
+        }
+    }
+
     /// Whether it could be asked what the client has missed.
     pub(super) fn ask(&mut self, at: &mut At<'_, S::Socket>, after: u64) -> bool {
+        self.ask_by(at, after, Resumes::post)
+    }
+
+    fn ask_by(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        after: u64,
+        post: impl FnOnce(&Resumes, Resume) -> bool,
+    ) -> bool {
         if !self.rules.config.history.is_on() {
             return false;
         }
@@ -56,10 +77,13 @@ impl<S: Sockets> Core<S> {
             after,
             bytes_max: limits::window_bytes(self.rules.config.backlog_bytes_max),
             is_first: !at.conn.life().is_held(),
+            is_lost: false,
         };
-        let asked = self.resumes.post(resume);
+        let asked = post(&self.resumes, resume);
         if asked {
-            at.conn.new_work().held.asked = Some(client);
+            let held = &mut at.conn.new_work().held;
+            // What comes up to there it has heard.
+            (held.asked, held.after) = (Some(client), after);
         }
         asked
     }

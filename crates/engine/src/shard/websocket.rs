@@ -202,11 +202,12 @@ impl<S: Sockets> Core<S> {
     }
 
     /// The id after which the client may resume, or nothing where nothing is remembered, or as long
-    /// as it is still to be told what it has missed. All up to it is in the connection's outbox or
-    /// was never for it, and the answer leaves behind that. As long as mail waits some may have
-    /// later events, and others not: then it is not told.
+    /// as it is still to be told what it has missed, or that it has. All up to it is in the
+    /// connection's outbox or was never for it, and the answer leaves behind that. As long as mail
+    /// waits some may have later events, and others not: then it is not told.
     fn next(&self, at: &At<'_, S::Socket>) -> Option<String> {
-        let is_settled = !at.conn.life().is_held() && self.latest <= self.settled;
+        let is_told = !at.conn.life().is_held() && !self.is_untold(at.slot);
+        let is_settled = is_told && self.latest <= self.settled;
         let is_known = self.rules.config.history.is_on() && is_settled;
         is_known.then(|| self.event_ids.id(self.settled).to_string())
     }

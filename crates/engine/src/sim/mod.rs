@@ -14,6 +14,7 @@ mod check;
 mod client;
 mod crowds;
 mod net;
+mod nodes;
 mod one;
 mod pollers;
 mod polls;

@@ -8,7 +8,7 @@
 mod check;
 mod clients;
 mod moves;
-mod user;
+pub(super) mod user;
 mod world;
 
 use hub::HistoryLimits;

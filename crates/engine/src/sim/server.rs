@@ -78,6 +78,7 @@ pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Re
             Step::Posted(receipt) => return receipt,
             Step::More => {}
             Step::MailboxFull => panic!("a box of thousands is full"),
+            Step::Stale => panic!("a number that does not grow"),
         }
     }
 }
@@ -97,7 +98,11 @@ impl Server {
         let replies = Arc::new(Replies::new().unwrap());
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::default());
-        let event_ids = Arc::new(EventIds::new(epoch));
+        let event_ids = match config.cluster {
+            true => EventIds::of_cluster(epoch),
+            false => EventIds::new(epoch),
+        };
+        let event_ids = Arc::new(event_ids);
         let account = Arc::new(Account::new(config.buffered_bytes_max));
         let addresses = Arc::new(Addresses::new(config.per_address, config.trusted.clone()));
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));

@@ -12,18 +12,18 @@ use hub::{Followers, Id, IdText};
 
 use super::*;
 
-type Model = BTreeSet<(String, String)>;
+pub(super) type Model = BTreeSet<(String, String)>;
 
-fn open(dir: &Path) -> Graph {
+pub(super) fn open(dir: &Path) -> Graph {
     Graph::open(dir, &GraphOptions::default()).unwrap()
 }
 
-fn pair(subscriber: &str, subscribee: &str) -> Pair {
+pub(super) fn pair(subscriber: &str, subscribee: &str) -> Pair {
     Pair::parse(subscriber, subscribee).unwrap()
 }
 
 /// A seed to print, or the one that `ENCKE_SEED` names.
-fn seed() -> u64 {
+pub(super) fn seed() -> u64 {
     let given = std::env::var("ENCKE_SEED").ok().and_then(|text| text.parse().ok());
     let seed = given.unwrap_or_else(|| fastrand::u64(..));
     println!("run it again with ENCKE_SEED={seed} cargo test -p graph");
@@ -50,7 +50,7 @@ fn paged(graph: &Graph, limit: usize, page: impl Fn(Option<Id>) -> Page) -> BTre
     texts(graph, &ids)
 }
 
-fn sliced(graph: &Graph, subject: Id) -> BTreeSet<String> {
+pub(super) fn sliced(graph: &Graph, subject: Id) -> BTreeSet<String> {
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
         after = graph.slice(subject, after, &mut |id| ids.push(id)).unwrap();
@@ -61,7 +61,7 @@ fn sliced(graph: &Graph, subject: Id) -> BTreeSet<String> {
 }
 
 /// Both directions of everybody in the model, by pages, slices and counts.
-fn agree(graph: &Graph, model: &Model, people: &[String], limit: usize) {
+pub(super) fn agree(graph: &Graph, model: &Model, people: &[String], limit: usize) {
     assert_eq!(graph.subscriptions(), model.len() as u64);
     for person in people {
         let followers: BTreeSet<_> =

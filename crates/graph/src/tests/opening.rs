@@ -44,7 +44,7 @@ fn store_of_another_version_is_left_alone() {
     let mut txn = store.env.write_txn().unwrap();
     store.tables.meta.put(&mut txn, META_FORMAT, &7u32.to_le_bytes()).unwrap();
     txn.commit().unwrap();
-    drop(graph);
+    drop((store, graph));
     let error = refusal(dir.path());
     assert!(matches!(error.reason, OpenReason::OtherFormat { found: 7, known: 2 }));
     assert!(error.to_string().contains("format 7 and this program reads format 2; use"), "{error}");
@@ -58,7 +58,7 @@ fn file_of_another_program_is_left_alone() {
     let mut txn = store.env.write_txn().unwrap();
     store.tables.meta.clear(&mut txn).unwrap();
     txn.commit().unwrap();
-    drop(graph);
+    drop((store, graph));
     assert!(matches!(refusal(dir.path()).reason, OpenReason::Foreign));
 }
 
@@ -72,7 +72,7 @@ fn store_that_was_changed_past_its_state_is_damaged() {
     let state = store.tables.meta.get(&txn, META_STATE).unwrap().unwrap().to_vec();
     store.tables.meta.put(&mut txn, META_STATE, &state).unwrap();
     txn.commit().unwrap();
-    drop(graph);
+    drop((store, graph));
     assert!(matches!(refusal(dir.path()).reason, OpenReason::Damaged(_)));
 }
 

@@ -137,7 +137,7 @@ fn count(lines: &mut BufReader<ChildStdout>, done: &mut [usize]) -> bool {
 }
 
 /// Lets the child work on: the moment of the kill must not depend on what it prints.
-fn spin(time: Duration) {
+pub(super) fn spin(time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {
         std::hint::spin_loop();
@@ -145,7 +145,7 @@ fn spin(time: Duration) {
 }
 
 /// All pairs by their names, having checked that both directions and the count agree.
-fn everything(graph: &Graph) -> Pairs {
+pub(super) fn everything(graph: &Graph) -> Pairs {
     let numbers = (0..4000).map(|n| n.to_string());
     let names = (0..40).map(|n| format!("{n}th")).chain((1000..4000).map(|n| format!("user:{n}")));
     let ids: Vec<Id> = numbers

@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod faults;
 mod limits;
+mod replica;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

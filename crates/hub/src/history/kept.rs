@@ -101,8 +101,11 @@ impl<F> Kept<F> {
         Some((slot.subject, slot.at_ms))
     }
 
-    /// Adds the newest event. `true` when it is the only one of its subject.
+    /// Adds the newest event, that came `at_ms`, or with the one before it if that came later.
+    /// `true` when it is the only one of its subject.
     pub(super) fn push(&mut self, subject: Id, event: Arc<Event<F>>, at_ms: u64) -> bool {
+        let before_ms = self.slots.get(self.newest as usize).map_or(0, |newest| newest.at_ms);
+        let at_ms = at_ms.max(before_ms);
         let cost = cold_cost(subject, &event) + frame_cost(&event);
         self.len += 1;
         self.bytes += cost;

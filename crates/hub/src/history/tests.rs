@@ -82,6 +82,39 @@ fn bytes_bound_all_subjects_together() {
 }
 
 #[test]
+fn place_before_what_is_known_at_all_is_not_covered_whatever_is_remembered() {
+    let history = history(HistoryLimits::default());
+    record(&history, "7", 10, 0);
+    history.forget_up_to(20);
+    history.forget_up_to(15);
+    record(&history, "7", 21, 0);
+    assert_eq!(since(&history, &["7"], 20), (vec![21], true));
+    assert_eq!(since(&history, &["8"], 20), (vec![], true));
+    assert_eq!(since(&history, &["7"], 19), (vec![21], false));
+    assert_eq!(since(&history, &["7"], 9), (vec![21], false), "and nothing of before");
+    assert_eq!(since(&history, &["8"], 19), (vec![], false));
+}
+
+#[test]
+fn event_that_was_old_when_it_came_is_forgotten_at_its_age() {
+    let history = history(HistoryLimits { age_ms_max: 1_000, ..HistoryLimits::default() });
+    let aged = |number, age_ms| {
+        let event = Arc::new(Event::new(number, "7", "1"));
+        history.record_aged(history.begin(about("7")), event, age_ms, 5_000);
+    };
+    history.forget_up_to(1);
+    aged(2, 1_500);
+    aged(3, 900);
+    // Its node's clock says that it is older than the one before it.
+    aged(4, 950);
+    assert_eq!(since(&history, &["7"], 1), (vec![3, 4], false));
+    assert_eq!(since(&history, &["7"], 2), (vec![3, 4], true));
+    assert!(!history.expire(5_101));
+    assert_eq!(since(&history, &["7"], 2), (vec![], false));
+    assert_eq!(since(&history, &["7"], 4), (vec![], true));
+}
+
+#[test]
 fn send_that_began_before_is_waited_for_and_a_later_one_is_not() {
     let history = history(HistoryLimits::default());
     let early = history.begin(about("bob"));

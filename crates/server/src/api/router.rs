@@ -9,7 +9,9 @@ use proto::request::Hosts;
 
 use super::access::{self, Need, session};
 use super::dashboard;
-use super::endpoints::{health, logout, lookup, openapi, send, subscriptions, tokens, tune};
+use super::endpoints::{
+    cluster, health, logout, lookup, openapi, send, subscriptions, tokens, tune,
+};
 use super::monitoring::{metrics, stats};
 use super::state::Api;
 use crate::http::host;
@@ -53,6 +55,7 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/subscribers/{id}", scope(Graph), get(lookup::subscribers)),
         ("/subscriptions/{id}", scope(Graph), get(lookup::subscriptions)),
         ("/connections/{id}", scope(Read), get(lookup::connections)),
+        ("/cluster", scope(Read), get(cluster::cluster)),
         ("/stats", scope(Read), get(stats::stats)),
         ("/metrics", scope(Read), get(metrics::metrics)),
         ("/healthz", Need::Nothing, get(health::healthz)),

@@ -26,11 +26,13 @@ use crate::http::permits::IdleLimit;
 use crate::http::problem::ApiProblem;
 use crate::http::tls::Handshakes;
 use crate::keys::ring::KeyRing;
+use crate::posting::Sender;
 use crate::token_door::TokenOffice;
 
 /// What the endpoints share.
 pub(crate) struct Api {
     pub(super) router: Arc<Router>,
+    pub(super) sender: Sender,
     pub(super) resumes: Arc<Resumes>,
     pub(super) graph: Graph,
     /// Who may call.
@@ -71,7 +73,7 @@ pub(crate) struct Api {
 /// What an API is made of.
 pub(crate) struct ApiParts {
     pub(crate) engine: Arc<RwLock<Engine>>,
-    pub(crate) graph: Graph,
+    pub(crate) sender: Sender,
     pub(crate) keys: Arc<KeyRing>,
     pub(crate) live_id: String,
     pub(crate) tokens: Option<TokenOffice>,
@@ -88,20 +90,16 @@ pub(crate) struct ApiParts {
 impl Api {
     /// The API of `parts`. It refuses new work once their `stop` is cancelled.
     pub(crate) fn new(parts: ApiParts) -> anyhow::Result<Api> {
-        let ApiParts { engine, graph, keys, backlog_bytes_max, public_url, .. } = parts;
-        let (router, resumes, listen, tls_listen) = {
+        let ApiParts { engine, sender, keys, backlog_bytes_max, public_url, .. } = parts;
+        let (resumes, listen, tls_listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
-            (
-                Arc::clone(engine.router()),
-                Arc::clone(engine.resumes()),
-                engine.address(),
-                engine.tls_address(),
-            )
+            (Arc::clone(engine.resumes()), engine.address(), engine.tls_address())
         };
         Ok(Api {
-            router,
+            router: Arc::clone(&sender.router),
+            graph: sender.graph.clone(),
+            sender,
             resumes,
-            graph,
             access: Arc::new(Access::new(keys, needs(), parts.trusted)),
             certificates: parts.certificates,
             handshakes: parts.handshakes,

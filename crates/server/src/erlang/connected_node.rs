@@ -36,6 +36,8 @@ pub(super) enum Waiting {
     Event(Delivery),
     /// What processes are told that are logged out already.
     LoggedOut(Delivery, Arc<[u8]>, Vec<Words>),
+    /// That events may be missing.
+    Gap(Arc<[u8]>, Vec<Words>),
 }
 
 /// A connected node.
@@ -150,7 +152,7 @@ impl Waiting {
     pub(super) fn targets(&self) -> usize {
         match self {
             Waiting::Event(delivery) => delivery.targets().len(),
-            Waiting::LoggedOut(_, _, processes) => processes.len(),
+            Waiting::LoggedOut(_, _, processes) | Waiting::Gap(_, processes) => processes.len(),
         }
     }
 

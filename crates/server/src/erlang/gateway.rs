@@ -6,9 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::{Guest, Receipt, Router};
+use engine::Guest;
 use erlang::{Node, OwnPid, Peer};
-use graph::Graph;
 use hub::{Draft, IdText};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
@@ -21,7 +20,7 @@ use super::payload;
 use super::processes::{Process, ProcessRef, Processes};
 use super::refusal::Refusal;
 use super::request::Service;
-use crate::posting::{self, FRAME_BYTES};
+use crate::posting::{Delivery, FRAME_BYTES, Parcel, Sender};
 
 /// Requests that take their time (the store, a connection to be made) at one time, of all nodes.
 const TASKS_MAX: usize = 1024;
@@ -38,8 +37,7 @@ const CONNECTED_TIMEOUT: Duration = Duration::from_secs(1);
 /// What the sessions with all nodes share.
 pub(crate) struct Gateway {
     pub(super) node: Arc<Node>,
-    pub(super) router: Arc<Router>,
-    pub(super) graph: Graph,
+    pub(super) sender: Sender,
     pub(super) guest: Guest,
     pub(super) counts: Counts,
     pub(super) tasks: Arc<Semaphore>,
@@ -68,16 +66,14 @@ pub(super) struct Buffers {
 impl Gateway {
     pub(super) fn new(
         node: Arc<Node>,
-        router: Arc<Router>,
-        graph: Graph,
+        sender: Sender,
         guest: Guest,
         limits: Limits,
         stop: CancellationToken,
     ) -> Gateway {
         Gateway {
             node,
-            router,
-            graph,
+            sender,
             guest,
             counts: Counts::default(),
             tasks: Arc::new(Semaphore::new(TASKS_MAX)),
@@ -120,19 +116,17 @@ impl Gateway {
         buffers: &Buffers,
         payload: erlang::Term<'_>,
         alone: bool,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<Delivery, Refusal> {
         let Buffers { about, data } = buffers;
         if about.len() + data.len() + FRAME_BYTES > self.backlog_bytes_max {
             return Err(Refusal::TooLarge);
         }
         let id = IdText::parse(about).map_err(|_| Refusal::BadId)?;
         let draft = Draft::new(about, data);
-        let sending =
-            if alone { self.router.send_to(id, draft) } else { self.router.send(id, draft) };
-        let mut sending = sending.with_term(payload::message(payload));
-        let receipt = posting::finish(&mut sending, &self.graph).await?;
+        let term = Some(payload::message(payload));
+        let delivery = self.sender.send(Parcel { about: id, draft, term, alone }).await?;
         self.counts.events.add(1);
-        Ok(receipt)
+        Ok(delivery)
     }
 
     /// Logs a process of the connected node `peer` in under `id`. A second time is no error.

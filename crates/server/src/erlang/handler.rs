@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::Receipt;
 use erlang::{Control, Message, Peer, Pid, ReplyTo, Term, frames};
 use tokio::task::yield_now;
 
@@ -22,6 +21,7 @@ use super::refusal::Refusal;
 use super::request::{Asked, Request, Service};
 use super::tasks::{self, Change};
 use super::{control, ids, names, payload};
+use crate::posting::Delivery;
 
 /// Sends of one node whose count is not known yet. 200 bytes each.
 const WINDOW_SENDS_MAX: usize = 8 * 1024;
@@ -43,7 +43,7 @@ pub(super) struct Handler<'g> {
 struct Pending {
     /// Who is told the count, if anybody is.
     reply: Option<ReplyTo>,
-    receipt: Receipt,
+    delivery: Delivery,
     bytes: usize,
 }
 
@@ -89,10 +89,12 @@ impl<'g> Handler<'g> {
 
     /// Answers the calls whose counts are known.
     fn collect(&mut self) {
-        while let Some(count) = self.window.front().and_then(|pending| pending.receipt.ready()) {
+        let ready = |pending: &mut Pending| pending.delivery.ready();
+        while let Some(delivered) = self.window.front_mut().and_then(ready) {
             let Pending { reply, bytes, .. } = self.window.pop_front().expect("it has a front");
             self.window_bytes -= bytes;
-            let outcome = Ok(Answer::Count(count.into()));
+            let outcome = delivered.map(|delivered| Answer::Count(delivered.count.into()));
+            let outcome = outcome.map_err(Refusal::from);
             answer(self.gateway, self.peer, reply.as_ref(), outcome);
         }
     }
@@ -189,7 +191,7 @@ impl<'g> Handler<'g> {
 
     async fn send(&mut self, id: Term<'_>, payload: Term<'_>, alone: bool, reply: Option<ReplyTo>) {
         match self.post(id, payload, alone).await {
-            Ok(receipt) => self.wait_for(receipt, payload.bytes().len(), reply).await,
+            Ok(delivery) => self.wait_for(delivery, payload.bytes().len(), reply).await,
             Err(refusal) => answer(self.gateway, self.peer, reply.as_ref(), Err(refusal)),
         }
     }
@@ -199,7 +201,7 @@ impl<'g> Handler<'g> {
         id: Term<'_>,
         payload: Term<'_>,
         alone: bool,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<Delivery, Refusal> {
         if payload.bytes().len() > self.gateway.payload_bytes_max() {
             return Err(Refusal::TooLarge);
         }
@@ -209,7 +211,7 @@ impl<'g> Handler<'g> {
     }
 
     /// Answers once the workers have counted, and goes on meanwhile while there is room.
-    async fn wait_for(&mut self, receipt: Receipt, bytes: usize, reply: Option<ReplyTo>) {
+    async fn wait_for(&mut self, delivery: Delivery, bytes: usize, reply: Option<ReplyTo>) {
         let bytes_max = self.gateway.queue_bytes_max / WINDOW_SHARE;
         while !self.window.is_empty()
             && (self.window.len() >= WINDOW_SENDS_MAX || self.window_bytes + bytes > bytes_max)
@@ -218,7 +220,7 @@ impl<'g> Handler<'g> {
             self.collect();
         }
         self.window_bytes += bytes;
-        self.window.push_back(Pending { reply, receipt, bytes });
+        self.window.push_back(Pending { reply, delivery, bytes });
         self.collect();
     }
 }
@@ -226,7 +228,7 @@ impl<'g> Handler<'g> {
 /// Waits until the first of the sends is counted; for ever when there is none.
 async fn first(window: &mut VecDeque<Pending>) {
     match window.front_mut() {
-        Some(pending) => drop((&mut pending.receipt).await),
+        Some(pending) => pending.delivery.known().await,
         None => std::future::pending().await,
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 use super::connected_node::{ConnectedNode, Waiting, Words};
 use super::gateway::Gateway;
 use super::payload;
-use super::processes::ProcessRef;
+use super::processes::{ProcessRef, Processes};
 use crate::wake_fd::WakeFd;
 
 /// Processes that are served in one go, under one lock.
@@ -27,6 +27,7 @@ pub(super) async fn run(gateway: Arc<Gateway>) -> std::io::Result<()> {
             match mail {
                 GuestMail::Deliver(delivery) => deliver(&gateway, delivery).await,
                 GuestMail::Close(reason, delivery) => log_out(&gateway, reason, delivery).await,
+                GuestMail::Gap(_) => tell_gap(&gateway).await,
             }
         }
         if gateway.guest.may_sleep() {
@@ -92,6 +93,39 @@ async fn log_out(gateway: &Gateway, reason: DisconnectReason, mut delivery: Deli
     }
 }
 
+/// All processes are told that events may be missing, chunk by chunk, before the next mail is
+/// looked at.
+async fn tell_gap(gateway: &Gateway) {
+    let mut message = Vec::new();
+    write::tuple(&mut message, 1);
+    write::atom(&mut message, "router_gap");
+    let message: Arc<[u8]> = message.into();
+    let mut from = 0;
+    loop {
+        let chunk: Vec<ProcessRef> = {
+            let registry = gateway.registry();
+            if from >= registry.processes.slots() {
+                return;
+            }
+            registry.processes.chunk(from).collect()
+        };
+        let mut waiting = ByNode::default();
+        for (node, to) in chunk.into_iter().filter_map(|process| gateway.reach(process)) {
+            if node.must_wait() {
+                waiting.push(&node, to);
+            } else {
+                tell(gateway, &node, to, &message);
+            }
+        }
+        for (node, processes) in waiting.0 {
+            let mail = Waiting::Gap(Arc::clone(&message), processes);
+            wait(gateway, &node, mail, message.len());
+        }
+        from += Processes::CHUNK;
+        yield_now().await;
+    }
+}
+
 /// Hands over what waits for `node`, in its order, until it is closed and nothing waits any more.
 pub(super) async fn deliver_waiting(gateway: &Gateway, node: &ConnectedNode) {
     while let Some((mail, since, bytes)) = node.next().await {
@@ -113,6 +147,12 @@ pub(super) async fn deliver_waiting(gateway: &Gateway, node: &ConnectedNode) {
                     hand_over(gateway, &mut delivery, node, to, &message);
                 }
             }
+            Waiting::Gap(message, processes) => {
+                for to in processes {
+                    node.room(since).await;
+                    tell(gateway, node, to, &message);
+                }
+            }
         }
         node.done(bytes);
         // A node that has ended takes no time: others have their turn.
@@ -131,6 +171,13 @@ fn hand_over(
         delivery.count_one();
         gateway.counts.deliveries.add(1);
     } else {
+        gateway.counts.dropped.add(1);
+    }
+}
+
+/// Hands over what is no event.
+fn tell(gateway: &Gateway, node: &ConnectedNode, to: Words, message: &[u8]) {
+    if !node.peer.send_to(to, message) {
         gateway.counts.dropped.add(1);
     }
 }

@@ -31,9 +31,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use backon::BackoffBuilder;
-use engine::{Guest, Router};
+use engine::Guest;
 use erlang::{Node, NodeConfig, RETRIES, Session};
-use graph::Graph;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -41,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::gateway::{Gateway, Limits};
 pub(crate) use self::report::Report;
+use crate::posting::Sender;
 
 /// How often nodes are asked for our global names.
 const NAMES_EVERY: Duration = Duration::from_secs(5);
@@ -64,8 +64,7 @@ impl Erlang {
     /// been told what they were to be told.
     pub(crate) async fn start(
         config: ErlangConfig,
-        router: Arc<Router>,
-        graph: Graph,
+        sender: Sender,
         guest: Guest,
         backlog_bytes_max: usize,
         stop: CancellationToken,
@@ -75,7 +74,7 @@ impl Erlang {
         let port = config.node.port;
         let started = Node::start(config.node).await;
         let (node, sessions) = started.map_err(|error| listen_error(port, &error))?;
-        let gateway = Gateway::new(node, router, graph, guest, limits, stop.clone());
+        let gateway = Gateway::new(node, sender, guest, limits, stop.clone());
         let gateway = Arc::new(gateway);
         tokio::spawn(mail::run(Arc::clone(&gateway)));
         tokio::spawn(keep_names(Arc::clone(&gateway)));

@@ -170,6 +170,13 @@ impl Processes {
         })
     }
 
+    /// The processes of all connections in the slots from `from` on, of one chunk at most.
+    pub(super) fn chunk(&self, from: u32) -> impl Iterator<Item = ProcessRef> {
+        let end = (from / CHUNK as u32 + 1) * CHUNK as u32;
+        let used = (from..end.min(self.slots())).filter(|&slot| self.is_used(slot));
+        used.map(|slot| ProcessRef { slot, generation: self.at(slot).generation })
+    }
+
     fn is_used(&self, slot: u32) -> bool {
         self.at(slot).process.peer != FREE.peer
     }
@@ -266,5 +273,8 @@ mod tests {
             found += processes.of_peer(1, from).count();
         }
         assert_eq!(found, 3 * CHUNK / 2);
+        let chunks = (0..processes.slots()).step_by(CHUNK);
+        let all: Vec<u32> = chunks.flat_map(|from| processes.chunk(from)).map(|r| r.slot).collect();
+        assert_eq!(all, Vec::from_iter(0..3 * CHUNK as u32));
     }
 }

@@ -3,7 +3,7 @@
 
 use erlang::NoJson;
 
-use crate::posting::Unposted;
+use crate::posting::{LogTrouble, Unposted};
 
 /// Why not. A call is answered `{error, Reason}` with the text of it as an atom.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,11 +28,15 @@ pub(super) enum Refusal {
     TooManyIds,
     /// The graph could not be read or written.
     Store,
+    /// The cluster's log cannot be reached: nothing is sent.
+    LogAway,
+    /// It does not answer: it may still be sent.
+    LogSilent,
 }
 
 impl Refusal {
     /// How many kinds there are in metrics.
-    pub(super) const COUNT: usize = 10;
+    pub(super) const COUNT: usize = 12;
 
     /// The kinds, at their [index](Refusal::index).
     pub(super) const KINDS: [&str; Refusal::COUNT] = [
@@ -46,6 +50,8 @@ impl Refusal {
         "noconnection",
         "too_many_ids",
         "store",
+        "log_away",
+        "log_silent",
     ];
 
     /// Its place among the kinds.
@@ -61,6 +67,8 @@ impl Refusal {
             Refusal::NoConnection => 7,
             Refusal::TooManyIds => 8,
             Refusal::Store => 9,
+            Refusal::LogAway => 10,
+            Refusal::LogSilent => 11,
         }
     }
 
@@ -78,6 +86,10 @@ impl From<Unposted> for Refusal {
         match unposted {
             Unposted::MailboxFull => Refusal::Overloaded,
             Unposted::Followers(_) => Refusal::Store,
+            Unposted::Log(LogTrouble::Full) => Refusal::Overloaded,
+            Unposted::Log(LogTrouble::TooLarge) => Refusal::TooLarge,
+            Unposted::Log(LogTrouble::Away) => Refusal::LogAway,
+            Unposted::Log(LogTrouble::Silent) => Refusal::LogSilent,
         }
     }
 }

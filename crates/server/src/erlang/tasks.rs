@@ -72,12 +72,9 @@ pub(super) async fn change(
     }
     let permits = u32::try_from(bytes.min(gateway.queue_bytes_max)).unwrap_or(u32::MAX);
     let room = Arc::clone(&node.change_bytes).acquire_many_owned(permits).await;
-    let graph = gateway.graph.clone();
+    let sender = gateway.sender.clone();
     start(gateway, node, reply, async move {
-        let changed = match change {
-            Change::Add => graph.add(pairs).await,
-            Change::Remove => graph.remove(pairs).await,
-        };
+        let changed = sender.change(matches!(change, Change::Add), pairs).await;
         drop(room);
         changed.map(Answer::Count).map_err(|error| {
             tracing::warn!(%error, "subscriptions of an Erlang node were not stored");
@@ -158,15 +155,17 @@ pub(super) fn subscribers(
 /// How many follow `id`, and their terms one after the other.
 async fn read_subscribers(gateway: &Gateway, id: &OwnedId) -> Result<(usize, Vec<u8>), Refusal> {
     let (mut len, mut list) = (0, Vec::new());
-    let names = gateway.router.names();
+    let names = gateway.sender.router.names();
     let Some(subject) = names.lookup(id.as_text()) else { return Ok((len, list)) };
     let mut after: Option<Id> = None;
     loop {
         let mut slice = Vec::new();
-        after = gateway.graph.slice(subject, after, &mut |id| slice.push(id)).map_err(|error| {
-            tracing::warn!(%error, "subscribers could not be read for an Erlang node");
-            Refusal::Store
-        })?;
+        after = gateway.sender.graph.slice(subject, after, &mut |id| slice.push(id)).map_err(
+            |error| {
+                tracing::warn!(%error, "subscribers could not be read for an Erlang node");
+                Refusal::Store
+            },
+        )?;
         // A name can go between the look-up and here; then it is nobody's subscriber any more.
         for text in slice.into_iter().filter_map(|id| names.text(id)) {
             ids::write_id(&mut list, &text);

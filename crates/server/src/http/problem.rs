@@ -12,12 +12,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use graph::{ReadError, Unusable, WriteError};
 use hub::{FollowersError, IdError};
+use ledger::LedgerError;
 use proto::Problem;
 use proto::problem::CONTENT_TYPE;
 use serde::Serialize;
 
 use crate::api::Refusal;
-use crate::posting::Unposted;
+use crate::cluster::GraphTrouble;
+use crate::posting::{LogTrouble, Unchanged, Unposted};
 
 /// Seconds after which a request that met a full mailbox may be tried again.
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -302,6 +304,38 @@ impl From<Unposted> for ApiProblem {
         match unposted {
             Unposted::MailboxFull => ApiProblem::mailbox_full(),
             Unposted::Followers(error) => error.into(),
+            Unposted::Log(LogTrouble::Full) => ApiProblem::unavailable(
+                "More waits for the log of the cluster than may: send again a little later. \
+                 Nothing was sent.",
+            ),
+            Unposted::Log(LogTrouble::TooLarge) => ApiProblem::too_large(format!(
+                "In a cluster an event has at most {} bytes, its subject included. Send a smaller \
+                 one.",
+                cluster::limits::EVENT_BYTES_MAX
+            )),
+            Unposted::Log(LogTrouble::Away) => ApiProblem::unavailable(
+                "The log of the cluster (NATS JetStream) cannot be reached: send again when it is \
+                 back. Nothing was sent.",
+            ),
+            Unposted::Log(LogTrouble::Silent) => ApiProblem::unavailable(
+                "The log of the cluster (NATS JetStream) does not answer: this may still be sent, \
+                 once, so look whether it was before you send it again.",
+            ),
+        }
+    }
+}
+
+impl From<Unchanged> for ApiProblem {
+    fn from(unchanged: Unchanged) -> ApiProblem {
+        let trouble = match unchanged {
+            Unchanged::Store(error) => return error.into(),
+            Unchanged::Cluster(trouble) => trouble,
+        };
+        let detail = sentence(&trouble.to_string());
+        match trouble {
+            GraphTrouble::StandsStill => ApiProblem::new(StatusCode::CONFLICT, detail),
+            GraphTrouble::Ledger(LedgerError::Refused(_)) => ApiProblem::bad_request(detail),
+            GraphTrouble::Ledger(_) | GraphTrouble::NotHeard => ApiProblem::unavailable(detail),
         }
     }
 }
@@ -314,6 +348,7 @@ impl From<WriteError> for ApiProblem {
                 ApiProblem::new(StatusCode::INSUFFICIENT_STORAGE, detail)
             }
             WriteError::Stopped | WriteError::Store(_) => ApiProblem::unavailable(detail),
+            WriteError::IsReplica => ApiProblem::new(StatusCode::CONFLICT, detail),
             // Trying again does not help: somebody has to see to it.
             WriteError::Unusable(_) | WriteError::Unknown(_) => {
                 ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, detail)

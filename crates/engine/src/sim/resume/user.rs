@@ -19,7 +19,7 @@ const TRANSPORTS: [Transport; 4] =
 
 /// What a user heard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Heard {
+pub(in crate::sim) enum Heard {
     Event(u64),
     /// Up to this number some may be missing.
     Gap(u64),
@@ -27,33 +27,33 @@ pub(super) enum Heard {
     Cursor(u64),
 }
 
-pub(super) struct User {
-    pub(super) ids: Vec<String>,
-    pub(super) transport: Transport,
-    pub(super) framing: Framing,
-    pub(super) online: Option<Connection>,
+pub(in crate::sim) struct User {
+    pub(in crate::sim) ids: Vec<String>,
+    pub(in crate::sim) transport: Transport,
+    pub(in crate::sim) framing: Framing,
+    pub(in crate::sim) online: Option<Connection>,
     /// It is a client of another server now.
-    pub(super) elsewhere: bool,
+    pub(in crate::sim) elsewhere: bool,
     /// The place that it brings from there.
-    pub(super) brought: Option<String>,
-    pub(super) heard: Vec<Heard>,
+    pub(in crate::sim) brought: Option<String>,
+    pub(in crate::sim) heard: Vec<Heard>,
     /// Events that it need not hear: they were on their way when it came without a place to go on.
-    pub(super) excused: BTreeSet<usize>,
+    pub(in crate::sim) excused: BTreeSet<usize>,
 }
 
-pub(super) struct Connection {
-    pub(super) place: Place,
-    pub(super) got: Vec<u8>,
+pub(in crate::sim) struct Connection {
+    pub(in crate::sim) place: Place,
+    pub(in crate::sim) got: Vec<u8>,
     /// The newest number when it was known what the client had missed.
-    pub(super) resumed_at: u64,
+    pub(in crate::sim) resumed_at: u64,
     /// Whether it is one whose poll is answered.
-    pub(super) idle: bool,
+    pub(in crate::sim) idle: bool,
     /// Whether it came with a place that the server cannot know, and has heard nothing yet.
-    pub(super) is_stranger: bool,
+    pub(in crate::sim) is_stranger: bool,
 }
 
 impl User {
-    pub(super) fn random(random: &mut Random) -> User {
+    pub(in crate::sim) fn random(random: &mut Random) -> User {
         User {
             ids: (0..1 + random.below(2)).map(|_| id_text(random.below(IDS))).collect(),
             transport: TRANSPORTS[random.below(TRANSPORTS.len())],
@@ -67,7 +67,7 @@ impl User {
     }
 
     /// The same user as another server will see it.
-    pub(super) fn elsewhere(&self) -> User {
+    pub(in crate::sim) fn elsewhere(&self) -> User {
         User {
             ids: self.ids.clone(),
             transport: self.transport,
@@ -81,19 +81,19 @@ impl User {
     }
 
     /// Whether it may connect.
-    pub(super) fn may_come(&self) -> bool {
+    pub(in crate::sim) fn may_come(&self) -> bool {
         self.online.is_none() && !self.elsewhere
     }
 
     /// What a stranger hears first, behind all `before`, is that something may be missing.
-    pub(super) fn check_told(&self, before: usize, is_stranger: bool) {
+    pub(in crate::sim) fn check_told(&self, before: usize, is_stranger: bool) {
         if let Some(first) = self.heard.get(before).filter(|_| is_stranger) {
             assert!(matches!(first, Heard::Gap(_)), "{first:?} before a gap, {:?}", self.transport);
         }
     }
 
     /// What an `EventSource` gives as its last event id.
-    pub(super) fn cursor(&self) -> Option<u64> {
+    pub(in crate::sim) fn cursor(&self) -> Option<u64> {
         self.heard.iter().rev().find_map(|heard| match heard {
             Heard::Event(number) | Heard::Cursor(number) => Some(*number),
             Heard::Gap(_) => None,
@@ -101,7 +101,7 @@ impl User {
     }
 
     /// Takes note of the answers that have come whole.
-    pub(super) fn hear_answers(&mut self) {
+    pub(in crate::sim) fn hear_answers(&mut self) {
         let Some(connection) = &mut self.online else { return };
         while let Some((answer, len)) = polls::Answer::read(&connection.got) {
             connection.got.drain(..len);
@@ -117,7 +117,7 @@ impl User {
     }
 
     /// Takes note of all that is whole in what one connection has got.
-    pub(super) fn hear(&mut self, got: &[u8], resumed_at: u64) {
+    pub(in crate::sim) fn hear(&mut self, got: &[u8], resumed_at: u64) {
         if self.transport == Transport::WebSocket {
             return self.hear_messages(got, resumed_at);
         }

@@ -18,6 +18,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::sample::Sample;
 use crate::api::state::Api;
+use crate::posting::Parcel;
 
 /// The time from one event to the next.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
@@ -51,9 +52,9 @@ async fn tick(api: &Api, id: IdText<'_>, before: Option<Durations>) -> Durations
     // While the engine drains there is nobody left to tell.
     if let Ok(sample) = Sample::take(api, sends).await {
         let data = sample.into_json(api.backlog_bytes_max);
-        let mut sending = api.router.send(id, Draft::new(&api.live_id, &data));
+        let draft = Draft::new(&api.live_id, &data);
         // Who misses one hears the next.
-        let _ = api.finish(&mut sending).await;
+        let _ = api.sender.send(Parcel { about: id, draft, term: None, alone: false }).await;
     }
     now
 }

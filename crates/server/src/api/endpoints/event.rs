@@ -3,10 +3,8 @@
 //! Posting and hearing the count are two steps, so that a stream can post its next event while the
 //! workers deliver the last one. Cost of posting: 1 to 3 µs for a typical audience.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use engine::{Event, Receipt, Sending};
 use hub::{Draft, IdText};
 use proto::decimal::push_decimal;
 use serde::Deserialize;
@@ -16,7 +14,7 @@ use crate::api::idempotency;
 use crate::api::state::Api;
 use crate::http::id::IdField;
 use crate::http::problem::ApiProblem;
-use crate::posting::{self, FRAME_BYTES};
+use crate::posting::{Delivered, Delivery, FRAME_BYTES, Parcel};
 
 /// An event as a sender writes it.
 #[derive(Debug, Deserialize)]
@@ -33,8 +31,7 @@ pub(crate) struct EventBody<'a> {
 
 /// An event that is on its way: who made it, and how many will have heard it.
 pub(crate) struct Posted {
-    pub(crate) event: Arc<Event>,
-    pub(crate) receipt: Receipt,
+    pub(crate) delivery: Delivery,
     /// When the API had read it.
     pub(crate) accepted: Instant,
 }
@@ -53,27 +50,26 @@ impl Api {
                 self.backlog_bytes_max,
             )));
         }
-        let mut sending = self.router.send(about, Draft::new(&body.about.0, data));
-        let receipt = self.finish(&mut sending).await?;
-        let event = Arc::clone(sending.event().expect("what is posted has its number"));
+        let draft = Draft::new(&body.about.0, data);
+        let parcel = Parcel { about, draft, term: None, alone: false };
+        let delivery = self.sender.send(parcel).await?;
         self.count_event();
-        Ok(Posted { event, receipt, accepted })
-    }
-
-    /// Takes all steps of a send, pausing where it must.
-    pub(crate) async fn finish(&self, sending: &mut Sending<'_>) -> Result<Receipt, ApiProblem> {
-        Ok(posting::finish(sending, &self.graph).await?)
+        Ok(Posted { delivery, accepted })
     }
 }
 
 /// Appends the answer to an event: `{"delivered":2,"id":"…"}`, without a line end.
-pub(crate) fn push_answer(out: &mut Vec<u8>, delivered: u32, id: &str) {
+pub(crate) fn push_answer(out: &mut Vec<u8>, delivered: &Delivered) {
     out.extend_from_slice(b"{\"delivered\":");
-    push_decimal(out, delivered.into());
+    push_decimal(out, delivered.count.into());
     out.extend_from_slice(b",\"id\":\"");
     // Letters and digits, so there is nothing to escape.
-    out.extend_from_slice(id.as_bytes());
-    out.extend_from_slice(b"\"}");
+    out.extend_from_slice(&delivered.id);
+    out.push(b'"');
+    if delivered.at_least {
+        out.extend_from_slice(b",\"at_least\":true");
+    }
+    out.push(b'}');
 }
 
 #[cfg(test)]
@@ -83,12 +79,15 @@ mod tests {
 
     #[test]
     fn answer_is_the_json_of_the_contract() {
-        let event = Event::new(0xabc, "123", "1");
-        for (delivered, text) in [(0, "0"), (9, "9"), (10, "10"), (u32::MAX, "4294967295")] {
-            let mut out = Vec::new();
-            push_answer(&mut out, delivered, event.id());
-            let expected = format!("{{\"delivered\":{text},\"id\":\"000000000iK00000\"}}");
-            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let id = *b"000000000iK00000";
+        for (count, text) in [(0, "0"), (9, "9"), (10, "10"), (u32::MAX, "4294967295")] {
+            for (at_least, more) in [(false, ""), (true, ",\"at_least\":true")] {
+                let mut out = Vec::new();
+                push_answer(&mut out, &Delivered { id, count, at_least });
+                let expected =
+                    format!("{{\"delivered\":{text},\"id\":\"000000000iK00000\"{more}}}");
+                assert_eq!(String::from_utf8(out).unwrap(), expected);
+            }
         }
     }
 

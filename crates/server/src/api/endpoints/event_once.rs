@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::timeout_at;
 
-use super::event::EventBody;
+use super::event::{EventBody, Posted};
 use crate::api::access::Grant;
-use crate::api::idempotency::{Answer, Claimed, IdempotencyKey, Progress};
+use crate::api::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
 use crate::api::state::Api;
 use crate::http::problem::ApiProblem;
-use crate::posting::MAILBOX_TIMEOUT;
+use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
 
 /// How long a repeat waits until the first send is posted: as long as that may take where a mailbox
 /// is full, and as long again for an audience that is looked up slowly.
@@ -25,7 +25,7 @@ const POSTED_TIMEOUT: Duration = MAILBOX_TIMEOUT.saturating_mul(2);
 /// An event that is posted, now or before: its answer is known or will be.
 pub(super) enum Once {
     /// It is known.
-    Answered(Answer),
+    Answered(Delivered),
     /// It is known when the workers have delivered.
     UnderWay {
         progress: watch::Receiver<Progress>,
@@ -46,25 +46,12 @@ impl Api {
         loop {
             match self.idempotency.claim(grant.key_id(), key, &body.about.0, body.data.get())? {
                 Claimed::First(claim) => {
-                    let posted = self.post(body).await?;
-                    let bytes = posted.event.json().len();
-                    // Nothing is awaited between posting and this.
-                    let uncounted = claim.posted(posted.event.id());
-                    let (receipt, accepted) = (posted.receipt, posted.accepted);
-                    if let Some(delivered) = receipt.ready() {
-                        self.durations.record(accepted, Instant::now());
-                        return Ok(Once::Answered(uncounted.counted(delivered)));
-                    }
-                    let (progress, api) = (uncounted.progress(), Arc::clone(self));
-                    tokio::spawn(async move {
-                        let delivered = receipt.await;
-                        api.durations.record(accepted, Instant::now());
-                        uncounted.counted(delivered);
-                    });
-                    return Ok(Once::UnderWay { progress, bytes });
+                    return Ok(self.follow(claim, self.post(body).await?));
                 }
                 Claimed::UnderWay(mut progress) => {
-                    let is_posted = |progress: &Progress| !matches!(progress, Progress::Claimed);
+                    let is_posted = |progress: &Progress| {
+                        !matches!(progress, Progress::Claimed | Progress::Refused(_))
+                    };
                     let posted = timeout_at(deadline, progress.wait_for(is_posted)).await;
                     let posted = posted.map_err(|_| ApiProblem::key_under_way())?.is_ok();
                     if posted {
@@ -82,18 +69,56 @@ impl Api {
     }
 }
 
+impl Api {
+    /// Lets `claim` know what becomes of its event. Nothing is awaited between its posting and
+    /// this.
+    fn follow(self: &Arc<Api>, claim: Claim, posted: Posted) -> Once {
+        let Posted { mut delivery, accepted } = posted;
+        let (bytes, api) = (delivery.bytes(), Arc::clone(self));
+        let Some(id) = delivery.id() else {
+            // The cluster's log gives the id.
+            let progress = claim.progress();
+            tokio::spawn(async move {
+                match delivery.answer().await {
+                    Ok(Delivered { id, count, at_least }) => {
+                        api.durations.record(accepted, Instant::now());
+                        claim.posted(id).counted(count, at_least);
+                    }
+                    Err(Unposted::Log(trouble)) => claim.failed(trouble),
+                    Err(_) => claim.failed(LogTrouble::Away),
+                }
+            });
+            return Once::UnderWay { progress, bytes };
+        };
+        let uncounted = claim.posted(id);
+        if let Some(Ok(delivered)) = delivery.ready() {
+            self.durations.record(accepted, Instant::now());
+            return Once::Answered(uncounted.counted(delivered.count, false));
+        }
+        let progress = uncounted.progress();
+        tokio::spawn(async move {
+            if let Ok(delivered) = delivery.answer().await {
+                api.durations.record(accepted, Instant::now());
+                uncounted.counted(delivered.count, false);
+            }
+        });
+        Once::UnderWay { progress, bytes }
+    }
+}
+
 impl Once {
     /// Waits until [`Once::ready`] tells something.
     pub(super) async fn ready_or_closed(&mut self) {
         if let Once::UnderWay { progress, .. } = self {
-            let is_answered = |progress: &Progress| matches!(progress, Progress::Answered(_));
+            let is_answered =
+                |progress: &Progress| !matches!(progress, Progress::Claimed | Progress::Posted);
             // It fails when the channel is closed, which `ready` sees for itself.
             let _ = progress.wait_for(is_answered).await;
         }
     }
 
     /// The answer, if it is known; a problem if nobody will ever know it.
-    pub(super) fn ready(&self) -> Option<Result<Answer, ApiProblem>> {
+    pub(super) fn ready(&self) -> Option<Result<Delivered, ApiProblem>> {
         let progress = match self {
             Once::Answered(answer) => return Some(Ok(*answer)),
             Once::UnderWay { progress, .. } => progress,
@@ -102,12 +127,14 @@ impl Once {
         let is_closed = progress.has_changed().is_err();
         match *progress.borrow() {
             Progress::Answered(answer) => Some(Ok(answer)),
+            Progress::Refused(trouble) => Some(Err(Unposted::Log(trouble).into())),
+            Progress::Unknown => Some(Err(Unposted::Log(LogTrouble::Silent).into())),
             // The task is gone, and with it the runtime.
             _ => is_closed.then(|| Err(ApiProblem::stopping())),
         }
     }
 
-    pub(super) async fn answer(mut self) -> Result<Answer, ApiProblem> {
+    pub(super) async fn answer(mut self) -> Result<Delivered, ApiProblem> {
         self.ready_or_closed().await;
         self.ready().expect("it was waited for")
     }

@@ -30,6 +30,11 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, 
     if !api.engine.try_read().is_ok_and(|engine| engine.is_open()) {
         return Err(ApiProblem::starting_or_stopping());
     }
+    if let Some(obstacle) = api.sender.cluster.as_ref().and_then(|cluster| cluster.obstacle()) {
+        return Err(ApiProblem::unavailable(format!(
+            "This node waits for its cluster: {obstacle}."
+        )));
+    }
     api.graph.usable()?;
     let any = Id::integer(0).expect("0 is an integer below 2^63");
     api.graph.page_followers(any, None, 1)?;

@@ -14,6 +14,10 @@ pub(crate) async fn logout(
     State(api): State<Arc<Api>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiProblem> {
-    let closed = api.finish(&mut api.router.logout(id.as_text())).await?.await;
-    Ok(axum::Json(serde_json::json!({ "closed": closed })).into_response())
+    let logout = api.sender.logout(id.as_text()).await?;
+    let mut answer = serde_json::json!({ "closed": logout.count });
+    if logout.at_least {
+        answer["at_least"] = true.into();
+    }
+    Ok(axum::Json(answer).into_response())
 }

@@ -111,12 +111,16 @@ fn place_of(text: &str) -> Option<Id> {
 /// How many connections an id has.
 #[derive(Debug, Serialize)]
 pub(crate) struct Connections {
-    connections: usize,
+    connections: u64,
+    /// There may be more: a node of the cluster has not answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    at_least: bool,
 }
 
 pub(crate) async fn connections(
     State(api): State<Arc<Api>>,
     PathId(id): PathId,
 ) -> Json<Connections> {
-    Json(Connections { connections: api.router.connections(id.as_text()) })
+    let (connections, at_least) = api.sender.connections(id.as_text()).await;
+    Json(Connections { connections, at_least })
 }

@@ -1,5 +1,6 @@
 //! The calls of the API, a file each: what is asked, what is done, what is answered.
 
+pub(super) mod cluster;
 mod event;
 mod event_once;
 pub(super) mod health;

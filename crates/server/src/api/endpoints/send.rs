@@ -56,12 +56,12 @@ async fn send_one(
     let mut text = Vec::with_capacity(64);
     if let Some(key) = key {
         let answer = api.post_once(grant, &body, &key).await?.answer().await?;
-        push_answer(&mut text, answer.delivered, answer.id());
+        push_answer(&mut text, &answer);
     } else {
-        let Posted { event, receipt, accepted } = api.post(&body).await?;
-        let delivered = receipt.await;
+        let Posted { delivery, accepted } = api.post(&body).await?;
+        let delivered = delivery.answer().await?;
         api.durations.record(accepted, Instant::now());
-        push_answer(&mut text, delivered, event.id());
+        push_answer(&mut text, &delivered);
     }
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }

@@ -57,12 +57,12 @@ pub(crate) struct SendStream {
     stop: CancellationToken,
 }
 
-/// The answer to one line.
+/// The answer to one line, whose number it may need.
 enum Pending {
     /// It is known when the workers have delivered.
-    Event(Posted),
+    Event(Posted, u64),
     /// It is known when the first event with its key is delivered.
-    Once(Once),
+    Once(Once, u64),
     /// It is a problem.
     ApiProblem(ApiProblem),
 }
@@ -121,10 +121,8 @@ impl SendStream {
         let SendStream { body, window, stop, .. } = self;
         let first = async {
             match window.front_mut() {
-                Some(Pending::Event(posted)) => {
-                    (&mut posted.receipt).await;
-                }
-                Some(Pending::Once(once)) => once.ready_or_closed().await,
+                Some(Pending::Event(posted, _)) => posted.delivery.known().await,
+                Some(Pending::Once(once, _)) => once.ready_or_closed().await,
                 _ => std::future::pending().await,
             }
         };
@@ -173,29 +171,37 @@ impl SendStream {
 
     /// Writes the answers that are known, in the order of the lines.
     fn collect(&mut self) {
-        while let Some(first) = self.window.front() {
+        while let Some(first) = self.window.front_mut() {
+            let bytes = first.bytes();
             match first {
                 Pending::ApiProblem(problem) => {
                     self.answers.extend_from_slice(problem.to_json().as_bytes());
                 }
-                Pending::Event(Posted { event, receipt, accepted }) => {
-                    let Some(delivered) = receipt.ready() else { return };
-                    self.api.durations.record(*accepted, Instant::now());
-                    push_answer(&mut self.answers, delivered, event.id());
-                    self.answers.push(b'\n');
-                }
-                Pending::Once(once) => match once.ready() {
+                Pending::Event(Posted { delivery, accepted }, line) => match delivery.ready() {
+                    None => return,
+                    Some(Ok(delivered)) => {
+                        self.api.durations.record(*accepted, Instant::now());
+                        push_answer(&mut self.answers, &delivered);
+                        self.answers.push(b'\n');
+                    }
+                    Some(Err(unposted)) => {
+                        let problem = ApiProblem::from(unposted).on_line(*line).to_json();
+                        self.answers.extend_from_slice(problem.as_bytes());
+                    }
+                },
+                Pending::Once(once, line) => match once.ready() {
                     None => return,
                     Some(Ok(answer)) => {
-                        push_answer(&mut self.answers, answer.delivered, answer.id());
+                        push_answer(&mut self.answers, &answer);
                         self.answers.push(b'\n');
                     }
                     Some(Err(problem)) => {
-                        self.answers.extend_from_slice(problem.to_json().as_bytes());
+                        let problem = problem.on_line(*line).to_json();
+                        self.answers.extend_from_slice(problem.as_bytes());
                     }
                 },
             }
-            self.window_bytes -= first.bytes();
+            self.window_bytes -= bytes;
             self.window.pop_front();
         }
     }
@@ -213,8 +219,8 @@ impl Pending {
     /// What it counts for in the window: an event lies in memory until it is delivered.
     fn bytes(&self) -> usize {
         match self {
-            Pending::Event(posted) => posted.event.json().len(),
-            Pending::Once(once) => once.bytes(),
+            Pending::Event(posted, _) => posted.delivery.bytes(),
+            Pending::Once(once, _) => once.bytes(),
             Pending::ApiProblem(_) => 0,
         }
     }
@@ -227,8 +233,10 @@ async fn post(api: &Arc<Api>, grant: &Grant, line: Line) -> Result<Pending, ApiP
     let may = api.access.check_about(grant, &body.about.0);
     may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
-        None => api.post(&body).await.map(Pending::Event),
-        Some(key) => post_once(api, grant, &body, key).await.map(Pending::Once),
+        None => api.post(&body).await.map(|posted| Pending::Event(posted, line.number)),
+        Some(key) => {
+            post_once(api, grant, &body, key).await.map(|once| Pending::Once(once, line.number))
+        }
     };
     posted.map_err(|problem| problem.on_line(line.number))
 }

@@ -182,8 +182,5 @@ async fn store(api: &Api, change: Change, pairs: Vec<Pair>) -> Result<u64, ApiPr
     if pairs.is_empty() {
         return Ok(0);
     }
-    Ok(match change {
-        Change::Add => api.graph.add(pairs).await?,
-        Change::Remove => api.graph.remove(pairs).await?,
-    })
+    Ok(api.sender.change(matches!(change, Change::Add), pairs).await?)
 }

@@ -32,6 +32,7 @@ use self::key::Hasher;
 pub(super) use self::key::{IdempotencyKey, member};
 pub(crate) use self::table::Refusal;
 use self::table::{Found, Table};
+use crate::posting::{Delivered, LogTrouble};
 
 /// How long a key is remembered, from when its event was posted.
 const REMEMBERED: Duration = Duration::from_secs(300);
@@ -46,22 +47,8 @@ const FORGET_EVERY: Duration = Duration::from_secs(1);
 /// How many of them are forgotten before others have their turn: some 50 ns each.
 const FORGET_MAX: usize = 4096;
 
-/// What a send was answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
-    pub(super) delivered: u32,
-    pub(super) id: EventId,
-}
-
 /// An event's id as it is written.
-pub(super) type EventId = [u8; 16];
-
-impl Answer {
-    /// The id as text.
-    pub(super) fn id(&self) -> &str {
-        str::from_utf8(&self.id).expect("it was made of text")
-    }
-}
+type EventId = [u8; 16];
 
 /// How far the first send with a key is. Its channel is closed when it ends without an answer.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +58,11 @@ pub(super) enum Progress {
     /// It is, and the workers deliver it.
     Posted,
     /// It is delivered.
-    Answered(Answer),
+    Answered(Delivered),
+    /// The cluster did not take it, and the key is free again.
+    Refused(LogTrouble),
+    /// Nobody knows whether the cluster took it, so that it must not be sent again.
+    Unknown,
 }
 
 /// What is to be done about a send with a key.
@@ -82,7 +73,7 @@ pub(super) enum Claimed {
     /// Wait until it is posted by another, or post it after all if it is not.
     UnderWay(watch::Receiver<Progress>),
     /// Answer this.
-    Answered(Answer),
+    Answered(Delivered),
 }
 
 /// The keys of the last five minutes.
@@ -207,12 +198,29 @@ pub(crate) async fn forget(keys: Arc<IdempotencyKeys>) {
 
 impl Claim {
     /// The event is posted, so the key is remembered from now on.
-    pub(super) fn posted(mut self, id: &str) -> Uncounted {
+    pub(super) fn posted(mut self, id: EventId) -> Uncounted {
         let progress = self.progress.take().expect("it is posted once");
         let place = self.keys.table().remember(self.key, self.keys.now_ms());
         progress.send_replace(Progress::Posted);
-        let id = id.as_bytes().try_into().expect("ids of events have 16 letters and digits");
         Uncounted { keys: Arc::clone(&self.keys), place, id, progress }
+    }
+
+    /// Where to hear what becomes of it.
+    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.as_ref().expect("it is not posted yet").subscribe()
+    }
+
+    /// The cluster did not take the event. Where that is not known, the key is remembered as if it
+    /// had: what is sent again might be heard twice.
+    pub(super) fn failed(mut self, trouble: LogTrouble) {
+        if trouble != LogTrouble::Silent {
+            self.progress.iter().for_each(|progress| {
+                progress.send_replace(Progress::Refused(trouble));
+            });
+        } else if let Some(progress) = self.progress.take() {
+            self.keys.table().remember(self.key, self.keys.now_ms());
+            progress.send_replace(Progress::Unknown);
+        }
     }
 }
 
@@ -233,8 +241,8 @@ impl Uncounted {
     }
 
     /// All workers have delivered.
-    pub(super) fn counted(self, delivered: u32) -> Answer {
-        let answer = Answer { delivered, id: self.id };
+    pub(super) fn counted(self, count: u32, at_least: bool) -> Delivered {
+        let answer = Delivered { id: self.id, count, at_least };
         self.keys.table().answered(self.place, answer);
         self.progress.send_replace(Progress::Answered(answer));
         answer
@@ -245,7 +253,7 @@ impl Uncounted {
 mod tests {
     use super::*;
 
-    const ID: &str = "2F3y6mQsYKmaB3xZ";
+    const ID: &[u8; 16] = b"2F3y6mQsYKmaB3xZ";
 
     fn claim(keys: &Arc<IdempotencyKeys>, key: &str, data: &str) -> Result<Claimed, Refusal> {
         keys.claim("", &IdempotencyKey::new(key).unwrap(), "rj", data)
@@ -264,11 +272,11 @@ mod tests {
         let first = first(&keys, "a");
         let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
         assert!(matches!(*progress.borrow(), Progress::Claimed));
-        let uncounted = first.posted(ID);
+        let uncounted = first.posted(*ID);
         assert!(matches!(*progress.borrow(), Progress::Posted));
         assert!(matches!(claim(&keys, "a", "1"), Ok(Claimed::UnderWay(_))));
-        let answer = uncounted.counted(3);
-        assert_eq!(answer, Answer { delivered: 3, id: ID.as_bytes().try_into().unwrap() });
+        let answer = uncounted.counted(3, false);
+        assert_eq!(answer, Delivered { count: 3, id: *ID, at_least: false });
         let Progress::Answered(heard) = *progress.borrow() else { panic!() };
         assert_eq!(heard, answer);
         let Claimed::Answered(again) = claim(&keys, "a", "1").unwrap() else { panic!() };

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use hashbrown::HashTable;
 use tokio::sync::watch;
 
-use super::{Answer, Progress};
+use super::Progress;
+use crate::posting::Delivered;
 
 /// Entries of a block: 64 KiB.
 const BLOCK: usize = 1024;
@@ -32,7 +33,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) enum Outcome {
     Posted(watch::Receiver<Progress>),
-    Answered(Answer),
+    Answered(Delivered),
 }
 
 /// Where an entry is, for the index.
@@ -158,7 +159,8 @@ mod tests {
             if random.u8(..10) < if growing { 8 } else { 1 } {
                 // Few checks, so that some keys share theirs.
                 let key = u128::from(random.u64(..)) | u128::from(random.u8(..)) << 64;
-                let outcome = Outcome::Answered(Answer { delivered: step, id: [0; 16] });
+                let outcome =
+                    Outcome::Answered(Delivered { count: step, id: [0; 16], at_least: false });
                 let entry = Entry { key, body: 0, until_ms: u64::from(step), outcome };
                 let place = queue.push(entry);
                 list.push_back((place, key, step));

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use tokio::sync::watch;
 
+use super::Progress;
 use super::remembered::{Entry, Outcome, Remembered};
-use super::{Answer, Progress};
+use crate::posting::Delivered;
 
 /// All keys that are known, by their hash.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(super) enum Found {
     /// Nothing: it is the caller's, who says how far it is.
     New(watch::Sender<Progress>),
     UnderWay(watch::Receiver<Progress>),
-    Answered(Answer),
+    Answered(Delivered),
 }
 
 /// Why a key cannot be claimed.
@@ -88,7 +89,7 @@ impl Table {
     }
 
     /// The event of the key at `place` is counted; nothing happens if the key is forgotten.
-    pub(super) fn answered(&mut self, place: u64, answer: Answer) {
+    pub(super) fn answered(&mut self, place: u64, answer: Delivered) {
         if let Some(entry) = self.remembered.get_mut(place) {
             entry.outcome = Outcome::Answered(answer);
         }
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     const TIME: u64 = 300_000;
-    const ANSWER: Answer = Answer { delivered: 7, id: *b"2F3y6mQsYKmaB3xZ" };
+    const ANSWER: Delivered = Delivered { count: 7, id: *b"2F3y6mQsYKmaB3xZ", at_least: false };
 
     fn seconds(seconds: u64) -> u64 {
         seconds * 1000

@@ -15,6 +15,7 @@ use prometheus::{Encoder, TextEncoder};
 use proto::Transport;
 use tokio::task::spawn_blocking;
 
+use super::cluster;
 use super::families::{counter, counter_of, family, gauge, gauge_of, histogram_of, metric};
 use super::process::Descriptors;
 use super::sockets::SocketBytes;
@@ -37,6 +38,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         keys(&api),
         TokenStats::of(&api, &snapshot).map(|stats| tokens::families(&stats)).unwrap_or_default(),
         tls::families(&api.certificates, &api.handshakes),
+        cluster::families(api.sender.cluster.as_deref()),
         tls::of_streams(&api.certificates, &snapshot.whole().tls),
         workers(&snapshot.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
@@ -201,7 +203,7 @@ const WORKER_GAUGES: [(&str, &str, Read); 3] = [
     ("encke_mails_waiting", "Mails in the worker's mailbox.", |worker| worker.mails_waiting),
 ];
 
-const WORKER_COUNTERS: [(&str, &str, Read); 7] = [
+const WORKER_COUNTERS: [(&str, &str, Read); 8] = [
     ("encke_connections_opened_total", "Connections accepted.", |worker| worker.opened),
     ("encke_deliveries_total", "Events handed to connections.", |worker| worker.deliveries),
     (
@@ -210,6 +212,7 @@ const WORKER_COUNTERS: [(&str, &str, Read); 7] = [
         |worker| worker.dropped,
     ),
     ("encke_keepalives_total", "Keep-alives sent.", |worker| worker.keepalives),
+    ("encke_gaps_total", "Clients told of a gap in mid-stream.", |worker| worker.gaps),
     ("encke_writes_total", "Write calls.", |worker| worker.writes),
     ("encke_sent_bytes_total", "Bytes that the kernel took.", |worker| worker.bytes_sent),
     (

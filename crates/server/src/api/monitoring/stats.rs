@@ -10,6 +10,7 @@ use proto::Transport;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use super::cluster::ClusterStats;
 use super::duration::DurationStats;
 use super::tls::TlsStats;
 use super::tokens::TokenStats;
@@ -61,6 +62,8 @@ pub(crate) struct Stats {
     tokens: Option<TokenStats>,
     /// Handshakes of TLS; null where it is spoken nowhere.
     tls: Option<TlsStats>,
+    /// The cluster that this server is a node of; null when it is alone.
+    cluster: Option<ClusterStats>,
     /// The Erlang side; null when there is none.
     erlang: Option<Report>,
     #[serde(flatten)]
@@ -78,6 +81,8 @@ pub(crate) struct WorkerStats {
     deliveries: u64,
     dropped: u64,
     keepalives: u64,
+    /// Clients that were told of a gap in mid-stream.
+    gaps: u64,
     writes: u64,
     sent_bytes: u64,
     turns: u64,
@@ -102,6 +107,7 @@ impl From<WorkerSnapshot> for WorkerStats {
             deliveries: snapshot.deliveries,
             dropped: snapshot.dropped,
             keepalives: snapshot.keepalives,
+            gaps: snapshot.gaps,
             writes: snapshot.writes,
             sent_bytes: snapshot.bytes_sent,
             turns: snapshot.turns.count(),
@@ -201,6 +207,7 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         store_bytes: api.graph.disk_bytes().ok(),
         tokens: TokenStats::of(&api, &snapshot),
         tls: TlsStats::of(&api.certificates, &snapshot.whole().tls, &api.handshakes),
+        cluster: api.sender.cluster.as_deref().map(ClusterStats::of),
         erlang: api.erlang.as_ref().map(Erlang::report),
         whole: snapshot.whole().into(),
         workers: snapshot.workers.into_iter().map(WorkerStats::from).collect(),

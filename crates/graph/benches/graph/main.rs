@@ -2,10 +2,13 @@
 //!
 //! `cargo bench -p graph --bench graph [-- DIR]` makes the graph, loads it one way and both ways
 //! into fresh stores below DIR (the system's directory for temporary files by default) and reads
-//! from them. About a minute, 2 GB of disk, 1 GB of memory.
+//! from them. About a minute, 2 GB of disk, 1 GB of memory. With `--replica` only what concerns
+//! replicas.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails should stop")]
+
+mod replica;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -37,7 +40,8 @@ fn main() {
         start.elapsed()
     );
 
-    for both in [false, true] {
+    let only_replica = std::env::args().any(|argument| argument == "--replica");
+    for both in [false, true].into_iter().filter(|_| !only_replica) {
         let store = dir.path().join(format!("both-{both}"));
         println!("\nload{}:", if both { " --both" } else { "" });
         load(&file, &store, both);
@@ -49,6 +53,7 @@ fn main() {
         stats(&graph);
         change(&graph);
     }
+    replica::run(&file, &dir.path().join("replica"));
 }
 
 fn load(file: &Path, store: &Path, both: bool) {
@@ -85,6 +90,12 @@ fn peak() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
     line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+}
+
+/// What is resident now; from here on [`peak`] counts anew (proc_pid_clear_refs(5)).
+fn reset_peak() -> String {
+    fs::write("/proc/self/clear_refs", "5").unwrap();
+    peak()
 }
 
 fn random_users() -> Vec<Id> {

@@ -1,0 +1,210 @@
+//! `encke postgres`: the graph in PostgreSQL, where there are many nodes: its tables, and a table
+//! of the application as the graph.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use ledger::{Ledger, LedgerConfig, LedgerError, Source, Status, TlsMode};
+use serde_json::json;
+use tokio::runtime::Builder;
+
+use crate::console::{say, tell};
+
+/// The graph in PostgreSQL, for many nodes: makes its tables, and makes a table of yours the graph.
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  encke postgres migrate --postgres postgresql://encke@db.example/app
+  encke postgres install public.follows follower_id followee_id
+  encke postgres status
+  encke postgres uninstall")]
+pub(crate) struct PostgresArgs {
+    #[command(subcommand)]
+    command: PostgresCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PostgresCommand {
+    Migrate(MigrateArgs),
+    Install(InstallArgs),
+    Uninstall(UninstallArgs),
+    Status(StatusArgs),
+}
+
+/// Where the database is.
+#[derive(Debug, Args)]
+pub(crate) struct DatabaseArgs {
+    /// Its URL, or words as libpq takes them; what is missing comes from PGHOST, PGUSER and so on.
+    ///
+    /// Others on this machine can read a command line: give the password in a file, PGPASSWORD or
+    /// ~/.pgpass.
+    #[arg(long, value_name = "URL", default_value = "postgresql:///", hide_default_value = true)]
+    #[arg(env = "ENCKE_POSTGRES", hide_env_values = true)]
+    postgres: String,
+    /// A file with the password and nothing else.
+    #[arg(long, value_name = "FILE")]
+    postgres_password_file: Option<PathBuf>,
+    /// Certificates that the server's must lead to (PEM); then verify-full is meant, unless the
+    /// URL's sslmode says otherwise.
+    #[arg(long, value_name = "FILE")]
+    postgres_root: Option<PathBuf>,
+    /// The schema of Encke's tables.
+    #[arg(long, value_name = "NAME", default_value = "encke")]
+    postgres_schema: String,
+}
+
+/// How the database is reached.
+pub(crate) fn ledger_config(
+    url: &str,
+    password_file: Option<PathBuf>,
+    schema: &str,
+    root: Option<PathBuf>,
+) -> Result<LedgerConfig, LedgerError> {
+    let mut config = LedgerConfig::from_url(url)?;
+    config.password_file = password_file;
+    schema.clone_into(&mut config.schema);
+    if let Some(file) = root {
+        config.root_file = Some(file);
+        if config.tls == TlsMode::Prefer {
+            config.tls = TlsMode::VerifyFull;
+        }
+    }
+    Ok(config)
+}
+
+/// Makes the tables or brings them up to date; a node does it too, if its user may.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke postgres migrate --postgres postgresql://owner@db.example/app")]
+struct MigrateArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+/// Makes a table of yours the graph: imports its rows and follows its changes from then on.
+///
+/// The columns are smallint, integer, bigint, uuid, text or varchar, and an index begins with both.
+/// The table's writers wait until it is done. Again, it compares all rows once more.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke postgres install public.follows follower_id followee_id")]
+struct InstallArgs {
+    /// The table, with its schema.
+    table: String,
+    /// The column of those who follow.
+    subscriber: String,
+    /// The column of those who are followed.
+    subscribee: String,
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+/// Takes the triggers away from your table. The graph stays as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke postgres uninstall")]
+struct UninstallArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+/// Says where the graph is, how large, and which table it is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke postgres status --json")]
+struct StatusArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Print a line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: PostgresArgs) -> Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match args.command {
+            PostgresCommand::Migrate(args) => migrate(&args.database).await,
+            PostgresCommand::Install(args) => install(args).await,
+            PostgresCommand::Uninstall(args) => uninstall(&args.database).await,
+            PostgresCommand::Status(args) => status(&args).await,
+        }
+    })
+}
+
+impl DatabaseArgs {
+    /// The configuration, also for the server.
+    pub(crate) fn config(&self) -> Result<LedgerConfig, LedgerError> {
+        let (password, root) = (self.postgres_password_file.clone(), self.postgres_root.clone());
+        ledger_config(&self.postgres, password, &self.postgres_schema, root)
+    }
+
+    async fn connect(&self, migrate: bool) -> Result<Ledger, LedgerError> {
+        let mut config = self.config()?;
+        config.migrate = migrate;
+        Ledger::connect(config).await
+    }
+}
+
+async fn migrate(database: &DatabaseArgs) -> Result<()> {
+    let status = database.connect(true).await?.status().await?;
+    Ok(say(format!("the graph's tables are at version {}", status.schema_version))?)
+}
+
+async fn install(args: InstallArgs) -> Result<()> {
+    let ledger = args.database.connect(true).await?;
+    let InstallArgs { table, subscriber, subscribee, .. } = args;
+    tell(format!("importing {table}; its writers wait"));
+    let place = ledger.install(&Source { table: table.clone(), subscriber, subscribee }).await?;
+    Ok(say(format!("{table} is the graph, at version {}", place.version))?)
+}
+
+async fn uninstall(database: &DatabaseArgs) -> Result<()> {
+    if database.connect(false).await?.uninstall().await? {
+        return Ok(say("the graph stays as it is, and is Encke's own from now on")?);
+    }
+    tell("no table was the graph");
+    Ok(())
+}
+
+async fn status(args: &StatusArgs) -> Result<()> {
+    let Status { schema_version, place, pairs, bytes, changes, source } =
+        args.database.connect(false).await?.status().await?;
+    if args.json {
+        let source = source.map(|source| {
+            json!({
+                "table": source.table,
+                "subscriber": source.subscriber,
+                "subscribee": source.subscribee,
+            })
+        });
+        let line = json!({
+            "schema_version": schema_version,
+            "lineage": place.lineage.to_string(),
+            "version": place.version,
+            "hash": format!("{:016x}", place.hash),
+            "subscriptions_estimated": pairs,
+            "bytes": bytes,
+            "changes_kept": changes,
+            "source": source,
+        });
+        return Ok(say(line.to_string())?);
+    }
+    say(format!(
+        "version {} of lineage {}, hash {:016x}",
+        place.version, place.lineage, place.hash
+    ))?;
+    say(format!("about {pairs} subscriptions in {bytes} bytes, {changes} changes kept"))?;
+    Ok(say(match source {
+        Some(Source { table, subscriber, subscribee }) => {
+            format!("the graph is the table {table} ({subscriber} follows {subscribee})")
+        }
+        None => "the graph is Encke's own".to_owned(),
+    })?)
+}

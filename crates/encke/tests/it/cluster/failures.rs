@@ -1,0 +1,172 @@
+//! What happens when NATS, the network or a node fails.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use testing::{NatsServer, TcpRelay};
+
+use super::{World, cluster_stats, hear, resume, wait_members};
+use crate::harness::wait_for;
+
+#[test]
+fn while_nats_is_away_streams_stay_and_sends_wait() {
+    let Some(mut world) = World::new() else { return };
+    let [first, second] = world.nodes();
+    let mut stream = second.listener("alice");
+    assert_eq!(first.api.send("alice", 1), 1);
+    world.nats.kill();
+    let api = first.api.another();
+    let waiting = std::thread::spawn(move || api.post("/send", &json!({"about":"alice","data":2})));
+    wait_for("the node says so", || first.api.get("/readyz").status() == 503);
+    let said = first.api.get("/readyz").problem(503);
+    assert!(said["detail"].as_str().unwrap().contains("NATS"), "{said}");
+    world.nats.restart();
+    let answer = waiting.join().unwrap().ok();
+    assert_eq!(answer["delivered"], 1, "{answer}");
+    assert_eq!(hear(&mut stream, 2).0, [1, 2]);
+    wait_for("the node is ready", || first.api.get("/readyz").status() == 200);
+}
+
+#[test]
+fn send_that_the_log_never_took_is_refused_and_never_heard() {
+    let Some(mut world) = World::new() else { return };
+    let node = world.node("n1", &[]);
+    let mut stream = node.listener("bob");
+    assert_eq!(node.api.send("bob", 1), 1);
+    world.nats.kill();
+    let refused = node.api.post("/send", &json!({"about": "bob", "data": 2})).problem(503);
+    let detail = refused["detail"].as_str().unwrap().to_owned();
+    world.nats.restart();
+    wait_for("the node is ready", || node.api.get("/readyz").status() == 200);
+    assert_eq!(node.api.send("bob", 3), 1);
+    let heard = hear(&mut stream, 2).0;
+    if detail.contains("Nothing was sent") {
+        assert_eq!(heard, [1, 3], "{detail}");
+    } else {
+        assert!(detail.contains("may still be sent"), "{detail}");
+        assert!(heard == [1, 3] || heard == [1, 2], "{heard:?}");
+    }
+}
+
+#[test]
+fn node_that_stood_still_comes_back_and_its_clients_hear_all() {
+    let Some(world) = World::new() else { return };
+    let [first, second] = world.nodes();
+    let mut stream = first.listener("carol");
+    assert_eq!(second.api.send("carol", 0), 1);
+    first.signal("STOP");
+    let mut sent = 0;
+    let mut at_least = 0;
+    wait_for("the others go on without it", || {
+        sent += 1;
+        let answer = second.api.post("/send", &json!({"about": "carol", "data": sent})).ok();
+        at_least += u64::from(answer["at_least"] == true);
+        cluster_stats(&second)["members"] == 1
+    });
+    assert!(at_least > 0, "nobody knew how many heard it at the node that stood still");
+    first.signal("CONT");
+    wait_members(&second, 2);
+    let all: Vec<Value> = (0..=sent).map(Value::from).collect();
+    assert_eq!(hear(&mut stream, all.len()).0, all);
+    assert_eq!(second.api.send("carol", "on"), 1);
+    assert_eq!(stream.data(), "on");
+}
+
+#[test]
+fn node_that_is_cut_off_refuses_sends_and_catches_up() {
+    let Some(world) = World::new() else { return };
+    let relay = TcpRelay::start(world.nats.address());
+    let cut = world.node_at("n1", &format!("nats://{}", relay.address()), &[]);
+    let other = world.node("n2", &[]);
+    wait_members(&cut, 2);
+    let mut stream = cut.listener("dora");
+    assert_eq!(other.api.send("dora", 1), 1);
+    relay.swallow();
+    let refused = cut.api.post("/send", &json!({"about": "dora", "data": "x"}));
+    assert_eq!(refused.status(), 503);
+    wait_members(&other, 1);
+    assert_eq!(other.api.post("/send", &json!({"about": "dora", "data": 2})).ok()["delivered"], 0);
+    relay.cut();
+    relay.pass();
+    wait_members(&other, 2);
+    let mut heard = vec![stream.data()];
+    while heard.last() != Some(&json!(2)) {
+        heard.push(stream.data());
+    }
+    heard.retain(|data| *data != "x");
+    assert_eq!(heard, [1, 2]);
+}
+
+/// A copy of a whole folder.
+fn copy(from: &Path, to: &Path) {
+    let done = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(done.success());
+}
+
+#[test]
+fn log_that_lost_its_tail_is_told_as_a_gap_and_never_passed_over() {
+    let Some(mut world) = World::new() else { return };
+    let [first, second] = world.nodes();
+    let mut streams = [first.listener("eve"), second.listener("eve")];
+    assert_eq!(first.api.send("eve", 1), 2);
+    let (store, older) = (world.nats.store(), world.stores.path().join("older"));
+    world.nats.kill();
+    copy(&store, &older);
+    world.nats.restart();
+    wait_for("the node is ready", || first.api.get("/readyz").status() == 200);
+    for n in [2, 3] {
+        assert_eq!(first.api.send("eve", n), 2);
+    }
+    world.nats.kill();
+    fs::remove_dir_all(&store).unwrap();
+    copy(&older, &store);
+    world.nats.restart();
+    wait_for("another epoch begins", || {
+        [&first, &second].iter().all(|node| cluster_stats(node)["epoch"] == 2)
+    });
+    wait_for("sends are taken again", || {
+        first.api.post("/send", &json!({"about": "eve", "data": 4})).status() == 200
+    });
+    let mut lost = String::new();
+    for stream in &mut streams {
+        let (heard, place) = hear(stream, 3);
+        assert_eq!(heard, [1, 2, 3]);
+        lost = place;
+        assert_eq!(stream.event(), json!({"gap": true}));
+        assert_eq!(stream.data(), 4);
+    }
+    // Whoever comes with a place of the lost log is told so, too.
+    let mut late = resume(&second, "eve", &lost);
+    assert_eq!(late.event(), json!({"gap": true}));
+}
+
+#[test]
+fn leader_that_dies_costs_no_event() {
+    let Some(program) = testing::nats_current() else { return };
+    let mut servers = NatsServer::cluster(&program, 3);
+    let urls = servers.iter().map(NatsServer::url).collect::<Vec<_>>().join(",");
+    let first = servers.remove(0);
+    let mut world = World::over(first);
+    let node = world.node_at("n1", &urls, &["--nats-replicas=3"]);
+    let other = world.node_at("n2", &urls, &["--nats-replicas=3"]);
+    wait_members(&node, 2);
+    let mut stream = other.listener("fay");
+    let sent: Vec<Value> = (0..60).map(Value::from).collect();
+    for (n, data) in sent.iter().enumerate() {
+        // Two of three in turn, so the leader is among them.
+        match n {
+            20 => world.nats.kill(),
+            35 => {
+                world.nats.restart();
+                wait_for("the node is ready", || node.api.get("/readyz").status() == 200);
+            }
+            40 => servers[0].lame_duck(),
+            _ => {}
+        }
+        let answer = node.api.post("/send", &json!({"about": "fay", "data": data}));
+        assert_eq!(answer.status(), 200, "{n}: {answer:?}");
+    }
+    assert_eq!(hear(&mut stream, sent.len()).0, sent);
+}

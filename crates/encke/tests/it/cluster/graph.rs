@@ -1,0 +1,135 @@
+//! One graph for all nodes, in PostgreSQL and in a replica on each node.
+
+use serde_json::{Value, json};
+use testing::postgres::Postgres;
+
+use super::{World, wait_members};
+use crate::harness::{Api, Server, wait_for};
+
+/// A world with a PostgreSQL. `None`, and the test is skipped, where one of both is missing.
+fn world() -> Option<(World, Postgres)> {
+    Some((World::new()?, Postgres::start(&[])?))
+}
+
+fn node(world: &World, postgres: &Postgres, name: &str) -> Server {
+    world.node(name, &[&format!("--postgres={}", postgres.url())])
+}
+
+fn nodes<const N: usize>(world: &World, postgres: &Postgres) -> [Server; N] {
+    let nodes: Vec<Server> = (1..=N).map(|n| node(world, postgres, &format!("n{n}"))).collect();
+    nodes.iter().for_each(|node| wait_members(node, N as u64));
+    nodes.try_into().ok().unwrap()
+}
+
+fn pairs(subscriber: &str, subscribee: &str) -> Value {
+    json!([{ "subscriber": subscriber, "subscribee": subscribee }])
+}
+
+fn followers(api: &Api, id: &str) -> Vec<String> {
+    let mut ids = api.ids(&format!("/subscribers/{id}"), 100);
+    ids.sort();
+    ids
+}
+
+#[test]
+fn subscription_is_obeyed_by_later_sends_on_every_node() {
+    let Some((world, postgres)) = world() else { return };
+    let [first, second] = nodes(&world, &postgres);
+    let mut stream = second.listener("bob");
+    for round in 0..20 {
+        let (add, remove) = ("/subscriptions/add", "/subscriptions/remove");
+        assert_eq!(first.api.post(add, &pairs("bob", "rj")).ok(), json!({"added": 1}));
+        assert_eq!(first.api.post(add, &pairs("bob", "rj")).ok(), json!({"added": 0}));
+        for node in [&first, &second] {
+            assert_eq!(node.api.send("rj", round), 1);
+            assert_eq!(stream.data(), round);
+        }
+        assert_eq!(second.api.post(remove, &pairs("bob", "rj")).ok(), json!({"removed": 1}));
+        assert_eq!(first.api.send("rj", round), 0);
+    }
+}
+
+#[test]
+fn graph_is_that_of_postgresql_on_a_node_that_comes_later_or_was_away() {
+    let Some((world, postgres)) = world() else { return };
+    let first = node(&world, &postgres, "n1");
+    for (subscriber, subscribee) in [("1", "2"), ("bob", "rj"), ("7", "rj"), ("bob", "2")] {
+        first.api.subscribe(subscriber, subscribee);
+    }
+    let second = node(&world, &postgres, "n2");
+    assert_eq!(followers(&second.api, "rj"), ["7", "bob"]);
+    assert_eq!(followers(&second.api, "2"), ["1", "bob"]);
+    second.into_program().signal("KILL");
+    first.api.subscribe("eve", "rj");
+    first.api.post("/subscriptions/remove", &pairs("7", "rj")).ok();
+    let back = node(&world, &postgres, "n2");
+    wait_for("the replica is where the others are", || {
+        followers(&back.api, "rj") == ["bob", "eve"]
+    });
+}
+
+#[test]
+fn sql_of_the_application_changes_the_graph_of_all_nodes() {
+    let Some((world, postgres)) = world() else { return };
+    let [first, second] = nodes(&world, &postgres);
+    postgres.sql("select encke.change(added => array[['bob', 'rj'], ['8', 'rj']])").unwrap();
+    for node in [&first, &second] {
+        wait_for("the change is heard of", || followers(&node.api, "rj") == ["8", "bob"]);
+    }
+    let mut stream = first.listener("8");
+    assert_eq!(second.api.send("rj", "x"), 1);
+    assert_eq!(stream.data(), "x");
+}
+
+#[test]
+fn while_postgresql_is_away_sends_and_streams_go_on_and_changes_are_refused() {
+    let Some((world, mut postgres)) = world() else { return };
+    let [first, second] = nodes(&world, &postgres);
+    first.api.subscribe("bob", "rj");
+    let mut stream = second.listener("bob");
+    postgres.kill();
+    let refused = first.api.post("/subscriptions/add", &pairs("eve", "rj")).problem(503);
+    assert!(refused["detail"].as_str().unwrap().contains("database"), "{refused}");
+    for n in 0..5 {
+        assert_eq!(first.api.send("rj", n), 1);
+        assert_eq!(stream.data(), n);
+    }
+    postgres.run();
+    wait_for("changes are taken again", || {
+        first.api.post("/subscriptions/add", &pairs("eve", "rj")).status() == 200
+    });
+    assert_eq!(followers(&second.api, "rj"), ["bob", "eve"]);
+}
+
+#[test]
+fn database_put_back_to_an_older_state_is_followed_and_not_mixed() {
+    let Some((world, mut postgres)) = world() else { return };
+    let [first, second] = nodes(&world, &postgres);
+    first.api.subscribe("bob", "rj");
+    postgres.stop();
+    postgres.save("older");
+    postgres.run();
+    wait_for("changes are taken again", || {
+        first.api.post("/subscriptions/add", &pairs("eve", "rj")).status() == 200
+    });
+    postgres.stop();
+    postgres.restore("older");
+    postgres.run();
+    for node in [&first, &second] {
+        wait_for("the replica is that of the database", || followers(&node.api, "rj") == ["bob"]);
+    }
+    wait_for("changes are taken again", || {
+        first.api.post("/subscriptions/add", &pairs("7", "rj")).status() == 200
+    });
+    for node in [&first, &second] {
+        wait_for("the replica goes on", || followers(&node.api, "rj") == ["7", "bob"]);
+    }
+}
+
+#[test]
+fn without_postgresql_the_graph_stands_still() {
+    let Some(world) = World::new() else { return };
+    let node = world.node("n1", &[]);
+    let refused = node.api.post("/subscriptions/add", &pairs("bob", "rj")).problem(409);
+    assert!(refused["detail"].as_str().unwrap().contains("--postgres"), "{refused}");
+}

@@ -1,0 +1,87 @@
+//! Several nodes over a real NATS: one audience, one order, and nothing lost in silence.
+
+mod failures;
+mod graph;
+mod sends;
+
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use testing::NatsServer;
+
+use crate::harness::{Server, Stream, get, wait_for};
+
+/// The name of the cluster in all tests: each has a NATS of its own.
+const NAME: &str = "--cluster=c";
+
+/// A NATS and nodes on stores that outlive them.
+struct World {
+    nats: NatsServer,
+    stores: TempDir,
+}
+
+impl World {
+    /// `None`, and the test is skipped, where there is no NATS.
+    fn new() -> Option<World> {
+        Some(World::over(NatsServer::start(&testing::nats_current()?)))
+    }
+
+    fn over(nats: NatsServer) -> World {
+        World { nats, stores: tempfile::tempdir().unwrap() }
+    }
+
+    /// The node of that name.
+    fn node(&self, name: &str, options: &[&str]) -> Server {
+        self.node_at(name, &self.nats.url(), options)
+    }
+
+    /// The same, which reaches NATS at `url`.
+    fn node_at(&self, name: &str, url: &str, options: &[&str]) -> Server {
+        let (nats, node) = (format!("--nats={url}"), format!("--node={name}"));
+        let mut all = vec![NAME, &nats, &node];
+        all.extend(options);
+        Server::start_in(&self.store(name), &all)
+    }
+
+    fn store(&self, name: &str) -> std::path::PathBuf {
+        self.stores.path().join(Path::new(name))
+    }
+
+    /// So many nodes that know of each other.
+    fn nodes<const N: usize>(&self) -> [Server; N] {
+        let nodes: Vec<Server> = (1..=N).map(|n| self.node(&format!("n{n}"), &[])).collect();
+        nodes.iter().for_each(|node| wait_members(node, N as u64));
+        nodes.try_into().ok().unwrap()
+    }
+}
+
+fn cluster_stats(node: &Server) -> Value {
+    node.api.stats()["cluster"].take()
+}
+
+fn wait_members(node: &Server, members: u64) {
+    wait_for(&format!("{members} members"), || cluster_stats(node)["members"] == members);
+}
+
+/// A stream that goes on at `node` where `place` says.
+fn resume(node: &Server, id: &str, place: &str) -> Stream {
+    let fields = ["Accept: application/x-ndjson", &format!("Last-Event-ID: {place}")];
+    let mut wire = node.ask(get(&format!("/stream/{id}"), &fields));
+    let head = wire.head();
+    assert_eq!(head.status, 200, "{}", head.text);
+    Stream { wire, head, cursor: None }
+}
+
+/// The payloads of the next `count` events, and the id of the last.
+fn hear(stream: &mut Stream, count: usize) -> (Vec<Value>, String) {
+    let mut place = String::new();
+    let data = (0..count).map(|_| {
+        let mut event = stream.event();
+        let id = event["id"].as_str().unwrap_or_else(|| panic!("{event}")).to_owned();
+        assert!(place < id, "ids grow: {place} {id}");
+        place = id;
+        event["data"].take()
+    });
+    (data.collect(), place)
+}

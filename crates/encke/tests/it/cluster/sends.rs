@@ -1,0 +1,162 @@
+//! What many nodes do when nothing fails.
+
+use serde_json::{Value, json};
+
+use super::{World, cluster_stats, hear, resume, wait_members};
+use crate::harness::{Server, encke, wait_for};
+
+/// NDJSON lines about one subject.
+fn lines(about: &str, data: impl Iterator<Item = usize>) -> String {
+    data.map(|n| json!({ "about": about, "data": n }).to_string() + "\n").collect()
+}
+
+#[test]
+fn send_on_any_node_reaches_all_once_in_one_order() {
+    let Some(world) = World::new() else { return };
+    let nodes: [Server; 3] = world.nodes();
+    let mut streams: Vec<_> = nodes.iter().map(|node| node.listener("alice")).collect();
+    // Stored on each node alike: the graph stands still here.
+    for node in &nodes {
+        assert_eq!(node.api.send("alice", "all"), 3);
+    }
+    let bodies = [0, 1, 2].map(|n| lines("alice", (0..500).map(|k| n * 500 + k)));
+    let answers: Vec<Vec<Value>> = std::thread::scope(|scope| {
+        let send = |(node, body): (&Server, String)| {
+            let api = node.api.another();
+            scope.spawn(move || {
+                let answer = api.post_lines("/send", &body);
+                assert_eq!(answer.status(), 200);
+                answer.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+            })
+        };
+        let senders: Vec<_> = nodes.iter().zip(bodies).map(send).collect();
+        senders.into_iter().map(|sender| sender.join().unwrap()).collect()
+    });
+    for answer in answers.iter().flatten() {
+        assert_eq!((&answer["delivered"], &answer["at_least"]), (&json!(3), &Value::Null));
+    }
+    let heard: Vec<_> = streams.iter_mut().map(|stream| hear(stream, 1503)).collect();
+    assert!(heard[0] == heard[1] && heard[1] == heard[2], "one order on all nodes");
+    let mut numbers: Vec<u64> = heard[0].0.iter().filter_map(Value::as_u64).collect();
+    for sender in 0..3 {
+        let of = |n: &&u64| (sender * 500..(sender + 1) * 500).contains(*n);
+        assert!(numbers.iter().filter(of).is_sorted(), "the order of each sender");
+    }
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..1500).collect::<Vec<u64>>(), "each once");
+}
+
+#[test]
+fn client_goes_on_at_another_node_where_it_was() {
+    let Some(world) = World::new() else { return };
+    let [first, second] = world.nodes();
+    let mut stream = first.listener("bob");
+    assert_eq!(first.api.send("bob", 1), 1);
+    let (_, place) = hear(&mut stream, 1);
+    stream.wire.reset();
+    first.wait_online("bob", 0);
+    for n in [2, 3] {
+        assert_eq!(first.api.send("bob", n), 0);
+    }
+    let mut stream = resume(&second, "bob", &place);
+    assert_eq!(hear(&mut stream, 2).0, [2, 3]);
+    assert_eq!(first.api.send("bob", 4), 1);
+    assert_eq!(stream.data(), 4);
+}
+
+#[test]
+fn node_that_is_killed_leaves_no_gap_at_another_nor_when_it_is_back() {
+    let Some(world) = World::new() else { return };
+    let [first, second] = world.nodes();
+    let mut stream = first.listener("carol");
+    first.api.send("carol", 1);
+    let (_, place) = hear(&mut stream, 1);
+    first.into_program().signal("KILL");
+    // The others count without it once it is silent for two seconds.
+    let mut answers = Vec::new();
+    wait_for("the node is declared gone", || {
+        answers.push(second.api.post("/send", &json!({"about": "carol", "data": 2})).ok());
+        cluster_stats(&second)["members"] == 1
+    });
+    let heard = answers.len();
+    let last = second.api.post("/send", &json!({"about": "carol", "data": 3})).ok();
+    assert_eq!((&last["delivered"], &last["at_least"]), (&json!(0), &Value::Null));
+    let mut elsewhere = resume(&second, "carol", &place);
+    assert_eq!(hear(&mut elsewhere, heard + 1).0.last(), Some(&json!(3)));
+    // Its history is that of the log, not its own.
+    let back = world.node("n1", &[]);
+    let mut there = resume(&back, "carol", &place);
+    assert_eq!(hear(&mut there, heard + 1).0.last(), Some(&json!(3)));
+    wait_members(&second, 2);
+    assert_eq!(second.api.send("carol", 4), 2);
+}
+
+#[test]
+fn restart_of_all_nodes_is_no_gap() {
+    let Some(world) = World::new() else { return };
+    let place = {
+        let [first, second] = world.nodes();
+        let mut stream = first.listener("dora");
+        first.api.send("dora", 1);
+        let (_, place) = hear(&mut stream, 1);
+        second.api.send("dora", 2);
+        for node in [first, second] {
+            node.into_program().signal("KILL");
+        }
+        place
+    };
+    let node = world.node("n3", &[]);
+    let mut stream = resume(&node, "dora", &place);
+    assert_eq!(stream.data(), 2);
+}
+
+#[test]
+fn node_that_ends_in_order_is_not_waited_for() {
+    let Some(world) = World::new() else { return };
+    let [first, second] = world.nodes();
+    let _stream = first.listener("eve");
+    assert_eq!(second.api.send("eve", 1), 1);
+    assert_eq!(first.stop("TERM").code(), Some(0));
+    assert_eq!(cluster_stats(&second)["members"], 1, "it has left");
+    let answer = second.api.post("/send", &json!({"about": "eve", "data": 2})).ok();
+    assert_eq!((&answer["delivered"], &answer["at_least"]), (&json!(0), &Value::Null));
+}
+
+#[test]
+fn logout_and_connections_are_of_all_nodes() {
+    let Some(world) = World::new() else { return };
+    let nodes: [Server; 2] = world.nodes();
+    let _streams: Vec<_> = nodes.iter().map(|node| node.listener("fay")).collect();
+    for node in &nodes {
+        assert_eq!(node.api.connections("fay"), 2);
+    }
+    assert_eq!(nodes[0].api.logout("fay"), 2);
+    nodes.iter().for_each(|node| node.wait_online("fay", 0));
+}
+
+#[test]
+fn second_node_of_a_name_ends_the_first() {
+    let Some(world) = World::new() else { return };
+    let first = world.node("n1", &[]);
+    let store = tempfile::tempdir().unwrap();
+    let nats = format!("--nats={}", world.nats.url());
+    let _second = Server::start_in(store.path(), &["--cluster=c", &nats, "--node=n1"]);
+    let end = first.into_program().finish();
+    assert!(end.stderr.contains("--node"), "{}", end.stderr);
+}
+
+#[test]
+fn what_keeps_a_node_from_its_cluster_is_said() {
+    let Some(world) = World::new() else { return };
+    let store = tempfile::tempdir().unwrap();
+    let serve = |options: &[&str]| {
+        let data = format!("--data={}", store.path().display());
+        let fixed = ["serve", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", &data];
+        encke(fixed.iter().copied().chain(options.iter().copied())).output().unwrap()
+    };
+    let said = |options: &[&str]| String::from_utf8(serve(options).stderr).unwrap();
+    assert!(said(&["--cluster=c"]).contains("--nats"));
+    assert!(said(&["--cluster=a.b", &format!("--nats={}", world.nats.url())]).contains("a.b"));
+    let nowhere = said(&["--cluster=c", "--nats=nats://geheim@127.0.0.1:1"]);
+    assert!(nowhere.contains("127.0.0.1:1") && !nowhere.contains("geheim"), "{nowhere}");
+}

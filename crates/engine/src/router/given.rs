@@ -1,0 +1,150 @@
+//! The router of a cluster's node: numbers come from its log, what was sent before the node was
+//! there is remembered, and what the node has missed for good is told as a gap.
+
+use hub::{Draft, Epoch, EventId, IdText};
+use proto::Frame;
+
+use super::{Router, Sending, made};
+use crate::mailbox::Mail;
+
+/// What an attempt to tell all clients of a gap came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GapStep {
+    /// All workers know it.
+    Told,
+    /// A send is being posted, or a mailbox is full: nothing is changed, try again a little later.
+    Wait,
+    /// What is said to be lost was posted here already, or the epoch begins below it: nothing is
+    /// changed.
+    Behind,
+}
+
+/// What is changed together with telling all clients of a gap.
+enum Lost {
+    /// Nothing: events were missed up to here.
+    UpToHere,
+    /// Events up to this number were missed.
+    UpTo(u64),
+    /// Another epoch begins.
+    Epoch(Epoch),
+}
+
+impl Router {
+    /// Begins to hand the event that becomes of `draft` to the audience of its subject `about`,
+    /// where the cluster's log has given its number, `id`.
+    ///
+    /// Numbers must be posted in ascending order, which is the caller's to see to:
+    /// [`Sending::gather`] may be called for many sends, in any order, and then [`Sending::post`]
+    /// for the one with the least number until it is posted; later ones wait for it.
+    /// [`Sending::step`] does both at once.
+    pub fn send_numbered(&self, about: IdText<'_>, draft: Draft, id: EventId) -> Sending<'_> {
+        self.numbered_by(id, self.send(about, draft))
+    }
+
+    /// The same for the connections of `id` alone, as [`Router::send_to`].
+    pub fn send_to_numbered(&self, to: IdText<'_>, draft: Draft, id: EventId) -> Sending<'_> {
+        self.numbered_by(id, self.send_to(to, draft))
+    }
+
+    fn numbered_by<'r>(&self, id: EventId, mut sending: Sending<'r>) -> Sending<'r> {
+        debug_assert!(self.event_ids.are_given(), "a server alone gives its numbers out");
+        if let Some(drafted) = &mut sending.draft {
+            drafted.id = Some(id);
+        }
+        sending
+    }
+
+    /// Remembers an event that was posted elsewhere, or here before a restart, `age_ms` ago, so
+    /// that who has missed it hears it. `false` when `id` is not above all that is known, or of
+    /// another epoch.
+    ///
+    /// For the start of a cluster's node, before clients can connect: it says where [what it reads
+    /// of the log begins](Router::forget_up_to), then what stands there, in ascending order.
+    #[must_use]
+    pub fn remember(&self, about: IdText<'_>, draft: Draft, id: EventId, age_ms: u64) -> bool {
+        self.remember_with_term(about, draft, None, id, age_ms)
+    }
+
+    /// The same with the Erlang term that its payload was.
+    #[must_use]
+    pub fn remember_with_term(
+        &self,
+        about: IdText<'_>,
+        draft: Draft,
+        term: Option<Frame>,
+        id: EventId,
+        age_ms: u64,
+    ) -> bool {
+        if !self.event_ids.take(id) {
+            return false;
+        }
+        if let Some(history) = &self.history {
+            let event = made(draft, term, id);
+            history.record_aged(history.begin(about), event, age_ms, self.clock.monotonic_ms());
+        }
+        self.event_ids.set_posted(id.number());
+        true
+    }
+
+    /// What was sent up to `number` is not known here, and will not be posted: places before it are
+    /// gaps, later ones are not. For the start of a cluster's node, before clients can connect.
+    pub fn forget_up_to(&self, number: u64) {
+        if let Some(history) = &self.history {
+            history.forget_up_to(number);
+        }
+        self.event_ids.skip_to(number);
+        self.event_ids.set_posted(number);
+    }
+
+    /// Tells every stream, of every transport, and every guest that events may be missing up to
+    /// here, once and in its order among events; a stream goes on with what is posted from then on.
+    /// Who comes back with an older place is told so, too. Workers tell their clients in the course
+    /// of many turns, each before its next event.
+    pub fn gap_to_all(&self) -> GapStep {
+        self.lose(Lost::UpToHere)
+    }
+
+    /// The same when the log no longer has the events up to `number` that this node has not posted:
+    /// it goes on behind it.
+    pub fn lose_up_to(&self, number: u64) -> GapStep {
+        self.lose(Lost::UpTo(number))
+    }
+
+    /// The same when the log is another one: from here on numbers are those of `epoch`, and places
+    /// of the one before are unknown. Sends with numbers of the one before are
+    /// [stale](super::Step::Stale). [`GapStep::Behind`] when its base is below a number that was
+    /// posted here: ids must grow, so the cluster needs an epoch that begins above
+    /// [that](hub::EventIds::last).
+    pub fn begin_epoch(&self, epoch: Epoch) -> GapStep {
+        self.lose(Lost::Epoch(epoch))
+    }
+
+    fn lose(&self, lost: Lost) -> GapStep {
+        let Some(_turn) = self.posting.take() else { return GapStep::Wait };
+        let rooms = self.mailboxes.iter().map(|mailbox| mailbox.reserve(1, 0));
+        let Some(mut rooms) = rooms.collect::<Option<Vec<_>>>() else { return GapStep::Wait };
+        let changed = match lost {
+            Lost::UpToHere => true,
+            Lost::UpTo(number) if number < self.event_ids.last() => false,
+            Lost::UpTo(number) => {
+                self.event_ids.skip_to(number);
+                true
+            }
+            Lost::Epoch(epoch) => self.event_ids.begin(epoch),
+        };
+        if !changed {
+            return GapStep::Behind;
+        }
+        let up_to = self.event_ids.last();
+        if let Some(history) = &self.history {
+            history.forget_up_to(up_to);
+        }
+        self.event_ids.note_gap();
+        for room in &mut rooms {
+            room.post(Mail::Gap { up_to });
+        }
+        // Not before: who finds a mailbox empty takes all up to there for heard.
+        self.event_ids.set_posted(up_to);
+        GapStep::Told
+    }
+}

@@ -1,0 +1,210 @@
+//! A send under way: its audience is gathered, then it is posted to all of it or to nobody.
+
+use std::sync::Arc;
+
+use hub::{Audience, Begun, ConnRef, DisconnectReason, Draft, EventId, Followers, FollowersError};
+use proto::Frame;
+use smallvec::SmallVec;
+
+use super::{Router, Step};
+use crate::Event;
+use crate::mailbox::{Mail, Reservation, Targets};
+use crate::receipt::{Receipt, Stub};
+
+/// An event to be, and its place among the sends that have begun.
+pub(super) struct Drafted {
+    pub(super) draft: Draft,
+    /// `None` when it is not to be remembered.
+    pub(super) begun: Option<Begun>,
+    /// The Erlang term that its payload was, if it was one.
+    pub(super) term: Option<Frame>,
+    /// Its number, where that is given.
+    pub(super) id: Option<EventId>,
+}
+
+pub(super) enum Outgoing {
+    Event(Arc<Event>),
+    Disconnect(DisconnectReason),
+}
+
+/// Room in the mailboxes of these workers, in their order.
+pub(super) type Reservations<'r> = SmallVec<[(usize, Reservation<'r>); 4]>;
+
+/// A send under way. Dropped before it is posted, it has never been.
+pub struct Sending<'r> {
+    router: &'r Router,
+    /// The event as long as it has no number.
+    pub(super) draft: Option<Drafted>,
+    /// What is posted, once it is known.
+    pub(super) outgoing: Option<Outgoing>,
+    audience: Audience,
+    gathered: bool,
+    /// It waits for room, or for its turn, and nobody waits for it.
+    waits: bool,
+    /// Its audience had to be gathered anew: from now on it is waited for, or a crowd that comes
+    /// back could hold it up for ever.
+    renewed: bool,
+    /// The sender's own stub, without which the receipt could complete between two mails, and the
+    /// receipt; gone once all is posted.
+    receipt: Option<(Stub, Receipt)>,
+}
+
+impl<'r> Sending<'r> {
+    /// A name that is neither online nor stored nor remembered has no audience.
+    pub(super) fn new(router: &'r Router, audience: Option<Audience>) -> Sending<'r> {
+        Sending {
+            router,
+            draft: None,
+            outgoing: None,
+            audience: audience.unwrap_or_default(),
+            gathered: false,
+            waits: false,
+            renewed: false,
+            receipt: Some(Stub::first(&router.replies)),
+        }
+    }
+
+    /// The same with the Erlang term that its payload was: guests hear that one.
+    pub fn with_term(mut self, term: Frame) -> Sending<'r> {
+        if let Some(drafted) = &mut self.draft {
+            drafted.term = Some(term);
+        }
+        self
+    }
+
+    /// Does the next piece of work. Call it until it answers [`Step::Posted`], not after.
+    pub fn step(&mut self, followers: &dyn Followers) -> Result<Step, FollowersError> {
+        self.go_on();
+        if !self.gather_on(followers)? {
+            return Ok(Step::More);
+        }
+        Ok(self.post_gathered())
+    }
+
+    /// Looks up the next slice of the audience. `true` once that is whole: then it is to be
+    /// [posted](Sending::post), when its turn has come. Until then nobody waits for it.
+    pub fn gather(&mut self, followers: &dyn Followers) -> Result<bool, FollowersError> {
+        let was_gathered = self.gathered;
+        let is_gathered = self.gather_on(followers)?;
+        if is_gathered && !was_gathered && !self.renewed {
+            // Others may have to be posted before it, perhaps for long.
+            self.wait();
+        }
+        Ok(is_gathered)
+    }
+
+    /// Posts it, once it is gathered. [`Step::More`] says that others may have their turn, and that
+    /// it is to be [gathered](Sending::gather) and posted again: a client has come meanwhile that
+    /// its audience may lack, or another send is being posted. Not to be called after
+    /// [`Step::Posted`] or [`Step::Stale`].
+    pub fn post(&mut self) -> Step {
+        self.go_on();
+        if self.gathered { self.post_gathered() } else { Step::More }
+    }
+
+    fn gather_on(&mut self, followers: &dyn Followers) -> Result<bool, FollowersError> {
+        if !self.gathered && !self.audience.gather(&self.router.directory, followers)? {
+            self.gathered = true;
+        }
+        Ok(self.gathered)
+    }
+
+    fn post_gathered(&mut self) -> Step {
+        let router: &'r Router = self.router;
+        let Some(rooms) = router.reserve(&self.audience) else {
+            self.wait();
+            return Step::MailboxFull;
+        };
+        let Some(drafted) = self.draft.take() else { return self.post_to(rooms) };
+        let Some(_turn) = router.posting.take() else {
+            self.draft = Some(drafted);
+            return Step::More;
+        };
+        match router.number(drafted) {
+            Ok(event) => {
+                let number = event.number();
+                self.outgoing = Some(Outgoing::Event(event));
+                let posted = self.post_to(rooms);
+                router.event_ids.set_posted(number);
+                posted
+            }
+            Err(drafted) => {
+                self.draft = Some(drafted);
+                Step::Stale
+            }
+        }
+    }
+
+    /// The event, once it has its number.
+    pub fn event(&self) -> Option<&Arc<Event>> {
+        match &self.outgoing {
+            Some(Outgoing::Event(event)) => Some(event),
+            _ => None,
+        }
+    }
+
+    /// A mailbox is full, or others are to be posted first. Who comes back meanwhile does not wait
+    /// for this send.
+    fn wait(&mut self) {
+        if let (Some(history), Some(begun)) = (&self.router.history, self.begun()) {
+            history.wait(*begun);
+            self.waits = true;
+        }
+    }
+
+    /// After a wait: looks the audience up anew if somebody has come whom it may lack.
+    fn go_on(&mut self) {
+        if !std::mem::take(&mut self.waits) {
+            return;
+        }
+        let router = self.router;
+        if let (Some(history), Some(begun)) = (&router.history, self.begun())
+            && !history.go_on(begun)
+        {
+            self.audience = Audience::of_subject(begun.subject());
+            (self.gathered, self.renewed) = (false, true);
+        }
+    }
+
+    fn begun(&mut self) -> Option<&mut Begun> {
+        self.draft.as_mut().and_then(|drafted| drafted.begun.as_mut())
+    }
+
+    /// Posts what is outgoing to all, into room that is reserved.
+    fn post_to(&mut self, mut rooms: Reservations<'_>) -> Step {
+        let (stub, receipt) = self.receipt.take().expect("a finished send is not stepped again");
+        let outgoing = self.outgoing.as_ref().expect("a draft has been numbered before");
+        while let Some((worker, targets)) = self.audience.group() {
+            // Groups come from the last worker to the first.
+            while rooms.last().is_some_and(|(other, _)| *other != worker) {
+                rooms.pop();
+            }
+            let (_, room) = rooms.last_mut().expect("room is reserved for each group");
+            let is_last = room.is_for_one();
+            room.post(outgoing.mail(targets, is_last, stub.another()));
+            self.audience.next_group();
+        }
+        Step::Posted(receipt)
+    }
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        let begun = self.draft.take().and_then(|drafted| drafted.begun);
+        if let (Some(history), Some(begun)) = (&self.router.history, begun) {
+            history.abandon(begun);
+        }
+    }
+}
+
+impl Outgoing {
+    fn mail(&self, targets: &[ConnRef], is_last: bool, stub: Stub) -> Mail {
+        let targets = Targets::from_slice(targets);
+        match self {
+            Outgoing::Event(event) => {
+                Mail::Deliver { event: event.clone(), targets, is_last, stub }
+            }
+            Outgoing::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },
+        }
+    }
+}

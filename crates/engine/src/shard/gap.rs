@@ -1,0 +1,221 @@
+//! A gap in mid-stream: events are missing that nobody will bring, and whoever hears is told so.
+//!
+//! It comes as mail, in its order among events. There may be half a million connections, each of
+//! which takes a write, so they are told slot by slot in the course of many turns, with a part of
+//! each turn's budget. Meanwhile events go on: who is handed one before it was its slot's turn is
+//! told before it, in the same write. So everybody hears of the gap once and before whatever was
+//! posted behind it, and nobody's events wait for the crowd.
+//!
+//! A stream that is held, since it is not known what it has missed, is told that it has, and goes
+//! on with what is posted from here on; an answer that is on its way to it comes too late. A poll
+//! is answered. One that comes back between two polls brings a place from before the gap. The
+//! classic page has no word for it.
+//!
+//! Cost: while it lasts a bit for each slot, and a look at it for each event; else a look at a
+//! pointer.
+
+use hub::ConnRef;
+use proto::{Transport, resume};
+
+use super::core::{At, Core, Lives};
+use super::{Shard, key_of};
+use crate::conn::Marks;
+use crate::conn::life::{Act, Input, Life};
+use crate::limits::GAP_WORK_PER_TURN;
+use crate::slab::Key;
+use crate::sockets::Sockets;
+
+/// Those who are still to be told.
+#[derive(Debug)]
+pub(super) struct Untold {
+    /// Up to this number events may be missing.
+    up_to: u64,
+    /// A bit for each slot: its connection is still to be told.
+    slots: Vec<u64>,
+    /// The slot whose turn it is, and how many there are to go, around to where it began.
+    next: u32,
+    left: u32,
+}
+
+impl Untold {
+    /// All of so many slots, from the slot `next` on.
+    fn all(up_to: u64, slots: u32, next: u32) -> Untold {
+        let words = slots.div_ceil(u64::BITS) as usize;
+        Untold { up_to, slots: vec![u64::MAX; words], next, left: slots }
+    }
+
+    fn has(&self, slot: u32) -> bool {
+        let word = self.slots.get((slot / u64::BITS) as usize);
+        word.is_some_and(|word| word >> (slot % u64::BITS) & 1 == 1)
+    }
+
+    fn take(&mut self, slot: u32) -> bool {
+        let has = self.has(slot);
+        if has {
+            self.slots[(slot / u64::BITS) as usize] &= !(1 << (slot % u64::BITS));
+        }
+        has
+    }
+
+    fn take_next(&mut self, slots: u32) -> Option<u32> {
+        self.left = self.left.checked_sub(1)?;
+        let slot = self.next;
+        self.next = if slot + 1 < slots { slot + 1 } else { 0 };
+        Some(slot)
+    }
+}
+
+impl<S: Sockets> Shard<S> {
+    /// Events up to the number `up_to` may be missing; all that was posted before has been handed
+    /// over.
+    pub(super) fn begin_gap(&mut self, up_to: u64) {
+        // Another gap before all were told of the first is told with it. It begins where that has
+        // come to, or one after the other would leave the last ones untold for ever.
+        let next = self.core.untold.take().map_or(0, |untold| untold.next);
+        let slots = self.conns.slots();
+        if slots > 0 {
+            self.core.untold = Some(Box::new(Untold::all(up_to, slots, next.min(slots - 1))));
+        }
+        self.core.except_begun_behind();
+        self.core.latest = self.core.latest.max(up_to);
+        self.core.settle(up_to);
+        self.tell_some();
+    }
+
+    /// Tells the next ones, as far as a turn has time for it.
+    pub(super) fn tell_some(&mut self) {
+        let end = self.core.budget.spent().saturating_add(GAP_WORK_PER_TURN);
+        while self.core.untold.is_some()
+            && self.core.budget.spent() < end
+            && !self.core.budget.is_spent()
+        {
+            let slots = self.conns.slots();
+            let next = self.core.untold.as_mut().and_then(|untold| untold.take_next(slots));
+            let Some(slot) = next else {
+                self.core.untold = None;
+                return;
+            };
+            self.core.budget.spend(1);
+            if self.core.is_untold(slot) {
+                self.serve(slot, |core, at| core.tell_gap(at));
+                self.core.note_told(slot);
+            }
+        }
+    }
+
+    /// Tells `target` before it is handed something that was posted behind the gap: not with a
+    /// write of its own.
+    pub(super) fn tell_first(&mut self, target: ConnRef) {
+        let Key { slot, .. } = key_of(target);
+        if self.core.is_untold(slot) && self.conns.find(key_of(target)).is_some() {
+            self.serve(slot, |core, at| {
+                core.put_gap(at);
+                Ok(())
+            });
+        }
+    }
+}
+
+impl<S: Sockets> Core<S> {
+    /// Whether the connection in `slot`, if it hears, is still to be told of a gap.
+    pub(super) fn is_untold(&self, slot: u32) -> bool {
+        self.untold.as_ref().is_some_and(|untold| untold.has(slot))
+    }
+
+    /// A stream has logged in when so many `gaps` had been told: it begins behind them all, also
+    /// behind those that are on their way to this shard.
+    pub(super) fn note_begun(&mut self, slot: u32, gaps: u64) {
+        self.note_told(slot);
+        if gaps > self.gaps_come {
+            self.begun_behind.push((slot, gaps));
+        }
+    }
+
+    /// A gap has come. Who has begun behind it is not told.
+    fn except_begun_behind(&mut self) {
+        self.gaps_come += 1;
+        let begun = std::mem::take(&mut self.begun_behind);
+        begun.iter().for_each(|&(slot, _)| self.note_told(slot));
+        self.begun_behind = begun;
+        let come = self.gaps_come;
+        self.begun_behind.retain(|&(_, gaps)| gaps > come);
+    }
+
+    /// It has been told, or has logged in after the gap.
+    fn note_told(&mut self, slot: u32) {
+        if let Some(untold) = &mut self.untold {
+            untold.take(slot);
+        }
+    }
+
+    /// Tells a connection of a gap, at once.
+    fn tell_gap(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        match at.conn.on(Input::Gap, self.now) {
+            Act::TellGap => {
+                self.let_go(at);
+                self.push_gap(at);
+                self.send_answer(at)
+            }
+            // It looks around and asks again from there.
+            Act::TellGapPoll => {
+                let up_to = self.untold.as_ref().map(|untold| untold.up_to);
+                self.put_gap(at);
+                self.answer_poll(at, None, up_to)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts the notice of a gap behind what waits for the connection.
+    fn put_gap(&mut self, at: &mut At<'_, S::Socket>) {
+        match at.conn.on(Input::Gap, self.now) {
+            Act::TellGap => {
+                self.let_go(at);
+                self.push_gap(at);
+                if !self.answer.is_empty() {
+                    at.conn.push_reply(&self.answer);
+                    self.answer.clear();
+                    self.queue(at, true);
+                }
+            }
+            Act::TellGapPoll => {
+                self.let_go(at);
+                self.put_gap_of_poll(at);
+            }
+            _ => {}
+        }
+    }
+
+    /// Has the answer to a poll say so, if its client is still to be told of a gap.
+    pub(super) fn put_gap_of_poll(&mut self, at: &mut At<'_, S::Socket>) {
+        if self.is_untold(at.slot) {
+            self.note_told(at.slot);
+            at.conn.mark(Marks::GAP, true);
+            self.counters.gaps.add(1);
+        }
+    }
+
+    /// What a held connection waits for does not come any more, and what was put by is of before
+    /// the gap.
+    fn let_go(&mut self, at: &mut At<'_, S::Socket>) {
+        at.conn.take_held();
+        match at.conn.life() {
+            Life::Held => at.conn.move_to(Life::Stream),
+            Life::HeldPoll => at.conn.move_to(Life::Poll),
+            _ => {}
+        }
+    }
+
+    /// The notice, and where the stream stands behind it, in the buffer for answers.
+    fn push_gap(&mut self, at: &At<'_, S::Socket>) {
+        let Some(up_to) = self.untold.as_ref().map(|untold| untold.up_to) else { return };
+        self.note_told(at.slot);
+        let (transport, framing) = (at.conn.transport, at.conn.framing());
+        if transport != Transport::Classic {
+            self.counters.gaps.add(1);
+        }
+        resume::push_gap(&mut self.answer, transport, framing);
+        let id = self.event_ids.id(up_to).to_string();
+        resume::push_cursor(&mut self.answer, transport, framing, &id);
+    }
+}

@@ -1,0 +1,76 @@
+//! The new store takes the old one's place: in the directory, for all readers, in the names.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hub::Id;
+
+use super::open::Building;
+use super::{Mark, Replica};
+use crate::held::Held;
+use crate::marker;
+use crate::open::{Store, data_file, sync_directory};
+
+impl Replica {
+    /// Installs `new`, which was built in `building` and is synced. `held` has all its names.
+    ///
+    /// A crash at any moment leaves one of the two: files are renamed one by one, and what stands
+    /// beside `data.mdb` admits both in between. An open store goes with its file.
+    pub(super) fn take(
+        &mut self,
+        building: &Building,
+        new: Arc<Store>,
+        held: Held<'_>,
+    ) -> io::Result<()> {
+        let old = self.store();
+        let dir = &self.dir;
+        Mark::open().write(dir)?;
+        // Its state would say that the new file is an older one.
+        remove_if_there(&dir.join(marker::NAME))?;
+        sync_directory(dir)?;
+        // From here on the old store does not ask after its file, nor record its state.
+        let was_installed = old.installed.swap(false, Ordering::SeqCst);
+        if let Err(error) = fs::rename(building.data_file(), data_file(dir)) {
+            old.installed.store(was_installed, Ordering::SeqCst);
+            return Err(error);
+        }
+        // LMDB makes another lock file where there is none, so this one need not succeed.
+        let _ = fs::rename(building.0.join("lock.mdb"), dir.join("lock.mdb"));
+        sync_directory(dir)?;
+        for &id in &held.ids {
+            if let Some(name) = new.names.text(id) {
+                new.names.pin(hub::IdText::Name(&name));
+            }
+        }
+        self.graph.0.store.store(Arc::clone(&new));
+        new.installed.store(true, Ordering::SeqCst);
+        new.mark();
+        // Names that only the old pairs needed. Those of a store that cannot be read stay.
+        let unneeded = old.stored_names().unwrap_or_default();
+        for id in unneeded.into_iter().filter(|id| !held.ids.contains(id)) {
+            new.names.unpin(id);
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    fn stored_names(&self) -> heed::Result<Vec<Id>> {
+        let txn = self.env.read_txn()?;
+        let entries = self.tables.names.iter(&txn)?;
+        let ids = entries.map(|entry| {
+            let bits = entry?.0.try_into().map_err(|_| heed::MdbError::Corrupted)?;
+            Ok(Id::from_bits(u64::from_be_bytes(bits)))
+        });
+        ids.collect()
+    }
+}
+
+fn remove_if_there(path: &std::path::Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,31 @@
+//! `GET /cluster`: the nodes, as they see themselves.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+
+use crate::api::state::Api;
+use crate::cluster::NodeReport;
+
+/// The cluster; of a server that is alone nothing.
+#[derive(Debug, Serialize)]
+pub(crate) struct ClusterBody {
+    cluster: Option<String>,
+    members: usize,
+    nodes: Vec<NodeReport>,
+    /// A node has not answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    at_least: bool,
+}
+
+pub(crate) async fn cluster(State(api): State<Arc<Api>>) -> Json<ClusterBody> {
+    let Some(cluster) = &api.sender.cluster else {
+        let (members, nodes) = (0, Vec::new());
+        return Json(ClusterBody { cluster: None, members, nodes, at_least: false });
+    };
+    let (nodes, members) = cluster.nodes().await;
+    let at_least = nodes.len() < members;
+    Json(ClusterBody { cluster: Some(cluster.name().to_owned()), members, nodes, at_least })
+}

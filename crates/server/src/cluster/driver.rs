@@ -1,0 +1,318 @@
+//! The task that drives the node: tells it what happens, and does what it asks for.
+
+mod actions;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bus::{Bus, EpochEntry, Followed, LogError};
+use cluster::{Config, Event, GraphPlace, Node, NotTaken, Ticket};
+use engine::Router;
+use graph::Graph;
+use sys::clock;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::agreement::Agreed;
+use super::following::Following;
+use super::keeper::{Keeper, Kept, Task};
+use super::messages::Messages;
+use super::poster::{self, ALONE, Counted, Work};
+use super::status::{Membership, NodeStatus};
+use super::tasks::{self, Happened};
+use super::{Command, Joining, Outgoing, Reply};
+use crate::posting::LogTrouble;
+
+/// Commands and counts that are taken before the node's actions are.
+const BATCH: usize = 256;
+
+/// What is between the driver and the cluster's handle.
+pub(super) struct Channels {
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) tell: watch::Sender<NodeStatus>,
+}
+
+/// What is between the driver and the keeper of the graph.
+pub(super) struct Keeping {
+    place: GraphPlace,
+    tasks: mpsc::Sender<Task>,
+    told: mpsc::Receiver<Kept>,
+    /// The last version that all later sends obey.
+    obey: watch::Sender<u64>,
+}
+
+impl Keeping {
+    /// Lets `keeper` work.
+    pub(super) fn start(keeper: Keeper, obey: watch::Sender<u64>) -> Keeping {
+        let place = keeper.place();
+        let (tasks, asked) = mpsc::channel(BATCH);
+        let (tell, told) = mpsc::channel(BATCH);
+        tokio::spawn(keeper.run(asked, tell));
+        Keeping { place, tasks, told, obey }
+    }
+}
+
+/// The node and all that it needs.
+pub(super) struct Driver {
+    node: Node,
+    bus: Bus,
+    agreed: Agreed,
+    router: Arc<Router>,
+    commands: mpsc::Receiver<Command>,
+    /// What the node asked to be posted, and the poster had no room for.
+    work: VecDeque<Work>,
+    poster: mpsc::Sender<Work>,
+    counted: mpsc::Receiver<Counted>,
+    messages: Messages,
+    tasks: JoinSet<Happened>,
+    /// Where the node wants to read: the epoch, and from where on.
+    wanted: Option<(u64, Option<u64>)>,
+    following: Option<Following>,
+    /// When records were taken by the log, of those that are not posted: only until the node is a
+    /// member.
+    times: VecDeque<(u64, u64)>,
+    replies: HashMap<Ticket, Reply>,
+    keeping: Option<Keeping>,
+    status: NodeStatus,
+    tell: watch::Sender<NodeStatus>,
+    stop: CancellationToken,
+    ended: bool,
+}
+
+impl Driver {
+    pub(super) fn new(
+        joining: Joining,
+        router: Arc<Router>,
+        graph: Graph,
+        keeping: Option<Keeping>,
+        Channels { commands, tell }: Channels,
+        stop: CancellationToken,
+    ) -> Driver {
+        let Joining { config, bus, agreed } = joining;
+        let node = Config { name: config.node, address: config.address, lot: clock::unix_ns() };
+        let place = keeping.as_ref().map_or_else(GraphPlace::default, |keeping| keeping.place);
+        let node = Node::new(clock::monotonic_ms(), node, agreed.epoch(), place);
+        let (poster, work) = mpsc::channel(cluster::limits::WINDOW);
+        let (counts, counted) = mpsc::channel(4 * cluster::limits::WINDOW);
+        tokio::spawn(poster::run(Arc::clone(&router), graph, work, counts));
+        Driver {
+            node,
+            messages: Messages::new(&bus),
+            bus,
+            agreed,
+            router,
+            commands,
+            work: VecDeque::new(),
+            poster,
+            counted,
+            tasks: JoinSet::new(),
+            wanted: None,
+            following: None,
+            times: VecDeque::new(),
+            replies: HashMap::new(),
+            keeping,
+            status: NodeStatus::default(),
+            tell,
+            stop,
+            ended: false,
+        }
+    }
+
+    /// Drives until the node is at its end.
+    pub(super) async fn run(mut self) {
+        let mut epochs = match self.bus.watch_epoch().await {
+            Ok(epochs) => epochs,
+            Err(error) => {
+                tracing::error!(%error, "the cluster's epoch cannot be watched");
+                return self.stop.cancel();
+            }
+        };
+        let (mut commands, mut counts) = (Vec::new(), Vec::new());
+        let poster = self.poster.clone();
+        while !self.ended {
+            self.act().await;
+            self.report();
+            let now = clock::monotonic_ms();
+            let deadline = Duration::from_millis(self.node.next_deadline().saturating_sub(now));
+            let takes_commands = self.work.is_empty();
+            tokio::select! {
+                biased;
+                taken = self.counted.recv_many(&mut counts, BATCH) => {
+                    if taken == 0 {
+                        break;
+                    }
+                    self.count(&mut counts);
+                }
+                permit = poster.reserve(), if !self.work.is_empty() => match permit {
+                    Ok(permit) => permit.send(self.work.pop_front().expect("there is some")),
+                    Err(_) => break,
+                },
+                kept = kept(&mut self.keeping) => match kept {
+                    Some(kept) => self.kept(kept),
+                    None => break,
+                },
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => match done {
+                    Ok(happened) => self.happened(happened),
+                    Err(error) => tracing::error!(%error, "a task of the cluster's node failed"),
+                },
+                () = more(&mut self.following), if self.node.wants_records() => self.read(),
+                Some(bytes) = self.messages.incoming.recv() => {
+                    self.node.core_message(clock::monotonic_ms(), &bytes);
+                }
+                Ok(()) = epochs.changed() => {
+                    let entry = epochs.borrow_and_update().clone();
+                    self.epoch(entry);
+                }
+                taken = self.commands.recv_many(&mut commands, BATCH), if takes_commands => {
+                    if taken == 0 {
+                        break;
+                    }
+                    commands.drain(..).for_each(|command| self.command(command));
+                }
+                () = sleep(deadline) => self.node.tick(clock::monotonic_ms()),
+            }
+        }
+        self.status.membership = Membership::Gone;
+        self.report();
+    }
+
+    fn command(&mut self, command: Command) {
+        let now = clock::monotonic_ms();
+        let (taken, reply) = match command {
+            Command::Send(Outgoing { about, draft, term, alone }, reply) => {
+                let (line, flags) = (draft.into_line(), if alone { ALONE } else { 0 });
+                let term = term.map(|term| term.body().to_vec());
+                let event = Event { subject: about, line, flags, term };
+                (self.node.submit(now, event), reply)
+            }
+            Command::Logout(id, reply) => (self.node.submit_logout(now, &id), reply),
+            Command::Leave => return self.node.leave(now),
+        };
+        match taken {
+            Ok(ticket) => drop(self.replies.insert(ticket, reply)),
+            Err(why) => drop(reply.send(Err(match why {
+                NotTaken::Full => LogTrouble::Full,
+                NotTaken::TooLarge => LogTrouble::TooLarge,
+                NotTaken::Leaving => LogTrouble::Away,
+            }))),
+        }
+    }
+
+    fn count(&mut self, counts: &mut Vec<Counted>) {
+        let now = clock::monotonic_ms();
+        for Counted { place, count } in counts.drain(..) {
+            self.node.posted(now, place.epoch, place.sequence, place.index, count);
+        }
+    }
+
+    fn read(&mut self) {
+        let now = clock::monotonic_ms();
+        while self.node.wants_records() {
+            let Some(following) = &mut self.following else { return };
+            let epoch = following.log.epoch();
+            match following.take() {
+                None => return,
+                Some(Followed::Record(record)) => {
+                    if self.status.membership == Membership::Joining {
+                        self.times.push_back((record.sequence, record.time_ns));
+                    }
+                    self.node.record(now, epoch, record.sequence, &record.bytes);
+                }
+                Some(Followed::Trimmed { first, .. }) => {
+                    // The head is what is known to be there.
+                    self.node.following(now, epoch, first, first.saturating_sub(1));
+                }
+                Some(Followed::Behind { last }) => self.node.following(now, epoch, last + 1, last),
+                // It is read again from the record that was read last, and compared.
+                Some(Followed::Changed { .. }) => {
+                    self.wanted = Some((epoch, Some(self.node.read_up_to())))
+                }
+                Some(Followed::Gone) => self.node.stream_gone(now, epoch),
+            }
+            self.open();
+        }
+    }
+
+    fn happened(&mut self, happened: Happened) {
+        let now = clock::monotonic_ms();
+        match happened {
+            Happened::Published { epoch, id, outcome, is_gone } => {
+                self.node.published(now, epoch, &id, outcome);
+                if is_gone {
+                    self.node.stream_gone(now, epoch);
+                }
+            }
+            Happened::Opened { log, extent } => {
+                let Some((epoch, from)) = self.wanted.take_if(|(epoch, _)| *epoch == log.epoch())
+                else {
+                    return;
+                };
+                let begin = from.unwrap_or(extent.first).max(extent.first);
+                if from.is_none() && begin > 1 {
+                    let before = self.agreed.epoch().number_of(begin, 0).saturating_sub(1);
+                    self.work.push_back(Work::Forget(before));
+                }
+                self.following = Some(Following::begin(log, begin));
+                self.node.following(now, epoch, begin, extent.last);
+            }
+            Happened::NotOpened { epoch, error } => {
+                if matches!(error, LogError::Sealed(_)) {
+                    return self.node.stream_gone(now, epoch);
+                }
+                if !error.is_passing() {
+                    tracing::error!(%error, epoch, "the cluster's log cannot be used");
+                }
+                self.open();
+            }
+            Happened::Proposed => {}
+        }
+    }
+
+    /// Opens what the node wants to read, if it is not being opened.
+    fn open(&mut self) {
+        if let Some((epoch, _)) = self.wanted {
+            self.following = None;
+            let bus = self.bus.clone();
+            tasks::open(&mut self.tasks, bus, epoch);
+        }
+    }
+
+    fn epoch(&mut self, entry: Option<EpochEntry>) {
+        let Some(entry) = entry else { return };
+        match Agreed::read(&entry) {
+            Ok(agreed) if agreed != self.agreed => {
+                self.agreed = agreed;
+                self.node.epoch(clock::monotonic_ms(), self.agreed.epoch());
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!("{error:#}"),
+        }
+    }
+
+    fn report(&mut self) {
+        self.status.epoch = self.agreed.epoch().number;
+        self.status.node = self.node.status();
+        if *self.tell.borrow() != self.status {
+            self.tell.send_replace(self.status.clone());
+        }
+    }
+}
+
+/// What the keeper says next; for ever silent where there is none.
+async fn kept(keeping: &mut Option<Keeping>) -> Option<Kept> {
+    match keeping {
+        Some(keeping) => keeping.told.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for more of the log; for ever while none is read.
+async fn more(following: &mut Option<Following>) {
+    match following {
+        Some(following) => following.more().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,183 @@
+//! What the node asks for, done or begun.
+
+use cluster::{Action, Deliver, EndReason, GraphPlace, LogFault, Outcome, Ticket};
+use hub::EventId;
+use sys::clock;
+
+use super::Driver;
+use crate::cluster::agreement;
+use crate::cluster::keeper::{Kept, Task};
+use crate::cluster::poster::{LogPlace, Work};
+use crate::cluster::status::Membership;
+use crate::cluster::tasks::{self, Happened};
+use crate::posting::{Delivered, LogTrouble};
+
+impl Driver {
+    /// Does what the node asks for.
+    pub(super) async fn act(&mut self) {
+        while let Some(action) = self.node.next_action() {
+            tracing::trace!(?action, "the cluster's node asks");
+            match action {
+                Action::Follow { epoch, from } => {
+                    self.wanted = Some((epoch, from));
+                    self.open();
+                }
+                Action::Publish { epoch, id, record } => {
+                    let log = self.following.as_ref().map(|following| &following.log);
+                    match log.filter(|log| log.epoch() == epoch) {
+                        Some(log) => {
+                            let record = bytes::Bytes::from_owner(record);
+                            tasks::publish(&mut self.tasks, log.clone(), id, record);
+                        }
+                        None => tasks::refuse(&mut self.tasks, epoch, id),
+                    }
+                }
+                Action::Core { to, bytes } => self.messages.send(to, bytes),
+                Action::ProposeEpoch { epoch, above, fault } => self.propose(epoch, above, fault),
+                Action::EpochBegan(_) => {
+                    tracing::warn!(
+                        epoch = self.agreed.epoch().number,
+                        "the cluster has another log: all streams are told of a gap"
+                    );
+                    self.status.gaps += 1;
+                    self.work.clear();
+                    self.work.push_back(Work::Epoch(self.agreed.hub_epoch()));
+                }
+                Action::Gap { after } => {
+                    tracing::warn!("the cluster's log was trimmed before this node had read it");
+                    self.status.gaps += 1;
+                    self.work.push_back(Work::Gap(after));
+                }
+                Action::Deliver(deliver) => self.deliver(deliver),
+                Action::Logout { sequence, id } => {
+                    let place = self.place(sequence, 0);
+                    self.work.push_back(Work::Logout { place, id });
+                }
+                Action::Answer { ticket, outcome } => self.answer(ticket, outcome),
+                Action::Joined { incarnation } => {
+                    tracing::info!(incarnation, "this node is a member of the cluster");
+                    self.messages.listen_as(incarnation);
+                    self.status.membership = Membership::Member;
+                    self.times.clear();
+                }
+                Action::Left => {
+                    tracing::warn!("the others have declared this node gone: it joins again");
+                    self.status.membership = Membership::Away;
+                }
+                Action::Unreadable { sequence } => {
+                    tracing::error!(sequence, "a record of the cluster's log cannot be read");
+                }
+                Action::End(reason) => self.end(reason),
+                Action::ChangeApplied { version } => {
+                    if let Some(keeping) = &self.keeping {
+                        keeping.obey.send_if_modified(|obeyed| {
+                            let is_news = *obeyed < version;
+                            *obeyed = version.max(*obeyed);
+                            is_news
+                        });
+                    }
+                }
+                Action::Apply(change) => self.keep(Task::Apply(change)).await,
+                Action::ReadChanges => self.keep(Task::ReadChanges).await,
+                Action::FetchChange { version } => self.keep(Task::FetchChange(version)).await,
+                Action::CheckVersion => self.keep(Task::CheckVersion).await,
+                Action::RebuildGraph => self.keep(Task::Rebuild).await,
+            }
+        }
+    }
+
+    /// Lets the graph do what the node asks of it. Without a store of record it stands still.
+    async fn keep(&mut self, task: Task) {
+        let Some(keeping) = &self.keeping else {
+            return match task {
+                Task::CheckVersion => self.kept(Kept::Latest(0)),
+                _ => self.kept(Kept::At(GraphPlace::default())),
+            };
+        };
+        // There is one of a kind at a time, and the queue has room for more.
+        let _ = keeping.tasks.send(task).await;
+    }
+
+    pub(super) fn kept(&mut self, kept: Kept) {
+        let now = clock::monotonic_ms();
+        match kept {
+            Kept::At(place) => self.node.graph(now, place),
+            Kept::Change(change) => self.node.change(now, change),
+            Kept::Latest(version) => self.node.latest_version(now, version),
+        }
+    }
+
+    fn propose(&mut self, epoch: u64, above: u64, fault: LogFault) {
+        let (bus, revision) = (self.bus.clone(), self.agreed.revision);
+        let above = above.max(self.router.event_ids().last());
+        let words = agreement::words(fault);
+        tracing::warn!(epoch, "the cluster's log cannot be gone on from: {words}");
+        self.tasks.spawn(async move {
+            // Nobody may put anything into a log that the others have left.
+            if let Err(error) = bus.seal(epoch - 1).await {
+                tracing::warn!("the log of the epoch before could not be sealed: {error}");
+                return Happened::Proposed;
+            }
+            if let Err(error) = agreement::propose(&bus, revision, epoch, above, words).await {
+                tracing::warn!("no other log could be proposed: {error:#}");
+            }
+            Happened::Proposed
+        });
+    }
+
+    fn place(&self, sequence: u64, index: u16) -> LogPlace {
+        LogPlace { epoch: self.agreed.epoch().number, sequence, index }
+    }
+
+    fn deliver(&mut self, deliver: Deliver) {
+        let Deliver { sequence, index, number, event } = deliver;
+        let place = self.place(sequence, index);
+        let id = EventId::new(number, self.agreed.tag());
+        let age_ms = (self.status.membership == Membership::Joining).then(|| self.age_ms(sequence));
+        self.work.push_back(Work::Event { place, id, event, age_ms });
+    }
+
+    /// How long ago the log took the record `sequence`.
+    fn age_ms(&mut self, sequence: u64) -> u64 {
+        while self.times.front().is_some_and(|(of, _)| *of < sequence) {
+            self.times.pop_front();
+        }
+        let time_ns = self.times.front().map_or(0, |(_, time_ns)| *time_ns);
+        clock::unix_ms().saturating_sub(time_ns / 1_000_000)
+    }
+
+    fn answer(&mut self, ticket: Ticket, outcome: Outcome) {
+        let Some(reply) = self.replies.remove(&ticket) else { return };
+        let outcomes = &mut self.status.outcomes;
+        let answer = match outcome {
+            Outcome::Sent { number, delivered, at_least } => {
+                let counter = if at_least { &mut outcomes.at_least } else { &mut outcomes.counted };
+                *counter += 1;
+                let id = EventId::new(number, self.agreed.tag()).to_string();
+                let id = id.as_bytes().try_into().expect("ids have 16 letters and digits");
+                let count = u32::try_from(delivered).unwrap_or(u32::MAX);
+                Ok(Delivered { id, count, at_least })
+            }
+            Outcome::NotSent => {
+                outcomes.not_sent += 1;
+                Err(LogTrouble::Away)
+            }
+            Outcome::MayBeSent => {
+                outcomes.unknown += 1;
+                Err(LogTrouble::Silent)
+            }
+        };
+        // Who has gone away does not need it.
+        let _ = reply.send(answer);
+    }
+
+    fn end(&mut self, reason: EndReason) {
+        self.ended = true;
+        if reason == EndReason::NameTaken {
+            tracing::error!(
+                "another node has joined the cluster under this node's name (--node): this one ends"
+            );
+            self.stop.cancel();
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! This server as a node of a cluster: what it sends goes through one log that all nodes follow.
+//!
+//! [`cluster::Node`] decides, and does no IO. One task ([`driver`]) tells it what happens and does
+//! what it asks for: it reads and writes the log, passes on messages between nodes, and answers
+//! those who send. A second one ([`poster`]) gathers the audiences of what the log brings and hands
+//! it to the workers in the log's order. Both run on the control plane; the workers know nothing of
+//! it.
+//!
+//! Cost of an event at a node that it does not concern: reading it, one look into the store and 16
+//! into the directory, and its place in the history.
+
+mod agreement;
+mod driver;
+mod following;
+mod keeper;
+mod messages;
+mod pending;
+mod poster;
+mod questions;
+mod status;
+mod tasks;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use bus::{Bus, Counts, State};
+pub use bus::{BusConfig, Credentials, Url};
+use engine::{Engine, Router};
+use graph::Graph;
+use hub::{Draft, Epoch};
+pub use ledger::LedgerConfig;
+use proto::Frame;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use self::agreement::Agreed;
+use self::driver::{Channels, Driver, Keeping};
+use self::keeper::GraphChanges;
+pub(crate) use self::keeper::{GraphTrouble, Keeper};
+pub(crate) use self::pending::Pending;
+use self::questions::Answers;
+pub(crate) use self::questions::NodeReport;
+use self::status::Standing;
+pub(crate) use self::status::{Membership, NodeStatus};
+use crate::posting::{Delivered, LogTrouble};
+
+/// What senders have handed over and the driver has not taken yet. More of them wait with their
+/// requests.
+const COMMANDS_WAITING_MAX: usize = 1024;
+
+/// How long a node may take until it has read the log and is a member: an election of NATS takes up
+/// to nine seconds, reading ten minutes of a busy log some more.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often this node's connections are counted for the others.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+
+/// What makes a server a node of a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    /// What this node is called: there is one of each name.
+    pub node: String,
+    /// Where other nodes and people reach it.
+    pub address: String,
+    /// The log.
+    pub bus: BusConfig,
+    /// The graph's store of record; without one the graph of each node stands still.
+    pub ledger: Option<LedgerConfig>,
+}
+
+/// What is to be sent to the audience of a subject on all nodes.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) about: String,
+    pub(crate) draft: Draft,
+    /// The Erlang term that its payload was, if it was one.
+    pub(crate) term: Option<Frame>,
+    /// It is for the connections of the subject alone.
+    pub(crate) alone: bool,
+}
+
+/// What the task that drives the node is asked for.
+#[derive(Debug)]
+enum Command {
+    Send(Outgoing, Reply),
+    Logout(String, Reply),
+    Leave,
+}
+
+type Reply = oneshot::Sender<Result<Delivered, LogTrouble>>;
+
+/// A connection to the log, and what the nodes have agreed on, before the server is made.
+pub(crate) struct Joining {
+    config: ClusterConfig,
+    bus: Bus,
+    agreed: Agreed,
+}
+
+/// The way to the other nodes.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    commands: mpsc::Sender<Command>,
+    status: watch::Receiver<NodeStatus>,
+    standing: Standing,
+    /// The way to change the graph, if it does not stand still.
+    graph: Option<Arc<GraphChanges>>,
+}
+
+impl Joining {
+    /// Reaches the log. `above` is a number that this server has never given out anything beyond.
+    pub(crate) async fn begin(config: ClusterConfig, above: u64) -> Result<Joining> {
+        let bus = Bus::connect(config.bus.clone()).await.context("cannot join the cluster")?;
+        let agreed = Agreed::on(&bus, above).await.context("cannot join the cluster")?;
+        Ok(Joining { config, bus, agreed })
+    }
+
+    /// What numbers and places are.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.agreed.hub_epoch()
+    }
+
+    /// Begins to read the log, and to be one of the nodes. `stop` is cancelled when the node is at
+    /// its end although nobody asked for it.
+    pub(crate) fn start(
+        self,
+        router: Arc<Router>,
+        graph: Graph,
+        keeper: Option<Keeper>,
+        stop: CancellationToken,
+    ) -> Arc<Cluster> {
+        let (obey, obeyed) = watch::channel(0);
+        let ledger = keeper.as_ref().map(Keeper::ledger);
+        let changes = ledger.map(|ledger| Arc::new(GraphChanges { ledger, obeyed }));
+        let keeping = keeper.map(|keeper| Keeping::start(keeper, obey));
+        let (commands, asked) = mpsc::channel(COMMANDS_WAITING_MAX);
+        let streams = Arc::<AtomicU64>::default();
+        let standing = Standing::new(
+            &self.config,
+            self.bus.clone(),
+            Arc::clone(&router),
+            Arc::clone(&streams),
+        );
+        let (tell, status) = watch::channel(NodeStatus::default());
+        let (node, address) = (self.config.node.clone(), self.config.address.clone());
+        let answers =
+            Answers { node, address, router: Arc::clone(&router), status: status.clone(), streams };
+        tokio::spawn(questions::answer(self.bus.clone(), answers));
+        let driver =
+            Driver::new(self, router, graph, keeping, Channels { commands: asked, tell }, stop);
+        tokio::spawn(driver.run());
+        Arc::new(Cluster { commands, status, standing, graph: changes })
+    }
+}
+
+impl Cluster {
+    /// Waits until the node is a member for the first time: from then on it may have clients.
+    pub(crate) async fn joined(&self) -> Result<()> {
+        let mut status = self.status.clone();
+        let joined = status.wait_for(|status| status.membership != Membership::Joining);
+        match tokio::time::timeout(JOIN_TIMEOUT, joined).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) => Err(anyhow!("the cluster's node has ended")),
+            Err(_) => Err(anyhow!(
+                "this node has not become a member of the cluster within {} s: {}",
+                JOIN_TIMEOUT.as_secs(),
+                self.standing.obstacle(&self.status.borrow())
+            )),
+        }
+    }
+
+    /// What is known of the node now.
+    pub(crate) fn status(&self) -> NodeStatus {
+        self.status.borrow().clone()
+    }
+
+    /// The connection to the log, and what was counted of it.
+    pub(crate) fn nats(&self) -> (State, Counts) {
+        (self.standing.bus.state(), self.standing.bus.counts())
+    }
+
+    /// What the cluster is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.standing.cluster
+    }
+
+    /// What this node is called.
+    pub(crate) fn node(&self) -> &str {
+        &self.standing.node
+    }
+
+    /// What keeps the node from its work, if anything does.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        let status = self.status.borrow();
+        (status.membership != Membership::Member || !self.standing.is_connected())
+            .then(|| self.standing.obstacle(&status))
+    }
+
+    /// Sends an event to all nodes. Waits while too much waits for the log.
+    pub(crate) async fn send(&self, outgoing: Outgoing) -> Result<Pending, LogTrouble> {
+        let bytes = outgoing.draft.json().len();
+        self.ask(bytes, |reply| Command::Send(outgoing, reply)).await
+    }
+
+    /// Ends the connections of `id` on all nodes.
+    pub(crate) async fn logout(&self, id: String) -> Result<Pending, LogTrouble> {
+        self.ask(id.len(), |reply| Command::Logout(id, reply)).await
+    }
+
+    /// Adds or removes pairs of the graph; answers how many were new, or were there, once every
+    /// later send on any node obeys.
+    pub(crate) async fn change(
+        &self,
+        add: bool,
+        pairs: Vec<graph::Pair>,
+    ) -> Result<u64, GraphTrouble> {
+        match &self.graph {
+            Some(graph) => graph.change(add, pairs).await,
+            None => Err(GraphTrouble::StandsStill),
+        }
+    }
+
+    /// How many connections are logged in under `id` on all nodes, and whether a node has not said.
+    pub(crate) async fn connections(&self, id: &str) -> (u64, bool) {
+        let members = self.status.borrow().node.members;
+        match questions::connections(&self.standing.bus, id, members).await {
+            Some((connections, answers)) if answers > 0 => (connections, answers < members),
+            _ => (self.standing.connections_here(id), true),
+        }
+    }
+
+    /// What the nodes say of themselves, as many as answer, and how many there should be.
+    pub(crate) async fn nodes(&self) -> (Vec<NodeReport>, usize) {
+        let members = self.status.borrow().node.members;
+        let nodes = questions::nodes(&self.standing.bus, members).await;
+        (nodes.unwrap_or_default(), members)
+    }
+
+    /// So many connections are open at this node's workers.
+    pub(crate) fn set_streams(&self, open: u64) {
+        self.standing.streams.store(open, Ordering::Relaxed);
+    }
+
+    /// Leaves the cluster, so that the others go on without this node at once. What it has taken is
+    /// sent first; resolves when it is no member any more.
+    pub(crate) async fn leave(&self) {
+        if self.commands.send(Command::Leave).await.is_ok() {
+            let mut status = self.status.clone();
+            // The driver's end is as good.
+            let _ = status.wait_for(|status| status.membership == Membership::Gone).await;
+        }
+    }
+
+    async fn ask(
+        &self,
+        bytes: usize,
+        command: impl FnOnce(Reply) -> Command,
+    ) -> Result<Pending, LogTrouble> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| LogTrouble::Away)?;
+        Ok(Pending::new(answer, bytes))
+    }
+}
+
+/// Keeps the number of open connections, for as long as the runtime lives.
+pub(crate) async fn count_streams(engine: Arc<RwLock<Engine>>, cluster: Arc<Cluster>) {
+    loop {
+        tokio::time::sleep(COUNT_EVERY).await;
+        // While it is opened or drains, the number of before is as good.
+        if let Ok(engine) = engine.try_read() {
+            cluster.set_streams(engine.snapshot().whole().connections_open);
+        }
+    }
+}

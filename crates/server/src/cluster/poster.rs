@@ -1,0 +1,259 @@
+//! What the log brings, handed to the workers in its order.
+//!
+//! Audiences of up to a window of events are gathered side by side; each event is posted when it is
+//! the next one. A mailbox that is full holds up all that come after: there is one order. Counts
+//! are told as the workers know them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::limits::WINDOW;
+use engine::{GapStep, Receipt, Router, Sending, Step};
+use graph::Graph;
+use hub::{Draft, Epoch, EventId, IdText};
+use proto::Frame;
+use tokio::sync::mpsc;
+use tokio::task::yield_now;
+use tokio::time::sleep;
+
+/// How long to wait before a full mailbox is tried again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Steps that are taken before others have their turn, of some 3 µs each.
+const STEPS: usize = 32;
+
+/// The bit of an event's flags that says that it is for the connections of its subject alone.
+pub(super) const ALONE: u8 = 1;
+
+/// Where something stands in the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LogPlace {
+    pub(super) epoch: u64,
+    pub(super) sequence: u64,
+    pub(super) index: u16,
+}
+
+/// What the driver hands over, in the log's order.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// An event; so old, where it was posted before this node was a member.
+    Event { place: LogPlace, id: EventId, event: cluster::Event, age_ms: Option<u64> },
+    /// All connections of an id end.
+    Logout { place: LogPlace, id: String },
+    /// All before this number is unknown here: only before there are clients.
+    Forget(u64),
+    /// All streams are told of a gap, and go on behind this number.
+    Gap(u64),
+    /// Another epoch begins, and all streams are told of a gap.
+    Epoch(Epoch),
+}
+
+/// How many connections heard what stands at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Counted {
+    pub(super) place: LogPlace,
+    pub(super) count: u32,
+}
+
+/// What is at the head of the window, or behind it.
+#[expect(clippy::large_enum_variant, reason = "almost all are sends, a window of them at most")]
+enum Item<'r> {
+    Sending(LogPlace, Sending<'r>),
+    Lost(Lost),
+}
+
+enum Lost {
+    Gap(u64),
+    Epoch(Epoch),
+}
+
+/// Posts for as long as the driver lives.
+pub(super) async fn run(
+    router: Arc<Router>,
+    graph: Graph,
+    mut work: mpsc::Receiver<Work>,
+    counted: mpsc::Sender<Counted>,
+) {
+    let mut poster = Poster {
+        router: &router,
+        window: VecDeque::new(),
+        counting: VecDeque::new(),
+        done: Vec::new(),
+    };
+    loop {
+        while poster.window.len() < WINDOW
+            && let Ok(next) = work.try_recv()
+        {
+            poster.take(next);
+        }
+        let state = poster.steps(&graph);
+        poster.count();
+        for done in poster.done.drain(..) {
+            if counted.send(done).await.is_err() {
+                return;
+            }
+        }
+        match state {
+            State::Busy => yield_now().await,
+            State::Full => sleep(PAUSE).await,
+            State::Idle => tokio::select! {
+                biased;
+                () = first(&mut poster.counting) => {}
+                next = work.recv() => match next {
+                    Some(next) => poster.take(next),
+                    None => return,
+                },
+            },
+        }
+    }
+}
+
+struct Poster<'r> {
+    router: &'r Router,
+    window: VecDeque<Item<'r>>,
+    counting: VecDeque<(LogPlace, Receipt)>,
+    done: Vec<Counted>,
+}
+
+/// What is left to do.
+enum State {
+    Busy,
+    Full,
+    Idle,
+}
+
+impl<'r> Poster<'r> {
+    fn take(&mut self, work: Work) {
+        match work {
+            Work::Event { place, id, event, age_ms } => self.event(place, id, event, age_ms),
+            Work::Logout { place, id } => match IdText::parse(&id) {
+                Ok(text) => {
+                    let sending = self.router.logout(text);
+                    self.window.push_back(Item::Sending(place, sending));
+                }
+                Err(_) => self.done.push(Counted { place, count: 0 }),
+            },
+            Work::Forget(number) => self.router.forget_up_to(number),
+            Work::Gap(number) => self.window.push_back(Item::Lost(Lost::Gap(number))),
+            Work::Epoch(epoch) => {
+                // Nobody waits for what is of the epoch before.
+                self.window.clear();
+                self.counting.clear();
+                self.window.push_back(Item::Lost(Lost::Epoch(epoch)));
+            }
+        }
+    }
+
+    fn event(&mut self, place: LogPlace, id: EventId, event: cluster::Event, age_ms: Option<u64>) {
+        let cluster::Event { subject, line, flags, term } = event;
+        let alone = flags & ALONE != 0;
+        let term = term.map(|term| Frame::bare(&[&term]));
+        let (about, draft) = (IdText::parse(&subject), Draft::of_line(line));
+        // What no node of this version would send is passed over, as what has no audience.
+        let (Ok(about), Some(draft)) = (about, draft) else {
+            tracing::warn!(sequence = place.sequence, "an event of the cluster's log is malformed");
+            return self.done.push(Counted { place, count: 0 });
+        };
+        if let Some(age_ms) = age_ms {
+            if !alone {
+                let _ = self.router.remember_with_term(about, draft, term, id, age_ms);
+            }
+            return self.done.push(Counted { place, count: 0 });
+        }
+        let sending = if alone {
+            self.router.send_to_numbered(about, draft, id)
+        } else {
+            self.router.send_numbered(about, draft, id)
+        };
+        let sending = match term {
+            Some(term) => sending.with_term(term),
+            None => sending,
+        };
+        self.window.push_back(Item::Sending(place, sending));
+    }
+
+    /// Takes steps until there is nothing to do, or others should have their turn.
+    fn steps(&mut self, graph: &Graph) -> State {
+        let mut steps = 0;
+        while let Some(item) = self.window.front_mut() {
+            if steps >= STEPS {
+                return State::Busy;
+            }
+            steps += 1;
+            let (place, sending) = match item {
+                Item::Sending(place, sending) => (*place, sending),
+                Item::Lost(lost) => match lost.step(self.router) {
+                    GapStep::Wait => return State::Full,
+                    GapStep::Told | GapStep::Behind => {
+                        self.window.pop_front();
+                        continue;
+                    }
+                },
+            };
+            match sending.step(graph) {
+                Ok(Step::More) => {}
+                Ok(Step::MailboxFull) => {
+                    self.gather_behind(graph);
+                    return State::Full;
+                }
+                Ok(Step::Posted(receipt)) => {
+                    self.window.pop_front();
+                    match receipt.ready() {
+                        Some(count) => self.done.push(Counted { place, count }),
+                        None => self.counting.push_back((place, receipt)),
+                    }
+                }
+                Ok(Step::Stale) => {
+                    self.window.pop_front();
+                    self.done.push(Counted { place, count: 0 });
+                }
+                Err(error) => {
+                    tracing::error!(%error, "an event of the cluster's log was not posted");
+                    self.window.pop_front();
+                    self.done.push(Counted { place, count: 0 });
+                }
+            }
+        }
+        State::Idle
+    }
+
+    /// While the first one waits for a mailbox, a slice of those behind it is looked up.
+    fn gather_behind(&mut self, graph: &Graph) {
+        for item in self.window.iter_mut().skip(1).take(STEPS) {
+            if let Item::Sending(_, sending) = item
+                && sending.gather(graph).is_err()
+            {
+                // It is tried again, and told, when it is its turn.
+                return;
+            }
+        }
+    }
+
+    /// Tells the counts that are known, in the order of the log.
+    fn count(&mut self) {
+        while let Some((place, receipt)) = self.counting.front()
+            && let Some(count) = receipt.ready()
+        {
+            self.done.push(Counted { place: *place, count });
+            self.counting.pop_front();
+        }
+    }
+}
+
+impl Lost {
+    fn step(&self, router: &Router) -> GapStep {
+        match *self {
+            Lost::Gap(number) => router.lose_up_to(number),
+            Lost::Epoch(epoch) => router.begin_epoch(epoch),
+        }
+    }
+}
+
+/// Waits until the first of them is known; for ever when there is none.
+async fn first(counting: &mut VecDeque<(LogPlace, Receipt)>) {
+    match counting.front_mut() {
+        Some((_, receipt)) => drop(receipt.await),
+        None => std::future::pending().await,
+    }
+}

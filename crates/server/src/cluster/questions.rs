@@ -1,0 +1,127 @@
+//! What nodes ask each other and nobody stores: how many connections an id has, how each node is.
+//!
+//! Each node answers each question, its own too. Who does not answer in time is left out, and that
+//! is told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bus::{Bus, CoreMessage};
+use bytes::Bytes;
+use engine::Router;
+use hub::IdText;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::status::{Membership, NodeStatus};
+
+/// How long the others may take to answer.
+const WAIT: Duration = Duration::from_millis(250);
+
+/// Questions that wait; further ones have no answer.
+const WAITING_MAX: usize = 4096;
+
+const CONNECTIONS: &str = "connections";
+const NODES: &str = "nodes";
+
+/// What a node says of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct NodeReport {
+    /// What it is called, and where it serves.
+    pub(crate) node: String,
+    pub(crate) address: String,
+    pub(crate) version: String,
+    pub(crate) member: bool,
+    pub(crate) epoch: u64,
+    /// How many nodes there are, as it sees it.
+    pub(crate) members: usize,
+    /// The last record of the log that it has wholly posted.
+    pub(crate) applied: u64,
+    /// Connections at its workers, and the ids that are online there.
+    pub(crate) streams: u64,
+    pub(crate) ids_online: usize,
+    pub(crate) at_least: u64,
+    pub(crate) gaps: u64,
+}
+
+/// What answers are made of.
+pub(super) struct Answers {
+    pub(super) node: String,
+    pub(super) address: String,
+    pub(super) router: Arc<Router>,
+    pub(super) status: watch::Receiver<NodeStatus>,
+    pub(super) streams: Arc<AtomicU64>,
+}
+
+impl Answers {
+    fn to(&self, question: &CoreMessage) -> Option<Bytes> {
+        if question.subject == NODES {
+            return Some(serde_json::to_vec(&self.report()).expect("plain values").into());
+        }
+        let id = IdText::parse(str::from_utf8(&question.bytes).ok()?).ok()?;
+        Some((self.router.connections(id) as u64).to_be_bytes().to_vec().into())
+    }
+
+    /// What this node says of itself.
+    pub(super) fn report(&self) -> NodeReport {
+        let NodeStatus { membership, epoch, node, outcomes, gaps } = self.status.borrow().clone();
+        NodeReport {
+            node: self.node.clone(),
+            address: self.address.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            member: membership == Membership::Member,
+            epoch,
+            members: node.members,
+            applied: node.applied,
+            streams: self.streams.load(Ordering::Relaxed),
+            ids_online: self.router.ids_online(),
+            at_least: outcomes.at_least,
+            gaps,
+        }
+    }
+}
+
+/// Answers for as long as the runtime lives.
+pub(super) async fn answer(bus: Bus, answers: Answers) {
+    loop {
+        let subscribed = (
+            bus.subscribe_core(CONNECTIONS, WAITING_MAX).await,
+            bus.subscribe_core(NODES, WAITING_MAX).await,
+        );
+        let (Ok(mut connections), Ok(mut nodes)) = subscribed else {
+            tokio::time::sleep(bus::ACK_TIMEOUT).await;
+            continue;
+        };
+        loop {
+            let question = tokio::select! {
+                question = connections.next() => question,
+                question = nodes.next() => question,
+            };
+            let Some(question) = question else { return };
+            if let Some(bytes) = answers.to(&question) {
+                // Who asks does without it, and says so.
+                let _ = bus.answer(&question, bytes).await;
+            }
+        }
+    }
+}
+
+/// How many connections the nodes have under `id`, and how many nodes have answered.
+pub(super) async fn connections(bus: &Bus, id: &str, members: usize) -> Option<(u64, usize)> {
+    let question = Bytes::copy_from_slice(id.as_bytes());
+    let answers = bus.ask(CONNECTIONS, question, WAIT, members.max(1)).await.ok()?;
+    let numbers =
+        answers.iter().filter_map(|bytes| Some(u64::from_be_bytes((**bytes).try_into().ok()?)));
+    let numbers: Vec<u64> = numbers.collect();
+    Some((numbers.iter().sum(), numbers.len()))
+}
+
+/// What the nodes say of themselves, by name.
+pub(super) async fn nodes(bus: &Bus, members: usize) -> Option<Vec<NodeReport>> {
+    let answers = bus.ask(NODES, Bytes::new(), WAIT, members.max(1)).await.ok()?;
+    let reports = answers.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok());
+    let mut reports: Vec<NodeReport> = reports.collect();
+    reports.sort_by(|one, other| one.node.cmp(&other.node));
+    Some(reports)
+}

@@ -1,0 +1,108 @@
+//! What is known of a node, for readiness, `/stats` and metrics.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use bus::{Bus, State};
+use cluster::Status;
+use engine::Router;
+use hub::IdText;
+
+use super::ClusterConfig;
+
+/// Whether a node is a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Membership {
+    /// It reads the log, and was never one.
+    #[default]
+    Joining,
+    /// It is one.
+    Member,
+    /// The others have declared it gone; it joins again when it is well.
+    Away,
+    /// It has left for good.
+    Gone,
+}
+
+/// What is known of a node.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct NodeStatus {
+    pub(crate) membership: Membership,
+    pub(crate) epoch: u64,
+    pub(crate) node: Status,
+    /// This node's sends.
+    pub(crate) outcomes: Outcomes,
+    /// How often all streams were told of a gap.
+    pub(crate) gaps: u64,
+}
+
+/// Sends by what came of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Outcomes {
+    pub(crate) counted: u64,
+    pub(crate) at_least: u64,
+    pub(crate) not_sent: u64,
+    pub(crate) unknown: u64,
+}
+
+/// What does not change of it, and its connection.
+pub(super) struct Standing {
+    pub(super) router: Arc<Router>,
+    /// Connections of this node's workers. Relaxed: it is only reported.
+    pub(super) streams: Arc<AtomicU64>,
+    pub(super) bus: Bus,
+    pub(super) cluster: String,
+    pub(super) node: String,
+}
+
+impl std::fmt::Debug for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.node, self.cluster)
+    }
+}
+
+impl Standing {
+    pub(super) fn new(
+        config: &ClusterConfig,
+        bus: Bus,
+        router: Arc<Router>,
+        streams: Arc<AtomicU64>,
+    ) -> Standing {
+        Standing {
+            router,
+            streams,
+            bus,
+            cluster: config.bus.cluster.clone(),
+            node: config.node.clone(),
+        }
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.bus.state().connected
+    }
+
+    /// Connections of this node alone.
+    pub(super) fn connections_here(&self, id: &str) -> u64 {
+        IdText::parse(id).map_or(0, |id| self.router.connections(id) as u64)
+    }
+
+    /// What keeps the node from its work, for people.
+    pub(super) fn obstacle(&self, status: &NodeStatus) -> String {
+        let State { connected, server, last_error, .. } = self.bus.state();
+        if !connected {
+            let why = last_error.unwrap_or_else(|| "it does not answer".to_owned());
+            return format!("NATS at {server} cannot be reached ({why})");
+        }
+        match status.membership {
+            Membership::Joining => format!(
+                "it reads the log of cluster {}, and is at {} of epoch {}",
+                self.cluster, status.node.read, status.epoch
+            ),
+            Membership::Away => {
+                "it was too far behind, or not heard of, and joins again".to_owned()
+            }
+            Membership::Gone => "it has left the cluster".to_owned(),
+            Membership::Member => "nothing does".to_owned(),
+        }
+    }
+}
