@@ -175,6 +175,10 @@ impl Server {
         config.engine.tls = config
             .tls_listen
             .map(|listen| TlsConfig { listen, config: certificates.stream_config() });
+        let age_ms = config.engine.history.age_ms_max;
+        if let Some(cluster) = &mut config.cluster {
+            cluster.history = Duration::from_millis(age_ms);
+        }
         let ledger = config.cluster.as_mut().and_then(|cluster| cluster.ledger.take());
         let keeper = match ledger {
             Some(ledger) => Some(Keeper::open(config.data.clone(), ledger, &stop).await?),

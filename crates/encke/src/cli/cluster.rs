@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
@@ -86,7 +87,8 @@ impl ClusterArgs {
             config.set_application_name(&format!("encke {node}"));
             Ok::<_, LedgerError>(config)
         });
-        Ok(Some(ClusterConfig { node, address, bus, ledger: ledger.transpose()? }))
+        let ledger = ledger.transpose()?;
+        Ok(Some(ClusterConfig { node, address, bus, history: Duration::ZERO, ledger }))
     }
 }
 

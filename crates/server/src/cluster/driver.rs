@@ -29,6 +29,9 @@ use crate::posting::LogTrouble;
 /// Commands and counts that are taken before the node's actions are.
 const BATCH: usize = 256;
 
+/// The least time between two looks at the clock for its own sake.
+const TICK_MIN: Duration = Duration::from_millis(1);
+
 /// What is between the driver and the cluster's handle.
 pub(super) struct Channels {
     pub(super) commands: mpsc::Receiver<Command>,
@@ -76,6 +79,8 @@ pub(super) struct Driver {
     times: VecDeque<(u64, u64)>,
     replies: HashMap<Ticket, Reply>,
     keeping: Option<Keeping>,
+    /// How long events are remembered for clients that come back.
+    history: Duration,
     status: NodeStatus,
     tell: watch::Sender<NodeStatus>,
     stop: CancellationToken,
@@ -114,6 +119,7 @@ impl Driver {
             times: VecDeque::new(),
             replies: HashMap::new(),
             keeping,
+            history: config.history,
             status: NodeStatus::default(),
             tell,
             stop,
@@ -133,13 +139,16 @@ impl Driver {
         let (mut commands, mut counts) = (Vec::new(), Vec::new());
         let poster = self.poster.clone();
         while !self.ended {
+            let now = clock::monotonic_ms();
+            if self.node.next_deadline() <= now {
+                self.node.tick(now);
+            }
             self.act().await;
             self.report();
-            let now = clock::monotonic_ms();
-            let deadline = Duration::from_millis(self.node.next_deadline().saturating_sub(now));
+            let left = Duration::from_millis(self.node.next_deadline().saturating_sub(now));
             let takes_commands = self.work.is_empty();
+            // Each has its turn, whoever has the most to say.
             tokio::select! {
-                biased;
                 taken = self.counted.recv_many(&mut counts, BATCH) => {
                     if taken == 0 {
                         break;
@@ -172,7 +181,7 @@ impl Driver {
                     }
                     commands.drain(..).for_each(|command| self.command(command));
                 }
-                () = sleep(deadline) => self.node.tick(clock::monotonic_ms()),
+                () = sleep(left.max(TICK_MIN)) => {}
             }
         }
         self.status.membership = Membership::Gone;
@@ -245,12 +254,12 @@ impl Driver {
                     self.node.stream_gone(now, epoch);
                 }
             }
-            Happened::Opened { log, extent } => {
+            Happened::Opened { log, extent, recent } => {
                 let Some((epoch, from)) = self.wanted.take_if(|(epoch, _)| *epoch == log.epoch())
                 else {
                     return;
                 };
-                let begin = from.unwrap_or(extent.first).max(extent.first);
+                let begin = from.unwrap_or(recent).max(extent.first);
                 if from.is_none() && begin > 1 {
                     let before = self.agreed.epoch().number_of(begin, 0).saturating_sub(1);
                     self.work.push_back(Work::Forget(before));
@@ -276,7 +285,7 @@ impl Driver {
         if let Some((epoch, _)) = self.wanted {
             self.following = None;
             let bus = self.bus.clone();
-            tasks::open(&mut self.tasks, bus, epoch);
+            tasks::open(&mut self.tasks, bus, epoch, self.history);
         }
     }
 

@@ -65,27 +65,34 @@ impl Keeper {
         let opening = spawn_blocking(move || Replica::open(&dir, &ReplicaOptions::default()));
         let replica = opening.await.context("the graph could not be opened")??;
         let standing = replica.standing();
-        let ledger = match (&standing, Ledger::connect(config.clone()).await) {
-            (_, Ok(ledger)) => ledger,
-            // The log says what has changed meanwhile.
-            (_, Err(error @ LedgerError::Away(_))) => {
-                tracing::warn!("{error}: it is tried again in the background");
+        let ledger = match Ledger::connect(config.clone()).await {
+            Ok(ledger) => ledger,
+            Err(error @ LedgerError::Away(_)) => {
+                tracing::warn!("{error}: it is tried again");
                 Ledger::start(config)
             }
-            (_, Err(error)) => return Err(error.into()),
+            Err(error) => return Err(error.into()),
         };
         let mut keeper = Keeper { replica: Some(replica), ledger };
-        if let Standing::MustRebuild { why } = standing {
-            tracing::info!("the replica of the graph is built anew: {why}");
-            while let Err(error) = keeper.rebuild().await {
-                tracing::warn!("the replica of the graph cannot be built: {error:#}");
-                tokio::select! {
-                    () = sleep(PAUSE) => {}
-                    () = stop.cancelled() => break,
-                }
+        let mut must_rebuild = match standing {
+            Standing::MustRebuild { why } => {
+                tracing::info!("the replica of the graph is built anew: {why}");
+                true
+            }
+            Standing::Follows(_) => false,
+        };
+        // A node that begins with an old graph would send to the wrong people.
+        loop {
+            let done =
+                if must_rebuild { keeper.rebuild().await } else { keeper.read_changes().await };
+            let Err(error) = done else { return Ok(keeper) };
+            tracing::warn!("this node waits for the graph: {error:#}");
+            must_rebuild = matches!(keeper.replica().standing(), Standing::MustRebuild { .. });
+            tokio::select! {
+                () = sleep(PAUSE) => {}
+                () = stop.cancelled() => return Ok(keeper),
             }
         }
-        Ok(keeper)
     }
 
     /// For all who read.

@@ -66,6 +66,9 @@ pub struct ClusterConfig {
     pub address: String,
     /// The log.
     pub bus: BusConfig,
+    /// How long events are remembered for clients that come back: so much of the log is read at a
+    /// start.
+    pub history: Duration,
     /// The graph's store of record; without one the graph of each node stands still.
     pub ledger: Option<LedgerConfig>,
 }

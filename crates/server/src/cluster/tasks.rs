@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bus::{Bus, Extent, Log, LogError, PublishError};
+use bus::{Bus, Extent, Followed, Log, LogError, PublishError};
 use bytes::Bytes;
 use cluster::{MessageId, Published};
 use tokio::task::JoinSet;
@@ -10,13 +10,19 @@ use tokio::task::JoinSet;
 /// How long to wait before what cannot be done now is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Records that are read from the first one without looking for a later one.
+const FEW: u64 = 4096;
+
+/// By how much the clocks of a node and of NATS may differ.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(30);
+
 /// What a task has come to.
 #[derive(Debug)]
 pub(super) enum Happened {
     /// A publish.
     Published { epoch: u64, id: MessageId, outcome: Published, is_gone: bool },
-    /// The log of an epoch is there.
-    Opened { log: Log, extent: Extent },
+    /// The log of an epoch is there. What is remembered for clients begins at `recent`.
+    Opened { log: Log, extent: Extent, recent: u64 },
     /// It is not, or not to be had now.
     NotOpened { epoch: u64, error: LogError },
     /// A proposal was made, or failed.
@@ -47,20 +53,40 @@ pub(super) fn refuse(tasks: &mut JoinSet<Happened>, epoch: u64, id: MessageId) {
     });
 }
 
-/// Finds the log of `epoch`, and makes it if need be.
-pub(super) fn open(tasks: &mut JoinSet<Happened>, bus: Bus, epoch: u64) {
+/// Finds the log of `epoch`, and makes it if need be; and in it the first record that is no older
+/// than `age`.
+pub(super) fn open(tasks: &mut JoinSet<Happened>, bus: Bus, epoch: u64, age: Duration) {
     tasks.spawn(async move {
         let opened = async {
             let log = bus.make_log(epoch).await?;
             let extent = log.extent().await?;
-            Ok((log, extent))
+            let recent = recent(&log, extent, age).await;
+            Ok((log, extent, recent))
         };
         match opened.await {
-            Ok((log, extent)) => Happened::Opened { log, extent },
+            Ok((log, extent, recent)) => Happened::Opened { log, extent, recent },
             Err(error) => {
                 tokio::time::sleep(PAUSE).await;
                 Happened::NotOpened { epoch, error }
             }
         }
     });
+}
+
+/// The first record of `log` that is no older than `age`, or one before it: found by halves, each
+/// of which reads one record.
+async fn recent(log: &Log, extent: Extent, age: Duration) -> u64 {
+    let age_ns = u64::try_from((age + CLOCKS_DIFFER).as_nanos()).unwrap_or(u64::MAX);
+    let since_ns = sys::clock::unix_ns().saturating_sub(age_ns);
+    let (mut old, mut young) = (extent.first, extent.last + 1);
+    while young - old > FEW {
+        let middle = old + (young - old) / 2;
+        match log.follow(middle).next().await {
+            Some(Followed::Record(record)) if record.time_ns < since_ns => old = middle,
+            Some(Followed::Record(_)) => young = middle,
+            // It was trimmed meanwhile, or is another log: that is told to who follows it.
+            _ => break,
+        }
+    }
+    old
 }

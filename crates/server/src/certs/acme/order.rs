@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use instant_acme::{
     Account, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount, NewOrder, Order,
-    OrderStatus, RetryPolicy,
+    OrderStatus, Problem, RetryPolicy,
 };
 use rustls::crypto::aws_lc_rs;
 
@@ -90,7 +90,7 @@ async fn prove(order: &mut Order, challenges: &Challenges, proof: Proof) -> Resu
             Proof::TlsAlpn => ChallengeType::TlsAlpn01,
             Proof::Http => ChallengeType::Http01,
         };
-        let challenge = authorization.challenge(kind);
+        let challenge = authorization.challenge(kind.clone());
         let mut challenge = challenge
             .with_context(|| format!("the directory does not take {proof:?} for {name}"))?;
         let answer = challenge.key_authorization();
@@ -100,10 +100,21 @@ async fn prove(order: &mut Order, challenges: &Challenges, proof: Proof) -> Resu
             }
             Proof::Http => challenges.add_request(&challenge.token, answer.as_str())?,
         }
-        let ready = challenge.set_ready().await;
-        ready.with_context(|| format!("the directory does not look for {name}"))?;
+        match challenge.set_ready().await {
+            Ok(()) => {}
+            // It has looked already.
+            Err(Error::Api(problem)) => return Err(not_proven(&name, &kind, &problem)),
+            error => error.with_context(|| format!("the directory does not look for {name}"))?,
+        }
     }
     Ok(())
+}
+
+fn not_proven(name: &str, kind: &ChallengeType, problem: &Problem) -> anyhow::Error {
+    anyhow!(
+        "{name} is not proven by {kind:?}: {problem}; the name must lead here, at the port that \
+         the directory asks (443 for TLS, 80 for HTTP)"
+    )
 }
 
 /// What the directory did not like.
@@ -119,10 +130,7 @@ async fn refusal(order: &mut Order) -> anyhow::Error {
             .iter()
             .filter_map(|challenge| Some((challenge.error.as_ref()?, &challenge.r#type)));
         if let Some((problem, kind)) = errors.into_iter().next() {
-            return anyhow!(
-                "{name} is not proven by {kind:?}: {problem}; the name must lead here, at the port \
-                 that the directory asks (443 for TLS, 80 for HTTP)"
-            );
+            return not_proven(&name, kind, problem);
         }
     }
     match &order.state().error {

@@ -16,7 +16,6 @@ impl Driver {
     /// Does what the node asks for.
     pub(super) async fn act(&mut self) {
         while let Some(action) = self.node.next_action() {
-            tracing::trace!(?action, "the cluster's node asks");
             match action {
                 Action::Follow { epoch, from } => {
                     self.wanted = Some((epoch, from));
