@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::action::{Epoch, Outcome, Ticket};
 use crate::limits::{
-    COUNT_DEADLINE_MS, COUNT_WAIT_MS, COUNTS_BYTES, COUNTS_KEPT_MAX, COUNTS_KEPT_MS, NEED_AFTER_MS,
-    NEED_RECORDS_MAX,
+    COUNT_DEADLINE_MS, COUNT_WAIT_MS, COUNTS_BYTES, COUNTS_KEPT_MAX, COUNTS_KEPT_MS,
+    EARLY_COUNTS_MAX, NEED_AFTER_MS, NEED_RECORDS_MAX,
 };
 use crate::message::Counted;
 use crate::publisher::Told;
@@ -34,17 +34,30 @@ pub(crate) struct Sums {
     by_sequence: BTreeMap<u64, Sum>,
     /// Nothing is to be done before: no search among thousands after each record.
     check_ms: u64,
+    /// Counts that others have said before this node has read its record, by sequence.
+    early: BTreeMap<u64, Vec<(u64, Counted)>>,
+    early_counts: usize,
+    /// The last record that was begun.
+    begun: u64,
 }
 
 impl Sums {
-    /// The record at `sequence` is ours, and `members` will say their counts.
+    /// The record at `sequence` is ours, and `members` will say their counts, or have done so: they
+    /// may read the log sooner.
     pub(crate) fn begin(
         &mut self,
         now_ms: u64,
-        sequence: u64,
+        (epoch, sequence): (Epoch, u64),
         members: Vec<u64>,
         tickets: Vec<Option<Ticket>>,
+        told: &mut Vec<Told>,
     ) {
+        self.begun = sequence;
+        let later = self.early.split_off(&(sequence + 1));
+        let mut early = std::mem::replace(&mut self.early, later);
+        for (_, counted) in early.values().flatten() {
+            self.early_counts -= counted.counts.len();
+        }
         if tickets.iter().all(Option::is_none) {
             return;
         }
@@ -56,11 +69,16 @@ impl Sums {
             self.check_ms = need_ms;
         }
         self.by_sequence.insert(sequence, sum);
+        for (from, counted) in early.remove(&sequence).unwrap_or_default() {
+            self.add(epoch, from, &counted, told);
+        }
     }
 
     /// Counts of the member `from`. Said twice they count once.
     pub(crate) fn add(&mut self, epoch: Epoch, from: u64, counted: &Counted, told: &mut Vec<Told>) {
-        let Some(sum) = self.by_sequence.get_mut(&counted.sequence) else { return };
+        let Some(sum) = self.by_sequence.get_mut(&counted.sequence) else {
+            return self.put_by(from, counted);
+        };
         let place = sum.missing.iter().position(|&member| member == from);
         let Some(place) = place.filter(|_| counted.counts.len() == sum.counts.len()) else {
             return;
@@ -71,6 +89,16 @@ impl Sums {
         }
         if sum.missing.is_empty() {
             self.answer(epoch, counted.sequence, told);
+        }
+    }
+
+    /// Keeps counts of a record that is not read yet. What there is no room for is asked for later.
+    fn put_by(&mut self, from: u64, counted: &Counted) {
+        let counts = counted.counts.len();
+        let has_room = self.early_counts + counts <= EARLY_COUNTS_MAX;
+        if counted.sequence > self.begun && counts > 0 && has_room {
+            self.early_counts += counts;
+            self.early.entry(counted.sequence).or_default().push((from, counted.clone()));
         }
     }
 
@@ -92,6 +120,8 @@ impl Sums {
     pub(crate) fn end(&mut self, epoch: Epoch, told: &mut Vec<Told>) {
         let all: Vec<u64> = self.by_sequence.keys().copied().collect();
         all.into_iter().for_each(|sequence| self.answer(epoch, sequence, told));
+        // Another epoch has other sequences.
+        *self = Sums::default();
     }
 
     fn answer(&mut self, epoch: Epoch, sequence: u64, told: &mut Vec<Told>) {
@@ -244,7 +274,7 @@ mod tests {
     fn answer_is_the_sum_over_all_members_and_doubles_count_once() {
         let (mut sums, mut told) = (Sums::default(), Vec::new());
         let tickets = vec![Some(Ticket(1)), None, Some(Ticket(3))];
-        sums.begin(0, 9, vec![1, 2], tickets);
+        sums.begin(0, (EPOCH, 9), vec![1, 2], tickets, &mut told);
         for from in [1, 1, 3] {
             sums.add(EPOCH, from, &counted(9, &[5, 6, 7]), &mut told);
         }
@@ -257,9 +287,29 @@ mod tests {
     }
 
     #[test]
+    fn counts_that_come_before_their_record_is_read_are_kept() {
+        let (mut sums, mut told) = (Sums::default(), Vec::new());
+        for sequence in [8, 9, 10] {
+            sums.add(EPOCH, 2, &counted(sequence, &[5]), &mut told);
+        }
+        sums.begin(0, (EPOCH, 9), vec![1, 2], vec![Some(Ticket(1))], &mut told);
+        assert_eq!((told.len(), sums.early.len(), sums.early_counts), (0, 1, 1));
+        sums.add(EPOCH, 1, &counted(9, &[1]), &mut told);
+        assert_eq!(delivered(&told), [(6, false)]);
+        // Late doubles are nobody's, and others make no room for themselves.
+        sums.add(EPOCH, 2, &counted(9, &[5]), &mut told);
+        for sequence in 11..2 * EARLY_COUNTS_MAX as u64 {
+            sums.add(EPOCH, 2, &counted(sequence, &[5]), &mut told);
+        }
+        assert_eq!((told.len(), sums.early_counts), (1, EARLY_COUNTS_MAX));
+        sums.begin(0, (EPOCH, u64::MAX - 1), vec![1], vec![None], &mut told);
+        assert_eq!((sums.early.len(), sums.early_counts), (0, 0));
+    }
+
+    #[test]
     fn missing_counts_are_asked_for_and_then_the_answer_is_at_least() {
         let (mut sums, mut told) = (Sums::default(), Vec::new());
-        sums.begin(0, 9, vec![1, 2], vec![Some(Ticket(1))]);
+        sums.begin(0, (EPOCH, 9), vec![1, 2], vec![Some(Ticket(1))], &mut told);
         sums.add(EPOCH, 1, &counted(9, &[5]), &mut told);
         assert_eq!(sums.deadline(), Some(NEED_AFTER_MS));
         assert_eq!(sums.tick(EPOCH, NEED_AFTER_MS, &mut told), BTreeMap::from([(2, vec![9])]));
@@ -271,7 +321,7 @@ mod tests {
     #[test]
     fn member_that_is_gone_is_not_waited_for() {
         let (mut sums, mut told) = (Sums::default(), Vec::new());
-        sums.begin(0, 9, vec![1, 2], vec![Some(Ticket(1))]);
+        sums.begin(0, (EPOCH, 9), vec![1, 2], vec![Some(Ticket(1))], &mut told);
         sums.leave(EPOCH, 2, &mut told);
         assert_eq!(told, []);
         sums.add(EPOCH, 1, &counted(9, &[5]), &mut told);

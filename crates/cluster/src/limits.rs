@@ -49,6 +49,9 @@ pub const COUNT_DEADLINE_MS: u64 = 1_000;
 pub(crate) const COUNTS_KEPT_MS: u64 = 10_000;
 /// And so many numbers of them at most: 16,666 events/s for 10 s, six times over: 4 MiB.
 pub(crate) const COUNTS_KEPT_MAX: usize = 1 << 20;
+/// Counts that others have said of records that this node has not read yet: those of a second at
+/// 16,666 events/s with three others: 256 KiB, and as much again for where they belong.
+pub(crate) const EARLY_COUNTS_MAX: usize = 1 << 16;
 /// Records of one question for counts.
 pub(crate) const NEED_RECORDS_MAX: usize = 1_024;
 

@@ -146,7 +146,9 @@ impl Node {
         };
         if let Some(tickets) = tickets {
             let members = self.roster.members().iter().map(|member| member.incarnation).collect();
-            self.sums.begin(now_ms, self.read, members, tickets);
+            let (place, mut told) = ((self.epoch, self.read), Vec::new());
+            self.sums.begin(now_ms, place, members, tickets, &mut told);
+            self.tell(told);
         }
         (counts, incarnation, self.incarnation)
     }
