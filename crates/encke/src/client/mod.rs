@@ -181,6 +181,18 @@ impl ApiClient {
         self.exchange(request).await
     }
 
+    /// Posts a stream of JSON lines to `path`, whose answers are read while it goes on. They last as
+    /// long as this connection.
+    pub(crate) async fn open_lines(&mut self, path: &str, lines: Body) -> Result<Incoming> {
+        let request = self
+            .url
+            .request(Method::POST, path)
+            .header(header::CONTENT_TYPE, "application/x-ndjson")
+            .body(lines)?;
+        let broke_off = || format!("the server at {} did not answer", self.url);
+        Ok(self.sender.send_request(request).await.with_context(broke_off)?.into_body())
+    }
+
     async fn exchange<T: DeserializeOwned>(&mut self, request: Request<Body>) -> Result<T> {
         let broke_off = || format!("the server at {} did not answer", self.url);
         let response = self.sender.send_request(request).await.with_context(broke_off)?;

@@ -58,18 +58,27 @@ impl Friends {
             self.check_mark(dir, subscriptions)?;
             return Ok(Stored { subscriptions, found: true });
         }
-        let Friends { users, edges_per_user, both, seed } = *self;
         self.write_mark(dir).with_context(|| format!("cannot write to {}", dir.display()))?;
         let mut progress = Progress::new("generating");
-        let model = BarabasiAlbert { users, edges_per_user, seed };
-        let mut lines = Vec::new();
-        model.generate(&mut lines, &mut |done, total| progress.set("generating", done, total))?;
-        let options = LoadOptions { both, skip_malformed: false };
+        let lines = self.generate(&mut |done, total| progress.set("generating", done, total))?;
+        let options = LoadOptions { both: self.both, skip_malformed: false };
         let bytes = lines.len() as u64;
         graph.load("the graph", &mut lines.as_slice(), bytes, options, &mut |now| {
             progress.set("loading", now.done, now.total);
         })?;
         Ok(Stored { subscriptions: graph.subscriptions(), found: false })
+    }
+
+    /// The friendships: a line each, who follows first.
+    pub(super) fn lines(&self) -> Result<Vec<u8>> {
+        self.generate(&mut |_, _| {})
+    }
+
+    fn generate(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<u8>> {
+        let Friends { users, edges_per_user, seed, .. } = *self;
+        let mut lines = Vec::new();
+        BarabasiAlbert { users, edges_per_user, seed }.generate(&mut lines, progress)?;
+        Ok(lines)
     }
 
     fn check_mark(&self, dir: &Path, subscriptions: u64) -> Result<()> {

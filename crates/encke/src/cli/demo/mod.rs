@@ -8,24 +8,28 @@
 //! are told apart from those of the crowd and the senders, which live in this one. Whatever ends
 //! this process ends the server too, and a temporary directory is removed at any end but kill -9.
 
+mod args;
 mod certificate;
 mod files;
 mod friends;
 mod live;
 mod load;
 mod measure;
+mod nodes;
 mod process;
 mod report;
 
+use std::fmt::Display;
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use ::load::findings::Findings;
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
 use figures::numbers::grouped;
+use serde::Serialize;
 use server::keys::KeyFile;
 use server::{DemoFacts, PageToken};
 use tempfile::TempDir;
@@ -33,119 +37,41 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tune::{Ends, Report, Verdict};
 
+pub(crate) use self::args::DemoArgs;
 use self::certificate::Certificate;
 use self::files::RunFiles;
 use self::friends::{Friends, Stored};
 use self::live::Live;
 use self::load::Load;
+use self::nodes::NodesReport;
 use self::process::{ServerOptions, ServerProcess};
 use self::report::DemoReport;
 use super::conclude::{conclude, unjudged};
-use super::flood::{self, TransportArg};
-use super::serve::LimitArgs;
-use super::signer::{Signer, TokenClaimsArgs};
+use super::flood;
+use super::signer::Signer;
 use super::work::on_own_thread;
 use crate::console::tell;
 use crate::signals::Signals;
-use crate::units::{parse_rate_over_0, parse_seconds};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8000";
 const DEFAULT_API: &str = "127.0.0.1:8001";
 
-/// Events a second of a small demo: enough to see something.
-const RATE_MIN: f64 = 1_000.0;
-
-/// Seconds within which everybody hears an event, on average, in a large demo. One a minute is what
-/// others published for a million users.
-const SECONDS_PER_EVENT_HEARD: f64 = 60.0;
-
 /// Connections for which there is room beside the crowd.
 const ROOM_FOR_VISITORS: u32 = 10_000;
 
-/// Shows the whole system at work on this machine.
-///
-/// Makes a friends graph, serves it, brings its users online and sends events about them, each of
-/// which all followers of its subject hear. Opens nothing, but prints the addresses to look at. The
-/// server is a process of its own. Ends with Ctrl-C or after --seconds. The exit status is 1 if an
-/// event was lost, refused, came twice, out of order or more than 5 s late, if a stream failed or
-/// the server ended; the summary says so, and what was not checked.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-Examples:
-  encke demo
-  encke demo --users 1000 --rate 5000 --seconds 10
-  encke demo --users 1000000 --data ./million --seconds 600 --out ./run
-  encke demo --transport ndjson --both
-  encke demo --token-key secret
-  encke demo --tls
-  encke demo --listen 127.0.0.1:0 --api 127.0.0.1:0 --seconds 5 --json")]
-pub(crate) struct DemoArgs {
-    /// How many users there are, all of them online.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(2..))]
-    users: u32,
-    /// How many edges each newcomer of the graph brings: so many follow each user.
-    #[arg(long, value_name = "N", default_value_t = 15)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    edges_per_user: u32,
-    /// Store each edge both ways, as friends follow one another: audiences are twice as large on
-    /// average, and a few have thousands.
-    #[arg(long)]
-    both: bool,
-    /// Events a second; each is heard by its subject and who follows it, 16 users with the default
-    /// graph. Default: 1000, or what lets everybody hear one event a minute if that is more (1042
-    /// for a million users, 16,667 deliveries a second).
-    #[arg(long, value_name = "RATE", value_parser = parse_rate_over_0)]
-    rate: Option<f64>,
-    /// End after sending for so long, in seconds. Default: with Ctrl-C.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    seconds: Option<Duration>,
-    /// How the listeners hear events: sse, ndjson, classic or websocket.
-    #[arg(long, default_value = "sse", value_parser = parse_transport)]
-    transport: TransportArg,
-    /// Have streams ask for tokens, and sign one for each user with the secret in this file, 32
-    /// bytes or more. The page hands its visitors one with which they may be any of the users.
-    #[arg(long, value_name = "FILE")]
-    token_key: Option<PathBuf>,
-    /// Have the listeners speak TLS, at a port of its own and with a certificate that is made for
-    /// it; the pages and the API stay plain.
-    #[arg(long)]
-    tls: bool,
-    #[command(flatten)]
-    token_claims: TokenClaimsArgs,
-    /// Where clients connect. Default: 127.0.0.1:8000, or a free port when that is taken.
-    #[arg(long, value_name = "ADDRESS", value_parser = super::names::parse_address)]
-    listen: Option<SocketAddr>,
-    /// Where applications connect. Default: 127.0.0.1:8001, or a free port when that is taken.
-    #[arg(long, value_name = "ADDRESS", value_parser = super::names::parse_address)]
-    api: Option<SocketAddr>,
-    /// Keep the graph in this directory, where the next demo of the same size finds it. Default: a
-    /// temporary one, which is removed at the end.
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// Write the run to this directory: a row a second as run.csv, the report as run.json, and
-    /// pictures of it, light and dark, as SVG and PNG.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Start although this machine does not hold so many users, as `encke tune` reckons.
-    #[arg(long)]
-    anyway: bool,
-    #[command(flatten)]
-    limits: LimitArgs,
-    /// Print the summary as JSON; everything else goes to standard error then.
-    #[arg(long)]
-    json: bool,
-}
-
-impl DemoArgs {
-    /// Events a second when each is heard by so many.
-    fn rate_for(&self, audience: f64) -> f64 {
-        let everybody = f64::from(self.users) / SECONDS_PER_EVENT_HEARD / audience;
-        self.rate.unwrap_or(everybody.max(RATE_MIN))
+pub(crate) fn run(args: DemoArgs) -> Result<()> {
+    match args.nodes {
+        Some(nodes) => play(args, move |demo| nodes::run(demo, nodes), NodesReport::findings),
+        None => play(args, Demo::run, DemoReport::findings),
     }
 }
 
-pub(crate) fn run(args: DemoArgs) -> Result<()> {
+/// A demo from its start to its report, and what was `found` in that.
+fn play<R: Serialize + Display, F: Future<Output = Result<Option<R>>>>(
+    args: DemoArgs,
+    demo: impl FnOnce(Demo) -> F,
+    found: impl FnOnce(&R) -> Findings,
+) -> Result<()> {
     let json = args.json;
     let read = |path: &PathBuf| Signer::read(path, args.token_claims.clone());
     let signer = args.token_key.as_ref().map(read).transpose()?;
@@ -156,7 +82,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<()> {
         let signals = Signals::new()?;
         let stop = CancellationToken::new();
         tokio::spawn(handle_signals(signals, stop.clone(), leftover));
-        Demo { args, signer, data, stop }.run().await
+        demo(Demo { args, signer, data, stop }).await
     });
     // A graph that is being made need not be waited for: the process' end breaks it off, and the
     // store has all of it or nothing.
@@ -168,7 +94,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<()> {
         tell("stopped before the first event was sent: nothing was checked");
         return Ok(());
     };
-    conclude(&report, &report.findings(), json)
+    conclude(&report, &found(&report), json)
 }
 
 /// Where the graph is kept: the directory that was asked for, or one to be removed at the end.
@@ -321,6 +247,7 @@ impl Demo {
         let options = ServerOptions {
             listen: self.address(self.args.listen, DEFAULT_LISTEN)?,
             api: self.address(self.args.api, DEFAULT_API)?,
+            member: None,
             data: &self.data,
             limits: &self.args.limits.clone().with_room_for(room),
             token_key: self.args.token_key.as_deref(),
@@ -386,14 +313,5 @@ impl Demo {
     /// A line that is kept up to date.
     fn live(&self) -> Live {
         Live::new(self.args.json)
-    }
-}
-
-/// Polls go on where the one before ended and so hear what was delivered to nobody, which the demo
-/// would take for too much.
-fn parse_transport(text: &str) -> Result<TransportArg, String> {
-    match TransportArg::from_str(text, false)? {
-        TransportArg::Poll => Err("the demo's listeners keep a stream; `encke flood` polls".into()),
-        transport => Ok(transport),
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct ServerOptions<'a> {
     pub(super) listen: SocketAddr,
     pub(super) api: SocketAddr,
     pub(super) data: &'a Path,
+    /// The cluster that it is a node of, if any.
+    pub(super) member: Option<Member<'a>>,
     pub(super) limits: &'a LimitArgs,
     /// What tokens are verified with; without it anybody may listen.
     pub(super) token_key: Option<&'a Path>,
@@ -51,6 +53,14 @@ pub(super) struct ServerOptions<'a> {
     pub(super) token_claims: &'a TokenClaimsArgs,
     /// What its page is told.
     pub(super) demo: DemoFacts,
+}
+
+/// One of many nodes.
+pub(super) struct Member<'a> {
+    /// Where the cluster's NATS is.
+    pub(super) nats: &'a str,
+    /// Its name.
+    pub(super) node: &'a str,
 }
 
 /// A server at work. Dropping it kills it.
@@ -101,6 +111,10 @@ impl ServerProcess {
         command.arg(format!("--listen={}", options.listen));
         command.arg(format!("--api={}", options.api));
         command.arg("--data").arg(options.data).args(options.limits.options());
+        if let Some(Member { nats, node }) = options.member {
+            command.arg("--cluster=demo");
+            command.arg(format!("--nats={nats}")).arg(format!("--node={node}"));
+        }
         match options.token_key {
             Some(path) => command.arg("--token-key").arg(path).args(options.token_claims.options()),
             // The users are made up, and who gives another address than loopback means it.
@@ -172,6 +186,16 @@ impl ServerProcess {
             }
         }
         figures
+    }
+
+    /// Where the API is, for a client.
+    pub(super) fn url(&self) -> &ServerUrl {
+        &self.url
+    }
+
+    /// Ends it at once, as a crash does, and waits for that.
+    pub(super) async fn kill(mut self) -> Result<()> {
+        self.child.kill().await.context("cannot kill the server")
     }
 
     /// Ends it in order, and waits for that.

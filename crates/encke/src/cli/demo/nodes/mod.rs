@@ -1,0 +1,322 @@
+//! `encke demo --nodes`: nodes of one cluster on this machine, one of which is killed in the middle.
+//!
+//! A NATS server and the nodes are processes of their own; each node has the friends graph in a
+//! directory of its own, since without PostgreSQL the graph stands still. The listeners are spread
+//! over the nodes, and events are sent to each in turn. Every event is accounted for at every
+//! listener ([`books`]), whichever nodes it listened to.
+
+mod audiences;
+mod books;
+mod crowd;
+mod nats;
+mod report;
+mod sender;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use figures::latency::Quantiles;
+use figures::numbers::grouped;
+use serde_json::Value;
+use server::DemoFacts;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use self::audiences::Audiences;
+use self::books::{Books, Totals};
+use self::crowd::Crowd;
+use self::nats::NatsProcess;
+use self::report::Killed;
+pub(super) use self::report::NodesReport;
+use super::friends::Friends;
+use super::process::{Member, ServerOptions, ServerProcess};
+use super::{DEFAULT_API, DEFAULT_LISTEN, Demo, ROOM_FOR_VISITORS};
+use crate::cli::ticker::Ticker;
+use crate::cli::work::on_own_thread;
+use crate::client::ApiClient;
+
+/// How many there may be: more would only share this machine's cores.
+pub(super) const NODES_MAX: i64 = NAMES.len() as i64;
+
+const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+
+/// Of two nodes one is left, to which all listeners come from one address: that has some 28,000
+/// ports.
+const USERS_MAX: u32 = 25_000;
+
+/// When a node is killed in a demo without an end.
+const KILL_AFTER: Duration = Duration::from_secs(20);
+
+/// How long it may take until all nodes are members, and until all listeners are online.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long to wait for listeners that are away and for what is on its way, at the end.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long to listen whether more comes than should.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// Everything in its order. `None` when it was stopped before the first event was sent.
+pub(super) async fn run(demo: Demo, nodes: u8) -> Result<Option<NodesReport>> {
+    if demo.args.users > USERS_MAX {
+        bail!("a demo with nodes has {} users at most: give --users", grouped(USERS_MAX.into()));
+    }
+    demo.check_keys()?;
+    demo.check_machine()?;
+    let program = nats::find()?;
+    let folder = demo.data.join("nats");
+    let start = NatsProcess::start(&program, &folder);
+    let Some(nats) = demo.unless_stopped(start).await.transpose()? else { return Ok(None) };
+    let outcome = demo.note(&format!("NATS     {}, {}", nats.url(), program.display()));
+    let outcome = match outcome {
+        Ok(()) => with_nats(&demo, &NAMES[..nodes.into()], nats.url()).await,
+        Err(error) => Err(error),
+    };
+    let stopped = nats.stop().await;
+    let outcome = outcome?;
+    stopped?;
+    Ok(outcome)
+}
+
+async fn with_nats(demo: &Demo, names: &[&'static str], nats: &str) -> Result<Option<NodesReport>> {
+    let Some(graph) = demo.unless_stopped(load(demo, names)).await.transpose()? else {
+        return Ok(None);
+    };
+    let mut nodes = Vec::new();
+    for (place, name) in names.iter().enumerate() {
+        let start = start(demo, place, name, nats, graph.1);
+        match demo.unless_stopped(timeout(START_TIMEOUT, start)).await {
+            Some(started) => nodes.push(started.context("a node does not start")??),
+            None => return Ok(None),
+        }
+    }
+    let mut run = Run { demo, names, nodes, subscriptions: graph.0, mean_audience: graph.1 };
+    let outcome = run.play().await;
+    demo.note("stopping")?;
+    let stops = run.nodes.drain(..).map(ServerProcess::stop);
+    let stopped: Result<Vec<()>> =
+        futures_util::future::join_all(stops).await.into_iter().collect();
+    let outcome = outcome?;
+    stopped?;
+    Ok(outcome)
+}
+
+/// Makes the graph for each node. Returns how many subscriptions it has, and the mean audience.
+async fn load(demo: &Demo, names: &[&'static str]) -> Result<(u64, f64)> {
+    let friends = friends(demo);
+    let mut stored = None;
+    for name in names {
+        let (friends, folder) = (friends.clone(), demo.data.join(name));
+        stored = Some(on_own_thread(move || friends.provide(&folder)).await?);
+    }
+    let stored = stored.context("there are nodes")?;
+    let (users, subscriptions) = (grouped(demo.args.users.into()), grouped(stored.subscriptions));
+    demo.note(&format!("graph    {users} users, {subscriptions} subscriptions, loaded into each"))?;
+    Ok((stored.subscriptions, stored.mean_audience(demo.args.users)))
+}
+
+fn friends(demo: &Demo) -> Friends {
+    Friends::new(demo.args.users, demo.args.edges_per_user, demo.args.both)
+}
+
+/// Starts the node at that place.
+async fn start(
+    demo: &Demo,
+    place: usize,
+    name: &'static str,
+    nats: &str,
+    mean_audience: f64,
+) -> Result<ServerProcess> {
+    let args = &demo.args;
+    let free = SocketAddr::from(([127, 0, 0, 1], 0));
+    let (listen, api) = match place {
+        0 => (demo.address(args.listen, DEFAULT_LISTEN)?, demo.address(args.api, DEFAULT_API)?),
+        _ => (free, free),
+    };
+    // All may come to any of them.
+    let room = args.users.saturating_add(ROOM_FOR_VISITORS);
+    let rate = args.rate_for(mean_audience);
+    let node = ServerProcess::start(ServerOptions {
+        listen,
+        api,
+        data: &demo.data.join(name),
+        member: Some(Member { nats, node: name }),
+        limits: &args.limits.clone().with_room_for(room),
+        token_key: None,
+        certificate: None,
+        token_claims: &args.token_claims,
+        demo: DemoFacts { users: args.users, events_per_second: rate, token: None },
+    })
+    .await?;
+    let pid = node.pid().unwrap_or_default();
+    let (listen, api) = (node.listen(), node.api());
+    demo.note(&format!("node {name}   process {pid}, http://{listen}/, API http://{api}/"))?;
+    Ok(node)
+}
+
+/// Nodes at work.
+struct Run<'a> {
+    demo: &'a Demo,
+    names: &'a [&'static str],
+    nodes: Vec<ServerProcess>,
+    subscriptions: u64,
+    mean_audience: f64,
+}
+
+impl Run<'_> {
+    /// `None` when it was stopped before the first event was sent.
+    async fn play(&mut self) -> Result<Option<NodesReport>> {
+        let (demo, friends) = (self.demo, friends(self.demo));
+        let members = timeout(START_TIMEOUT, self.wait_members());
+        let Some(members) = demo.unless_stopped(members).await else { return Ok(None) };
+        members.context("the nodes do not find each other")??;
+        let books = Books::new(on_own_thread(move || Audiences::of(&friends)).await?);
+        let books = Arc::new(books);
+        sys::limits::raise_descriptors()?;
+        let addresses: Vec<_> = self.nodes.iter().map(ServerProcess::listen).collect();
+        let _crowd = Crowd::start(demo.args.users, &addresses, &books);
+        match demo.unless_stopped(self.wait_online(&books)).await {
+            Some(online) => online?,
+            None => return Ok(None),
+        }
+        let started = Instant::now();
+        let sending = CancellationToken::new();
+        let sender = self.start_sending(&books, &sending)?;
+        let watched = self.watch(&books, started, &sender).await;
+        sending.cancel();
+        let sent = sender.await.context("the senders broke down")?;
+        let seconds = started.elapsed().as_secs_f64();
+        let killed = watched?;
+        sent?;
+        wait_settled(&books).await;
+        let mut books = books.open();
+        let report = NodesReport {
+            nodes: self.names.len(),
+            killed,
+            users: demo.args.users,
+            subscriptions: self.subscriptions,
+            mean_audience: self.mean_audience,
+            seconds,
+            totals: Totals::default(),
+            latency: Quantiles::default(),
+            answers: Quantiles::default(),
+            away: Quantiles::default(),
+            offline: demo.args.users - books.online(),
+        };
+        Ok(Some(report.with(books.settle())))
+    }
+
+    async fn wait_members(&self) -> Result<()> {
+        for node in &self.nodes {
+            let mut api = ApiClient::connect(node.url()).await?;
+            while api.get::<Value>("/stats").await?["cluster"]["members"] != self.nodes.len() {
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait_online(&mut self, books: &Books) -> Result<()> {
+        let (users, started) = (self.demo.args.users, Instant::now());
+        while books.open().online() < users {
+            if started.elapsed() > START_TIMEOUT {
+                let books = books.open();
+                let (online, why) = (books.online(), books.failure().unwrap_or("no answer"));
+                bail!("only {online} of {users} listeners came online; the last failed for {why}");
+            }
+            self.nodes.iter_mut().try_for_each(ServerProcess::expect_alive)?;
+            sleep(Duration::from_millis(20)).await;
+        }
+        let (users, after) = (grouped(users.into()), started.elapsed().as_secs_f64());
+        let spread = self.names.len();
+        self.demo.note(&format!("online   {users} listeners after {after:.1} s, on {spread} nodes"))
+    }
+
+    fn start_sending(
+        &self,
+        books: &Arc<Books>,
+        stop: &CancellationToken,
+    ) -> Result<JoinHandle<Result<()>>> {
+        let (args, audience) = (&self.demo.args, self.mean_audience);
+        let rate = args.rate_for(audience);
+        self.demo.note(&format!(
+            "sending  {} events/s x {audience:.1} listeners, to each node in turn; {} is killed \
+             after {:.0} s",
+            grouped(rate.round() as u64),
+            self.last(),
+            self.kill_after().as_secs_f64(),
+        ))?;
+        let urls = self.nodes.iter().map(|node| node.url().clone()).collect();
+        let stop = stop.clone();
+        Ok(tokio::spawn(sender::send(urls, books.clone(), rate, args.seconds, stop)))
+    }
+
+    /// The node that is killed.
+    fn last(&self) -> &'static str {
+        self.names[self.names.len() - 1]
+    }
+
+    fn kill_after(&self) -> Duration {
+        self.demo.args.seconds.map_or(KILL_AFTER, |seconds| seconds / 2)
+    }
+
+    /// A line a second until all is sent, or it is stopped; a node is killed in the middle.
+    async fn watch(
+        &mut self,
+        books: &Books,
+        started: Instant,
+        sender: &JoinHandle<Result<()>>,
+    ) -> Result<Option<Killed>> {
+        let (mut ticker, mut killed) = (Ticker::new(), None);
+        let live = self.demo.live();
+        while !sender.is_finished() {
+            if killed.is_none() && started.elapsed() >= self.kill_after() {
+                killed = Some(self.kill(books, started).await?);
+            }
+            self.nodes.iter_mut().try_for_each(ServerProcess::expect_alive)?;
+            if ticker.line_is_due() {
+                live.set(line(books))?;
+            }
+            if self.demo.unless_stopped(ticker.tick()).await.is_none() {
+                break;
+            }
+        }
+        Ok(killed)
+    }
+
+    async fn kill(&mut self, books: &Books, started: Instant) -> Result<Killed> {
+        let (name, nodes) = (self.last(), self.names.len());
+        let users = self.demo.args.users;
+        let listeners = (0..users).filter(|&id| crowd::home(id, nodes) == nodes - 1).count() as u64;
+        let after = started.elapsed().as_secs_f64();
+        books.open().disturb();
+        self.nodes.pop().context("there are nodes")?.kill().await?;
+        self.demo.note(&format!("killed   {name}, which had {} listeners", grouped(listeners)))?;
+        Ok(Killed { node: name, after, listeners })
+    }
+}
+
+/// Waits until all are online and have heard everything, and whether more comes then.
+async fn wait_settled(books: &Books) {
+    let deadline = Instant::now() + ARRIVAL_TIMEOUT;
+    while !books.open().is_settled() && Instant::now() < deadline {
+        sleep(Duration::from_millis(10)).await;
+    }
+    sleep(QUIET).await;
+}
+
+/// The line of a second.
+fn line(books: &Books) -> String {
+    let mut books = books.open();
+    let Quantiles { p50_ms, p99_ms, .. } = books.take_latency();
+    let [online, sent, acknowledged, heard] =
+        [books.online().into(), books.totals.sent, books.totals.acknowledged, books.totals.heard]
+            .map(grouped);
+    format!(
+        "online {online}  sent {sent}  acknowledged {acknowledged}  heard {heard}  p50/p99 \
+         {p50_ms:.2}/{p99_ms:.2} ms"
+    )
+}
