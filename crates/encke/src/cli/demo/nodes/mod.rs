@@ -53,8 +53,9 @@ const KILL_AFTER: Duration = Duration::from_secs(20);
 /// How long it may take until all nodes are members, and until all listeners are online.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long to wait for listeners that are away and for what is on its way, at the end.
-const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long nothing may come, at the end, before what has not come is lost: longer than listeners
+/// are away.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long to listen whether more comes than should.
 const QUIET: Duration = Duration::from_millis(200);
@@ -299,10 +300,18 @@ impl Run<'_> {
     }
 }
 
-/// Waits until all are online and have heard everything, and whether more comes then.
+/// Waits until all are online and have heard everything, or nothing comes any more, and then whether
+/// there is more than should come.
 async fn wait_settled(books: &Books) {
-    let deadline = Instant::now() + ARRIVAL_TIMEOUT;
-    while !books.open().is_settled() && Instant::now() < deadline {
+    let (mut seen, mut at) = ((0, 0), Instant::now());
+    while !books.open().is_settled() && at.elapsed() < ARRIVAL_TIMEOUT {
+        let now = {
+            let books = books.open();
+            (books.totals.heard, books.online())
+        };
+        if now != seen {
+            (seen, at) = (now, Instant::now());
+        }
         sleep(Duration::from_millis(10)).await;
     }
     sleep(QUIET).await;

@@ -86,7 +86,7 @@ pub(super) async fn send(
             () = stop.cancelled() => break,
         }
         // Those whose node has ended are left out.
-        feeds.retain(|feed| !feed.lines.is_closed());
+        feeds.retain(|feed| feed.is_open(&books));
         if feeds.is_empty() {
             bail!("no node takes events any more");
         }
@@ -95,16 +95,15 @@ pub(super) async fn send(
         feed.waiting.push(number);
         let line = format!("{{\"about\":{subject},\"data\":{{\"n\":{number}}}}}\n");
         if feed.lines.send(line.into()).await.is_err() {
-            // Its reader may have gone before it was pushed.
-            feed.give_up(&books);
+            give_up(&feed.waiting, &books);
         }
     }
     for Feed { lines, waiting, mut reader } in feeds {
         drop(lines);
         if timeout(ANSWERS_TIMEOUT, &mut reader).await.is_err() {
             reader.abort();
-            give_up(&waiting, &books);
         }
+        give_up(&waiting, &books);
     }
     Ok(())
 }
@@ -118,8 +117,13 @@ impl Feed {
         Ok(Feed { lines, waiting, reader })
     }
 
-    fn give_up(&self, books: &Books) {
-        give_up(&self.waiting, books);
+    /// Whether it takes lines. If not, its reader may have gone before the last of them.
+    fn is_open(&self, books: &Books) -> bool {
+        let open = !self.lines.is_closed();
+        if !open {
+            give_up(&self.waiting, books);
+        }
+        open
     }
 }
 

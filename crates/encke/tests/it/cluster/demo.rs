@@ -1,0 +1,132 @@
+//! `encke demo --nodes`: it shows a cluster that loses a node and no event.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Finished, Program, encke, wait_for};
+
+/// A demo of two nodes or more, whose files would stand in a folder of its own.
+struct Demo {
+    program: Program,
+    temporary: TempDir,
+}
+
+impl Demo {
+    /// `None`, and the test is skipped, where there is no NATS.
+    fn start(options: &[&str]) -> Option<Demo> {
+        let nats = testing::nats_current()?;
+        let temporary = tempfile::tempdir().unwrap();
+        let ports = ["--listen=127.0.0.1:0", "--api=127.0.0.1:0"];
+        let mut command = encke(["demo", "--json"].iter().chain(&ports).chain(options));
+        command.env(testing::NATS_SERVER, nats).env("TMPDIR", temporary.path());
+        Some(Demo { program: Program::spawn(&mut command), temporary })
+    }
+
+    fn wait_said(&self, words: &str) {
+        wait_for(&format!("the demo says {words:?}"), || self.program.stderr().contains(words));
+    }
+
+    /// The folder in which it keeps everything while it runs.
+    fn folder(&self) -> String {
+        let entry = fs::read_dir(&self.temporary).unwrap().next().unwrap().unwrap();
+        entry.path().display().to_string()
+    }
+
+    /// Waits for its end; nothing that it started is left.
+    #[track_caller]
+    fn finish(self) -> Finished {
+        let finished = self.program.finish();
+        let left: Vec<_> = fs::read_dir(&self.temporary).unwrap().collect();
+        assert!(left.is_empty(), "{left:?} is left: {finished:?}");
+        wait_gone(self.temporary.path());
+        finished
+    }
+}
+
+/// No process has a file below `folder` among its arguments: neither nodes nor NATS.
+fn wait_gone(folder: &Path) {
+    let folder = folder.display().to_string();
+    wait_for("all processes have ended", || processes_with(&folder) == 0);
+}
+
+fn processes_with(text: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.map(|entry| fs::read(entry.path().join("cmdline")).unwrap_or_default());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(text)).count()
+}
+
+fn number(report: &Value, member: &str) -> u64 {
+    report[member].as_u64().unwrap_or_else(|| panic!("{member} of {report}"))
+}
+
+#[test]
+fn node_that_is_killed_costs_nobody_an_event() {
+    let options = ["--nodes=3", "--users=90", "--rate=300", "--seconds=6"];
+    let Some(demo) = Demo::start(&options) else { return };
+    demo.wait_said("sending");
+    // Three nodes, and NATS with its shell.
+    assert_eq!(processes_with(&demo.folder()), 5);
+    let finished = demo.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let told: Value = serde_json::from_str(&finished.stdout).unwrap();
+    for none in ["lost", "doubled", "out_of_order", "gaps", "miscounted", "refused", "offline"] {
+        assert_eq!(told[none], 0, "{none}: {told}");
+    }
+    assert_eq!((&told["killed"]["node"], number(&told["killed"], "listeners")), (&"c".into(), 30));
+    assert_eq!(number(&told, "resumed"), 30, "{told}");
+    assert!(number(&told["away"], "count") == 30 && told["away"]["max_ms"].as_f64() > Some(0.0));
+    let (sent, acknowledged) = (number(&told, "sent"), number(&told, "acknowledged"));
+    assert_eq!(sent, 1_800, "{told}");
+    assert_eq!(sent, acknowledged + number(&told, "unanswered"), "{told}");
+    // 15 follow each but the first few.
+    assert!(number(&told, "heard") > 12 * acknowledged, "{told}");
+    assert!(number(&told, "delivered") <= number(&told, "heard"), "{told}");
+}
+
+#[test]
+fn what_is_lost_is_told_and_fails() {
+    // Nodes that remember nothing cannot tell those who come back what they have missed.
+    let options = ["--nodes=2", "--users=60", "--rate=300", "--seconds=4", "--history-bytes=0"];
+    let Some(demo) = Demo::start(&options) else { return };
+    let finished = demo.finish();
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    let told: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(number(&told, "gaps"), 30, "{told}");
+    assert!(number(&told, "lost") > 0, "{told}");
+    assert_eq!(number(&told, "doubled") + number(&told, "out_of_order"), 0, "{told}");
+    assert!(finished.stderr.contains("events were lost"), "{finished:?}");
+}
+
+#[test]
+fn signal_ends_the_nodes_and_nats() {
+    let Some(demo) = Demo::start(&["--nodes=2", "--users=20", "--rate=50"]) else { return };
+    demo.wait_said("sending");
+    demo.program.signal("INT");
+    let finished = demo.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let told: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!((&told["killed"], number(&told, "lost")), (&Value::Null, 0), "{told}");
+    let unchecked = told["unchecked"].to_string();
+    assert!(unchecked.contains("before a node was killed"), "{told}");
+}
+
+#[test]
+fn demo_that_is_killed_leaves_no_process() {
+    let Some(demo) = Demo::start(&["--nodes=2", "--users=20", "--rate=50"]) else { return };
+    demo.wait_said("sending");
+    demo.program.kill();
+    wait_gone(demo.temporary.path());
+}
+
+#[test]
+fn without_nats_the_demo_says_what_to_install() {
+    let nowhere = "/nowhere/nats-server";
+    let mut command: Command = encke(["demo", "--nodes=3", "--users=20"]);
+    let finished = Program::run(command.env(testing::NATS_SERVER, nowhere));
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.stderr.contains(nowhere), "{finished:?}");
+}
