@@ -181,8 +181,8 @@ impl ApiClient {
         self.exchange(request).await
     }
 
-    /// Posts a stream of JSON lines to `path`, whose answers are read while it goes on. They last as
-    /// long as this connection.
+    /// Posts a stream of JSON lines to `path`, whose answers are read while it goes on. They last
+    /// as long as this connection.
     pub(crate) async fn open_lines(&mut self, path: &str, lines: Body) -> Result<Incoming> {
         let request = self
             .url

@@ -1,4 +1,4 @@
-//! `encke demo --nodes`: nodes of one cluster on this machine, one of which is killed in the middle.
+//! `encke demo --nodes`: nodes of one cluster on this machine, one of which is killed half-way.
 //!
 //! A NATS server and the nodes are processes of their own; each node has the friends graph in a
 //! directory of its own, since without PostgreSQL the graph stands still. The listeners are spread
@@ -300,8 +300,8 @@ impl Run<'_> {
     }
 }
 
-/// Waits until all are online and have heard everything, or nothing comes any more, and then whether
-/// there is more than should come.
+/// Waits until all are online and have heard everything, or nothing comes any more, and then
+/// whether there is more than should come.
 async fn wait_settled(books: &Books) {
     let (mut seen, mut at) = ((0, 0), Instant::now());
     while !books.open().is_settled() && at.elapsed() < ARRIVAL_TIMEOUT {

@@ -1,5 +1,5 @@
-//! The NATS server of a demo with nodes: found on this machine, started with a store of its own on a
-//! free port, and gone with the demo.
+//! The NATS server of a demo with nodes: found on this machine, started with a store of its own on
+//! a free port, and gone with the demo.
 //!
 //! It knows no `--until-eof` as the nodes do, so a shell stands before it that kills it when its
 //! standard input ends, whose other end only the demo holds: no end of the demo leaves it behind.

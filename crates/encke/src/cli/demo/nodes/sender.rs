@@ -1,5 +1,5 @@
-//! The senders of a demo with nodes: one long request to each node, whose lines are events and which
-//! answers each, and a pace that gives each node its turn.
+//! The senders of a demo with nodes: one long request to each node, whose lines are events and
+//! which answers each, and a pace that gives each node its turn.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,3 +1,5 @@
+//! Tests of what the books make of events that are heard by all, by some, again and late.
+
 use super::super::super::friends::Friends;
 use super::*;
 
