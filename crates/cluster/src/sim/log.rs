@@ -66,14 +66,16 @@ impl Log {
         }
     }
 
-    /// Loses the last records, and what it knew of their ids.
-    pub(super) fn forget(&mut self, records: usize) {
+    /// Loses the last records, and what it knew of their ids. What is lost, by sequence.
+    pub(super) fn forget(&mut self, records: usize) -> Vec<(u64, Arc<[u8]>)> {
+        let mut lost = Vec::new();
         for _ in 0..records.min(self.records.len()) {
             let last = self.last();
-            self.records.pop_back();
+            lost.extend(self.records.pop_back().map(|(_, record)| (last, record)));
             self.all.pop();
             self.ids.retain(|_, (_, sequence)| *sequence != last);
         }
         self.damaged = true;
+        lost
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::log::Log;
-use super::world::{Event, World};
+use super::world::{Event, Witness, World};
 use crate::{Epoch, MessageId, Published};
 
 impl World {
@@ -19,6 +19,10 @@ impl World {
     }
 
     pub(super) fn follow(&mut self, host: usize, epoch: u64, from: Option<u64>) {
+        // A follower of an epoch that has ended since.
+        if epoch != self.hosts[host].epoch {
+            return;
+        }
         if self.is_cut(host) {
             let process = self.hosts[host].process;
             return self.after(100, Event::Follow { host, process, epoch, from });
@@ -73,7 +77,8 @@ impl World {
             let process = self.hosts[host].process;
             // Who begins there takes the sum of others for what was before.
             if node.status().members > 0 {
-                self.witnesses.push((epoch, host, process));
+                let (sequence, record) = (next, Arc::clone(&record));
+                self.witnesses.push(Witness { epoch, host, process, sequence, record });
             }
         }
         self.hosts[host].follower = Some(next + 1);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::world::{Event, World};
+use super::world::{Event, Witness, World};
 use crate::record::{Body, Head, LeaveReason, Record};
 
 impl World {
@@ -114,13 +114,17 @@ impl World {
         let records = self.random.usize(1..6);
         let epoch = self.epoch.number;
         let Some(log) = self.logs.get_mut(&epoch) else { return };
-        log.forget(records);
-        let last = log.last();
+        let lost = log.forget(records);
         for (host, one) in self.hosts.iter().enumerate() {
-            let read = one.node.as_ref().map(|node| node.status().read);
-            if one.epoch == epoch && read.is_some_and(|read| read > last) {
-                self.witnesses.push((epoch, host, one.process));
-            }
+            let Some(node) = one.node.as_ref().filter(|_| one.epoch == epoch) else { continue };
+            let read = lost.iter().filter(|(sequence, _)| *sequence <= node.status().read);
+            self.witnesses.extend(read.map(|(sequence, record)| Witness {
+                epoch,
+                host,
+                process: one.process,
+                sequence: *sequence,
+                record: Arc::clone(record),
+            }));
         }
         // Some followers notice that the log begins anew, others go on as if nothing was.
         for host in 0..self.hosts.len() {

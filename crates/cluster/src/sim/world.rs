@@ -78,6 +78,15 @@ pub(super) struct PairState {
     pub(super) removed: bool,
 }
 
+/// What a process has read in the log of an epoch, and what was lost since, or was never there.
+pub(super) struct Witness {
+    pub(super) epoch: u64,
+    pub(super) host: usize,
+    pub(super) process: u64,
+    pub(super) sequence: u64,
+    pub(super) record: Arc<[u8]>,
+}
+
 /// What happened, over all seeds.
 #[derive(Default, Debug)]
 pub(super) struct Figures {
@@ -117,8 +126,7 @@ pub(super) struct World {
     pub(super) asked: Vec<(usize, usize)>,
     /// Who has posted what to how many: epoch and number, then process and count.
     pub(super) posted: BTreeMap<(u64, u64), Vec<(u64, u32)>>,
-    /// A process that has read what the log of an epoch has not, or has otherwise.
-    pub(super) witnesses: Vec<(u64, usize, u64)>,
+    pub(super) witnesses: Vec<Witness>,
     pub(super) figures: Figures,
 }
 
