@@ -86,5 +86,9 @@ pub(crate) const EARLY_VERSIONS_MAX: usize = 1_024;
 /// Bytes of them.
 pub(crate) const EARLY_BYTES_MAX: usize = 16 << 20;
 
+/// Places of the graph's parts in the log that a node remembers: 24 KiB. An acknowledgement of an
+/// older one is believed.
+pub(crate) const PARTS_REMEMBERED: usize = 1_024;
+
 /// A new epoch that does not come is proposed again after so long.
 pub(crate) const PROPOSE_AGAIN_MS: u64 = 1_000;

@@ -50,6 +50,11 @@ impl Attempt {
         Some((self.id.clone(), Arc::clone(&self.record)))
     }
 
+    /// Where the log says that it is.
+    pub(crate) fn acked(&self) -> Option<u64> {
+        self.acked
+    }
+
     /// Whether it is known to be in what was read of the log.
     pub(crate) fn is_at(&self, read: u64) -> bool {
         self.acked.is_some_and(|acked| acked <= read)
@@ -215,9 +220,10 @@ impl Publisher {
         told.extend(tickets.map(|ticket| (ticket, Outcome::NotSent)));
     }
 
-    pub(crate) fn published(&mut self, now_ms: u64, id: &MessageId, outcome: Published) -> bool {
-        let batch = self.outstanding.iter_mut().find(|batch| batch.attempt.id == *id);
-        batch.map(|batch| batch.attempt.published(now_ms, outcome)).is_some()
+    pub(crate) fn published(&mut self, now_ms: u64, id: &MessageId, outcome: Published) {
+        if let Some(batch) = self.outstanding.iter_mut().find(|batch| batch.attempt.id == *id) {
+            batch.attempt.published(now_ms, outcome);
+        }
     }
 
     /// Whether the log has acknowledged a batch at `sequence` or before, which was not read there.

@@ -4,7 +4,8 @@
 //! Where it began with the first record of the log it knows the view. Otherwise any member tells;
 //! if none does for a second, although beats work, there is none, and the join *founds* a view: sum
 //! and view begin anew with it, on every node. If there was somebody after all it finds itself
-//! outside, and joins again.
+//! outside, and joins again. So does a node that reads its own join without knowing the view: those
+//! who know it may have refused that join, and nothing that it publishes could be judged by itself.
 
 use crate::limits::{ASK_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS};
 use crate::message::View;
@@ -45,6 +46,12 @@ impl Joining {
     /// The follower has begun: who is there is asked from now on.
     pub(super) fn restart(&mut self, now_ms: u64) {
         (self.asks_since_ms, self.ask_ms) = (now_ms, now_ms);
+    }
+
+    /// What was asked and published before says nothing any more.
+    pub(super) fn again(&mut self, now_ms: u64) {
+        self.attempt = None;
+        self.restart(now_ms);
     }
 
     pub(super) fn joined(&mut self) {

@@ -4,6 +4,7 @@
 //! does; this file is what its driver calls.
 
 mod joining;
+mod parts;
 mod reading;
 mod talking;
 mod timing;
@@ -25,6 +26,7 @@ use crate::record::{Event, Head};
 use crate::replica::Replica;
 use crate::roster::Roster;
 use joining::Joining;
+use parts::PartsRead;
 pub use types::{Config, NotTaken, Place, Status};
 
 /// A node.
@@ -63,6 +65,7 @@ pub struct Node {
     leaves: BTreeMap<u64, Attempt>,
     /// Changes that this node publishes.
     changes: BTreeMap<(u64, u16), (Part, Attempt)>,
+    parts_read: PartsRead,
     /// The log is not the one that was read, and when to say so again.
     broken: Option<(LogFault, u64)>,
     /// Since when the graph holds everything up: when to ask the store of record.
@@ -105,6 +108,7 @@ impl Node {
             joining: Joining::new(now_ms, config.lot),
             leaves: BTreeMap::new(),
             changes: BTreeMap::new(),
+            parts_read: PartsRead::default(),
             broken: None,
             barrier_ms: None,
             streams: 0,
@@ -198,7 +202,7 @@ impl Node {
         if epoch != self.epoch.number || self.ended {
             return;
         }
-        let known = self.publisher.published(now_ms, id, outcome);
+        self.publisher.published(now_ms, id, outcome);
         let leaves = self.leaves.values_mut();
         let changes = self.changes.values_mut().map(|(_, attempt)| attempt);
         let others = leaves.chain(changes).chain(&mut self.joining.attempt);
@@ -207,10 +211,7 @@ impl Node {
         }
         if let Published::At(sequence) = outcome {
             self.top = self.top.max(sequence);
-            // A batch whose sequence has been read without it.
-            if known && self.publisher.misses(self.read) {
-                self.fault(now_ms, LogFault::NotOurs);
-            }
+            self.check_ours(now_ms);
             self.acknowledge();
         }
         self.step(now_ms);

@@ -1,11 +1,13 @@
 //! What the log does to a node.
 
 use super::Node;
+use super::parts::PartsRead;
 use crate::action::{Action, EndReason, LogFault};
 use crate::chain::Chain;
 use crate::change::{Change, Part};
 use crate::message::{Counted, View};
 use crate::pipeline::{Done, Item, Out, Pipeline};
+use crate::publisher::Attempt;
 use crate::record::{Body, Head, Join, LeaveReason, Record};
 use crate::roster::{Counts, Joined, Roster};
 
@@ -21,7 +23,7 @@ impl Node {
         } else if head < self.read {
             self.fault(now_ms, LogFault::HeadBehind);
         } else if first > self.read + 1 {
-            self.trimmed(first - 1);
+            self.trimmed(now_ms, first - 1);
         }
         self.head = self.head.max(head);
         self.top = self.top.max(head);
@@ -37,6 +39,7 @@ impl Node {
         self.roster = Roster::new(before);
         self.before = None;
         self.pipeline = Pipeline::new(before);
+        self.parts_read = PartsRead::new(before);
         if before > 0 {
             self.pipeline.push(before, 0, Item::Gap);
         }
@@ -47,12 +50,17 @@ impl Node {
     }
 
     /// All up to `before` is gone, and not all of it was read.
-    fn trimmed(&mut self, before: u64) {
+    fn trimmed(&mut self, now_ms: u64, before: u64) {
         self.read = before;
         self.chain = Chain::new(before);
         self.roster = Roster::new(before);
         self.before = None;
+        self.parts_read = PartsRead::new(before);
         self.liveness.view(&[]);
+        // What is known of these may be among what is gone. Who is silent is found out again, and
+        // who is there is asked.
+        self.leaves.clear();
+        self.joining.again(now_ms);
         let mut told = Vec::new();
         self.sums.end(self.epoch, &mut told);
         self.publisher.abandon(&mut told);
@@ -80,7 +88,7 @@ impl Node {
             return;
         }
         if sequence > self.read + 1 {
-            self.trimmed(sequence - 1);
+            self.trimmed(now_ms, sequence - 1);
         }
         self.chain.push(bytes);
         self.read = sequence;
@@ -92,9 +100,7 @@ impl Node {
                 self.pipeline.push(sequence, bytes.len(), Item::Nothing);
             }
         }
-        if self.publisher.misses(sequence) {
-            self.fault(now_ms, LogFault::NotOurs);
-        }
+        self.check_ours(now_ms);
         self.check_claims(now_ms);
         self.meet_view(now_ms);
         self.step(now_ms);
@@ -155,6 +161,7 @@ impl Node {
 
     fn take_part(&mut self, now_ms: u64, sequence: u64, len: usize, part: Part) {
         let version = part.change.version;
+        self.parts_read.push(sequence, version, part.part);
         if let Some((_, attempt)) = self.changes.get_mut(&(version, part.part)) {
             attempt.published(now_ms, crate::Published::At(sequence));
         }
@@ -206,6 +213,12 @@ impl Node {
         let lost: Vec<u64> = before.into_iter().filter(|one| !after.contains(one)).collect();
         self.view_changed(&lost);
         let item = match joined {
+            // Who knows the view knows whether it is one. Here it is none, and the next join takes
+            // its place: a member that does not know the view cannot say whether its own count.
+            Joined::Member if same_name && same_lot && !self.roster.is_known() => {
+                self.joining.again(now_ms);
+                Item::Nothing
+            }
             Joined::Member if same_name && same_lot => {
                 self.incarnation = Some(sequence);
                 self.served = true;
@@ -260,6 +273,22 @@ impl Node {
         let known = if self.roster.is_known() { 0 } else { *self.before.get_or_insert(before) };
         if before != known {
             self.fault(now_ms, LogFault::Differs);
+        }
+    }
+
+    /// What the log has acknowledged at a sequence that was read must have been there: otherwise it
+    /// has lost its tail since, and has begun to fill it anew.
+    pub(super) fn check_ours(&mut self, now_ms: u64) {
+        let read = self.read;
+        // Of joins and leaves only those are left that were not read.
+        let mut unread = self.leaves.values().chain(&self.joining.attempt);
+        let missed = self.publisher.misses(read) || unread.any(|attempt| attempt.is_at(read));
+        let mut parts = self.changes.iter().filter(|(_, (_, attempt))| attempt.is_at(read));
+        let another = |(&(version, part), (_, attempt)): (&(u64, u16), &(Part, Attempt))| {
+            attempt.acked().is_some_and(|at| self.parts_read.misses(at, version, part))
+        };
+        if missed || parts.any(another) {
+            self.fault(now_ms, LogFault::NotOurs);
         }
     }
 

@@ -143,4 +143,5 @@ fn node_that_was_away_for_longer_than_the_log_tells_a_gap() {
     let plan = Plan { log_age_ms: 4_000, pause_ms: 9_000, cut_all: 0, ..ROUGH };
     let Some(figures) = run_seeds("node_that_was_away", 40, plan) else { return };
     assert!(figures.trimmed > 50, "{figures:?}");
+    assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
 }
