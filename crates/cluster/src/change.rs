@@ -34,11 +34,16 @@ pub struct Part {
 }
 
 /// Bytes of pairs in one part.
-const PART_BYTES_MAX: usize = RECORD_BYTES_MAX - 2 * RECORD_HEAD_BYTES;
+pub(crate) const PART_BYTES_MAX: usize = RECORD_BYTES_MAX - 2 * RECORD_HEAD_BYTES;
 
 impl Change {
     /// The parts, at least one; `None` when it takes more than 65,535, which is 16 GB.
     pub fn parts(self) -> Option<Vec<Part>> {
+        self.parts_of(PART_BYTES_MAX)
+    }
+
+    /// The parts, of so many bytes each.
+    pub(crate) fn parts_of(self, bytes_max: usize) -> Option<Vec<Part>> {
         let Change { version, hash, added, removed } = self;
         let mut changes = vec![Change { version, hash, ..Change::default() }];
         let mut bytes = 0;
@@ -47,7 +52,7 @@ impl Change {
             // An operation, and a length of at most three bytes before each id; a number of 19
             // digits takes no more than its text.
             bytes += pair.0.len() + pair.1.len() + 9;
-            if bytes > PART_BYTES_MAX {
+            if bytes > bytes_max {
                 changes.push(Change { version, hash, ..Change::default() });
                 bytes = pair.0.len() + pair.1.len() + 9;
             }

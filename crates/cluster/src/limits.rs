@@ -70,6 +70,9 @@ pub(crate) const FOUND_AFTER_MS: u64 = 1_000;
 pub(crate) const ASK_MS: u64 = 250;
 /// After a refused join the next one waits so long.
 pub(crate) const JOIN_AGAIN_MS: u64 = 1_000;
+/// Refused so often for a newer process of its name, a process ends: a dead one would have been
+/// declared gone in a quarter of that time.
+pub(crate) const REFUSED_MAX: u32 = 8;
 /// Members of a view: beyond some 50 the design is another one. 1,024 fit into one message.
 pub const MEMBERS_MAX: usize = 1_024;
 

@@ -91,6 +91,11 @@ impl Roster {
         *self = Roster { members, strangers: None };
     }
 
+    /// Whether a newer process than the one of `lot` is a member under its name.
+    pub(crate) fn has_newer(&self, name: &str, lot: u64) -> bool {
+        self.members.iter().any(|member| member.name == name && member.lot > lot)
+    }
+
     /// A join at `sequence`. A founding one ends the view before it.
     pub(crate) fn join(&mut self, sequence: u64, lot: u64, join: &Join) -> Joined {
         if join.founding {
@@ -99,8 +104,7 @@ impl Roster {
         if let Some(strangers) = &mut self.strangers {
             strangers.changed = sequence;
         }
-        let newer = |member: &Member| member.name == join.name && member.lot > lot;
-        if self.members.iter().any(newer) {
+        if self.has_newer(&join.name, lot) {
             return Joined::Refused;
         }
         self.members.retain(|member| member.name != join.name);

@@ -7,7 +7,7 @@
 //! outside, and joins again. So does a node that reads its own join without knowing the view: those
 //! who know it may have refused that join, and nothing that it publishes could be judged by itself.
 
-use crate::limits::{ASK_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS};
+use crate::limits::{ASK_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS, REFUSED_MAX};
 use crate::message::View;
 use crate::publisher::Attempt;
 
@@ -15,6 +15,8 @@ use crate::publisher::Attempt;
 #[derive(Debug)]
 pub(super) struct Joining {
     pub(super) attempt: Option<Attempt>,
+    /// Joins that were refused, one after the other.
+    refused: u32,
     /// Counts the attempts of this process.
     pub(super) tries: u64,
     /// Not before.
@@ -33,6 +35,7 @@ impl Joining {
     pub(super) fn new(now_ms: u64, lot: u64) -> Joining {
         Joining {
             attempt: None,
+            refused: 0,
             tries: 0,
             not_before_ms: now_ms,
             asks_since_ms: now_ms,
@@ -55,12 +58,18 @@ impl Joining {
     }
 
     pub(super) fn joined(&mut self) {
-        self.attempt = None;
+        (self.attempt, self.refused) = (None, 0);
     }
 
     pub(super) fn refused(&mut self, now_ms: u64) {
         self.attempt = None;
+        self.refused += 1;
         self.not_before_ms = now_ms + JOIN_AGAIN_MS;
+    }
+
+    /// Whether that was so often that it will not change.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.refused >= REFUSED_MAX
     }
 
     /// Whether it may publish a join now.

@@ -16,7 +16,7 @@ use crate::action::{
     Action, EndReason, Epoch, GraphPlace, LogFault, MessageId, Outcome, Published, Ticket,
 };
 use crate::chain::Chain;
-use crate::change::{Change, Part};
+use crate::change::{Change, PART_BYTES_MAX, Part};
 use crate::counts::{Counts, Sums};
 use crate::limits::PROPOSE_AGAIN_MS;
 use crate::liveness::Liveness;
@@ -66,6 +66,8 @@ pub struct Node {
     /// Changes that this node publishes.
     changes: BTreeMap<(u64, u16), (Part, Attempt)>,
     parts_read: PartsRead,
+    /// Bytes of pairs in one part of a change.
+    part_bytes: usize,
     /// The log is not the one that was read, and when to say so again.
     broken: Option<(LogFault, u64)>,
     /// Since when the graph holds everything up: when to ask the store of record.
@@ -73,6 +75,8 @@ pub struct Node {
     streams: u64,
     now_ms: u64,
     leaving: bool,
+    /// Its own leave was read, and comes out when all before it is done.
+    left: bool,
     ended: bool,
 }
 
@@ -109,11 +113,13 @@ impl Node {
             leaves: BTreeMap::new(),
             changes: BTreeMap::new(),
             parts_read: PartsRead::default(),
+            part_bytes: PART_BYTES_MAX,
             broken: None,
             barrier_ms: None,
             streams: 0,
             now_ms,
             leaving: false,
+            left: false,
             ended: false,
             config,
         }
@@ -155,7 +161,7 @@ impl Node {
     /// asked for it may be answered.
     pub fn change(&mut self, now_ms: u64, change: Change) {
         if !self.ended {
-            for part in change.parts().into_iter().flatten() {
+            for part in change.parts_of(self.part_bytes).into_iter().flatten() {
                 self.publish_part(now_ms, part);
             }
             self.step(now_ms);
@@ -319,6 +325,12 @@ impl Node {
         self.chain.at(sequence)
     }
 
+    /// Cuts changes into small parts.
+    #[cfg(test)]
+    pub(crate) fn cut_small(&mut self, part_bytes: usize) {
+        self.part_bytes = part_bytes;
+    }
+
     /// All of an epoch is forgotten.
     fn restart(&mut self, now_ms: u64) {
         (self.followed, self.read, self.head, self.top) = (false, 0, 0, 0);
@@ -330,7 +342,7 @@ impl Node {
         self.pipeline = Pipeline::new(0);
         (self.sums, self.counts) = (Sums::default(), Counts::default());
         self.replica.restart();
-        self.incarnation = None;
+        (self.incarnation, self.left) = (None, false);
         self.joining = Joining::new(now_ms, self.config.lot);
         self.leaves.clear();
         self.broken = None;

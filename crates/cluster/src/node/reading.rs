@@ -135,6 +135,7 @@ impl Node {
                 if self.roster.leave(sequence, incarnation) {
                     self.view_changed(&[incarnation]);
                 }
+                self.left |= drained;
                 if drained { Item::Drained } else { Item::Nothing }
             }
         };
@@ -229,6 +230,7 @@ impl Node {
             }
             Joined::Refused if same_name && same_lot => {
                 self.joining.refused(now_ms);
+                self.mind_name();
                 Item::Nothing
             }
             Joined::Member if same_name && lot > self.config.lot => {
@@ -312,6 +314,17 @@ impl Node {
         self.chain.anchor(chain);
         self.roster.learn(members);
         self.liveness.view(self.roster.members());
+        self.mind_name();
+    }
+
+    /// Whoever was a member, and finds a newer process in its place, has not read that one's join.
+    /// A process that begins tries again: its clock may have gone back, and the other be dead.
+    fn mind_name(&mut self) {
+        if (self.served || self.joining.is_hopeless())
+            && self.roster.has_newer(&self.config.name, self.config.lot)
+        {
+            self.end(EndReason::NameTaken);
+        }
     }
 
     /// Hands out what may go, and takes note of what is done.

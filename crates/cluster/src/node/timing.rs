@@ -73,11 +73,15 @@ impl Node {
     fn leave_or_join(&mut self, now_ms: u64) {
         match self.incarnation {
             Some(me) if self.leaving => {
-                let taken = self.publisher.queued() + self.publisher.outstanding();
-                if taken + self.sums.len() == 0 && !self.leaves.contains_key(&me) {
+                let events = self.publisher.queued() + self.publisher.outstanding();
+                let changes = self.changes.values().any(|(_, attempt)| !attempt.is_at(self.read));
+                let taken = events + self.sums.len() > 0 || changes;
+                if !taken && !self.leaves.contains_key(&me) {
                     self.publish_leave(now_ms, me, LeaveReason::Drained);
                 }
             }
+            // What was read before its leave is posted first.
+            None if self.left => {}
             None if self.leaving => self.end(EndReason::Drained),
             Some(_) => {}
             None => self.join(now_ms),

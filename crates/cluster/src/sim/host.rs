@@ -21,7 +21,9 @@ pub(super) struct Posted {
 /// A node by name; processes come and go.
 pub(super) struct Host {
     pub(super) node: Option<Node>,
-    /// Which process of the name it is.
+    /// Which name its process has, of as many as there are hosts.
+    pub(super) name: usize,
+    /// Which process of this host it is.
     pub(super) process: u64,
     pub(super) lot: u64,
     /// Streams are taken.
@@ -57,6 +59,7 @@ impl Host {
     pub(super) fn new() -> Host {
         Host {
             node: None,
+            name: 0,
             process: 0,
             lot: 0,
             open: false,

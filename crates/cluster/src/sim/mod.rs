@@ -45,6 +45,9 @@ const ROUGH: Plan = Plan {
     store_away: 300,
     changes: 10,
     logouts: 50,
+    leave: 0,
+    take_name: 0,
+    long_changes: 4,
     core_loss: 5,
     publish_loss: 5,
     late: 5,
@@ -89,6 +92,9 @@ impl Figures {
         self.voids += one.voids;
         self.changes += one.changes;
         self.fetched += one.fetched;
+        for (reason, count) in &one.ends {
+            *self.ends.entry(reason.clone()).or_default() += count;
+        }
         for (fault, count) in &one.faults {
             *self.faults.entry(fault.clone()).or_default() += count;
         }
@@ -119,6 +125,16 @@ fn rough_cluster_hears_all_once_or_is_told_a_gap() {
     let Some(figures) = run_seeds("rough_cluster", 80, ROUGH) else { return };
     let happened = [figures.exact, figures.at_least, figures.left, figures.voids, figures.fetched];
     assert!(happened.iter().all(|&count| count > 50), "{figures:?}");
+    assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
+}
+
+/// Nodes that drain, and processes that start under the name of one that lives.
+#[test]
+fn nodes_that_leave_or_lose_their_name_end_and_answer_all() {
+    let rough = Plan { log_age_ms: 4_000, pause_ms: 9_000, cut_all: 0, ..ROUGH };
+    let plan = Plan { leave: 150, take_name: 3, ..rough };
+    let Some(figures) = run_seeds("nodes_that_leave", 40, plan) else { return };
+    assert!(figures.ends.len() == 2 && figures.ends.values().all(|&n| n > 40), "{figures:?}");
     assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
 }
 

@@ -57,7 +57,11 @@ impl World {
             Action::Answer { ticket, outcome } => self.answer(host, ticket, outcome),
             Action::Joined { .. } => self.hosts[host].open = true,
             Action::Left => self.figures.left += 1,
-            Action::End(_) => self.crash(host),
+            Action::End(reason) => {
+                *self.figures.ends.entry(format!("{reason:?}")).or_default() += 1;
+                assert!(self.hosts[host].tickets.is_empty(), "who ends has answered all");
+                self.crash(host);
+            }
             other => panic!("{other:?} is done elsewhere"),
         }
     }

@@ -55,7 +55,14 @@ impl World {
             self.pairs.entry(removed).or_default().removed = true;
             taken.push(text(removed));
         }
-        let change = self.store.commit(vec![text(added)], taken);
+        let mut added_all = vec![text(added)];
+        if self.one_in(self.plan.long_changes) {
+            // Pairs of nobody who is here, before and behind it.
+            let others = (0..self.random.usize(4..16)).map(|n| text((1_000 + n, added.1)));
+            added_all.extend(others);
+            self.random.shuffle(&mut added_all);
+        }
+        let change = self.store.commit(added_all, taken);
         self.figures.changes += 1;
         self.asked.push(added);
         let one = &mut self.hosts[host];
@@ -73,6 +80,9 @@ impl World {
         let now = self.now;
         if self.one_in(plan.crash) && self.hosts[host].node.is_some() {
             self.crash(host);
+        }
+        if self.one_in(plan.leave) && self.hosts[host].paused_until_ms <= now {
+            self.drive(host, |node, now| node.leave(now));
         }
         if self.one_in(plan.pause) && self.hosts[host].paused_until_ms <= now {
             self.hosts[host].paused_until_ms = now + time;

@@ -9,6 +9,9 @@ use super::log::Log;
 use super::store::Store;
 use crate::{Change, Config, Epoch, MessageId, Node, Outcome, Published};
 
+/// Bytes of pairs in one part of a change: four pairs of small numbers.
+const PART_BYTES: usize = 48;
+
 /// What may happen, once in so many steps of work (0: never).
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
@@ -29,6 +32,12 @@ pub(super) struct Plan {
     pub(super) store_away: u32,
     pub(super) changes: u32,
     pub(super) logouts: u32,
+    /// A node is asked to leave.
+    pub(super) leave: u32,
+    /// A process takes the name of another one that lives, once in so many starts.
+    pub(super) take_name: u32,
+    /// A change takes several records, once in so many changes.
+    pub(super) long_changes: u32,
     /// Of a hundred messages outside of the log so many vanish, and of publishes and their acks.
     pub(super) core_loss: u32,
     pub(super) publish_loss: u32,
@@ -101,6 +110,7 @@ pub(super) struct Figures {
     pub(super) epochs: u64,
     pub(super) faults: BTreeMap<String, u64>,
     pub(super) left: u64,
+    pub(super) ends: BTreeMap<String, u64>,
     pub(super) trimmed: u64,
     pub(super) voids: u64,
     pub(super) changes: u64,
@@ -315,6 +325,17 @@ impl World {
         }
     }
 
+    /// The name of a process that begins: its host's, or another one that nobody has, or one that
+    /// somebody has who lives.
+    fn name(&mut self, host: usize) -> usize {
+        let takes = self.is_faulty() && self.one_in(self.plan.take_name);
+        let living = self.hosts.iter().filter(|one| one.node.is_some()).map(|one| one.name);
+        let living: Vec<usize> = living.collect();
+        let taken = self.random.choice(&living).copied().filter(|_| takes);
+        let mut free = (host..host + self.hosts.len()).map(|name| name % self.hosts.len());
+        taken.or_else(|| free.find(|name| !living.contains(name))).expect("one is free")
+    }
+
     /// A process begins.
     fn start(&mut self, host: usize) {
         if self.hosts[host].node.is_some() {
@@ -329,6 +350,7 @@ impl World {
             return self.after(500, Event::Start { host });
         }
         let last = log.last();
+        let name = self.name(host);
         let one = &mut self.hosts[host];
         if !away {
             self.store.catch_up(&mut one.graph);
@@ -339,9 +361,12 @@ impl World {
         one.lot = self.now << 20 | self.order & 0xf_ffff;
         one.epoch = self.epoch.number;
         one.last_posted = self.epoch.base;
-        let name = format!("n{host}");
+        one.name = name;
+        let name = format!("n{name}");
         let config = Config { name, address: String::new(), lot: one.lot };
-        one.node = Some(Node::new(self.now, config, self.epoch, one.graph.place));
+        let mut node = Node::new(self.now, config, self.epoch, one.graph.place);
+        node.cut_small(PART_BYTES);
+        one.node = Some(node);
         self.drive(host, |_, _| {});
     }
 }
