@@ -57,6 +57,12 @@ impl Chain {
         known.then(|| self.sums[(sequence % SUMS_KEPT as u64) as usize])
     }
 
+    /// The first sequence whose value is known, and what all behind it adds up to.
+    pub(crate) fn span(&self) -> (u64, u64) {
+        let [first, last] = [self.first, self.last].map(|at| self.at(at).unwrap_or_default());
+        (self.first, last.wrapping_sub(first))
+    }
+
     /// Whether `record` is the one that was read at `sequence`; `None` where that is forgotten.
     pub(crate) fn is(&self, sequence: u64, record: &[u8]) -> Option<bool> {
         let before = self.at(sequence.checked_sub(1)?)?;
@@ -96,6 +102,8 @@ mod tests {
             assert_eq!(whole.at(sequence), late.at(sequence));
         }
         assert_eq!((late.at(39), late.at(101)), (None, None));
+        let since = whole.at(100).unwrap().wrapping_sub(whole.at(40).unwrap());
+        assert_eq!(late.span(), (40, since));
         assert_eq!((late.is(77, &[77]), late.is(77, &[78])), (Some(true), Some(false)));
         // The same records in another order.
         let mut swapped = Chain::new(0);

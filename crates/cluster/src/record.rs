@@ -4,14 +4,14 @@
 //! u8 format=1 | u8 kind | u64 incarnation | u64 batch | u64 after | u64 chain | body
 //! E events:  u16 count, each: id subject, u32 length, line, u8 flags, [u32 length, Erlang term]
 //! G graph:   u64 version, u64 hash, u16 part, u16 parts, u32 changes, each: u8 op, id, id
-//! J join:    name, address, u8 format from, u8 format to, u8 founding
+//! J join:    name, address, u8 format from, u8 format to, u8 founding, [u64 since]
 //! L leave:   u64 incarnation, u8 reason         X logout:  id
 //! ```
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
-//! how manyeth try. A line is opaque here: 16 zeros stand where the id goes, which is the server's
-//! matter. Beside it stands the subject, which a node needs to look up the audience.
+//! how manyeth try; in a founding one `chain` is the sum of what is behind `since` only. A line is
+//! opaque here: 16 zeros stand where the id goes, which is the server's matter. Beside it stands the subject, which a node needs to look up the audience.
 //!
 //! A record is read in one form only, so what was read is written again byte by byte. Cost: one
 //! pass, and two texts an event.
@@ -98,8 +98,9 @@ pub struct Join {
     pub address: String,
     /// The formats of records that it reads: from, to.
     pub formats: (u8, u8),
-    /// It knows no sum and no view, and nobody told it: both begin anew with this record.
-    pub founding: bool,
+    /// It knows no sum and no view, and nobody told it: both begin anew with this record. It has
+    /// read what is behind this sequence, and `chain` is the sum of that.
+    pub founding: Option<u64>,
 }
 
 /// Why a member leaves.
@@ -231,13 +232,18 @@ impl Join {
     fn encode(&self, out: &mut Vec<u8>) {
         put_text(out, &self.name);
         put_text(out, &self.address);
-        out.extend_from_slice(&[self.formats.0, self.formats.1, u8::from(self.founding)]);
+        let founding = u8::from(self.founding.is_some());
+        out.extend_from_slice(&[self.formats.0, self.formats.1, founding]);
+        if let Some(since) = self.founding {
+            out.extend_from_slice(&since.to_be_bytes());
+        }
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Join, Malformed> {
         let (name, address) = (from.text()?, from.text()?);
         let formats = (from.u8()?, from.u8()?);
-        Ok(Join { name, address, formats, founding: from.flag()? })
+        let founding = if from.flag()? { Some(from.u64()?) } else { None };
+        Ok(Join { name, address, formats, founding })
     }
 }
 

@@ -98,7 +98,7 @@ impl Roster {
 
     /// A join at `sequence`. A founding one ends the view before it.
     pub(crate) fn join(&mut self, sequence: u64, lot: u64, join: &Join) -> Joined {
-        if join.founding {
+        if join.founding.is_some() {
             *self = Roster::new(0);
         }
         if let Some(strangers) = &mut self.strangers {
@@ -158,7 +158,7 @@ mod tests {
 
     fn join(name: &str, founding: bool) -> Join {
         let name = name.to_owned();
-        Join { name, address: String::new(), formats: (1, 1), founding }
+        Join { name, address: String::new(), formats: (1, 1), founding: founding.then_some(0) }
     }
 
     #[test]

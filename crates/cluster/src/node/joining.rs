@@ -3,9 +3,11 @@
 //!
 //! Where it began with the first record of the log it knows the view. Otherwise any member tells;
 //! if none does for a second, although beats work, there is none, and the join *founds* a view: sum
-//! and view begin anew with it, on every node. If there was somebody after all it finds itself
-//! outside, and joins again. So does a node that reads its own join without knowing the view: those
-//! who know it may have refused that join, and nothing that it publishes could be judged by itself.
+//! and view begin anew with it, on every node. It says the sum of what it has read, so that whoever
+//! has read the same place otherwise finds out while there is something to compare. If there was
+//! somebody after all it finds itself outside, and joins again. So does a node that reads its own
+//! join without knowing the view: those who know it may have refused that join, and nothing that it
+//! publishes could be judged by itself.
 
 use crate::limits::{ASK_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS, REFUSED_MAX};
 use crate::message::View;

@@ -112,8 +112,12 @@ impl Node {
         if head.after >= self.read {
             return self.fault(now_ms, LogFault::TailLost);
         }
-        if head.after > 0 {
-            self.compare(now_ms, head.after, head.chain);
+        match &body {
+            Body::Join(Join { founding: Some(since), .. }) => {
+                self.compare_since(now_ms, *since, &head);
+            }
+            _ if head.after > 0 => self.compare(now_ms, head.after, head.chain),
+            _ => {}
         }
         let (sequence, len) = (self.read, bytes.len());
         let item = match body {
@@ -207,7 +211,7 @@ impl Node {
         let (same_name, same_lot) = (join.name == self.config.name, lot == self.config.lot);
         let before: Vec<u64> = self.incarnations();
         let joined = self.roster.join(sequence, lot, join);
-        if join.founding {
+        if join.founding.is_some() {
             self.chain.begin_with(bytes);
         }
         let after = self.incarnations();
@@ -291,6 +295,15 @@ impl Node {
         };
         if missed || parts.any(another) {
             self.fault(now_ms, LogFault::NotOurs);
+        }
+    }
+
+    /// What a node that founds a view has read: behind its join nobody's sum says anything of it.
+    fn compare_since(&mut self, now_ms: u64, since: u64, head: &Head) {
+        let (from, to) = (self.chain.at(since), self.chain.at(head.after));
+        let ours = from.zip(to).map(|(from, to)| to.wrapping_sub(from));
+        if ours.is_some_and(|ours| ours != head.chain) {
+            self.fault(now_ms, LogFault::Differs);
         }
     }
 

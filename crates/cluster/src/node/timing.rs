@@ -102,14 +102,17 @@ impl Node {
             return;
         }
         self.joining.tries += 1;
+        let (since, sum) = self.chain.span();
         let join = Join {
             name: self.config.name.clone(),
             address: self.config.address.clone(),
             formats: (FORMAT, FORMAT),
-            founding: !known,
+            founding: (!known).then_some(since),
         };
         let (lot, tries) = (self.config.lot, self.joining.tries);
         let head = Head { incarnation: lot, batch: tries, ..self.head() };
+        // All that it can say of a log whose beginning it does not know.
+        let head = if known { head } else { Head { after: self.read, chain: sum, ..head } };
         let record = Record { head, body: Body::Join(join) }.encode();
         let id = format!("j{lot}.{}.{tries}", self.epoch.number);
         self.joining.attempt = Some(Attempt::new(now_ms, id, record));

@@ -32,7 +32,7 @@ fn records() -> Vec<Record> {
         name: "n1".into(),
         address: "10.0.0.1:8002".into(),
         formats: (1, 1),
-        founding: true,
+        founding: Some(70),
     };
     let bodies = [
         Body::Events(events),

@@ -27,7 +27,7 @@ fn read(base: u64, records: &[std::sync::Arc<[u8]>], voids: &mut u64) -> Vec<Cou
         let Record { head, body } = Record::decode(record).unwrap();
         match body {
             Body::Join(join) => {
-                if join.founding {
+                if join.founding.is_some() {
                     members.clear();
                 }
                 let newer = |member: &(String, u64, u64)| {

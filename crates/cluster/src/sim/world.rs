@@ -331,7 +331,7 @@ impl World {
         let takes = self.is_faulty() && self.one_in(self.plan.take_name);
         let living = self.hosts.iter().filter(|one| one.node.is_some()).map(|one| one.name);
         let living: Vec<usize> = living.collect();
-        let taken = self.random.choice(&living).copied().filter(|_| takes);
+        let taken = if takes { self.random.choice(&living).copied() } else { None };
         let mut free = (host..host + self.hosts.len()).map(|name| name % self.hosts.len());
         taken.or_else(|| free.find(|name| !living.contains(name))).expect("one is free")
     }
