@@ -11,7 +11,8 @@
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
 //! how manyeth try; in a founding one `chain` is the sum of what is behind `since` only. A line is
-//! opaque here: 16 zeros stand where the id goes, which is the server's matter. Beside it stands the subject, which a node needs to look up the audience.
+//! opaque here: 16 zeros stand where the id goes, which is the server's matter. Beside it stands
+//! the subject, which a node needs to look up the audience.
 //!
 //! A record is read in one form only, so what was read is written again byte by byte. Cost: one
 //! pass, and two texts an event.
