@@ -181,7 +181,7 @@ impl Node {
                 times.extend(self.leaves.values().map(|attempt| Some(attempt.deadline())));
                 let changes = self.changes.values();
                 times.extend(changes.map(|(_, attempt)| Some(attempt.deadline())));
-                if self.incarnation.is_none() {
+                if self.incarnation.is_none() && !self.left {
                     let known = self.roster.is_known();
                     times.push(self.joining.deadline(self.now_ms, known));
                 }
