@@ -263,10 +263,9 @@ impl Node {
                 self.pipeline.push(self.read, 0, Item::Left);
             }
         }
-        // Whoever crashed may have committed a change and not published it.
-        if !lost.is_empty() {
-            self.actions.push_back(Action::CheckVersion);
-        }
+        // Whoever crashed may have committed a change and not published it, and may have done so
+        // when it was no member any more: so who joins is a reason, too.
+        self.actions.push_back(Action::CheckVersion);
         self.tell(told);
         self.liveness.view(self.roster.members());
     }
