@@ -84,6 +84,7 @@ pub(super) struct Driver {
     status: NodeStatus,
     tell: watch::Sender<NodeStatus>,
     stop: CancellationToken,
+    leaving: bool,
     ended: bool,
 }
 
@@ -123,6 +124,7 @@ impl Driver {
             status: NodeStatus::default(),
             tell,
             stop,
+            leaving: false,
             ended: false,
         }
     }
@@ -198,7 +200,10 @@ impl Driver {
                 (self.node.submit(now, event), reply)
             }
             Command::Logout(id, reply) => (self.node.submit_logout(now, &id), reply),
-            Command::Leave => return self.node.leave(now),
+            Command::Leave => {
+                self.leaving = true;
+                return self.node.leave(now);
+            }
         };
         match taken {
             Ok(ticket) => drop(self.replies.insert(ticket, reply)),

@@ -59,6 +59,8 @@ impl Driver {
                     self.status.membership = Membership::Member;
                     self.times.clear();
                 }
+                // Of its own will.
+                Action::Left if self.leaving => {}
                 Action::Left => {
                     tracing::warn!("the others have declared this node gone: it joins again");
                     self.status.membership = Membership::Away;
