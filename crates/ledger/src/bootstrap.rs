@@ -18,9 +18,9 @@ use crate::copy::RowReader;
 use crate::error::{Doing, LedgerError};
 use crate::ledger::Ledger;
 use crate::limits::BATCH_ROWS_MAX;
-use crate::pair::hash64_and_bucket;
 use crate::place::Place;
 use crate::session::Session;
+use hub::{PairHash, pair_hash};
 
 /// In which order pairs come. Integers in the order of numbers; names before them, in no order that
 /// means anything, but each name's pairs are together.
@@ -186,7 +186,7 @@ impl<'b> Batch<'b> {
     }
 
     /// What each pair adds to the set hash, and to which bucket.
-    pub(crate) fn hashes(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
+    pub(crate) fn hashes(&self) -> impl Iterator<Item = PairHash> + '_ {
         let mut texts = [String::new(), String::new()];
         self.pairs().map(move |(a, b)| {
             for (text, node) in texts.iter_mut().zip([a, b]) {
@@ -194,7 +194,7 @@ impl<'b> Batch<'b> {
                 // Writing to a string does not fail.
                 let _ = std::fmt::Write::write_fmt(text, format_args!("{node}"));
             }
-            hash64_and_bucket(&texts[0], &texts[1])
+            pair_hash(&texts[0], &texts[1])
         })
     }
 

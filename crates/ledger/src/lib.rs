@@ -51,7 +51,7 @@ pub use config::{LedgerConfig, TlsMode};
 pub use error::{LedgerError, Rebuild, SchemaFault};
 pub use ledger::Ledger;
 pub use load::{Load, Loaded};
-pub use pair::{Pair, hash64, hash64_and_bucket};
+pub use pair::Pair;
 pub use place::{Lineage, Place};
 pub use source::{Source, Status};
 pub use sums::BucketSums;

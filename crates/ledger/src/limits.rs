@@ -25,9 +25,6 @@ pub const BATCH_ROWS_MAX: usize = 4096;
 /// Bytes that a load hands to the connection at once.
 pub const LOAD_CHUNK_BYTES: usize = 1 << 20;
 
-/// The longest id, in bytes of UTF-8.
-pub const ID_BYTES_MAX: usize = 255;
-
 /// How often the version is read.
 pub const POLL: Duration = Duration::from_millis(250);
 
@@ -42,9 +39,6 @@ pub const CHANGES_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 /// See [`CHANGES_KEPT`].
 pub const PRUNE_ROWS: i64 = 10_000;
-
-/// Sums of the daily check.
-pub const BUCKETS: usize = 1024;
 
 /// Commits that a slow reader of [`crate::Commits`] may lag behind; then it misses some, which it
 /// finds by the version.

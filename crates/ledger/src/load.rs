@@ -17,10 +17,11 @@ use crate::copy::RowWriter;
 use crate::error::{Doing, LedgerError};
 use crate::ledger::Ledger;
 use crate::limits::{GROUP_PAIRS_MAX, LOAD_CHUNK_BYTES};
-use crate::pair::{as_integer, check, hash64};
+use crate::pair::integer_of;
 use crate::place::Place;
 use crate::session::{Session, place};
 use crate::watch::Seen;
+use hub::pair_hash;
 
 /// Pairs that are to be loaded.
 #[derive(Debug)]
@@ -56,8 +57,7 @@ impl Load {
     }
 
     fn id(&mut self, text: &str) -> Result<i64, LedgerError> {
-        check(text)?;
-        if let Some(number) = as_integer(text) {
+        if let Some(number) = integer_of(text)? {
             return Ok(number);
         }
         if let Some(&id) = self.ids.get(text) {
@@ -137,7 +137,7 @@ impl Writing<'_> {
             for (text, id) in texts.iter_mut().zip([a, b]) {
                 self.text(id, text);
             }
-            hash = hash.wrapping_add(hash64(&texts[0], &texts[1]));
+            hash = hash.wrapping_add(pair_hash(&texts[0], &texts[1]).hash);
             true
         })
         .await?;

@@ -27,7 +27,7 @@ impl fmt::Debug for Lineage {
 }
 
 /// A point of a lineage. Versions have no gaps; `hash` is the set hash H of all pairs at it (see
-/// [`crate::hash64`]).
+/// [`hub::pair_hash`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// Which graph.

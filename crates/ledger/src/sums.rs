@@ -6,8 +6,8 @@
 use crate::bootstrap::Order;
 use crate::error::LedgerError;
 use crate::ledger::Ledger;
-use crate::limits::BUCKETS;
 use crate::place::Place;
+use hub::{BUCKETS, PairHash};
 
 /// Sums of the pairs' hashes by bucket, modulo 2^64, as of one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ impl Ledger {
         let mut pairs = 0;
         let mut rows = bootstrap.pairs(Order::BySubscribee).await?;
         while let Some(batch) = rows.next().await? {
-            for (hash, bucket) in batch.hashes() {
+            for PairHash { hash, bucket } in batch.hashes() {
                 sums[bucket] = sums[bucket].wrapping_add(hash);
                 pairs += 1;
             }

@@ -18,7 +18,7 @@ use crate::changes::Change;
 use crate::error::{Doing, LedgerError};
 use crate::ledger::{Ledger, Shared};
 use crate::limits::{CHANGE_PAIRS_MAX, GROUP_PAIRS_MAX};
-use crate::pair::{Pair, check, from_lines};
+use crate::pair::{Pair, from_lines, integer_of};
 use crate::place::Place;
 use crate::session::{Session, backoff, place};
 use crate::watch::Seen;
@@ -61,8 +61,8 @@ impl Ledger {
             )));
         }
         for (a, b) in added.iter().chain(&removed) {
-            check(a)?;
-            check(b)?;
+            integer_of(a)?;
+            integer_of(b)?;
         }
         let (reply, answer) = oneshot::channel();
         let gone = |_| LedgerError::Away("this node is stopping".into());

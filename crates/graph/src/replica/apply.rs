@@ -1,9 +1,8 @@
 //! Changes as the log brings them: in order, whole, and checked by the hash of the whole set.
 
-use hub::{IdError, IdText};
+use hub::{IdError, IdText, pair_hash};
 use thiserror::Error;
 
-use super::hash::pair_hash;
 use super::{LogPlace, Moved, Replica, ReplicaState};
 use crate::error::WriteError;
 use crate::pair::TextPair;

@@ -7,10 +7,9 @@
 use std::sync::PoisonError;
 
 use heed::RoTxn;
-use hub::{Id, Subscription};
+use hub::{BUCKETS, Id, PairHash, Subscription, pair_hash};
 
 use super::ReplicaState;
-use super::hash::{BUCKETS, PairHash, pair_hash};
 use crate::Graph;
 use crate::block::unpack;
 use crate::error::{ReadError, Unusable};

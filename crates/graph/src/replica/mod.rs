@@ -27,7 +27,6 @@
 mod apply;
 mod buckets;
 mod copy;
-mod hash;
 mod mark;
 mod open;
 mod pairs;
@@ -47,7 +46,6 @@ use super::open::{GraphOptions, Store};
 pub use apply::{Applied, ApplyError, Change};
 pub use buckets::BucketSums;
 pub use copy::install;
-pub use hash::{BUCKETS, PairHash, pair_hash};
 pub use pairs::PairBatch;
 pub use rebuild::{Origin, RebuildError};
 pub use state::{LogPlace, ReplicaState};

@@ -15,11 +15,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hub::{Id, IdError};
+use hub::{Id, IdError, pair_hash};
 use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::hash::pair_hash;
 use super::open::Building;
 use super::pairs::PairBatch;
 use super::sorter::Sorter;

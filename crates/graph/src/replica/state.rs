@@ -19,7 +19,7 @@ pub struct ReplicaState {
     pub version: u64,
     /// All that the log says up to here is in the pairs, which may be further.
     pub at: LogPlace,
-    /// The sum of [`pair_hash`](super::pair_hash) over all pairs, modulo 2^64.
+    /// The sum of [`hub::pair_hash`] over all pairs, modulo 2^64.
     pub set_hash: u64,
 }
 

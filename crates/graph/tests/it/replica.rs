@@ -7,8 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use graph::replica::{
-    Change, LogPlace, Origin, PairBatch, Replica, ReplicaOptions, ReplicaState, Standing, pair_hash,
+    Change, LogPlace, Origin, PairBatch, Replica, ReplicaOptions, ReplicaState, Standing,
 };
+use hub::pair_hash;
 
 use super::crash::{everything, spin};
 use super::{SEED, child, child_dir, seed, spawn};

@@ -1,6 +1,7 @@
 //! Files of pairs, and the daily check.
 
-use ledger::{BucketSums, Ledger, LedgerError, Rebuild, hash64_and_bucket};
+use hub::{PairHash, pair_hash};
+use ledger::{BucketSums, Ledger, LedgerError, Rebuild};
 
 use crate::model::Replica;
 use crate::support::{connect, pairs, run, server, stored};
@@ -75,7 +76,7 @@ fn bucket_sums_are_those_of_the_pairs_and_tell_a_pair_that_went_astray() {
         let (place, pairs) = stored(&ledger).await;
         let mut sums = vec![0_u64; 1024];
         for (a, b) in &pairs {
-            let (hash, bucket) = hash64_and_bucket(a, b);
+            let PairHash { hash, bucket } = pair_hash(a, b);
             sums[bucket] = sums[bucket].wrapping_add(hash);
         }
         assert_eq!(ledger.bucket_sums().await.unwrap(), BucketSums { place, pairs: 5, sums });

@@ -52,5 +52,5 @@ pub(crate) async fn stored(ledger: &Ledger) -> (Place, Vec<Pair>) {
 }
 
 pub(crate) fn sum(pairs: &[Pair]) -> u64 {
-    pairs.iter().fold(0, |sum: u64, (a, b)| sum.wrapping_add(ledger::hash64(a, b)))
+    pairs.iter().fold(0, |sum: u64, (a, b)| sum.wrapping_add(hub::pair_hash(a, b).hash))
 }

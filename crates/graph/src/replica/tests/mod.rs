@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use hub::{Id, IdText};
+use hub::{Id, IdText, pair_hash};
 
 use super::*;
 use crate::tests::{Model, agree, open, pair, seed, sliced};

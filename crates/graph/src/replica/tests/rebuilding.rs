@@ -2,6 +2,8 @@
 
 use std::fs::{self, File};
 
+use hub::{BUCKETS, PairHash, pair_hash};
+
 use super::*;
 
 fn random_model(random: &mut fastrand::Rng, people: &[String], pairs: usize) -> Model {

@@ -8,7 +8,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// How many parts the daily check cuts the pairs into.
+/// How many parts a comparison cuts the pairs into.
 pub const BUCKETS: usize = 1024;
 
 /// Of one pair.
