@@ -24,6 +24,7 @@ use super::poster::{self, ALONE, Counted, Work};
 use super::status::{Membership, NodeStatus};
 use super::tasks::{self, Happened};
 use super::{Command, Joining, Outgoing, Reply};
+use crate::log_interval::LogInterval;
 use crate::posting::LogTrouble;
 
 /// Commands and counts that are taken before the node's actions are.
@@ -85,6 +86,8 @@ pub(super) struct Driver {
     tell: watch::Sender<NodeStatus>,
     stop: CancellationToken,
     leaving: bool,
+    /// When to tell of records that cannot be read.
+    unreadable: LogInterval,
     ended: bool,
 }
 
@@ -125,6 +128,7 @@ impl Driver {
             tell,
             stop,
             leaving: false,
+            unreadable: LogInterval::default(),
             ended: false,
         }
     }
@@ -145,7 +149,7 @@ impl Driver {
             if self.node.next_deadline() <= now {
                 self.node.tick(now);
             }
-            self.act().await;
+            self.act();
             self.report();
             let left = Duration::from_millis(self.node.next_deadline().saturating_sub(now));
             let takes_commands = self.work.is_empty();

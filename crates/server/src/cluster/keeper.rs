@@ -17,7 +17,7 @@ use graph::replica::{
 use ledger::{Bootstrap, Ledger, LedgerError, Lineage, Order, Place, Seen};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Batches of pairs on their way into a replica that is built: some 200 KB each.
@@ -25,6 +25,9 @@ const BATCHES_WAITING: usize = 16;
 
 /// How long to wait before PostgreSQL is asked again at a start.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long PostgreSQL may say nothing while all pairs are read: its connection may be dead.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// What the node asks of its graph.
 #[derive(Debug)]
@@ -216,7 +219,7 @@ impl Keeper {
 
     /// Builds the replica out of all that PostgreSQL has. Look-ups are answered from the old one.
     async fn rebuild(&mut self) -> Result<()> {
-        let mut bootstrap = self.ledger.bootstrap().await?;
+        let mut bootstrap = within(self.ledger.bootstrap()).await?;
         let place = bootstrap.place();
         let origin = Origin {
             lineage: u128::from_be_bytes(place.lineage.0),
@@ -264,18 +267,24 @@ fn batches(mut pieces: Pieces) -> impl Iterator<Item = Result<PairBatch, LedgerE
     std::iter::from_fn(move || pieces.blocking_recv())
 }
 
+/// What PostgreSQL answers, unless it says nothing for too long.
+async fn within<T>(asked: impl Future<Output = Result<T, LedgerError>>) -> Result<T, LedgerError> {
+    let silent = |_| LedgerError::Away(format!("it said nothing for {} s", SILENCE.as_secs()));
+    timeout(SILENCE, asked).await.map_err(silent)?
+}
+
 /// Reads all pairs in one order, until whoever takes them takes no more.
 async fn read_out(
     bootstrap: &mut Bootstrap,
     order: Order,
     into: mpsc::Sender<Result<PairBatch, LedgerError>>,
 ) {
-    let mut rows = match bootstrap.pairs(order).await {
+    let mut rows = match within(bootstrap.pairs(order)).await {
         Ok(rows) => rows,
         Err(error) => return drop(into.send(Err(error)).await),
     };
     loop {
-        let piece = match rows.next().await {
+        let piece = match within(rows.next()).await {
             Ok(None) => return,
             Ok(Some(batch)) => {
                 let (mut pairs, mut texts) = (PairBatch::default(), [String::new(), String::new()]);
@@ -335,7 +344,7 @@ impl GraphChanges {
         let mut obeyed = self.obeyed.clone();
         let version = changed.place.version;
         let heard = obeyed.wait_for(|obeyed| *obeyed >= version);
-        match tokio::time::timeout(OBEYED_TIMEOUT, heard).await {
+        match timeout(OBEYED_TIMEOUT, heard).await {
             Ok(Ok(_)) => Ok((changed.added.len() + changed.removed.len()) as u64),
             _ => Err(GraphTrouble::NotHeard),
         }

@@ -44,7 +44,7 @@ use self::questions::Answers;
 pub(crate) use self::questions::NodeReport;
 use self::status::Standing;
 pub(crate) use self::status::{Membership, NodeStatus};
-use crate::posting::{Delivered, LogTrouble};
+use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
 
 /// What senders have handed over and the driver has not taken yet. More of them wait with their
 /// requests.
@@ -56,6 +56,9 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often this node's connections are counted for the others.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
+
+/// How often it is looked for logs of epochs that have ended.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
 
 /// What makes a server a node of a cluster.
 #[derive(Clone, Debug)]
@@ -150,6 +153,7 @@ impl Joining {
         let answers =
             Answers { node, address, router: Arc::clone(&router), status: status.clone(), streams };
         tokio::spawn(questions::answer(self.bus.clone(), answers));
+        tokio::spawn(forget_logs(self.bus.clone(), status.clone()));
         let driver =
             Driver::new(self, router, graph, keeping, Channels { commands: asked, tell }, stop);
         tokio::spawn(driver.run());
@@ -261,8 +265,25 @@ impl Cluster {
         command: impl FnOnce(Reply) -> Command,
     ) -> Result<Pending, LogTrouble> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.map_err(|_| LogTrouble::Away)?;
+        let waiting = self.commands.reserve();
+        let place = tokio::time::timeout(MAILBOX_TIMEOUT, waiting).await;
+        let place = place.map_err(|_| LogTrouble::Full)?.map_err(|_| LogTrouble::Away)?;
+        place.send(command(reply));
         Ok(Pending::new(answer, bytes))
+    }
+}
+
+/// Deletes the logs of epochs that have ended, once they are empty, for as long as the node lives.
+async fn forget_logs(bus: Bus, status: watch::Receiver<NodeStatus>) {
+    while status.has_changed().is_ok() {
+        tokio::time::sleep(FORGET_EVERY).await;
+        let epoch = status.borrow().epoch;
+        match bus.delete_logs_before(epoch).await {
+            Ok(deleted) if deleted.is_empty() => {}
+            Ok(deleted) => tracing::info!(?deleted, "logs of epochs that have ended are deleted"),
+            // Another node may do it, or this one the next time.
+            Err(error) => tracing::debug!(%error, "logs that have ended stay"),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One graph for all nodes, in PostgreSQL and in a replica on each node.
 
 use serde_json::{Value, json};
+use testing::TcpRelay;
 use testing::postgres::Postgres;
 
 use super::{World, wait_members};
@@ -124,6 +125,31 @@ fn database_put_back_to_an_older_state_is_followed_and_not_mixed() {
     for node in [&first, &second] {
         wait_for("the replica goes on", || followers(&node.api, "rj") == ["7", "bob"]);
     }
+}
+
+#[test]
+fn node_whose_database_falls_silent_hears_of_changes_by_the_log() {
+    let Some((world, postgres)) = world() else { return };
+    let relay = TcpRelay::start(([127, 0, 0, 1], postgres.port()).into());
+    let (direct, port) = (postgres.url(), postgres.port().to_string());
+    let url = direct.replace(&port, &relay.address().port().to_string());
+    let deaf = world.node("n1", &[&format!("--postgres={url}")]);
+    let other = node(&world, &postgres, "n2");
+    wait_members(&deaf, 2);
+    let mut stream = deaf.listener("bob");
+    relay.swallow();
+    other.api.subscribe("bob", "rj");
+    for (n, node) in [&other, &deaf].into_iter().enumerate() {
+        assert_eq!(node.api.send("rj", n), 1);
+        assert_eq!(stream.data(), n);
+    }
+    let refused = deaf.api.post("/subscriptions/add", &pairs("eve", "rj"));
+    assert_eq!(refused.status(), 503, "{refused:?}");
+    relay.cut();
+    relay.pass();
+    wait_for("changes are taken again", || {
+        deaf.api.post("/subscriptions/add", &pairs("eve", "rj")).status() == 200
+    });
 }
 
 #[test]

@@ -160,3 +160,34 @@ fn what_keeps_a_node_from_its_cluster_is_said() {
     let nowhere = said(&["--cluster=c", "--nats=nats://geheim@127.0.0.1:1"]);
     assert!(nowhere.contains("127.0.0.1:1") && !nowhere.contains("geheim"), "{nowhere}");
 }
+
+#[test]
+fn send_with_a_key_is_posted_once() {
+    let Some(mut world) = World::new() else { return };
+    let node = world.node("n1", &[]);
+    let mut stream = node.listener("gil");
+    let send = |key: &str, data: &str| {
+        let body = json!({ "about": "gil", "data": data }).to_string();
+        let fields = format!("Content-Type: application/json\r\nIdempotency-Key: {key}\r\n");
+        node.api.post_with("/send", &fields, &body)
+    };
+    let first = send("a", "one").ok();
+    assert_eq!((&first["delivered"], send("a", "one").ok()), (&json!(1), first.clone()));
+    send("a", "another").problem(422);
+    world.nats.kill();
+    let refused = send("b", "two").problem(503);
+    world.nats.restart();
+    wait_for("the node is ready", || node.api.get("/readyz").status() == 200);
+    if refused["detail"].as_str().unwrap().contains("Nothing was sent") {
+        assert_eq!(send("b", "two").ok()["delivered"], 1, "the key is free again");
+    } else {
+        assert_eq!(send("b", "two").problem(503), refused, "it is not sent a second time");
+    }
+    assert_eq!(node.api.send("gil", "three"), 1);
+    let mut heard = vec![stream.data()];
+    while heard.last() != Some(&json!("three")) {
+        heard.push(stream.data());
+    }
+    let twice = heard.iter().filter(|data| **data == "two").count() > 1;
+    assert!(heard[0] == "one" && heard.len() <= 3 && !twice, "{heard:?}");
+}

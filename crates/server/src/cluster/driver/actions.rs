@@ -14,7 +14,7 @@ use crate::posting::{Delivered, LogTrouble};
 
 impl Driver {
     /// Does what the node asks for.
-    pub(super) async fn act(&mut self) {
+    pub(super) fn act(&mut self) {
         while let Some(action) = self.node.next_action() {
             match action {
                 Action::Follow { epoch, from } => {
@@ -66,7 +66,13 @@ impl Driver {
                     self.status.membership = Membership::Away;
                 }
                 Action::Unreadable { sequence } => {
-                    tracing::error!(sequence, "a record of the cluster's log cannot be read");
+                    if let Some(more) = self.unreadable.due(tokio::time::Instant::now()) {
+                        tracing::error!(
+                            sequence,
+                            more,
+                            "a record of the cluster's log cannot be read, as so many before it"
+                        );
+                    }
                 }
                 Action::End(reason) => self.end(reason),
                 Action::ChangeApplied { version } => {
@@ -78,25 +84,26 @@ impl Driver {
                         });
                     }
                 }
-                Action::Apply(change) => self.keep(Task::Apply(change)).await,
-                Action::ReadChanges => self.keep(Task::ReadChanges).await,
-                Action::FetchChange { version } => self.keep(Task::FetchChange(version)).await,
-                Action::CheckVersion => self.keep(Task::CheckVersion).await,
-                Action::RebuildGraph => self.keep(Task::Rebuild).await,
+                Action::Apply(change) => self.keep(Task::Apply(change)),
+                Action::ReadChanges => self.keep(Task::ReadChanges),
+                Action::FetchChange { version } => self.keep(Task::FetchChange(version)),
+                Action::CheckVersion => self.keep(Task::CheckVersion),
+                Action::RebuildGraph => self.keep(Task::Rebuild),
             }
         }
     }
 
     /// Lets the graph do what the node asks of it. Without a store of record it stands still.
-    async fn keep(&mut self, task: Task) {
+    ///
+    /// Nobody waits for it: what finds no room is dropped, and asked for again.
+    fn keep(&mut self, task: Task) {
         let Some(keeping) = &self.keeping else {
             return match task {
                 Task::CheckVersion => self.kept(Kept::Latest(0)),
                 _ => self.kept(Kept::At(GraphPlace::default())),
             };
         };
-        // There is one of a kind at a time, and the queue has room for more.
-        let _ = keeping.tasks.send(task).await;
+        let _ = keeping.tasks.try_send(task);
     }
 
     pub(super) fn kept(&mut self, kept: Kept) {
