@@ -12,19 +12,8 @@ impl Cluster {
     }
 
     fn check_user(&self, user: &User) -> usize {
-        let hears = |about: &String| {
-            let followers = self.graph.followers.get(about);
-            user.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
-        };
-        // As in `resume`: what comes before a stream says where it stands is nobody's loss.
-        let Some(start) = user.heard.iter().find_map(|heard| match (heard, user.transport) {
-            (Heard::Cursor(number), _) => Some(*number),
-            (Heard::Event(_), Transport::Sse) => None,
-            (Heard::Event(number), _) => Some(number - 1),
-            (Heard::Gap(_), _) => None,
-        }) else {
-            return 0;
-        };
+        let hears = |about: &String| user.hears(&self.graph, about);
+        let Some(start) = user.start() else { return 0 };
         let events = self.log.events.iter().enumerate();
         let due = events.filter(|(_, (about, number))| hears(about) && *number > start);
         let mut due = due.map(|(index, (_, number))| (*number, index)).peekable();

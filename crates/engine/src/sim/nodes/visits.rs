@@ -6,7 +6,6 @@ use proto::Transport;
 use super::world::{Cluster, Visit};
 use crate::sim::polls;
 use crate::sim::resume::user::{Connection, Heard};
-use crate::sim::scene::request_with;
 use crate::sim::server::{SHARDS, UNBOUNDED};
 use crate::sim::talk::client_frame;
 
@@ -41,12 +40,7 @@ impl Cluster {
         if place.is_none() && user_of.transport == Transport::WebSocket {
             user_of.excused.extend(0..self.log.events.len());
         }
-        let head = if polls {
-            polls::request(&user_of.ids, place, &mut self.random)
-        } else {
-            let field = place.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
-            request_with(&user_of.ids, user_of.transport, user_of.framing, &field)
-        };
+        let head = user_of.head(place, &mut self.random);
         node.server.wire(socket).client_sends(&head);
         node.server.hear_out(socket);
         node.server.set_work_per_turn(self.plan.work_per_turn);

@@ -1,7 +1,5 @@
 //! What each user must have heard at the end of a run.
 
-use proto::Transport;
-
 use super::user::{Heard, User};
 use super::world::Resumers;
 
@@ -12,20 +10,8 @@ impl Resumers {
     }
 
     fn check_user(&self, user: &User) -> usize {
-        let hears = |about: &String| {
-            let followers = self.graph.followers.get(about);
-            user.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
-        };
-        // An NDJSON stream does not say where it begins, a WebSocket only when it is asked, and the
-        // answer to a first poll only where it ends: what comes before is nobody's loss.
-        let Some(start) = user.heard.iter().find_map(|heard| match (heard, user.transport) {
-            (Heard::Cursor(number), _) => Some(*number),
-            (Heard::Event(_), Transport::Sse) => None,
-            (Heard::Event(number), _) => Some(number - 1),
-            (Heard::Gap(_), _) => None,
-        }) else {
-            return 0;
-        };
+        let hears = |about: &String| user.hears(&self.graph, about);
+        let Some(start) = user.start() else { return 0 };
         let mut due: Vec<(u64, usize)> = (0..self.sent.len())
             .filter(|&sent| hears(&self.sent[sent].0))
             // Without a number are those that a restart has cut off.

@@ -6,7 +6,6 @@ use proto::Transport;
 use super::user::Connection;
 use super::world::Resumers;
 use crate::sim::polls;
-use crate::sim::scene::request_with;
 use crate::sim::server::{SHARDS, UNBOUNDED};
 use crate::sim::talk::client_frame;
 
@@ -51,12 +50,7 @@ impl Resumers {
         if cursor.is_none() && user.transport == Transport::WebSocket {
             user.excused.extend(0..self.sent.len());
         }
-        let head = if polls {
-            polls::request(&user.ids, cursor, &mut self.random)
-        } else {
-            let field = cursor.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
-            request_with(&user.ids, user.transport, user.framing, &field)
-        };
+        let head = user.head(cursor, &mut self.random);
         self.server.wire(place).client_sends(&head);
         self.server.hear_out(place);
         self.server.set_work_per_turn(self.plan.work_per_turn);

@@ -8,7 +8,7 @@ use proto::{Framing, Transport};
 use super::IDS;
 use crate::sim::polls;
 use crate::sim::random::Random;
-use crate::sim::scene::id_text;
+use crate::sim::scene::{Graph, id_text, request_with};
 use crate::sim::server::Place;
 use crate::sim::talk::server_texts;
 use crate::sim::wire::dechunk;
@@ -83,6 +83,33 @@ impl User {
     /// Whether it may connect.
     pub(in crate::sim) fn may_come(&self) -> bool {
         self.online.is_none() && !self.elsewhere
+    }
+
+    /// Whether it is in the audience of `about`.
+    pub(in crate::sim) fn hears(&self, graph: &Graph, about: &String) -> bool {
+        let followers = graph.followers.get(about);
+        self.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
+    }
+
+    /// From which number on it must have heard all. An NDJSON stream does not say where it begins,
+    /// a WebSocket only when it is asked, and the answer to a first poll only where it ends: what
+    /// comes before is nobody's loss.
+    pub(in crate::sim) fn start(&self) -> Option<u64> {
+        self.heard.iter().find_map(|heard| match (heard, self.transport) {
+            (Heard::Cursor(number), _) => Some(*number),
+            (Heard::Event(_), Transport::Sse) => None,
+            (Heard::Event(number), _) => Some(number - 1),
+            (Heard::Gap(_), _) => None,
+        })
+    }
+
+    /// The head of the request with which it comes from `place`.
+    pub(in crate::sim) fn head(&self, place: Option<String>, random: &mut Random) -> Vec<u8> {
+        if self.transport == Transport::Poll {
+            return polls::request(&self.ids, place, random);
+        }
+        let field = place.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
+        request_with(&self.ids, self.transport, self.framing, &field)
     }
 
     /// What a stranger hears first, behind all `before`, is that something may be missing.
