@@ -139,7 +139,8 @@ pub enum Action {
     /// Read the log of this epoch: answered with [`Node::following`](crate::Node::following), then
     /// [`Node::record`](crate::Node::record). The driver begins at `from`, or, where it is `None`,
     /// with what a history of one minute needs. When its connection breaks it goes on by itself
-    /// with [`Node::read_up_to`](crate::Node::read_up_to).
+    /// with [`Node::read_up_to`](crate::Node::read_up_to). The node asks again where others have
+    /// read further and nothing comes: then the driver looks where the log begins and ends now.
     Follow {
         /// The epoch whose stream it is; there is one, if need be it is made.
         epoch: u64,

@@ -68,6 +68,9 @@ pub(crate) const RANK_MS: u64 = 100;
 pub(crate) const FOUND_AFTER_MS: u64 = 1_000;
 /// How often it asks.
 pub(crate) const ASK_MS: u64 = 250;
+/// Members that are behind what the asking node has read hold it up for so long: then they are
+/// too slow to be members.
+pub(crate) const BEHIND_MAX_MS: u64 = LAG_MAX_MS;
 /// After a refused join the next one waits so long.
 pub(crate) const JOIN_AGAIN_MS: u64 = 1_000;
 /// Refused so often for a newer process of its name, a process ends: a dead one would have been
@@ -92,6 +95,10 @@ pub(crate) const EARLY_BYTES_MAX: usize = 16 << 20;
 /// Places of the graph's parts in the log that a node remembers: 24 KiB. An acknowledgement of an
 /// older one is believed.
 pub(crate) const PARTS_REMEMBERED: usize = 1_024;
+
+/// Later records are known of, and none comes: the follower begins anew after so long, longer than
+/// one of its own takes to find out (1.2 s) and most elections.
+pub(crate) const FOLLOW_AGAIN_MS: u64 = 5_000;
 
 /// A new epoch that does not come is proposed again after so long.
 pub(crate) const PROPOSE_AGAIN_MS: u64 = 1_000;

@@ -9,7 +9,7 @@
 //! join without knowing the view: those who know it may have refused that join, and nothing that it
 //! publishes could be judged by itself.
 
-use crate::limits::{ASK_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS, REFUSED_MAX};
+use crate::limits::{ASK_MS, BEHIND_MAX_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS, REFUSED_MAX};
 use crate::message::View;
 use crate::publisher::Attempt;
 
@@ -23,9 +23,13 @@ pub(super) struct Joining {
     pub(super) tries: u64,
     /// Not before.
     not_before_ms: u64,
-    /// Since when it asks and hears nothing, and when it asks again.
+    /// Since when it asks and hears nothing, and since when nothing that it can use; when it asks
+    /// again.
     pub(super) asks_since_ms: u64,
+    useless_since_ms: u64,
     ask_ms: u64,
+    /// Who answered last had not read as far as we have.
+    ahead: bool,
     /// Up to half of the time in which nobody founds, by lot: two that start together should not
     /// both found.
     spread_ms: u64,
@@ -41,7 +45,9 @@ impl Joining {
             tries: 0,
             not_before_ms: now_ms,
             asks_since_ms: now_ms,
+            useless_since_ms: now_ms,
             ask_ms: now_ms,
+            ahead: false,
             // The lot may be a time of a coarse clock: its digits are mixed.
             spread_ms: (lot.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (FOUND_AFTER_MS / 2),
             view: None,
@@ -50,7 +56,8 @@ impl Joining {
 
     /// The follower has begun: who is there is asked from now on.
     pub(super) fn restart(&mut self, now_ms: u64) {
-        (self.asks_since_ms, self.ask_ms) = (now_ms, now_ms);
+        (self.asks_since_ms, self.useless_since_ms, self.ask_ms) = (now_ms, now_ms, now_ms);
+        self.ahead = false;
     }
 
     /// What was asked and published before says nothing any more.
@@ -88,19 +95,30 @@ impl Joining {
         asks
     }
 
-    /// Whether nobody has answered for so long that there is nobody.
+    /// Whether nobody has answered for so long that there is nobody, or nobody who follows.
     pub(super) fn is_alone(&self, now_ms: u64) -> bool {
-        now_ms >= self.asks_since_ms + FOUND_AFTER_MS + self.spread_ms
+        let silent = now_ms >= self.asks_since_ms + FOUND_AFTER_MS + self.spread_ms;
+        silent || now_ms >= self.useless_since_ms + BEHIND_MAX_MS + self.spread_ms
     }
 
     /// A member has told what it knows. `read` is how far we are.
     pub(super) fn told(&mut self, now_ms: u64, view: View, read: u64) {
         self.asks_since_ms = now_ms;
+        self.ahead = view.at < read;
+        if !self.ahead {
+            self.useless_since_ms = now_ms;
+        }
         self.view.take_if(|old| old.at < read);
         let nearer = self.view.as_ref().is_none_or(|old| view.at < old.at);
         if view.at >= read && nearer {
             self.view = Some(view);
         }
+    }
+
+    /// Whether to read nothing for now, because others must come as far first: who is always a bit
+    /// faster than they are is told of places behind it only.
+    pub(super) fn holds(&self, now_ms: u64) -> bool {
+        self.ahead && self.attempt.is_none() && now_ms < self.asks_since_ms + FOUND_AFTER_MS
     }
 
     /// What was told of the place that is reached.

@@ -42,6 +42,8 @@ pub struct Node {
     head: u64,
     /// The greatest sequence of this epoch that anybody has named.
     top: u64,
+    /// There is more than was read, and nothing comes: when to let the follower begin anew.
+    stalled_ms: Option<u64>,
     /// The greatest number of all epochs before.
     above: u64,
     /// The place after which the history is exact.
@@ -96,6 +98,7 @@ impl Node {
             read: 0,
             head: 0,
             top: 0,
+            stalled_ms: None,
             above: 0,
             floor: epoch.base,
             chain: Chain::new(0),
@@ -194,7 +197,8 @@ impl Node {
 
     /// Whether there is room for more records. Where not, let them wait with the follower.
     pub fn wants_records(&self) -> bool {
-        self.pipeline.has_room()
+        let holds = !self.roster.is_known() && self.joining.holds(self.now_ms);
+        self.pipeline.has_room() && !holds
     }
 
     /// The last sequence that was read: the one from which a follower begins anew, because the
@@ -334,6 +338,7 @@ impl Node {
     /// All of an epoch is forgotten.
     fn restart(&mut self, now_ms: u64) {
         (self.followed, self.read, self.head, self.top) = (false, 0, 0, 0);
+        self.stalled_ms = None;
         self.floor = self.epoch.base;
         self.chain = Chain::new(0);
         self.before = None;
@@ -388,3 +393,6 @@ impl Node {
         self.ended = true;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,7 @@ impl Node {
         }
         self.head = self.head.max(head);
         self.top = self.top.max(head);
+        self.stalled_ms = None;
         self.joining.restart(now_ms);
         self.step(now_ms);
     }
@@ -92,6 +93,7 @@ impl Node {
         }
         self.chain.push(bytes);
         self.read = sequence;
+        self.stalled_ms = None;
         match Record::decode(bytes) {
             Ok(record) => self.take(now_ms, record, bytes),
             // The same for all nodes, so they stay the same.

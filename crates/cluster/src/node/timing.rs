@@ -3,7 +3,7 @@
 use super::Node;
 use crate::action::{Action, CoreSubject, EndReason};
 use crate::change::Part;
-use crate::limits::{BARRIER_MS, STORE_AGAIN_MS};
+use crate::limits::{BARRIER_MS, FOLLOW_AGAIN_MS, STORE_AGAIN_MS};
 use crate::message::Said;
 use crate::pipeline::UNKNOWN;
 use crate::publisher::Attempt;
@@ -24,6 +24,7 @@ impl Node {
             self.propose(now_ms, fault);
         }
         self.pump(now_ms);
+        self.mind_follower(now_ms);
         let (mut told, mut out) = (Vec::new(), Vec::new());
         let works = self.followed && self.broken.is_none() && !self.ended;
         if works {
@@ -55,6 +56,21 @@ impl Node {
         let publish = |(id, record)| Action::Publish { epoch, id, record };
         self.actions.extend(out.into_iter().map(publish));
         self.ask_store(now_ms);
+    }
+
+    /// A follower that has passed over what was trimmed says so with the next record only, and
+    /// there may be none for as long as nobody reads that far.
+    fn mind_follower(&mut self, now_ms: u64) {
+        let works = self.followed && self.broken.is_none() && !self.ended;
+        if !works || self.top <= self.read || !self.wants_records() {
+            self.stalled_ms = None;
+            return;
+        }
+        if *self.stalled_ms.get_or_insert(now_ms + FOLLOW_AGAIN_MS) <= now_ms {
+            self.stalled_ms = Some(now_ms + FOLLOW_AGAIN_MS);
+            let (epoch, from) = (self.epoch.number, Some(self.read.max(1)));
+            self.actions.push_back(Action::Follow { epoch, from });
+        }
     }
 
     /// Says that it lives, and who does not.
@@ -185,7 +201,7 @@ impl Node {
                     let known = self.roster.is_known();
                     times.push(self.joining.deadline(self.now_ms, known));
                 }
-                times.extend([self.replica.deadline(), self.barrier_ms]);
+                times.extend([self.replica.deadline(), self.barrier_ms, self.stalled_ms]);
             }
             None => times.extend([self.replica.deadline(), self.barrier_ms]),
         }

@@ -14,7 +14,8 @@ impl World {
         }
         let old_ms = self.now - self.plan.log_age_ms;
         self.logs.values_mut().for_each(|log| log.trim(old_ms));
-        for _ in 0..self.random.usize(0..4) {
+        let sends = if self.one_in(self.plan.sends) { self.random.usize(0..4) } else { 0 };
+        for _ in 0..sends {
             let host = self.random.usize(0..self.hosts.len());
             let takes = self.hosts[host].paused_until_ms <= self.now && self.hosts[host].open;
             if takes {

@@ -47,6 +47,8 @@ pub(super) struct Plan {
     pub(super) log_age_ms: u64,
     /// Milliseconds between steps of work.
     pub(super) pace_ms: u64,
+    /// Somebody sends in one of so many steps.
+    pub(super) sends: u32,
 }
 
 /// Something on its way. `u64` after a host is the process that it is for.

@@ -74,6 +74,8 @@ pub(super) struct Driver {
     tasks: JoinSet<Happened>,
     /// Where the node wants to read: the epoch, and from where on.
     wanted: Option<(u64, Option<u64>)>,
+    /// The epoch whose log a task is opening.
+    opening: Option<u64>,
     following: Option<Following>,
     /// When records were taken by the log, of those that are not posted: only until the node is a
     /// member.
@@ -119,6 +121,7 @@ impl Driver {
             counted,
             tasks: JoinSet::new(),
             wanted: None,
+            opening: None,
             following: None,
             times: VecDeque::new(),
             replies: HashMap::new(),
@@ -264,6 +267,7 @@ impl Driver {
                 }
             }
             Happened::Opened { log, extent, recent } => {
+                self.opening.take_if(|epoch| *epoch == log.epoch());
                 let Some((epoch, from)) = self.wanted.take_if(|(epoch, _)| *epoch == log.epoch())
                 else {
                     return;
@@ -277,6 +281,7 @@ impl Driver {
                 self.node.following(now, epoch, begin, extent.last);
             }
             Happened::NotOpened { epoch, error } => {
+                self.opening.take_if(|opening| *opening == epoch);
                 if matches!(error, LogError::Sealed(_)) {
                     return self.node.stream_gone(now, epoch);
                 }
@@ -289,10 +294,14 @@ impl Driver {
         }
     }
 
-    /// Opens what the node wants to read, if it is not being opened.
+    /// Opens what the node wants to read, if it is not being opened: the node may ask again while
+    /// that takes long.
     fn open(&mut self) {
         if let Some((epoch, _)) = self.wanted {
             self.following = None;
+            if self.opening.replace(epoch) == Some(epoch) {
+                return;
+            }
             let bus = self.bus.clone();
             tasks::open(&mut self.tasks, bus, epoch, self.history);
         }

@@ -1,0 +1,181 @@
+use super::Node;
+use crate::limits::{ASK_MS, BEHIND_MAX_MS, FOLLOW_AGAIN_MS, FOUND_AFTER_MS};
+use crate::message::{Beat, Message, Said, View};
+use crate::record::{Body, Head, Join, Record};
+use crate::roster::Member;
+use crate::{Action, Config, Epoch, GraphPlace};
+
+const EPOCH: Epoch = Epoch { number: 1, base: 0 };
+
+/// A node, the time, and a log that brings what it publishes as the next record, if it is asked to.
+struct Driven {
+    node: Node,
+    now: u64,
+    actions: Vec<Action>,
+}
+
+impl Driven {
+    fn new(name: &str) -> Driven {
+        let config = Config { name: name.to_owned(), address: String::new(), lot: 100 };
+        let node = Node::new(0, config, EPOCH, GraphPlace::default());
+        let mut driven = Driven { node, now: 0, actions: Vec::new() };
+        driven.take();
+        driven.actions.clear();
+        driven
+    }
+
+    /// Does one thing, and hears its own beats.
+    fn does(&mut self, input: impl FnOnce(&mut Node, u64)) {
+        input(&mut self.node, self.now);
+        self.take();
+    }
+
+    fn take(&mut self) {
+        while let Some(action) = self.node.next_action() {
+            match action {
+                Action::Core { bytes, .. } => self.node.core_message(self.now, &bytes),
+                action => self.actions.push(action),
+            }
+        }
+    }
+
+    fn hears(&mut self, said: Said) {
+        let bytes = Message { epoch: EPOCH.number, said }.encode();
+        self.does(|node, now| node.core_message(now, &bytes));
+    }
+
+    fn reads(&mut self, sequence: u64, record: &[u8]) {
+        self.does(|node, now| node.record(now, EPOCH.number, sequence, record));
+    }
+
+    /// Lets so much time pass, in small steps.
+    fn waits(&mut self, wait_ms: u64) {
+        let until_ms = self.now + wait_ms;
+        while self.now < until_ms {
+            self.now = self.node.next_deadline().min(until_ms);
+            self.does(|node, now| node.tick(now));
+        }
+    }
+
+    /// The records that it has asked to be published.
+    fn published(&self) -> Vec<Record> {
+        let record = |action: &Action| match action {
+            Action::Publish { record, .. } => Some(Record::decode(record).unwrap()),
+            _ => None,
+        };
+        self.actions.iter().filter_map(record).collect()
+    }
+
+    fn follows(&self) -> Vec<Option<u64>> {
+        let from = |action: &Action| match action {
+            Action::Follow { from, .. } => Some(*from),
+            _ => None,
+        };
+        self.actions.iter().filter_map(from).collect()
+    }
+}
+
+fn nothing(n: u64) -> Vec<u8> {
+    let head = Head { incarnation: 7, batch: n, after: 0, chain: 0 };
+    Record { head, body: Body::Logout("x".to_owned()) }.encode()
+}
+
+fn beat(read: u64) -> Said {
+    Said::Beat(Beat { incarnation: 0, lot: 5, applied: read, read, chain: None, streams: 0 })
+}
+
+/// What the member 3 knows behind `at`.
+fn view(at: u64) -> Said {
+    let (name, address) = ("b".to_owned(), String::new());
+    let member = Member { incarnation: 3, name, address, lot: 5, last_batch: 0 };
+    Said::View(View { at, chain: at * 1_000, members: vec![member] })
+}
+
+/// A node that is the only member, of a log from its first record on.
+fn member() -> Driven {
+    let mut driven = Driven::new("a");
+    driven.does(|node, now| node.following(now, EPOCH.number, 1, 0));
+    let join = driven.published().pop().expect("it joins at once").encode();
+    driven.reads(1, &join);
+    assert_eq!(driven.node.status().incarnation, Some(1));
+    driven.actions.clear();
+    driven
+}
+
+/// One that follows from the middle of a log on, and knows no view.
+fn stranger() -> Driven {
+    let mut driven = Driven::new("a");
+    driven.does(|node, now| node.following(now, EPOCH.number, 11, 10));
+    driven
+}
+
+#[test]
+fn member_that_others_have_passed_lets_its_follower_begin_anew() {
+    let mut driven = member();
+    driven.waits(2 * FOLLOW_AGAIN_MS);
+    assert_eq!(driven.follows(), []);
+    // All up to 5 was trimmed, and the next record is still to come.
+    driven.hears(beat(5));
+    driven.waits(FOLLOW_AGAIN_MS);
+    assert_eq!(driven.follows(), [Some(1)]);
+    driven.waits(FOLLOW_AGAIN_MS);
+    assert_eq!(driven.follows().len(), 2);
+    driven.does(|node, now| node.following(now, EPOCH.number, 6, 5));
+    assert!(driven.actions.contains(&Action::Gap { after: EPOCH.behind(5) }));
+    assert_eq!((driven.node.read_up_to(), driven.node.status().incarnation), (5, None));
+    driven.waits(2 * FOLLOW_AGAIN_MS);
+    assert_eq!(driven.follows().len(), 2);
+}
+
+#[test]
+fn member_that_reads_on_keeps_its_follower() {
+    let mut driven = member();
+    for sequence in 2..40 {
+        driven.hears(beat(sequence + 3));
+        driven.waits(FOLLOW_AGAIN_MS - 1);
+        driven.reads(sequence, &nothing(sequence));
+    }
+    assert_eq!(driven.follows(), []);
+}
+
+#[test]
+fn who_is_always_ahead_of_the_members_waits_for_them_to_come_as_far() {
+    let mut driven = stranger();
+    // The log has more all the time, and those who tell are a record behind it.
+    for last in 11..15 {
+        while driven.node.wants_records() && driven.node.read_up_to() < last {
+            let next = driven.node.read_up_to() + 1;
+            driven.reads(next, &nothing(next));
+        }
+        driven.hears(view(last - 1));
+        driven.waits(ASK_MS);
+    }
+    assert!(driven.node.status().members > 0, "it was told the view of where it is");
+    assert!(driven.node.wants_records());
+}
+
+#[test]
+fn who_waits_for_members_that_say_nothing_more_reads_on() {
+    let mut driven = stranger();
+    driven.reads(11, &nothing(11));
+    driven.hears(view(10));
+    assert!(!driven.node.wants_records());
+    driven.waits(FOUND_AFTER_MS);
+    assert!(driven.node.wants_records());
+}
+
+#[test]
+fn members_that_stay_behind_for_long_hold_nobody_up() {
+    let mut driven = stranger();
+    for _ in 0..BEHIND_MAX_MS / ASK_MS {
+        driven.hears(view(9));
+        driven.waits(ASK_MS - 1);
+        assert_eq!(driven.published(), []);
+        driven.waits(1);
+    }
+    driven.hears(view(9));
+    driven.waits(FOUND_AFTER_MS);
+    let founds =
+        |record: &Record| matches!(&record.body, Body::Join(Join { founding: Some(10), .. }));
+    assert!(driven.published().iter().any(founds));
+}
