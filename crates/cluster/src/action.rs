@@ -142,7 +142,9 @@ pub enum Action {
     /// with [`Node::read_up_to`](crate::Node::read_up_to). The node asks again where others have
     /// read further and nothing comes: then the driver looks where the log begins and ends now.
     Follow {
-        /// The epoch whose stream it is; there is one, if need be it is made.
+        /// The epoch whose stream it is. It was made before the epoch was agreed on; where there is
+        /// none any more it is [`Node::stream_gone`](crate::Node::stream_gone), and never made
+        /// anew: its numbers would come twice.
         epoch: u64,
         /// The first sequence.
         from: Option<u64>,
@@ -167,8 +169,8 @@ pub enum Action {
     /// End this epoch. First seal its stream, if there is one, so that it takes nothing more: what
     /// a node that is behind publishes there would be heard by nobody who has gone on, and they
     /// have been told their gap. Whoever meets a sealed stream says so by
-    /// [`Node::stream_gone`](crate::Node::stream_gone). Then write the next epoch where all nodes
-    /// read it, if the present one is still `epoch` minus 1: with base [`epoch_base`] of the clock
+    /// [`Node::stream_gone`](crate::Node::stream_gone). Then make the next stream, if nobody has,
+    /// and only then write the next epoch where all nodes read it, if the present one is still `epoch` minus 1: with base [`epoch_base`] of the clock
     /// and `above`. Whoever wins, all nodes are told by [`Node::epoch`](crate::Node::epoch).
     ProposeEpoch {
         /// The next epoch.

@@ -62,6 +62,8 @@ pub struct Node {
     incarnation: Option<u64>,
     /// It was a member once: streams may be open.
     served: bool,
+    /// It was in another epoch before.
+    moved: bool,
     joining: Joining,
     /// Leaves that this node publishes, its own too.
     leaves: BTreeMap<u64, Attempt>,
@@ -112,6 +114,7 @@ impl Node {
             replica: Replica::new(graph),
             incarnation: None,
             served: false,
+            moved: false,
             joining: Joining::new(now_ms, config.lot),
             leaves: BTreeMap::new(),
             changes: BTreeMap::new(),
@@ -246,6 +249,7 @@ impl Node {
         self.sums.end(old, &mut told);
         self.publisher.abandon(&mut told);
         self.actions.retain(|action| matches!(action, Action::Answer { .. }));
+        self.moved = true;
         self.restart(now_ms);
         self.tell(told);
         let number = epoch.number;

@@ -44,8 +44,9 @@ impl Node {
         if before > 0 {
             self.pipeline.push(before, 0, Item::Gap);
         }
-        // Changes that somebody has acknowledged may be in the log of the epoch before alone.
-        if self.served {
+        // Changes that somebody has acknowledged may be in the log of the epoch before alone; what
+        // the replica had when the process began is older than these.
+        if self.moved {
             self.pipeline.push(before, 0, Item::Latest);
         }
     }

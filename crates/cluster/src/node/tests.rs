@@ -179,3 +179,16 @@ fn members_that_stay_behind_for_long_hold_nobody_up() {
         |record: &Record| matches!(&record.body, Body::Join(Join { founding: Some(10), .. }));
     assert!(driven.published().iter().any(founds));
 }
+
+#[test]
+fn who_moves_to_another_epoch_before_it_was_a_member_waits_for_the_graph_of_that_time() {
+    let mut driven = stranger();
+    let next = Epoch { number: 2, base: 1 << 40 };
+    driven.does(|node, now| node.epoch(now, next));
+    driven.does(|node, now| node.following(now, 2, 1, 0));
+    driven.waits(5_000);
+    assert_eq!(driven.published(), []);
+    assert!(driven.actions.iter().filter(|&action| *action == Action::CheckVersion).count() > 2);
+    driven.does(|node, now| node.latest_version(now, 0));
+    assert_eq!(driven.published().len(), 1);
+}

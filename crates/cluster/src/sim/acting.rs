@@ -33,15 +33,14 @@ impl World {
         let wait = self.random.u64(0..3);
         match action {
             Action::Follow { epoch, from } => {
-                self.after(wait, Event::Follow { host, process, epoch, from });
+                self.after(wait, Event::Follow { host, process, epoch, from, opens: true });
             }
             Action::Publish { epoch, id, record } => self.publish(host, epoch, &id, &record),
             Action::Core { to, bytes } => self.send_core(host, to, &bytes),
             Action::ProposeEpoch { epoch, above, fault } => {
                 *self.figures.faults.entry(format!("{fault:?}")).or_default() += 1;
-                if !self.is_cut(host) {
-                    self.after(wait, Event::Propose { epoch, above });
-                }
+                let wait = self.server_ms();
+                self.after(wait, Event::Seal { host, process, epoch, above });
                 // Its own watch tells it of an epoch that it has missed.
                 self.after(100, Event::Epoch { host, process });
             }

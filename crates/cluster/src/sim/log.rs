@@ -22,6 +22,8 @@ pub(super) struct Log {
     pub(super) damaged: bool,
     /// It takes nothing more.
     pub(super) sealed: bool,
+    /// It was deleted.
+    pub(super) absent: bool,
 }
 
 impl Log {
@@ -64,6 +66,12 @@ impl Log {
             self.records.pop_front();
             self.trimmed += 1;
         }
+    }
+
+    /// Is deleted. What is lost, by sequence.
+    pub(super) fn delete(&mut self) -> Vec<(u64, Arc<[u8]>)> {
+        self.absent = true;
+        self.forget(usize::MAX)
     }
 
     /// Loses the last records, and what it knew of their ids. What is lost, by sequence.

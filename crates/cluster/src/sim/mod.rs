@@ -103,6 +103,7 @@ impl Figures {
         self.voids += one.voids;
         self.changes += one.changes;
         self.fetched += one.fetched;
+        self.half_proposed += one.half_proposed;
         for (reason, count) in &one.ends {
             *self.ends.entry(reason.clone()).or_default() += count;
         }
@@ -149,9 +150,9 @@ fn long_cuts_are_told_to_senders_and_nothing_is_sent_twice() {
 
 #[test]
 fn log_that_lost_its_tail_or_differs_is_ended_and_all_are_told() {
-    let plan = Plan { forget: 400, fork: 600, gone: 3_000, crash: 600, ..ROUGH };
+    let plan = Plan { forget: 400, fork: 600, gone: 1_000, crash: 600, ..ROUGH };
     let Some(figures) = run_seeds("log_that_lost", 40, plan) else { return };
-    assert!(figures.epochs > 40, "{figures:?}");
+    assert!(figures.epochs > 40 && figures.half_proposed > 10, "{figures:?}");
 }
 
 #[test]

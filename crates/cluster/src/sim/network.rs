@@ -6,6 +6,9 @@ use super::log::Log;
 use super::world::{Event, Witness, World};
 use crate::{Epoch, MessageId, Published};
 
+/// A proposal is given up after this.
+const PROPOSE_MS: u64 = 10_000;
+
 impl World {
     pub(super) fn follow_again(&mut self, host: usize) {
         let one = &self.hosts[host];
@@ -15,17 +18,22 @@ impl World {
         }
         let (process, epoch, from) = (one.process, one.epoch, node.read_up_to());
         let from = Some(from.max(1));
-        self.after(5, Event::Follow { host, process, epoch, from });
+        self.after(5, Event::Follow { host, process, epoch, from, opens: false });
     }
 
-    pub(super) fn follow(&mut self, host: usize, epoch: u64, from: Option<u64>) {
+    pub(super) fn follow(&mut self, host: usize, epoch: u64, from: Option<u64>, opens: bool) {
         // A follower of an epoch that has ended since.
         if epoch != self.hosts[host].epoch {
             return;
         }
         if self.is_cut(host) {
             let process = self.hosts[host].process;
-            return self.after(100, Event::Follow { host, process, epoch, from });
+            return self.after(100, Event::Follow { host, process, epoch, from, opens });
+        }
+        // Who has it open goes on reading one that is sealed; who opens it is told.
+        let log = &self.logs[&epoch];
+        if log.absent || log.sealed && opens {
+            return self.drive(host, |node, now| node.stream_gone(now, epoch));
         }
         // What a history needs, and what the replica may not have.
         let log = &self.logs[&epoch];
@@ -39,7 +47,8 @@ impl World {
         if starts && (first > replica || at.0 != epoch) {
             if self.store.away_until_ms > self.now {
                 let process = self.hosts[host].process;
-                return self.after(100, Event::Follow { host, process, epoch, from: None });
+                let again = Event::Follow { host, process, epoch, from: None, opens };
+                return self.after(100, again);
             }
             self.store.catch_up(&mut self.hosts[host].graph);
             self.hosts[host].graph_at = (epoch, head);
@@ -98,7 +107,8 @@ impl World {
         let now = self.now;
         let refused = self.percent(3);
         let Some(log) = self.logs.get_mut(&epoch) else { return };
-        let outcome = if refused || log.sealed {
+        let gone = log.sealed || log.absent;
+        let outcome = if refused || gone {
             Published::Refused
         } else {
             Published::At(log.append(now, &id.0, record))
@@ -107,7 +117,7 @@ impl World {
             return;
         }
         let wait = self.random.u64(0..5);
-        self.after(wait, Event::Ack { host, process, epoch, id, outcome });
+        self.after(wait, Event::Ack { host, process, epoch, id, outcome, gone });
     }
 
     /// A message goes to the log: it may vanish, come late, and come twice.
@@ -139,22 +149,52 @@ impl World {
         self.after(wait, Event::Core { host: to, process, bytes });
     }
 
-    pub(super) fn propose(&mut self, epoch: u64, above: u64) {
+    /// How long a server takes for what it is asked: at times so long that others do something.
+    pub(super) fn server_ms(&mut self) -> u64 {
+        let late = self.percent(20);
+        self.random.u64(if late { 0..2_000 } else { 0..3 })
+    }
+
+    /// The first step of a proposal: nothing is put into the log any more.
+    pub(super) fn seal(&mut self, host: usize, epoch: u64, above: u64) {
+        if self.is_cut(host) {
+            return;
+        }
+        if let Some(log) = self.logs.get_mut(&(epoch - 1)) {
+            log.sealed = true;
+        }
+        if self.is_faulty() && self.one_in(8) {
+            self.figures.half_proposed += 1;
+            return self.crash(host);
+        }
+        let (process, wait) = (self.hosts[host].process, self.server_ms());
+        let until_ms = self.now + PROPOSE_MS;
+        self.after(wait, Event::Agree { host, process, epoch, above, until_ms });
+    }
+
+    /// The second step, which is tried again for a while.
+    pub(super) fn agree(&mut self, host: usize, epoch: u64, above: u64, until_ms: u64) {
         if epoch != self.epoch.number + 1 {
+            return;
+        }
+        if self.is_cut(host) {
+            if self.now < until_ms {
+                let process = self.hosts[host].process;
+                self.after(300, Event::Agree { host, process, epoch, above, until_ms });
+            }
             return;
         }
         // A clock that is far behind, so that only what was seen keeps numbers growing.
         let unix_ms = if self.random.bool() { 0 } else { self.epoch.base >> 20 };
         let base = crate::epoch_base(unix_ms, above);
-        // What is in it by now is before anybody's gap.
-        self.logs.values_mut().for_each(|log| log.sealed = true);
         self.epoch = Epoch { number: epoch, base };
         self.logs.insert(epoch, Log::default());
         self.bases.insert(epoch, base);
+        self.agreed_ms.insert(epoch, self.now);
         self.figures.epochs += 1;
         for host in 0..self.hosts.len() {
-            let (process, wait) = (self.hosts[host].process, self.random.u64(0..200));
-            self.after(wait, Event::Epoch { host, process });
+            let (process, wait) = (self.hosts[host].process, self.server_ms());
+            self.after(wait.min(1_000), Event::Epoch { host, process });
         }
     }
 }

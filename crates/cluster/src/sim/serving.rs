@@ -164,7 +164,7 @@ impl World {
         self.hosts[host].tickets.insert(ticket, (send, now));
         if !logout {
             let step = self.step;
-            self.sends.push(Send { sender, step, outcome: None });
+            self.sends.push(Send { sender, step, at_ms: now, outcome: None });
             self.figures.sends += 1;
         }
     }

@@ -126,6 +126,17 @@ impl World {
         let epoch = self.epoch.number;
         let Some(log) = self.logs.get_mut(&epoch) else { return };
         let lost = log.forget(records);
+        self.witness(epoch, &lost);
+        // Some followers notice that the log begins anew, others go on as if nothing was.
+        for host in 0..self.hosts.len() {
+            if self.random.bool() {
+                self.follow_again(host);
+            }
+        }
+    }
+
+    /// Who lives and has read what is lost.
+    fn witness(&mut self, epoch: u64, lost: &[(u64, Arc<[u8]>)]) {
         for (host, one) in self.hosts.iter().enumerate() {
             let Some(node) = one.node.as_ref().filter(|_| one.epoch == epoch) else { continue };
             let read = lost.iter().filter(|(sequence, _)| *sequence <= node.status().read);
@@ -136,12 +147,6 @@ impl World {
                 sequence: *sequence,
                 record: Arc::clone(record),
             }));
-        }
-        // Some followers notice that the log begins anew, others go on as if nothing was.
-        for host in 0..self.hosts.len() {
-            if self.random.bool() {
-                self.follow_again(host);
-            }
         }
     }
 
@@ -158,14 +163,17 @@ impl World {
         log.damaged = true;
     }
 
-    /// The stream is no more; whoever is connected is told.
+    /// The stream is no more; whoever is connected finds out, sooner or later.
     fn stream_gone(&mut self) {
         let epoch = self.epoch.number;
         let Some(log) = self.logs.get_mut(&epoch) else { return };
         log.damaged = true;
-        log.forget(usize::MAX);
+        let lost = log.delete();
+        self.witness(epoch, &lost);
         for host in 0..self.hosts.len() {
-            self.drive(host, |node, now| node.stream_gone(now, epoch));
+            let process = self.hosts[host].process;
+            let wait = self.random.u64(0..4_000);
+            self.after(wait, Event::Look { host, process });
         }
     }
 }

@@ -54,12 +54,17 @@ pub(super) struct Plan {
 /// Something on its way. `u64` after a host is the process that it is for.
 pub(super) enum Event {
     Work,
-    Follow { host: usize, process: u64, epoch: u64, from: Option<u64> },
+    /// A log is opened, or a follower of it looks where it is.
+    Follow { host: usize, process: u64, epoch: u64, from: Option<u64>, opens: bool },
     Read { host: usize, run: u64 },
     Arrive { host: usize, process: u64, epoch: u64, id: MessageId, record: Arc<[u8]> },
-    Ack { host: usize, process: u64, epoch: u64, id: MessageId, outcome: Published },
+    /// What came of a publish, and whether there is no log that takes anything.
+    Ack { host: usize, process: u64, epoch: u64, id: MessageId, outcome: Published, gone: bool },
     Core { host: usize, process: u64, bytes: Vec<u8> },
-    Propose { epoch: u64, above: u64 },
+    /// The log before `epoch` is sealed and that of `epoch` made; then it is agreed on, if nothing
+    /// else was until then.
+    Seal { host: usize, process: u64, epoch: u64, above: u64 },
+    Agree { host: usize, process: u64, epoch: u64, above: u64, until_ms: u64 },
     Epoch { host: usize, process: u64 },
     Post { host: usize, process: u64 },
     Apply { host: usize, process: u64, change: Change },
@@ -67,6 +72,8 @@ pub(super) enum Event {
     Fetch { host: usize, process: u64, version: u64 },
     CheckVersion { host: usize, process: u64 },
     Change { host: usize, process: u64, change: Change },
+    /// A follower looks where the log is.
+    Look { host: usize, process: u64 },
     Start { host: usize },
     Uncut { host: usize },
 }
@@ -78,6 +85,7 @@ pub(super) struct Send {
     pub(super) sender: (usize, u64),
     /// The step in which it was sent.
     pub(super) step: u64,
+    pub(super) at_ms: u64,
     pub(super) outcome: Option<Outcome>,
 }
 
@@ -117,6 +125,8 @@ pub(super) struct Figures {
     pub(super) voids: u64,
     pub(super) changes: u64,
     pub(super) fetched: u64,
+    /// Crashes between the end of a log and the next epoch.
+    pub(super) half_proposed: u64,
 }
 
 /// The world.
@@ -132,6 +142,8 @@ pub(super) struct World {
     pub(super) epoch: Epoch,
     pub(super) logs: BTreeMap<u64, Log>,
     pub(super) bases: BTreeMap<u64, u64>,
+    /// When each epoch was agreed on.
+    pub(super) agreed_ms: BTreeMap<u64, u64>,
     pub(super) store: Store,
     pub(super) sends: Vec<Send>,
     pub(super) pairs: BTreeMap<(usize, usize), PairState>,
@@ -159,6 +171,7 @@ impl World {
             epoch,
             logs: BTreeMap::from([(1, Log::default())]),
             bases: BTreeMap::from([(1, epoch.base)]),
+            agreed_ms: BTreeMap::new(),
             store: Store::default(),
             sends: Vec::new(),
             pairs: BTreeMap::new(),
@@ -246,8 +259,11 @@ impl World {
             Event::Follow { host, process, .. }
             | Event::Ack { host, process, .. }
             | Event::Core { host, process, .. }
+            | Event::Seal { host, process, .. }
+            | Event::Agree { host, process, .. }
             | Event::Epoch { host, process }
             | Event::Post { host, process }
+            | Event::Look { host, process }
             | Event::Apply { host, process, .. }
             | Event::ReadChanges { host, process }
             | Event::Fetch { host, process, .. }
@@ -269,19 +285,27 @@ impl World {
         match event {
             Event::Work => self.work(),
             Event::Start { host } => self.start(host),
-            Event::Follow { host, epoch, from, .. } => self.follow(host, epoch, from),
+            Event::Follow { host, epoch, from, opens, .. } => {
+                self.follow(host, epoch, from, opens);
+            }
             Event::Read { host, run } => self.read(host, run),
             Event::Arrive { host, process, epoch, id, record } => {
                 self.arrive((host, process), epoch, id, record);
             }
-            Event::Ack { host, epoch, id, outcome, .. } => {
+            Event::Ack { host, epoch, id, outcome, gone, .. } => {
                 self.drive(host, |node, now| node.published(now, epoch, &id, outcome));
+                if gone {
+                    self.drive(host, |node, now| node.stream_gone(now, epoch));
+                }
             }
             Event::Core { host, bytes, .. } if !self.is_cut(host) => {
                 self.drive(host, |node, now| node.core_message(now, &bytes));
             }
             Event::Core { .. } => {}
-            Event::Propose { epoch, above } => self.propose(epoch, above),
+            Event::Seal { host, epoch, above, .. } => self.seal(host, epoch, above),
+            Event::Agree { host, epoch, above, until_ms, .. } => {
+                self.agree(host, epoch, above, until_ms);
+            }
             Event::Epoch { host, process } if self.is_cut(host) => {
                 self.after(300, Event::Epoch { host, process });
             }
@@ -319,6 +343,7 @@ impl World {
             Event::Change { host, change, .. } => {
                 self.drive(host, |node, now| node.change(now, change));
             }
+            Event::Look { host, .. } => self.follow_again(host),
             Event::Uncut { host } => {
                 if !self.is_cut(host) && self.hosts[host].node.is_some() {
                     self.follow_again(host);

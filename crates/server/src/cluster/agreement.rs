@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use bus::{Bus, EpochEntry, Proposal};
+use bus::{Bus, EpochEntry, LogError, Proposal};
 use cluster::{LogFault, epoch_base};
 use hub::{Epoch, Tag};
 use serde::{Deserialize, Serialize};
@@ -42,9 +42,13 @@ impl Agreed {
         loop {
             match bus.epoch().await {
                 Ok(Some(entry)) => return Agreed::read(&entry),
-                Ok(None) => {
-                    propose(bus, 0, 1, above, "the first one").await?;
-                }
+                Ok(None) => match propose(bus, 0, 1, above, "the first one").await {
+                    Ok(_) => {}
+                    Err(error) if is_passing(&error) && Instant::now() < deadline => {
+                        sleep(PAUSE).await;
+                    }
+                    Err(error) => return Err(error),
+                },
                 // As servers of NATS that have just started and have no leader yet.
                 Err(error) if error.is_passing() && Instant::now() < deadline => sleep(PAUSE).await,
                 Err(error) => return Err(error.into()),
@@ -76,7 +80,12 @@ impl Agreed {
     }
 }
 
-/// Proposes `epoch`, to take the place of the one with `revision`.
+fn is_passing(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<LogError>().is_some_and(LogError::is_passing)
+}
+
+/// Makes the log of `epoch`, and then proposes that to take the place of the epoch with `revision`:
+/// so that whoever hears of an epoch and finds no log knows that it was deleted.
 pub(super) async fn propose(
     bus: &Bus,
     revision: u64,
@@ -84,6 +93,11 @@ pub(super) async fn propose(
     above: u64,
     reason: &str,
 ) -> Result<Proposal> {
+    match bus.make_log(epoch).await {
+        // Others have agreed on it, and on another one since.
+        Ok(_) | Err(LogError::Sealed(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
     let tag = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
     let base = epoch_base(sys::clock::unix_ms(), above);
     let value = Value { epoch, base, tag, reason: reason.to_owned() };

@@ -282,7 +282,8 @@ impl Driver {
             }
             Happened::NotOpened { epoch, error } => {
                 self.opening.take_if(|opening| *opening == epoch);
-                if matches!(error, LogError::Sealed(_)) {
+                // It is not made anew: its numbers would come twice.
+                if matches!(error, LogError::Sealed(_) | LogError::Absent(_)) {
                     return self.node.stream_gone(now, epoch);
                 }
                 if !error.is_passing() {

@@ -10,6 +10,9 @@ use tokio::task::JoinSet;
 /// How long to wait before what cannot be done now is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Between two looks at a log that seems to be gone.
+const GONE_PAUSE: Duration = Duration::from_secs(1);
+
 /// Records that are read from the first one without looking for a later one.
 const FEW: u64 = 4096;
 
@@ -53,12 +56,19 @@ pub(super) fn refuse(tasks: &mut JoinSet<Happened>, epoch: u64, id: MessageId) {
     });
 }
 
-/// Finds the log of `epoch`, and makes it if need be; and in it the first record that is no older
-/// than `age`.
+/// Finds the log of `epoch`, which was made before that was agreed on, and in it the first record
+/// that is no older than `age`.
 pub(super) fn open(tasks: &mut JoinSet<Happened>, bus: Bus, epoch: u64, age: Duration) {
     tasks.spawn(async move {
         let opened = async {
-            let log = bus.make_log(epoch).await?;
+            let log = match bus.find_log(epoch).await {
+                // Servers that have just started may not know all of their streams yet.
+                Err(LogError::Absent(_)) => {
+                    tokio::time::sleep(GONE_PAUSE).await;
+                    bus.find_log(epoch).await?
+                }
+                found => found?,
+            };
             let extent = log.extent().await?;
             let recent = recent(&log, extent, age).await;
             Ok((log, extent, recent))
