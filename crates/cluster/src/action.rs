@@ -118,6 +118,14 @@ pub enum EndReason {
     Drained,
     /// A newer process has joined under its name.
     NameTaken,
+    /// A newer version has written a record that this one cannot read: whatever it says, this node
+    /// would pass it over.
+    Newer {
+        /// The record's sequence.
+        sequence: u64,
+        /// Its format.
+        format: u8,
+    },
 }
 
 /// One event to gather, to record in the history and to post, in the order in which they come out.
@@ -243,6 +251,9 @@ pub enum Action {
         /// Its sequence.
         sequence: u64,
     },
+    /// Another node speaks a newer format outside of the log: for the log. Neither hears the other,
+    /// so each will think that the other is gone.
+    NewerMessage,
     /// The node does nothing any more: end the process.
     End(EndReason),
 }

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::limits::{MEMBERS_MAX, RECORD_EVENTS_MAX};
-use crate::record::FORMAT;
+use crate::record::{FORMAT, check_format};
 use crate::roster::Member;
 use crate::wire::{Malformed, Reader, put_text, put_varint};
 
@@ -70,9 +70,7 @@ impl Message {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Message, Malformed> {
         let mut from = Reader::new(bytes);
-        if from.u8()? != FORMAT {
-            return Err(Malformed::Unknown);
-        }
+        check_format(from.u8()?)?;
         let (kind, epoch) = (from.u8()?, from.varint()?);
         let said = Said::decode(kind, &mut from)?;
         from.end()?;

@@ -8,6 +8,9 @@
 //! L leave:   u64 incarnation, u8 reason         X logout:  id
 //! ```
 //!
+//! What stands before the body is the same in all formats, so that a node knows a record of a newer
+//! version from what is none (`crate::node`).
+//!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
 //! how manyeth try; in a founding one `chain` is the sum of what is behind `since` only. A line is
@@ -131,25 +134,47 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// It is none of format 1: a node of a newer format has published it, or a stranger.
+    /// It is none of format 1: a node of a newer version has published it, or a stranger.
     pub fn decode(bytes: &[u8]) -> Result<Record, Malformed> {
         if bytes.len() > RECORD_BYTES_MAX {
             return Err(Malformed::Long);
         }
         let mut from = Reader::new(bytes);
-        if from.u8()? != FORMAT {
-            return Err(Malformed::Unknown);
-        }
+        check_format(from.u8()?)?;
         let kind = from.u8()?;
-        let head = Head {
+        let head = Head::decode(&mut from)?;
+        let body = Body::decode(kind, &mut from)?;
+        from.end()?;
+        Ok(Record { head, body })
+    }
+}
+
+/// Whether this node reads it.
+pub(crate) fn check_format(format: u8) -> Result<(), Malformed> {
+    match format {
+        FORMAT => Ok(()),
+        0 => Err(Malformed::Unknown),
+        _ => Err(Malformed::Newer),
+    }
+}
+
+impl Head {
+    fn decode(from: &mut Reader<'_>) -> Result<Head, Malformed> {
+        Ok(Head {
             incarnation: from.u64()?,
             batch: from.u64()?,
             after: from.u64()?,
             chain: from.u64()?,
-        };
-        let body = Body::decode(kind, &mut from)?;
-        from.end()?;
-        Ok(Record { head, body })
+        })
+    }
+
+    /// What stands in the head of a record of any format, and which that is; `None` where there is
+    /// no head, or no letter for its kind.
+    pub(crate) fn of_any(bytes: &[u8]) -> Option<(u8, Head)> {
+        let mut from = Reader::new(bytes);
+        let format = from.u8().ok()?;
+        from.u8().ok().filter(u8::is_ascii_uppercase)?;
+        Some((format, Head::decode(&mut from).ok()?))
     }
 }
 

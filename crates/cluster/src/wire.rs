@@ -12,6 +12,9 @@ pub enum Malformed {
     /// Something stands behind its end.
     #[error("something stands behind its end")]
     Long,
+    /// It is of a later format than this node reads.
+    #[error("a newer version has written it")]
+    Newer,
     /// Its format or kind is none that this node knows.
     #[error("its format or kind is not known here")]
     Unknown,

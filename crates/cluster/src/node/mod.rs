@@ -4,6 +4,7 @@
 //! does; this file is what its driver calls.
 
 mod joining;
+mod newer;
 mod parts;
 mod reading;
 mod talking;
@@ -26,6 +27,7 @@ use crate::record::{Event, Head};
 use crate::replica::Replica;
 use crate::roster::Roster;
 use joining::Joining;
+use newer::Newer;
 use parts::PartsRead;
 pub use types::{Config, NotTaken, Place, Status};
 
@@ -51,6 +53,8 @@ pub struct Node {
     chain: Chain,
     /// What others' sums are greater by, while the view is not known.
     before: Option<u64>,
+    /// The last record of a newer version, while the view is not known.
+    newer: Option<Newer>,
     roster: Roster,
     liveness: Liveness,
     pipeline: Pipeline,
@@ -105,6 +109,7 @@ impl Node {
             floor: epoch.base,
             chain: Chain::new(0),
             before: None,
+            newer: None,
             roster: Roster::new(0),
             liveness: Liveness::new(now_ms),
             pipeline: Pipeline::new(0),
@@ -345,7 +350,7 @@ impl Node {
         self.stalled_ms = None;
         self.floor = self.epoch.base;
         self.chain = Chain::new(0);
-        self.before = None;
+        (self.before, self.newer) = (None, None);
         self.roster = Roster::new(0);
         self.liveness = Liveness::new(now_ms);
         self.pipeline = Pipeline::new(0);

@@ -10,6 +10,7 @@ use crate::pipeline::{Done, Item, Out, Pipeline};
 use crate::publisher::Attempt;
 use crate::record::{Body, Head, Join, LeaveReason, Record};
 use crate::roster::{Counts, Joined, Roster};
+use crate::wire::Malformed;
 
 impl Node {
     /// The follower begins, at first or again: the first record that it brings is `first`, and
@@ -97,6 +98,7 @@ impl Node {
         self.stalled_ms = None;
         match Record::decode(bytes) {
             Ok(record) => self.take(now_ms, record, bytes),
+            Err(Malformed::Newer) => self.take_newer(bytes),
             // The same for all nodes, so they stay the same.
             Err(_) => {
                 self.actions.push_back(Action::Unreadable { sequence });
@@ -330,6 +332,7 @@ impl Node {
         self.roster.learn(members);
         self.liveness.view(self.roster.members());
         self.mind_name();
+        self.mind_newer();
     }
 
     /// Whoever was a member, and finds a newer process in its place, has not read that one's join.

@@ -4,12 +4,17 @@ use super::Node;
 use crate::action::{Action, CoreSubject};
 use crate::counts::Saying;
 use crate::message::{Beat, Message, Said, View};
+use crate::wire::Malformed;
 
 impl Node {
     /// A message outside of the log, from whichever subject. One that is none is ignored, and so is
     /// one of another epoch.
     pub fn core_message(&mut self, now_ms: u64, bytes: &[u8]) {
-        let Ok(Message { epoch, said }) = Message::decode(bytes) else { return };
+        let Message { epoch, said } = match Message::decode(bytes) {
+            Ok(message) => message,
+            Err(Malformed::Newer) => return self.actions.push_back(Action::NewerMessage),
+            Err(_) => return,
+        };
         if epoch != self.epoch.number || self.ended || !self.followed || self.broken.is_some() {
             return;
         }

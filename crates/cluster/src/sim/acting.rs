@@ -52,6 +52,7 @@ impl World {
             Action::CheckVersion => self.after(wait, Event::CheckVersion { host, process }),
             Action::ChangeApplied { version } => self.acknowledge(host, version),
             Action::RebuildGraph => panic!("sets of equal versions are equal here"),
+            Action::NewerMessage => panic!("all nodes of this world are of one version"),
             Action::Unreadable { sequence } => {
                 panic!("all records of this world are read: {sequence}")
             }

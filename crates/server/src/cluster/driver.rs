@@ -90,6 +90,7 @@ pub(super) struct Driver {
     leaving: bool,
     /// When to tell of records that cannot be read.
     unreadable: LogInterval,
+    newer: LogInterval,
     ended: bool,
 }
 
@@ -132,6 +133,7 @@ impl Driver {
             stop,
             leaving: false,
             unreadable: LogInterval::default(),
+            newer: LogInterval::default(),
             ended: false,
         }
     }

@@ -74,6 +74,15 @@ impl Driver {
                         );
                     }
                 }
+                Action::NewerMessage => {
+                    if let Some(more) = self.newer.due(tokio::time::Instant::now()) {
+                        tracing::error!(
+                            more,
+                            "another node of the cluster is of a newer version, whose messages this \
+                             one cannot read, as so many before: start the newer version here too"
+                        );
+                    }
+                }
                 Action::End(reason) => self.end(reason),
                 Action::ChangeApplied { version } => {
                     if let Some(keeping) = &self.keeping {
@@ -181,11 +190,19 @@ impl Driver {
 
     fn end(&mut self, reason: EndReason) {
         self.ended = true;
-        if reason == EndReason::NameTaken {
-            tracing::error!(
+        match reason {
+            EndReason::Drained => return,
+            EndReason::NameTaken => tracing::error!(
                 "another node has joined the cluster under this node's name (--node): this one ends"
-            );
-            self.stop.cancel();
+            ),
+            EndReason::Newer { sequence, format } => tracing::error!(
+                sequence,
+                "a newer version of Encke has written a record of format {format} into the \
+                 cluster's log, and this one reads none past {}: it ends, so that nothing is passed \
+                 over; start the newer version here",
+                cluster::FORMAT
+            ),
         }
+        self.stop.cancel();
     }
 }
