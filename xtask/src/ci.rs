@@ -6,7 +6,7 @@
 //! cargo, npm and Go. The last lines tell what failed and which tests were skipped; where `CI=true`
 //! one that would be skipped fails.
 //!
-//! Cost in a fresh clone: about 16 minutes of processor time, so some 10 minutes on two cores.
+//! Cost in a fresh clone: about 20 minutes of processor time, so some 12 minutes on two cores.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::{deny, nats, node, programs, skipped, tidy};
+use crate::{deny, node, previous, programs, skipped, tidy, tools};
 
 /// How much to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ enum Work {
 use Work::{Cargo, Own};
 
 const STEPS: [Step; 11] = [
-    Step { name: "programs", work: Own(programs, "cargo xtask ci"), extent: Extent::Fast },
+    Step { name: "programs", work: Own(programs, "cargo xtask programs"), extent: Extent::Fast },
     Step { name: "format", work: Cargo(&["fmt", "--all", "--check"], &[]), extent: Extent::Fast },
     Step { name: "tidy", work: Own(tidy::run, "cargo xtask tidy"), extent: Extent::Fast },
     Step {
@@ -83,9 +83,11 @@ const STEPS: [Step; 11] = [
     },
 ];
 
-fn programs(root: &Path) -> anyhow::Result<bool> {
+/// Installs, builds or fetches what tests take.
+pub(crate) fn programs(root: &Path) -> anyhow::Result<bool> {
     let installed = programs::ensure_all();
-    nats::ensure(root);
+    tools::ensure_all(root);
+    previous::ensure(root);
     installed.map(|()| true)
 }
 

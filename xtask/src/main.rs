@@ -8,11 +8,12 @@
 
 mod ci;
 mod deny;
-mod nats;
 mod node;
+mod previous;
 mod programs;
 mod skipped;
 mod tidy;
+mod tools;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ Usage: cargo xtask <CHORE>
 
 Chores:
   ci [--fast]  every check that a change must pass; --fast leaves out deny, loom and demo
+  programs     what tests take: Debian's packages, what is built or fetched below target/tools
   node         the browser client and the server's pages: types, tests, size, build
   browser      client and pages in Chromium, against the debug build of the server
   deny         licences, versions and sources of what others wrote, as deny.toml allows them
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
     let done = match arguments[..] {
         ["ci"] => run(|root| ci::run(root, ci::Extent::Whole)),
         ["ci", "--fast"] => run(|root| ci::run(root, ci::Extent::Fast)),
+        ["programs"] => run(ci::programs),
         ["node"] => run(node::packages),
         ["browser"] => run(node::browser),
         ["deny"] => run(deny::run),

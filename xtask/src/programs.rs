@@ -17,7 +17,7 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 19] = [
+const PROGRAMS: [Program; 20] = [
     Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
@@ -28,6 +28,7 @@ const PROGRAMS: [Program; 19] = [
     Program { name: "openssl", packages: "openssl", reason: "tests speak TLS with it" },
     Program { name: "gnutls-cli", packages: "gnutls-bin", reason: "tests speak TLS with it" },
     Program { name: "python3", packages: "python3", reason: "tests speak TLS with it" },
+    Program { name: "pip3", packages: "python3-pip", reason: "it brings schemas of Kubernetes" },
     // The part of Java without screens, 44 MB, can run a source too.
     Program { name: "java", packages: "default-jre-headless", reason: "tests speak TLS with it" },
     Program { name: "go", packages: "golang-go", reason: "tests speak TLS with it" },
@@ -36,7 +37,7 @@ const PROGRAMS: [Program; 19] = [
         packages: "pebble",
         reason: "tests ask it for automatic certificates",
     },
-    // Debian's is an old one; `crate::nats` brings a current one.
+    // Debian's is an old one; `crate::tools` brings a current one.
     Program {
         name: "nats-server",
         packages: "nats-server",

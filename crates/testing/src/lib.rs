@@ -10,9 +10,11 @@
 mod nats;
 pub mod postgres;
 mod relay;
+mod tools;
 
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use relay::TcpRelay;
+pub use tools::tool;
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -21,14 +21,12 @@ const START_MAX: Duration = Duration::from_secs(30);
 const LINES_MAX: usize = 1000;
 
 /// The current NATS server: what [`NATS_SERVER`] names, or `tools/bin/nats-server` in a folder
-/// above this program, where `cargo xtask ci` puts it. Skips the test where there is none.
+/// above this program, where `cargo xtask programs` puts it. Skips the test where there is none.
 pub fn nats_current() -> Option<PathBuf> {
     let named = std::env::var_os(NATS_SERVER).map(PathBuf::from);
-    let own = std::env::current_exe().unwrap_or_default();
-    let installed = || own.ancestors().map(|folder| folder.join("tools/bin/nats-server"));
-    let found = named.or_else(|| installed().find(|path| path.is_file()));
+    let found = named.or_else(|| crate::tools::find(Path::new("bin/nats-server")));
     if found.is_none() {
-        crate::skip("there is no current nats-server: `cargo xtask ci` installs it");
+        crate::skip("there is no current nats-server: `cargo xtask programs` builds it");
     }
     found
 }

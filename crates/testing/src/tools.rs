@@ -1,0 +1,19 @@
+//! Programs of tests that `cargo xtask programs` puts below `target/tools`.
+
+use std::path::{Path, PathBuf};
+
+/// `path` in a folder `tools` above this program. Skips the test where there is none.
+pub fn tool(path: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = path.as_ref();
+    let found = find(path);
+    if found.is_none() {
+        let name = path.display();
+        crate::skip(&format!("there is no {name}: `cargo xtask programs` brings it, or says why"));
+    }
+    found
+}
+
+pub(crate) fn find(path: &Path) -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    own.ancestors().map(|folder| folder.join("tools").join(path)).find(|path| path.exists())
+}

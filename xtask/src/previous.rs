@@ -1,0 +1,89 @@
+//! The program as it was at an earlier commit, for tests in which two versions are nodes of one
+//! cluster. It is built once into `target/tools/previous`, in some two minutes of two cores.
+//!
+//! Crates of registries are those of the workspace's own build: cargo keeps what it builds on the
+//! way in one place (`build.build-dir`) and what comes out in another. Of our own crates it would
+//! take those that it has already, since it knows them by name, version and place in the workspace,
+//! and old files look as if they had not changed. So they get a version of their own.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+
+use crate::node::target;
+
+/// The commit. Move it to that of each release when the release is made: whoever upgrades comes
+/// from there.
+const COMMIT: &str = "5c2c3ff";
+
+/// Builds the program if it is not there, and tells why where that cannot be.
+pub(crate) fn ensure(root: &Path) {
+    let folder = target(root).join("tools/previous");
+    let is_built = fs::read_to_string(folder.join("commit")).is_ok_and(|text| text == COMMIT);
+    if is_built && folder.join("encke").is_file() {
+        return;
+    }
+    println!("building the program of commit {COMMIT}, which takes two minutes");
+    if let Err(error) = build(root, &folder) {
+        println!("tests with the previous version will be skipped: {error:#}");
+    }
+}
+
+fn build(root: &Path, folder: &Path) -> anyhow::Result<()> {
+    let (source, out) = (folder.join("source"), std::path::absolute(folder.join("out"))?);
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(&source)?;
+    let archive = folder.join("source.tar");
+    let mut git = Command::new("git");
+    git.current_dir(root).args(["archive", "--format=tar", COMMIT]);
+    git.stdin(Stdio::null()).stdout(fs::File::create(&archive)?);
+    ensure!(
+        git.status().context("git does not start")?.success(),
+        "git has no commit {COMMIT}: the clone is a shallow one"
+    );
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(&archive).arg("-C").arg(&source);
+    ensure!(tar.status().context("tar does not start")?.success(), "tar cannot unpack it");
+    let manifest = source.join("Cargo.toml");
+    fs::write(&manifest, with_own_version(&fs::read_to_string(&manifest)?)?)?;
+    let mut cargo = Command::new("cargo");
+    // Offline, it changes the versions of our own crates in the lockfile and no other.
+    cargo.args(["build", "--package", "encke", "--offline"]).current_dir(&source);
+    cargo.env("CARGO_BUILD_BUILD_DIR", std::path::absolute(target(root))?);
+    cargo.env("CARGO_TARGET_DIR", &out).stdin(Stdio::null());
+    let mut fetch = Command::new("cargo");
+    fetch.arg("fetch").current_dir(&source).stdin(Stdio::null());
+    ensure!(fetch.status().context("cargo does not start")?.success(), "cargo cannot fetch crates");
+    ensure!(cargo.status().context("cargo does not start")?.success(), "it does not build");
+    fs::rename(out.join("debug/encke"), folder.join("encke"))?;
+    fs::remove_dir_all(&out)?;
+    fs::remove_dir_all(&source)?;
+    fs::remove_file(&archive)?;
+    Ok(fs::write(folder.join("commit"), COMMIT)?)
+}
+
+/// The root's manifest, whose members get a version that names the commit.
+fn with_own_version(manifest: &str) -> anyhow::Result<String> {
+    let (head, rest) =
+        manifest.split_once("[workspace.package]\nversion = \"").context("it has no version")?;
+    let (version, rest) = rest.split_once('"').context("its version does not end")?;
+    Ok(format!("{head}[workspace.package]\nversion = \"{version}-g{COMMIT}\"{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_get_a_version_of_the_commit() {
+        let manifest =
+            "[workspace]\n\n[workspace.package]\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+        let expected = manifest.replace("0.1.0", &format!("0.1.0-g{COMMIT}"));
+        assert_eq!(with_own_version(manifest).unwrap(), expected);
+        assert!(with_own_version("[package]\nversion = \"1\"\n").is_err());
+    }
+}
