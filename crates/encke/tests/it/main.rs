@@ -23,6 +23,7 @@ mod crash;
 mod dashboard;
 mod demo;
 mod demo_page;
+mod deploy;
 mod docs;
 mod ending;
 mod epoch;

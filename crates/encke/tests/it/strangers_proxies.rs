@@ -17,19 +17,19 @@ use crate::strangers::own_address;
 use crate::tls_api::metric_if_any;
 
 /// Ports that are free now. No proxy tells which one it took.
-fn free_ports<const N: usize>() -> [u16; N] {
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners: [TcpListener; N] =
         std::array::from_fn(|_| TcpListener::bind("0.0.0.0:0").unwrap());
     listeners.each_ref().map(|listener| listener.local_addr().unwrap().port())
 }
 
-fn is_here(program: &str) -> bool {
+pub(crate) fn is_here(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
     path.split(':').any(|directory| Path::new(directory).join(program).is_file())
 }
 
 /// Starts a proxy in the foreground and waits until it listens.
-fn start(command: &mut Command, ports: &[u16]) -> Program {
+pub(crate) fn start(command: &mut Command, ports: &[u16]) -> Program {
     let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
     let program = Program::spawn(command.env("PATH", path));
     for &port in ports {
