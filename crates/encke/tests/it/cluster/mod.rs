@@ -4,6 +4,7 @@ mod demo;
 mod failures;
 mod graph;
 mod sends;
+mod upgrade;
 
 use std::path::Path;
 

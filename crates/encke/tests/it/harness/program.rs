@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
@@ -15,13 +16,19 @@ const LINES_MAX: usize = 100_000;
 
 /// `encke ARGS`, without settings from the tester's environment.
 pub(crate) fn encke<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_encke"));
+    let mut command = without_settings(Path::new(env!("CARGO_BIN_EXE_encke")));
+    command.args(args);
+    command
+}
+
+/// `program`, without settings from the tester's environment.
+pub(crate) fn without_settings(program: &Path) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("ENCKE_") {
             command.env_remove(name);
         }
     }
-    command.args(args);
     command
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::program::without_settings;
 use super::{Api, Program, Stream, Wire, encke, wait_for};
 
 /// A server at work, on ports and in a directory of its own.
@@ -40,6 +41,12 @@ impl Server {
     /// Starts one on a store that outlives it.
     pub(crate) fn start_in(data: &Path, options: &[&str]) -> Server {
         Server::of(Program::spawn(&mut encke(serve_args(data, options))))
+    }
+
+    /// Starts another version of it, on a store that outlives it.
+    pub(crate) fn start_program(program: &Path, data: &Path, options: &[&str]) -> Server {
+        let mut command = without_settings(program);
+        Server::of(Program::spawn(command.args(serve_args(data, options))))
     }
 
     /// Starts one that may have so many descriptors in each table.

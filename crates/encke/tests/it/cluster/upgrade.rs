@@ -1,0 +1,223 @@
+//! Two versions side by side: nodes of the previous one, as `cargo xtask programs` builds it from a
+//! commit of the past, are replaced one by one while everybody goes on.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{park_timeout, scope};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testing::postgres::Postgres;
+
+use super::{World, wait_members};
+use crate::harness::{Api, Server, Wire, get, wait_for};
+
+const NODES: usize = 3;
+
+/// A cluster whose nodes come and go under clients and senders.
+struct Cluster {
+    world: World,
+    postgres: Postgres,
+    previous: PathBuf,
+    traffic: Traffic,
+}
+
+/// What senders and listeners know and tell.
+#[derive(Default)]
+struct Traffic {
+    /// Where each node is while it runs.
+    places: Mutex<[Option<Place>; NODES]>,
+    /// No more is sent.
+    ended: AtomicBool,
+    /// How much of each sender was acknowledged.
+    acknowledged: [AtomicU64; NODES],
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    streams: SocketAddr,
+    api: SocketAddr,
+}
+
+impl Cluster {
+    /// `None`, and the test is skipped, where something of it is missing.
+    fn new() -> Option<Cluster> {
+        let previous = testing::tool("previous/encke")?;
+        let (world, postgres) = (World::new()?, Postgres::start(&[])?);
+        Some(Cluster { world, postgres, previous, traffic: Traffic::default() })
+    }
+
+    /// Starts a node: of this version unless `program` is given.
+    fn start(&self, node: usize, program: Option<&Path>) -> Server {
+        let name = format!("n{node}");
+        let options = [
+            super::NAME.to_owned(),
+            format!("--nats={}", self.world.nats.url()),
+            format!("--node={name}"),
+            format!("--postgres={}", self.postgres.url()),
+            "--history-events=100000".to_owned(),
+        ];
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let store = self.world.store(&name);
+        let server = match program {
+            Some(program) => Server::start_program(program, &store, &options),
+            None => Server::start_in(&store, &options),
+        };
+        let place = Place { streams: server.listen(), api: server.api.address() };
+        self.traffic.places.lock().unwrap()[node] = Some(place);
+        server
+    }
+
+    /// Ends a node in order, and starts this version in its place.
+    fn upgrade(&self, node: usize, old: Server) -> Server {
+        self.traffic.places.lock().unwrap()[node] = None;
+        let ended = old.stop("TERM");
+        assert_eq!(ended.code(), Some(0), "{ended:?}");
+        self.start(node, None)
+    }
+}
+
+impl Traffic {
+    /// Any node that runs, from `first` on.
+    fn place(&self, first: usize) -> Place {
+        let places = *self.places.lock().unwrap();
+        (0..NODES).find_map(|n| places[(first + n) % NODES]).unwrap()
+    }
+
+    /// Sends about `alice` at one node, or at the next one while that is away: one by one, and in
+    /// streams of lines. Numbers grow, also past what was not acknowledged. Returns those that were.
+    fn send(&self, sender: usize) -> Vec<u64> {
+        let (mut number, mut known) = (0, Vec::new());
+        while !self.ended.load(Ordering::Relaxed) {
+            let api = Api::new(self.place(sender).api);
+            let event = |n: u64| json!({ "about": "alice", "data": [sender, n] });
+            if number % 8 == 0 {
+                let lines: String =
+                    (number..number + 4).map(|n| format!("{}\n", event(n))).collect();
+                let kind = Some("application/x-ndjson");
+                let answer = api.request("POST", "/send", kind, lines.as_bytes());
+                let body = answer.map(|answer| answer.body).unwrap_or_default();
+                let sent = body.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+                known.extend(
+                    (number..).zip(sent).filter(|(_, one)| one["id"].is_string()).map(|(n, _)| n),
+                );
+                number += 4;
+            } else {
+                let answer = api.try_post("/send", &event(number));
+                known.extend(answer.is_ok_and(|answer| answer.status() == 200).then_some(number));
+                number += 1;
+            }
+            self.acknowledged[sender].store(known.len() as u64, Ordering::Relaxed);
+            park_timeout(Duration::from_millis(1));
+        }
+        known
+    }
+
+    /// Waits until each sender has so many more acknowledged.
+    fn wait_traffic(&self, more: u64) {
+        let counts = || self.acknowledged.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let before = counts();
+        wait_for("sends go on", || {
+            counts().iter().zip(before).all(|(now, before)| *now >= before + more)
+        });
+    }
+
+    /// Hears what `bob` hears until the end, from one node after the other.
+    fn listen(&self, first: usize) -> Vec<(usize, u64)> {
+        let (mut heard, mut place) = (Vec::new(), None::<String>);
+        let mut wire = self.connect(first, None);
+        loop {
+            // It is empty, or an error, where the stream ends.
+            let chunk = wire.chunk().unwrap_or_default();
+            if chunk.is_empty() {
+                wire = self.connect(first, place.as_deref());
+                continue;
+            }
+            let Ok(event) = serde_json::from_slice::<Value>(&chunk) else { continue };
+            let id = event["id"].as_str().unwrap_or_else(|| panic!("no event: {event}"));
+            assert!(place.as_deref().is_none_or(|place| place < id), "ids grow");
+            place = Some(id.to_owned());
+            if event["data"] == "end" {
+                return heard;
+            }
+            let number = |at: usize| event["data"][at].as_u64().unwrap();
+            heard.push((number(0) as usize, number(1)));
+        }
+    }
+
+    fn connect(&self, first: usize, place: Option<&str>) -> Wire {
+        let place = place.map(|place| format!("Last-Event-ID: {place}"));
+        let fields: Vec<&str> = place.as_deref().into_iter().collect();
+        let mut found = None;
+        wait_for("a node takes the client", || {
+            let wire = Wire::try_connect(self.place(first).streams);
+            found = wire.ok().and_then(|mut wire| {
+                wire.try_send(get("/stream/bob", &fields)).ok()?;
+                let head = wire.try_head().ok()?;
+                (head.status == 200).then_some(wire)
+            });
+            found.is_some()
+        });
+        found.unwrap()
+    }
+}
+
+/// Each node's sends and changes are the other's, in full.
+fn check_side_by_side(nodes: &[Server], round: usize) {
+    let reader = format!("reader-{round}");
+    let mut streams: Vec<_> = nodes.iter().map(|node| node.listener(&reader)).collect();
+    for (n, node) in nodes.iter().enumerate() {
+        let subject = format!("subject-{round}-{n}");
+        node.api.subscribe(&reader, &subject);
+        for other in nodes {
+            let answer = other.api.post("/send", &json!({ "about": subject, "data": n })).ok();
+            let expected = (&json!(NODES), &Value::Null);
+            assert_eq!((&answer["delivered"], &answer["at_least"]), expected, "{answer}");
+        }
+        for stream in &mut streams {
+            (0..NODES).for_each(|_| assert_eq!(stream.data(), n));
+        }
+    }
+    for node in nodes {
+        assert_eq!(node.api.connections(&reader), NODES as u64);
+    }
+}
+
+#[test]
+fn nodes_of_two_versions_are_one_cluster_and_an_upgrade_loses_nothing() {
+    let Some(cluster) = Cluster::new() else { return };
+    let mut nodes: Vec<Server> =
+        (0..NODES).map(|node| cluster.start(node, Some(&cluster.previous))).collect();
+    nodes.iter().for_each(|node| wait_members(node, NODES as u64));
+    nodes[0].api.subscribe("bob", "alice");
+    scope(|scope| {
+        let traffic = &cluster.traffic;
+        let clients: Vec<_> = (0..NODES).map(|n| scope.spawn(move || traffic.listen(n))).collect();
+        wait_for("all are online", || nodes[0].api.connections("bob") == NODES as u64);
+        let senders: Vec<_> = (0..NODES).map(|n| scope.spawn(move || traffic.send(n))).collect();
+        traffic.wait_traffic(50);
+        for round in 0..NODES {
+            let old = nodes.remove(round);
+            nodes.insert(round, cluster.upgrade(round, old));
+            nodes.iter().for_each(|node| wait_members(node, NODES as u64));
+            check_side_by_side(&nodes, round);
+            traffic.wait_traffic(50);
+        }
+        traffic.ended.store(true, Ordering::Relaxed);
+        let known: Vec<_> = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
+        wait_for("all are back", || nodes[0].api.connections("bob") == NODES as u64);
+        nodes[0].api.send("alice", "end");
+        for client in clients {
+            let heard = client.join().unwrap();
+            for (sender, known) in known.iter().enumerate() {
+                let of = heard.iter().filter(|(from, _)| *from == sender).map(|(_, n)| *n);
+                let of: Vec<u64> = of.collect();
+                assert!(of.is_sorted_by(|a, b| a < b), "in order, once");
+                let lost: Vec<_> = known.iter().filter(|n| of.binary_search(n).is_err()).collect();
+                assert!(lost.is_empty(), "of sender {sender} {lost:?} of {} are lost", known.len());
+            }
+        }
+    });
+}
