@@ -20,6 +20,8 @@
 //! A record is read in one form only, so what was read is written again byte by byte. Cost: one
 //! pass, and two texts an event.
 
+use std::cmp::Ordering;
+
 use crate::change::Part;
 use crate::limits::{RECORD_BYTES_MAX, RECORD_EVENTS_MAX};
 use crate::wire::{Malformed, Reader, put_id, put_text};
@@ -151,10 +153,10 @@ impl Record {
 
 /// Whether this node reads it.
 pub(crate) fn check_format(format: u8) -> Result<(), Malformed> {
-    match format {
-        FORMAT => Ok(()),
-        0 => Err(Malformed::Unknown),
-        _ => Err(Malformed::Newer),
+    match format.cmp(&FORMAT) {
+        Ordering::Less => Err(Malformed::Unknown),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(Malformed::Newer),
     }
 }
 

@@ -22,7 +22,6 @@ impl Node {
     /// The record just read has a later format.
     pub(super) fn take_newer(&mut self, bytes: &[u8]) {
         let sequence = self.read;
-        self.actions.push_back(Action::Unreadable { sequence });
         let newer = Head::of_any(bytes).map(|(format, head)| Newer { sequence, format, head });
         let newer = newer.filter(|newer| newer.head.after < sequence);
         // Until the view is known so is no sum. What comes back to before this place is told a gap.
@@ -33,6 +32,9 @@ impl Node {
         self.newer = newer.or(self.newer);
         self.pipeline.push(sequence, bytes.len(), item);
         self.mind_newer();
+        if !self.ended {
+            self.actions.push_back(Action::Unreadable { sequence });
+        }
     }
 
     /// Ends this node if what it could not read was written by a node of a newer version.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testing::postgres::Postgres;
 
 use super::{World, wait_members};
-use crate::harness::{Api, Server, Wire, get, wait_for};
+use crate::harness::{Api, Program, Server, Wire, encke, get, wait_for};
 
 const NODES: usize = 3;
 
@@ -220,4 +220,40 @@ fn nodes_of_two_versions_are_one_cluster_and_an_upgrade_loses_nothing() {
             }
         }
     });
+}
+
+/// Puts `record` into the log of the first epoch, past all nodes.
+fn publish(nats: SocketAddr, record: &[u8]) {
+    let mut wire = Wire::connect(nats);
+    let subject = "encke.c.1.log.E";
+    wire.send(format!("CONNECT {{\"verbose\":false}}\r\nPUB {subject} {}\r\n", record.len()));
+    wire.send([record, b"\r\nPING\r\n"].concat());
+    wire.take_through(b"PONG\r\n").unwrap();
+}
+
+/// What no node can read is passed over by all alike; what a newer one could read, by none.
+#[test]
+fn node_that_meets_a_record_of_a_newer_version_says_so_and_ends() {
+    let Some(world) = World::new() else { return };
+    let node = world.node("n1", &[]);
+    let mut stream = node.listener("alice");
+    publish(world.nats.address(), b"no record");
+    assert_eq!(node.api.send("alice", 1), 1);
+    assert_eq!(stream.data(), 1);
+    // A head as all formats have it, by somebody who had read nothing yet, and a body to come.
+    let record = [&[2, b'E'][..], &[0; 32], b"what a later format has"].concat();
+    publish(world.nats.address(), &record);
+    stream.expect_last_chunk();
+    let ended = node.into_program().finish();
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    for words in ["a newer version of Encke", "of format 2", "start the newer version here"] {
+        assert!(ended.stderr.contains(words), "{words:?} in {}", ended.stderr);
+    }
+    // It does not come back either while the record is there.
+    let again = world.store("n1");
+    let nats = format!("--nats={}", world.nats.url());
+    let arguments = ["serve", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", super::NAME, &nats];
+    let mut command = encke(arguments);
+    let ended = Program::run(command.arg("--node=n1").arg("--data").arg(again));
+    assert!(ended.stderr.contains("a newer version of Encke"), "{ended:?}");
 }
