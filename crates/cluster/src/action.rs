@@ -42,6 +42,34 @@ pub struct GraphPlace {
     pub hash: u64,
 }
 
+/// A record of the log, known again when it is read once more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LogMark {
+    /// Of which epoch's log.
+    pub epoch: u64,
+    /// Its sequence; 0 is the place before the first one.
+    pub sequence: u64,
+    /// What it adds to the sum over the log.
+    pub hash: u64,
+}
+
+/// What is known of a replica when its node begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// The store of record was read after this was the last record of the log.
+    Read {
+        /// Of which epoch's log.
+        epoch: u64,
+        /// The sequence; 0 where it was empty.
+        sequence: u64,
+    },
+    /// All that the log says up to there is in its pairs: a [`Node::mark`](crate::Node::mark) of an
+    /// earlier process.
+    Since(LogMark),
+    /// Nothing: it is brought to where the store of record is before anybody relies on it.
+    Nothing,
+}
+
 /// A sender that waits for an [`Action::Answer`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);
@@ -146,9 +174,10 @@ pub struct Deliver {
 pub enum Action {
     /// Read the log of this epoch: answered with [`Node::following`](crate::Node::following), then
     /// [`Node::record`](crate::Node::record). The driver begins at `from`, or, where it is `None`,
-    /// with what a history of one minute needs. When its connection breaks it goes on by itself
-    /// with [`Node::read_up_to`](crate::Node::read_up_to). The node asks again where others have
-    /// read further and nothing comes: then the driver looks where the log begins and ends now.
+    /// with what a history of one minute needs, or where the replica is [`Known`] if that is before
+    /// it. When its connection breaks it goes on by itself with
+    /// [`Node::read_up_to`](crate::Node::read_up_to). The node asks again where others have read
+    /// further and nothing comes: then the driver looks where the log begins and ends now.
     Follow {
         /// The epoch whose stream it is. It was made before the epoch was agreed on; where there is
         /// none any more it is [`Node::stream_gone`](crate::Node::stream_gone), and never made

@@ -20,12 +20,14 @@ pub(crate) struct Chain {
     /// The first sequence whose value is there, and the last.
     first: u64,
     last: u64,
+    /// The record with which it has begun, and what that adds.
+    begun: Option<(u64, u64)>,
 }
 
 impl Chain {
     /// A log of which all up to `last` is unknown, and counts as 0.
     pub(crate) fn new(last: u64) -> Chain {
-        let mut chain = Chain { sums: Vec::new(), first: last, last };
+        let mut chain = Chain { sums: Vec::new(), first: last, last, begun: None };
         chain.put(last, 0);
         chain
     }
@@ -36,6 +38,14 @@ impl Chain {
             self.sums.resize((place + 1).next_power_of_two(), 0);
         }
         self.sums[place] = sum;
+    }
+
+    /// What the record that was read at `sequence` has added; `None` where that is forgotten.
+    pub(crate) fn added(&self, sequence: u64) -> Option<u64> {
+        if let Some((_, hash)) = self.begun.filter(|(begun, _)| *begun == sequence) {
+            return Some(hash);
+        }
+        Some(self.at(sequence)?.wrapping_sub(self.at(sequence.checked_sub(1)?)?))
     }
 
     /// What the record at `sequence` adds.
@@ -79,7 +89,9 @@ impl Chain {
     /// The sum begins with the last record, which is `record`; all before is forgotten.
     pub(crate) fn begin_with(&mut self, record: &[u8]) {
         self.first = self.last;
-        self.put(self.last, Chain::hash(self.last, record));
+        let hash = Chain::hash(self.last, record);
+        self.begun = Some((self.last, hash));
+        self.put(self.last, hash);
     }
 }
 

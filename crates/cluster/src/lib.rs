@@ -8,7 +8,7 @@
 //! # How it is driven
 //!
 //! ```text
-//! let mut node = Node::new(now, config, epoch, graph);
+//! let mut node = Node::new(now, config, epoch, graph, known);
 //! loop {
 //!     while let Some(action) = node.next_action() { start(action) }
 //!     wait for something that happened, at most until node.next_deadline();
@@ -38,8 +38,8 @@ mod sim;
 mod wire;
 
 pub use action::{
-    Action, CoreSubject, Deliver, EndReason, Epoch, GraphPlace, LogFault, MessageId, Outcome,
-    Published, Ticket, epoch_base,
+    Action, CoreSubject, Deliver, EndReason, Epoch, GraphPlace, Known, LogFault, LogMark,
+    MessageId, Outcome, Published, Ticket, epoch_base,
 };
 pub use change::{Change, Pair, Part};
 pub use node::{Config, Node, NotTaken, Place, Status};

@@ -49,7 +49,7 @@ pub(crate) enum Out {
     Joined(u64),
     Left,
     Gap(u64),
-    Drained,
+    Drained(u64),
 }
 
 /// A record whose events have all been posted, or a logout that was done.
@@ -232,7 +232,7 @@ impl Pipeline {
             Item::Joined(incarnation) => Out::Joined(incarnation),
             Item::Left => Out::Left,
             Item::Gap => Out::Gap(sequence),
-            Item::Drained => Out::Drained,
+            Item::Drained => Out::Drained(sequence),
             Item::Events { .. } | Item::Logout { .. } | Item::Nothing => return None,
         };
         self.open(sequence, 0, None, 0, VecDeque::new());

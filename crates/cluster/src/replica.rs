@@ -67,6 +67,11 @@ impl Replica {
         self.place.version
     }
 
+    /// Whether nothing that was read waits for more.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.early.is_empty()
+    }
+
     /// The log begins anew: what is on its way will not arrive.
     pub(crate) fn restart(&mut self) {
         let latest = self.latest.max(self.queued);

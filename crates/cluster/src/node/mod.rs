@@ -14,7 +14,8 @@ mod types;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::action::{
-    Action, EndReason, Epoch, GraphPlace, LogFault, MessageId, Outcome, Published, Ticket,
+    Action, EndReason, Epoch, GraphPlace, Known, LogFault, LogMark, MessageId, Outcome, Published,
+    Ticket,
 };
 use crate::chain::Chain;
 use crate::change::{Change, PART_BYTES_MAX, Part};
@@ -62,12 +63,12 @@ pub struct Node {
     sums: Sums,
     counts: Counts,
     replica: Replica,
+    /// Up to where the replica has what the log says, when the follower begins.
+    known: Known,
     /// What this node is, as far as it has read.
     incarnation: Option<u64>,
     /// It was a member once: streams may be open.
     served: bool,
-    /// It was in another epoch before.
-    moved: bool,
     joining: Joining,
     /// Leaves that this node publishes, its own too.
     leaves: BTreeMap<u64, Attempt>,
@@ -85,6 +86,8 @@ pub struct Node {
     leaving: bool,
     /// Its own leave was read, and comes out when all before it is done.
     left: bool,
+    /// It has come out: at this sequence.
+    left_at: Option<u64>,
     ended: bool,
 }
 
@@ -93,9 +96,9 @@ impl Node {
     /// clock that never goes back.
     ///
     /// The replica must be complete as of some place in the log, and the follower must begin there
-    /// or before: what was kept with the replica is one, and the log's end at the moment in which
-    /// the store of record was last read.
-    pub fn new(now_ms: u64, config: Config, epoch: Epoch, graph: GraphPlace) -> Node {
+    /// or before: that is what is `known` of it. Where the log does not have what the replica
+    /// lacks, the node brings it to where the store of record is before it joins.
+    pub fn new(now_ms: u64, config: Config, epoch: Epoch, graph: GraphPlace, known: Known) -> Node {
         let follow = Action::Follow { epoch: epoch.number, from: None };
         Node {
             epoch,
@@ -117,9 +120,9 @@ impl Node {
             sums: Sums::default(),
             counts: Counts::default(),
             replica: Replica::new(graph),
+            known,
             incarnation: None,
             served: false,
-            moved: false,
             joining: Joining::new(now_ms, config.lot),
             leaves: BTreeMap::new(),
             changes: BTreeMap::new(),
@@ -131,6 +134,7 @@ impl Node {
             now_ms,
             leaving: false,
             left: false,
+            left_at: None,
             ended: false,
             config,
         }
@@ -254,13 +258,14 @@ impl Node {
         self.sums.end(old, &mut told);
         self.publisher.abandon(&mut told);
         self.actions.retain(|action| matches!(action, Action::Answer { .. }));
-        self.moved = true;
         self.restart(now_ms);
         self.tell(told);
         let number = epoch.number;
         self.actions.push_back(Action::EpochBegan(epoch));
         self.actions.push_back(Action::Follow { epoch: number, from: Some(1) });
         self.actions.push_back(Action::CheckVersion);
+        // Changes that somebody has acknowledged may be in the log of the epoch before alone.
+        self.known = Known::Nothing;
         if epoch.base <= self.above {
             self.fault(now_ms, LogFault::BaseTooLow);
         }
@@ -317,6 +322,18 @@ impl Node {
         self.epoch.behind(self.pipeline.applied())
     }
 
+    /// A place up to which the replica has all that the log says, if there is one: to be kept with
+    /// the replica, for [`Known::Since`] of the next process.
+    pub fn mark(&self) -> Option<LogMark> {
+        let sequence = self.left_at.unwrap_or(self.pipeline.applied());
+        let settled = self.followed && self.broken.is_none() && self.replica.is_settled();
+        if !settled || !self.served || self.pipeline.waits_for_graph().is_some() {
+            return None;
+        }
+        let hash = self.chain.added(sequence)?;
+        Some(LogMark { epoch: self.epoch.number, sequence, hash })
+    }
+
     /// What is shown of it.
     pub fn status(&self) -> Status {
         Status {
@@ -329,6 +346,7 @@ impl Node {
             counting: self.sums.len(),
             version: self.replica.version(),
             broken: self.broken.is_some(),
+            waits_for_store: self.pipeline.waits_for_graph().is_some(),
         }
     }
 
@@ -356,7 +374,7 @@ impl Node {
         self.pipeline = Pipeline::new(0);
         (self.sums, self.counts) = (Sums::default(), Counts::default());
         self.replica.restart();
-        (self.incarnation, self.left) = (None, false);
+        (self.incarnation, self.left, self.left_at) = (None, false, None);
         self.joining = Joining::new(now_ms, self.config.lot);
         self.leaves.clear();
         self.broken = None;

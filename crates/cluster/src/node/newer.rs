@@ -52,7 +52,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{Epoch, GraphPlace};
+    use crate::action::{Epoch, GraphPlace, Known};
     use crate::chain::Chain;
     use crate::message::{Message, Said, View};
     use crate::node::Config;
@@ -63,7 +63,8 @@ mod tests {
     fn node(first: u64, head: u64) -> Node {
         let config = Config { name: "old".into(), address: String::new(), lot: 1 };
         let epoch = Epoch { number: 1, base: 0 };
-        let mut node = Node::new(0, config, epoch, GraphPlace::default());
+        let known = Known::Read { epoch: 1, sequence: u64::MAX };
+        let mut node = Node::new(0, config, epoch, GraphPlace::default(), known);
         node.following(0, 1, first, head);
         node
     }

@@ -2,7 +2,7 @@
 
 use super::Node;
 use super::parts::PartsRead;
-use crate::action::{Action, EndReason, LogFault};
+use crate::action::{Action, EndReason, Known, LogFault, LogMark};
 use crate::chain::Chain;
 use crate::change::{Change, Part};
 use crate::message::{Counted, View};
@@ -20,7 +20,7 @@ impl Node {
             return;
         }
         if !self.followed {
-            self.begin(first.max(1) - 1);
+            self.begin(first.max(1) - 1, head);
         } else if head < self.read {
             self.fault(now_ms, LogFault::HeadBehind);
         } else if first > self.read + 1 {
@@ -33,8 +33,8 @@ impl Node {
         self.step(now_ms);
     }
 
-    /// The first record to come is the one behind `before`.
-    fn begin(&mut self, before: u64) {
+    /// The first record to come is the one behind `before`, and `head` is the last one.
+    fn begin(&mut self, before: u64, head: u64) {
         self.followed = true;
         self.read = before;
         self.chain = Chain::new(before);
@@ -45,10 +45,29 @@ impl Node {
         if before > 0 {
             self.pipeline.push(before, 0, Item::Gap);
         }
-        // Changes that somebody has acknowledged may be in the log of the epoch before alone; what
-        // the replica had when the process began is older than these.
-        if self.moved {
+        let has_all = match self.known {
+            Known::Read { epoch, sequence } => epoch == self.epoch.number && before <= sequence,
+            // The record itself comes once more, and is compared.
+            Known::Since(LogMark { epoch, sequence, .. }) => {
+                epoch == self.epoch.number && (before + 1..=head).contains(&sequence)
+            }
+            Known::Nothing => false,
+        };
+        if !has_all {
+            self.known = Known::Nothing;
             self.pipeline.push(before, 0, Item::Latest);
+        }
+    }
+
+    /// What was read may be what the replica was complete up to, in another process.
+    fn compare_mark(&mut self) {
+        if let Known::Since(LogMark { sequence, hash, .. }) = self.known
+            && sequence == self.read
+            && self.chain.added(sequence) != Some(hash)
+        {
+            // It is another log. What was read of it is not to be relied upon for the graph.
+            self.known = Known::Nothing;
+            self.pipeline.push(sequence, 0, Item::Latest);
         }
     }
 
@@ -96,6 +115,7 @@ impl Node {
         self.chain.push(bytes);
         self.read = sequence;
         self.stalled_ms = None;
+        self.compare_mark();
         match Record::decode(bytes) {
             Ok(record) => self.take(now_ms, record, bytes),
             Err(Malformed::Newer) => self.take_newer(bytes),
@@ -390,7 +410,10 @@ impl Node {
                 self.floor = self.epoch.behind(sequence);
                 Action::Gap { after: self.floor }
             }
-            Out::Drained => return self.end(EndReason::Drained),
+            Out::Drained(sequence) => {
+                self.left_at = Some(sequence);
+                return self.end(EndReason::Drained);
+            }
         };
         self.actions.push_back(action);
     }

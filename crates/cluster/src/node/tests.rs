@@ -3,9 +3,10 @@ use crate::limits::{ASK_MS, BEHIND_MAX_MS, FOLLOW_AGAIN_MS, FOUND_AFTER_MS};
 use crate::message::{Beat, Message, Said, View};
 use crate::record::{Body, Head, Join, Record};
 use crate::roster::Member;
-use crate::{Action, Config, Epoch, GraphPlace};
+use crate::{Action, Config, Epoch, GraphPlace, Known};
 
 const EPOCH: Epoch = Epoch { number: 1, base: 0 };
+const KNOWN: Known = Known::Read { epoch: 1, sequence: u64::MAX };
 
 /// A node, the time, and a log that brings what it publishes as the next record, if it is asked to.
 struct Driven {
@@ -17,7 +18,7 @@ struct Driven {
 impl Driven {
     fn new(name: &str) -> Driven {
         let config = Config { name: name.to_owned(), address: String::new(), lot: 100 };
-        let node = Node::new(0, config, EPOCH, GraphPlace::default());
+        let node = Node::new(0, config, EPOCH, GraphPlace::default(), KNOWN);
         let mut driven = Driven { node, now: 0, actions: Vec::new() };
         driven.take();
         driven.actions.clear();

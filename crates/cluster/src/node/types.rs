@@ -59,4 +59,6 @@ pub struct Status {
     pub version: u64,
     /// A new epoch was proposed and has not come.
     pub broken: bool,
+    /// Nothing comes out before the replica has what somebody may rely on.
+    pub waits_for_store: bool,
 }

@@ -7,9 +7,6 @@ impl World {
     pub(super) fn moved(&mut self, host: usize) {
         let one = &mut self.hosts[host];
         let place: GraphPlace = one.graph.place;
-        if let Some(node) = &one.node {
-            one.graph_at = (one.epoch, node.status().applied);
-        }
         self.drive(host, |node, now| node.graph(now, place));
     }
 

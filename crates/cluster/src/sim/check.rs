@@ -124,7 +124,10 @@ impl World {
             let Some(&agreed_ms) = self.agreed_ms.get(&(epoch + 1)) else { continue };
             for event in events {
                 let sent_ms = self.sends[event.send].at_ms;
-                assert!(sent_ms <= agreed_ms, "{event:?} is in a log that had ended at {agreed_ms}");
+                assert!(
+                    sent_ms <= agreed_ms,
+                    "{event:?} is in a log that had ended at {agreed_ms}"
+                );
             }
         }
         let damaged = self.logs.values().any(|log| log.damaged);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::store::Graph;
-use crate::{Deliver, Node, Ticket};
+use crate::{Deliver, LogMark, Node, Ticket};
 
 /// What is to be posted, in this order.
 pub(super) enum Posting {
@@ -30,7 +30,9 @@ pub(super) struct Host {
     pub(super) open: bool,
     /// What survives a crash: the graph, and up to where in which log it is complete.
     pub(super) graph: Graph,
-    pub(super) graph_at: (u64, u64),
+    pub(super) graph_at: LogMark,
+    /// Where its follower has to begin for the graph's sake.
+    pub(super) follow_at: u64,
     pub(super) epoch: u64,
     pub(super) history: Vec<Posted>,
     pub(super) posting: VecDeque<(u64, Posting)>,
@@ -64,7 +66,8 @@ impl Host {
             lot: 0,
             open: false,
             graph: Graph::default(),
-            graph_at: (0, 0),
+            graph_at: LogMark::default(),
+            follow_at: 0,
             epoch: 0,
             history: Vec::new(),
             posting: VecDeque::new(),

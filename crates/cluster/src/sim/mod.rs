@@ -104,6 +104,7 @@ impl Figures {
         self.changes += one.changes;
         self.fetched += one.fetched;
         self.half_proposed += one.half_proposed;
+        self.since += one.since;
         for (reason, count) in &one.ends {
             *self.ends.entry(reason.clone()).or_default() += count;
         }
@@ -172,5 +173,15 @@ fn idle_nodes_become_members_again_though_the_log_is_empty() {
     let plan = Plan { pace_ms: 250, sends: 25, changes: 60, logouts: 0, ..often };
     let Some(figures) = run_seeds("idle_nodes", 80, plan) else { return };
     assert!(figures.trimmed > 50, "{figures:?}");
+    assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
+}
+
+/// Processes that begin while the store of record is away: with the graph that they have, where
+/// the log has all that it lacks.
+#[test]
+fn node_that_begins_without_the_store_has_what_the_log_says() {
+    let plan = Plan { store_away: 60, crash: 100, changes: 4, log_age_ms: 5_000, ..ROUGH };
+    let Some(figures) = run_seeds("node_that_begins", 60, plan) else { return };
+    assert!(figures.since > 100, "{figures:?}");
     assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
 }

@@ -37,24 +37,10 @@ impl World {
         }
         // What a history needs, and what the replica may not have.
         let log = &self.logs[&epoch];
-        let at = self.hosts[host].graph_at;
-        let replica = if at.0 == epoch { at.1 + 1 } else { u64::MAX };
-        let starts = from.is_none();
+        let replica = self.hosts[host].follow_at;
         let from = from.unwrap_or_else(|| log.since(self.now - 3_000).min(replica));
         let first = from.max(log.first());
         let head = log.last();
-        // What was there when the process began is there no more: the replica lacks something.
-        if starts && (first > replica || at.0 != epoch) {
-            if self.store.away_until_ms > self.now {
-                let process = self.hosts[host].process;
-                let again = Event::Follow { host, process, epoch, from: None, opens };
-                return self.after(100, again);
-            }
-            self.store.catch_up(&mut self.hosts[host].graph);
-            self.hosts[host].graph_at = (epoch, head);
-            let place = self.hosts[host].graph.place;
-            self.drive(host, |node, now| node.graph(now, place));
-        }
         // A follower of before brings nothing more.
         self.hosts[host].follower_run += 1;
         self.hosts[host].follower = Some(first);

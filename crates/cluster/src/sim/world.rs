@@ -7,7 +7,7 @@ use super::client::Client;
 use super::host::Host;
 use super::log::Log;
 use super::store::Store;
-use crate::{Change, Config, Epoch, MessageId, Node, Outcome, Published};
+use crate::{Change, Config, Epoch, Known, MessageId, Node, Outcome, Published};
 
 /// Bytes of pairs in one part of a change: four pairs of small numbers.
 const PART_BYTES: usize = 48;
@@ -55,27 +55,95 @@ pub(super) struct Plan {
 pub(super) enum Event {
     Work,
     /// A log is opened, or a follower of it looks where it is.
-    Follow { host: usize, process: u64, epoch: u64, from: Option<u64>, opens: bool },
-    Read { host: usize, run: u64 },
-    Arrive { host: usize, process: u64, epoch: u64, id: MessageId, record: Arc<[u8]> },
+    Follow {
+        host: usize,
+        process: u64,
+        epoch: u64,
+        from: Option<u64>,
+        opens: bool,
+    },
+    Read {
+        host: usize,
+        run: u64,
+    },
+    Arrive {
+        host: usize,
+        process: u64,
+        epoch: u64,
+        id: MessageId,
+        record: Arc<[u8]>,
+    },
     /// What came of a publish, and whether there is no log that takes anything.
-    Ack { host: usize, process: u64, epoch: u64, id: MessageId, outcome: Published, gone: bool },
-    Core { host: usize, process: u64, bytes: Vec<u8> },
+    Ack {
+        host: usize,
+        process: u64,
+        epoch: u64,
+        id: MessageId,
+        outcome: Published,
+        gone: bool,
+    },
+    Core {
+        host: usize,
+        process: u64,
+        bytes: Vec<u8>,
+    },
     /// The log before `epoch` is sealed and that of `epoch` made; then it is agreed on, if nothing
     /// else was until then.
-    Seal { host: usize, process: u64, epoch: u64, above: u64 },
-    Agree { host: usize, process: u64, epoch: u64, above: u64, until_ms: u64 },
-    Epoch { host: usize, process: u64 },
-    Post { host: usize, process: u64 },
-    Apply { host: usize, process: u64, change: Change },
-    ReadChanges { host: usize, process: u64 },
-    Fetch { host: usize, process: u64, version: u64 },
-    CheckVersion { host: usize, process: u64 },
-    Change { host: usize, process: u64, change: Change },
+    Seal {
+        host: usize,
+        process: u64,
+        epoch: u64,
+        above: u64,
+    },
+    Agree {
+        host: usize,
+        process: u64,
+        epoch: u64,
+        above: u64,
+        until_ms: u64,
+    },
+    Epoch {
+        host: usize,
+        process: u64,
+    },
+    Post {
+        host: usize,
+        process: u64,
+    },
+    Apply {
+        host: usize,
+        process: u64,
+        change: Change,
+    },
+    ReadChanges {
+        host: usize,
+        process: u64,
+    },
+    Fetch {
+        host: usize,
+        process: u64,
+        version: u64,
+    },
+    CheckVersion {
+        host: usize,
+        process: u64,
+    },
+    Change {
+        host: usize,
+        process: u64,
+        change: Change,
+    },
     /// A follower looks where the log is.
-    Look { host: usize, process: u64 },
-    Start { host: usize },
-    Uncut { host: usize },
+    Look {
+        host: usize,
+        process: u64,
+    },
+    Start {
+        host: usize,
+    },
+    Uncut {
+        host: usize,
+    },
 }
 
 /// What was sent, and what became of it.
@@ -127,6 +195,8 @@ pub(super) struct Figures {
     pub(super) fetched: u64,
     /// Crashes between the end of a log and the next epoch.
     pub(super) half_proposed: u64,
+    /// Processes that began without the store of record, with what they had.
+    pub(super) since: u64,
 }
 
 /// The world.
@@ -250,6 +320,8 @@ impl World {
             let Some(action) = node.next_action() else { break };
             self.act(host, action);
         }
+        let one = &mut self.hosts[host];
+        one.graph_at = one.node.as_ref().and_then(Node::mark).unwrap_or(one.graph_at);
         self.let_wait_go_on(host);
     }
 
@@ -368,21 +440,25 @@ impl World {
         if self.hosts[host].node.is_some() {
             return;
         }
-        let at = self.hosts[host].graph_at;
-        let log = &self.logs[&self.epoch.number];
-        let reaches = at.0 == self.epoch.number && at.1 + 1 >= log.first() && !log.damaged;
-        let away = self.store.away_until_ms > self.now;
-        // Without the store of record only who has not missed anything may begin.
-        if away && !reaches || self.is_cut(host) {
+        if self.is_cut(host) {
             return self.after(500, Event::Start { host });
         }
-        let last = log.last();
+        let log = &self.logs[&self.epoch.number];
+        let (epoch, sequence) = (self.epoch.number, log.last());
+        let away = self.store.away_until_ms > self.now;
         let name = self.name(host);
         let one = &mut self.hosts[host];
-        if !away {
+        let known = if !away {
             self.store.catch_up(&mut one.graph);
-            one.graph_at = (self.epoch.number, last);
-        }
+            one.follow_at = sequence + 1;
+            Known::Read { epoch, sequence }
+        } else if one.graph_at.epoch == epoch {
+            one.follow_at = one.graph_at.sequence;
+            self.figures.since += 1;
+            Known::Since(one.graph_at)
+        } else {
+            Known::Nothing
+        };
         // Grows from start to start, and never 0.
         self.order += 1;
         one.lot = self.now << 20 | self.order & 0xf_ffff;
@@ -391,7 +467,7 @@ impl World {
         one.name = name;
         let name = format!("n{name}");
         let config = Config { name, address: String::new(), lot: one.lot };
-        let mut node = Node::new(self.now, config, self.epoch, one.graph.place);
+        let mut node = Node::new(self.now, config, self.epoch, one.graph.place, known);
         node.cut_small(PART_BYTES);
         one.node = Some(node);
         self.drive(host, |_, _| {});
