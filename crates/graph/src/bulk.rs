@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use hub::IdText;
+use hub::{IdText, Names};
 use thiserror::Error;
 
 use super::Graph;
@@ -123,7 +123,7 @@ impl Graph {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<LoadReport, LoadError> {
         let store = &*self.own_record()?;
-        let mut read = Pairs { names: Held::new(&store.names), both: options.both, rows: vec![] };
+        let mut read = Pairs { names: Held::new(&*store.names), both: options.both, rows: vec![] };
         let (pairs, malformed) = read
             .read(input, bytes, progress)
             .map_err(|error| LoadError::Read { name: name.to_owned(), error })?;
@@ -140,7 +140,7 @@ impl Graph {
 
 /// The pairs of the input.
 struct Pairs<'s> {
-    names: Held<'s>,
+    names: Held<&'s Names>,
     both: bool,
     /// Subscribees as subjects.
     rows: Vec<Row>,

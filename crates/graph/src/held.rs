@@ -1,17 +1,18 @@
 //! Names that keep their ids while pairs are on their way into a store.
 
 use std::collections::HashSet;
+use std::ops::Deref;
 
 use hub::{Id, IdText, Names};
 
 /// Holds names as connections do, each once.
-pub(super) struct Held<'s> {
-    names: &'s Names,
+pub(super) struct Held<N: Deref<Target = Names>> {
+    names: N,
     pub(super) ids: HashSet<Id>,
 }
 
-impl<'s> Held<'s> {
-    pub(super) fn new(names: &'s Names) -> Held<'s> {
+impl<N: Deref<Target = Names>> Held<N> {
+    pub(super) fn new(names: N) -> Held<N> {
         Held { names, ids: HashSet::new() }
     }
 
@@ -27,7 +28,7 @@ impl<'s> Held<'s> {
     }
 }
 
-impl Drop for Held<'_> {
+impl<N: Deref<Target = Names>> Drop for Held<N> {
     fn drop(&mut self) {
         self.ids.iter().for_each(|&id| self.names.release(id));
     }

@@ -15,6 +15,8 @@ pub(super) struct Pins<'s> {
     names: &'s Names,
     stored: Database<'static, Bytes, Str>,
     touched: HashMap<Id, Pin>,
+    /// Another store needs names under the same dictionary: none loses its pin.
+    shared: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -26,8 +28,12 @@ struct Pin {
 }
 
 impl<'s> Pins<'s> {
-    pub(super) fn new(names: &'s Names, stored: Database<'static, Bytes, Str>) -> Pins<'s> {
-        Pins { names, stored, touched: HashMap::new() }
+    pub(super) fn new(
+        names: &'s Names,
+        stored: Database<'static, Bytes, Str>,
+        shared: bool,
+    ) -> Pins<'s> {
+        Pins { names, stored, touched: HashMap::new(), shared }
     }
 
     /// The id of `text`, which is stored from this transaction on.
@@ -82,7 +88,7 @@ impl<'s> Pins<'s> {
 
     fn unpin(&mut self, unneeded: impl Fn(Pin) -> bool) {
         for (id, pin) in self.touched.drain() {
-            if unneeded(pin) {
+            if unneeded(pin) && !self.shared {
                 self.names.unpin(id);
             }
         }

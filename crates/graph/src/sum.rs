@@ -110,6 +110,7 @@ impl State {
                 next()?,
                 next()?,
                 next()?,
+                next()?,
             ]));
         }
         let sound = next()? == state.digest(names_key) && next().is_none() && rest.is_empty();
@@ -138,7 +139,7 @@ mod tests {
         let mut state = State { transaction: 7, subscriptions: 3, ..State::default() };
         state.sums.add(Table::Following, 5);
         state.sums.remove(Table::Names, 1);
-        for replica in [None, Some(ReplicaState::from_numbers([1, 2, 3, 4, 5, 6]))] {
+        for replica in [None, Some(ReplicaState::from_numbers([1, 2, 3, 4, 5, 6, 7]))] {
             state.replica = replica;
             let bytes = state.to_bytes(b"key");
             assert_eq!(State::from_bytes(&bytes, b"key"), Some(state));

@@ -37,7 +37,9 @@ impl<'s> Transaction<'s> {
         // After a panic under the lock its transaction was undone, so the next one may go on.
         let committed = store.committed.lock().unwrap_or_else(PoisonError::into_inner);
         let txn = store.env.write_txn()?;
-        let pins = Pins::new(&store.names, store.tables.names);
+        // Until it answers, another one does, out of the same dictionary.
+        let shared = !store.installed.load(Ordering::Relaxed);
+        let pins = Pins::new(&store.names, store.tables.names, shared);
         let subscriptions = committed.subscriptions;
         let uncommitted = Uncommitted::new(committed.sums);
         let place = *store.follower.place();

@@ -152,6 +152,11 @@ impl Names {
         self.intern(text, |entry| entry.pinned = true)
     }
 
+    /// The same for a name that has an entry.
+    pub fn pin_id(&self, id: Id) {
+        self.change(id, |entry| entry.pinned = true);
+    }
+
     /// The store does not refer to `id` any more (or its transaction failed).
     pub fn unpin(&self, id: Id) {
         self.change(id, |entry| entry.pinned = false);

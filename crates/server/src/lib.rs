@@ -181,7 +181,7 @@ impl Server {
         }
         let ledger = config.cluster.as_mut().and_then(|cluster| cluster.ledger.take());
         let keeper = match ledger {
-            Some(ledger) => Some(Keeper::open(config.data.clone(), ledger, &stop).await?),
+            Some(ledger) => Some(Keeper::open(config.data.clone(), ledger).await?),
             None => None,
         };
         let graph = match &keeper {

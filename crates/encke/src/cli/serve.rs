@@ -278,7 +278,13 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
             erlang: args.erlang.config()?,
             demo: args.demo_page,
         };
-        let server = Server::start(config).await?;
+        let server = tokio::select! {
+            server = Server::start(config) => server?,
+            _ = signals.next() => {
+                tracing::info!("stopped before it had started");
+                return Ok(());
+            }
+        };
         announce(&server, args.json)?;
         let reload = async {
             while hangups.recv().await.is_some() {

@@ -115,7 +115,7 @@ fn change(replica: &mut Replica) {
             let changes: Vec<Change<'_>> = (version + 1..)
                 .zip(pairs.chunks(1))
                 .map(|(version, added)| {
-                    let at = Some(LogPlace { epoch: 1, sequence: version });
+                    let at = Some(LogPlace { epoch: 1, sequence: version, record: 0 });
                     Change { version, removed: &[], added, set_hash: None, at }
                 })
                 .collect();

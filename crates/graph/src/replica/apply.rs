@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::{LogPlace, Moved, Replica, ReplicaState};
 use crate::error::WriteError;
+use crate::open::Store;
 use crate::pair::TextPair;
 use crate::transaction::Transaction;
 
@@ -94,10 +95,16 @@ impl Replica {
     ///
     /// Cost: 20 to 40 µs for a change of one pair, two thirds of that in a batch.
     pub fn apply(&mut self, changes: &[Change<'_>]) -> Result<Vec<Applied>, ApplyError> {
-        let store = self.store();
+        self.store().apply(changes)
+    }
+}
+
+impl Store {
+    pub(super) fn apply(&self, changes: &[Change<'_>]) -> Result<Vec<Applied>, ApplyError> {
+        let store = self;
         store.usable().map_err(WriteError::from)?;
         let work = || -> Result<Vec<Applied>, Failure> {
-            let mut applying = Applying::begin(Transaction::begin(&store)?)?;
+            let mut applying = Applying::begin(Transaction::begin(store)?)?;
             let applied = changes.iter().map(|change| applying.change(change));
             let applied = applied.collect::<Result<Vec<Applied>, Failure>>()?;
             applying.commit()?;

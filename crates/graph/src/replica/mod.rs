@@ -11,7 +11,7 @@
 //!
 //! 1. [`Replica::open`]; [`Replica::graph`] is for all who read.
 //! 2. [`Replica::standing`]: a replica that follows goes on from its state. One that must be
-//!    rebuilt gets [`Replica::rebuild`] two sorted streams of pairs out of one snapshot of the
+//!    rebuilt gets [`Replica::rebuild`], or beside its work a [`Rebuild`], two sorted streams of pairs out of one snapshot of the
 //!    store of record. At a start, before `open`, [`install`] takes a peer's copy instead.
 //! 3. [`Replica::apply`] for each change, or batch of them; [`Replica::at`] for a part of the log
 //!    that has none.
@@ -47,7 +47,7 @@ pub use apply::{Applied, ApplyError, Change};
 pub use buckets::BucketSums;
 pub use copy::install;
 pub use pairs::PairBatch;
-pub use rebuild::{Origin, RebuildError};
+pub use rebuild::{Built, Origin, Rebuild, RebuildError};
 pub use state::{LogPlace, ReplicaState};
 
 pub(super) use buckets::Moved;

@@ -15,14 +15,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hub::{Id, IdError, pair_hash};
+use hub::{Id, IdError, Names, pair_hash};
 use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::open::Building;
 use super::pairs::PairBatch;
 use super::sorter::Sorter;
-use super::{LogPlace, Replica, ReplicaState};
+use super::{ApplyError, Change, LogPlace, Replica, ReplicaState};
 use crate::edge_list;
 use crate::error::{OpenError, OpenReason, WriteError};
 use crate::held::Held;
@@ -86,31 +86,80 @@ impl<E: Debug + Display> From<heed::Error> for RebuildError<E> {
     }
 }
 
+/// A replica that will be built beside the one that answers.
+pub struct Rebuild {
+    building: Building,
+    store: Arc<Store>,
+    held: Held<Arc<Names>>,
+}
+
+/// A replica that is built, and still beside the one that answers. Dropped, it never was.
+pub struct Built(Rebuild, ReplicaState);
+
 impl Replica {
-    /// Makes the replica anew out of all pairs of `origin`, which come twice: sorted by subscribee
-    /// and then by subscriber, and the other way round. Each stream has the lists of integers in
-    /// the order of their numbers; names may stand anywhere, and a list's members in any order.
-    /// The second stream is first asked for when the first one has ended.
-    ///
-    /// Look-ups are answered as before until the new pairs are there, by all graphs that were
-    /// handed out. Ids that somebody holds stay what they are. Runs on the caller's thread for as
-    /// long as the pairs come, so the batches hold up whoever reads them out: over a bounded
-    /// channel, `std::iter::from_fn(|| batches.blocking_recv())`. A stream that breaks off must end
-    /// with an error; should it just end, the two differ, which is one.
+    /// Begins to build a replica beside this one, which goes on: it can be changed meanwhile.
+    pub fn begin_rebuild(&self) -> Result<Rebuild, OpenError> {
+        let fail = |reason| OpenError { dir: self.dir.clone(), reason };
+        let names = Arc::clone(self.graph.names());
+        let building =
+            Building::make(&self.dir).map_err(|error| fail(OpenReason::Directory(error)))?;
+        let held = Held::new(Arc::clone(&names));
+        let store = building.store(&self.dir, &self.options, Some(names), self.lock.clone());
+        let store = Arc::new(store.map_err(fail)?);
+        Ok(Rebuild { building, store, held })
+    }
+
+    /// Puts what was built into this one's place: from then on look-ups are answered out of it.
+    pub fn finish_rebuild(&mut self, built: Built) -> io::Result<ReplicaState> {
+        let Built(Rebuild { building, store, held }, state) = built;
+        self.take(&building, store, held)?;
+        Ok(state)
+    }
+
+    /// Makes the replica anew, as [`Rebuild::run`] does, while it stands still.
     pub fn rebuild<E: Debug + Display>(
         &mut self,
         origin: &Origin,
         by_subscribee: impl IntoIterator<Item = Result<PairBatch, E>>,
         by_subscriber: impl IntoIterator<Item = Result<PairBatch, E>>,
     ) -> Result<ReplicaState, RebuildError<E>> {
-        let fail = |reason| OpenError { dir: self.dir.clone(), reason };
-        let names = Arc::clone(self.graph.names());
-        let building =
-            Building::make(&self.dir).map_err(|error| fail(OpenReason::Directory(error)))?;
-        let new = building.store(&self.dir, &self.options, Some(names.clone()), self.lock.clone());
-        let new = Arc::new(new.map_err(fail)?);
-        let mut held = Held::new(&names);
-        let mut build = Build::begin(&new, &building.0, &mut held)?;
+        let built = self.begin_rebuild()?.run(origin, by_subscribee, by_subscriber)?;
+        Ok(self.finish_rebuild(built)?)
+    }
+}
+
+impl Built {
+    /// What it is a copy of.
+    pub fn state(&self) -> ReplicaState {
+        self.1
+    }
+
+    /// As [`Replica::apply`]: what was changed while it was built.
+    pub fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), ApplyError> {
+        self.0.store.apply(changes)?;
+        self.1 = self.0.store.replica_state().unwrap_or(self.1);
+        Ok(())
+    }
+}
+
+impl Rebuild {
+    /// Builds the replica out of all pairs of `origin`, which come twice: sorted by subscribee
+    /// and then by subscriber, and the other way round. Each stream has the lists of integers in
+    /// the order of their numbers; names may stand anywhere, and a list's members in any order.
+    /// The second stream is first asked for when the first one has ended.
+    ///
+    /// Look-ups are answered as before until the new pairs are in the replica's place, by all
+    /// graphs that were handed out. Ids that somebody holds stay what they are. Runs on the caller's thread for as
+    /// long as the pairs come, so the batches hold up whoever reads them out: over a bounded
+    /// channel, `std::iter::from_fn(|| batches.blocking_recv())`. A stream that breaks off must end
+    /// with an error; should it just end, the two differ, which is one.
+    pub fn run<E: Debug + Display>(
+        mut self,
+        origin: &Origin,
+        by_subscribee: impl IntoIterator<Item = Result<PairBatch, E>>,
+        by_subscriber: impl IntoIterator<Item = Result<PairBatch, E>>,
+    ) -> Result<Built, RebuildError<E>> {
+        let mut build = Build::begin(&self.store, &self.building.0, &mut self.held)?;
         let followers = build.direction(Table::Followers, by_subscribee)?;
         let following = build.direction(Table::Following, by_subscriber)?;
         if followers.pairs != following.pairs || followers.sum != following.sum {
@@ -128,9 +177,8 @@ impl Replica {
         }
         let state = ReplicaState { lineage, version, at, set_hash: here };
         build.finish(state)?;
-        new.env.force_sync()?;
-        self.take(&building, new, held)?;
-        Ok(state)
+        self.store.env.force_sync()?;
+        Ok(Built(self, state))
     }
 }
 
@@ -153,23 +201,23 @@ impl Read {
 }
 
 /// The new store.
-struct Build<'b, 'n> {
+struct Build<'b> {
     store: &'b Store,
     /// For files that are needed meanwhile.
     dir: &'b Path,
-    held: &'b mut Held<'n>,
+    held: &'b mut Held<Arc<Names>>,
     /// `None` only between two.
     transaction: Option<Transaction<'b>>,
     /// Pairs and names that the transaction has written.
     written: usize,
 }
 
-impl<'b, 'n> Build<'b, 'n> {
+impl<'b> Build<'b> {
     fn begin(
         store: &'b Store,
         dir: &'b Path,
-        held: &'b mut Held<'n>,
-    ) -> heed::Result<Build<'b, 'n>> {
+        held: &'b mut Held<Arc<Names>>,
+    ) -> heed::Result<Build<'b>> {
         let transaction = Some(Transaction::begin(store)?);
         Ok(Build { store, dir, held, transaction, written: 0 })
     }
@@ -244,15 +292,15 @@ impl<'b, 'n> Build<'b, 'n> {
 }
 
 /// The lists of one direction, as they come.
-struct Lists<'l, 'b, 'n> {
-    build: &'l mut Build<'b, 'n>,
+struct Lists<'l, 'b> {
+    build: &'l mut Build<'b>,
     table: Table,
     /// Whose list it is.
     subject: Option<Id>,
     ids: Vec<Id>,
 }
 
-impl Lists<'_, '_, '_> {
+impl Lists<'_, '_> {
     fn push<E: Debug + Display>(&mut self, pair: Row) -> Result<(), RebuildError<E>> {
         let subject = subject(&pair);
         if self.subject != Some(subject) {

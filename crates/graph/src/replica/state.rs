@@ -7,6 +7,8 @@ pub struct LogPlace {
     pub epoch: u64,
     /// The last record that was followed in it.
     pub sequence: u64,
+    /// What that record is known by, whatever that is: given back as it was.
+    pub record: u64,
 }
 
 /// What a replica is a copy of. Stored in the same transaction as the pairs, so the two are always
@@ -23,20 +25,21 @@ pub struct ReplicaState {
     pub set_hash: u64,
 }
 
-const NUMBERS: usize = 6;
+const NUMBERS: usize = 7;
 
 impl ReplicaState {
     pub(in super::super) fn to_numbers(self) -> [u64; NUMBERS] {
         let ReplicaState { lineage, version, at, set_hash } = self;
-        [(lineage >> 64) as u64, lineage as u64, version, at.epoch, at.sequence, set_hash]
+        let LogPlace { epoch, sequence, record } = at;
+        [(lineage >> 64) as u64, lineage as u64, version, epoch, sequence, set_hash, record]
     }
 
     pub(in super::super) fn from_numbers(numbers: [u64; NUMBERS]) -> ReplicaState {
-        let [high, low, version, epoch, sequence, set_hash] = numbers;
+        let [high, low, version, epoch, sequence, set_hash, record] = numbers;
         ReplicaState {
             lineage: u128::from(high) << 64 | u128::from(low),
             version,
-            at: LogPlace { epoch, sequence },
+            at: LogPlace { epoch, sequence, record },
             set_hash,
         }
     }
@@ -48,11 +51,11 @@ mod tests {
 
     #[test]
     fn state_is_its_numbers() {
-        let numbers = [1, 2, 3, 4, 5, 6];
+        let numbers = [1, 2, 3, 4, 5, 6, 7];
         let state = ReplicaState::from_numbers(numbers);
         assert_eq!(state.to_numbers(), numbers);
         assert_eq!(state.lineage, (1 << 64) + 2);
         assert_eq!((state.version, state.set_hash), (3, 6));
-        assert_eq!(state.at, LogPlace { epoch: 4, sequence: 5 });
+        assert_eq!(state.at, LogPlace { epoch: 4, sequence: 5, record: 7 });
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hub::Id;
+use hub::{Id, Names};
 
 use super::open::Building;
 use super::{Mark, Replica};
@@ -14,7 +14,8 @@ use crate::marker;
 use crate::open::{Store, data_file, sync_directory};
 
 impl Replica {
-    /// Installs `new`, which was built in `building` and is synced. `held` has all its names.
+    /// Installs `new`, which was built in `building` and is synced. `held` has all its names
+    /// but those of changes, which are pinned.
     ///
     /// A crash at any moment leaves one of the two: files are renamed one by one, and what stands
     /// beside `data.mdb` admits both in between. An open store goes with its file.
@@ -22,10 +23,12 @@ impl Replica {
         &mut self,
         building: &Building,
         new: Arc<Store>,
-        held: Held<'_>,
+        held: Held<Arc<Names>>,
     ) -> io::Result<()> {
         let old = self.store();
         let dir = &self.dir;
+        let stored = new.stored_names();
+        let mut needed = stored.map_err(|error| io::Error::other(error.to_string()))?;
         Mark::open().write(dir)?;
         // Its state would say that the new file is an older one.
         remove_if_there(&dir.join(marker::NAME))?;
@@ -39,19 +42,17 @@ impl Replica {
         // LMDB makes another lock file where there is none, so this one need not succeed.
         let _ = fs::rename(building.0.join("lock.mdb"), dir.join("lock.mdb"));
         sync_directory(dir)?;
-        for &id in &held.ids {
-            if let Some(name) = new.names.text(id) {
-                new.names.pin(hub::IdText::Name(&name));
-            }
-        }
+        needed.iter().for_each(|&id| new.names.pin_id(id));
         self.graph.0.store.store(Arc::clone(&new));
         new.installed.store(true, Ordering::SeqCst);
         new.mark();
         // Names that only the old pairs needed. Those of a store that cannot be read stay.
         let unneeded = old.stored_names().unwrap_or_default();
-        for id in unneeded.into_iter().filter(|id| !held.ids.contains(id)) {
+        needed.sort_unstable();
+        for id in unneeded.into_iter().filter(|id| needed.binary_search(id).is_err()) {
             new.names.unpin(id);
         }
+        drop(held);
         Ok(())
     }
 }

@@ -72,7 +72,7 @@ fn open(dir: &Path) -> Replica {
 }
 
 fn place(version: u64) -> LogPlace {
-    LogPlace { epoch: 1, sequence: 3 * version }
+    LogPlace { epoch: 1, sequence: 3 * version, record: 7 }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bus::{Bus, EpochEntry, Followed, LogError};
-use cluster::{Config, Event, GraphPlace, Node, NotTaken, Ticket};
+use cluster::{Config, Event, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
 use engine::Router;
 use graph::Graph;
 use sys::clock;
@@ -44,6 +44,8 @@ pub(super) struct Keeping {
     place: GraphPlace,
     tasks: mpsc::Sender<Task>,
     told: mpsc::Receiver<Kept>,
+    /// Up to where the replica has what the log says, to be kept with it.
+    marks: watch::Sender<Option<LogMark>>,
     /// The last version that all later sends obey.
     obey: watch::Sender<u64>,
 }
@@ -54,8 +56,9 @@ impl Keeping {
         let place = keeper.place();
         let (tasks, asked) = mpsc::channel(BATCH);
         let (tell, told) = mpsc::channel(BATCH);
-        tokio::spawn(keeper.run(asked, tell));
-        Keeping { place, tasks, told, obey }
+        let (marks, kept) = watch::channel(None);
+        tokio::spawn(keeper.run(asked, tell, kept));
+        Keeping { place, tasks, told, marks, obey }
     }
 }
 
@@ -82,6 +85,8 @@ pub(super) struct Driver {
     times: VecDeque<(u64, u64)>,
     replies: HashMap<Ticket, Reply>,
     keeping: Option<Keeping>,
+    /// Where the log must be read from for the graph's sake, at a start.
+    graph_at: u64,
     /// How long events are remembered for clients that come back.
     history: Duration,
     status: NodeStatus,
@@ -99,14 +104,26 @@ impl Driver {
         joining: Joining,
         router: Arc<Router>,
         graph: Graph,
-        keeping: Option<Keeping>,
+        (keeping, known): (Option<Keeping>, Known),
         Channels { commands, tell }: Channels,
         stop: CancellationToken,
     ) -> Driver {
         let Joining { config, bus, agreed } = joining;
         let node = Config { name: config.node, address: config.address, lot: clock::unix_ns() };
         let place = keeping.as_ref().map_or_else(GraphPlace::default, |keeping| keeping.place);
-        let node = Node::new(clock::monotonic_ms(), node, agreed.epoch(), place);
+        let epoch = agreed.epoch();
+        let graph_at = match known {
+            Known::Read { epoch: of, sequence } if of == epoch.number => sequence + 1,
+            // That record is compared.
+            Known::Since(mark) if mark.epoch == epoch.number => mark.sequence,
+            Known::Read { .. } | Known::Since(_) | Known::Nothing => u64::MAX,
+        };
+        // Without a store of record nothing is ever lacking.
+        let known = match &keeping {
+            Some(_) => known,
+            None => Known::Read { epoch: epoch.number, sequence: u64::MAX },
+        };
+        let node = Node::new(clock::monotonic_ms(), node, epoch, place, known);
         let (poster, work) = mpsc::channel(cluster::limits::WINDOW);
         let (counts, counted) = mpsc::channel(4 * cluster::limits::WINDOW);
         tokio::spawn(poster::run(Arc::clone(&router), graph, work, counts));
@@ -127,6 +144,7 @@ impl Driver {
             times: VecDeque::new(),
             replies: HashMap::new(),
             keeping,
+            graph_at,
             history: config.history,
             status: NodeStatus::default(),
             tell,
@@ -274,7 +292,7 @@ impl Driver {
                 else {
                     return;
                 };
-                let begin = from.unwrap_or(recent).max(extent.first);
+                let begin = from.unwrap_or(recent.min(self.graph_at)).max(extent.first);
                 if from.is_none() && begin > 1 {
                     let before = self.agreed.epoch().number_of(begin, 0).saturating_sub(1);
                     self.work.push_back(Work::Forget(before));
@@ -325,6 +343,10 @@ impl Driver {
     fn report(&mut self) {
         self.status.epoch = self.agreed.epoch().number;
         self.status.node = self.node.status();
+        if let (Some(keeping), Some(mark)) = (&self.keeping, self.node.mark()) {
+            // Whoever keeps it looks for himself, once a second.
+            keeping.marks.send_replace(Some(mark));
+        }
         if *self.tell.borrow() != self.status {
             self.tell.send_replace(self.status.clone());
         }

@@ -1,33 +1,36 @@
 //! The graph of a node: a replica of what PostgreSQL has, kept up to date by the log.
 //!
-//! The driver hands over what the node asks for; one task does it, one thing after the other, and
-//! says where the replica is. What PostgreSQL must be asked for may take long or fail: then nothing
-//! is said, and the node asks again.
+//! The driver hands over what the node asks for, and is told where the replica is. Changes of the
+//! log are applied at once. What PostgreSQL must be asked for may take long or fail: it is asked
+//! beside that, and where nothing comes of it nothing is said, and the node asks again. A
+//! replica that must be made anew is built beside the one that answers, and changes go on meanwhile
+//! where they can. One that is known to be another than the cluster's takes no change that its hash
+//! contradicts; then the node waits, and nothing later in the log goes out before it has the right
+//! one.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use cluster::GraphPlace;
+use bus::Bus;
+use cluster::{GraphPlace, Known, LogMark};
 use graph::Graph;
 use graph::replica::{
-    ApplyError, Change, LogPlace, Origin, PairBatch, Replica, ReplicaOptions, ReplicaState,
-    Standing,
+    ApplyError, Built, Change, LogPlace, Replica, ReplicaOptions, ReplicaState, Standing,
 };
-use ledger::{Bootstrap, Ledger, LedgerError, Lineage, Order, Place, Seen};
-use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
+use ledger::{Ledger, LedgerError, Page, Place, Seen};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{interval, sleep};
 
-/// Batches of pairs on their way into a replica that is built: some 200 KB each.
-const BATCHES_WAITING: usize = 16;
+use super::build::{build, catch_up, changes, is_all, place_in_ledger};
 
-/// How long to wait before PostgreSQL is asked again at a start.
-const PAUSE: Duration = Duration::from_secs(1);
+/// How often the place in the log is kept with the replica.
+const KEEP_PLACE_EVERY: Duration = Duration::from_secs(1);
 
-/// How long PostgreSQL may say nothing while all pairs are read: its connection may be dead.
-const SILENCE: Duration = Duration::from_secs(60);
+/// How long to wait before the log is looked for again at a start.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// What the node asks of its graph.
 #[derive(Debug)]
@@ -50,24 +53,37 @@ pub(super) enum Kept {
     Latest(u64),
 }
 
+/// What PostgreSQL is asked for, each once at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Question {
+    Version,
+    Change(u64),
+    Changes,
+    All,
+}
+
+/// What came of a question.
+enum Answer {
+    Page(Question, Result<Page, LedgerError>),
+    Built(Result<Built>),
+}
+
 /// The replica and the store of record.
 pub(crate) struct Keeper {
-    /// `None` only while it is built anew.
+    /// `None` only while another one is put into its place.
     replica: Option<Replica>,
     ledger: Ledger,
+    asked: HashSet<Question>,
+    answers: JoinSet<Answer>,
+    /// Why the replica is built anew, while it is.
+    says: watch::Sender<Option<String>>,
 }
 
 impl Keeper {
-    /// Opens the replica in `dir`. One that cannot be gone on from is built out of PostgreSQL,
-    /// which is waited for.
-    pub(crate) async fn open(
-        dir: std::path::PathBuf,
-        config: ledger::LedgerConfig,
-        stop: &CancellationToken,
-    ) -> Result<Keeper> {
+    /// Opens the replica in `dir`, and reaches PostgreSQL if that is there.
+    pub(crate) async fn open(dir: PathBuf, config: ledger::LedgerConfig) -> Result<Keeper> {
         let opening = spawn_blocking(move || Replica::open(&dir, &ReplicaOptions::default()));
         let replica = opening.await.context("the graph could not be opened")??;
-        let standing = replica.standing();
         let ledger = match Ledger::connect(config.clone()).await {
             Ok(ledger) => ledger,
             Err(error @ LedgerError::Away(_)) => {
@@ -76,26 +92,13 @@ impl Keeper {
             }
             Err(error) => return Err(error.into()),
         };
-        let mut keeper = Keeper { replica: Some(replica), ledger };
-        let mut must_rebuild = match standing {
-            Standing::MustRebuild { why } => {
-                tracing::info!("the replica of the graph is built anew: {why}");
-                true
-            }
-            Standing::Follows(_) => false,
-        };
-        // A node that begins with an old graph would send to the wrong people.
-        loop {
-            let done =
-                if must_rebuild { keeper.rebuild().await } else { keeper.read_changes().await };
-            let Err(error) = done else { return Ok(keeper) };
-            tracing::warn!("this node waits for the graph: {error:#}");
-            must_rebuild = matches!(keeper.replica().standing(), Standing::MustRebuild { .. });
-            tokio::select! {
-                () = sleep(PAUSE) => {}
-                () = stop.cancelled() => return Ok(keeper),
-            }
-        }
+        Ok(Keeper {
+            replica: Some(replica),
+            ledger,
+            asked: HashSet::new(),
+            answers: JoinSet::new(),
+            says: watch::Sender::new(None),
+        })
     }
 
     /// For all who read.
@@ -108,62 +111,131 @@ impl Keeper {
         self.ledger.clone()
     }
 
+    /// Why the replica is built anew, while it is.
+    pub(super) fn says(&self) -> watch::Receiver<Option<String>> {
+        self.says.subscribe()
+    }
+
     /// Where the replica is.
     pub(super) fn place(&self) -> GraphPlace {
         let ReplicaState { version, set_hash, .. } = self.state();
         GraphPlace { version, hash: set_hash }
     }
 
+    /// Brings the replica to where PostgreSQL is, if that is there; otherwise all that is known of
+    /// it is up to where it has the log of this epoch.
+    pub(super) async fn begin(&mut self, bus: &Bus, epoch: u64) -> Known {
+        let sequence = loop {
+            let extent = async { bus.make_log(epoch).await?.extent().await };
+            match extent.await {
+                Ok(extent) => break extent.last,
+                Err(error) => tracing::warn!(%error, "the cluster's log is not to be had"),
+            }
+            sleep(PAUSE).await;
+        };
+        self.ask_changes();
+        while let Some(answer) = self.answers.join_next().await {
+            let kept = match answer {
+                Ok(answer) => self.answered(answer).await,
+                Err(_) => Vec::new(),
+            };
+            if kept.iter().any(|kept| matches!(kept, Kept::At(_))) {
+                return Known::Read { epoch, sequence };
+            }
+        }
+        match self.replica().standing() {
+            Standing::MustRebuild { .. } => Known::Nothing,
+            Standing::Follows(ReplicaState { at: LogPlace { epoch, sequence, record }, .. }) => {
+                tracing::warn!(epoch, sequence, "the graph goes on from its place in the log");
+                Known::Since(LogMark { epoch, sequence, hash: record })
+            }
+        }
+    }
+
     fn replica(&self) -> &Replica {
-        self.replica.as_ref().expect("it is away only while it is built, which is waited for")
+        self.replica.as_ref().expect("it is away only while it is replaced, which is waited for")
     }
 
     fn state(&self) -> ReplicaState {
         self.replica().graph().replica_state().unwrap_or_default()
     }
 
-    /// Does what is asked for, for as long as the driver lives.
-    pub(super) async fn run(mut self, mut tasks: mpsc::Receiver<Task>, told: mpsc::Sender<Kept>) {
+    fn must_rebuild(&self) -> Option<String> {
+        match self.replica().standing() {
+            Standing::MustRebuild { why } => Some(why),
+            Standing::Follows(_) => None,
+        }
+    }
+
+    /// Does what is asked for, for as long as the driver lives. `marks` has the place up to which
+    /// the replica has what the log says.
+    pub(super) async fn run(
+        mut self,
+        mut tasks: mpsc::Receiver<Task>,
+        told: mpsc::Sender<Kept>,
+        marks: watch::Receiver<Option<LogMark>>,
+    ) {
         let (mut commits, mut versions) = (self.ledger.commits(), self.ledger.versions());
+        let mut keeps = interval(KEEP_PLACE_EVERY);
         loop {
             let kept = tokio::select! {
                 biased;
                 task = tasks.recv() => match task {
-                    Some(task) => self.done(task).await,
-                    None => return,
+                    Some(task) => self.take(task),
+                    None => return self.keep_place(&marks),
                 },
-                Some(change) = commits.next() => Some(Kept::Change(to_log(&change))),
+                Some(change) = commits.next() => vec![Kept::Change(to_log(&change))],
                 Some(seen) = versions.next() => match seen {
-                    Seen::At(place) if self.leads_on(place) => Some(Kept::Latest(place.version)),
+                    Seen::At(place) if self.leads_on(place) => vec![Kept::Latest(place.version)],
                     // What was polled may be older than what the log has brought, or the database
                     // was put back: it is asked which.
-                    Seen::At(_) => self.done(Task::ReadChanges).await,
-                    Seen::Starting | Seen::Away(_) => None,
+                    Seen::At(_) => {
+                        self.ask_changes();
+                        Vec::new()
+                    }
+                    Seen::Starting | Seen::Away(_) => Vec::new(),
                 },
+                Some(answer) = self.answers.join_next() => match answer {
+                    Ok(answer) => self.answered(answer).await,
+                    Err(error) => {
+                        tracing::error!(%error, "a question to PostgreSQL failed");
+                        Vec::new()
+                    }
+                },
+                _ = keeps.tick() => {
+                    self.keep_place(&marks);
+                    Vec::new()
+                }
             };
-            if let Some(kept) = kept
-                && told.send(kept).await.is_err()
-            {
-                return;
+            for kept in kept {
+                if told.send(kept).await.is_err() {
+                    return self.keep_place(&marks);
+                }
             }
         }
     }
 
-    async fn done(&mut self, task: Task) -> Option<Kept> {
-        let done = match task {
-            Task::Apply(change) => self.apply(&change).await.map(|()| Kept::At(self.place())),
-            Task::ReadChanges => self.read_changes().await.map(|()| Kept::At(self.place())),
-            Task::FetchChange(version) => return self.fetch(version).await,
-            Task::CheckVersion => match self.ledger.versions().now() {
-                Seen::At(place) => Ok(Kept::Latest(place.version)),
-                Seen::Starting | Seen::Away(_) => return None,
-            },
-            Task::Rebuild => self.rebuild().await.map(|()| Kept::At(self.place())),
-        };
-        done.inspect_err(|error| tracing::warn!("the graph is not up to date: {error:#}")).ok()
+    /// Takes note of how far the log has been followed.
+    fn keep_place(&mut self, marks: &watch::Receiver<Option<LogMark>>) {
+        let mark = *marks.borrow();
+        if let (Some(replica), Some(LogMark { epoch, sequence, hash })) = (&mut self.replica, mark)
+        {
+            replica.at(LogPlace { epoch, sequence, record: hash });
+        }
     }
 
-    async fn apply(&mut self, change: &cluster::Change) -> Result<()> {
+    fn take(&mut self, task: Task) -> Vec<Kept> {
+        match task {
+            Task::Apply(change) => return self.apply(&change),
+            Task::ReadChanges => self.ask_changes(),
+            Task::FetchChange(version) => self.ask(Question::Change(version)),
+            Task::CheckVersion => self.ask(Question::Version),
+            Task::Rebuild => self.rebuild("its pairs are not those of another node"),
+        }
+        Vec::new()
+    }
+
+    fn apply(&mut self, change: &cluster::Change) -> Vec<Kept> {
         let change = Change {
             version: change.version,
             removed: &change.removed,
@@ -171,139 +243,131 @@ impl Keeper {
             set_hash: (change.hash != 0).then_some(change.hash),
             at: None,
         };
-        let applied = self.replica.as_mut().expect("it is there").apply(&[change]);
-        match applied {
-            Ok(_) => Ok(()),
+        self.apply_all(&[change])
+    }
+
+    fn apply_all(&mut self, changes: &[Change<'_>]) -> Vec<Kept> {
+        match self.replica.as_mut().expect("it is there").apply(changes) {
+            Ok(_) => vec![Kept::At(self.place())],
             Err(error @ ApplyError::HashDiffers { .. }) => {
-                tracing::warn!("{error}: the replica is built anew");
-                self.rebuild().await
+                self.rebuild(&error.to_string());
+                Vec::new()
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!("the graph is not up to date: {error}");
+                Vec::new()
+            }
         }
     }
 
     /// Goes on to where PostgreSQL is.
-    async fn read_changes(&mut self) -> Result<()> {
-        loop {
-            let page = match self.ledger.changes_after(self.place_in_ledger()).await {
-                Ok(page) => page,
-                Err(LedgerError::Rebuild(why)) => {
-                    tracing::warn!("{why}: the replica is built anew");
-                    return self.rebuild().await;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            let Some(last) = page.changes.last() else { return Ok(()) };
-            let is_all = last.place.version == page.head.version;
-            let changes = page.changes.iter().map(|change| Change {
-                version: change.place.version,
-                removed: &change.removed,
-                added: &change.added,
-                set_hash: Some(change.place.hash),
-                at: None,
-            });
-            let changes: Vec<Change<'_>> = changes.collect();
-            self.replica.as_mut().expect("it is there").apply(&changes)?;
-            if is_all {
-                return Ok(());
+    fn ask_changes(&mut self) {
+        match self.must_rebuild() {
+            Some(why) => self.rebuild(&why),
+            None => self.ask(Question::Changes),
+        }
+    }
+
+    fn ask(&mut self, question: Question) {
+        if self.asked.insert(question) {
+            let (ledger, place) = (self.ledger.clone(), place_in_ledger(self.state()));
+            self.answers
+                .spawn(async move { Answer::Page(question, ledger.changes_after(place).await) });
+        }
+    }
+
+    /// Builds the replica out of all that PostgreSQL has, beside the one that answers.
+    fn rebuild(&mut self, why: &str) {
+        if !self.asked.insert(Question::All) {
+            return;
+        }
+        let ledger = self.ledger.clone();
+        match self.replica().begin_rebuild() {
+            Ok(rebuild) => {
+                tracing::warn!("the replica of the graph is built anew: {why}");
+                self.says.send_replace(Some(why.to_owned()));
+                self.answers.spawn(async move { Answer::Built(build(ledger, rebuild).await) });
+            }
+            Err(error) => {
+                tracing::error!("{error}");
+                self.asked.remove(&Question::All);
             }
         }
     }
 
-    async fn fetch(&mut self, version: u64) -> Option<Kept> {
-        // From the version before: of that one nothing is known here, so nothing is compared.
-        let page = self.ledger.changes_after(self.place_in_ledger()).await.ok()?;
-        let change = page.changes.iter().find(|change| change.place.version == version)?;
-        Some(Kept::Change(to_log(change)))
+    async fn answered(&mut self, answer: Answer) -> Vec<Kept> {
+        let (question, page) = match answer {
+            Answer::Page(question, page) => (question, page),
+            Answer::Built(built) => {
+                self.asked.remove(&Question::All);
+                let done = match built {
+                    Ok(built) => self.replace(built).await,
+                    Err(error) => Err(error),
+                };
+                self.says.send_replace(None);
+                return done.unwrap_or_else(|error| {
+                    tracing::warn!("the replica of the graph was not built: {error:#}");
+                    Vec::new()
+                });
+            }
+        };
+        self.asked.remove(&question);
+        let page = match page {
+            Ok(page) => page,
+            Err(LedgerError::Rebuild(why)) => {
+                self.rebuild(&why.to_string());
+                return Vec::new();
+            }
+            Err(error) => {
+                tracing::warn!("the graph is not up to date: {error}");
+                return Vec::new();
+            }
+        };
+        match question {
+            Question::Version => vec![Kept::Latest(page.head.version)],
+            Question::Change(version) => {
+                let change = page.changes.iter().find(|change| change.place.version == version);
+                change.map(|change| Kept::Change(to_log(change))).into_iter().collect()
+            }
+            Question::Changes => {
+                let kept = self.apply_all(&changes(&page));
+                if kept.is_empty() || is_all(&page) {
+                    return kept;
+                }
+                self.ask(Question::Changes);
+                Vec::new()
+            }
+            Question::All => Vec::new(),
+        }
     }
 
-    /// Builds the replica out of all that PostgreSQL has. Look-ups are answered from the old one.
-    async fn rebuild(&mut self) -> Result<()> {
-        let mut bootstrap = within(self.ledger.bootstrap()).await?;
-        let place = bootstrap.place();
-        let origin = Origin {
-            lineage: u128::from_be_bytes(place.lineage.0),
-            version: place.version,
-            at: LogPlace::default(),
-            set_hash: Some(place.hash),
-        };
-        let (first, by_subscribee) = mpsc::channel(BATCHES_WAITING);
-        let (second, by_subscriber) = mpsc::channel(BATCHES_WAITING);
-        let mut replica = self.replica.take().expect("it is there");
-        let building = spawn_blocking(move || {
-            let built = replica.rebuild(&origin, batches(by_subscribee), batches(by_subscriber));
-            (replica, built)
+    /// Puts `built` into the replica's place.
+    async fn replace(&mut self, built: Built) -> Result<Vec<Kept>> {
+        // What the log has brought meanwhile must not go out of the graph again.
+        let built = catch_up(&self.ledger, built).await?;
+        let (before, mut replica) = (self.state(), self.replica.take().expect("it is there"));
+        let replacing = spawn_blocking(move || {
+            let done = replica.finish_rebuild(built);
+            (replica, done)
         });
-        // Who builds says what went wrong.
-        read_out(&mut bootstrap, Order::BySubscribee, first).await;
-        read_out(&mut bootstrap, Order::BySubscriber, second).await;
-        let (replica, built) = building.await.context("the replica could not be built")?;
+        let (replica, done) = replacing.await.context("the replica could not be replaced")?;
         self.replica = Some(replica);
-        let ReplicaState { version, .. } = built?;
+        let ReplicaState { lineage, version, set_hash, .. } = done?;
         tracing::info!(version, "the replica of the graph is built");
-        Ok(())
+        let mut kept = vec![Kept::At(self.place()), Kept::Latest(version)];
+        // Another lineage has begun with the next version, in which all was replaced. So that the
+        // log says it, too: who has the version before finds that its hash is another one.
+        if ![0, lineage].contains(&before.lineage) && version == before.version + 1 {
+            let (added, removed) = (Vec::new(), Vec::new());
+            kept.push(Kept::Change(cluster::Change { version, hash: set_hash, added, removed }));
+        }
+        Ok(kept)
     }
 
     /// Whether changes may lead from here to `place`.
     fn leads_on(&self, place: Place) -> bool {
-        let here = self.place_in_ledger();
+        let here = place_in_ledger(self.state());
         place.lineage == here.lineage && (place.version > here.version || place == here)
-    }
-
-    fn lineage(&self) -> Lineage {
-        Lineage(self.state().lineage.to_be_bytes())
-    }
-
-    fn place_in_ledger(&self) -> Place {
-        let ReplicaState { version, set_hash, .. } = self.state();
-        Place { lineage: self.lineage(), version, hash: set_hash }
-    }
-}
-
-type Pieces = mpsc::Receiver<Result<PairBatch, LedgerError>>;
-
-/// For a thread that may block.
-fn batches(mut pieces: Pieces) -> impl Iterator<Item = Result<PairBatch, LedgerError>> {
-    std::iter::from_fn(move || pieces.blocking_recv())
-}
-
-/// What PostgreSQL answers, unless it says nothing for too long.
-async fn within<T>(asked: impl Future<Output = Result<T, LedgerError>>) -> Result<T, LedgerError> {
-    let silent = |_| LedgerError::Away(format!("it said nothing for {} s", SILENCE.as_secs()));
-    timeout(SILENCE, asked).await.map_err(silent)?
-}
-
-/// Reads all pairs in one order, until whoever takes them takes no more.
-async fn read_out(
-    bootstrap: &mut Bootstrap,
-    order: Order,
-    into: mpsc::Sender<Result<PairBatch, LedgerError>>,
-) {
-    let mut rows = match within(bootstrap.pairs(order)).await {
-        Ok(rows) => rows,
-        Err(error) => return drop(into.send(Err(error)).await),
-    };
-    loop {
-        let piece = match within(rows.next()).await {
-            Ok(None) => return,
-            Ok(Some(batch)) => {
-                let (mut pairs, mut texts) = (PairBatch::default(), [String::new(), String::new()]);
-                for (subscriber, subscribee) in batch.pairs() {
-                    for (text, node) in texts.iter_mut().zip([subscriber, subscribee]) {
-                        text.clear();
-                        // A string takes all.
-                        let _ = std::fmt::Write::write_fmt(text, format_args!("{node}"));
-                    }
-                    pairs.push(&texts[0], &texts[1]);
-                }
-                Ok(pairs)
-            }
-            Err(error) => Err(error),
-        };
-        let is_last = piece.is_err();
-        if into.send(piece).await.is_err() || is_last {
-            return;
-        }
     }
 }
 
@@ -311,56 +375,4 @@ fn to_log(change: &ledger::Change) -> cluster::Change {
     let Place { version, hash, .. } = change.place;
     let (added, removed) = (change.added.clone(), change.removed.clone());
     cluster::Change { version, hash, added, removed }
-}
-
-/// What a change of subscriptions came to.
-pub(crate) fn pairs_of(pairs: Vec<graph::Pair>) -> Vec<ledger::Pair> {
-    let text = |id: &graph::OwnedId| id.as_text().to_string();
-    pairs.iter().map(|pair| (text(&pair.subscriber), text(&pair.subscribee))).collect()
-}
-
-/// Shared by those who change subscriptions: the store of record, and how far this node is.
-#[derive(Debug)]
-pub(crate) struct GraphChanges {
-    pub(super) ledger: Ledger,
-    /// The last version that all later sends obey, on whichever node.
-    pub(super) obeyed: tokio::sync::watch::Receiver<u64>,
-}
-
-/// How long a change may take from PostgreSQL to this node's replica.
-const OBEYED_TIMEOUT: Duration = Duration::from_secs(10);
-
-impl GraphChanges {
-    /// Adds or removes `pairs`; answers how many were new, or were there, once every later send
-    /// obeys.
-    pub(crate) async fn change(
-        self: &Arc<Self>,
-        add: bool,
-        pairs: Vec<graph::Pair>,
-    ) -> Result<u64, GraphTrouble> {
-        let pairs = pairs_of(pairs);
-        let (added, removed) = if add { (pairs, Vec::new()) } else { (Vec::new(), pairs) };
-        let changed = self.ledger.change(added, removed).await?;
-        let mut obeyed = self.obeyed.clone();
-        let version = changed.place.version;
-        let heard = obeyed.wait_for(|obeyed| *obeyed >= version);
-        match timeout(OBEYED_TIMEOUT, heard).await {
-            Ok(Ok(_)) => Ok((changed.added.len() + changed.removed.len()) as u64),
-            _ => Err(GraphTrouble::NotHeard),
-        }
-    }
-}
-
-/// Why subscriptions were not changed, or not everywhere.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum GraphTrouble {
-    /// There is no store of record.
-    #[error("the nodes of this cluster have no --postgres, so their graph stands still")]
-    StandsStill,
-    /// PostgreSQL.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// It is stored, and the log has not brought it in time.
-    #[error("the change is stored, and not all nodes obey it yet; they will")]
-    NotHeard,
 }

@@ -10,8 +10,10 @@
 //! into the directory, and its place in the history.
 
 mod agreement;
+mod build;
 mod driver;
 mod following;
+mod graph_changes;
 mod keeper;
 mod messages;
 mod pending;
@@ -28,6 +30,7 @@ use anyhow::{Context, Result, anyhow};
 use bus::{Bus, Counts, State};
 pub use bus::{BusConfig, Credentials, Url};
 use engine::{Engine, Router};
+use cluster::Known;
 use graph::Graph;
 use hub::{Draft, Epoch};
 pub use ledger::LedgerConfig;
@@ -37,8 +40,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::agreement::Agreed;
 use self::driver::{Channels, Driver, Keeping};
-use self::keeper::GraphChanges;
-pub(crate) use self::keeper::{GraphTrouble, Keeper};
+use self::graph_changes::GraphChanges;
+pub(crate) use self::graph_changes::GraphTrouble;
+pub(crate) use self::keeper::Keeper;
 pub(crate) use self::pending::Pending;
 use self::questions::Answers;
 pub(crate) use self::questions::NodeReport;
@@ -139,24 +143,34 @@ impl Joining {
         let (obey, obeyed) = watch::channel(0);
         let ledger = keeper.as_ref().map(Keeper::ledger);
         let changes = ledger.map(|ledger| Arc::new(GraphChanges { ledger, obeyed }));
-        let keeping = keeper.map(|keeper| Keeping::start(keeper, obey));
         let (commands, asked) = mpsc::channel(COMMANDS_WAITING_MAX);
         let streams = Arc::<AtomicU64>::default();
-        let standing = Standing::new(
-            &self.config,
-            self.bus.clone(),
-            Arc::clone(&router),
-            Arc::clone(&streams),
-        );
+        let standing = Standing {
+            router: Arc::clone(&router),
+            streams: Arc::clone(&streams),
+            bus: self.bus.clone(),
+            cluster: self.config.bus.cluster.clone(),
+            node: self.config.node.clone(),
+            graph: keeper.as_ref().map(|keeper| (keeper.ledger().versions(), keeper.says())),
+        };
         let (tell, status) = watch::channel(NodeStatus::default());
         let (node, address) = (self.config.node.clone(), self.config.address.clone());
         let answers =
             Answers { node, address, router: Arc::clone(&router), status: status.clone(), streams };
         tokio::spawn(questions::answer(self.bus.clone(), answers));
         tokio::spawn(forget_logs(self.bus.clone(), status.clone()));
-        let driver =
-            Driver::new(self, router, graph, keeping, Channels { commands: asked, tell }, stop);
-        tokio::spawn(driver.run());
+        let channels = Channels { commands: asked, tell };
+        tokio::spawn(async move {
+            let (keeping, known) = match keeper {
+                Some(mut keeper) => {
+                    let known = keeper.begin(&self.bus, self.agreed.epoch().number).await;
+                    (Some(Keeping::start(keeper, obey)), known)
+                }
+                // It stands still.
+                None => (None, Known::Nothing),
+            };
+            Driver::new(self, router, graph, (keeping, known), channels, stop).run().await;
+        });
         Arc::new(Cluster { commands, status, standing, graph: changes })
     }
 }
@@ -165,15 +179,22 @@ impl Cluster {
     /// Waits until the node is a member for the first time: from then on it may have clients.
     pub(crate) async fn joined(&self) -> Result<()> {
         let mut status = self.status.clone();
-        let joined = status.wait_for(|status| status.membership != Membership::Joining);
-        match tokio::time::timeout(JOIN_TIMEOUT, joined).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) => Err(anyhow!("the cluster's node has ended")),
-            Err(_) => Err(anyhow!(
-                "this node has not become a member of the cluster within {} s: {}",
-                JOIN_TIMEOUT.as_secs(),
-                self.standing.obstacle(&self.status.borrow())
-            )),
+        loop {
+            let joined = status.wait_for(|status| status.membership != Membership::Joining);
+            match tokio::time::timeout(JOIN_TIMEOUT, joined).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(_)) => return Err(anyhow!("the cluster's node has ended")),
+                Err(_) => {}
+            }
+            let obstacle = self.standing.obstacle(&self.status.borrow());
+            if !self.standing.waits_for_graph(&self.status.borrow()) {
+                return Err(anyhow!(
+                    "this node has not become a member of the cluster within {} s: {obstacle}",
+                    JOIN_TIMEOUT.as_secs(),
+                ));
+            }
+            // PostgreSQL may be away for as long as it likes.
+            tracing::warn!("this node has not become a member of the cluster: {obstacle}");
         }
     }
 

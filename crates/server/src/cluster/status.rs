@@ -7,8 +7,8 @@ use bus::{Bus, State};
 use cluster::Status;
 use engine::Router;
 use hub::IdText;
-
-use super::ClusterConfig;
+use ledger::{Seen, Versions};
+use tokio::sync::watch;
 
 /// Whether a node is a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,6 +53,9 @@ pub(super) struct Standing {
     pub(super) bus: Bus,
     pub(super) cluster: String,
     pub(super) node: String,
+    /// Where the graph's store of record is, if there is one, and why the replica is built anew,
+    /// while it is.
+    pub(super) graph: Option<(Versions, watch::Receiver<Option<String>>)>,
 }
 
 impl std::fmt::Debug for Standing {
@@ -62,21 +65,6 @@ impl std::fmt::Debug for Standing {
 }
 
 impl Standing {
-    pub(super) fn new(
-        config: &ClusterConfig,
-        bus: Bus,
-        router: Arc<Router>,
-        streams: Arc<AtomicU64>,
-    ) -> Standing {
-        Standing {
-            router,
-            streams,
-            bus,
-            cluster: config.bus.cluster.clone(),
-            node: config.node.clone(),
-        }
-    }
-
     pub(super) fn is_connected(&self) -> bool {
         self.bus.state().connected
     }
@@ -86,12 +74,34 @@ impl Standing {
         IdText::parse(id).map_or(0, |id| self.router.connections(id) as u64)
     }
 
+    /// Whether the node is no member because its graph is not known to be the cluster's.
+    pub(super) fn waits_for_graph(&self, status: &NodeStatus) -> bool {
+        let begins = status.membership == Membership::Joining && status.epoch == 0;
+        self.graph.is_some()
+            && status.membership != Membership::Member
+            && (status.node.waits_for_store || begins)
+    }
+
     /// What keeps the node from its work, for people.
     pub(super) fn obstacle(&self, status: &NodeStatus) -> String {
         let State { connected, server, last_error, .. } = self.bus.state();
         if !connected {
             let why = last_error.unwrap_or_else(|| "it does not answer".to_owned());
             return format!("NATS at {server} cannot be reached ({why})");
+        }
+        if let Some((versions, building)) = &self.graph
+            && self.waits_for_graph(status)
+        {
+            if let Some(why) = &*building.borrow() {
+                return format!("it builds its graph anew out of PostgreSQL, since {why}");
+            }
+            let why = match versions.now() {
+                Seen::Away(error) => error.to_string(),
+                Seen::Starting | Seen::At(_) => "it is being read".to_owned(),
+            };
+            return format!(
+                "it waits for PostgreSQL ({why}), since the log has not all that its graph lacks"
+            );
         }
         match status.membership {
             Membership::Joining => format!(

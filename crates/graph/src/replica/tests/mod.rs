@@ -131,7 +131,7 @@ fn random_changes_agree_with_a_naive_model_and_its_hash() {
                 )
             })
             .collect();
-        let at = LogPlace { epoch: 1, sequence: version * 10 };
+        let at = LogPlace { epoch: 1, sequence: version * 10, record: 0 };
         let changes: Vec<Change<'_>> = batch
             .iter()
             .map(|(version, removed, added, hash, ..)| Change {
@@ -182,7 +182,7 @@ fn call_that_fails_in_the_middle_changes_nothing() {
     let before = state(&replica);
     let wrong = Change { set_hash: Some(7), ..adding(3, &one) };
     let bad = owned(&[("a", "b c")]);
-    let place = LogPlace { epoch: 9, sequence: 9 };
+    let place = LogPlace { epoch: 9, sequence: 9, record: 5 };
     let good = Change { at: Some(place), ..adding(2, &two) };
     for second in [wrong, adding(4, &one), adding(3, &bad)] {
         assert!(replica.apply(&[good, second]).is_err());
@@ -210,7 +210,7 @@ fn pair_in_both_lists_is_there_and_one_that_changes_nothing_does_not_count() {
 fn place_in_the_log_is_kept_without_a_change() {
     let dir = tempfile::tempdir().unwrap();
     let mut replica = follower(dir.path());
-    let place = |sequence| LogPlace { epoch: 3, sequence };
+    let place = |sequence| LogPlace { epoch: 3, sequence, record: !sequence };
     replica.at(place(70));
     assert_eq!(state(&replica).at, place(70));
     drop(replica);

@@ -25,7 +25,7 @@ fn rebuilt_replica_has_the_pairs_that_came_and_ids_stay() {
     for version in 1..12 {
         let mut model = random_model(&mut random, &people, 150 * version as usize);
         model.extend((version % 2 == 0).then(|| ("stranger".into(), "7".into())));
-        let at = LogPlace { epoch: 1, sequence: version };
+        let at = LogPlace { epoch: 1, sequence: version, record: 0 };
         let origin = Origin { lineage: 1, version, at, set_hash: Some(hash_of(&model)) };
         let made = rebuild(&mut replica, &model, origin).unwrap();
         assert_eq!(made, ReplicaState { lineage: 1, version, at, set_hash: hash_of(&model) });

@@ -27,13 +27,14 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, 
     if api.stop.is_cancelled() {
         return Err(ApiProblem::stopping());
     }
-    if !api.engine.try_read().is_ok_and(|engine| engine.is_open()) {
-        return Err(ApiProblem::starting_or_stopping());
-    }
+    // First, since a node waits for its cluster with its ports for streams closed.
     if let Some(obstacle) = api.sender.cluster.as_ref().and_then(|cluster| cluster.obstacle()) {
         return Err(ApiProblem::unavailable(format!(
             "This node waits for its cluster: {obstacle}."
         )));
+    }
+    if !api.engine.try_read().is_ok_and(|engine| engine.is_open()) {
+        return Err(ApiProblem::starting_or_stopping());
     }
     api.graph.usable()?;
     let any = Id::integer(0).expect("0 is an integer below 2^63");

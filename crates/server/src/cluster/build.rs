@@ -1,0 +1,134 @@
+//! A replica out of all that PostgreSQL has, built beside the one that answers.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use graph::replica::{Built, Change, LogPlace, Origin, PairBatch, Rebuild, ReplicaState};
+use ledger::{Bootstrap, Ledger, LedgerError, Lineage, Order, Page, Place};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// Batches of pairs on their way into a replica that is built: some 200 KB each.
+const BATCHES_WAITING: usize = 16;
+
+/// How long PostgreSQL may say nothing while all pairs are read: its connection may be dead.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Builds it, and brings it to where PostgreSQL is by then.
+pub(super) async fn build(ledger: Ledger, rebuild: Rebuild) -> Result<Built> {
+    let mut bootstrap = within(ledger.bootstrap()).await?;
+    let place = bootstrap.place();
+    let origin = Origin {
+        lineage: u128::from_be_bytes(place.lineage.0),
+        version: place.version,
+        at: LogPlace::default(),
+        set_hash: Some(place.hash),
+    };
+    let (first, by_subscribee) = mpsc::channel(BATCHES_WAITING);
+    let (second, by_subscriber) = mpsc::channel(BATCHES_WAITING);
+    let building = spawn_blocking(move || {
+        rebuild.run(&origin, batches(by_subscribee), batches(by_subscriber))
+    });
+    // Who builds says what went wrong.
+    read_out(&mut bootstrap, Order::BySubscribee, first).await;
+    read_out(&mut bootstrap, Order::BySubscriber, second).await;
+    drop(bootstrap);
+    let built = building.await.context("the replica could not be built")??;
+    catch_up(&ledger, built).await
+}
+
+/// Applies what was changed since.
+pub(super) async fn catch_up(ledger: &Ledger, mut built: Built) -> Result<Built> {
+    loop {
+        let page = ledger.changes_after(place_in_ledger(built.state())).await?;
+        if page.changes.is_empty() {
+            return Ok(built);
+        }
+        let is_all = is_all(&page);
+        let applying = spawn_blocking(move || {
+            let done = built.apply(&changes(&page));
+            (built, done)
+        });
+        let (applied, done) = applying.await.context("the replica could not be built")?;
+        done?;
+        built = applied;
+        if is_all {
+            return Ok(built);
+        }
+    }
+}
+
+/// Whether there is nothing behind this page.
+pub(super) fn is_all(page: &Page) -> bool {
+    page.changes.last().is_none_or(|last| last.place.version == page.head.version)
+}
+
+/// What a page has, for a replica.
+pub(super) fn changes(page: &Page) -> Vec<Change<'_>> {
+    let change = |change: &'_ ledger::Change| (change.place.version, change.place.hash);
+    let changes = page.changes.iter().map(|one| {
+        let (version, hash) = change(one);
+        Change {
+            version,
+            removed: &one.removed,
+            added: &one.added,
+            set_hash: Some(hash),
+            at: None,
+        }
+    });
+    changes.collect()
+}
+
+/// Where a replica is, as the store of record has it.
+pub(super) fn place_in_ledger(state: ReplicaState) -> Place {
+    let ReplicaState { lineage, version, set_hash, .. } = state;
+    Place { lineage: Lineage(lineage.to_be_bytes()), version, hash: set_hash }
+}
+
+type Pieces = mpsc::Receiver<Result<PairBatch, LedgerError>>;
+
+/// For a thread that may block.
+fn batches(mut pieces: Pieces) -> impl Iterator<Item = Result<PairBatch, LedgerError>> {
+    std::iter::from_fn(move || pieces.blocking_recv())
+}
+
+/// What PostgreSQL answers, unless it says nothing for too long.
+async fn within<T>(asked: impl Future<Output = Result<T, LedgerError>>) -> Result<T, LedgerError> {
+    let silent = |_| LedgerError::Away(format!("it said nothing for {} s", SILENCE.as_secs()));
+    timeout(SILENCE, asked).await.map_err(silent)?
+}
+
+/// Reads all pairs in one order, until whoever takes them takes no more.
+async fn read_out(
+    bootstrap: &mut Bootstrap,
+    order: Order,
+    into: mpsc::Sender<Result<PairBatch, LedgerError>>,
+) {
+    let mut rows = match within(bootstrap.pairs(order)).await {
+        Ok(rows) => rows,
+        Err(error) => return drop(into.send(Err(error)).await),
+    };
+    loop {
+        let piece = match within(rows.next()).await {
+            Ok(None) => return,
+            Ok(Some(batch)) => {
+                let (mut pairs, mut texts) = (PairBatch::default(), [String::new(), String::new()]);
+                for (subscriber, subscribee) in batch.pairs() {
+                    for (text, node) in texts.iter_mut().zip([subscriber, subscribee]) {
+                        text.clear();
+                        // A string takes all.
+                        let _ = std::fmt::Write::write_fmt(text, format_args!("{node}"));
+                    }
+                    pairs.push(&texts[0], &texts[1]);
+                }
+                Ok(pairs)
+            }
+            Err(error) => Err(error),
+        };
+        let is_last = piece.is_err();
+        if into.send(piece).await.is_err() || is_last {
+            return;
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Subscriptions that are changed through a node of a cluster: by the store of record, and answered
+//! when every later send obeys them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger::{Ledger, LedgerError};
+use tokio::time::timeout;
+
+/// The same pairs as text.
+fn pairs_of(pairs: Vec<graph::Pair>) -> Vec<ledger::Pair> {
+    let text = |id: &graph::OwnedId| id.as_text().to_string();
+    pairs.iter().map(|pair| (text(&pair.subscriber), text(&pair.subscribee))).collect()
+}
+
+/// Shared by those who change subscriptions: the store of record, and how far this node is.
+#[derive(Debug)]
+pub(crate) struct GraphChanges {
+    pub(super) ledger: Ledger,
+    /// The last version that all later sends obey, on whichever node.
+    pub(super) obeyed: tokio::sync::watch::Receiver<u64>,
+}
+
+/// How long a change may take from PostgreSQL to this node's replica.
+const OBEYED_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl GraphChanges {
+    /// Adds or removes `pairs`; answers how many were new, or were there, once every later send
+    /// obeys.
+    pub(crate) async fn change(
+        self: &Arc<Self>,
+        add: bool,
+        pairs: Vec<graph::Pair>,
+    ) -> Result<u64, GraphTrouble> {
+        let pairs = pairs_of(pairs);
+        let (added, removed) = if add { (pairs, Vec::new()) } else { (Vec::new(), pairs) };
+        let changed = self.ledger.change(added, removed).await?;
+        let mut obeyed = self.obeyed.clone();
+        let version = changed.place.version;
+        let heard = obeyed.wait_for(|obeyed| *obeyed >= version);
+        match timeout(OBEYED_TIMEOUT, heard).await {
+            Ok(Ok(_)) => Ok((changed.added.len() + changed.removed.len()) as u64),
+            _ => Err(GraphTrouble::NotHeard),
+        }
+    }
+}
+
+/// Why subscriptions were not changed, or not everywhere.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GraphTrouble {
+    /// There is no store of record.
+    #[error("the nodes of this cluster have no --postgres, so their graph stands still")]
+    StandsStill,
+    /// PostgreSQL.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// It is stored, and the log has not brought it in time.
+    #[error("the change is stored, and not all nodes obey it yet; they will")]
+    NotHeard,
+}
