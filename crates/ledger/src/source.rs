@@ -98,7 +98,7 @@ impl Ledger {
     }
 
     /// A session that waits as long as it takes.
-    async fn patient(&self) -> Result<Session, LedgerError> {
+    pub(crate) async fn patient(&self) -> Result<Session, LedgerError> {
         let session = Session::open(&self.shared.config).await?;
         let settings = "set statement_timeout = 0; set lock_timeout = 0; set work_mem = '64MB';
             set maintenance_work_mem = '256MB'";
@@ -106,7 +106,7 @@ impl Ledger {
         Ok(session)
     }
 
-    fn sql(&self, sql: &str) -> String {
+    pub(crate) fn sql(&self, sql: &str) -> String {
         self.shared.config.sql(sql)
     }
 }

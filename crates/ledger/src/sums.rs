@@ -4,7 +4,7 @@
 //! for 15 million pairs, and what is compared is what its table says, read through the index.
 
 use crate::bootstrap::Order;
-use crate::error::LedgerError;
+use crate::error::{Doing, LedgerError};
 use crate::ledger::Ledger;
 use crate::place::Place;
 use hub::{BUCKETS, PairHash};
@@ -20,9 +20,45 @@ pub struct BucketSums {
     pub sums: Vec<u64>,
 }
 
+/// Where rows were changed past `encke.change`: what they sum up to is the hash from now on, in
+/// another lineage, so that all replicas take them as they are. Changes wait meanwhile.
+const MEND: &str = "do $$
+declare
+    rows bigint;
+begin
+    perform from encke.version for update;
+    select encke.wrap(coalesce(sum(encke.hash(
+            coalesce(a.name, s.subscriber::text), coalesce(b.name, s.subscribee::text)
+        )), 0)) into rows
+        from encke.subscriptions s
+        left join encke.names a on a.id = s.subscriber
+        left join encke.names b on b.id = s.subscribee;
+    update encke.version
+        set lineage = gen_random_uuid(), version = version + 1, hash = rows where hash <> rows;
+    if found then
+        delete from encke.changes;
+    end if;
+end $$";
+
+impl BucketSums {
+    /// Whether the pairs are those of the hash that the database keeps. If not, somebody has
+    /// changed rows otherwise than the schema's functions do: see [`Ledger::mend`].
+    pub fn add_up(&self) -> bool {
+        self.sums.iter().fold(0, |total: u64, &sum| total.wrapping_add(sum)) == self.place.hash
+    }
+}
+
 impl Ledger {
-    /// Reads all pairs and sums them up. [`LedgerError::Damaged`] where they do not sum up to the
-    /// hash that the database keeps.
+    /// Makes the rows right that do not [add up](BucketSums::add_up): another lineage begins with
+    /// them as they are. Where they do add up nothing is done, so it does not matter who is first.
+    ///
+    /// Cost: some 3 µs a pair of the database's processor, and changes wait for it.
+    pub async fn mend(&self) -> Result<(), LedgerError> {
+        let session = self.patient().await?;
+        session.run(&self.sql(MEND), Doing::Commit).await
+    }
+
+    /// Reads all pairs and sums them up.
     pub async fn bucket_sums(&self) -> Result<BucketSums, LedgerError> {
         let mut bootstrap = self.bootstrap().await?;
         let place = bootstrap.place();
@@ -36,13 +72,6 @@ impl Ledger {
             }
             // Some milliseconds of computing: others have their turn.
             tokio::task::yield_now().await;
-        }
-        let total = sums.iter().fold(0, |total: u64, &sum| total.wrapping_add(sum));
-        if total != place.hash {
-            let version = place.version;
-            return Err(LedgerError::Damaged(format!(
-                "its {pairs} pairs at version {version} do not sum up to its hash"
-            )));
         }
         Ok(BucketSums { place, pairs, sums })
     }

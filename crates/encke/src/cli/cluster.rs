@@ -12,6 +12,7 @@ use ledger::LedgerError;
 use server::cluster::{BusConfig, ClusterConfig, Credentials, Url};
 
 use super::postgres::ledger_config;
+use crate::units::parse_seconds;
 
 /// One of many nodes.
 #[derive(Clone, Debug, Args)]
@@ -45,6 +46,10 @@ pub(crate) struct ClusterArgs {
     /// The schema of Encke's tables.
     #[arg(long, value_name = "NAME", default_value = "encke")]
     postgres_schema: String,
+    /// How often all of the graph here is compared with PostgreSQL, in seconds; 0 is never. Each
+    /// node has its own time of day for it.
+    #[arg(long, value_name = "SECONDS", default_value = "86400", value_parser = parse_seconds)]
+    graph_check: Duration,
     /// A file with credentials of NATS, as nsc makes them.
     #[arg(long, value_name = "FILE", requires = "cluster")]
     nats_credentials: Option<PathBuf>,
@@ -88,7 +93,9 @@ impl ClusterArgs {
             Ok::<_, LedgerError>(config)
         });
         let ledger = ledger.transpose()?;
-        Ok(Some(ClusterConfig { node, address, bus, history: Duration::ZERO, ledger }))
+        let check_every = self.graph_check;
+        let history = Duration::ZERO;
+        Ok(Some(ClusterConfig { node, address, bus, history, ledger, check_every }))
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use graph::for_each_line;
 use graph::replica::{
-    Change, LogPlace, Origin, PairBatch, Replica, ReplicaOptions, Standing, install,
+    Change, LogPlace, NumberedId, Origin, PairBatch, Replica, ReplicaOptions, Standing, install,
 };
 use hub::IdText;
 
@@ -62,7 +62,11 @@ fn stream(edges: &Edges, prefix: &str) -> impl Iterator<Item = Result<PairBatch,
             subscribee.clear();
             write!(subscriber, "{prefix}{a}").unwrap();
             write!(subscribee, "{prefix}{b}").unwrap();
-            batch.push(&subscriber, &subscribee);
+            let number = |id: &u32| Some(*id).filter(|_| !prefix.is_empty());
+            batch.push_numbered(
+                NumberedId { text: &subscriber, number: number(a) },
+                NumberedId { text: &subscribee, number: number(b) },
+            );
         }
         Ok(batch)
     })

@@ -46,7 +46,7 @@ use super::open::{GraphOptions, Store};
 pub use apply::{Applied, ApplyError, Change};
 pub use buckets::BucketSums;
 pub use copy::install;
-pub use pairs::PairBatch;
+pub use pairs::{NumberedId, PairBatch};
 pub use rebuild::{Built, Origin, Rebuild, RebuildError};
 pub use state::{LogPlace, ReplicaState};
 

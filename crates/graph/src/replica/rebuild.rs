@@ -20,7 +20,7 @@ use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::open::Building;
-use super::pairs::PairBatch;
+use super::pairs::{NumberedId, PairBatch};
 use super::sorter::Sorter;
 use super::{ApplyError, Change, LogPlace, Replica, ReplicaState};
 use crate::edge_list;
@@ -36,6 +36,9 @@ const COMMIT_EVERY: usize = 1 << 20;
 
 /// Rows of lists of names that are kept in memory: 64 MiB.
 const ROWS_MAX: usize = 1 << 22;
+
+/// Numbers that may come at once, 8 MiB of ids; further ones when there are a quarter as many.
+const NUMBERS_MIN: usize = 1 << 20;
 
 /// Of which state of the store of record the pairs are, all out of one snapshot.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -206,6 +209,8 @@ struct Build<'b> {
     /// For files that are needed meanwhile.
     dir: &'b Path,
     held: &'b mut Held<Arc<Names>>,
+    /// Ids by the numbers of the store of record; [`Id::NONE`] where it has not come yet.
+    known: Vec<Id>,
     /// `None` only between two.
     transaction: Option<Transaction<'b>>,
     /// Pairs and names that the transaction has written.
@@ -219,7 +224,7 @@ impl<'b> Build<'b> {
         held: &'b mut Held<Arc<Names>>,
     ) -> heed::Result<Build<'b>> {
         let transaction = Some(Transaction::begin(store)?);
-        Ok(Build { store, dir, held, transaction, written: 0 })
+        Ok(Build { store, dir, held, known: Vec::new(), transaction, written: 0 })
     }
 
     /// Writes one direction.
@@ -238,20 +243,21 @@ impl<'b> Build<'b> {
                     Table::Following => (subscriber, subscribee),
                     _ => (subscribee, subscriber),
                 };
-                let member = lists.build.held.hold(edge_list::parse_id(member)?);
+                let member = lists.build.id(member)?;
                 // The pairs of a list come together.
                 let subject = match last {
-                    (ref text, Some(id)) if text == subject => id,
+                    (ref text, Some(id)) if text == subject.text => id,
                     _ => {
-                        let id = lists.build.held.hold(edge_list::parse_id(subject)?);
-                        last = (subject.to_owned(), Some(id));
+                        let id = lists.build.id(subject)?;
+                        subject.text.clone_into(&mut last.0);
+                        last.1 = Some(id);
                         id
                     }
                 };
                 let pair = row(subject, member);
                 read.count(table, pair);
                 if table == Table::Followers {
-                    let hash = pair_hash(subscriber, subscribee).hash;
+                    let hash = pair_hash(subscriber.text, subscribee.text).hash;
                     read.set_hash = read.set_hash.wrapping_add(hash);
                 }
                 if subject.is_name() { names.push(pair)? } else { lists.push(pair)? }
@@ -260,6 +266,25 @@ impl<'b> Build<'b> {
         names.finish(|pair| lists.push(pair))?;
         lists.flush()?;
         Ok(read)
+    }
+
+    /// The id of what has come, which is held from now on.
+    fn id(&mut self, NumberedId { text, number }: NumberedId<'_>) -> Result<Id, IdError> {
+        let Some(number) = number.map(|number| number as usize) else {
+            return Ok(self.held.hold(edge_list::parse_id(text)?));
+        };
+        if let Some(&known) = self.known.get(number).filter(|known| **known != Id::NONE) {
+            return Ok(known);
+        }
+        let id = self.held.hold(edge_list::parse_id(text)?);
+        // 8 bytes a name, unless numbers have large gaps: then it is found by its text each time.
+        if number < NUMBERS_MIN + 4 * self.held.ids.len() {
+            if self.known.len() <= number {
+                self.known.resize((number + 1).next_power_of_two(), Id::NONE);
+            }
+            self.known[number] = id;
+        }
+        Ok(id)
     }
 
     fn transaction(&mut self) -> &mut Transaction<'b> {

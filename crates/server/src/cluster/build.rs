@@ -1,10 +1,12 @@
 //! A replica out of all that PostgreSQL has, built beside the one that answers.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use graph::replica::{Built, Change, LogPlace, Origin, PairBatch, Rebuild, ReplicaState};
-use ledger::{Bootstrap, Ledger, LedgerError, Lineage, Order, Page, Place};
+use graph::replica::{Built, Change, LogPlace, NumberedId, Origin, PairBatch, Rebuild, ReplicaState};
+use ledger::{Bootstrap, Ledger, LedgerError, Lineage, Node, Order, Page, Place};
+use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -16,7 +18,19 @@ const BATCHES_WAITING: usize = 16;
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Builds it, and brings it to where PostgreSQL is by then.
+///
+/// Reading 15 million pairs is seconds of computing: a thread of its own does it, so that the
+/// control plane's has time for what streams wait for.
 pub(super) async fn build(ledger: Ledger, rebuild: Rebuild) -> Result<Built> {
+    let reading = ledger.clone();
+    let built = spawn_blocking(move || {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(read_all(reading, rebuild))
+    });
+    catch_up(&ledger, built.await.context("the replica could not be built")??).await
+}
+
+async fn read_all(ledger: Ledger, rebuild: Rebuild) -> Result<Built> {
     let mut bootstrap = within(ledger.bootstrap()).await?;
     let place = bootstrap.place();
     let origin = Origin {
@@ -33,9 +47,7 @@ pub(super) async fn build(ledger: Ledger, rebuild: Rebuild) -> Result<Built> {
     // Who builds says what went wrong.
     read_out(&mut bootstrap, Order::BySubscribee, first).await;
     read_out(&mut bootstrap, Order::BySubscriber, second).await;
-    drop(bootstrap);
-    let built = building.await.context("the replica could not be built")??;
-    catch_up(&ledger, built).await
+    building.await.context("the replica could not be built")?.map_err(Into::into)
 }
 
 /// Applies what was changed since.
@@ -66,16 +78,12 @@ pub(super) fn is_all(page: &Page) -> bool {
 
 /// What a page has, for a replica.
 pub(super) fn changes(page: &Page) -> Vec<Change<'_>> {
-    let change = |change: &'_ ledger::Change| (change.place.version, change.place.hash);
-    let changes = page.changes.iter().map(|one| {
-        let (version, hash) = change(one);
-        Change {
-            version,
-            removed: &one.removed,
-            added: &one.added,
-            set_hash: Some(hash),
-            at: None,
-        }
+    let changes = page.changes.iter().map(|change| Change {
+        version: change.place.version,
+        removed: &change.removed,
+        added: &change.added,
+        set_hash: Some(change.place.hash),
+        at: None,
     });
     changes.collect()
 }
@@ -115,12 +123,8 @@ async fn read_out(
             Ok(Some(batch)) => {
                 let (mut pairs, mut texts) = (PairBatch::default(), [String::new(), String::new()]);
                 for (subscriber, subscribee) in batch.pairs() {
-                    for (text, node) in texts.iter_mut().zip([subscriber, subscribee]) {
-                        text.clear();
-                        // A string takes all.
-                        let _ = std::fmt::Write::write_fmt(text, format_args!("{node}"));
-                    }
-                    pairs.push(&texts[0], &texts[1]);
+                    let [first, second] = &mut texts;
+                    pairs.push_numbered(id(subscriber, first), id(subscribee, second));
                 }
                 Ok(pairs)
             }
@@ -129,6 +133,19 @@ async fn read_out(
         let is_last = piece.is_err();
         if into.send(piece).await.is_err() || is_last {
             return;
+        }
+    }
+}
+
+/// An id of PostgreSQL for the replica. `digits` is for an integer's.
+fn id<'t>(node: Node<'t>, digits: &'t mut String) -> NumberedId<'t> {
+    match node {
+        Node::Name { text, number } => NumberedId { text, number: Some(number) },
+        Node::Integer(number) => {
+            digits.clear();
+            // A string takes all.
+            let _ = write!(digits, "{number}");
+            NumberedId { text: digits, number: None }
         }
     }
 }

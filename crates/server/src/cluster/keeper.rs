@@ -19,11 +19,12 @@ use graph::Graph;
 use graph::replica::{
     ApplyError, Built, Change, LogPlace, Replica, ReplicaOptions, ReplicaState, Standing,
 };
-use ledger::{Ledger, LedgerError, Page, Place, Seen};
+use ledger::{Ledger, LedgerError, Page, Place, Seen, Versions};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{interval, sleep};
 
+use super::compare::{Compared, compare, until_next};
 use super::build::{build, catch_up, changes, is_all, place_in_ledger};
 
 /// How often the place in the log is kept with the replica.
@@ -60,12 +61,14 @@ enum Question {
     Change(u64),
     Changes,
     All,
+    Check,
 }
 
 /// What came of a question.
 enum Answer {
     Page(Question, Result<Page, LedgerError>),
     Built(Result<Built>),
+    Compared(Result<Compared>),
 }
 
 /// The replica and the store of record.
@@ -77,6 +80,29 @@ pub(crate) struct Keeper {
     answers: JoinSet<Answer>,
     /// Why the replica is built anew, while it is.
     says: watch::Sender<Option<String>>,
+    checks: watch::Sender<Checks>,
+    /// Under which name, and how often, all pairs are compared.
+    checking: Option<(String, Duration)>,
+}
+
+/// What others may see of the graph's keeping.
+#[derive(Clone, Debug)]
+pub(super) struct GraphTold {
+    /// Where the store of record is.
+    pub(super) versions: Versions,
+    /// Why the replica is built anew, while it is.
+    pub(super) building: watch::Receiver<Option<String>>,
+    pub(super) checks: watch::Receiver<Checks>,
+}
+
+/// Comparisons of all pairs with those of the store of record, by what came of them.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Checks {
+    pub(crate) equal: u64,
+    pub(crate) differed: u64,
+    pub(crate) failed: u64,
+    /// Replicas that were built out of the store of record.
+    pub(crate) rebuilt: u64,
 }
 
 impl Keeper {
@@ -98,6 +124,8 @@ impl Keeper {
             asked: HashSet::new(),
             answers: JoinSet::new(),
             says: watch::Sender::new(None),
+            checks: watch::Sender::default(),
+            checking: None,
         })
     }
 
@@ -111,9 +139,15 @@ impl Keeper {
         self.ledger.clone()
     }
 
-    /// Why the replica is built anew, while it is.
-    pub(super) fn says(&self) -> watch::Receiver<Option<String>> {
-        self.says.subscribe()
+    /// What others may see of it.
+    pub(super) fn told(&self) -> GraphTold {
+        let (building, checks) = (self.says.subscribe(), self.checks.subscribe());
+        GraphTold { versions: self.ledger.versions(), building, checks }
+    }
+
+    /// The same, which compares all pairs `every` so often, unless that is zero.
+    pub(super) fn checking(self, node: String, every: Duration) -> Keeper {
+        Keeper { checking: Some((node, every)).filter(|_| !every.is_zero()), ..self }
     }
 
     /// Where the replica is.
@@ -177,6 +211,7 @@ impl Keeper {
     ) {
         let (mut commits, mut versions) = (self.ledger.commits(), self.ledger.versions());
         let mut keeps = interval(KEEP_PLACE_EVERY);
+        let mut next_check = Box::pin(sleep(self.until_check()));
         loop {
             let kept = tokio::select! {
                 biased;
@@ -202,6 +237,11 @@ impl Keeper {
                         Vec::new()
                     }
                 },
+                () = &mut next_check => {
+                    self.check();
+                    next_check.set(sleep(self.until_check()));
+                    Vec::new()
+                }
                 _ = keeps.tick() => {
                     self.keep_place(&marks);
                     Vec::new()
@@ -221,6 +261,47 @@ impl Keeper {
         if let (Some(replica), Some(LogMark { epoch, sequence, hash })) = (&mut self.replica, mark)
         {
             replica.at(LogPlace { epoch, sequence, record: hash });
+        }
+    }
+
+    fn until_check(&self) -> Duration {
+        let until = |(node, every): &(String, Duration)| {
+            until_next(node, *every, sys::clock::unix_ms())
+        };
+        self.checking.as_ref().map_or(Duration::MAX, until)
+    }
+
+    /// Compares all pairs with those of PostgreSQL, beside everything else.
+    fn check(&mut self) {
+        let busy = self.asked.contains(&Question::All) || self.must_rebuild().is_some();
+        if !busy && self.asked.insert(Question::Check) {
+            let (ledger, graph) = (self.ledger.clone(), self.graph());
+            self.answers.spawn(async move { Answer::Compared(compare(ledger, graph).await) });
+        }
+    }
+
+    fn compared(&mut self, compared: Result<Compared>) {
+        self.asked.remove(&Question::Check);
+        self.checks.send_modify(|checks| match compared {
+            Ok(Compared::Equal { .. }) => checks.equal += 1,
+            Ok(Compared::Differ { .. } | Compared::Mended) => checks.differed += 1,
+            Err(_) => checks.failed += 1,
+        });
+        match compared {
+            Ok(Compared::Equal { pairs }) => {
+                tracing::info!(pairs, "the graph has the pairs that PostgreSQL has");
+            }
+            Ok(Compared::Differ { buckets }) => {
+                let of = hub::BUCKETS;
+                let why = format!("{buckets} of {of} parts differ from what PostgreSQL has");
+                tracing::error!("the graph is not what it should be: {why}");
+                self.rebuild(&why);
+            }
+            Ok(Compared::Mended) => tracing::error!(
+                "rows of the graph in PostgreSQL were changed otherwise than by Encke: they are \
+                 taken as they are, and all replicas are built anew"
+            ),
+            Err(error) => tracing::warn!("the graph was not compared with PostgreSQL: {error:#}"),
         }
     }
 
@@ -298,6 +379,10 @@ impl Keeper {
     async fn answered(&mut self, answer: Answer) -> Vec<Kept> {
         let (question, page) = match answer {
             Answer::Page(question, page) => (question, page),
+            Answer::Compared(compared) => {
+                self.compared(compared);
+                return Vec::new();
+            }
             Answer::Built(built) => {
                 self.asked.remove(&Question::All);
                 let done = match built {
@@ -337,7 +422,7 @@ impl Keeper {
                 self.ask(Question::Changes);
                 Vec::new()
             }
-            Question::All => Vec::new(),
+            Question::All | Question::Check => Vec::new(),
         }
     }
 
@@ -353,6 +438,7 @@ impl Keeper {
         let (replica, done) = replacing.await.context("the replica could not be replaced")?;
         self.replica = Some(replica);
         let ReplicaState { lineage, version, set_hash, .. } = done?;
+        self.checks.send_modify(|checks| checks.rebuilt += 1);
         tracing::info!(version, "the replica of the graph is built");
         let mut kept = vec![Kept::At(self.place()), Kept::Latest(version)];
         // Another lineage has begun with the next version, in which all was replaced. So that the

@@ -11,6 +11,7 @@
 
 mod agreement;
 mod build;
+mod compare;
 mod driver;
 mod following;
 mod graph_changes;
@@ -42,7 +43,7 @@ use self::agreement::Agreed;
 use self::driver::{Channels, Driver, Keeping};
 use self::graph_changes::GraphChanges;
 pub(crate) use self::graph_changes::GraphTrouble;
-pub(crate) use self::keeper::Keeper;
+pub(crate) use self::keeper::{Checks, Keeper};
 pub(crate) use self::pending::Pending;
 use self::questions::Answers;
 pub(crate) use self::questions::NodeReport;
@@ -78,6 +79,8 @@ pub struct ClusterConfig {
     pub history: Duration,
     /// The graph's store of record; without one the graph of each node stands still.
     pub ledger: Option<LedgerConfig>,
+    /// How often all pairs are compared with those of the store of record; zero is never.
+    pub check_every: Duration,
 }
 
 /// What is to be sent to the audience of a subject on all nodes.
@@ -151,7 +154,7 @@ impl Joining {
             bus: self.bus.clone(),
             cluster: self.config.bus.cluster.clone(),
             node: self.config.node.clone(),
-            graph: keeper.as_ref().map(|keeper| (keeper.ledger().versions(), keeper.says())),
+            graph: keeper.as_ref().map(Keeper::told),
         };
         let (tell, status) = watch::channel(NodeStatus::default());
         let (node, address) = (self.config.node.clone(), self.config.address.clone());
@@ -164,7 +167,8 @@ impl Joining {
             let (keeping, known) = match keeper {
                 Some(mut keeper) => {
                     let known = keeper.begin(&self.bus, self.agreed.epoch().number).await;
-                    (Some(Keeping::start(keeper, obey)), known)
+                    let (node, every) = (self.config.node.clone(), self.config.check_every);
+                    (Some(Keeping::start(keeper.checking(node, every), obey)), known)
                 }
                 // It stands still.
                 None => (None, Known::Nothing),
@@ -196,6 +200,11 @@ impl Cluster {
             // PostgreSQL may be away for as long as it likes.
             tracing::warn!("this node has not become a member of the cluster: {obstacle}");
         }
+    }
+
+    /// What came of the checks of the graph, if it has a store of record.
+    pub(crate) fn checks(&self) -> Option<Checks> {
+        self.standing.graph.as_ref().map(|graph| graph.checks.borrow().clone())
     }
 
     /// What is known of the node now.

@@ -7,8 +7,9 @@ use bus::{Bus, State};
 use cluster::Status;
 use engine::Router;
 use hub::IdText;
-use ledger::{Seen, Versions};
-use tokio::sync::watch;
+use ledger::Seen;
+
+use super::keeper::GraphTold;
 
 /// Whether a node is a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,9 +54,8 @@ pub(super) struct Standing {
     pub(super) bus: Bus,
     pub(super) cluster: String,
     pub(super) node: String,
-    /// Where the graph's store of record is, if there is one, and why the replica is built anew,
-    /// while it is.
-    pub(super) graph: Option<(Versions, watch::Receiver<Option<String>>)>,
+    /// What is known of the graph, if it has a store of record.
+    pub(super) graph: Option<GraphTold>,
 }
 
 impl std::fmt::Debug for Standing {
@@ -89,7 +89,7 @@ impl Standing {
             let why = last_error.unwrap_or_else(|| "it does not answer".to_owned());
             return format!("NATS at {server} cannot be reached ({why})");
         }
-        if let Some((versions, building)) = &self.graph
+        if let Some(GraphTold { versions, building, .. }) = &self.graph
             && self.waits_for_graph(status)
         {
             if let Some(why) = &*building.borrow() {

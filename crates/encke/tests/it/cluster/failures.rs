@@ -100,7 +100,7 @@ fn node_that_is_cut_off_refuses_sends_and_catches_up() {
 }
 
 /// A copy of a whole folder.
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     let done = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(done.success());
 }

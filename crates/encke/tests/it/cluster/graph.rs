@@ -8,25 +8,25 @@ use super::{World, wait_members};
 use crate::harness::{Api, Server, wait_for};
 
 /// A world with a PostgreSQL. `None`, and the test is skipped, where one of both is missing.
-fn world() -> Option<(World, Postgres)> {
+pub(super) fn world() -> Option<(World, Postgres)> {
     Some((World::new()?, Postgres::start(&[])?))
 }
 
-fn node(world: &World, postgres: &Postgres, name: &str) -> Server {
+pub(super) fn node(world: &World, postgres: &Postgres, name: &str) -> Server {
     world.node(name, &[&format!("--postgres={}", postgres.url())])
 }
 
-fn nodes<const N: usize>(world: &World, postgres: &Postgres) -> [Server; N] {
+pub(super) fn nodes<const N: usize>(world: &World, postgres: &Postgres) -> [Server; N] {
     let nodes: Vec<Server> = (1..=N).map(|n| node(world, postgres, &format!("n{n}"))).collect();
     nodes.iter().for_each(|node| wait_members(node, N as u64));
     nodes.try_into().ok().unwrap()
 }
 
-fn pairs(subscriber: &str, subscribee: &str) -> Value {
+pub(super) fn pairs(subscriber: &str, subscribee: &str) -> Value {
     json!([{ "subscriber": subscriber, "subscribee": subscribee }])
 }
 
-fn followers(api: &Api, id: &str) -> Vec<String> {
+pub(super) fn followers(api: &Api, id: &str) -> Vec<String> {
     let mut ids = api.ids(&format!("/subscribers/{id}"), 100);
     ids.sort();
     ids

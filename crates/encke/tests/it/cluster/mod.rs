@@ -3,6 +3,7 @@
 mod demo;
 mod failures;
 mod graph;
+mod replica;
 mod sends;
 mod upgrade;
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use testing::NatsServer;
 
-use crate::harness::{Server, Stream, get, wait_for};
+use crate::harness::{Api, Program, Server, Stream, get, wait_for};
 
 /// The name of the cluster in all tests: each has a NATS of its own.
 const NAME: &str = "--cluster=c";
@@ -44,6 +45,14 @@ impl World {
         let mut all = vec![NAME, &nats, &node];
         all.extend(options);
         Server::start_in(&self.store(name), &all)
+    }
+
+    /// The same, which may take its time to become a member.
+    fn starting(&self, name: &str, options: &[&str]) -> (Program, Api) {
+        let (nats, node) = (format!("--nats={}", self.nats.url()), format!("--node={name}"));
+        let mut all = vec![NAME, &nats, &node];
+        all.extend(options);
+        Server::starting_in(&self.store(name), &all)
     }
 
     fn store(&self, name: &str) -> std::path::PathBuf {

@@ -38,6 +38,15 @@ impl Server {
         Server { _data: Some(data), ..server }
     }
 
+    /// One that may take its time to start, with its API on a port that is known before.
+    pub(crate) fn starting_in(data: &Path, options: &[&str]) -> (Program, Api) {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut args = serve_args(data, options);
+        args.retain(|arg| !arg.to_string_lossy().starts_with("--api="));
+        args.push(format!("--api={port}").into());
+        (Program::spawn(&mut encke(args)), Api::new(port))
+    }
+
     /// Starts one on a store that outlives it.
     pub(crate) fn start_in(data: &Path, options: &[&str]) -> Server {
         Server::of(Program::spawn(&mut encke(serve_args(data, options))))

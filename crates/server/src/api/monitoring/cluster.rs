@@ -5,7 +5,7 @@ use prometheus::proto::{MetricFamily, MetricType};
 use serde::Serialize;
 
 use super::families::{counter, counter_of, family, gauge, metric};
-use crate::cluster::{Cluster, Membership, NodeStatus};
+use crate::cluster::{Checks, Cluster, Membership, NodeStatus};
 
 /// What is known of this node and of the log that all nodes follow.
 #[derive(Debug, Serialize)]
@@ -114,7 +114,7 @@ pub(super) fn families(cluster: Option<&Cluster>) -> Vec<MetricFamily> {
         ("unknown", outcomes.unknown),
     ];
     let sends = sends.map(|(outcome, n)| metric(&[("outcome", outcome)], counter_of(n as f64)));
-    vec![
+    let mut families = vec![
         gauge(
             "encke_cluster_member",
             "Whether this node is a member of its cluster.",
@@ -159,5 +159,21 @@ pub(super) fn families(cluster: Option<&Cluster>) -> Vec<MetricFamily> {
             "Messages between nodes that were not sent, or for which there was no room.",
             (dropped + unsent) as f64,
         ),
-    ]
+    ];
+    if let Some(Checks { equal, differed, failed, rebuilt }) = cluster.checks() {
+        let checks = [("equal", equal), ("differed", differed), ("failed", failed)];
+        let checks = checks.map(|(outcome, n)| metric(&[("outcome", outcome)], counter_of(n as f64)));
+        families.push(family(
+            "encke_graph_checks_total",
+            "Comparisons of all pairs with those of PostgreSQL, by what came of them.",
+            MetricType::COUNTER,
+            checks.into(),
+        ));
+        families.push(counter(
+            "encke_graph_rebuilds_total",
+            "Replicas of the graph that were built out of PostgreSQL.",
+            rebuilt as f64,
+        ));
+    }
+    families
 }

@@ -1,0 +1,140 @@
+//! The daily check: all pairs of the replica against all rows of PostgreSQL.
+//!
+//! Each change is compared by the hash of the whole set, which both ends carry on; here the pairs
+//! themselves are read and summed up, by bucket. The two are summed one after the other, and what
+//! was changed between is added, so nothing waits for it. It runs on a thread of its own that gives
+//! way to all others.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use graph::Graph;
+use hub::{BUCKETS, pair_hash};
+use ledger::{BucketSums, Ledger, Pair, Place};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::build::place_in_ledger;
+
+/// How far the check gives way to other threads: as far as one can.
+const NICE: u8 = 19;
+
+/// How long a replica may take until it is where PostgreSQL was.
+const BEHIND_MAX: Duration = Duration::from_secs(60);
+
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What a check has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Compared {
+    /// Both have the same pairs: so many.
+    Equal { pairs: u64 },
+    /// So many of the buckets differ: the replica is to be built anew.
+    Differ { buckets: usize },
+    /// The rows of PostgreSQL are not those that its changes have made: they were made right, and
+    /// replicas are to be built anew.
+    Mended,
+}
+
+/// Compares them.
+pub(super) async fn compare(ledger: Ledger, graph: Graph) -> Result<Compared> {
+    let (tell, told) = oneshot::channel();
+    let run = move || {
+        // Without it the check takes from others what it needs.
+        let _ = sys::priority::give_way(NICE);
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let compared = match runtime {
+            Ok(runtime) => runtime.block_on(sum_both(&ledger, &graph)),
+            Err(error) => Err(error.into()),
+        };
+        let _ = tell.send(compared);
+    };
+    std::thread::Builder::new().name("graph-check".into()).spawn(run)?;
+    told.await.context("the check was given up")?
+}
+
+async fn sum_both(ledger: &Ledger, graph: &Graph) -> Result<Compared> {
+    let mut theirs = ledger.bucket_sums().await?;
+    if !theirs.add_up() {
+        ledger.mend().await?;
+        return Ok(Compared::Mended);
+    }
+    let is_there = || {
+        let state = graph.replica_state().unwrap_or_default();
+        place_in_ledger(state).lineage == theirs.place.lineage
+            && state.version >= theirs.place.version
+    };
+    let waiting = async {
+        while !is_there() {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    timeout(BEHIND_MAX, waiting).await.context("the replica is behind, or is built anew")?;
+    let ours = graph.bucket_sums()?;
+    let place = place_in_ledger(ours.state);
+    carry_on(ledger, &mut theirs, place).await?;
+    let buckets = ours.sums.iter().zip(&theirs.sums).filter(|(a, b)| a != b).count();
+    Ok(match buckets {
+        0 => Compared::Equal { pairs: theirs.pairs },
+        buckets => Compared::Differ { buckets },
+    })
+}
+
+/// Adds to `sums` what was changed up to `place`.
+async fn carry_on(ledger: &Ledger, sums: &mut BucketSums, place: Place) -> Result<()> {
+    while sums.place.version < place.version {
+        let page = ledger.changes_after(sums.place).await?;
+        if page.changes.is_empty() {
+            bail!("PostgreSQL has gone back meanwhile");
+        }
+        for change in page.changes {
+            if change.place.version > place.version {
+                break;
+            }
+            count(sums, &change.added, u64::wrapping_add);
+            count(sums, &change.removed, u64::wrapping_sub);
+            sums.place = change.place;
+        }
+    }
+    Ok(())
+}
+
+fn count(sums: &mut BucketSums, pairs: &[Pair], with: fn(u64, u64) -> u64) {
+    for (subscriber, subscribee) in pairs {
+        let found = pair_hash(subscriber, subscribee);
+        let sum = &mut sums.sums[found.bucket % BUCKETS];
+        *sum = with(*sum, found.hash);
+    }
+}
+
+/// How long until the next check of the node called `name`, if there is one every `interval`: nodes
+/// of other names have other times.
+pub(super) fn until_next(name: &str, interval: Duration, now_ms: u64) -> Duration {
+    let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
+    let own_ms = pair_hash(name, "check").hash % interval_ms;
+    let since_ms = (now_ms % interval_ms + interval_ms - own_ms) % interval_ms;
+    Duration::from_millis(interval_ms - since_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_come_once_an_interval_and_nodes_have_their_own_times() {
+        let day = Duration::from_secs(86_400);
+        let mut firsts = Vec::new();
+        for name in ["a", "b", "c"] {
+            let first = until_next(name, day, 1_700_000_000_000);
+            assert!(!first.is_zero() && first <= day);
+            let at_ms = 1_700_000_000_000 + first.as_millis() as u64;
+            assert_eq!(until_next(name, day, at_ms), day);
+            assert_eq!(until_next(name, day, at_ms - 1), Duration::from_millis(1));
+            firsts.push(first);
+        }
+        firsts.dedup();
+        assert_eq!(firsts.len(), 3);
+    }
+}
