@@ -22,6 +22,13 @@ pub const PAGE_BYTES_MAX: i64 = 4 << 20;
 /// Rows of one batch of a bootstrap: 64 KiB.
 pub const BATCH_ROWS_MAX: usize = 4096;
 
+/// Pairs of one load: 16 GiB of memory where it is made.
+pub const LOAD_PAIRS_MAX: usize = 1 << 30;
+
+/// Pairs of one load into a graph that has some: 256 versions, five minutes at 60,000 pairs/s, in
+/// which no other change is made.
+pub const LOAD_MERGED_MAX: usize = 1 << 24;
+
 /// Bytes that a load hands to the connection at once.
 pub const LOAD_CHUNK_BYTES: usize = 1 << 20;
 

@@ -1,14 +1,17 @@
 //! A file of pairs into the graph: read all, sort, write, in one transaction.
 //!
 //! Into an empty graph the pairs are copied in order and the indices made when all is there; the
-//! graph gets another lineage, so replicas take it whole. Into one that has pairs they go as
-//! changes, 65,536 a version. While it writes, changes wait, and are refused as away when that
+//! graph gets another lineage, so replicas take it whole. Into one that has pairs, and where they
+//! fit into one version, they go as changes, 65,536 a version. Whoever dies in the middle, nothing
+//! was loaded. While it writes, changes wait, and are refused as away when that
 //! takes too long.
 //!
 //! Cost: 16 bytes of memory a pair and some 100 a name. 15 million pairs into an empty graph take
 //! 21 s of a busy machine (`cargo bench --package ledger`), into a filled one minutes.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::SinkExt;
@@ -16,7 +19,7 @@ use futures_util::SinkExt;
 use crate::copy::RowWriter;
 use crate::error::{Doing, LedgerError};
 use crate::ledger::Ledger;
-use crate::limits::{GROUP_PAIRS_MAX, LOAD_CHUNK_BYTES};
+use crate::limits::{GROUP_PAIRS_MAX, LOAD_CHUNK_BYTES, LOAD_MERGED_MAX, LOAD_PAIRS_MAX};
 use crate::pair::integer_of;
 use crate::place::Place;
 use crate::session::{Session, place};
@@ -24,12 +27,24 @@ use crate::watch::Seen;
 use hub::pair_hash;
 
 /// Pairs that are to be loaded.
-#[derive(Debug)]
 pub struct Load {
     ledger: Ledger,
     rows: Vec<(i64, i64)>,
     /// Numbered -1, -2 and so on.
     ids: HashMap<Box<str>, i64>,
+    /// How many pairs there may be, and how many into a graph that has some.
+    pairs_max: usize,
+    merged_max: usize,
+    tell: Tell,
+}
+
+/// Is told what is being done, and how much of how many pairs is.
+type Tell = Box<dyn FnMut(&'static str, u64, u64) + Send>;
+
+impl fmt::Debug for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Load").field("pairs", &self.rows.len()).finish_non_exhaustive()
+    }
 }
 
 /// What a load did.
@@ -44,13 +59,39 @@ pub struct Loaded {
 impl Ledger {
     /// Begins a load. Nothing goes to the database before [`Load::finish`].
     pub fn load(&self) -> Load {
-        Load { ledger: self.clone(), rows: Vec::new(), ids: HashMap::new() }
+        Load {
+            ledger: self.clone(),
+            rows: Vec::new(),
+            ids: HashMap::new(),
+            pairs_max: LOAD_PAIRS_MAX,
+            merged_max: LOAD_MERGED_MAX,
+            tell: Box::new(|_, _, _| {}),
+        }
     }
 }
 
 impl Load {
-    /// One more pair; the same one twice is no harm.
+    /// Other bounds than [`LOAD_PAIRS_MAX`] and [`LOAD_MERGED_MAX`].
+    #[must_use]
+    pub fn bounded(self, pairs_max: usize, merged_max: usize) -> Load {
+        Load { pairs_max, merged_max, ..self }
+    }
+
+    /// Tells what is being done from now on, and how many pairs of how many are.
+    pub fn on_progress(&mut self, tell: impl FnMut(&'static str, u64, u64) + Send + 'static) {
+        self.tell = Box::new(tell);
+    }
+
+    /// One more pair; the same one twice is no harm. [`LedgerError::Refused`] where there are too
+    /// many.
     pub fn push(&mut self, subscriber: &str, subscribee: &str) -> Result<(), LedgerError> {
+        if self.rows.len() >= self.pairs_max {
+            return Err(LedgerError::Refused(format!(
+                "there are more than {} pairs, which is more than one load takes: load the rest \
+                 as changes, in pieces",
+                self.pairs_max
+            )));
+        }
         let row = (self.id(subscriber)?, self.id(subscribee)?);
         self.rows.push(row);
         Ok(())
@@ -70,7 +111,8 @@ impl Load {
 
     /// Writes all pairs, or none.
     pub async fn finish(self) -> Result<Loaded, LedgerError> {
-        let Load { ledger, mut rows, ids } = self;
+        let Load { ledger, mut rows, ids, merged_max, mut tell, .. } = self;
+        tell("sorting", 0, rows.len() as u64);
         let mut names = vec![""; ids.len()];
         for (name, id) in &ids {
             names[(-1 - id) as usize] = name;
@@ -79,7 +121,8 @@ impl Load {
         rows.sort_unstable_by_key(|&(a, b)| (b, a));
         rows.dedup();
         let session = Session::open(&ledger.shared.config).await?;
-        let writing = Writing { ledger: &ledger, session, rows: &rows, names: &names };
+        let (rows, names, tell) = (&rows[..], &names[..], Mutex::new(tell));
+        let writing = Writing { ledger: &ledger, session, rows, names, merged_max, tell };
         let loaded = writing.run().await?;
         ledger.shared.see(Seen::At(loaded.place));
         Ok(loaded)
@@ -91,6 +134,8 @@ struct Writing<'l> {
     session: Session,
     rows: &'l [(i64, i64)],
     names: &'l [&'l str],
+    merged_max: usize,
+    tell: Mutex<Tell>,
 }
 
 impl Writing<'_> {
@@ -104,7 +149,10 @@ impl Writing<'_> {
         let sql = self.config_sql("select not exists (select from encke.subscriptions)");
         let row = self.session.client.query_one(&sql, &[]).await;
         let row = row.map_err(|error| LedgerError::of(&error, Doing::Nothing))?;
-        let added = if row.get(0) { self.fill().await? } else { self.merge().await? };
+        // What is one version is obeyed at once; who must take the graph whole takes some time.
+        let fills = row.get(0) && self.rows.len() > GROUP_PAIRS_MAX;
+        let added = if fills { self.fill().await? } else { self.merge().await? };
+        self.told("committing", self.rows.len());
         let place = self.session.place().await?;
         self.session.run("commit", Doing::Commit).await?;
         Ok(Loaded { place, added })
@@ -127,6 +175,7 @@ impl Writing<'_> {
         self.copy_in(copy, |out| names.next().map(|(id, name)| out.name(id, name)).is_some())
             .await?;
         let mut hash = 0_u64;
+        let mut written = 0;
         let mut rows = self.rows.iter();
         let mut texts = [String::new(), String::new()];
         let copy = "copy encke.subscriptions (subscriber, subscribee) from stdin
@@ -134,6 +183,10 @@ impl Writing<'_> {
         self.copy_in(copy, |out| {
             let Some(&(a, b)) = rows.next() else { return false };
             out.integers(a, b);
+            written += 1;
+            if written % GROUP_PAIRS_MAX == 0 {
+                self.told("writing", written);
+            }
             for (text, id) in texts.iter_mut().zip([a, b]) {
                 self.text(id, text);
             }
@@ -142,6 +195,7 @@ impl Writing<'_> {
         })
         .await?;
         let (names, hash) = (self.names.len(), hash as i64);
+        self.told("indexing", 0);
         self.sql(&format!(
             "select setval('encke.name_ids', -greatest({names}, 1), {names} > 0);
              alter table encke.subscriptions
@@ -158,12 +212,21 @@ impl Writing<'_> {
     }
 
     async fn merge(&self) -> Result<u64, LedgerError> {
+        if self.rows.len() > self.merged_max {
+            return Err(LedgerError::Refused(format!(
+                "the graph has subscriptions already, and {} more at once would hold up all other \
+                 changes for too long: load at most {} at a time, or all of them into an empty \
+                 graph",
+                self.rows.len(),
+                self.merged_max
+            )));
+        }
         let sql = "select uuid_send(new_lineage), new_version, new_hash,
                 (select count(*) from regexp_matches(convert_from(did_add, 'UTF8'), '\\n', 'g'))
             from encke.commit($1, $2, '{}', '{}')";
         let statement = self.session.client.prepare(&self.config_sql(sql)).await;
         let statement = statement.map_err(|error| LedgerError::of(&error, Doing::Nothing))?;
-        let mut added = 0;
+        let (mut added, mut done) = (0, 0);
         for slice in self.rows.chunks(GROUP_PAIRS_MAX) {
             let texts = |id: fn(&(i64, i64)) -> i64| -> Vec<String> {
                 let text = |row| {
@@ -178,6 +241,8 @@ impl Writing<'_> {
             let row = row.map_err(|error| LedgerError::of(&error, Doing::Nothing))?;
             place(&row)?;
             added += row.get::<_, i64>(3) as u64;
+            done += slice.len();
+            self.told("writing", done);
         }
         Ok(added)
     }
@@ -202,6 +267,11 @@ impl Writing<'_> {
         sink.send(out.take()).await.map_err(fails)?;
         sink.as_mut().finish().await.map_err(fails)?;
         Ok(())
+    }
+
+    fn told(&self, what: &'static str, done: usize) {
+        let mut tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner);
+        (*tell)(what, done as u64, self.rows.len() as u64);
     }
 
     fn text(&self, id: i64, text: &mut String) {

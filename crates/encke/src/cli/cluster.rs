@@ -101,7 +101,7 @@ impl ClusterArgs {
 
 /// An address that may have a password in it, and is never shown.
 #[derive(Clone)]
-struct PostgresUrl(String);
+pub(crate) struct PostgresUrl(pub(crate) String);
 
 impl FromStr for PostgresUrl {
     type Err = Infallible;

@@ -81,8 +81,34 @@ fn bucket_sums_are_those_of_the_pairs_and_tell_a_pair_that_went_astray() {
         }
         assert_eq!(ledger.bucket_sums().await.unwrap(), BucketSums { place, pairs: 5, sums });
         server.sql("delete from encke.subscriptions where subscriber = 1").unwrap();
-        let damaged = ledger.bucket_sums().await;
-        assert!(matches!(damaged, Err(LedgerError::Damaged(_))), "{damaged:?}");
+        let astray = ledger.bucket_sums().await.unwrap();
+        assert!(!astray.add_up() && astray.place == place);
+        // Made right by one, and looked at by another.
+        ledger.mend().await.unwrap();
+        ledger.mend().await.unwrap();
+        let mended = ledger.bucket_sums().await.unwrap();
+        assert!(mended.add_up() && mended.sums == astray.sums);
+        assert_eq!(mended.place.version, place.version + 1);
+        assert_ne!(mended.place.lineage, place.lineage);
+        let changed = ledger.change(vec![("1".into(), "2".into())], Vec::new()).await.unwrap();
+        assert_eq!(changed.place.version, place.version + 2);
+        assert!(ledger.bucket_sums().await.unwrap().add_up());
+    });
+}
+
+#[test]
+fn load_of_too_many_pairs_is_refused_and_leaves_the_graph_as_it_was() {
+    let Some(server) = server() else { return };
+    run(async {
+        let ledger = connect(&server).await;
+        let mut load = ledger.load().bounded(2, 1);
+        load.push("1", "2").unwrap();
+        load.push("1", "3").unwrap();
+        let refused = load.push("1", "4");
+        assert!(matches!(refused, Err(LedgerError::Refused(_))), "{refused:?}");
+        let refused = load.finish().await;
+        assert!(matches!(refused, Err(LedgerError::Refused(_))), "{refused:?}");
+        assert_eq!(stored(&ledger).await.1.len(), 0);
     });
 }
 

@@ -10,21 +10,25 @@ use graph::{LoadOptions, LoadReport, Phase};
 use serde_json::json;
 use server::open_graph;
 
-use super::{input, upload};
+use super::{input, load_cluster, upload};
 use crate::cli::client::{CaArg, KeyArg};
+use crate::cli::cluster::PostgresUrl;
+use crate::cli::postgres::ledger_config;
 use crate::cli::work::{Progress, unless_stopped};
 use crate::client::ServerUrl;
 use crate::console::{say, tell};
 
 /// Loads a file of pairs: each line `a b` makes a follow b.
 ///
-/// Into a data directory that no server uses (--data), all at once or not at all; or into a running
-/// server (--api), piece by piece. Blank lines and lines that start with # are skipped.
+/// Into a data directory that no server uses (--data), all at once or not at all; into a running
+/// server (--api), piece by piece; or into the PostgreSQL of a cluster (--postgres), all at once or
+/// not at all, whether its nodes run or not: they take it from there. Blank lines and lines that start with # are skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   encke graph load friends.txt --both --data ./encke-data
   encke graph load friends.txt --api http://127.0.0.1:8001
+  encke graph load friends.txt --postgres postgresql://encke@db.example/app
   zcat friends.txt.gz | encke graph load - --data ./encke-data")]
 pub(crate) struct LoadArgs {
     /// The file; - is standard input.
@@ -36,6 +40,19 @@ pub(crate) struct LoadArgs {
     // Not from the environment: where the API is must not decide where the pairs go.
     #[arg(long, value_name = "URL", hide_env = true)]
     api: Option<ServerUrl>,
+    /// Load into the graph of a cluster, whose store of record this is: a URL, or words as libpq
+    /// takes them.
+    #[arg(long, value_name = "URL", hide_env = true, conflicts_with = "api")]
+    postgres: Option<PostgresUrl>,
+    /// A file with its password and nothing else.
+    #[arg(long, value_name = "FILE", requires = "postgres")]
+    postgres_password_file: Option<PathBuf>,
+    /// Certificates that PostgreSQL's must lead to (PEM).
+    #[arg(long, value_name = "FILE", requires = "postgres")]
+    postgres_root: Option<PathBuf>,
+    /// The schema of Encke's tables.
+    #[arg(long, value_name = "NAME", default_value = "encke")]
+    postgres_schema: String,
     #[command(flatten)]
     key: KeyArg,
     #[command(flatten)]
@@ -55,9 +72,14 @@ pub(super) fn run(args: LoadArgs) -> Result<()> {
     let started = Instant::now();
     let options = LoadOptions { both: args.both, skip_malformed: args.skip_malformed };
     let (file, data) = (args.file.clone(), args.data);
-    let report = match args.api {
-        Some(api) => upload::run(&file, &api.with_ca(args.ca.ca).with_key(args.key.key)?, options)?,
-        None => unless_stopped(move || load(&file, &data, options))?,
+    let report = match (args.api, args.postgres) {
+        (None, Some(url)) => {
+            let (password, root) = (args.postgres_password_file, args.postgres_root);
+            let config = ledger_config(&url.0, password, &args.postgres_schema, root)?;
+            load_cluster::run(file, config, options)?
+        }
+        (Some(api), _) => upload::run(&file, &api.with_ca(args.ca.ca).with_key(args.key.key)?, options)?,
+        (None, None) => unless_stopped(move || load(&file, &data, options))?,
     };
     let seconds = started.elapsed().as_secs_f64();
     let LoadReport { pairs, added, malformed } = report;

@@ -4,6 +4,7 @@ mod check;
 mod generate;
 mod input;
 mod load;
+mod load_cluster;
 mod stats;
 mod upload;
 

@@ -9,7 +9,7 @@ use testing::postgres::Postgres;
 use super::failures::copy;
 use super::graph::{followers, node, nodes, pairs, world};
 use super::{World, wait_members};
-use crate::harness::{Api, Program, Server, wait_for};
+use crate::harness::{Api, Program, Server, encke, wait_for};
 
 /// Longer than a node takes to keep its place in the log with its replica, beside other tests.
 const KEPT: Duration = Duration::from_millis(2_500);
@@ -105,4 +105,115 @@ fn node_that_meets_another_log_waits_for_postgresql() {
     postgres.run();
     let first = Server::of(waiting);
     assert_eq!(followers(&first.api, "rj"), ["bob", "eve"]);
+}
+
+fn metric(api: &Api, name: &str) -> u64 {
+    let text = String::from_utf8(api.get("/metrics").body).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("{name} is no metric of {text}")).trim().parse().unwrap()
+}
+
+#[test]
+fn rows_that_were_changed_behind_the_back_are_found_and_taken_by_all_nodes() {
+    let Some((world, postgres)) = world() else { return };
+    let url = format!("--postgres={}", postgres.url());
+    let first = world.node("n1", &[&url, "--graph-check=1"]);
+    let second = node(&world, &postgres, "n2");
+    wait_members(&first, 2);
+    for (subscriber, subscribee) in [("bob", "rj"), ("8", "rj"), ("8", "9")] {
+        first.api.subscribe(subscriber, subscribee);
+    }
+    let [equal, differed] = ["equal", "differed"]
+        .map(|outcome| format!("encke_graph_checks_total{{outcome=\"{outcome}\"}}"));
+    wait_for("a check", || metric(&first.api, &equal) > 0);
+    assert_eq!(metric(&second.api, &equal), 0, "that is once a day");
+    assert_eq!(metric(&first.api, &differed), 0);
+    // As by somebody who repairs something with triggers off, and forgets the graph's functions.
+    postgres
+        .sql(
+            "alter table encke.subscriptions disable trigger all;
+             delete from encke.subscriptions where subscriber = 8 and subscribee <> 9;
+             alter table encke.subscriptions enable trigger all",
+        )
+        .unwrap();
+    for node in [&first, &second] {
+        wait_for("the replica has what the rows say", || followers(&node.api, "rj") == ["bob"]);
+        assert!(metric(&node.api, "encke_graph_rebuilds_total") > 0);
+    }
+    assert_eq!(metric(&first.api, &differed), 1);
+    first.api.subscribe("eve", "rj");
+    assert_eq!(followers(&first.api, "rj"), ["bob", "eve"]);
+    wait_for("the other node goes on", || followers(&second.api, "rj") == ["bob", "eve"]);
+    let before = metric(&first.api, &equal);
+    wait_for("a check finds nothing", || metric(&first.api, &equal) > before + 1);
+    assert_eq!(metric(&first.api, &differed), 1);
+}
+
+/// A file of pairs.
+fn file(world: &World, name: &str, lines: impl Iterator<Item = String>) -> String {
+    let path = world.store(name);
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn file_is_loaded_while_nodes_run_and_all_or_nothing() {
+    let Some((world, postgres)) = world() else { return };
+    let [first, second] = nodes(&world, &postgres);
+    let url = postgres.url();
+    let load = |file: &str| {
+        let mut command = encke(["graph", "load", file, "--postgres", &url, "--json"]);
+        Program::spawn(&mut command)
+    };
+    let mut stream = second.listener("n3");
+    let few = file(&world, "few", (0..5).map(|n| format!("n{n} rj\n")));
+    let loaded = load(&few).finish();
+    assert!(loaded.stdout.contains("\"added\":5"), "{loaded:?}");
+    wait_for("both nodes have it", || {
+        [&first, &second].iter().all(|node| followers(&node.api, "rj").len() == 5)
+    });
+    assert_eq!(metric(&second.api, "encke_graph_rebuilds_total"), 1, "only at its start");
+    assert_eq!(first.api.send("rj", 1), 1);
+    assert_eq!(stream.data(), 1);
+
+    // Many at once, and whoever loads dies in the middle.
+    let many = file(&world, "many", (0..300_000).map(|n| format!("{n} n{}\n", n % 1000)));
+    let loading = load(&many);
+    let waits = "select count(*) from pg_stat_activity where state <> 'idle'
+        and query like '%encke.commit(%' and pid <> pg_backend_pid()";
+    wait_for("it writes", || postgres.sql(waits).unwrap().trim() != "0");
+    loading.signal("KILL");
+    drop(loading);
+    first.api.subscribe("eve", "rj");
+    assert_eq!(followers(&first.api, "n1").len(), 0, "nothing was loaded");
+    assert_eq!(load(&many).finish().code(), Some(0));
+    wait_for("both nodes have all", || {
+        [&first, &second].iter().all(|node| {
+            let stats = node.api.stats();
+            stats["subscriptions"] == 300_006
+        })
+    });
+    let wrong = file(&world, "wrong", ["1 2\n", "3\n"].map(str::to_owned).into_iter());
+    let refused = load(&wrong).finish();
+    assert_eq!(refused.code(), Some(1));
+    assert!(refused.stderr.contains("wrong:2:"), "{refused:?}");
+}
+
+#[test]
+fn file_that_fills_the_graph_is_taken_whole_by_nodes_that_run() {
+    let Some((world, postgres)) = world() else { return };
+    let [first, second] = nodes(&world, &postgres);
+    let many = file(&world, "many", (0..100_000).map(|n| format!("{n} n{}\n", n % 1000)));
+    let mut command =
+        encke(["graph", "load", &many, "--both", "--postgres", &postgres.url()]);
+    let loaded = Program::spawn(&mut command).finish();
+    assert!(loaded.stdout.contains("200,000 new subscriptions"), "{loaded:?}");
+    first.api.subscribe("eve", "n7");
+    for node in [&first, &second] {
+        wait_for("it has all", || node.api.stats()["subscriptions"] == 200_001);
+        assert_eq!(metric(&node.api, "encke_graph_rebuilds_total"), 2);
+    }
+    let mut stream = second.listener("eve");
+    assert_eq!(first.api.send("n7", 1), 1);
+    assert_eq!(stream.data(), 1);
 }
