@@ -149,6 +149,8 @@ pub(crate) struct StreamConfig {
     pub(crate) deny_delete: bool,
     #[serde(default)]
     pub(crate) deny_purge: bool,
+    #[serde(default)]
+    pub(crate) allow_rollup_hdrs: bool,
 }
 
 #[derive(Deserialize, Debug, Clone)]

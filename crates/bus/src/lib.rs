@@ -1,5 +1,5 @@
-//! The NATS end of a cluster: one totally ordered log, one register for the epoch, and messages
-//! between nodes.
+//! The NATS end of a cluster: one totally ordered log, the epoch and other values, and
+//! messages between nodes.
 //!
 //! It knows bytes, sequences and subjects, and not what they mean. Its owner, on a tokio runtime:
 //!
@@ -12,8 +12,10 @@
 //!    one it was; then the epoch must change.
 //! 4. [`Log::publish_until`] for one record after the other, with ids that no other record has.
 //! 5. [`Bus::publish_core`], [`Bus::subscribe_core`], [`Bus::ask`] for what is not stored.
-//! 6. [`Bus::state`] and [`Bus::counts`] for readiness and metrics.
-//! 7. [`Bus::delete_logs_before`] now and then.
+//! 6. [`Bus::value`] and [`Bus::swap`] for what all nodes must know for longer than the log is
+//!    kept.
+//! 7. [`Bus::state`] and [`Bus::counts`] for readiness and metrics.
+//! 8. [`Bus::delete_logs_before`] now and then.
 //!
 //! What is published is in the log once or not at all, as long as its outcome is asked for within
 //! two minutes ([`DUPLICATE_WINDOW`]). What the follower gives is every record, once, in order, or
@@ -39,16 +41,18 @@ mod log;
 mod place;
 mod publish;
 mod state;
+mod values;
 
 pub use bytes::Bytes;
 pub use config::{BusConfig, ConfigError, Credentials, Secret, Url};
 pub use connection::{Bus, ConnectError};
 pub use core::{CoreMessage, NotSent, Subscription};
-pub use epoch::{EpochEntry, Proposal};
 pub use follow::{Followed, Follower, Record};
 pub use limits::{
     ACK_TIMEOUT, CONNECT_TIMEOUT, DUPLICATE_WINDOW, LOG_AGE_MAX, LOG_BYTES_MAX, RECORD_BYTES_MAX,
+    VALUE_BYTES_MAX,
 };
 pub use log::{Extent, Log, LogError};
 pub use publish::{PublishError, Published};
 pub use state::{Counts, LATENCY_BOUNDS_US, Latencies, State};
+pub use values::{Entry, NotSwapped, Proposal};

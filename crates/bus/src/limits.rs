@@ -66,8 +66,11 @@ pub(crate) const EPOCH_BYTES_MAX: usize = 4096;
 /// How often the epoch is read again. A change rings besides; this is for a ring that was lost.
 pub(crate) const EPOCH_POLL: Duration = Duration::from_secs(1);
 
-/// How long a proposal of an epoch is repeated until its outcome is known.
-pub(crate) const PROPOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a new value is tried until its outcome is known.
+pub(crate) const SWAP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest value: as a record, so that it takes no other setting of NATS.
+pub const VALUE_BYTES_MAX: usize = RECORD_BYTES_MAX;
 
 /// Records that a follower has asked for and not got: at [`RECORD_BYTES_MAX`] each 32 MiB, half of
 /// what makes NATS cut a client. It asks again when half of them have come, so a round trip of 1 ms

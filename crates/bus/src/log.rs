@@ -246,6 +246,7 @@ impl Bus {
             duplicate_window: nanoseconds(DUPLICATE_WINDOW),
             deny_delete: true,
             deny_purge: true,
+            allow_rollup_hdrs: false,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::change::Change;
+use crate::record::Order;
 
 /// A run of numbers that all nodes of a cluster share: one stream, from its first sequence on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,9 +127,9 @@ pub enum LogFault {
 pub enum Outcome {
     /// It is in the log, and was posted.
     Sent {
-        /// Its number; of a logout the place of its record.
+        /// Its number; of an order the place of its record.
         number: u64,
-        /// Connections that it was posted to, or that a logout ended.
+        /// Connections that it was posted to, or that an order has met.
         delivered: u64,
         /// Not all members have said how many: there may be more.
         at_least: bool,
@@ -228,13 +229,13 @@ pub enum Action {
     /// Post an event: answered with [`Node::posted`](crate::Node::posted), for each one. At most
     /// [`WINDOW`](crate::limits::WINDOW) of them are unanswered.
     Deliver(Deliver),
-    /// End all connections of an id: answered with [`Node::posted`](crate::Node::posted) of index 0
-    /// and how many these were. Until then nothing else comes out.
-    Logout {
+    /// Do this: answered with [`Node::posted`](crate::Node::posted) of index 0 and how many
+    /// connections it has met. Until then nothing else comes out.
+    Obey {
         /// The sequence of its record.
         sequence: u64,
-        /// The id.
-        id: String,
+        /// What to do.
+        order: Order,
     },
     /// Apply a change to the replica, which is at the version before: answered with
     /// [`Node::graph`](crate::Node::graph). Until then nothing else comes out.

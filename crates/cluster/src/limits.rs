@@ -18,7 +18,7 @@ pub const EVENT_BYTES_MAX: usize = RECORD_BYTES_MAX - 2 * RECORD_HEAD_BYTES;
 /// longer than any beat is on its way.
 pub(crate) const SUMS_KEPT: usize = 131_072;
 
-/// Events and logouts that wait for their turn in the log: at 16,666/s the senders of ten seconds.
+/// Events and orders that wait for their turn in the log: at 16,666/s the senders of ten seconds.
 pub const QUEUE_MAX: usize = 1 << 18;
 /// Bytes of them: an election of 9 s at 16,666 events/s of 300 bytes is 45 MB.
 pub const QUEUE_BYTES_MAX: usize = 64 << 20;
@@ -28,6 +28,14 @@ pub(crate) const OUTSTANDING_MAX: usize = 64;
 pub(crate) const ACK_TIMEOUT_MS: u64 = 500;
 /// So long a sender waits: an election of NATS takes 4 to 9 s.
 pub const SEND_DEADLINE_MS: u64 = 10_000;
+/// A node that proves what it has read publishes so often, if only a record without events: a
+/// fifth of [`LEASE_MS`], so that one or two that are late do no harm.
+pub(crate) const PROVE_MS: u64 = 2_000;
+/// So long after its last proof a node may go by what it knows: as long as an election of NATS.
+pub const LEASE_MS: u64 = 10_000;
+/// Proofs that are read, of records that are not all posted: the newest is what counts.
+pub(crate) const PROOFS_MAX: usize = 64;
+
 /// A record that is acknowledged, and still does not come, is published once more after this.
 pub(crate) const ACKED_AGAIN_MS: u64 = 5_000;
 

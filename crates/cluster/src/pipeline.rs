@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::change::Change;
 use crate::limits::{UNREAD_BYTES_MAX, WINDOW};
-use crate::record::Event;
+use crate::record::{Event, Order};
 
 /// A version of the graph that nobody has said yet.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
@@ -18,8 +18,8 @@ pub(crate) const UNKNOWN: u64 = u64::MAX;
 pub(crate) enum Item {
     /// Events of `origin`; `me` is what this node was at that sequence, if it was a member.
     Events { origin: u64, me: Option<u64>, events: VecDeque<Event> },
-    /// A logout, likewise.
-    Logout { origin: u64, me: Option<u64>, id: String },
+    /// An order, likewise.
+    Order { origin: u64, me: Option<u64>, order: Order },
     /// A change of the graph, complete with this record.
     Change(Change),
     /// The graph must be at this version before anything goes on.
@@ -42,7 +42,7 @@ pub(crate) enum Item {
 #[derive(Debug)]
 pub(crate) enum Out {
     Event { sequence: u64, index: u16, event: Event },
-    Logout { sequence: u64, id: String },
+    Order { sequence: u64, order: Order },
     Change(Change),
     Graph(u64),
     Latest,
@@ -52,7 +52,7 @@ pub(crate) enum Out {
     Drained(u64),
 }
 
-/// A record whose events have all been posted, or a logout that was done.
+/// A record whose events have all been posted, or an order that was obeyed.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) sequence: u64,
@@ -86,12 +86,12 @@ pub(crate) struct Pipeline {
     /// Read, with their bytes.
     read: VecDeque<(u64, usize, Item)>,
     read_bytes: usize,
-    /// Being posted. A logout is one of these alone, with nothing that waits.
+    /// Being posted. An order is one of these alone, with nothing that waits.
     open: VecDeque<Open>,
     /// Handed out and not posted.
     window: usize,
-    /// A logout is being done, and nothing comes out before it is.
-    logout: bool,
+    /// An order is being obeyed, and nothing comes out before it is.
+    order: bool,
     /// What must be done before anything else comes out: the version of the graph.
     graph: Option<u64>,
     /// Changes that a graph which is waited for needs, and the one that is being applied.
@@ -110,7 +110,7 @@ impl Pipeline {
             read_bytes: 0,
             open,
             window: 0,
-            logout: false,
+            order: false,
             graph: None,
             urgent,
             applying: None,
@@ -176,7 +176,7 @@ impl Pipeline {
             if self.graph.is_some()
                 || !self.urgent.is_empty()
                 || self.window >= WINDOW
-                || busy && (barrier || self.logout)
+                || busy && (barrier || self.order)
             {
                 return None;
             }
@@ -207,11 +207,11 @@ impl Pipeline {
                 self.open(sequence, 0, None, 0, VecDeque::new());
                 return None;
             }
-            Item::Logout { origin, me, id } => {
+            Item::Order { origin, me, order } => {
                 self.open(sequence, origin, me, 1, VecDeque::new());
                 self.window += 1;
-                self.logout = true;
-                return Some(Out::Logout { sequence, id });
+                self.order = true;
+                return Some(Out::Order { sequence, order });
             }
             _ => {}
         }
@@ -233,7 +233,7 @@ impl Pipeline {
             Item::Left => Out::Left,
             Item::Gap => Out::Gap(sequence),
             Item::Drained => Out::Drained(sequence),
-            Item::Events { .. } | Item::Logout { .. } | Item::Nothing => return None,
+            Item::Events { .. } | Item::Order { .. } | Item::Nothing => return None,
         };
         self.open(sequence, 0, None, 0, VecDeque::new());
         Some(out)
@@ -251,7 +251,7 @@ impl Pipeline {
         self.open.push_back(Open { sequence, origin, me, waiting, counts, posted: 0 });
     }
 
-    /// The event at `sequence` and `index` was posted, or the logout done. Said twice, or of none,
+    /// The event at `sequence` and `index` was posted, or the order obeyed. Said twice, or of none,
     /// it changes nothing.
     pub(crate) fn posted(&mut self, sequence: u64, index: u16, count: u32) {
         let Some(open) = self.open.iter_mut().find(|open| open.sequence == sequence) else {
@@ -293,8 +293,8 @@ impl Pipeline {
             return;
         }
         while self.open.front().is_some_and(|open| open.posted == open.counts.len()) {
-            // Nothing is open beside a logout.
-            self.logout = false;
+            // Nothing is open beside an order.
+            self.order = false;
             let Some(open) = self.open.pop_front() else { return };
             // A record of several items is done with its last one.
             let more = |&(next, ..): &(u64, usize, Item)| next == open.sequence;

@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use crate::action::{MessageId, Outcome, Published, Ticket};
 use crate::limits::{
-    ACK_TIMEOUT_MS, ACKED_AGAIN_MS, EVENT_BYTES_MAX, OUTSTANDING_MAX, QUEUE_BYTES_MAX, QUEUE_MAX,
-    RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES, SEND_DEADLINE_MS,
+    ACK_TIMEOUT_MS, ACKED_AGAIN_MS, EVENT_BYTES_MAX, OUTSTANDING_MAX, PROVE_MS, QUEUE_BYTES_MAX,
+    QUEUE_MAX, RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES, SEND_DEADLINE_MS,
 };
 use crate::node::NotTaken;
-use crate::record::{Body, Event, Head, Record};
+use crate::record::{Body, Event, Head, Order, Record};
 
 /// A message that is published again and again until it is known to be in the log.
 #[derive(Debug)]
@@ -86,14 +86,14 @@ struct Queued {
 #[derive(Clone, Debug)]
 enum What {
     Event(Event),
-    Logout(String),
+    Order(Order),
 }
 
 impl Queued {
     fn bytes(&self) -> usize {
         match &self.what {
             What::Event(event) => event.bytes(),
-            What::Logout(id) => id.len() + RECORD_HEAD_BYTES,
+            What::Order(order) => order.bytes(),
         }
     }
 }
@@ -103,8 +103,18 @@ impl Queued {
 struct Batch {
     incarnation: u64,
     batch: u64,
+    made_ms: u64,
     attempt: Attempt,
     entries: Vec<Queued>,
+}
+
+/// A batch that was read.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Settled {
+    /// Nothing of it was in the log before.
+    pub(crate) made_ms: u64,
+    /// Its senders, in the order of its events.
+    pub(crate) tickets: Vec<Option<Ticket>>,
 }
 
 /// The queue and what is in flight.
@@ -115,6 +125,8 @@ pub(crate) struct Publisher {
     outstanding: VecDeque<Batch>,
     last_ticket: u64,
     last_batch: u64,
+    /// When a batch without events is made, where one is wanted.
+    prove_ms: u64,
 }
 
 /// A sender and what it is told.
@@ -128,8 +140,8 @@ impl Publisher {
         self.queue(now_ms, What::Event(event))
     }
 
-    pub(crate) fn submit_logout(&mut self, now_ms: u64, id: &str) -> Result<Ticket, NotTaken> {
-        self.queue(now_ms, What::Logout(id.to_owned()))
+    pub(crate) fn submit_order(&mut self, now_ms: u64, order: Order) -> Result<Ticket, NotTaken> {
+        self.queue(now_ms, What::Order(order))
     }
 
     fn queue(&mut self, now_ms: u64, what: What) -> Result<Ticket, NotTaken> {
@@ -146,15 +158,19 @@ impl Publisher {
         Ok(ticket)
     }
 
-    /// Makes the next batch, if none is on its way: `head` says who publishes.
-    pub(crate) fn fill(&mut self, now_ms: u64, mut head: Head) {
+    /// Makes the next batch, if none is on its way: `head` says who publishes. Whoever `proves` that
+    /// it has read the log makes one now and then without events.
+    pub(crate) fn fill(&mut self, now_ms: u64, mut head: Head, proves: bool) {
         let on_its_way = self.outstanding.back().is_some_and(|last| last.attempt.acked.is_none());
-        if on_its_way || self.outstanding.len() >= OUTSTANDING_MAX || self.queue.is_empty() {
+        let proof = proves && self.outstanding.is_empty() && self.prove_ms <= now_ms;
+        let idle = self.queue.is_empty() && !proof;
+        if on_its_way || self.outstanding.len() >= OUTSTANDING_MAX || idle {
             return;
         }
+        self.prove_ms = now_ms + PROVE_MS;
         let entries = self.take();
         let body = match &entries[..] {
-            [Queued { what: What::Logout(id), .. }] => Body::Logout(id.clone()),
+            [Queued { what: What::Order(order), .. }] => Body::Order(order.clone()),
             events => Body::Events(events.iter().filter_map(Queued::event).collect()),
         };
         self.last_batch += 1;
@@ -162,40 +178,43 @@ impl Publisher {
         let (incarnation, batch) = (head.incarnation, head.batch);
         let record = Record { head, body }.encode();
         let attempt = Attempt::new(now_ms, format!("{incarnation}.{batch}"), record);
-        self.outstanding.push_back(Batch { incarnation, batch, attempt, entries });
+        let made_ms = now_ms;
+        self.outstanding.push_back(Batch { incarnation, batch, made_ms, attempt, entries });
     }
 
-    /// The events at the front that fit into a record, or a logout.
+    /// The events at the front that fit into a record, or an order.
     fn take(&mut self) -> Vec<Queued> {
         let (mut taken, mut bytes) = (Vec::new(), RECORD_HEAD_BYTES);
         while let Some(next) = self.queue.front() {
-            let logout = matches!(next.what, What::Logout(_));
+            let order = matches!(next.what, What::Order(_));
             let full = taken.len() >= RECORD_EVENTS_MAX || bytes + next.bytes() > RECORD_BYTES_MAX;
-            if !taken.is_empty() && (logout || full) {
+            if !taken.is_empty() && (order || full) {
                 break;
             }
             bytes += next.bytes();
             self.queue_bytes -= next.bytes();
             taken.extend(self.queue.pop_front());
-            if logout {
+            if order {
                 break;
             }
         }
         taken
     }
 
-    /// A batch of this node was read at a sequence and counts: its senders, in the order of its
-    /// events. `None` when it is none that is in flight.
-    pub(crate) fn settle(&mut self, incarnation: u64, batch: u64) -> Option<Vec<Option<Ticket>>> {
+    /// A batch of this node was read at a sequence and counts. `None` when it is none that is in
+    /// flight.
+    pub(crate) fn settle(&mut self, incarnation: u64, batch: u64) -> Option<Settled> {
         let is = |one: &Batch| one.incarnation == incarnation && one.batch == batch;
         let place = self.outstanding.iter().position(is)?;
-        let entries = self.outstanding.remove(place)?.entries;
-        Some(entries.into_iter().map(|entry| entry.ticket).collect())
+        let Batch { made_ms, entries, .. } = self.outstanding.remove(place)?;
+        let tickets = entries.into_iter().map(|entry| entry.ticket).collect();
+        Some(Settled { made_ms, tickets })
     }
 
     /// Nothing in flight will count any more: it waits again, at the front and in its order, but
     /// for what nobody waits for.
     pub(crate) fn requeue(&mut self) {
+        self.prove_ms = 0;
         while let Some(batch) = self.outstanding.pop_back() {
             for entry in batch.entries.into_iter().rev().filter(|entry| entry.ticket.is_some()) {
                 self.queue_bytes += entry.bytes();
@@ -206,6 +225,7 @@ impl Publisher {
 
     /// Nobody will ever know of what is in flight.
     pub(crate) fn abandon(&mut self, told: &mut Vec<Told>) {
+        self.prove_ms = 0;
         for batch in self.outstanding.drain(..) {
             let tickets = batch.entries.into_iter().filter_map(|entry| entry.ticket);
             told.extend(tickets.map(|ticket| (ticket, Outcome::MayBeSent)));
@@ -266,6 +286,11 @@ impl Publisher {
         batches.flatten().chain(queued).min()
     }
 
+    /// When a batch without events is due, if nothing else is in flight.
+    pub(crate) fn prove_deadline(&self) -> Option<u64> {
+        self.outstanding.is_empty().then_some(self.prove_ms)
+    }
+
     pub(crate) fn queued(&self) -> usize {
         self.queue.len()
     }
@@ -279,7 +304,7 @@ impl Queued {
     fn event(&self) -> Option<Event> {
         match &self.what {
             What::Event(event) => Some(event.clone()),
-            What::Logout(_) => None,
+            What::Order(_) => None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! E events:  u16 count, each: id subject, u32 length, line, u8 flags, [u32 length, Erlang term]
 //! G graph:   u64 version, u64 hash, u16 part, u16 parts, u32 changes, each: u8 op, id, id
 //! J join:    name, address, u8 format from, u8 format to, u8 founding, [u64 since]
-//! L leave:   u64 incarnation, u8 reason         X logout:  id
+//! L leave:   u64 incarnation, u8 reason         X logout:  id         R revoke: text
 //! ```
 //!
 //! What stands before the body is the same in all formats, so that a node knows a record of a newer
@@ -23,7 +23,7 @@
 use std::cmp::Ordering;
 
 use crate::change::Part;
-use crate::limits::{RECORD_BYTES_MAX, RECORD_EVENTS_MAX};
+use crate::limits::{RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES};
 use crate::wire::{Malformed, Reader, put_id, put_text};
 
 /// The format that this node writes, and the only one it reads.
@@ -70,8 +70,27 @@ pub enum Body {
         /// Why.
         reason: LeaveReason,
     },
+    /// What every node is to do at this place of the log.
+    Order(Order),
+}
+
+/// What every node does when all before it is posted, and before anything behind it is. The log
+/// counts how many connections it has met.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Order {
     /// All connections of an id end.
     Logout(String),
+    /// Tokens are good no more. The text is the server's matter, of at most
+    /// [`ID_BYTES_MAX`](crate::limits::ID_BYTES_MAX) bytes.
+    Revoke(String),
+}
+
+impl Order {
+    /// What it counts for in a queue.
+    pub(crate) fn bytes(&self) -> usize {
+        let (Order::Logout(text) | Order::Revoke(text)) = self;
+        text.len() + RECORD_HEAD_BYTES
+    }
 }
 
 /// An event on its way through the log.
@@ -187,7 +206,8 @@ impl Body {
             Body::Graph(_) => b'G',
             Body::Join(_) => b'J',
             Body::Leave { .. } => b'L',
-            Body::Logout(_) => b'X',
+            Body::Order(Order::Logout(_)) => b'X',
+            Body::Order(Order::Revoke(_)) => b'R',
         }
     }
 
@@ -204,7 +224,8 @@ impl Body {
                 out.extend_from_slice(&incarnation.to_be_bytes());
                 out.push(*reason as u8);
             }
-            Body::Logout(id) => put_id(out, id),
+            Body::Order(Order::Logout(id)) => put_id(out, id),
+            Body::Order(Order::Revoke(text)) => put_text(out, text),
         }
     }
 
@@ -220,7 +241,8 @@ impl Body {
             b'G' => Body::Graph(Part::decode(from)?),
             b'J' => Body::Join(Join::decode(from)?),
             b'L' => Body::Leave { incarnation: from.u64()?, reason: LeaveReason::of(from.u8()?)? },
-            b'X' => Body::Logout(from.id()?),
+            b'X' => Body::Order(Order::Logout(from.id()?)),
+            b'R' => Body::Order(Order::Revoke(from.text()?)),
             _ => return Err(Malformed::Unknown),
         })
     }

@@ -4,7 +4,7 @@ use bus::{Bytes, Proposal};
 use testing::NatsServer;
 use tokio::time::timeout;
 
-use crate::harness::{LONG, connect, programs};
+use crate::harness::{LONG, ask_api, connect, programs};
 
 #[tokio::test]
 async fn of_two_proposals_over_the_same_revision_one_is_taken() {
@@ -36,5 +36,31 @@ async fn of_two_proposals_over_the_same_revision_one_is_taken() {
             expected = revision;
         }
         assert_eq!(one.propose(0, "late".into()).await.unwrap(), Proposal::Lost);
+    }
+}
+
+#[tokio::test]
+async fn of_a_swapped_value_the_last_one_is_kept_and_one_that_came_between_is_seen() {
+    for program in programs() {
+        let server = [NatsServer::start(&program)];
+        let (one, other) = (connect(&server, 1).await, connect(&server, 1).await);
+        assert_eq!(one.value("a").await.unwrap(), None);
+        let mut revision = 0;
+        for round in 0..20 {
+            let value = Bytes::from(round.to_string());
+            let swapped = one.swap("a", revision, value.clone()).await.unwrap();
+            let Proposal::Taken(taken) = swapped else { panic!("{swapped:?}") };
+            assert_eq!(other.swap("a", revision, "x".into()).await.unwrap(), Proposal::Lost);
+            assert_eq!(other.value("a").await.unwrap().unwrap().value, value);
+            revision = taken;
+        }
+        one.swap("b", 0, "b".into()).await.unwrap();
+        let info = ask_api(&server[0], "STREAM.INFO.KV_ENCKE_t", "").await;
+        let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+        assert_eq!(info["state"]["messages"], 2, "{info}");
+        let long = Bytes::from(vec![b'x'; bus::VALUE_BYTES_MAX + 1]);
+        assert!(!one.swap("c", 0, long).await.unwrap_err().may_count);
+        let longest = Bytes::from(vec![b'x'; bus::VALUE_BYTES_MAX]);
+        assert!(matches!(one.swap("c", 0, longest).await.unwrap(), Proposal::Taken(_)));
     }
 }

@@ -24,7 +24,7 @@ use crate::limits::PROPOSE_AGAIN_MS;
 use crate::liveness::Liveness;
 use crate::pipeline::{Pipeline, UNKNOWN};
 use crate::publisher::{Attempt, Publisher, Told};
-use crate::record::{Event, Head};
+use crate::record::{Event, Head, Order};
 use crate::replica::Replica;
 use crate::roster::Roster;
 use joining::Joining;
@@ -82,6 +82,10 @@ pub struct Node {
     /// Since when the graph holds everything up: when to ask the store of record.
     barrier_ms: Option<u64>,
     streams: u64,
+    /// Records of ours that are read and not all posted, and when they were made.
+    proofs: VecDeque<(u64, u64)>,
+    proved_ms: Option<u64>,
+    left_ms: u64,
     now_ms: u64,
     leaving: bool,
     /// Its own leave was read, and comes out when all before it is done.
@@ -131,6 +135,9 @@ impl Node {
             broken: None,
             barrier_ms: None,
             streams: 0,
+            proofs: VecDeque::new(),
+            proved_ms: None,
+            left_ms: now_ms,
             now_ms,
             leaving: false,
             left: false,
@@ -157,16 +164,16 @@ impl Node {
         taken
     }
 
-    /// Ends all connections of `id`, on all nodes; otherwise as [`Node::submit`].
+    /// Has `order` obeyed by all nodes; otherwise as [`Node::submit`].
     ///
     /// # Errors
     ///
     /// It is not taken, and nothing was sent.
-    pub fn submit_logout(&mut self, now_ms: u64, id: &str) -> Result<Ticket, NotTaken> {
+    pub fn submit_order(&mut self, now_ms: u64, order: Order) -> Result<Ticket, NotTaken> {
         if self.leaving || self.ended {
             return Err(NotTaken::Leaving);
         }
-        let taken = self.publisher.submit_logout(now_ms, id);
+        let taken = self.publisher.submit_order(now_ms, order);
         self.step(now_ms);
         taken
     }
@@ -347,6 +354,8 @@ impl Node {
             version: self.replica.version(),
             broken: self.broken.is_some(),
             waits_for_store: self.pipeline.waits_for_graph().is_some(),
+            proved_ms: self.proved_ms,
+            left_ms: self.left_ms,
         }
     }
 
@@ -375,6 +384,8 @@ impl Node {
         (self.sums, self.counts) = (Sums::default(), Counts::default());
         self.replica.restart();
         (self.incarnation, self.left, self.left_at) = (None, false, None);
+        self.proofs.clear();
+        self.left_ms = now_ms;
         self.joining = Joining::new(now_ms, self.config.lot);
         self.leaves.clear();
         self.broken = None;

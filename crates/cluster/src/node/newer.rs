@@ -56,12 +56,12 @@ mod tests {
     use crate::chain::Chain;
     use crate::message::{Message, Said, View};
     use crate::node::Config;
-    use crate::record::{Body, FORMAT, Record};
+    use crate::record::{Body, FORMAT, Order, Record};
     use crate::wire::Malformed;
 
     /// A node that follows a log of which it has read all up to `first`, minus one.
     fn node(first: u64, head: u64) -> Node {
-        let config = Config { name: "old".into(), address: String::new(), lot: 1 };
+        let config = Config { name: "old".into(), address: String::new(), lot: 1, proves: false };
         let epoch = Epoch { number: 1, base: 0 };
         let known = Known::Read { epoch: 1, sequence: u64::MAX };
         let mut node = Node::new(0, config, epoch, GraphPlace::default(), known);
@@ -72,7 +72,7 @@ mod tests {
     /// A logout by a member, that knows the sum `chain` at `after`, in `format`.
     fn record(format: u8, after: u64, chain: u64) -> Vec<u8> {
         let head = Head { incarnation: 1, batch: 1, after, chain };
-        let mut bytes = Record { head, body: Body::Logout("1".into()) }.encode();
+        let mut bytes = Record { head, body: Body::Order(Order::Logout("1".into())) }.encode();
         bytes[0] = format;
         // What a later format may have.
         bytes.push(7);

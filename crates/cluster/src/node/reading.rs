@@ -5,9 +5,10 @@ use super::parts::PartsRead;
 use crate::action::{Action, EndReason, Known, LogFault, LogMark};
 use crate::chain::Chain;
 use crate::change::{Change, Part};
+use crate::limits::PROOFS_MAX;
 use crate::message::{Counted, View};
 use crate::pipeline::{Done, Item, Out, Pipeline};
-use crate::publisher::Attempt;
+use crate::publisher::{Attempt, Settled};
 use crate::record::{Body, Head, Join, LeaveReason, Record};
 use crate::roster::{Counts, Joined, Roster};
 use crate::wire::Malformed;
@@ -20,6 +21,7 @@ impl Node {
             return;
         }
         if !self.followed {
+            self.left_ms = now_ms;
             self.begin(first.max(1) - 1, head);
         } else if head < self.read {
             self.fault(now_ms, LogFault::HeadBehind);
@@ -79,6 +81,8 @@ impl Node {
         self.before = None;
         self.parts_read = PartsRead::new(before);
         self.liveness.view(&[]);
+        self.proofs.clear();
+        self.left_ms = now_ms;
         // What is known of these may be among what is gone. Who is silent is found out again, and
         // who is there is asked.
         self.leaves.clear();
@@ -151,10 +155,10 @@ impl Node {
                 (Counts::No, ..) => Item::Nothing,
                 (Counts::Unknown, ..) => Item::Gap,
             },
-            Body::Logout(id) => match self.counts(now_ms, &head) {
+            Body::Order(order) => match self.counts(now_ms, &head) {
                 (Counts::No, ..) => Item::Nothing,
-                // Who is logged out twice comes back.
-                (Counts::Yes | Counts::Unknown, origin, me) => Item::Logout { origin, me, id },
+                // Who is logged out twice comes back, and what is revoked twice is revoked.
+                (Counts::Yes | Counts::Unknown, origin, me) => Item::Order { origin, me, order },
             },
             Body::Graph(part) => return self.take_part(now_ms, sequence, len, part),
             Body::Join(join) => return self.take_join(now_ms, &head, &join, bytes),
@@ -162,6 +166,7 @@ impl Node {
                 let drained =
                     reason == LeaveReason::Drained && self.incarnation == Some(incarnation);
                 if self.roster.leave(sequence, incarnation) {
+                    self.left_ms = now_ms;
                     self.view_changed(&[incarnation]);
                 }
                 self.left |= drained;
@@ -176,17 +181,30 @@ impl Node {
         let &Head { incarnation, batch, after, .. } = head;
         self.liveness.sign_of(incarnation);
         let counts = self.roster.counts(incarnation, batch, after);
-        let tickets = match counts {
+        let settled = match counts {
             Counts::Yes => self.publisher.settle(incarnation, batch),
             Counts::No | Counts::Unknown => None,
         };
-        if let Some(tickets) = tickets {
+        if let Some(Settled { made_ms, tickets }) = settled {
+            self.proof_read(made_ms);
             let members = self.roster.members().iter().map(|member| member.incarnation).collect();
             let (place, mut told) = ((self.epoch, self.read), Vec::new());
             self.sums.begin(now_ms, place, members, tickets, &mut told);
             self.tell(told);
         }
         (counts, incarnation, self.incarnation)
+    }
+
+    /// A record of ours, made at `made_ms`, was read: when all before it is posted, all is done that
+    /// was in the log at that moment.
+    fn proof_read(&mut self, made_ms: u64) {
+        if self.config.proves {
+            // Where so many wait the newest alone is of use.
+            if self.proofs.len() >= PROOFS_MAX {
+                self.proofs.pop_back();
+            }
+            self.proofs.push_back((self.read, made_ms));
+        }
     }
 
     fn take_part(&mut self, now_ms: u64, sequence: u64, len: usize, part: Part) {
@@ -241,6 +259,9 @@ impl Node {
         }
         let after = self.incarnations();
         let lost: Vec<u64> = before.into_iter().filter(|one| !after.contains(one)).collect();
+        if join.founding.is_some() || !lost.is_empty() {
+            self.left_ms = now_ms;
+        }
         self.view_changed(&lost);
         let item = match joined {
             // Who knows the view knows whether it is one. Here it is none, and the next join takes
@@ -372,6 +393,11 @@ impl Node {
             let Some(out) = self.pipeline.next(&mut done) else { break };
             self.hand_out(out);
         }
+        let applied = self.pipeline.applied();
+        while let Some(&(_, made_ms)) = self.proofs.front().filter(|(at, _)| *at <= applied) {
+            self.proved_ms = self.proved_ms.max(Some(made_ms));
+            self.proofs.pop_front();
+        }
         let mut told = Vec::new();
         for Done { sequence, origin, me, counts } in done {
             let Some(me) = me else { continue };
@@ -391,7 +417,7 @@ impl Node {
                 let number = self.epoch.number_of(sequence, index);
                 Action::Deliver(crate::Deliver { sequence, index, number, event })
             }
-            Out::Logout { sequence, id } => Action::Logout { sequence, id },
+            Out::Order { sequence, order } => Action::Obey { sequence, order },
             Out::Change(change) if change.version <= self.replica.version() => {
                 self.pipeline.graph(self.replica.version());
                 return;

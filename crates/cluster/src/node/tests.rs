@@ -1,7 +1,7 @@
 use super::Node;
 use crate::limits::{ASK_MS, BEHIND_MAX_MS, FOLLOW_AGAIN_MS, FOUND_AFTER_MS};
 use crate::message::{Beat, Message, Said, View};
-use crate::record::{Body, Head, Join, Record};
+use crate::record::{Body, Head, Join, Order, Record};
 use crate::roster::Member;
 use crate::{Action, Config, Epoch, GraphPlace, Known};
 
@@ -17,7 +17,8 @@ struct Driven {
 
 impl Driven {
     fn new(name: &str) -> Driven {
-        let config = Config { name: name.to_owned(), address: String::new(), lot: 100 };
+        let config =
+            Config { name: name.to_owned(), address: String::new(), lot: 100, proves: false };
         let node = Node::new(0, config, EPOCH, GraphPlace::default(), KNOWN);
         let mut driven = Driven { node, now: 0, actions: Vec::new() };
         driven.take();
@@ -78,7 +79,7 @@ impl Driven {
 
 fn nothing(n: u64) -> Vec<u8> {
     let head = Head { incarnation: 7, batch: n, after: 0, chain: 0 };
-    Record { head, body: Body::Logout("x".to_owned()) }.encode()
+    Record { head, body: Body::Order(Order::Logout("x".to_owned())) }.encode()
 }
 
 fn beat(read: u64) -> Said {

@@ -29,7 +29,8 @@ impl Node {
         let works = self.followed && self.broken.is_none() && !self.ended;
         if works {
             if self.incarnation.is_some() {
-                self.publisher.fill(now_ms, self.head());
+                let proves = self.config.proves && !self.leaving;
+                self.publisher.fill(now_ms, self.head(), proves);
             }
             self.live(now_ms);
             self.leave_or_join(now_ms);
@@ -200,6 +201,9 @@ impl Node {
                 if self.incarnation.is_none() && !self.left {
                     let known = self.roster.is_known();
                     times.push(self.joining.deadline(self.now_ms, known));
+                }
+                if self.config.proves && self.incarnation.is_some() && !self.leaving {
+                    times.push(self.publisher.prove_deadline());
                 }
                 times.extend([self.replica.deadline(), self.barrier_ms, self.stalled_ms]);
             }

@@ -10,6 +10,8 @@ pub struct Config {
     /// Tells this process from others of the same name, and grows from start to start: nanoseconds
     /// since 1970 will do.
     pub lot: u64,
+    /// It must be known up to when it has read all there was: [`Status::proved_ms`].
+    pub proves: bool,
 }
 
 /// Why something is not taken.
@@ -61,4 +63,9 @@ pub struct Status {
     pub broken: bool,
     /// Nothing comes out before the replica has what somebody may rely on.
     pub waits_for_store: bool,
+    /// All that was in the log at this moment is done here. Known of who proves it, and never of
+    /// who was a member no more at that moment.
+    pub proved_ms: Option<u64>,
+    /// When this node read last that others are members no more, or began to know who is.
+    pub left_ms: u64,
 }

@@ -14,7 +14,7 @@ fn out(pipeline: &mut Pipeline) -> (Vec<String>, Vec<Done>) {
         out.push(match next {
             Out::Event { sequence, index, .. } => format!("{sequence}.{index}"),
             Out::Graph(version) => format!("graph {version}"),
-            Out::Logout { sequence, .. } => format!("logout {sequence}"),
+            Out::Order { sequence, .. } => format!("order {sequence}"),
             other => format!("{other:?}"),
         });
     }
@@ -46,8 +46,8 @@ fn window_is_full_until_something_is_posted() {
 #[test]
 fn barrier_comes_out_when_all_before_is_posted_and_holds_up_all_behind() {
     let mut pipeline = Pipeline::new(0);
-    let logout = Item::Logout { origin: 7, me: None, id: "1".into() };
-    let items = [events(2), Item::Graph(9), events(1), logout, Item::Nothing, events(1)];
+    let order = Item::Order { origin: 7, me: None, order: Order::Logout("1".into()) };
+    let items = [events(2), Item::Graph(9), events(1), order, Item::Nothing, events(1)];
     for (sequence, item) in (1..).zip(items) {
         pipeline.push(sequence, 1, item);
     }
@@ -62,8 +62,8 @@ fn barrier_comes_out_when_all_before_is_posted_and_holds_up_all_behind() {
     assert_eq!(out(&mut pipeline).0, ["3.0"]);
     assert_eq!(pipeline.applied(), 2);
     pipeline.posted(3, 0, 0);
-    assert_eq!(out(&mut pipeline).0, ["logout 4"]);
-    // What is no barrier may come out while others are being posted, but not past a logout.
+    assert_eq!(out(&mut pipeline).0, ["order 4"]);
+    // What is no barrier may come out while others are being posted, but not past an order.
     assert_eq!(out(&mut pipeline).0.len(), 0);
     pipeline.posted(4, 0, 2);
     assert_eq!(out(&mut pipeline).0, ["6.0"]);

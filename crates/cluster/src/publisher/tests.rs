@@ -11,7 +11,7 @@ fn event(line: &str) -> Event {
 /// What is to be published now: message ids, and how many events.
 fn due(publisher: &mut Publisher, now_ms: u64) -> Vec<(String, usize)> {
     let (mut told, mut out) = (Vec::new(), Vec::new());
-    publisher.fill(now_ms, HEAD);
+    publisher.fill(now_ms, HEAD, false);
     publisher.tick(now_ms, &mut told, &mut out);
     assert_eq!(told, []);
     let events = |record: &[u8]| match Record::decode(record).unwrap().body {
@@ -41,18 +41,18 @@ fn what_comes_while_a_batch_is_on_its_way_is_the_next_one() {
     assert_eq!(due(&mut publisher, 500), [("5.1".to_owned(), 1)], "again, under the same id");
     publisher.published(510, &id("5.1"), Published::At(10));
     assert_eq!(due(&mut publisher, 510), [("5.2".to_owned(), 3)]);
-    assert_eq!(publisher.settle(5, 1).unwrap(), [Some(Ticket(1))]);
+    assert_eq!(publisher.settle(5, 1).unwrap().tickets, [Some(Ticket(1))]);
     assert_eq!(publisher.settle(5, 1), None);
-    assert_eq!(publisher.settle(5, 2).unwrap().len(), 3);
+    assert_eq!(publisher.settle(5, 2).unwrap().tickets.len(), 3);
     assert_eq!(publisher.outstanding(), 0);
 }
 
 #[test]
-fn batch_has_as_many_events_as_a_record_holds_and_a_logout_is_alone() {
+fn batch_has_as_many_events_as_a_record_holds_and_an_order_is_alone() {
     let mut publisher = Publisher::default();
     let large = "x".repeat(RECORD_BYTES_MAX / 3);
     (0..3).for_each(|_| _ = publisher.submit(0, event(&large)).unwrap());
-    publisher.submit_logout(0, "1").unwrap();
+    publisher.submit_order(0, Order::Logout("1".into())).unwrap();
     (0..RECORD_EVENTS_MAX + 1).for_each(|_| _ = publisher.submit(0, event("a")).unwrap());
     let mut batches = Vec::new();
     for batch in 1..=5 {
@@ -74,7 +74,7 @@ fn senders_are_told_after_ten_seconds_and_the_batch_stays_in_flight() {
     assert_eq!(publisher.deadline(), Some(500));
     assert_eq!(told(&mut publisher, SEND_DEADLINE_MS), [(Ticket(1), Outcome::MayBeSent)]);
     assert_eq!(told(&mut publisher, SEND_DEADLINE_MS + 1), [(Ticket(2), Outcome::NotSent)]);
-    assert_eq!(publisher.settle(5, 1).unwrap(), [None]);
+    assert_eq!(publisher.settle(5, 1).unwrap().tickets, [None]);
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn what_will_not_count_goes_again_in_its_order_but_for_what_nobody_waits_for() {
     publisher.submit(3, event("d")).unwrap();
     told(&mut publisher, SEND_DEADLINE_MS);
     publisher.requeue();
-    publisher.fill(0, HEAD);
-    let tickets = publisher.settle(5, 4).unwrap();
+    publisher.fill(0, HEAD, false);
+    let tickets = publisher.settle(5, 4).unwrap().tickets;
     assert_eq!(tickets, [Some(Ticket(2)), Some(Ticket(3)), Some(Ticket(4))]);
 }
 
@@ -99,5 +99,24 @@ fn full_queue_takes_nothing_more() {
     let large = "x".repeat(EVENT_BYTES_MAX - 100);
     let taken = (0..QUEUE_BYTES_MAX).take_while(|_| publisher.submit(0, event(&large)).is_ok());
     assert_eq!(taken.count(), QUEUE_BYTES_MAX / (EVENT_BYTES_MAX - 86));
-    assert_eq!(publisher.submit_logout(0, &large), Err(NotTaken::Full));
+    assert_eq!(publisher.submit_order(0, Order::Logout(large)), Err(NotTaken::Full));
+}
+
+#[test]
+fn who_proves_makes_a_batch_without_events_where_nothing_else_is_in_flight() {
+    let mut publisher = Publisher::default();
+    publisher.fill(0, HEAD, true);
+    publisher.fill(PROVE_MS, HEAD, true);
+    assert_eq!((publisher.outstanding(), publisher.prove_deadline()), (1, None));
+    assert_eq!(publisher.settle(5, 1), Some(Settled { made_ms: 0, tickets: Vec::new() }));
+    assert_eq!(publisher.prove_deadline(), Some(PROVE_MS));
+    publisher.fill(PROVE_MS - 1, HEAD, true);
+    assert_eq!(publisher.outstanding(), 0);
+    publisher.submit(PROVE_MS - 1, event("a")).unwrap();
+    publisher.fill(PROVE_MS - 1, HEAD, true);
+    assert_eq!(publisher.settle(5, 2).unwrap().made_ms, PROVE_MS - 1, "any batch is a proof");
+    // What is in flight at its leave proves nothing, and the next one is made at once.
+    publisher.fill(2 * PROVE_MS, HEAD, true);
+    publisher.requeue();
+    assert_eq!((publisher.queued(), publisher.prove_deadline()), (0, Some(0)));
 }

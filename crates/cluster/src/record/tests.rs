@@ -41,7 +41,8 @@ fn records() -> Vec<Record> {
         Body::Graph(Part { part: 0, parts: 1, change: Change::default() }),
         Body::Join(join),
         Body::Leave { incarnation: 44, reason: LeaveReason::Slow },
-        Body::Logout("\u{e9}milie".into()),
+        Body::Order(Order::Logout("\u{e9}milie".into())),
+        Body::Order(Order::Revoke(r#"{"jti":"\u00e9"}"#.into())),
     ];
     bodies.into_iter().map(|body| Record { head: head(), body }).collect()
 }

@@ -1,14 +1,14 @@
 //! A node and what a server is around it: replica, history, streams, and what is on its way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::store::Graph;
-use crate::{Deliver, LogMark, Node, Ticket};
+use crate::{Deliver, LogMark, Node, Order, Ticket};
 
 /// What is to be posted, in this order.
 pub(super) enum Posting {
     Event(Deliver),
-    Logout { sequence: u64 },
+    Order { sequence: u64, order: Order },
 }
 
 /// An event that was posted here.
@@ -51,6 +51,8 @@ pub(super) struct Host {
     pub(super) tickets: BTreeMap<Ticket, (usize, u64)>,
     /// Changes that are answered when the replica has them: version, and which.
     pub(super) waiting: Vec<(u64, usize)>,
+    /// Revocations that it goes by.
+    pub(super) revoked: BTreeSet<usize>,
     /// So many events are handed out and not posted.
     pub(super) window: usize,
     /// When the last posting was asked for: they keep their order.
@@ -80,6 +82,7 @@ impl Host {
             was_paused: false,
             tickets: BTreeMap::new(),
             waiting: Vec::new(),
+            revoked: BTreeSet::new(),
             window: 0,
             post_ms: 0,
         }

@@ -13,7 +13,8 @@
 //! 5. a send is in the log once if its sender was told so, and never more than once;
 //! 6. each sender's events are in its order;
 //! 7. all senders are answered in time, and nothing is left of anything;
-//! 8. whoever has read another log than the others has ended it.
+//! 8. whoever has read another log than the others has ended it;
+//! 9. and all the while, whether a node that may go by what it knows, knows all that was revoked.
 
 mod acting;
 mod check;
@@ -45,6 +46,7 @@ const ROUGH: Plan = Plan {
     store_away: 300,
     changes: 10,
     logouts: 50,
+    revocations: 0,
     leave: 0,
     take_name: 0,
     long_changes: 4,
@@ -105,6 +107,9 @@ impl Figures {
         self.fetched += one.fetched;
         self.half_proposed += one.half_proposed;
         self.since += one.since;
+        self.revoked_at_once += one.revoked_at_once;
+        self.revoked_late += one.revoked_late;
+        self.unproved += one.unproved;
         for (reason, count) in &one.ends {
             *self.ends.entry(reason.clone()).or_default() += count;
         }
@@ -184,4 +189,19 @@ fn node_that_begins_without_the_store_has_what_the_log_says() {
     let Some(figures) = run_seeds("node_that_begins", 60, plan) else { return };
     assert!(figures.since > 100, "{figures:?}");
     assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
+}
+
+/// Short cuts and pauses, after which nodes go on at once; long ones; and a log that is trimmed.
+#[test]
+fn who_may_let_anybody_in_knows_what_is_revoked() {
+    let rough = Plan { revocations: 4, cut_all: 600, work_ms: 36_000, ..ROUGH };
+    let long = Plan { pause_ms: 14_000, cut: 300, ..rough };
+    let trimmed = Plan { log_age_ms: 4_000, pause_ms: 9_000, cut_all: 0, leave: 200, ..rough };
+    for (plan, cut_off) in [(rough, false), (long, true), (trimmed, false)] {
+        let Some(figures) = run_seeds("who_may_let", 20, plan) else { continue };
+        let Figures { revoked_at_once, revoked_late, unproved, .. } = figures;
+        assert!(revoked_at_once.min(revoked_late) > 50, "{figures:?}");
+        assert!(!cut_off || unproved > 50, "{figures:?}");
+        assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
+    }
 }

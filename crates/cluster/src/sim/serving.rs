@@ -2,10 +2,15 @@
 
 use super::host::{Host, Posted, Posting};
 use super::world::{Event, Send, World};
-use crate::{Action, CoreSubject, Outcome, Place, Ticket};
+use crate::limits::LEASE_MS;
+use crate::{Action, CoreSubject, Order, Outcome, Place, Ticket};
 
 /// A place that is ahead is waited for so long.
 const AHEAD_MS: u64 = 5_000;
+
+/// What a ticket is for that is for no send: a logout, or from here on the revocation of a number.
+const LOGOUT: usize = (1 << 40) - 1;
+const REVOCATIONS: usize = 1 << 40;
 
 impl World {
     pub(super) fn send_core(&mut self, host: usize, to: CoreSubject, bytes: &[u8]) {
@@ -36,6 +41,7 @@ impl World {
                 one.history.clear();
                 one.posting.clear();
                 one.window = 0;
+                self.learn_revocations(host);
                 self.gap(host);
             }
             Action::Gap { after } => {
@@ -43,6 +49,7 @@ impl World {
                 one.history.retain(|posted| posted.number > after);
                 one.last_posted = one.last_posted.max(after);
                 self.figures.trimmed += 1;
+                self.learn_revocations(host);
                 self.gap(host);
             }
             Action::Deliver(deliver) => {
@@ -50,12 +57,15 @@ impl World {
                 assert!(self.hosts[host].window <= crate::limits::WINDOW);
                 self.queue_posting(host, process, Posting::Event(deliver));
             }
-            Action::Logout { sequence, .. } => {
-                assert_eq!(self.hosts[host].window, 0, "a logout is a barrier");
-                self.queue_posting(host, process, Posting::Logout { sequence });
+            Action::Obey { sequence, order } => {
+                assert_eq!(self.hosts[host].window, 0, "an order is a barrier");
+                self.queue_posting(host, process, Posting::Order { sequence, order });
             }
             Action::Answer { ticket, outcome } => self.answer(host, ticket, outcome),
-            Action::Joined { .. } => self.hosts[host].open = true,
+            Action::Joined { .. } => {
+                self.learn_revocations(host);
+                self.hosts[host].open = true;
+            }
             Action::Left => self.figures.left += 1,
             Action::End(reason) => {
                 *self.figures.ends.entry(format!("{reason:?}")).or_default() += 1;
@@ -79,7 +89,12 @@ impl World {
     pub(super) fn post(&mut self, host: usize) {
         let Some((epoch, posting)) = self.hosts[host].posting.pop_front() else { return };
         let (sequence, index, count) = match posting {
-            Posting::Logout { sequence } => (sequence, 0, 1),
+            Posting::Order { sequence, order } => {
+                if let Order::Revoke(which) = order {
+                    self.hosts[host].revoked.insert(which.parse().unwrap());
+                }
+                (sequence, 0, 1)
+            }
             Posting::Event(deliver) => {
                 self.hosts[host].window -= 1;
                 let send: usize = deliver.event.line.parse().unwrap();
@@ -132,7 +147,10 @@ impl World {
             Outcome::NotSent => self.figures.not_sent += 1,
             Outcome::MayBeSent => self.figures.maybe += 1,
         }
-        if send != usize::MAX {
+        if send >= REVOCATIONS {
+            return self.answer_revocation(host, send - REVOCATIONS, outcome);
+        }
+        if send != LOGOUT {
             self.sends[send].outcome = Some(outcome);
         }
     }
@@ -143,7 +161,58 @@ impl World {
         self.after(wait, Event::Start { host });
     }
 
-    pub(super) fn send(&mut self, host: usize, logout: bool) {
+    /// What is kept where all nodes read it is read.
+    fn learn_revocations(&mut self, host: usize) {
+        self.hosts[host].revoked = (0..self.revoked_ms.len()).collect();
+    }
+
+    /// Whoever has asked is told when all have obeyed, or can go by what they know no more.
+    fn answer_revocation(&mut self, host: usize, which: usize, outcome: Outcome) {
+        let Outcome::Sent { at_least, .. } = outcome else { return };
+        let left_ms = self.hosts[host].node.as_ref().map_or(self.now, |node| node.status().left_ms);
+        let since_ms = if at_least { self.now } else { left_ms };
+        self.revoked_ms[which] = Some(self.now.max(since_ms + LEASE_MS));
+        self.figures.revoked_at_once += u64::from(since_ms + LEASE_MS <= self.now);
+        self.figures.revoked_late += u64::from(since_ms + LEASE_MS > self.now);
+    }
+
+    /// Who may let anybody in lets nobody in whose token is revoked.
+    pub(super) fn check_revocations(&mut self) {
+        for (index, one) in self.hosts.iter().enumerate() {
+            let Some(proved_ms) = one.node.as_ref().and_then(|node| node.status().proved_ms) else {
+                continue;
+            };
+            if proved_ms + LEASE_MS <= self.now {
+                self.figures.unproved += 1;
+                continue;
+            }
+            for (which, revoked_ms) in self.revoked_ms.iter().enumerate() {
+                let obeyed = one.revoked.contains(&which);
+                let counts = revoked_ms.is_some_and(|revoked_ms| revoked_ms <= self.now);
+                assert!(obeyed || !counts, "host {index} does not know of revocation {which}");
+            }
+        }
+    }
+
+    /// Somebody asks for an order.
+    pub(super) fn order(&mut self, host: usize, revoke: bool) {
+        let (mut taken, now) = (None, self.now);
+        let which = self.revoked_ms.len();
+        let order = if revoke {
+            // It is kept first.
+            self.revoked_ms.push(None);
+            Order::Revoke(which.to_string())
+        } else {
+            Order::Logout("1".to_owned())
+        };
+        self.drive(host, |node, now| taken = node.submit_order(now, order).ok());
+        let send = if revoke { REVOCATIONS + which } else { LOGOUT };
+        if let Some(ticket) = taken {
+            self.hosts[host].tickets.insert(ticket, (send, now));
+        }
+    }
+
+    pub(super) fn send(&mut self, host: usize) {
         let subject = self.random.usize(0..self.plan.clients.div_ceil(2));
         let (index, now) = (self.sends.len(), self.now);
         let sender = (host, self.hosts[host].process);
@@ -155,18 +224,13 @@ impl World {
             term: None,
         };
         self.drive(host, |node, now| {
-            let ticket =
-                if logout { node.submit_logout(now, "1") } else { node.submit(now, event) };
-            taken = ticket.ok();
+            taken = node.submit(now, event).ok();
         });
         let Some(ticket) = taken else { return };
-        let send = if logout { usize::MAX } else { index };
-        self.hosts[host].tickets.insert(ticket, (send, now));
-        if !logout {
-            let step = self.step;
-            self.sends.push(Send { sender, step, at_ms: now, outcome: None });
-            self.figures.sends += 1;
-        }
+        self.hosts[host].tickets.insert(ticket, (index, now));
+        let step = self.step;
+        self.sends.push(Send { sender, step, at_ms: now, outcome: None });
+        self.figures.sends += 1;
     }
 
     /// A client comes, or comes back.

@@ -9,6 +9,7 @@ impl World {
     /// One step of work.
     pub(super) fn work(&mut self) {
         self.step += 1;
+        self.check_revocations();
         if self.is_faulty() {
             self.break_something();
         }
@@ -19,8 +20,11 @@ impl World {
             let host = self.random.usize(0..self.hosts.len());
             let takes = self.hosts[host].paused_until_ms <= self.now && self.hosts[host].open;
             if takes {
-                let logout = self.one_in(self.plan.logouts);
-                self.send(host, logout);
+                match (self.one_in(self.plan.logouts), self.one_in(self.plan.revocations)) {
+                    (true, _) => self.order(host, false),
+                    (_, true) => self.order(host, true),
+                    _ => self.send(host),
+                }
             }
         }
         if self.one_in(self.plan.changes) {

@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub(super) store_away: u32,
     pub(super) changes: u32,
     pub(super) logouts: u32,
+    /// And with it whether nodes prove what they have read.
+    pub(super) revocations: u32,
     /// A node is asked to leave.
     pub(super) leave: u32,
     /// A process takes the name of another one that lives, once in so many starts.
@@ -197,6 +199,10 @@ pub(super) struct Figures {
     pub(super) half_proposed: u64,
     /// Processes that began without the store of record, with what they had.
     pub(super) since: u64,
+    pub(super) revoked_at_once: u64,
+    pub(super) revoked_late: u64,
+    /// How often a node was seen that had no proof.
+    pub(super) unproved: u64,
 }
 
 /// The world.
@@ -221,6 +227,8 @@ pub(super) struct World {
     /// Who has posted what to how many: epoch and number, then process and count.
     pub(super) posted: BTreeMap<(u64, u64), Vec<(u64, u32)>>,
     pub(super) witnesses: Vec<Witness>,
+    /// From when on each revocation counts.
+    pub(super) revoked_ms: Vec<Option<u64>>,
     pub(super) figures: Figures,
 }
 
@@ -248,6 +256,7 @@ impl World {
             asked: Vec::new(),
             posted: BTreeMap::new(),
             witnesses: Vec::new(),
+            revoked_ms: Vec::new(),
             figures: Figures::default(),
         };
         for host in 0..plan.hosts {
@@ -466,7 +475,8 @@ impl World {
         one.last_posted = self.epoch.base;
         one.name = name;
         let name = format!("n{name}");
-        let config = Config { name, address: String::new(), lot: one.lot };
+        let proves = self.plan.revocations > 0;
+        let config = Config { name, address: String::new(), lot: one.lot, proves };
         let mut node = Node::new(self.now, config, self.epoch, one.graph.place, known);
         node.cut_small(PART_BYTES);
         one.node = Some(node);
