@@ -159,7 +159,9 @@ impl Bootstrap {
 
     async fn read_names(&self) -> Result<Names, LedgerError> {
         let schema = &self.schema;
-        let sql = format!("copy (select id, name from {schema}.names order by id desc) to stdout (format binary)");
+        let sql = format!(
+            "copy (select id, name from {schema}.names order by id desc) to stdout (format binary)"
+        );
         let mut stream = self.copy_out(&sql).await?;
         let mut reader = RowReader::new();
         let mut names = Names::default();

@@ -155,7 +155,8 @@ impl Server {
         let live_id = api::live_id().context("the system's random source fails")?;
         let ports: Vec<SocketAddr> =
             config.engine.listen.into_iter().chain(config.tls_listen).collect();
-        let doors = open_doors(config.access, &ports, &config.data, &live_id).await?;
+        let in_cluster = config.cluster.is_some();
+        let doors = open_doors(config.access, &ports, &config.data, &live_id, in_cluster).await?;
         config.engine.tokens = doors.as_ref().map(|doors| doors.config(config.token_cookie));
         let acme = config.acme.map(|acme| {
             let (tls, plain) = (config.tls_listen.or(config.tls_api), config.engine.listen);
@@ -234,8 +235,10 @@ impl Server {
             // In a cluster the log gives the numbers.
             tokio::spawn(epoch::keep(epoch_file, Arc::clone(router.event_ids()), graph.clone()));
         }
-        let cluster = joining
-            .map(|joining| joining.start(Arc::clone(&router), graph.clone(), keeper, stop.clone()));
+        let cluster = joining.map(|joining| {
+            let (router, graph) = (Arc::clone(&router), graph.clone());
+            joining.start(router, graph, keeper, tokens.clone(), stop.clone())
+        });
         let (sending, followers) = (Arc::clone(&router), graph.clone());
         let sender = Sender { router: sending, graph: followers, cluster: cluster.clone() };
         let (mut erlang, mut erlang_task) = (None, None);

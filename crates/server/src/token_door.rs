@@ -8,20 +8,25 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use engine::{Granted, Outcome, TokenCheck, TokenConfig, TokenDesk};
-use hub::Grant;
+use hub::{Grant, TokenRefusal};
 use subtle::ConstantTimeEq;
 use sys::{clock, priority};
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::is_loopback;
 use crate::tokens;
-use crate::tokens::{Checked, JwksKeeper, Revocation, Revocations, RevokedError, TokenRules};
-use crate::tokens::{Verifier, VerifierFigures};
+use crate::tokens::{
+    Checked, JwksKeeper, Revocation, RevocationLine, Revocations, RevokedError, TokenRules,
+    Verifier, VerifierFigures,
+};
 
 /// How much the thread that verifies gives way: to a worker that wants the same core it leaves nine
 /// tenths of it.
@@ -36,6 +41,9 @@ const FULL_PAUSES_MAX: u32 = 5_000;
 /// How long the thread sleeps at most, after which it looks whether the server stops.
 const SLEEP_MAX: Duration = Duration::from_millis(250);
 
+/// The least time between two writes of what was learnt from the cluster: each writes all.
+const SAVE_PAUSE: Duration = Duration::from_secs(1);
+
 /// Whether streams need tokens, and which.
 #[derive(Clone, Debug, Default)]
 pub enum StreamAccess {
@@ -46,6 +54,34 @@ pub enum StreamAccess {
     Open,
     /// Who shows a token may listen as it says.
     Tokens(TokenRules),
+}
+
+/// Until when this server may go by the revocations that it knows. A node of a cluster hears of
+/// them by the log: one that has not read it for some time, whatever the reason, lets nobody in
+/// until it has. Times are those of the monotonic clock, which goes on while the process does not.
+#[derive(Debug)]
+struct Lease {
+    until_ms: AtomicU64,
+}
+
+impl Lease {
+    /// One that does not end, but for a node of a cluster, which has to hear the others first.
+    fn new(in_cluster: bool) -> Lease {
+        Lease { until_ms: AtomicU64::new(if in_cluster { 0 } else { u64::MAX }) }
+    }
+
+    /// What `judge` says, if all of it was said within one and the same lease. A process that was
+    /// stopped in the middle of it has looked at what was known before.
+    fn within<T>(&self, judge: impl FnOnce() -> T) -> Option<T> {
+        // Acquire: what was learnt before the lease was given is seen.
+        let until_ms = self.until_ms.load(Ordering::Acquire);
+        let is_over = || until_ms != u64::MAX && clock::monotonic_ms() >= until_ms;
+        if is_over() {
+            return None;
+        }
+        let judged = judge();
+        (!is_over()).then_some(judged)
+    }
 }
 
 /// A token of the server's own, by which its dashboard listens. It is no JWT, and new with each
@@ -76,6 +112,9 @@ struct TokenDoor {
     revocations: Arc<Revocations>,
     own: OwnToken,
     leeway: u64,
+    lease: Lease,
+    /// Rung when revocations were learnt that are not in the file.
+    unsaved: Notify,
 }
 
 impl OwnToken {
@@ -99,12 +138,13 @@ impl std::fmt::Debug for OwnToken {
 
 /// Makes what `access` asks for: nothing where anybody may listen, or this machine alone can reach
 /// the `ports`. `live_id` is whom the dashboard listens as, what is revoked stands in the directory
-/// `data`.
+/// `data`, and in a cluster is known to the others.
 pub(crate) async fn open_doors(
     access: StreamAccess,
     ports: &[SocketAddr],
     data: &Path,
     live_id: &str,
+    in_cluster: bool,
 ) -> Result<Option<Doors>> {
     let rules = match access {
         StreamAccess::Tokens(rules) => rules,
@@ -125,7 +165,8 @@ pub(crate) async fn open_doors(
     if let Some((keeper, again)) = &mut keeper {
         *again = keeper.look().await;
     }
-    let door = Arc::new(TokenDoor { verifier, revocations, own: OwnToken::new(live_id)?, leeway });
+    let (own, lease, unsaved) = (OwnToken::new(live_id)?, Lease::new(in_cluster), Notify::new());
+    let door = Arc::new(TokenDoor { verifier, revocations, own, leeway, lease, unsaved });
     Ok(Some(Doors { door, keeper }))
 }
 
@@ -142,6 +183,7 @@ impl Doors {
         if let Some((keeper, again)) = keeper {
             tokio::spawn(keeper.run(again, stop.clone()));
         }
+        tokio::spawn(save(Arc::clone(&door), stop.clone()));
         Arc::clone(&door).judge(desk.clone(), stop.clone())?;
         Ok(TokenOffice { door, desk })
     }
@@ -177,6 +219,53 @@ impl TokenOffice {
         let is_refused = !matches!(written, Err(RevokedError::Wish | RevokedError::Full));
         let told = is_refused && end_streams(&self.desk, &wish.into());
         written.map(|()| told)
+    }
+}
+
+/// What a node of a cluster is told by the others.
+impl TokenOffice {
+    /// What is known to be revoked.
+    pub(crate) fn revocations(&self) -> &Revocations {
+        &self.door.revocations
+    }
+
+    /// Refuses what `lines` say from now on; answers those that say something new, whose streams
+    /// are to be ended by [`TokenOffice::end_streams`].
+    pub(crate) fn learn<'l>(&self, lines: Vec<RevocationLine<'l>>) -> Vec<RevocationLine<'l>> {
+        let learnt = self.door.revocations.learn(lines);
+        if !learnt.is_empty() {
+            self.door.unsaved.notify_one();
+        }
+        learnt
+    }
+
+    /// Has the streams of these tokens ended. `false` where a mailbox is full: try again.
+    #[must_use]
+    pub(crate) fn end_streams(&self, line: &RevocationLine<'_>) -> bool {
+        self.desk.revoke(&line.streams())
+    }
+
+    /// Lets clients in until so many milliseconds of the monotonic clock: all is known that was
+    /// revoked until some time before.
+    pub(crate) fn admit_until(&self, until_ms: u64) {
+        self.door.lease.until_ms.store(until_ms, Ordering::Release);
+    }
+}
+
+/// Has what was learnt on disk a little later. It is the cluster's to keep it; this is for the day
+/// on which that loses it.
+async fn save(door: Arc<TokenDoor>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = door.unsaved.notified() => {}
+            () = stop.cancelled() => return,
+        }
+        let saving = Arc::clone(&door);
+        let saved = spawn_blocking(move || saving.revocations.save(clock::unix_ms() / 1000)).await;
+        if let Ok(Err(error)) = saved {
+            tracing::error!("revocations of the cluster were not written here: {error}");
+        }
+        tokio::time::sleep(SAVE_PAUSE).await;
     }
 }
 
@@ -230,7 +319,8 @@ impl TokenDoor {
     }
 
     fn verify(&self, token: &str) -> Outcome {
-        self.verifier.verify(token).map(|grant| self.granted(grant))
+        let verified = self.lease.within(|| self.verifier.verify(token));
+        verified.unwrap_or(Err(TokenRefusal::Busy)).map(|grant| self.granted(grant))
     }
 
     /// Takes the questions of the workers, on a thread of its own, until `stop`.
@@ -280,10 +370,11 @@ impl TokenCheck for TokenDoor {
         {
             return Some(Ok(Granted { grant: Arc::clone(&self.own.grant), remaining_ms: None }));
         }
-        match self.verifier.check(token) {
-            Checked::Granted(grant) => Some(Ok(self.granted(grant))),
-            Checked::Refused(refusal) => Some(Err(refusal)),
-            Checked::Ask => None,
+        match self.lease.within(|| self.verifier.check(token)) {
+            Some(Checked::Granted(grant)) => Some(Ok(self.granted(grant))),
+            Some(Checked::Refused(refusal)) => Some(Err(refusal)),
+            Some(Checked::Ask) => None,
+            None => Some(Err(TokenRefusal::Busy)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use bus::{Bus, EpochEntry, LogError, Proposal};
+use bus::{Bus, Entry, LogError, Proposal};
 use cluster::{LogFault, epoch_base};
 use hub::{Epoch, Tag};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl Agreed {
     }
 
     /// What an entry says.
-    pub(super) fn read(entry: &EpochEntry) -> Result<Agreed> {
+    pub(super) fn read(entry: &Entry) -> Result<Agreed> {
         let value = serde_json::from_slice(&entry.value).context(
             "the epoch of the cluster cannot be read: is it one of Encke's, of a newer version?",
         )?;

@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use graph::replica::{Built, Change, LogPlace, NumberedId, Origin, PairBatch, Rebuild, ReplicaState};
+use graph::replica::{
+    Built, Change, LogPlace, NumberedId, Origin, PairBatch, Rebuild, ReplicaState,
+};
 use ledger::{Bootstrap, Ledger, LedgerError, Lineage, Node, Order, Page, Place};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bus::{Bus, EpochEntry, Followed, LogError};
+use bus::{Bus, Entry, Followed, LogError};
 use cluster::{Config, Event, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
 use engine::Router;
 use graph::Graph;
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::admitting::Admitting;
 use super::agreement::Agreed;
 use super::following::Following;
 use super::keeper::{Keeper, Kept, Task};
@@ -26,6 +27,7 @@ use super::tasks::{self, Happened};
 use super::{Command, Joining, Outgoing, Reply};
 use crate::log_interval::LogInterval;
 use crate::posting::LogTrouble;
+use crate::token_door::TokenOffice;
 
 /// Commands and counts that are taken before the node's actions are.
 const BATCH: usize = 256;
@@ -87,6 +89,7 @@ pub(super) struct Driver {
     keeping: Option<Keeping>,
     /// Where the log must be read from for the graph's sake, at a start.
     graph_at: u64,
+    admitting: Admitting,
     /// How long events are remembered for clients that come back.
     history: Duration,
     status: NodeStatus,
@@ -105,11 +108,13 @@ impl Driver {
         router: Arc<Router>,
         graph: Graph,
         (keeping, known): (Option<Keeping>, Known),
+        tokens: Option<TokenOffice>,
         Channels { commands, tell }: Channels,
         stop: CancellationToken,
     ) -> Driver {
         let Joining { config, bus, agreed } = joining;
-        let node = Config { name: config.node, address: config.address, lot: clock::unix_ns() };
+        let (lot, proves) = (clock::unix_ns(), tokens.is_some());
+        let node = Config { name: config.node, address: config.address, lot, proves };
         let place = keeping.as_ref().map_or_else(GraphPlace::default, |keeping| keeping.place);
         let epoch = agreed.epoch();
         let graph_at = match known {
@@ -126,7 +131,7 @@ impl Driver {
         let node = Node::new(clock::monotonic_ms(), node, epoch, place, known);
         let (poster, work) = mpsc::channel(cluster::limits::WINDOW);
         let (counts, counted) = mpsc::channel(4 * cluster::limits::WINDOW);
-        tokio::spawn(poster::run(Arc::clone(&router), graph, work, counts));
+        tokio::spawn(poster::run(Arc::clone(&router), graph, tokens.clone(), work, counts));
         Driver {
             node,
             messages: Messages::new(&bus),
@@ -145,6 +150,7 @@ impl Driver {
             replies: HashMap::new(),
             keeping,
             graph_at,
+            admitting: Admitting::new(tokens),
             history: config.history,
             status: NodeStatus::default(),
             tell,
@@ -213,6 +219,7 @@ impl Driver {
                 () = sleep(left.max(TICK_MIN)) => {}
             }
         }
+        self.admitting.forget();
         self.status.membership = Membership::Gone;
         self.report();
     }
@@ -226,7 +233,7 @@ impl Driver {
                 let event = Event { subject: about, line, flags, term };
                 (self.node.submit(now, event), reply)
             }
-            Command::Logout(id, reply) => (self.node.submit_logout(now, &id), reply),
+            Command::Order(order, reply) => (self.node.submit_order(now, order), reply),
             Command::Leave => {
                 self.leaving = true;
                 return self.node.leave(now);
@@ -311,6 +318,7 @@ impl Driver {
                 }
                 self.open();
             }
+            Happened::Learnt(time) => self.admitting.learnt(time),
             Happened::Proposed => {}
         }
     }
@@ -328,7 +336,7 @@ impl Driver {
         }
     }
 
-    fn epoch(&mut self, entry: Option<EpochEntry>) {
+    fn epoch(&mut self, entry: Option<Entry>) {
         let Some(entry) = entry else { return };
         match Agreed::read(&entry) {
             Ok(agreed) if agreed != self.agreed => {
@@ -347,6 +355,7 @@ impl Driver {
             // Whoever keeps it looks for himself, once a second.
             keeping.marks.send_replace(Some(mark));
         }
+        self.status.knows_revoked = self.admitting.admit(self.status.node.proved_ms);
         if *self.tell.borrow() != self.status {
             self.tell.send_replace(self.status.clone());
         }

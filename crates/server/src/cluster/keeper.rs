@@ -24,8 +24,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{interval, sleep};
 
-use super::compare::{Compared, compare, until_next};
 use super::build::{build, catch_up, changes, is_all, place_in_ledger};
+use super::compare::{Compared, compare, until_next};
 
 /// How often the place in the log is kept with the replica.
 const KEEP_PLACE_EVERY: Duration = Duration::from_secs(1);
@@ -179,7 +179,9 @@ impl Keeper {
         }
         match self.replica().standing() {
             Standing::MustRebuild { .. } => Known::Nothing,
-            Standing::Follows(ReplicaState { at: LogPlace { epoch, sequence, record }, .. }) => {
+            Standing::Follows(ReplicaState {
+                at: LogPlace { epoch, sequence, record }, ..
+            }) => {
                 tracing::warn!(epoch, sequence, "the graph goes on from its place in the log");
                 Known::Since(LogMark { epoch, sequence, hash: record })
             }
@@ -265,9 +267,8 @@ impl Keeper {
     }
 
     fn until_check(&self) -> Duration {
-        let until = |(node, every): &(String, Duration)| {
-            until_next(node, *every, sys::clock::unix_ms())
-        };
+        let until =
+            |(node, every): &(String, Duration)| until_next(node, *every, sys::clock::unix_ms());
         self.checking.as_ref().map_or(Duration::MAX, until)
     }
 

@@ -9,6 +9,7 @@
 //! Cost of an event at a node that it does not concern: reading it, one look into the store and 16
 //! into the directory, and its place in the history.
 
+mod admitting;
 mod agreement;
 mod build;
 mod compare;
@@ -20,6 +21,7 @@ mod messages;
 mod pending;
 mod poster;
 mod questions;
+mod revocations;
 mod status;
 mod tasks;
 
@@ -30,12 +32,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use bus::{Bus, Counts, State};
 pub use bus::{BusConfig, Credentials, Url};
-use engine::{Engine, Router};
 use cluster::Known;
+use cluster::Order;
+use engine::{Engine, Router};
 use graph::Graph;
 use hub::{Draft, Epoch};
 pub use ledger::LedgerConfig;
 use proto::Frame;
+use sys::clock;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -47,9 +51,12 @@ pub(crate) use self::keeper::{Checks, Keeper};
 pub(crate) use self::pending::Pending;
 use self::questions::Answers;
 pub(crate) use self::questions::NodeReport;
+pub(crate) use self::revocations::RevokeTrouble;
 use self::status::Standing;
 pub(crate) use self::status::{Membership, NodeStatus};
 use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
+use crate::token_door::TokenOffice;
+use crate::tokens::Revocation;
 
 /// What senders have handed over and the driver has not taken yet. More of them wait with their
 /// requests.
@@ -98,7 +105,7 @@ pub(crate) struct Outgoing {
 #[derive(Debug)]
 enum Command {
     Send(Outgoing, Reply),
-    Logout(String, Reply),
+    Order(Order, Reply),
     Leave,
 }
 
@@ -141,6 +148,7 @@ impl Joining {
         router: Arc<Router>,
         graph: Graph,
         keeper: Option<Keeper>,
+        tokens: Option<TokenOffice>,
         stop: CancellationToken,
     ) -> Arc<Cluster> {
         let (obey, obeyed) = watch::channel(0);
@@ -173,7 +181,7 @@ impl Joining {
                 // It stands still.
                 None => (None, Known::Nothing),
             };
-            Driver::new(self, router, graph, (keeping, known), channels, stop).run().await;
+            Driver::new(self, router, graph, (keeping, known), tokens, channels, stop).run().await;
         });
         Arc::new(Cluster { commands, status, standing, graph: changes })
     }
@@ -184,7 +192,9 @@ impl Cluster {
     pub(crate) async fn joined(&self) -> Result<()> {
         let mut status = self.status.clone();
         loop {
-            let joined = status.wait_for(|status| status.membership != Membership::Joining);
+            let joined = status.wait_for(|status| {
+                status.membership != Membership::Joining && status.knows_revoked
+            });
             match tokio::time::timeout(JOIN_TIMEOUT, joined).await {
                 Ok(Ok(_)) => return Ok(()),
                 Ok(Err(_)) => return Err(anyhow!("the cluster's node has ended")),
@@ -242,7 +252,26 @@ impl Cluster {
 
     /// Ends the connections of `id` on all nodes.
     pub(crate) async fn logout(&self, id: String) -> Result<Pending, LogTrouble> {
-        self.ask(id.len(), |reply| Command::Logout(id, reply)).await
+        self.ask(id.len(), |reply| Command::Order(Order::Logout(id.clone()), reply)).await
+    }
+
+    /// Refuses tokens on all nodes, and ends their streams there. Answered when all obey, or can let
+    /// nobody in until they do.
+    pub(crate) async fn revoke(
+        &self,
+        office: &TokenOffice,
+        wish: &Revocation,
+    ) -> Result<(), RevokeTrouble> {
+        let line = office.revocations().line(wish, clock::unix_ms() / 1000)?;
+        revocations::remember(&self.standing.bus, &line).await?;
+        let order = Order::Revoke(revocations::to_log(&line));
+        let pending = self.ask(0, |reply| Command::Order(order, reply)).await?;
+        let Delivered { at_least, .. } = pending.answer().await?;
+        // Who has left lately may not know it yet.
+        let left_ms = self.status.borrow().node.left_ms;
+        let since_ms = if at_least { clock::monotonic_ms() } else { left_ms };
+        revocations::outlive_leases(since_ms).await;
+        Ok(())
     }
 
     /// Adds or removes pairs of the graph; answers how many were new, or were there, once every

@@ -33,6 +33,15 @@ impl Pending {
         }
     }
 
+    /// What it came to, which is waited for.
+    pub(super) async fn answer(mut self) -> Result<Delivered, LogTrouble> {
+        self.known().await;
+        match self.state {
+            State::Known(known) => known,
+            State::Waiting(_) => Err(LogTrouble::Silent),
+        }
+    }
+
     /// What it came to, if that is known.
     pub(crate) fn ready(&mut self) -> Option<Result<Delivered, Unposted>> {
         use oneshot::error::TryRecvError::{Closed, Empty};

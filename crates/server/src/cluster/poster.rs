@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Order;
 use cluster::limits::WINDOW;
 use engine::{GapStep, Receipt, Router, Sending, Step};
 use graph::Graph;
@@ -16,6 +17,10 @@ use proto::Frame;
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::sleep;
+
+use super::revocations;
+use crate::token_door::TokenOffice;
+use crate::tokens::RevocationLine;
 
 /// How long to wait before a full mailbox is tried again.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -39,8 +44,8 @@ pub(super) struct LogPlace {
 pub(super) enum Work {
     /// An event; so old, where it was posted before this node was a member.
     Event { place: LogPlace, id: EventId, event: cluster::Event, age_ms: Option<u64> },
-    /// All connections of an id end.
-    Logout { place: LogPlace, id: String },
+    /// All nodes do this.
+    Order { place: LogPlace, order: Order },
     /// All before this number is unknown here: only before there are clients.
     Forget(u64),
     /// All streams are told of a gap, and go on behind this number.
@@ -61,6 +66,13 @@ pub(super) struct Counted {
 enum Item<'r> {
     Sending(LogPlace, Sending<'r>),
     Lost(Lost),
+    Revoked(Revoked),
+}
+
+/// Streams that are to end: once all mailboxes have room.
+struct Revoked {
+    place: LogPlace,
+    line: RevocationLine<'static>,
 }
 
 enum Lost {
@@ -72,11 +84,13 @@ enum Lost {
 pub(super) async fn run(
     router: Arc<Router>,
     graph: Graph,
+    tokens: Option<TokenOffice>,
     mut work: mpsc::Receiver<Work>,
     counted: mpsc::Sender<Counted>,
 ) {
     let mut poster = Poster {
         router: &router,
+        tokens,
         window: VecDeque::new(),
         counting: VecDeque::new(),
         done: Vec::new(),
@@ -111,6 +125,8 @@ pub(super) async fn run(
 
 struct Poster<'r> {
     router: &'r Router,
+    /// The tokens of this node's streams, where they have some.
+    tokens: Option<TokenOffice>,
     window: VecDeque<Item<'r>>,
     counting: VecDeque<(LogPlace, Receipt)>,
     done: Vec<Counted>,
@@ -127,12 +143,9 @@ impl<'r> Poster<'r> {
     fn take(&mut self, work: Work) {
         match work {
             Work::Event { place, id, event, age_ms } => self.event(place, id, event, age_ms),
-            Work::Logout { place, id } => match IdText::parse(&id) {
-                Ok(text) => {
-                    let sending = self.router.logout(text);
-                    self.window.push_back(Item::Sending(place, sending));
-                }
-                Err(_) => self.done.push(Counted { place, count: 0 }),
+            Work::Order { place, order } => match self.obey(place, order) {
+                Some(item) => self.window.push_back(item),
+                None => self.done.push(Counted { place, count: 0 }),
             },
             Work::Forget(number) => self.router.forget_up_to(number),
             Work::Gap(number) => self.window.push_back(Item::Lost(Lost::Gap(number))),
@@ -141,6 +154,22 @@ impl<'r> Poster<'r> {
                 self.window.clear();
                 self.counting.clear();
                 self.window.push_back(Item::Lost(Lost::Epoch(epoch)));
+            }
+        }
+    }
+
+    /// Begins to do what all nodes do. `None` if that does not concern this one.
+    fn obey(&self, place: LogPlace, order: Order) -> Option<Item<'r>> {
+        match order {
+            Order::Logout(id) => {
+                let id = IdText::parse(&id).ok()?;
+                Some(Item::Sending(place, self.router.logout(id)))
+            }
+            Order::Revoke(text) => {
+                let line = revocations::of_log(&text)?;
+                // First, so that nobody comes in behind those who are put out.
+                self.tokens.as_ref()?.learn(vec![line.clone()]);
+                Some(Item::Revoked(Revoked { place, line }))
             }
         }
     }
@@ -183,6 +212,14 @@ impl<'r> Poster<'r> {
             steps += 1;
             let (place, sending) = match item {
                 Item::Sending(place, sending) => (*place, sending),
+                Item::Revoked(Revoked { place, line }) => {
+                    if self.tokens.as_ref().is_some_and(|tokens| !tokens.end_streams(line)) {
+                        return State::Full;
+                    }
+                    self.done.push(Counted { place: *place, count: 1 });
+                    self.window.pop_front();
+                    continue;
+                }
                 Item::Lost(lost) => match lost.step(self.router) {
                     GapStep::Wait => return State::Full,
                     GapStep::Told | GapStep::Behind => {

@@ -65,7 +65,8 @@ impl Answers {
 
     /// What this node says of itself.
     pub(super) fn report(&self) -> NodeReport {
-        let NodeStatus { membership, epoch, node, outcomes, gaps } = self.status.borrow().clone();
+        let NodeStatus { membership, epoch, node, outcomes, gaps, .. } =
+            self.status.borrow().clone();
         NodeReport {
             node: self.node.clone(),
             address: self.address.clone(),

@@ -31,6 +31,8 @@ pub(crate) struct NodeStatus {
     pub(crate) membership: Membership,
     pub(crate) epoch: u64,
     pub(crate) node: Status,
+    /// It knew once all tokens that are revoked, or there are none here.
+    pub(crate) knows_revoked: bool,
     /// This node's sends.
     pub(crate) outcomes: Outcomes,
     /// How often all streams were told of a gap.
@@ -112,6 +114,9 @@ impl Standing {
                 "it was too far behind, or not heard of, and joins again".to_owned()
             }
             Membership::Gone => "it has left the cluster".to_owned(),
+            Membership::Member if !status.knows_revoked => {
+                "it reads which tokens are revoked".to_owned()
+            }
             Membership::Member => "nothing does".to_owned(),
         }
     }

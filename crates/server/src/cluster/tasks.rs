@@ -28,6 +28,8 @@ pub(super) enum Happened {
     Opened { log: Log, extent: Extent, recent: u64 },
     /// It is not, or not to be had now.
     NotOpened { epoch: u64, error: LogError },
+    /// All that was revoked is known, as this manyeth time.
+    Learnt(u64),
     /// A proposal was made, or failed.
     Proposed,
 }

@@ -42,6 +42,7 @@ pub use key_file::{KeyFileError, KeyFileFault};
 pub use limits::{LEEWAY_MAX, REVOCATION_LIFE};
 pub use reload::Reloaded;
 pub(crate) use reload::{reload, watch};
+pub(crate) use revoked::Line as RevocationLine;
 pub use revoked::{Revocation, Revocations, RevokedError};
 pub use rules::{TokenRules, TokenRulesError};
 pub use sign::{NewGrant, NewToken, SigningKey, SigningKeyError};

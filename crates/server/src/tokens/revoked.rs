@@ -5,17 +5,21 @@
 //! when it is answered: 60 to 80 ms where there are 100,000, which take 6 MB. The table is copied
 //! for it, so that those who look wait for no more than the exchange of the two.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use hub::{Grant, IdText};
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::limits::{JTI_BYTES_MAX, REVOCATION_LIFE, REVOCATIONS_MAX, REVOKED_BYTES_MAX, TIME_MAX};
 use crate::checked_file::{CheckedFile, CheckedFileError};
+
+mod line;
+
+pub(crate) use line::Line;
 
 const NAME: &str = "revoked.json";
 
@@ -108,19 +112,6 @@ struct Before {
     until: u64,
 }
 
-/// One as it is written. Of the first two one is there, and `before` beside `sub`.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    jti: Option<std::borrow::Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sub: Option<std::borrow::Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<u64>,
-    until: u64,
-}
-
 impl Revocations {
     /// Those of the data directory `dir`, of tokens that live for 30 days at most unless their
     /// expiry is told.
@@ -144,22 +135,75 @@ impl Revocations {
             return Err(RevokedError::Wish);
         }
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut table = self.table.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut table = self.copy();
         table.forget(now);
         for wish in wishes {
-            table.add(wish, now, self.life);
+            table.add(&Line::of(wish, now, self.life));
         }
         if table.len() > REVOCATIONS_MAX {
             return Err(RevokedError::Full);
         }
-        let lines: Vec<Line<'_>> = table.lines().collect();
-        let written = self.file.replace(&lines);
-        drop(lines);
+        let written = self.write(&table);
         // The old one is let go when nobody waits for the lock any more.
         let old =
             mem::replace(&mut *self.table.write().unwrap_or_else(PoisonError::into_inner), table);
         drop(old);
-        Ok(written?)
+        written
+    }
+
+    /// What `wish` comes to for all nodes of a cluster, if there is room for it. It does not count
+    /// yet.
+    pub(crate) fn line(&self, wish: &Revocation, now: u64) -> Result<Line<'static>, RevokedError> {
+        if !wish.is_sound() {
+            return Err(RevokedError::Wish);
+        }
+        let line = Line::of(wish, now, self.life);
+        let room = |table: &Table| table.len() < REVOCATIONS_MAX || table.says(&line).is_some();
+        if room(&self.table.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(line);
+        }
+        self.table.write().unwrap_or_else(PoisonError::into_inner).forget(now);
+        match room(&self.table.read().unwrap_or_else(PoisonError::into_inner)) {
+            true => Ok(line),
+            false => Err(RevokedError::Full),
+        }
+    }
+
+    /// Refuses what `lines` say from now on; answers those that say something new. It is written by
+    /// [`Revocations::save`].
+    pub(crate) fn learn<'l>(&self, lines: Vec<Line<'l>>) -> Vec<Line<'l>> {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let learnt = lines.into_iter().filter(|line| line.is_sound() && table.add(line));
+        learnt.collect()
+    }
+
+    /// All that is known.
+    pub(crate) fn lines(&self) -> Vec<Line<'static>> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let table = self.copy();
+        let own = |line: Line<'_>| Line {
+            jti: line.jti.map(owned),
+            sub: line.sub.map(owned),
+            before: line.before,
+            until: line.until,
+        };
+        table.lines().map(own).collect()
+    }
+
+    /// Writes what was learnt, without what is over at `now`. Blocks.
+    pub(crate) fn save(&self, now: u64) -> Result<(), RevokedError> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.table.write().unwrap_or_else(PoisonError::into_inner).forget(now);
+        self.write(&self.copy())
+    }
+
+    fn copy(&self) -> Table {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn write(&self, table: &Table) -> Result<(), RevokedError> {
+        let lines: Vec<Line<'_>> = table.lines().collect();
+        Ok(self.file.replace(&lines)?)
     }
 
     /// Whether a token with this grant is revoked. `None` when that cannot be said at once.
@@ -196,15 +240,10 @@ impl Table {
     fn of(lines: Vec<Line<'_>>) -> Option<Table> {
         let mut table = Table::default();
         for line in lines {
-            match line {
-                Line { jti: Some(jti), sub: None, before: None, until } => {
-                    table.tokens.insert(jti.into(), until);
-                }
-                Line { jti: None, sub: Some(sub), before: Some(before), until } => {
-                    table.subjects.insert(sub.into(), Before { before, until });
-                }
-                _ => return None,
+            if !line.is_sound() {
+                return None;
             }
+            table.add(&line);
         }
         Some(table)
     }
@@ -234,24 +273,30 @@ impl Table {
         self.subjects.retain(|_, before| before.until > now);
     }
 
-    /// What was said before holds as well: the later of two times counts.
-    fn add(&mut self, wish: &Revocation, now: u64, life: u64) {
-        match wish {
-            Revocation::Token { jti, expires } => {
-                // Leeway lets a token in for a while after its end.
-                let leeway = super::limits::LEEWAY_MAX.as_secs();
-                let until = expires.map_or(now + life, |expires| expires + leeway);
-                let kept = self.tokens.entry(jti.as_str().into()).or_default();
-                *kept = until.max(*kept);
-            }
-            Revocation::Subject { sub, before } => {
-                let until = now.max(*before) + life;
-                let new = Before { before: *before, until };
-                let kept = self.subjects.entry(sub.as_str().into()).or_insert(new);
-                kept.before = kept.before.max(*before);
-                kept.until = kept.until.max(until);
-            }
+    /// What was said before holds as well: the later of two times counts. Whether that says
+    /// something new.
+    fn add(&mut self, line: &Line<'_>) -> bool {
+        let said = self.says(line);
+        let (is_token, text) = line.key();
+        if is_token {
+            let kept = self.tokens.entry(text.into()).or_default();
+            *kept = line.until.max(*kept);
+        } else {
+            let new = Before { before: line.before.unwrap_or_default(), until: line.until };
+            let kept = self.subjects.entry(text.into()).or_insert(new);
+            kept.before = kept.before.max(new.before);
+            kept.until = kept.until.max(new.until);
         }
+        said != self.says(line)
+    }
+
+    /// What is said of the same tokens.
+    fn says(&self, line: &Line<'_>) -> Option<Before> {
+        let (is_token, text) = line.key();
+        if !is_token {
+            return self.subjects.get(text).copied();
+        }
+        self.tokens.get(text).map(|&until| Before { before: 0, until })
     }
 
     fn covers(&self, grant: &Grant) -> bool {

@@ -78,7 +78,9 @@ pub(super) fn run(args: LoadArgs) -> Result<()> {
             let config = ledger_config(&url.0, password, &args.postgres_schema, root)?;
             load_cluster::run(file, config, options)?
         }
-        (Some(api), _) => upload::run(&file, &api.with_ca(args.ca.ca).with_key(args.key.key)?, options)?,
+        (Some(api), _) => {
+            upload::run(&file, &api.with_ca(args.ca.ca).with_key(args.key.key)?, options)?
+        }
         (None, None) => unless_stopped(move || load(&file, &data, options))?,
     };
     let seconds = started.elapsed().as_secs_f64();

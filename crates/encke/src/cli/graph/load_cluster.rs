@@ -17,11 +17,7 @@ use crate::cli::client::runtime;
 use crate::cli::work::Progress;
 use crate::signals::Signals;
 
-pub(super) fn run(
-    file: PathBuf,
-    config: LedgerConfig,
-    options: LoadOptions,
-) -> Result<LoadReport> {
+pub(super) fn run(file: PathBuf, config: LedgerConfig, options: LoadOptions) -> Result<LoadReport> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let mut signals = Signals::new()?;

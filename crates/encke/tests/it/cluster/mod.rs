@@ -5,6 +5,7 @@ mod failures;
 mod graph;
 mod replica;
 mod sends;
+mod tokens;
 mod upgrade;
 
 use std::path::Path;

@@ -204,8 +204,7 @@ fn file_that_fills_the_graph_is_taken_whole_by_nodes_that_run() {
     let Some((world, postgres)) = world() else { return };
     let [first, second] = nodes(&world, &postgres);
     let many = file(&world, "many", (0..100_000).map(|n| format!("{n} n{}\n", n % 1000)));
-    let mut command =
-        encke(["graph", "load", &many, "--both", "--postgres", &postgres.url()]);
+    let mut command = encke(["graph", "load", &many, "--both", "--postgres", &postgres.url()]);
     let loaded = Program::spawn(&mut command).finish();
     assert!(loaded.stdout.contains("200,000 new subscriptions"), "{loaded:?}");
     first.api.subscribe("eve", "n7");

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use crate::api::state::Api;
+use crate::cluster::RevokeTrouble;
 use crate::http::body::{BodyKind, read_whole};
 use crate::http::id::IdField;
 use crate::http::object::Object;
@@ -50,8 +51,14 @@ pub(crate) async fn revoke(
             "This server takes no tokens: it was started without --token-key and --token-jwks.",
         ));
     };
-    let revoking = spawn_blocking(move || tokens.revoke(&revocation)).await;
-    answer(revoking.map_err(|_| ApiProblem::stopping())?)
+    let Some(cluster) = api.sender.cluster.clone() else {
+        let revoking = spawn_blocking(move || tokens.revoke(&revocation)).await;
+        return answer(revoking.map_err(|_| ApiProblem::stopping())?);
+    };
+    // Who asked may go away; what is kept is told to all nodes nevertheless.
+    let revoking = tokio::spawn(async move { cluster.revoke(&tokens, &revocation).await });
+    let revoked = revoking.await.map_err(|_| ApiProblem::stopping())?;
+    answer_of_cluster(revoked)
 }
 
 /// What is said when it is done: whether all workers could be told.
@@ -63,6 +70,26 @@ pub(crate) fn answer(revoked: Result<bool, RevokedError>) -> Result<Response, Ap
         ));
     }
     Ok(axum::Json(serde_json::json!({ "revoked": true })).into_response())
+}
+
+/// The same, where there are many nodes.
+fn answer_of_cluster(revoked: Result<(), RevokeTrouble>) -> Result<Response, ApiProblem> {
+    match revoked {
+        Ok(()) => answer(Ok(true)),
+        Err(RevokeTrouble::Refused(error)) => answer(Err(error)),
+        Err(RevokeTrouble::NotKept(not)) => {
+            let what = if not.may_count {
+                "It is not known whether the tokens are revoked; they may be, at nodes that start"
+            } else {
+                "Nothing was revoked"
+            };
+            Err(ApiProblem::unavailable(format!("{what}: {not}. Send this again.")))
+        }
+        Err(RevokeTrouble::NotTold(error)) => Err(ApiProblem::unavailable(format!(
+            "The tokens are revoked at nodes that start, and may not be at the others: {error}. \
+                 Send this again."
+        ))),
+    }
 }
 
 impl RevokeBody<'_> {

@@ -162,7 +162,8 @@ pub(super) fn families(cluster: Option<&Cluster>) -> Vec<MetricFamily> {
     ];
     if let Some(Checks { equal, differed, failed, rebuilt }) = cluster.checks() {
         let checks = [("equal", equal), ("differed", differed), ("failed", failed)];
-        let checks = checks.map(|(outcome, n)| metric(&[("outcome", outcome)], counter_of(n as f64)));
+        let checks =
+            checks.map(|(outcome, n)| metric(&[("outcome", outcome)], counter_of(n as f64)));
         families.push(family(
             "encke_graph_checks_total",
             "Comparisons of all pairs with those of PostgreSQL, by what came of them.",

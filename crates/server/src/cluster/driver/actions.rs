@@ -39,23 +39,26 @@ impl Driver {
                         "the cluster has another log: all streams are told of a gap"
                     );
                     self.status.gaps += 1;
+                    self.admitting.forget();
                     self.work.clear();
                     self.work.push_back(Work::Epoch(self.agreed.hub_epoch()));
                 }
                 Action::Gap { after } => {
                     tracing::warn!("the cluster's log was trimmed before this node had read it");
                     self.status.gaps += 1;
+                    self.admitting.forget();
                     self.work.push_back(Work::Gap(after));
                 }
                 Action::Deliver(deliver) => self.deliver(deliver),
-                Action::Logout { sequence, id } => {
+                Action::Obey { sequence, order } => {
                     let place = self.place(sequence, 0);
-                    self.work.push_back(Work::Logout { place, id });
+                    self.work.push_back(Work::Order { place, order });
                 }
                 Action::Answer { ticket, outcome } => self.answer(ticket, outcome),
                 Action::Joined { incarnation } => {
                     tracing::info!(incarnation, "this node is a member of the cluster");
                     self.messages.listen_as(incarnation);
+                    self.admitting.learn(&mut self.tasks, &self.bus);
                     self.status.membership = Membership::Member;
                     self.times.clear();
                 }
