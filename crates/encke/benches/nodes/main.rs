@@ -1,0 +1,91 @@
+//! `cargo bench --bench nodes`: what three nodes do, and what they do when something fails, with
+//! real servers: nats-server, PostgreSQL and nodes, each on a free port with its files in a
+//! temporary directory, and gone at the end, also when a row panics.
+//!
+//! A row is a world of its own: `-- traffic "killed node"` runs these two, and without names all
+//! rows run, but not the nemesis. What is printed: each figure beside its bound. An oracle that
+//! breaks (an event lost, doubled or out of order, a stream lost, a change that is not obeyed)
+//! makes the exit code 1; a figure past its bound is marked, since a shared machine may be the
+//! reason, and leaves the exit code alone.
+//!
+//! Options, after `--`:
+//! - `--seconds N`: how long traffic goes on in each row (default 10);
+//! - `--away N`: how long PostgreSQL is away (default 10);
+//! - `--pairs N`: size of the graph that a replica takes (default 1,000,000);
+//! - `nemesis --runs N [--seed S]`: so many runs, each of a plan of faults that its seed names
+//!   (`tests/it/cluster/nemesis`); without `--seed` they begin at 1.
+//!
+//! `ENCKE_NATS_SERVER` names the server where `target/tools/bin` has none. What all rows start is
+//! the `encke` of the same profile: `--profile dev` saves a build where no figure counts.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![allow(clippy::unwrap_used, reason = "a run that cannot go on should panic")]
+
+mod changes;
+mod cost;
+mod failures;
+#[expect(dead_code, unused_imports, reason = "a part of what the tests stand on")]
+#[path = "../../tests/it/harness/mod.rs"]
+mod harness;
+mod programs;
+mod table;
+mod traffic;
+mod world;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use table::Table;
+
+/// What is asked for.
+struct Options {
+    seconds: u64,
+    away: Duration,
+    pairs: u64,
+    runs: u64,
+    seed: u64,
+}
+
+type Row = fn(&Options, &mut Table);
+
+const ROWS: [(&str, Row); 9] = [
+    ("traffic", traffic::traffic),
+    ("rate", traffic::rate),
+    ("rate, sync always", traffic::rate_sync_always),
+    ("killed node", failures::killed_node),
+    ("nats leader", failures::nats_leader),
+    ("postgresql away", failures::postgresql_away),
+    ("subscriptions", changes::subscriptions),
+    ("cost", cost::cost),
+    ("bootstrap", changes::bootstrap),
+];
+
+fn main() -> ExitCode {
+    sys::limits::raise_descriptors().unwrap();
+    let mut names: Vec<String> = Vec::new();
+    let second = Duration::from_secs(1);
+    let mut options =
+        Options { seconds: 10, away: 10 * second, pairs: 1_000_000, runs: 3, seed: 1 };
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    while let Some(argument) = arguments.next() {
+        let mut number = || -> u64 { arguments.next().unwrap().parse().unwrap() };
+        match &*argument {
+            "--seconds" => options.seconds = number(),
+            "--away" => options.away = Duration::from_secs(number()),
+            "--pairs" => options.pairs = number(),
+            "--runs" => options.runs = number(),
+            "--seed" => options.seed = number(),
+            _ => names.push(argument),
+        }
+    }
+    let known = |name: &String| ROWS.iter().any(|(row, _)| row == name);
+    assert!(names.iter().all(known), "rows are {:?}", ROWS.map(|(name, _)| name));
+    let mut table = Table::new();
+    for (name, row) in ROWS {
+        if names.is_empty() || names.iter().any(|chosen| chosen == name) {
+            table.row(name);
+            row(&options, &mut table);
+        }
+    }
+    if table.all_hold() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
