@@ -10,10 +10,12 @@
 mod nats;
 pub mod postgres;
 mod relay;
+mod small_disk;
 mod tools;
 
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use relay::TcpRelay;
+pub use small_disk::SmallDisk;
 pub use tools::tool;
 
 use std::fs::OpenOptions;

@@ -1,6 +1,7 @@
 //! Real NATS servers for tests: started on free ports with stores of their own, stopped, killed and
 //! started again as a test wants, and gone when it ends, also when it panics.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -45,7 +46,8 @@ pub fn nats_of_system() -> Option<PathBuf> {
 
 /// A server, which may be stopped and started.
 pub struct NatsServer {
-    program: PathBuf,
+    /// What stands before its arguments: the program, and what runs that.
+    program: Vec<OsString>,
     folder: PathBuf,
     port: u16,
     running: Option<Running>,
@@ -66,7 +68,13 @@ impl NatsServer {
     /// A server with these settings besides its address (NATS's configuration file). `STORE` in
     /// them becomes a folder of its own.
     pub fn with_settings(program: &Path, settings: &str) -> NatsServer {
+        NatsServer::behind(&[], program, settings)
+    }
+
+    /// The same, each time started by the program and arguments in `before`.
+    pub fn behind(before: &[OsString], program: &Path, settings: &str) -> NatsServer {
         let mut server = NatsServer::prepare(program, free_port(), settings);
+        server.program.splice(0..0, before.iter().cloned());
         server.restart();
         server
     }
@@ -108,7 +116,7 @@ impl NatsServer {
         let mut text = format!("listen: \"127.0.0.1:{port}\"\n");
         write!(text, "{settings}").expect("a string takes all");
         std::fs::write(folder.join("nats.conf"), text).expect("a file in our own folder");
-        NatsServer { program: program.to_owned(), folder, port, running: None }
+        NatsServer { program: vec![program.into()], folder, port, running: None }
     }
 
     /// Starts it, on the same port and store as before, and waits until it is ready.
@@ -116,13 +124,15 @@ impl NatsServer {
     /// # Panics
     /// When it does not get ready, with what it said.
     pub fn restart(&mut self) {
-        self.run(Command::new(&self.program), false);
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]);
+        self.run(command, false);
     }
 
     fn run(&mut self, mut command: Command, add_program: bool) {
         assert!(self.running.is_none(), "it runs");
         if add_program {
-            command.arg(&self.program);
+            command.args(&self.program);
         }
         command.arg("-c").arg(self.folder.join("nats.conf"));
         let mut child = command
@@ -130,7 +140,7 @@ impl NatsServer {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|error| panic!("{} does not start: {error}", self.program.display()));
+            .unwrap_or_else(|error| panic!("{:?} does not start: {error}", self.program));
         let stderr = child.stderr.take().expect("it was piped");
         let (sender, lines) = sync_channel(LINES_MAX);
         thread::spawn(move || {

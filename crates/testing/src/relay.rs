@@ -2,9 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// A relay to one address. Its threads end with their connections.
 pub struct TcpRelay {
@@ -15,6 +16,7 @@ pub struct TcpRelay {
 #[derive(Default)]
 struct Shared {
     mode: AtomicU8,
+    delay_ms: AtomicU64,
     connections: Mutex<Vec<[TcpStream; 2]>>,
 }
 
@@ -23,6 +25,11 @@ const PASS: u8 = 0;
 const SWALLOW_ANSWERS: u8 = 1;
 const SWALLOW: u8 = 2;
 const REFUSE: u8 = 3;
+const HOLD: u8 = 4;
+const DELAY: u8 = 5;
+
+/// How often it is looked whether bytes that are held may go on.
+const LOOK: Duration = Duration::from_millis(2);
 
 impl TcpRelay {
     /// A relay to the server at `to`.
@@ -69,6 +76,17 @@ impl TcpRelay {
         self.shared.mode.store(SWALLOW, Ordering::SeqCst);
     }
 
+    /// Keeps what comes until another mode begins, as a network that loses packets for a while.
+    pub fn hold(&self) {
+        self.shared.mode.store(HOLD, Ordering::SeqCst);
+    }
+
+    /// Passes each piece so much later. Those of one connection wait for each other.
+    pub fn delay(&self, time: Duration) {
+        self.shared.delay_ms.store(time.as_millis() as u64, Ordering::SeqCst);
+        self.shared.mode.store(DELAY, Ordering::SeqCst);
+    }
+
     /// Ends all connections that there are.
     pub fn cut(&self) {
         for connection in self.shared.connections().drain(..) {
@@ -98,9 +116,17 @@ impl Shared {
     fn pass(&self, mut from: TcpStream, mut to: TcpStream, is_answer: bool) {
         let mut buffer = vec![0; 64 << 10];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
+            while self.mode.load(Ordering::SeqCst) == HOLD {
+                thread::sleep(LOOK);
+            }
             let swallowed = match self.mode.load(Ordering::SeqCst) {
                 SWALLOW => true,
                 SWALLOW_ANSWERS => is_answer,
+                DELAY => {
+                    let delay_ms = self.delay_ms.load(Ordering::SeqCst);
+                    thread::sleep(Duration::from_millis(delay_ms));
+                    false
+                }
                 _ => false,
             };
             if !swallowed && to.write_all(&buffer[..length]).is_err() {

@@ -27,6 +27,8 @@ mod failures;
 #[expect(dead_code, unused_imports, reason = "a part of what the tests stand on")]
 #[path = "../../tests/it/harness/mod.rs"]
 mod harness;
+#[path = "../../tests/it/cluster/nemesis/mod.rs"]
+mod nemesis;
 mod programs;
 mod table;
 mod traffic;
@@ -60,6 +62,12 @@ const ROWS: [(&str, Row); 9] = [
     ("bootstrap", changes::bootstrap),
 ];
 
+/// The row that is no row.
+const NEMESIS: &str = "nemesis";
+
+/// How long faults go on in a run of the nemesis.
+const RUN: Duration = Duration::from_secs(20);
+
 fn main() -> ExitCode {
     sys::limits::raise_descriptors().unwrap();
     let mut names: Vec<String> = Vec::new();
@@ -78,8 +86,8 @@ fn main() -> ExitCode {
             _ => names.push(argument),
         }
     }
-    let known = |name: &String| ROWS.iter().any(|(row, _)| row == name);
-    assert!(names.iter().all(known), "rows are {:?}", ROWS.map(|(name, _)| name));
+    let known = |name: &String| name == NEMESIS || ROWS.iter().any(|(row, _)| row == name);
+    assert!(names.iter().all(known), "rows are {:?}, {NEMESIS}", ROWS.map(|(name, _)| name));
     let mut table = Table::new();
     for (name, row) in ROWS {
         if names.is_empty() || names.iter().any(|chosen| chosen == name) {
@@ -87,5 +95,34 @@ fn main() -> ExitCode {
             row(&options, &mut table);
         }
     }
+    if names.iter().any(|name| name == NEMESIS) {
+        table.row(NEMESIS);
+        runs(&options, &mut table);
+    }
     if table.all_hold() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs of the nemesis, one after the other, with a line each.
+fn runs(options: &Options, table: &mut Table) {
+    let mut failed = Vec::new();
+    for seed in options.seed..options.seed + options.runs {
+        let run = || nemesis::run(seed, RUN, &[]).expect("all servers are installed");
+        match std::panic::catch_unwind(run) {
+            Ok(outcomes) => {
+                println!("  seed {seed}: {}", outcomes.line());
+                if !outcomes.wrong.is_empty() {
+                    failed.push(seed);
+                    println!("{}", outcomes.story());
+                }
+            }
+            Err(_) => {
+                failed.push(seed);
+                println!("  seed {seed}: the run broke off");
+            }
+        }
+    }
+    table.oracle("runs with something wrong", failed.len() as u64, 0);
+    if !failed.is_empty() {
+        table.shown("their seeds", format!("{failed:?}"));
+    }
 }

@@ -3,6 +3,7 @@
 mod demo;
 mod failures;
 mod graph;
+mod nemesis;
 mod replica;
 mod sends;
 mod tokens;

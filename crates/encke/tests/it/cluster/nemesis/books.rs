@@ -1,0 +1,184 @@
+//! What was sent, what it was answered, and what each listener heard: the whole of a run, which is
+//! judged at its end ([`judge`](super::judge)).
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::scene::lock;
+
+/// An event's id, which grows as its 16 characters do.
+pub(super) type Id = u128;
+
+pub(super) fn id(text: &str) -> Option<Id> {
+    text.as_bytes().try_into().ok().map(u128::from_be_bytes)
+}
+
+/// Whom an event is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Subject {
+    /// Everybody follows it, from the beginning on.
+    All,
+    /// A listener itself.
+    Listener(usize),
+    /// Every second listener follows it, or those between.
+    Half(usize),
+    /// Of a pair that comes in the run, and may go.
+    Pair(usize),
+}
+
+impl Subject {
+    pub(super) fn name(self) -> String {
+        match self {
+            Subject::All => "all".to_owned(),
+            Subject::Listener(listener) => name(listener),
+            Subject::Half(half) => format!("half{half}"),
+            Subject::Pair(pair) => format!("pair{pair}"),
+        }
+    }
+}
+
+/// The id of a listener.
+pub(super) fn name(listener: usize) -> String {
+    format!("l{listener}")
+}
+
+/// What became of a send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Acked { id: Id, delivered: u64, at_least: bool },
+    /// It was not sent, and never will be.
+    NotSent,
+    /// It may have been sent, and may still be.
+    Unknown(String),
+    /// No answer that the protocol knows.
+    Wrong(String),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) subject: Subject,
+    pub(super) sender: usize,
+    pub(super) node: usize,
+    pub(super) asked: Duration,
+    /// With its outcome; none until then.
+    pub(super) answer: Option<(Duration, Outcome)>,
+    /// Of a subject of a pair: whether its listener is to hear it, unless the pair goes later.
+    pub(super) expected: Expected,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Expected {
+    Must,
+    May,
+    MustNot,
+}
+
+/// A subscription of its own subject.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub(super) listener: usize,
+    /// Whether it is there now; `None` is not known.
+    pub(super) is_there: Option<bool>,
+    /// Whether anybody has asked for its end.
+    pub(super) ended: bool,
+}
+
+/// What happened to a listener.
+#[derive(Clone, Debug)]
+pub(super) enum Entry {
+    /// A stream opened at a node, from a place on if it told one.
+    Opened { at: Duration, node: usize, resumed: bool },
+    /// Where it stands.
+    Place(Id),
+    Event { at: Duration, id: Id, number: usize },
+    Gap { at: Duration },
+    Lost { at: Duration },
+}
+
+/// A node as it was seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) at: Duration,
+    pub(super) member: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Open {
+    pub(super) events: Vec<Event>,
+    pub(super) pairs: Vec<Pair>,
+    pub(super) listeners: Vec<Vec<Entry>>,
+    pub(super) samples: Vec<Vec<Sample>>,
+    /// What is wrong in any case.
+    pub(super) faults: Vec<String>,
+}
+
+/// The books, for all who write into them.
+pub(super) struct Books {
+    pub(super) open: Mutex<Open>,
+    start: Instant,
+}
+
+impl Books {
+    pub(super) fn new(listeners: usize, nodes: usize) -> Books {
+        let open = Open {
+            listeners: vec![Vec::new(); listeners],
+            samples: vec![Vec::new(); nodes],
+            ..Open::default()
+        };
+        Books { open: Mutex::new(open), start: Instant::now() }
+    }
+
+    /// Time since the beginning.
+    pub(super) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Enters an event before it is sent; its number is its payload.
+    pub(super) fn send(
+        &self,
+        sender: usize,
+        node: usize,
+        subject: Subject,
+        expected: Expected,
+    ) -> usize {
+        let asked = self.now();
+        let mut open = lock(&self.open);
+        open.events.push(Event { subject, sender, node, asked, answer: None, expected });
+        open.events.len() - 1
+    }
+
+    pub(super) fn answer(&self, number: usize, outcome: Outcome) {
+        let now = self.now();
+        lock(&self.open).events[number].answer = Some((now, outcome));
+    }
+
+    pub(super) fn enter(&self, listener: usize, entry: Entry) {
+        lock(&self.open).listeners[listener].push(entry);
+    }
+
+    pub(super) fn fault(&self, what: String) {
+        lock(&self.open).faults.push(what);
+    }
+}
+
+impl Outcome {
+    /// Of an answer's status and body.
+    pub(super) fn of(status: u64, body: &Value) -> Outcome {
+        let detail = body["detail"].as_str().unwrap_or_default();
+        match status {
+            200 => match body["id"].as_str().and_then(id) {
+                Some(id) => Outcome::Acked {
+                    id,
+                    delivered: body["delivered"].as_u64().unwrap_or_default(),
+                    at_least: body["at_least"] == true,
+                },
+                None => Outcome::Wrong(body.to_string()),
+            },
+            503 if detail.contains("Nothing was sent") => Outcome::NotSent,
+            503 if detail.contains("may still be sent") => Outcome::Unknown(detail.to_owned()),
+            _ => Outcome::Wrong(format!("{status}: {body}")),
+        }
+    }
+}

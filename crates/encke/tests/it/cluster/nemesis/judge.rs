@@ -1,0 +1,291 @@
+//! The oracles: what must hold of every run, whatever went wrong in it.
+//!
+//! - An event that was acknowledged is heard by all who are to hear it, once, under the id of its
+//!   answer; one that was not sent by nobody; of any other the whole audience hears it, or nobody.
+//! - What a listener hears grows in id, over all its streams, unless it was told of a gap.
+//! - A gap is told where the log has lost something, or after five seconds at a node that is
+//!   behind the listener; nowhere else.
+//! - A sender's events have ids in the order in which they were sent.
+//! - A subscription that was acknowledged is obeyed by what is sent from then on, at any node.
+//! - A count that is no lower bound has all streams that stood at members all the time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::books::{Entry, Event, Expected, Id, Open, Outcome, Subject};
+use super::plan::{Plan, Step};
+
+/// After so long a node that is behind a client tells it a gap (`engine`'s AHEAD_MS_MAX), less what
+/// its timers may be early.
+const AHEAD_MIN: Duration = Duration::from_millis(4_500);
+
+/// What a stream or a node must have stood before an event for its count to be sure, and behind it.
+const SURE: Duration = Duration::from_millis(600);
+
+/// How long a stream may be counted that its client has left: its node may stand still for as long.
+const LEFT_MAX: Duration = Duration::from_secs(10);
+
+/// What a run came to.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Sums {
+    pub(super) acked: usize,
+    pub(super) at_least: usize,
+    pub(super) not_sent: usize,
+    pub(super) unknown: usize,
+    pub(super) heard: usize,
+    pub(super) gaps: usize,
+    pub(super) streams: usize,
+    pub(super) pairs: usize,
+    /// Counts that were compared with the streams that stood.
+    pub(super) counts: usize,
+}
+
+/// Where a listener knew without a gap what it had heard.
+#[derive(Debug)]
+struct Segment {
+    after: Id,
+    until: Id,
+}
+
+/// Judges a run; what is wrong is in the list.
+pub(super) fn judge(open: &Open, plan: &Plan) -> (Sums, Vec<String>) {
+    let mut judge = Judge { open, plan, ids: BTreeMap::new(), wrong: open.faults.clone() };
+    let mut sums = judge.senders();
+    let mut segments = Vec::new();
+    let mut heard = Vec::new();
+    for listener in 0..open.listeners.len() {
+        let (own, numbers) = judge.listener(listener, &mut sums);
+        segments.push(own);
+        heard.push(numbers);
+    }
+    judge.complete(&segments, &heard);
+    judge.counts(&mut sums);
+    (sums, judge.wrong)
+}
+
+struct Judge<'r> {
+    open: &'r Open,
+    plan: &'r Plan,
+    /// The id of each event that is in the log, by its number.
+    ids: BTreeMap<usize, Id>,
+    wrong: Vec<String>,
+}
+
+impl Judge<'_> {
+    fn senders(&mut self) -> Sums {
+        let mut sums = Sums { pairs: self.open.pairs.len(), ..Sums::default() };
+        let mut last: BTreeMap<usize, (usize, Id)> = BTreeMap::new();
+        for (number, event) in self.open.events.iter().enumerate() {
+            match event.answer.as_ref().map(|(_, outcome)| outcome) {
+                Some(&Outcome::Acked { id, at_least, .. }) => {
+                    sums.acked += 1;
+                    sums.at_least += usize::from(at_least);
+                    self.ids.insert(number, id);
+                    let before = last.insert(event.sender, (number, id));
+                    if let Some((earlier, _)) = before.filter(|&(_, before)| before >= id) {
+                        self.wrong.push(format!("event {number} is behind {earlier} in the log"));
+                    }
+                }
+                Some(Outcome::NotSent) => sums.not_sent += 1,
+                Some(Outcome::Unknown(_)) => sums.unknown += 1,
+                Some(Outcome::Wrong(what)) => {
+                    self.wrong.push(format!("event {number} was answered {what}"));
+                }
+                None => self.wrong.push(format!("event {number} was never answered")),
+            }
+        }
+        sums
+    }
+
+    /// Goes through what a listener heard. Returns between which ids it misses nothing, and which
+    /// events it has heard.
+    fn listener(
+        &mut self,
+        listener: usize,
+        sums: &mut Sums,
+    ) -> (Vec<Segment>, BTreeSet<usize>) {
+        let (mut segments, mut numbers) = (Vec::<Segment>::new(), BTreeSet::new());
+        // Behind a gap nothing is known until something is told.
+        let mut known = false;
+        let mut opened = None;
+        for entry in &self.open.listeners[listener] {
+            match *entry {
+                Entry::Opened { at, resumed, .. } => {
+                    sums.streams += 1;
+                    opened = resumed.then_some(at);
+                }
+                Entry::Place(id) if !known => {
+                    segments.push(Segment { after: id, until: id });
+                    known = true;
+                }
+                Entry::Place(id) => {
+                    let segment = segments.last_mut().expect("one is known");
+                    if id < segment.until {
+                        self.wrong.push(format!("listener {listener} is put back, to {id:x}"));
+                    }
+                    segment.until = segment.until.max(id);
+                }
+                Entry::Event { at, id, number } => {
+                    sums.heard += 1;
+                    if !known {
+                        segments.push(Segment { after: id - 1, until: id - 1 });
+                        known = true;
+                    }
+                    let segment = segments.last_mut().expect("one is known");
+                    if id <= segment.until {
+                        self.wrong.push(format!(
+                            "listener {listener} hears event {number} at {at:.2?} behind another"
+                        ));
+                    }
+                    segment.until = segment.until.max(id);
+                    numbers.insert(number);
+                    self.hears(listener, number, id);
+                }
+                Entry::Gap { at } => {
+                    sums.gaps += 1;
+                    known = false;
+                    let late = opened.is_some_and(|opened| at - opened >= AHEAD_MIN);
+                    if !late && !self.log_was_lost(at) {
+                        self.wrong.push(format!("listener {listener} is told a gap at {at:.2?}"));
+                    }
+                }
+                Entry::Lost { .. } => opened = None,
+            }
+        }
+        (segments, numbers)
+    }
+
+    fn log_was_lost(&self, at: Duration) -> bool {
+        self.plan.steps.iter().any(|step| step.fault.loses_log() && step.from <= at)
+    }
+
+    fn hears(&mut self, listener: usize, number: usize, id: Id) {
+        let Some(event) = self.open.events.get(number) else {
+            return self.wrong.push(format!("listener {listener} hears {number}, never sent"));
+        };
+        if matches!(event.answer, Some((_, Outcome::NotSent))) {
+            self.wrong.push(format!("listener {listener} hears {number}, which was not sent"));
+        }
+        if self.expected(event, listener) == Expected::MustNot {
+            let subject = event.subject;
+            self.wrong.push(format!("listener {listener} hears {number} about {subject:?}"));
+        }
+        if *self.ids.entry(number).or_insert(id) != id {
+            self.wrong.push(format!("listener {listener} hears {number} under another id"));
+        }
+    }
+
+    fn expected(&self, event: &Event, listener: usize) -> Expected {
+        let when = |follows| if follows { Expected::Must } else { Expected::MustNot };
+        match event.subject {
+            Subject::All => Expected::Must,
+            Subject::Listener(own) => when(own == listener),
+            Subject::Half(half) => when(listener % 2 == half),
+            Subject::Pair(pair) => {
+                let pair = &self.open.pairs[pair];
+                match event.expected {
+                    _ if pair.listener != listener => Expected::MustNot,
+                    Expected::Must if pair.ended => Expected::May,
+                    expected => expected,
+                }
+            }
+        }
+    }
+
+    /// Every event of the log is heard by all who are to hear it.
+    fn complete(&mut self, segments: &[Vec<Segment>], heard: &[BTreeSet<usize>]) {
+        for (&number, &id) in &self.ids {
+            let event = &self.open.events[number];
+            for (listener, (segments, heard)) in segments.iter().zip(heard).enumerate() {
+                let inside = |segment: &Segment| segment.after < id && id <= segment.until;
+                if self.expected(event, listener) == Expected::Must
+                    && segments.iter().any(inside)
+                    && !heard.contains(&number)
+                {
+                    let Event { subject, node, asked, answer, .. } = event;
+                    let answered = answer.as_ref().map(|(at, _)| *at);
+                    self.wrong.push(format!(
+                        "listener {listener} misses event {number} about {subject:?}, sent to node \
+                         {node} at {asked:.2?}, answered at {answered:.2?}"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Counts that are said to be whole have every stream that stood, and none that did not.
+    fn counts(&mut self, sums: &mut Sums) {
+        let streams: Vec<Vec<Stream>> = self.open.listeners.iter().map(|own| streams(own)).collect();
+        for (number, event) in self.open.events.iter().enumerate() {
+            let Some((answered, Outcome::Acked { delivered, at_least, .. })) = event.answer else {
+                continue;
+            };
+            let (mut sure, mut possible) = (0, 0);
+            for (listener, streams) in streams.iter().enumerate() {
+                let expected = self.expected(event, listener);
+                if expected == Expected::MustNot {
+                    continue;
+                }
+                for stream in streams {
+                    let opens = stream.from.saturating_sub(LEFT_MAX);
+                    possible +=
+                        u64::from(opens <= answered && stream.until + LEFT_MAX >= event.asked);
+                    let stands = stream.from + SURE <= event.asked && stream.until >= answered;
+                    sure += u64::from(
+                        expected == Expected::Must
+                            && stands
+                            && self.is_well(stream.node, event.asked, answered),
+                    );
+                }
+            }
+            if delivered > possible {
+                let what = format!("event {number} was delivered {delivered} times of {possible}");
+                self.wrong.push(what);
+            }
+            if !at_least {
+                sums.counts += usize::from(sure > 0);
+                if delivered < sure {
+                    let (asked, node) = (event.asked, event.node);
+                    self.wrong.push(format!(
+                        "event {number}, sent to node {node} at {asked:.2?}, was delivered \
+                         {delivered} times and not {sure}, and that is no lower bound"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Whether a node was a member all the time around an event, for all that is known.
+    fn is_well(&self, node: usize, asked: Duration, answered: Duration) -> bool {
+        let (from, until) = (asked.saturating_sub(SURE), answered + SURE);
+        let is_ill = |step: &Step| {
+            step.fault.concerns(node) && step.from <= until && step.until + 5 * SURE >= from
+        };
+        let samples = &self.open.samples[node];
+        let mut near = samples.iter().filter(|sample| sample.at >= from && sample.at <= until);
+        let covers = samples.iter().any(|sample| sample.at <= asked && sample.at >= from)
+            && samples.iter().any(|sample| sample.at >= answered && sample.at <= until);
+        covers && near.all(|sample| sample.member) && !self.plan.steps.iter().any(is_ill)
+    }
+}
+
+/// A stream of a listener, from when it was open to when it was lost.
+struct Stream {
+    node: usize,
+    from: Duration,
+    until: Duration,
+}
+
+fn streams(entries: &[Entry]) -> Vec<Stream> {
+    let mut streams: Vec<Stream> = Vec::new();
+    for entry in entries {
+        match *entry {
+            Entry::Opened { at, node, .. } => {
+                streams.push(Stream { node, from: at, until: Duration::MAX - LEFT_MAX });
+            }
+            Entry::Lost { at } => streams.last_mut().expect("it was open").until = at,
+            _ => {}
+        }
+    }
+    streams
+}

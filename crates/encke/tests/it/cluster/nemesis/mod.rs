@@ -1,0 +1,242 @@
+//! The nemesis: three nodes on real servers, listeners that come and go on, senders and changes of
+//! the graph, and a plan of faults that a seed draws. Every run is judged by the same oracles
+//! ([`judge`]), and its seed is told with its plan when one of them breaks.
+//!
+//! The runs here are short and few; `cargo bench --bench nodes -- nemesis --runs 100` has longer
+//! ones.
+
+mod books;
+mod judge;
+mod listener;
+mod plan;
+mod scene;
+mod senders;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use books::{Books, Entry, Expected, Outcome, Pair, Sample, Subject};
+use judge::{Sums, judge};
+use listener::Listener;
+use plan::{NODES, Plan, Step};
+use scene::{Scene, is_member, lock};
+use senders::Sender;
+use serde_json::json;
+
+use crate::harness::Api;
+
+/// Listeners, spread over the nodes.
+const LISTENERS: usize = 9;
+
+/// Those who send, one event after the other; the first sends lines.
+const SENDERS: usize = 4;
+
+/// Those who change the graph.
+const CHANGERS: usize = 2;
+
+/// How long nodes may take to be well when nothing is wrong any more: a send waits for 10 s, and a
+/// node that stood still reads and joins again.
+const WELL_MAX: Duration = Duration::from_secs(30);
+
+/// How long the last event of all may take to each listener.
+const LAST_MAX: Duration = Duration::from_secs(15);
+
+/// How often nodes are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs the plan of that seed. `None` where a server is missing; else what it came to and what is
+/// wrong.
+pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outcomes> {
+    let plan = Plan::of(seed, length);
+    let scene = Scene::start(plan.small_disk, options)?;
+    scene.wait_well(WELL_MAX).unwrap();
+    follow(&Api::new(scene.nodes[0].api));
+    let books = Books::new(LISTENERS, NODES);
+    let [stop, settle, end] = [false; 3].map(AtomicBool::new);
+    thread::scope(|scope| {
+        let (scene, books) = (&scene, &books);
+        for number in 0..LISTENERS {
+            let random = fastrand::Rng::with_seed(seed ^ (number as u64) << 16);
+            let (settle, stop) = (&settle, &end);
+            let listener = Listener { number, scene, books, settle, stop, random };
+            scope.spawn(move || listener.stay());
+        }
+        for node in 0..NODES {
+            let end = &end;
+            scope.spawn(move || look(scene, books, node, end));
+        }
+        let sender = |number| Sender::new(number, seed, scene, books, &stop);
+        let mut senders = Vec::new();
+        for number in 0..SENDERS + CHANGERS {
+            let sender = sender(number);
+            senders.push(scope.spawn(move || match number {
+                0..SENDERS => sender.go_on(),
+                _ => sender.change(),
+            }));
+        }
+        // Whatever panics, the others must end: their scope waits for them.
+        let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            play(scene, books, &plan);
+            settle.store(true, Ordering::SeqCst);
+            scene.wait_well(WELL_MAX)
+        }));
+        stop.store(true, Ordering::SeqCst);
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        match played {
+            Ok(Ok(())) => last(&sender(SENDERS + CHANGERS), books),
+            Ok(Err(what)) => books.fault(what),
+            Err(_) => books.fault("the plan could not be played".to_owned()),
+        }
+        end.store(true, Ordering::SeqCst);
+    });
+    compare(&scene, &books);
+    let open = lock(&books.open);
+    let (sums, wrong) = judge(&open, &plan);
+    let stderr = scene.stderr();
+    Some(Outcomes { plan: plan.to_string(), sums, wrong, stderr })
+}
+
+/// What came of a run.
+pub(crate) struct Outcomes {
+    plan: String,
+    sums: Sums,
+    pub(crate) wrong: Vec<String>,
+    stderr: String,
+}
+
+impl Outcomes {
+    /// A line for people.
+    pub(crate) fn line(&self) -> String {
+        let Sums { acked, at_least, not_sent, unknown, heard, gaps, streams, pairs, counts } =
+            self.sums;
+        format!(
+            "{acked} acknowledged ({at_least} at_least, {counts} counts checked), {not_sent} not \
+             sent, {unknown} unknown; {heard} heard on {streams} streams, {gaps} gaps; {pairs} \
+             pairs; {} wrong",
+            self.wrong.len()
+        )
+    }
+
+    /// The plan, and what is wrong.
+    pub(crate) fn story(&self) -> String {
+        let wrong: Vec<_> = self.wrong.iter().take(40).map(|what| format!("  {what}\n")).collect();
+        format!("{}wrong:\n{}{}", self.plan, wrong.concat(), self.stderr)
+    }
+}
+
+/// Whom listeners follow from the beginning on.
+fn follow(api: &Api) {
+    let pairs: Vec<_> = (0..LISTENERS)
+        .flat_map(|listener| {
+            [Subject::All, Subject::Half(listener % 2)].map(|subject| {
+                json!({"subscriber": books::name(listener), "subscribee": subject.name()})
+            })
+        })
+        .collect();
+    api.post("/subscriptions/add", &json!(pairs)).ok();
+}
+
+/// Lets everything go wrong in its time, and mends it.
+fn play(scene: &Scene, books: &Books, plan: &Plan) {
+    let mut times: Vec<(Duration, bool, Step)> = Vec::new();
+    for &step in &plan.steps {
+        times.push((step.from, true, step));
+        times.push((step.until, false, step));
+    }
+    times.sort_by_key(|&(at, begins, _)| (at, begins));
+    for (at, begins, step) in times {
+        thread::sleep(at.saturating_sub(books.now()));
+        if begins { scene.begin(step.fault) } else { scene.end(step.fault) }
+    }
+}
+
+/// Looks at a node again and again.
+fn look(scene: &Scene, books: &Books, node: usize, end: &AtomicBool) {
+    while !end.load(Ordering::SeqCst) {
+        let member = scene.nodes[node].stats().is_ok_and(|stats| is_member(&stats));
+        let at = books.now();
+        lock(&books.open).samples[node].push(Sample { at, member });
+        thread::sleep(LOOK);
+    }
+}
+
+/// Sends an event to everybody by each node, and waits until all have heard it: so that every
+/// listener has heard what was before.
+fn last(sender: &Sender<'_>, books: &Books) {
+    let start = Instant::now();
+    for node in 0..NODES {
+        while !sender.send(node, Subject::All, Expected::Must) {
+            if start.elapsed() > LAST_MAX {
+                return books.fault(format!("node {node} takes no event though all is well"));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+    let id = {
+        let open = lock(&books.open);
+        let ids = open.events.iter().filter_map(|event| match event.answer {
+            Some((_, Outcome::Acked { id, .. })) => Some(id),
+            _ => None,
+        });
+        ids.max().expect("some were acknowledged")
+    };
+    let start = Instant::now();
+    let has_heard = |entries: &Vec<Entry>| {
+        let is_it = |entry: &Entry| matches!(entry, Entry::Event { id: heard, .. } if *heard == id);
+        entries.iter().rev().any(is_it)
+    };
+    loop {
+        let waiting: Vec<usize> = {
+            let open = lock(&books.open);
+            (0..LISTENERS).filter(|&listener| !has_heard(&open.listeners[listener])).collect()
+        };
+        if waiting.is_empty() {
+            return;
+        }
+        if start.elapsed() > LAST_MAX {
+            return books.fault(format!("listeners {waiting:?} never hear the last event"));
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// The graph is what was acknowledged, and the same at all nodes and in PostgreSQL.
+fn compare(scene: &Scene, books: &Books) {
+    let pairs = lock(&books.open).pairs.clone();
+    let stored = scene.sql("select count(*) from encke.subscriptions");
+    for (n, node) in scene.nodes.iter().enumerate() {
+        let Ok(stats) = node.stats() else { continue };
+        if stats["subscriptions"].to_string() != stored {
+            let here = &stats["subscriptions"];
+            books.fault(format!("node {n} has {here} subscriptions, PostgreSQL {stored}"));
+        }
+        let api = Api::new(node.api);
+        for (pair, Pair { listener, is_there, .. }) in pairs.iter().enumerate() {
+            let subject = Subject::Pair(pair).name();
+            let Some(is_there) = is_there else { continue };
+            let here: BTreeSet<String> =
+                api.ids(&format!("/subscribers/{subject}"), 100).into_iter().collect();
+            if here.contains(&books::name(*listener)) != *is_there {
+                books.fault(format!("at node {n} {subject} has {here:?}, {is_there}"));
+            }
+        }
+    }
+}
+
+/// Three plans that have most of what can go wrong between them.
+#[test]
+fn nothing_that_was_acknowledged_is_lost_whatever_goes_wrong() {
+    for seed in [1, 2, 3] {
+        let Some(outcomes) = run(seed, Duration::from_secs(12), &[]) else { return };
+        println!("seed {seed}: {}", outcomes.line());
+        assert!(outcomes.wrong.is_empty(), "{}", outcomes.story());
+    }
+}
+
+#[test]
+fn what_nodes_forget_is_seen() {
+    let Some(outcomes) = run(1, Duration::from_secs(3), &["--history-bytes=0"]) else { return };
+    assert!(outcomes.wrong.iter().any(|what| what.contains("is told a gap")), "it is not seen");
+}

@@ -1,0 +1,159 @@
+//! What goes wrong, when and for how long: drawn by a seed, and told in words.
+
+use std::fmt::{self, Display};
+use std::time::Duration;
+
+/// How many nodes there are.
+pub(super) const NODES: usize = 3;
+
+/// Something that goes wrong for a while, and is mended then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fault {
+    /// SIGKILL; started again on the same store.
+    NodeKilled(usize),
+    /// SIGSTOP; SIGCONT.
+    NodeStopped(usize),
+    /// Between a node and NATS.
+    NatsNet(usize, Net),
+    /// Between a node and PostgreSQL.
+    PostgresNet(usize, Net),
+    /// SIGKILL; started again on the same store.
+    NatsKilled,
+    /// SIGSTOP; SIGCONT.
+    NatsStopped,
+    /// The store is saved at the beginning and put back at the end.
+    NatsOlder,
+    /// Its disk is full; then it has room again, and NATS is started anew.
+    NatsFull,
+    /// All its processes are killed; started again.
+    PostgresKilled,
+}
+
+/// What happens to bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Net {
+    /// Connections end, and none begins.
+    Refuse,
+    /// They come this many ms late.
+    Delay(u64),
+    /// They come when it is over.
+    Hold,
+    /// They vanish, and so do connections when it is over.
+    Swallow,
+    /// Only what the server says does.
+    SwallowAnswers,
+}
+
+impl Fault {
+    /// What can have one fault at a time.
+    fn target(self) -> (u8, usize) {
+        match self {
+            Fault::NodeKilled(node) | Fault::NodeStopped(node) => (0, node),
+            Fault::NatsNet(node, _) => (1, node),
+            Fault::PostgresNet(node, _) => (2, node),
+            Fault::NatsKilled | Fault::NatsStopped | Fault::NatsOlder | Fault::NatsFull => (3, 0),
+            Fault::PostgresKilled => (4, 0),
+        }
+    }
+
+    /// Whether what NATS had acknowledged may be lost, which everybody is told then.
+    pub(super) fn loses_log(self) -> bool {
+        self == Fault::NatsOlder
+    }
+
+    /// Whether that node may be no member meanwhile.
+    pub(super) fn concerns(self, node: usize) -> bool {
+        match self {
+            Fault::NodeKilled(ill) | Fault::NodeStopped(ill) | Fault::NatsNet(ill, _) => {
+                ill == node
+            }
+            Fault::PostgresNet(..) | Fault::PostgresKilled => false,
+            Fault::NatsKilled | Fault::NatsStopped | Fault::NatsOlder | Fault::NatsFull => true,
+        }
+    }
+}
+
+/// A fault in its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) from: Duration,
+    pub(super) until: Duration,
+    pub(super) fault: Fault,
+}
+
+/// All that goes wrong in a run.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    /// In the order of their beginning.
+    pub(super) steps: Vec<Step>,
+    /// Whether NATS has a small disk of its own, which can be filled.
+    pub(super) small_disk: bool,
+}
+
+impl Plan {
+    /// The plan of a seed for a run of that length.
+    pub(super) fn of(seed: u64, length: Duration) -> Plan {
+        let mut random = fastrand::Rng::with_seed(seed);
+        // Each run has its kinds of trouble: where all come at once, none is seen.
+        let small_disk = random.u8(..5) == 0;
+        let kinds: Vec<u8> = (0..9).filter(|_| random.bool()).collect();
+        let mut steps: Vec<Step> = Vec::new();
+        let end = length.as_millis() as u64;
+        let mut at = random.u64(500..1_500);
+        while at + 300 < end {
+            let lasts = if random.u8(..3) == 0 {
+                random.u64(3_000..6_000)
+            } else {
+                random.u64(100..2_500)
+            };
+            let (from, until) = (at, (at + lasts).min(end));
+            let kind = *random.choice(&kinds).unwrap_or(&0);
+            let fault = fault(&mut random, kind, small_disk);
+            let (from, until) = (Duration::from_millis(from), Duration::from_millis(until));
+            let busy = |step: &Step| step.fault.target() == fault.target() && step.until >= from;
+            if !steps.iter().any(busy) {
+                steps.push(Step { from, until, fault });
+            }
+            at += random.u64(200..2_500);
+        }
+        Plan { seed, steps, small_disk }
+    }
+}
+
+fn fault(random: &mut fastrand::Rng, kind: u8, small_disk: bool) -> Fault {
+    let node = random.usize(..NODES);
+    match kind {
+        0 | 1 => Fault::NodeKilled(node),
+        2 => Fault::NodeStopped(node),
+        3 | 4 => Fault::NatsNet(node, net(random)),
+        5 => Fault::PostgresNet(node, net(random)),
+        6 => Fault::PostgresKilled,
+        7 if small_disk => Fault::NatsFull,
+        7 => Fault::NatsOlder,
+        _ if random.bool() => Fault::NatsStopped,
+        _ => Fault::NatsKilled,
+    }
+}
+
+fn net(random: &mut fastrand::Rng) -> Net {
+    match random.u8(..5) {
+        0 => Net::Refuse,
+        1 => Net::Delay(random.u64(5..400)),
+        2 => Net::Hold,
+        3 => Net::Swallow,
+        _ => Net::SwallowAnswers,
+    }
+}
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let disk = if self.small_disk { ", NATS on a small disk" } else { "" };
+        writeln!(f, "plan of seed {}{disk}:", self.seed)?;
+        for Step { from, until, fault } in &self.steps {
+            let (from, until) = (from.as_secs_f64(), until.as_secs_f64());
+            writeln!(f, "  {from:6.2} s to {until:6.2} s  {fault:?}")?;
+        }
+        Ok(())
+    }
+}
