@@ -10,6 +10,7 @@ use bus::{Bus, Entry, Followed, LogError};
 use cluster::{Config, Event, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
 use engine::Router;
 use graph::Graph;
+use hub::Tag;
 use sys::clock;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -69,6 +70,8 @@ pub(super) struct Driver {
     node: Node,
     bus: Bus,
     agreed: Agreed,
+    /// By which places of the epoch before are known: what it took is still answered.
+    tag_before: Tag,
     router: Arc<Router>,
     commands: mpsc::Receiver<Command>,
     /// What the node asked to be posted, and the poster had no room for.
@@ -136,6 +139,7 @@ impl Driver {
             node,
             messages: Messages::new(&bus),
             bus,
+            tag_before: agreed.tag(),
             agreed,
             router,
             commands,
@@ -340,6 +344,7 @@ impl Driver {
         let Some(entry) = entry else { return };
         match Agreed::read(&entry) {
             Ok(agreed) if agreed != self.agreed => {
+                self.tag_before = self.agreed.tag();
                 self.agreed = agreed;
                 self.node.epoch(clock::monotonic_ms(), self.agreed.epoch());
             }

@@ -173,7 +173,10 @@ impl Driver {
             Outcome::Sent { number, delivered, at_least } => {
                 let counter = if at_least { &mut outcomes.at_least } else { &mut outcomes.counted };
                 *counter += 1;
-                let id = EventId::new(number, self.agreed.tag()).to_string();
+                // Numbers of an epoch are above all of those before it.
+                let is_earlier = number < self.agreed.epoch().base;
+                let tag = if is_earlier { self.tag_before } else { self.agreed.tag() };
+                let id = EventId::new(number, tag).to_string();
                 let id = id.as_bytes().try_into().expect("ids have 16 letters and digits");
                 let count = u32::try_from(delivered).unwrap_or(u32::MAX);
                 Ok(Delivered { id, count, at_least })

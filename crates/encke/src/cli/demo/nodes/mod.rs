@@ -43,9 +43,9 @@ pub(super) const NODES_MAX: i64 = NAMES.len() as i64;
 
 const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
 
-/// Listeners that one node may have, and those of the node that is killed come to the others: all
-/// come from one address, which has some 28,000 ports for each node.
-const USERS_PER_NODE_MAX: u32 = 25_000;
+/// Of two nodes one is left, to which all listeners come from one address: that has some 28,000
+/// ports.
+const USERS_MAX: u32 = 25_000;
 
 /// When a node is killed in a demo without an end.
 const KILL_AFTER: Duration = Duration::from_secs(20);
@@ -62,10 +62,8 @@ const QUIET: Duration = Duration::from_millis(200);
 
 /// Everything in its order. `None` when it was stopped before the first event was sent.
 pub(super) async fn run(demo: Demo, nodes: u8) -> Result<Option<NodesReport>> {
-    let users_max = USERS_PER_NODE_MAX * (u32::from(nodes) - 1);
-    if demo.args.users > users_max {
-        let users_max = grouped(users_max.into());
-        bail!("a demo with {nodes} nodes has {users_max} users at most: give --users");
+    if demo.args.users > USERS_MAX {
+        bail!("a demo with nodes has {} users at most: give --users", grouped(USERS_MAX.into()));
     }
     demo.check_keys()?;
     demo.check_machine()?;

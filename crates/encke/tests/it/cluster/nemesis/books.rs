@@ -15,6 +15,11 @@ pub(super) fn id(text: &str) -> Option<Id> {
     text.as_bytes().try_into().ok().map(u128::from_be_bytes)
 }
 
+/// The id as it stood on the wire.
+pub(super) fn text(id: Id) -> String {
+    String::from_utf8_lossy(&id.to_be_bytes()).into_owned()
+}
+
 /// Whom an event is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Subject {

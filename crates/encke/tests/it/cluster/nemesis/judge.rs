@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::books::{Entry, Event, Expected, Id, Open, Outcome, Subject};
+use super::books::{Entry, Event, Expected, Id, Open, Outcome, Subject, text};
 use super::plan::{Plan, Step};
 
 /// After so long a node that is behind a client tells it a gap (`engine`'s AHEAD_MS_MAX), less what
@@ -121,7 +121,7 @@ impl Judge<'_> {
                 Entry::Place(id) => {
                     let segment = segments.last_mut().expect("one is known");
                     if id < segment.until {
-                        self.wrong.push(format!("listener {listener} is put back, to {id:x}"));
+                        self.wrong.push(format!("listener {listener} is put back, to {}", text(id)));
                     }
                     segment.until = segment.until.max(id);
                 }
@@ -139,7 +139,7 @@ impl Judge<'_> {
                     }
                     segment.until = segment.until.max(id);
                     numbers.insert(number);
-                    self.hears(listener, number, id);
+                    self.hears(listener, number, id, at);
                 }
                 Entry::Gap { at } => {
                     sums.gaps += 1;
@@ -159,7 +159,7 @@ impl Judge<'_> {
         self.plan.steps.iter().any(|step| step.fault.loses_log() && step.from <= at)
     }
 
-    fn hears(&mut self, listener: usize, number: usize, id: Id) {
+    fn hears(&mut self, listener: usize, number: usize, id: Id, at: Duration) {
         let Some(event) = self.open.events.get(number) else {
             return self.wrong.push(format!("listener {listener} hears {number}, never sent"));
         };
@@ -170,8 +170,15 @@ impl Judge<'_> {
             let subject = event.subject;
             self.wrong.push(format!("listener {listener} hears {number} about {subject:?}"));
         }
-        if *self.ids.entry(number).or_insert(id) != id {
-            self.wrong.push(format!("listener {listener} hears {number} under another id"));
+        let known = *self.ids.entry(number).or_insert(id);
+        if known != id {
+            let Event { subject, node, asked, answer, .. } = event;
+            self.wrong.push(format!(
+                "listener {listener} hears {number} about {subject:?} as {} at {at:.2?}, others as \
+                 {}; it was sent to node {node} at {asked:.2?}: {answer:?}",
+                text(id),
+                text(known)
+            ));
         }
     }
 
