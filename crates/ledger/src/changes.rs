@@ -1,5 +1,7 @@
 //! What brings a replica from its place to the graph's.
 
+use std::sync::Arc;
+
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -62,6 +64,31 @@ impl Ledger {
             *reader = Some(session);
         }
         page
+    }
+}
+
+impl Ledger {
+    /// Hands the change that led to `place` to whoever reads [`Ledger::commits`], as if this node
+    /// had committed it. Whether it is still there: old ones are deleted.
+    pub async fn commit_again(&self, place: Place) -> Result<bool, LedgerError> {
+        let mut reader = self.shared.reader.lock().await;
+        let session = match reader.take().filter(|session| !session.client.is_closed()) {
+            Some(session) => session,
+            None => Session::open(&self.shared.config).await?,
+        };
+        let sql = self.shared.config.sql(
+            "select hash, added, removed from encke.changes where version = $1 and hash = $2",
+        );
+        let version = i64::try_from(place.version).unwrap_or(i64::MAX);
+        let hash = place.hash as i64;
+        let values: [&(dyn ToSql + Sync); 2] = [&version, &hash];
+        let rows = session.within(Doing::Nothing, session.client.query(&sql, &values)).await?;
+        *reader = Some(session);
+        let Some(row) = rows.first() else { return Ok(false) };
+        let (added, removed) = (from_lines(row.get(1))?, from_lines(row.get(2))?);
+        // Nobody may listen.
+        let _ = self.shared.commits.send(Arc::new(Change { place, added, removed }));
+        Ok(true)
     }
 }
 

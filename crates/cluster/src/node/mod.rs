@@ -286,6 +286,13 @@ impl Node {
         }
     }
 
+    /// No number that was given, as far as is known, is above this one: so no later epoch may begin
+    /// below it.
+    pub fn above(&self) -> u64 {
+        let above = self.above.max(self.epoch.behind(self.top.max(self.read)));
+        above.max(self.epoch.base)
+    }
+
     /// How many streams are open, for the beats.
     pub fn streams(&mut self, open: u64) {
         self.streams = open;
@@ -410,8 +417,7 @@ impl Node {
 
     fn propose(&mut self, now_ms: u64, fault: LogFault) {
         self.broken = Some((fault, now_ms + PROPOSE_AGAIN_MS));
-        let above = self.above.max(self.epoch.behind(self.top.max(self.read)));
-        let above = above.max(self.epoch.base);
+        let above = self.above();
         let epoch = self.epoch.number + 1;
         self.actions.push_back(Action::ProposeEpoch { epoch, above, fault });
     }

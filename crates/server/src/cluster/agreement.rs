@@ -64,6 +64,12 @@ impl Agreed {
         Ok(Agreed { revision: entry.revision, value })
     }
 
+    /// Whether both are one epoch. Not if they only have one number: each was agreed on where the
+    /// other was not known.
+    pub(super) fn is(&self, other: &Agreed) -> bool {
+        self.value == other.value
+    }
+
     /// For the node.
     pub(super) fn epoch(&self) -> cluster::Epoch {
         cluster::Epoch { number: self.value.epoch, base: self.value.base }
@@ -104,6 +110,9 @@ pub(super) async fn propose(
     let value = serde_json::to_vec(&value).expect("all members are plain values");
     Ok(bus.propose(revision, value.into()).await?)
 }
+
+/// Why an epoch ends whose place in NATS an earlier one has, or another one of its number.
+pub(super) const PUT_BACK: &str = "NATS has lost the epoch: it was put back to an earlier one";
 
 /// Why a node holds the log for another one, in words.
 pub(super) fn words(fault: LogFault) -> &'static str {

@@ -36,6 +36,9 @@ const BATCH: usize = 256;
 /// The least time between two looks at the clock for its own sake.
 const TICK_MIN: Duration = Duration::from_millis(1);
 
+/// How long to wait before an epoch is proposed again in the place of one that was put back.
+const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
+
 /// What is between the driver and the cluster's handle.
 pub(super) struct Channels {
     pub(super) commands: mpsc::Receiver<Command>,
@@ -72,6 +75,8 @@ pub(super) struct Driver {
     agreed: Agreed,
     /// By which places of the epoch before are known: what it took is still answered.
     tag_before: Tag,
+    /// NATS has an earlier epoch than we, or another one of our number: it lost what was agreed on.
+    put_back: bool,
     router: Arc<Router>,
     commands: mpsc::Receiver<Command>,
     /// What the node asked to be posted, and the poster had no room for.
@@ -141,6 +146,7 @@ impl Driver {
             bus,
             tag_before: agreed.tag(),
             agreed,
+            put_back: false,
             router,
             commands,
             work: VecDeque::new(),
@@ -323,7 +329,11 @@ impl Driver {
                 self.open();
             }
             Happened::Learnt(time) => self.admitting.learnt(time),
-            Happened::Proposed => {}
+            Happened::Proposed => {
+                if self.put_back {
+                    self.propose_anew(PROPOSE_AGAIN);
+                }
+            }
         }
     }
 
@@ -341,15 +351,29 @@ impl Driver {
     }
 
     fn epoch(&mut self, entry: Option<Entry>) {
-        let Some(entry) = entry else { return };
-        match Agreed::read(&entry) {
-            Ok(agreed) if agreed != self.agreed => {
+        let entry = match entry.as_ref().map(Agreed::read).transpose() {
+            Ok(entry) => entry,
+            Err(error) => return tracing::error!("{error:#}"),
+        };
+        let ours = self.agreed.epoch().number;
+        match entry {
+            Some(agreed) if agreed.epoch().number > ours => {
+                self.put_back = false;
                 self.tag_before = self.agreed.tag();
                 self.agreed = agreed;
                 self.node.epoch(clock::monotonic_ms(), self.agreed.epoch());
             }
-            Ok(_) => {}
-            Err(error) => tracing::error!("{error:#}"),
+            Some(agreed) if agreed.is(&self.agreed) => {
+                self.put_back = false;
+                self.agreed = agreed;
+            }
+            // Others may go on from there: so that nobody does, all go on from here.
+            entry => {
+                self.agreed.revision = entry.map_or(0, |entry| entry.revision);
+                if !std::mem::replace(&mut self.put_back, true) {
+                    self.propose_anew(Duration::ZERO);
+                }
+            }
         }
     }
 

@@ -37,6 +37,14 @@ impl GraphChanges {
         let changed = self.ledger.change(added, removed).await?;
         let mut obeyed = self.obeyed.clone();
         let version = changed.place.version;
+        let is_news = !changed.added.is_empty() || !changed.removed.is_empty();
+        // What was so before may be the change of another node, which only that one knows to be in
+        // the log: so it is put there again, which does no harm. One that is no longer kept has been
+        // for days.
+        if !is_news && *obeyed.borrow() < version && !self.ledger.commit_again(changed.place).await?
+        {
+            return Ok(0);
+        }
         let heard = obeyed.wait_for(|obeyed| *obeyed >= version);
         match timeout(OBEYED_TIMEOUT, heard).await {
             Ok(Ok(_)) => Ok((changed.added.len() + changed.removed.len()) as u64),

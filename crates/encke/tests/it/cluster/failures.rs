@@ -143,6 +143,53 @@ fn log_that_lost_its_tail_is_told_as_a_gap_and_never_passed_over() {
 }
 
 #[test]
+fn epoch_that_was_put_back_is_none_again_for_nobody() {
+    let Some(mut world) = World::new() else { return };
+    let [first, second] = world.nodes();
+    let mut streams = [first.listener("gus"), second.listener("gus")];
+    let (store, older) = (world.nats.store(), world.stores.path().join("older"));
+    world.nats.kill();
+    copy(&store, &older);
+    world.nats.restart();
+    wait_for("the node is ready", || first.api.get("/readyz").status() == 200);
+    assert_eq!(first.api.send("gus", 1), 2);
+    let put_back = |world: &mut World| {
+        world.nats.kill();
+        fs::remove_dir_all(&store).unwrap();
+        copy(&older, &store);
+        world.nats.restart();
+    };
+    // One of them alone goes on to the second epoch, and that is lost. The other one would begin
+    // another second one.
+    second.signal("STOP");
+    put_back(&mut world);
+    wait_for("another epoch begins", || cluster_stats(&first)["epoch"] == 2);
+    put_back(&mut world);
+    second.signal("CONT");
+    let both = [&first, &second];
+    wait_for("both are in one epoch that is new to both", || {
+        both.iter().all(|node| cluster_stats(node)["epoch"] == 3)
+    });
+    for (n, node) in both.into_iter().enumerate() {
+        wait_for("sends are taken again", || {
+            node.api.post("/send", &json!({"about": "gus", "data": n})).status() == 200
+        });
+    }
+    let ids = streams.each_mut().map(|stream| {
+        let mut ids = Vec::new();
+        while ids.len() < 2 {
+            let event = stream.event();
+            match event["id"].as_str() {
+                Some(id) => ids.push(id.to_owned()),
+                None => ids.clear(),
+            }
+        }
+        ids
+    });
+    assert_eq!(ids[0], ids[1], "events have one id at all nodes");
+}
+
+#[test]
 fn leader_that_dies_costs_no_event() {
     let Some(program) = testing::nats_current() else { return };
     let mut servers = NatsServer::cluster(&program, 3);

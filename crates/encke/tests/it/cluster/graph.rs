@@ -159,3 +159,18 @@ fn without_postgresql_the_graph_stands_still() {
     let refused = node.api.post("/subscriptions/add", &pairs("bob", "rj")).problem(409);
     assert!(refused["detail"].as_str().unwrap().contains("--postgres"), "{refused}");
 }
+
+#[test]
+fn subscription_that_another_node_has_made_is_none_more_and_is_answered() {
+    let Some((world, postgres)) = world() else { return };
+    let [first, second] = nodes(&world, &postgres);
+    let add = |node: &Server| node.api.post("/subscriptions/add", &pairs("bob", "rj")).ok();
+    assert_eq!(add(&first), json!({"added": 1}));
+    assert_eq!(add(&second), json!({"added": 0}));
+    drop(second);
+    // A node that has it all from the database, too.
+    let third = node(&world, &postgres, "n3");
+    assert_eq!(add(&third), json!({"added": 0}));
+    let nothing = third.api.post("/subscriptions/remove", &pairs("eve", "rj")).ok();
+    assert_eq!(nothing, json!({"removed": 0}));
+}

@@ -1,5 +1,7 @@
 //! What the node asks for, done or begun.
 
+use std::time::Duration;
+
 use cluster::{Action, Deliver, EndReason, GraphPlace, LogFault, Outcome, Ticket};
 use hub::EventId;
 use sys::clock;
@@ -128,11 +130,23 @@ impl Driver {
     }
 
     fn propose(&mut self, epoch: u64, above: u64, fault: LogFault) {
-        let (bus, revision) = (self.bus.clone(), self.agreed.revision);
-        let above = above.max(self.router.event_ids().last());
         let words = agreement::words(fault);
         tracing::warn!(epoch, "the cluster's log cannot be gone on from: {words}");
+        self.propose_after(Duration::ZERO, epoch, above, words);
+    }
+
+    /// Proposes the next epoch after `pause`, because ours was put back.
+    pub(super) fn propose_anew(&mut self, pause: Duration) {
+        let (epoch, above) = (self.agreed.epoch().number + 1, self.node.above());
+        tracing::warn!(epoch, "{}", agreement::PUT_BACK);
+        self.propose_after(pause, epoch, above, agreement::PUT_BACK);
+    }
+
+    fn propose_after(&mut self, pause: Duration, epoch: u64, above: u64, words: &'static str) {
+        let (bus, revision) = (self.bus.clone(), self.agreed.revision);
+        let above = above.max(self.router.event_ids().last());
         self.tasks.spawn(async move {
+            tokio::time::sleep(pause).await;
             // Nobody may put anything into a log that the others have left.
             if let Err(error) = bus.seal(epoch - 1).await {
                 tracing::warn!("the log of the epoch before could not be sealed: {error}");
