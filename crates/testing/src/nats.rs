@@ -97,7 +97,8 @@ impl NatsServer {
                 "server_name: n{index}\n\
                  jetstream {{ store_dir: \"STORE\", max_file_store: 20GB }}\n\
                  lame_duck_duration: \"30s\"\nlame_duck_grace_period: \"1s\"\n\
-                 cluster {{ name: test, listen: \"127.0.0.1:{port}\", routes: [{all}] }}\n"
+                 cluster {{ name: test, listen: \"127.0.0.1:{port}\", routes: [{all}], \
+                 no_advertise: true }}\n"
             );
             NatsServer::prepare(program, free_port(), &settings)
         };

@@ -50,7 +50,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// wrong.
 pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outcomes> {
     let plan = Plan::of(seed, length);
-    let scene = Scene::start(plan.small_disk, options)?;
+    let scene = Scene::start(plan.nats, options)?;
     scene.wait_well(WELL_MAX).unwrap();
     follow(&Api::new(scene.nodes[0].api));
     let books = Books::new(LISTENERS, NODES);
@@ -95,12 +95,14 @@ pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outco
     let open = lock(&books.open);
     let (sums, wrong) = judge(&open, &plan);
     let stderr = scene.stderr();
-    Some(Outcomes { plan: plan.to_string(), sums, wrong, stderr })
+    let (kinds, plan) = (plan.kinds(), plan.to_string());
+    Some(Outcomes { plan, kinds, sums, wrong, stderr })
 }
 
 /// What came of a run.
 pub(crate) struct Outcomes {
     plan: String,
+    kinds: String,
     sums: Sums,
     pub(crate) wrong: Vec<String>,
     stderr: String,
@@ -114,8 +116,9 @@ impl Outcomes {
         format!(
             "{acked} acknowledged ({at_least} at_least, {counts} counts checked), {not_sent} not \
              sent, {unknown} unknown; {heard} heard on {streams} streams, {gaps} gaps; {pairs} \
-             pairs; {} wrong",
-            self.wrong.len()
+             pairs; {} wrong ({})",
+            self.wrong.len(),
+            self.kinds
         )
     }
 

@@ -13,14 +13,16 @@ pub(super) enum Fault {
     NodeKilled(usize),
     /// SIGSTOP; SIGCONT.
     NodeStopped(usize),
+    /// SIGTERM: it leaves in order; started again.
+    NodeEnded(usize),
     /// Between a node and NATS.
     NatsNet(usize, Net),
     /// Between a node and PostgreSQL.
     PostgresNet(usize, Net),
-    /// SIGKILL; started again on the same store.
-    NatsKilled,
-    /// SIGSTOP; SIGCONT.
-    NatsStopped,
+    /// One of its servers: SIGKILL; started again on the same store.
+    NatsKilled(usize),
+    /// One of its servers: SIGSTOP; SIGCONT.
+    NatsStopped(usize),
     /// The store is saved at the beginning and put back at the end.
     NatsOlder,
     /// Its disk is full; then it has room again, and NATS is started anew.
@@ -48,10 +50,12 @@ impl Fault {
     /// What can have one fault at a time.
     fn target(self) -> (u8, usize) {
         match self {
-            Fault::NodeKilled(node) | Fault::NodeStopped(node) => (0, node),
+            Fault::NodeKilled(node) | Fault::NodeStopped(node) | Fault::NodeEnded(node) => (0, node),
             Fault::NatsNet(node, _) => (1, node),
             Fault::PostgresNet(node, _) => (2, node),
-            Fault::NatsKilled | Fault::NatsStopped | Fault::NatsOlder | Fault::NatsFull => (3, 0),
+            // Of three servers two must be there.
+            Fault::NatsKilled(_) | Fault::NatsStopped(_) => (3, 0),
+            Fault::NatsOlder | Fault::NatsFull => (3, 0),
             Fault::PostgresKilled => (4, 0),
         }
     }
@@ -64,11 +68,11 @@ impl Fault {
     /// Whether that node may be no member meanwhile.
     pub(super) fn concerns(self, node: usize) -> bool {
         match self {
-            Fault::NodeKilled(ill) | Fault::NodeStopped(ill) | Fault::NatsNet(ill, _) => {
-                ill == node
-            }
+            Fault::NodeKilled(ill) | Fault::NodeStopped(ill) | Fault::NodeEnded(ill) => ill == node,
+            Fault::NatsNet(ill, _) => ill == node,
             Fault::PostgresNet(..) | Fault::PostgresKilled => false,
-            Fault::NatsKilled | Fault::NatsStopped | Fault::NatsOlder | Fault::NatsFull => true,
+            Fault::NatsKilled(_) | Fault::NatsStopped(_) => true,
+            Fault::NatsOlder | Fault::NatsFull => true,
         }
     }
 }
@@ -87,8 +91,17 @@ pub(super) struct Plan {
     pub(super) seed: u64,
     /// In the order of their beginning.
     pub(super) steps: Vec<Step>,
-    /// Whether NATS has a small disk of its own, which can be filled.
-    pub(super) small_disk: bool,
+    pub(super) nats: Nats,
+}
+
+/// What keeps the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Nats {
+    One,
+    /// One on a small disk of its own, which can be filled.
+    SmallDisk,
+    /// Three that are a cluster.
+    Three,
 }
 
 impl Plan {
@@ -96,8 +109,12 @@ impl Plan {
     pub(super) fn of(seed: u64, length: Duration) -> Plan {
         let mut random = fastrand::Rng::with_seed(seed);
         // Each run has its kinds of trouble: where all come at once, none is seen.
-        let small_disk = random.u8(..5) == 0;
-        let kinds: Vec<u8> = (0..9).filter(|_| random.bool()).collect();
+        let nats = match random.u8(..10) {
+            0..2 => Nats::SmallDisk,
+            2..5 => Nats::Three,
+            _ => Nats::One,
+        };
+        let kinds: Vec<u8> = (0..10).filter(|_| random.bool()).collect();
         let mut steps: Vec<Step> = Vec::new();
         let end = length.as_millis() as u64;
         let mut at = random.u64(500..1_500);
@@ -109,7 +126,7 @@ impl Plan {
             };
             let (from, until) = (at, (at + lasts).min(end));
             let kind = *random.choice(&kinds).unwrap_or(&0);
-            let fault = fault(&mut random, kind, small_disk);
+            let fault = fault(&mut random, kind, nats);
             let (from, until) = (Duration::from_millis(from), Duration::from_millis(until));
             let busy = |step: &Step| step.fault.target() == fault.target() && step.until >= from;
             if !steps.iter().any(busy) {
@@ -117,22 +134,38 @@ impl Plan {
             }
             at += random.u64(200..2_500);
         }
-        Plan { seed, steps, small_disk }
+        Plan { seed, steps, nats }
     }
 }
 
-fn fault(random: &mut fastrand::Rng, kind: u8, small_disk: bool) -> Fault {
+impl Plan {
+    /// The kinds of faults, in a word each.
+    pub(super) fn kinds(&self) -> String {
+        let word = |step: &Step| format!("{:?}", step.fault);
+        let words = self.steps.iter().map(word).map(|word| word.replace(['(', ')', ','], " "));
+        let mut words: Vec<String> =
+            words.map(|word| word.split(' ').next().unwrap_or_default().to_owned()).collect();
+        words.sort();
+        words.dedup();
+        format!("NATS: {:?}; {}", self.nats, words.join(" "))
+    }
+}
+
+fn fault(random: &mut fastrand::Rng, kind: u8, nats: Nats) -> Fault {
     let node = random.usize(..NODES);
     match kind {
-        0 | 1 => Fault::NodeKilled(node),
+        0 => Fault::NodeKilled(node),
+        1 => Fault::NodeEnded(node),
         2 => Fault::NodeStopped(node),
         3 | 4 => Fault::NatsNet(node, net(random)),
         5 => Fault::PostgresNet(node, net(random)),
         6 => Fault::PostgresKilled,
-        7 if small_disk => Fault::NatsFull,
-        7 => Fault::NatsOlder,
-        _ if random.bool() => Fault::NatsStopped,
-        _ => Fault::NatsKilled,
+        7 | 8 if nats == Nats::SmallDisk => Fault::NatsFull,
+        7 if nats == Nats::One => Fault::NatsOlder,
+        _ => {
+            let server = if nats == Nats::Three { random.usize(..3) } else { 0 };
+            if random.bool() { Fault::NatsStopped(server) } else { Fault::NatsKilled(server) }
+        }
     }
 }
 
@@ -148,8 +181,7 @@ fn net(random: &mut fastrand::Rng) -> Net {
 
 impl Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let disk = if self.small_disk { ", NATS on a small disk" } else { "" };
-        writeln!(f, "plan of seed {}{disk}:", self.seed)?;
+        writeln!(f, "plan of seed {}, NATS: {:?}", self.seed, self.nats)?;
         for Step { from, until, fault } in &self.steps {
             let (from, until) = (from.as_secs_f64(), until.as_secs_f64());
             writeln!(f, "  {from:6.2} s to {until:6.2} s  {fault:?}")?;

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use testing::postgres::Postgres;
 use testing::{NatsServer, SmallDisk, TcpRelay};
 
-use super::plan::{Fault, NODES, Net};
+use super::plan::{Fault, NODES, Nats, Net};
 use crate::harness::{Api, Program, encke};
 
 /// The disk of NATS where it can be filled.
@@ -25,7 +25,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Three nodes, each with a network of its own to NATS and to PostgreSQL.
 pub(super) struct Scene {
     pub(super) nodes: Vec<Node>,
-    nats: Mutex<NatsServer>,
+    /// Three, or one.
+    nats: Vec<Mutex<NatsServer>>,
     postgres: Mutex<Postgres>,
     disk: Option<SmallDisk>,
     folder: TempDir,
@@ -37,21 +38,26 @@ pub(super) struct Node {
     args: Vec<String>,
     pub(super) listen: SocketAddr,
     pub(super) api: SocketAddr,
-    nats: TcpRelay,
+    /// To each server.
+    nats: Vec<TcpRelay>,
     postgres: TcpRelay,
 }
 
 impl Scene {
     /// `None`, and the test is skipped, where a server is missing.
-    pub(super) fn start(small_disk: bool, options: &[&str]) -> Option<Scene> {
+    pub(super) fn start(kind: Nats, options: &[&str]) -> Option<Scene> {
         let program = testing::nats_current()?;
-        let disk = if small_disk { Some(SmallDisk::mount(SMALL_DISK_BYTES)?) } else { None };
+        let disk = match kind {
+            Nats::SmallDisk => Some(SmallDisk::mount(SMALL_DISK_BYTES)?),
+            Nats::One | Nats::Three => None,
+        };
         let nats = match &disk {
-            None => NatsServer::start(&program),
+            None if kind == Nats::Three => NatsServer::cluster(&program, 3),
+            None => vec![NatsServer::start(&program)],
             Some(disk) => {
                 let store = disk.mount_point().display();
-                let settings = format!("jetstream {{ store_dir: \"{store}/s\", max_file: 20GB }}");
-                NatsServer::behind(disk.enter(), &program, &(settings + "\n"))
+                let settings = format!("jetstream {{ store_dir: \"{store}/s\", max_file: 20GB }}\n");
+                vec![NatsServer::behind(disk.enter(), &program, &settings)]
             }
         };
         let postgres = Postgres::start(&[])?;
@@ -60,7 +66,8 @@ impl Scene {
         for n in 0..NODES {
             nodes.push(Node::start(n, &nats, &postgres, folder.path(), options));
         }
-        let (nats, postgres) = (Mutex::new(nats), Mutex::new(postgres));
+        let nats = nats.into_iter().map(Mutex::new).collect();
+        let postgres = Mutex::new(postgres);
         Some(Scene { nodes, nats, postgres, disk, folder })
     }
 
@@ -69,12 +76,15 @@ impl Scene {
         match fault {
             Fault::NodeKilled(node) => self.nodes[node].kill(),
             Fault::NodeStopped(node) => self.nodes[node].signal("STOP"),
-            Fault::NatsNet(node, net) => harm(&self.nodes[node].nats, net),
+            Fault::NodeEnded(node) => self.nodes[node].signal("TERM"),
+            Fault::NatsNet(node, net) => {
+                self.nodes[node].nats.iter().for_each(|relay| harm(relay, net));
+            }
             Fault::PostgresNet(node, net) => harm(&self.nodes[node].postgres, net),
-            Fault::NatsKilled => lock(&self.nats).kill(),
-            Fault::NatsStopped => lock(&self.nats).pause(),
+            Fault::NatsKilled(server) => lock(&self.nats[server]).kill(),
+            Fault::NatsStopped(server) => lock(&self.nats[server]).pause(),
             Fault::NatsOlder => {
-                let mut nats = lock(&self.nats);
+                let mut nats = lock(&self.nats[0]);
                 nats.kill();
                 copy(&nats.store(), &self.older());
                 nats.restart();
@@ -89,12 +99,15 @@ impl Scene {
         match fault {
             Fault::NodeKilled(node) => self.nodes[node].run(),
             Fault::NodeStopped(node) => self.nodes[node].signal("CONT"),
-            Fault::NatsNet(node, net) => mend(&self.nodes[node].nats, net),
+            Fault::NodeEnded(node) => self.nodes[node].run_again(),
+            Fault::NatsNet(node, net) => {
+                self.nodes[node].nats.iter().for_each(|relay| mend(relay, net));
+            }
             Fault::PostgresNet(node, net) => mend(&self.nodes[node].postgres, net),
-            Fault::NatsKilled => lock(&self.nats).restart(),
-            Fault::NatsStopped => lock(&self.nats).resume(),
+            Fault::NatsKilled(server) => lock(&self.nats[server]).restart(),
+            Fault::NatsStopped(server) => lock(&self.nats[server]).resume(),
             Fault::NatsOlder => {
-                let mut nats = lock(&self.nats);
+                let mut nats = lock(&self.nats[0]);
                 nats.kill();
                 fs::remove_dir_all(nats.store()).unwrap();
                 fs::rename(self.older(), nats.store()).unwrap();
@@ -102,7 +115,7 @@ impl Scene {
             }
             Fault::NatsFull => {
                 self.disk.as_ref().unwrap().clear();
-                let mut nats = lock(&self.nats);
+                let mut nats = lock(&self.nats[0]);
                 nats.kill();
                 nats.restart();
             }
@@ -162,12 +175,14 @@ pub(super) fn is_member(stats: &Value) -> bool {
 impl Node {
     fn start(
         n: usize,
-        nats: &NatsServer,
+        nats: &[NatsServer],
         postgres: &Postgres,
         folder: &Path,
         options: &[&str],
     ) -> Node {
-        let to_nats = TcpRelay::start(nats.address());
+        let to_nats: Vec<TcpRelay> =
+            nats.iter().map(|server| TcpRelay::start(server.address())).collect();
+        let servers = to_nats.iter().map(|relay| format!("nats://{}", relay.address()));
         let to_postgres = TcpRelay::start(([127, 0, 0, 1], postgres.port()).into());
         let url = |port: u16| format!("postgresql://postgres@127.0.0.1:{port}/postgres");
         let mut args: Vec<String> =
@@ -178,7 +193,8 @@ impl Node {
             format!("--data={}", folder.join(n.to_string()).display()),
             "--cluster=c".to_owned(),
             format!("--node=n{n}"),
-            format!("--nats=nats://{}", to_nats.address()),
+            format!("--nats={}", servers.collect::<Vec<_>>().join(",")),
+            format!("--nats-replicas={}", nats.len()),
             format!("--postgres={}?sslmode=disable", url(to_postgres.address().port())),
         ]);
         args.extend(options.iter().map(|&option| option.to_owned()));
@@ -196,6 +212,14 @@ impl Node {
 
     fn run(&self) {
         *lock(&self.program) = Some(Program::spawn(&mut encke(&self.args)));
+    }
+
+    /// Starts it again when it has ended by itself, as it was asked to.
+    fn run_again(&self) {
+        if let Some(program) = lock(&self.program).take() {
+            program.finish();
+        }
+        self.run();
     }
 
     fn kill(&self) {
