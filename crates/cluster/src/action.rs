@@ -256,9 +256,13 @@ pub enum Action {
         /// The version.
         version: u64,
     },
-    /// See which version the store of record is at: answered with
-    /// [`Node::latest_version`](crate::Node::latest_version).
-    CheckVersion,
+    /// See which version the store of record is at now, not a moment ago: answered with
+    /// [`Node::latest_version`](crate::Node::latest_version), or never. It is asked again until
+    /// there is an answer.
+    CheckVersion {
+        /// Which question it is.
+        ask: u64,
+    },
     /// The replica's set hash differs from that of a publisher: build it anew.
     RebuildGraph,
     /// Tell a sender.

@@ -76,9 +76,10 @@ impl Ledger {
             Some(session) => session,
             None => Session::open(&self.shared.config).await?,
         };
-        let sql = self.shared.config.sql(
-            "select hash, added, removed from encke.changes where version = $1 and hash = $2",
-        );
+        let sql = self
+            .shared
+            .config
+            .sql("select hash, added, removed from encke.changes where version = $1 and hash = $2");
         let version = i64::try_from(place.version).unwrap_or(i64::MAX);
         let hash = place.hash as i64;
         let values: [&(dyn ToSql + Sync); 2] = [&version, &hash];

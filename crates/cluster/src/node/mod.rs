@@ -1,8 +1,9 @@
 //! The node: what it is told, and what it asks for.
 //!
-//! [`reading`] is what the log does to it, [`talking`] what the others say, [`timing`] what time
-//! does; this file is what its driver calls.
+//! [`reading`] is what the log does to it, [`epochs`] what ends a log, [`talking`] what the others
+//! say, [`timing`] what time does; this file is what its driver calls.
 
+mod epochs;
 mod joining;
 mod newer;
 mod parts;
@@ -20,7 +21,7 @@ use crate::action::{
 use crate::chain::Chain;
 use crate::change::{Change, PART_BYTES_MAX, Part};
 use crate::counts::{Counts, Sums};
-use crate::limits::PROPOSE_AGAIN_MS;
+use crate::limits::STORE_AGAIN_MS;
 use crate::liveness::Liveness;
 use crate::pipeline::{Pipeline, UNKNOWN};
 use crate::publisher::{Attempt, Publisher, Told};
@@ -79,6 +80,11 @@ pub struct Node {
     part_bytes: usize,
     /// The log is not the one that was read, and when to say so again.
     broken: Option<(LogFault, u64)>,
+    /// Questions for the version of the store of record; the first whose answer is new enough for
+    /// what waits; and when to ask again, while the last one has no answer.
+    asks: u64,
+    fresh_ask: u64,
+    check_ms: Option<u64>,
     /// Since when the graph holds everything up: when to ask the store of record.
     barrier_ms: Option<u64>,
     streams: u64,
@@ -106,7 +112,10 @@ impl Node {
         let follow = Action::Follow { epoch: epoch.number, from: None };
         Node {
             epoch,
-            actions: [follow, Action::CheckVersion].into(),
+            actions: [follow, Action::CheckVersion { ask: 1 }].into(),
+            asks: 1,
+            fresh_ask: 0,
+            check_ms: Some(now_ms + STORE_AGAIN_MS),
             followed: false,
             read: 0,
             head: 0,
@@ -202,9 +211,14 @@ impl Node {
         self.step(now_ms);
     }
 
-    /// The store of record is at `version`.
-    pub fn latest_version(&mut self, now_ms: u64, version: u64) {
-        if self.pipeline.waits_for_graph() == Some(UNKNOWN) {
+    /// The store of record is at `version`. `ask` is the [`Action::CheckVersion`] that this
+    /// answers, or 0 where it is told without a question.
+    pub fn latest_version(&mut self, now_ms: u64, ask: u64, version: u64) {
+        if ask == self.asks {
+            self.check_ms = None;
+        }
+        // What was asked before, or polled, may be older than a change that somebody acknowledged.
+        if ask >= self.fresh_ask && self.pipeline.waits_for_graph() == Some(UNKNOWN) {
             self.pipeline.latest(version);
             if !self.pipeline.graph(self.replica.version()) {
                 self.actions.push_back(Action::ReadChanges);
@@ -252,45 +266,6 @@ impl Node {
             self.pipeline.posted(sequence, index, count);
             self.step(now_ms);
         }
-    }
-
-    /// The cluster's epoch is this one.
-    pub fn epoch(&mut self, now_ms: u64, epoch: Epoch) {
-        if epoch.number <= self.epoch.number || self.ended {
-            return;
-        }
-        let old = std::mem::replace(&mut self.epoch, epoch);
-        self.above = self.above.max(old.behind(self.top.max(self.publisher.acked())));
-        let mut told = Vec::new();
-        self.sums.end(old, &mut told);
-        self.publisher.abandon(&mut told);
-        self.actions.retain(|action| matches!(action, Action::Answer { .. }));
-        self.restart(now_ms);
-        self.tell(told);
-        let number = epoch.number;
-        self.actions.push_back(Action::EpochBegan(epoch));
-        self.actions.push_back(Action::Follow { epoch: number, from: Some(1) });
-        self.actions.push_back(Action::CheckVersion);
-        // Changes that somebody has acknowledged may be in the log of the epoch before alone.
-        self.known = Known::Nothing;
-        if epoch.base <= self.above {
-            self.fault(now_ms, LogFault::BaseTooLow);
-        }
-        self.step(now_ms);
-    }
-
-    /// There is no stream of this epoch any more.
-    pub fn stream_gone(&mut self, now_ms: u64, epoch: u64) {
-        if epoch == self.epoch.number {
-            self.fault(now_ms, LogFault::Gone);
-        }
-    }
-
-    /// No number that was given, as far as is known, is above this one: so no later epoch may begin
-    /// below it.
-    pub fn above(&self) -> u64 {
-        let above = self.above.max(self.epoch.behind(self.top.max(self.read)));
-        above.max(self.epoch.base)
     }
 
     /// How many streams are open, for the beats.
@@ -378,48 +353,12 @@ impl Node {
         self.part_bytes = part_bytes;
     }
 
-    /// All of an epoch is forgotten.
-    fn restart(&mut self, now_ms: u64) {
-        (self.followed, self.read, self.head, self.top) = (false, 0, 0, 0);
-        self.stalled_ms = None;
-        self.floor = self.epoch.base;
-        self.chain = Chain::new(0);
-        (self.before, self.newer) = (None, None);
-        self.roster = Roster::new(0);
-        self.liveness = Liveness::new(now_ms);
-        self.pipeline = Pipeline::new(0);
-        (self.sums, self.counts) = (Sums::default(), Counts::default());
-        self.replica.restart();
-        (self.incarnation, self.left, self.left_at) = (None, false, None);
-        self.proofs.clear();
-        self.left_ms = now_ms;
-        self.joining = Joining::new(now_ms, self.config.lot);
-        self.leaves.clear();
-        self.broken = None;
-        let parts = std::mem::take(&mut self.changes);
-        parts.into_values().for_each(|(part, _)| self.publish_part(now_ms, part));
-    }
-
     /// What a record of ours begins with. Who does not know the sum says nothing of it.
     fn head(&self) -> Head {
         let chain = self.chain.at(self.read).filter(|_| self.roster.is_known());
         let after = if chain.is_some() { self.read } else { 0 };
         let incarnation = self.incarnation.unwrap_or(0);
         Head { incarnation, batch: 0, after, chain: chain.unwrap_or(0) }
-    }
-
-    /// The log is not the one that was read: nothing more of it is believed.
-    fn fault(&mut self, now_ms: u64, fault: LogFault) {
-        if self.broken.is_none() && !self.ended {
-            self.propose(now_ms, fault);
-        }
-    }
-
-    fn propose(&mut self, now_ms: u64, fault: LogFault) {
-        self.broken = Some((fault, now_ms + PROPOSE_AGAIN_MS));
-        let above = self.above();
-        let epoch = self.epoch.number + 1;
-        self.actions.push_back(Action::ProposeEpoch { epoch, above, fault });
     }
 
     fn tell(&mut self, told: Vec<Told>) {

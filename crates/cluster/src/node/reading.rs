@@ -167,7 +167,7 @@ impl Node {
                     reason == LeaveReason::Drained && self.incarnation == Some(incarnation);
                 if self.roster.leave(sequence, incarnation) {
                     self.left_ms = now_ms;
-                    self.view_changed(&[incarnation]);
+                    self.view_changed(now_ms, &[incarnation]);
                 }
                 self.left |= drained;
                 if drained { Item::Drained } else { Item::Nothing }
@@ -262,7 +262,7 @@ impl Node {
         if join.founding.is_some() || !lost.is_empty() {
             self.left_ms = now_ms;
         }
-        self.view_changed(&lost);
+        self.view_changed(now_ms, &lost);
         let item = match joined {
             // Who knows the view knows whether it is one. Here it is none, and the next join takes
             // its place: a member that does not know the view cannot say whether its own count.
@@ -297,7 +297,7 @@ impl Node {
     }
 
     /// The view is another one, and `lost` are no members any more.
-    fn view_changed(&mut self, lost: &[u64]) {
+    fn view_changed(&mut self, now_ms: u64, lost: &[u64]) {
         let mut told = Vec::new();
         for &incarnation in lost {
             self.sums.leave(self.epoch, incarnation, &mut told);
@@ -311,7 +311,7 @@ impl Node {
         }
         // Whoever crashed may have committed a change and not published it, and may have done so
         // when it was no member any more: so who joins is a reason, too.
-        self.actions.push_back(Action::CheckVersion);
+        self.check_version(now_ms);
         self.tell(told);
         self.liveness.view(self.roster.members());
     }
@@ -391,7 +391,7 @@ impl Node {
         let mut done = Vec::new();
         while !self.ended && self.broken.is_none() {
             let Some(out) = self.pipeline.next(&mut done) else { break };
-            self.hand_out(out);
+            self.hand_out(now_ms, out);
         }
         let applied = self.pipeline.applied();
         while let Some(&(_, made_ms)) = self.proofs.front().filter(|(at, _)| *at <= applied) {
@@ -411,7 +411,7 @@ impl Node {
         self.tell(told);
     }
 
-    fn hand_out(&mut self, out: Out) {
+    fn hand_out(&mut self, now_ms: u64, out: Out) {
         let action = match out {
             Out::Event { sequence, index, event } => {
                 let number = self.epoch.number_of(sequence, index);
@@ -429,7 +429,10 @@ impl Node {
             }
             // It is on its way; if not, it is asked for.
             Out::Graph(_) => return,
-            Out::Latest => Action::CheckVersion,
+            Out::Latest => {
+                self.fresh_ask = self.asks + 1;
+                return self.check_version(now_ms);
+            }
             Out::Joined(incarnation) => Action::Joined { incarnation },
             Out::Left => Action::Left,
             Out::Gap(sequence) => {

@@ -151,6 +151,13 @@ impl Node {
         self.changes.entry(key).or_insert((part, attempt));
     }
 
+    /// Asks for the version of the store of record.
+    pub(super) fn check_version(&mut self, now_ms: u64) {
+        self.asks += 1;
+        self.check_ms = Some(now_ms + STORE_AGAIN_MS);
+        self.actions.push_back(Action::CheckVersion { ask: self.asks });
+    }
+
     /// What is missing of the graph.
     fn ask_store(&mut self, now_ms: u64) {
         if self.broken.is_some() || self.ended {
@@ -163,12 +170,16 @@ impl Node {
             // What should be applied or published was not.
             Some(barrier_ms) if behind && barrier_ms <= now_ms => {
                 self.barrier_ms = Some(now_ms + STORE_AGAIN_MS);
-                let unknown = waits == Some(UNKNOWN);
-                let ask = if unknown { Action::CheckVersion } else { Action::ReadChanges };
-                self.actions.push_back(ask);
+                // Of a version that nobody has said it was asked.
+                if waits != Some(UNKNOWN) {
+                    self.actions.push_back(Action::ReadChanges);
+                }
             }
             Some(_) if !behind => self.barrier_ms = None,
             _ => {}
+        }
+        if self.check_ms.is_some_and(|check_ms| check_ms <= now_ms) {
+            self.check_version(now_ms);
         }
         match self.replica.tick(now_ms) {
             Some(Ask::Fetch(version)) => self.actions.push_back(Action::FetchChange { version }),
@@ -208,6 +219,9 @@ impl Node {
                 times.extend([self.replica.deadline(), self.barrier_ms, self.stalled_ms]);
             }
             None => times.extend([self.replica.deadline(), self.barrier_ms]),
+        }
+        if self.broken.is_none() {
+            times.push(self.check_ms);
         }
         // Never at once: what is due now waits for something else to happen.
         let first = times.into_iter().flatten().min().unwrap_or(u64::MAX);

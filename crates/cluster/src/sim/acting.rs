@@ -46,7 +46,11 @@ impl World {
             Action::FetchChange { version } => {
                 self.after(wait, Event::Fetch { host, process, version });
             }
-            Action::CheckVersion => self.after(wait, Event::CheckVersion { host, process }),
+            Action::CheckVersion { ask } => {
+                // What is asked while the store is away has no answer.
+                let wait = self.server_ms();
+                self.after(wait, Event::CheckVersion { host, process, ask });
+            }
             Action::ChangeApplied { version } => self.acknowledge(host, version),
             Action::RebuildGraph => panic!("sets of equal versions are equal here"),
             Action::NewerMessage => panic!("all nodes of this world are of one version"),

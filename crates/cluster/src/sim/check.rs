@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::client::Segment;
-use super::world::{Figures, Witness, World};
+use super::plan::Figures;
+use super::world::{Witness, World};
 use crate::Outcome;
 use crate::limits::INDEX_BITS;
 use crate::record::{Body, Record};

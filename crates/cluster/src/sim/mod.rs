@@ -2,7 +2,8 @@
 //!
 //! [`log`] is a log with the faults that logs have, [`store`] the store of record, [`host`] a node
 //! with the server around it, [`world`] time, [`network`] what is on its way, [`acting`] and
-//! [`serving`] what servers do for nodes, senders and clients, [`work`] what people and faults do.
+//! [`serving`] what servers do for nodes, senders and clients, [`work`] what people and faults do,
+//! as often as [`plan`] says.
 //! [`check`] reads the logs once more and says at the end whether:
 //!
 //! 1. all nodes have the same sum over the log, the same members and the same graph as the store;
@@ -22,12 +23,14 @@ mod client;
 mod host;
 mod log;
 mod network;
+mod plan;
 mod serving;
 mod store;
 mod work;
 mod world;
 
-use world::{Figures, Plan, World};
+use plan::{Figures, Plan};
+use world::World;
 
 /// Everything at once, but for what makes logs differ.
 const ROUGH: Plan = Plan {
@@ -76,7 +79,11 @@ fn run_seeds(name: &str, seeds: u64, plan: Plan) -> Option<Figures> {
     }
     println!("{name}: {all:?}");
     assert!(failed.is_empty(), "{name}: seeds {failed:?}");
-    seed.is_none().then_some(all)
+    // One seed alone need not see everything.
+    seed.is_none().then(|| {
+        all.assert_happened(&plan);
+        all
+    })
 }
 
 /// Faults, then work without them, then time for all answers.
@@ -87,36 +94,6 @@ fn run(seed: u64, plan: Plan) -> Figures {
     world.reconnect();
     world.run_until(end_ms + 20_000);
     world.check()
-}
-
-impl Figures {
-    fn add(&mut self, one: &Figures) {
-        self.sends += one.sends;
-        self.exact += one.exact;
-        self.at_least += one.at_least;
-        self.not_sent += one.not_sent;
-        self.maybe += one.maybe;
-        self.heard += one.heard;
-        self.gaps += one.gaps;
-        self.resumes += one.resumes;
-        self.epochs += one.epochs;
-        self.left += one.left;
-        self.trimmed += one.trimmed;
-        self.voids += one.voids;
-        self.changes += one.changes;
-        self.fetched += one.fetched;
-        self.half_proposed += one.half_proposed;
-        self.since += one.since;
-        self.revoked_at_once += one.revoked_at_once;
-        self.revoked_late += one.revoked_late;
-        self.unproved += one.unproved;
-        for (reason, count) in &one.ends {
-            *self.ends.entry(reason.clone()).or_default() += count;
-        }
-        for (fault, count) in &one.faults {
-            *self.faults.entry(fault.clone()).or_default() += count;
-        }
-    }
 }
 
 #[test]
@@ -158,7 +135,7 @@ fn long_cuts_are_told_to_senders_and_nothing_is_sent_twice() {
 fn log_that_lost_its_tail_or_differs_is_ended_and_all_are_told() {
     let plan = Plan { forget: 400, fork: 600, gone: 1_000, crash: 600, ..ROUGH };
     let Some(figures) = run_seeds("log_that_lost", 40, plan) else { return };
-    assert!(figures.epochs > 40 && figures.half_proposed > 10, "{figures:?}");
+    assert!(figures.epochs > 40 && figures.faults.len() >= 6, "{figures:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::log::Log;
+use super::plan;
 use super::world::{Event, Witness, World};
 use crate::{Epoch, MessageId, Published};
 
@@ -99,7 +100,10 @@ impl World {
         } else {
             Published::At(log.append(now, &id.0, record))
         };
-        if self.percent(self.plan.publish_loss) || self.is_cut(host) {
+        if self.percent(self.plan.publish_loss) {
+            return self.figures.note(plan::ACK_LOST);
+        }
+        if self.is_cut(host) {
             return;
         }
         let wait = self.random.u64(0..5);
@@ -116,7 +120,11 @@ impl World {
             // What a client keeps while it is cut off comes late, or never.
             let lost = self.is_cut(host) && self.random.bool();
             if lost || self.percent(self.plan.publish_loss) {
+                self.figures.note(plan::PUBLISH_LOST);
                 continue;
+            }
+            if late {
+                self.figures.note(if copy > 0 { plan::TWICE } else { plan::LATE });
             }
             let back = if self.is_cut(host) { self.hosts[host].cut_until_ms - self.now } else { 0 };
             let (id, record) = (id.clone(), Arc::clone(record));
@@ -126,8 +134,11 @@ impl World {
 
     /// A message outside of the log.
     pub(super) fn core(&mut self, from: usize, to: usize, bytes: &[u8]) {
-        if self.is_cut(from) || self.hosts[to].node.is_none() || self.percent(self.plan.core_loss) {
+        if self.is_cut(from) || self.hosts[to].node.is_none() {
             return;
+        }
+        if self.percent(self.plan.core_loss) {
+            return self.figures.note(plan::CORE_LOST);
         }
         let late = self.percent(self.plan.late);
         let wait = self.random.u64(if late { 0..3_000 } else { 0..3 });
@@ -150,7 +161,7 @@ impl World {
             log.sealed = true;
         }
         if self.is_faulty() && self.one_in(8) {
-            self.figures.half_proposed += 1;
+            self.figures.note(plan::HALF_PROPOSED);
             return self.crash(host);
         }
         let (process, wait) = (self.hosts[host].process, self.server_ms());

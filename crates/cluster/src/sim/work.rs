@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::plan;
 use super::world::{Event, Witness, World};
 use crate::record::{Body, Head, LeaveReason, Record};
 
@@ -21,7 +22,10 @@ impl World {
             let takes = self.hosts[host].paused_until_ms <= self.now && self.hosts[host].open;
             if takes {
                 match (self.one_in(self.plan.logouts), self.one_in(self.plan.revocations)) {
-                    (true, _) => self.order(host, false),
+                    (true, _) => {
+                        self.figures.note(plan::LOGOUT);
+                        self.order(host, false);
+                    }
                     (_, true) => self.order(host, true),
                     _ => self.send(host),
                 }
@@ -62,6 +66,7 @@ impl World {
         }
         let mut added_all = vec![text(added)];
         if self.one_in(self.plan.long_changes) {
+            self.figures.note(plan::LONG_CHANGE);
             // Pairs of nobody who is here, before and behind it.
             let others = (0..self.random.usize(4..16)).map(|n| text((1_000 + n, added.1)));
             added_all.extend(others);
@@ -69,6 +74,7 @@ impl World {
         }
         let change = self.store.commit(added_all, taken);
         self.figures.changes += 1;
+        self.figures.note(plan::CHANGE);
         self.asked.push(added);
         let one = &mut self.hosts[host];
         one.waiting.push((change.version, self.asked.len() - 1));
@@ -79,36 +85,46 @@ impl World {
     }
 
     fn break_something(&mut self) {
-        let plan = self.plan;
+        let rates = self.plan;
         let host = self.random.usize(0..self.hosts.len());
-        let time = self.random.u64(1..plan.pause_ms);
+        let time = self.random.u64(1..rates.pause_ms);
         let now = self.now;
-        if self.one_in(plan.crash) && self.hosts[host].node.is_some() {
+        if self.one_in(rates.crash) && self.hosts[host].node.is_some() {
+            self.figures.note(plan::CRASH);
             self.crash(host);
         }
-        if self.one_in(plan.leave) && self.hosts[host].paused_until_ms <= now {
+        if self.one_in(rates.leave) && self.hosts[host].paused_until_ms <= now {
+            self.figures.note(plan::LEAVE);
             self.drive(host, |node, now| node.leave(now));
         }
-        if self.one_in(plan.pause) && self.hosts[host].paused_until_ms <= now {
+        if self.one_in(rates.pause) && self.hosts[host].paused_until_ms <= now {
             self.hosts[host].paused_until_ms = now + time;
             self.hosts[host].was_paused = true;
+            self.figures.note(plan::PAUSE);
         }
-        if self.one_in(plan.cut) {
+        if self.one_in(rates.cut) {
             self.cut(host, now + time);
         }
-        if self.one_in(plan.cut_all) {
+        if self.one_in(rates.cut_all) {
+            self.figures.note(plan::CUT_ALL);
             (0..self.hosts.len()).for_each(|host| self.cut(host, now + time));
         }
-        if self.one_in(plan.store_away) {
+        if self.one_in(rates.store_away) {
             self.store.away_until_ms = now + time;
+            self.figures.note(plan::STORE_AWAY);
         }
-        if self.one_in(plan.forget) {
+        if self.store.away_until_ms <= now && self.hosts[host].node.is_some() && self.one_in(8) {
+            let (process, version) = (self.hosts[host].process, self.store.graph.place.version);
+            let wait = self.random.u64(0..300);
+            self.after(wait, Event::Polled { host, process, version });
+        }
+        if self.one_in(rates.forget) {
             self.forget();
         }
-        if self.one_in(plan.fork) {
+        if self.one_in(rates.fork) {
             self.fork(host);
         }
-        if self.one_in(plan.gone) {
+        if self.one_in(rates.gone) {
             self.stream_gone();
         }
         // Its connection is lost and is there again at once.
@@ -118,6 +134,7 @@ impl World {
     }
 
     fn cut(&mut self, host: usize, until_ms: u64) {
+        self.figures.note(plan::CUT);
         let one = &mut self.hosts[host];
         one.cut_until_ms = one.cut_until_ms.max(until_ms);
         let at_ms = one.cut_until_ms + 1;
@@ -130,6 +147,7 @@ impl World {
         let epoch = self.epoch.number;
         let Some(log) = self.logs.get_mut(&epoch) else { return };
         let lost = log.forget(records);
+        self.figures.note(plan::FORGET);
         self.witness(epoch, &lost);
         // Some followers notice that the log begins anew, others go on as if nothing was.
         for host in 0..self.hosts.len() {
@@ -165,6 +183,7 @@ impl World {
         let other: Arc<[u8]> = Record { head, body }.encode().into();
         log.fork = Some((host, log.last() + 1, other));
         log.damaged = true;
+        self.figures.note(plan::FORK);
     }
 
     /// The stream is no more; whoever is connected finds out, sooner or later.
@@ -173,6 +192,7 @@ impl World {
         let Some(log) = self.logs.get_mut(&epoch) else { return };
         log.damaged = true;
         let lost = log.delete();
+        self.figures.note(plan::GONE);
         self.witness(epoch, &lost);
         for host in 0..self.hosts.len() {
             let process = self.hosts[host].process;

@@ -6,52 +6,12 @@ use std::sync::Arc;
 use super::client::Client;
 use super::host::Host;
 use super::log::Log;
+use super::plan::{self, Figures, Plan};
 use super::store::Store;
 use crate::{Change, Config, Epoch, Known, MessageId, Node, Outcome, Published};
 
 /// Bytes of pairs in one part of a change: four pairs of small numbers.
 const PART_BYTES: usize = 48;
-
-/// What may happen, once in so many steps of work (0: never).
-#[derive(Clone, Copy)]
-pub(super) struct Plan {
-    pub(super) hosts: usize,
-    pub(super) clients: usize,
-    /// Time in which faults happen, and until when work goes on.
-    pub(super) faults_ms: u64,
-    pub(super) work_ms: u64,
-    pub(super) crash: u32,
-    pub(super) pause: u32,
-    /// The longest pause and cut.
-    pub(super) pause_ms: u64,
-    pub(super) cut: u32,
-    pub(super) cut_all: u32,
-    pub(super) forget: u32,
-    pub(super) fork: u32,
-    pub(super) gone: u32,
-    pub(super) store_away: u32,
-    pub(super) changes: u32,
-    pub(super) logouts: u32,
-    /// And with it whether nodes prove what they have read.
-    pub(super) revocations: u32,
-    /// A node is asked to leave.
-    pub(super) leave: u32,
-    /// A process takes the name of another one that lives, once in so many starts.
-    pub(super) take_name: u32,
-    /// A change takes several records, once in so many changes.
-    pub(super) long_changes: u32,
-    /// Of a hundred messages outside of the log so many vanish, and of publishes and their acks.
-    pub(super) core_loss: u32,
-    pub(super) publish_loss: u32,
-    /// Of a hundred messages so many come late, or come twice.
-    pub(super) late: u32,
-    /// Records are kept for so long.
-    pub(super) log_age_ms: u64,
-    /// Milliseconds between steps of work.
-    pub(super) pace_ms: u64,
-    /// Somebody sends in one of so many steps.
-    pub(super) sends: u32,
-}
 
 /// Something on its way. `u64` after a host is the process that it is for.
 pub(super) enum Event {
@@ -129,6 +89,13 @@ pub(super) enum Event {
     CheckVersion {
         host: usize,
         process: u64,
+        ask: u64,
+    },
+    /// A node is told what was polled some time ago.
+    Polled {
+        host: usize,
+        process: u64,
+        version: u64,
     },
     Change {
         host: usize,
@@ -174,35 +141,6 @@ pub(super) struct Witness {
     pub(super) process: u64,
     pub(super) sequence: u64,
     pub(super) record: Arc<[u8]>,
-}
-
-/// What happened, over all seeds.
-#[derive(Default, Debug)]
-pub(super) struct Figures {
-    pub(super) sends: u64,
-    pub(super) exact: u64,
-    pub(super) at_least: u64,
-    pub(super) not_sent: u64,
-    pub(super) maybe: u64,
-    pub(super) heard: u64,
-    pub(super) gaps: u64,
-    pub(super) resumes: u64,
-    pub(super) epochs: u64,
-    pub(super) faults: BTreeMap<String, u64>,
-    pub(super) left: u64,
-    pub(super) ends: BTreeMap<String, u64>,
-    pub(super) trimmed: u64,
-    pub(super) voids: u64,
-    pub(super) changes: u64,
-    pub(super) fetched: u64,
-    /// Crashes between the end of a log and the next epoch.
-    pub(super) half_proposed: u64,
-    /// Processes that began without the store of record, with what they had.
-    pub(super) since: u64,
-    pub(super) revoked_at_once: u64,
-    pub(super) revoked_late: u64,
-    /// How often a node was seen that had no proof.
-    pub(super) unproved: u64,
 }
 
 /// The world.
@@ -348,7 +286,8 @@ impl World {
             | Event::Apply { host, process, .. }
             | Event::ReadChanges { host, process }
             | Event::Fetch { host, process, .. }
-            | Event::CheckVersion { host, process }
+            | Event::CheckVersion { host, process, .. }
+            | Event::Polled { host, process, .. }
             | Event::Change { host, process, .. } => Some((host, process)),
             _ => None,
         }
@@ -415,11 +354,16 @@ impl World {
                     self.drive(host, |node, now| node.change(now, change));
                 }
             }
-            Event::CheckVersion { host, .. } => {
+            Event::CheckVersion { host, ask, .. } => {
                 if self.store.away_until_ms <= self.now {
                     let version = self.store.graph.place.version;
-                    self.drive(host, |node, now| node.latest_version(now, version));
+                    self.drive(host, |node, now| node.latest_version(now, ask, version));
+                } else {
+                    self.figures.note(plan::UNANSWERED);
                 }
+            }
+            Event::Polled { host, version, .. } => {
+                self.drive(host, |node, now| node.latest_version(now, 0, version));
             }
             Event::Change { host, change, .. } => {
                 self.drive(host, |node, now| node.change(now, change));
@@ -440,6 +384,9 @@ impl World {
         let living = self.hosts.iter().filter(|one| one.node.is_some()).map(|one| one.name);
         let living: Vec<usize> = living.collect();
         let taken = if takes { self.random.choice(&living).copied() } else { None };
+        if taken.is_some() {
+            self.figures.note(plan::TAKE_NAME);
+        }
         let mut free = (host..host + self.hosts.len()).map(|name| name % self.hosts.len());
         taken.or_else(|| free.find(|name| !living.contains(name))).expect("one is free")
     }

@@ -41,7 +41,9 @@ impl GraphChanges {
         // What was so before may be the change of another node, which only that one knows to be in
         // the log: so it is put there again, which does no harm. One that is no longer kept has been
         // for days.
-        if !is_news && *obeyed.borrow() < version && !self.ledger.commit_again(changed.place).await?
+        if !is_news
+            && *obeyed.borrow() < version
+            && !self.ledger.commit_again(changed.place).await?
         {
             return Ok(0);
         }

@@ -39,7 +39,7 @@ pub(super) enum Task {
     Apply(cluster::Change),
     ReadChanges,
     FetchChange(u64),
-    CheckVersion,
+    CheckVersion(u64),
     Rebuild,
 }
 
@@ -50,8 +50,8 @@ pub(super) enum Kept {
     At(GraphPlace),
     /// This change was committed, by this node or another.
     Change(cluster::Change),
-    /// PostgreSQL is at this version.
-    Latest(u64),
+    /// PostgreSQL is at this version: the answer to a question, or 0 where it was polled.
+    Latest { ask: u64, version: u64 },
 }
 
 /// What PostgreSQL is asked for, each once at a time.
@@ -77,6 +77,10 @@ pub(crate) struct Keeper {
     replica: Option<Replica>,
     ledger: Ledger,
     asked: HashSet<Question>,
+    /// The node's question for the version that is on its way, and one that came meanwhile: what
+    /// is under way may be older than a change that another node has answered for since.
+    ask: u64,
+    ask_next: Option<u64>,
     answers: JoinSet<Answer>,
     /// Why the replica is built anew, while it is.
     says: watch::Sender<Option<String>>,
@@ -122,6 +126,8 @@ impl Keeper {
             replica: Some(replica),
             ledger,
             asked: HashSet::new(),
+            ask: 0,
+            ask_next: None,
             answers: JoinSet::new(),
             says: watch::Sender::new(None),
             checks: watch::Sender::default(),
@@ -223,7 +229,9 @@ impl Keeper {
                 },
                 Some(change) = commits.next() => vec![Kept::Change(to_log(&change))],
                 Some(seen) = versions.next() => match seen {
-                    Seen::At(place) if self.leads_on(place) => vec![Kept::Latest(place.version)],
+                    Seen::At(place) if self.leads_on(place) => {
+                        vec![Kept::Latest { ask: 0, version: place.version }]
+                    }
                     // What was polled may be older than what the log has brought, or the database
                     // was put back: it is asked which.
                     Seen::At(_) => {
@@ -311,7 +319,7 @@ impl Keeper {
             Task::Apply(change) => return self.apply(&change),
             Task::ReadChanges => self.ask_changes(),
             Task::FetchChange(version) => self.ask(Question::Change(version)),
-            Task::CheckVersion => self.ask(Question::Version),
+            Task::CheckVersion(ask) => self.ask_version(ask),
             Task::Rebuild => self.rebuild("its pairs are not those of another node"),
         }
         Vec::new()
@@ -347,6 +355,16 @@ impl Keeper {
         match self.must_rebuild() {
             Some(why) => self.rebuild(&why),
             None => self.ask(Question::Changes),
+        }
+    }
+
+    /// Asks where PostgreSQL is now; the last one of those that come meanwhile is asked next.
+    fn ask_version(&mut self, ask: u64) {
+        if self.asked.contains(&Question::Version) {
+            self.ask_next = Some(ask);
+        } else {
+            self.ask = ask;
+            self.ask(Question::Version);
         }
     }
 
@@ -398,6 +416,12 @@ impl Keeper {
             }
         };
         self.asked.remove(&question);
+        let ask = self.ask;
+        if question == Question::Version
+            && let Some(next) = self.ask_next.take()
+        {
+            self.ask_version(next);
+        }
         let page = match page {
             Ok(page) => page,
             Err(LedgerError::Rebuild(why)) => {
@@ -410,7 +434,7 @@ impl Keeper {
             }
         };
         match question {
-            Question::Version => vec![Kept::Latest(page.head.version)],
+            Question::Version => vec![Kept::Latest { ask, version: page.head.version }],
             Question::Change(version) => {
                 let change = page.changes.iter().find(|change| change.place.version == version);
                 change.map(|change| Kept::Change(to_log(change))).into_iter().collect()
@@ -441,7 +465,7 @@ impl Keeper {
         let ReplicaState { lineage, version, set_hash, .. } = done?;
         self.checks.send_modify(|checks| checks.rebuilt += 1);
         tracing::info!(version, "the replica of the graph is built");
-        let mut kept = vec![Kept::At(self.place()), Kept::Latest(version)];
+        let mut kept = vec![Kept::At(self.place()), Kept::Latest { ask: 0, version }];
         // Another lineage has begun with the next version, in which all was replaced. So that the
         // log says it, too: who has the version before finds that its hash is another one.
         if ![0, lineage].contains(&before.lineage) && version == before.version + 1 {

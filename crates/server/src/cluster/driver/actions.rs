@@ -101,7 +101,7 @@ impl Driver {
                 Action::Apply(change) => self.keep(Task::Apply(change)),
                 Action::ReadChanges => self.keep(Task::ReadChanges),
                 Action::FetchChange { version } => self.keep(Task::FetchChange(version)),
-                Action::CheckVersion => self.keep(Task::CheckVersion),
+                Action::CheckVersion { ask } => self.keep(Task::CheckVersion(ask)),
                 Action::RebuildGraph => self.keep(Task::Rebuild),
             }
         }
@@ -113,7 +113,7 @@ impl Driver {
     fn keep(&mut self, task: Task) {
         let Some(keeping) = &self.keeping else {
             return match task {
-                Task::CheckVersion => self.kept(Kept::Latest(0)),
+                Task::CheckVersion(ask) => self.kept(Kept::Latest { ask, version: 0 }),
                 _ => self.kept(Kept::At(GraphPlace::default())),
             };
         };
@@ -125,7 +125,7 @@ impl Driver {
         match kept {
             Kept::At(place) => self.node.graph(now, place),
             Kept::Change(change) => self.node.change(now, change),
-            Kept::Latest(version) => self.node.latest_version(now, version),
+            Kept::Latest { ask, version } => self.node.latest_version(now, ask, version),
         }
     }
 

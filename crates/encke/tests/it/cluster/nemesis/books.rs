@@ -52,7 +52,11 @@ pub(super) fn name(listener: usize) -> String {
 /// What became of a send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    Acked { id: Id, delivered: u64, at_least: bool },
+    Acked {
+        id: Id,
+        delivered: u64,
+        at_least: bool,
+    },
     /// It was not sent, and never will be.
     NotSent,
     /// It may have been sent, and may still be.
@@ -94,12 +98,24 @@ pub(super) struct Pair {
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     /// A stream opened at a node, from a place on if it told one.
-    Opened { at: Duration, node: usize, resumed: bool },
+    Opened {
+        at: Duration,
+        node: usize,
+        resumed: bool,
+    },
     /// Where it stands.
     Place(Id),
-    Event { at: Duration, id: Id, number: usize },
-    Gap { at: Duration },
-    Lost { at: Duration },
+    Event {
+        at: Duration,
+        id: Id,
+        number: usize,
+    },
+    Gap {
+        at: Duration,
+    },
+    Lost {
+        at: Duration,
+    },
 }
 
 /// A node as it was seen.

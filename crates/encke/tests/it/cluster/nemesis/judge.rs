@@ -99,11 +99,7 @@ impl Judge<'_> {
 
     /// Goes through what a listener heard. Returns between which ids it misses nothing, and which
     /// events it has heard.
-    fn listener(
-        &mut self,
-        listener: usize,
-        sums: &mut Sums,
-    ) -> (Vec<Segment>, BTreeSet<usize>) {
+    fn listener(&mut self, listener: usize, sums: &mut Sums) -> (Vec<Segment>, BTreeSet<usize>) {
         let (mut segments, mut numbers) = (Vec::<Segment>::new(), BTreeSet::new());
         // Behind a gap nothing is known until something is told.
         let mut known = false;
@@ -121,7 +117,8 @@ impl Judge<'_> {
                 Entry::Place(id) => {
                     let segment = segments.last_mut().expect("one is known");
                     if id < segment.until {
-                        self.wrong.push(format!("listener {listener} is put back, to {}", text(id)));
+                        self.wrong
+                            .push(format!("listener {listener} is put back, to {}", text(id)));
                     }
                     segment.until = segment.until.max(id);
                 }
@@ -222,7 +219,8 @@ impl Judge<'_> {
 
     /// Counts that are said to be whole have every stream that stood, and none that did not.
     fn counts(&mut self, sums: &mut Sums) {
-        let streams: Vec<Vec<Stream>> = self.open.listeners.iter().map(|own| streams(own)).collect();
+        let streams: Vec<Vec<Stream>> =
+            self.open.listeners.iter().map(|own| streams(own)).collect();
         for (number, event) in self.open.events.iter().enumerate() {
             let Some((answered, Outcome::Acked { delivered, at_least, .. })) = event.answer else {
                 continue;

@@ -50,7 +50,9 @@ impl Fault {
     /// What can have one fault at a time.
     fn target(self) -> (u8, usize) {
         match self {
-            Fault::NodeKilled(node) | Fault::NodeStopped(node) | Fault::NodeEnded(node) => (0, node),
+            Fault::NodeKilled(node) | Fault::NodeStopped(node) | Fault::NodeEnded(node) => {
+                (0, node)
+            }
             Fault::NatsNet(node, _) => (1, node),
             Fault::PostgresNet(node, _) => (2, node),
             // Of three servers two must be there.
@@ -119,11 +121,8 @@ impl Plan {
         let end = length.as_millis() as u64;
         let mut at = random.u64(500..1_500);
         while at + 300 < end {
-            let lasts = if random.u8(..3) == 0 {
-                random.u64(3_000..6_000)
-            } else {
-                random.u64(100..2_500)
-            };
+            let lasts =
+                if random.u8(..3) == 0 { random.u64(3_000..6_000) } else { random.u64(100..2_500) };
             let (from, until) = (at, (at + lasts).min(end));
             let kind = *random.choice(&kinds).unwrap_or(&0);
             let fault = fault(&mut random, kind, nats);

@@ -56,7 +56,8 @@ impl Scene {
             None => vec![NatsServer::start(&program)],
             Some(disk) => {
                 let store = disk.mount_point().display();
-                let settings = format!("jetstream {{ store_dir: \"{store}/s\", max_file: 20GB }}\n");
+                let settings =
+                    format!("jetstream {{ store_dir: \"{store}/s\", max_file: 20GB }}\n");
                 vec![NatsServer::behind(disk.enter(), &program, &settings)]
             }
         };
@@ -201,8 +202,7 @@ impl Node {
         let free = ["--listen=127.0.0.1:0".to_owned(), "--api=127.0.0.1:0".to_owned()];
         let program = Program::spawn(&mut encke(args.iter().chain(&free)));
         let line: Value = serde_json::from_str(&program.line()).unwrap();
-        let address =
-            |name: &str| -> SocketAddr { line[name].as_str().unwrap().parse().unwrap() };
+        let address = |name: &str| -> SocketAddr { line[name].as_str().unwrap().parse().unwrap() };
         let (listen, api) = (address("listen"), address("api"));
         // It comes back where it was.
         args.extend([format!("--listen={listen}"), format!("--api={api}")]);
