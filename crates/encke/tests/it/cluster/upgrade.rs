@@ -31,8 +31,22 @@ struct Traffic {
     places: Mutex<[Option<Place>; NODES]>,
     /// No more is sent.
     ended: AtomicBool,
+    /// The test has failed, so nobody waits for anything any more.
+    failed: AtomicBool,
     /// How much of each sender was acknowledged.
     acknowledged: [AtomicU64; NODES],
+}
+
+/// Ends what goes on beside a test that fails, for which it would wait.
+struct Ending<'a>(&'a Traffic);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.failed.store(true, Ordering::Relaxed);
+            self.0.ended.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -87,7 +101,7 @@ impl Traffic {
     }
 
     /// Sends about `alice` at one node, or at the next one while that is away: one by one, and in
-    /// streams of lines. Numbers grow, also past what was not acknowledged. Returns those that were.
+    /// streams of lines. Numbers grow, past what was not acknowledged too; returns those that were.
     fn send(&self, sender: usize) -> Vec<u64> {
         let (mut number, mut known) = (0, Vec::new());
         while !self.ended.load(Ordering::Relaxed) {
@@ -129,6 +143,7 @@ impl Traffic {
         let (mut heard, mut place) = (Vec::new(), None::<String>);
         let mut wire = self.connect(first, None);
         loop {
+            assert!(!self.failed.load(Ordering::Relaxed), "the test has failed elsewhere");
             // It is empty, or an error, where the stream ends.
             let chunk = wire.chunk().unwrap_or_default();
             if chunk.is_empty() {
@@ -194,6 +209,7 @@ fn nodes_of_two_versions_are_one_cluster_and_an_upgrade_loses_nothing() {
     nodes[0].api.subscribe("bob", "alice");
     scope(|scope| {
         let traffic = &cluster.traffic;
+        let _ending = Ending(traffic);
         let clients: Vec<_> = (0..NODES).map(|n| scope.spawn(move || traffic.listen(n))).collect();
         wait_for("all are online", || nodes[0].api.connections("bob") == NODES as u64);
         let senders: Vec<_> = (0..NODES).map(|n| scope.spawn(move || traffic.send(n))).collect();

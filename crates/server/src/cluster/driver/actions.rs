@@ -83,8 +83,8 @@ impl Driver {
                     if let Some(more) = self.newer.due(tokio::time::Instant::now()) {
                         tracing::error!(
                             more,
-                            "another node of the cluster is of a newer version, whose messages this \
-                             one cannot read, as so many before: start the newer version here too"
+                            "another node of the cluster is of a newer version, whose messages \
+                             this one cannot read, as so many before: start that version here too"
                         );
                     }
                 }
@@ -218,8 +218,8 @@ impl Driver {
             EndReason::Newer { sequence, format } => tracing::error!(
                 sequence,
                 "a newer version of Encke has written a record of format {format} into the \
-                 cluster's log, and this one reads none past {}: it ends, so that nothing is passed \
-                 over; start the newer version here",
+                 cluster's log, and this one reads none past {}: it ends, so that nothing is \
+                 passed over; start the newer version here",
                 cluster::FORMAT
             ),
         }
