@@ -23,7 +23,7 @@ pub fn core_message(data: &[u8]) {
 
 /// A node that has begun to read the log.
 fn node() -> Node {
-    let config = Config { name: "n".into(), address: String::new(), lot: 7 };
+    let config = Config { name: "n".into(), address: String::new(), lot: 7, proves: true };
     let mut node = Node::new(0, config, Epoch { number: 1, base: 0 }, GraphPlace::default());
     node.following(0, 1, 1, 0);
     node

@@ -83,8 +83,8 @@ pub enum TokenRefusal {
     /// It was revoked.
     #[error("it was revoked: get a new one")]
     Revoked,
-    /// There was no time to look at it.
-    #[error("the server has no time to check it now: try again in a moment")]
+    /// There was no time to look at it, or what is revoked is not known for sure.
+    #[error("the server cannot check it now: try again in a moment")]
     Busy,
 }
 

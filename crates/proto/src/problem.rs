@@ -155,7 +155,7 @@ impl Problem {
 
     /// 503: no time to look at a token; `retry_after` is in seconds.
     pub fn tokens_busy(retry_after: u32) -> Problem {
-        let detail = "The server has no time to check the token now. Try again later.";
+        let detail = "The server cannot check the token now. Try again later.";
         Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
     }
 

@@ -7,6 +7,7 @@ mod epochs;
 mod joining;
 mod newer;
 mod parts;
+mod proofs;
 mod reading;
 mod talking;
 mod timing;
@@ -31,6 +32,7 @@ use crate::roster::Roster;
 use joining::Joining;
 use newer::Newer;
 use parts::PartsRead;
+use proofs::Proofs;
 pub use types::{Config, NotTaken, Place, Status};
 
 /// A node.
@@ -88,9 +90,7 @@ pub struct Node {
     /// Since when the graph holds everything up: when to ask the store of record.
     barrier_ms: Option<u64>,
     streams: u64,
-    /// Records of ours that are read and not all posted, and when they were made.
-    proofs: VecDeque<(u64, u64)>,
-    proved_ms: Option<u64>,
+    proofs: Proofs,
     left_ms: u64,
     now_ms: u64,
     leaving: bool,
@@ -144,8 +144,7 @@ impl Node {
             broken: None,
             barrier_ms: None,
             streams: 0,
-            proofs: VecDeque::new(),
-            proved_ms: None,
+            proofs: Proofs::default(),
             left_ms: now_ms,
             now_ms,
             leaving: false,
@@ -336,7 +335,7 @@ impl Node {
             version: self.replica.version(),
             broken: self.broken.is_some(),
             waits_for_store: self.pipeline.waits_for_graph().is_some(),
-            proved_ms: self.proved_ms,
+            proved_ms: self.proofs.proved_ms(),
             left_ms: self.left_ms,
         }
     }

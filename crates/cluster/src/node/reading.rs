@@ -5,7 +5,6 @@ use super::parts::PartsRead;
 use crate::action::{Action, EndReason, Known, LogFault, LogMark};
 use crate::chain::Chain;
 use crate::change::{Change, Part};
-use crate::limits::PROOFS_MAX;
 use crate::message::{Counted, View};
 use crate::pipeline::{Done, Item, Out, Pipeline};
 use crate::publisher::{Attempt, Settled};
@@ -186,25 +185,13 @@ impl Node {
             Counts::No | Counts::Unknown => None,
         };
         if let Some(Settled { made_ms, tickets }) = settled {
-            self.proof_read(made_ms);
+            self.proofs.read(self.read, made_ms);
             let members = self.roster.members().iter().map(|member| member.incarnation).collect();
             let (place, mut told) = ((self.epoch, self.read), Vec::new());
             self.sums.begin(now_ms, place, members, tickets, &mut told);
             self.tell(told);
         }
         (counts, incarnation, self.incarnation)
-    }
-
-    /// A record of ours, made at `made_ms`, was read: when all before it is posted, all is done that
-    /// was in the log at that moment.
-    fn proof_read(&mut self, made_ms: u64) {
-        if self.config.proves {
-            // Where so many wait the newest alone is of use.
-            if self.proofs.len() >= PROOFS_MAX {
-                self.proofs.pop_back();
-            }
-            self.proofs.push_back((self.read, made_ms));
-        }
     }
 
     fn take_part(&mut self, now_ms: u64, sequence: u64, len: usize, part: Part) {
@@ -393,11 +380,7 @@ impl Node {
             let Some(out) = self.pipeline.next(&mut done) else { break };
             self.hand_out(now_ms, out);
         }
-        let applied = self.pipeline.applied();
-        while let Some(&(_, made_ms)) = self.proofs.front().filter(|(at, _)| *at <= applied) {
-            self.proved_ms = self.proved_ms.max(Some(made_ms));
-            self.proofs.pop_front();
-        }
+        self.proofs.applied(self.pipeline.applied());
         let mut told = Vec::new();
         for Done { sequence, origin, me, counts } in done {
             let Some(me) = me else { continue };

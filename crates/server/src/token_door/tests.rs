@@ -46,3 +46,20 @@ async fn worker_that_takes_no_mail_is_told_after_five_seconds() {
     stop.cancel();
     engine.drain(1_000);
 }
+
+#[test]
+fn what_is_judged_beyond_a_lease_or_across_two_is_not_said() {
+    assert_eq!(Lease::new(false).within(|| 1), Some(1));
+    let lease = Lease::new(true);
+    assert_eq!(lease.within(|| 1), None);
+    let give = |ms: u64| lease.until_ms.store(clock::monotonic_ms() + ms, Ordering::Release);
+    give(60_000);
+    assert_eq!(lease.within(|| 1), Some(1));
+    give(20);
+    let renewed_too_late = || {
+        thread::sleep(Duration::from_millis(40));
+        give(60_000);
+    };
+    assert_eq!(lease.within(renewed_too_late), None);
+    assert_eq!(lease.within(|| 1), Some(1));
+}

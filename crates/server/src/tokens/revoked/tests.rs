@@ -146,3 +146,41 @@ fn wishes_without_sense_are_refused() {
     }
     assert_eq!(revocations.count(), 0);
 }
+
+/// What nodes tell each other, in whichever order and how often.
+#[test]
+fn what_is_learnt_is_the_most_that_was_said_and_is_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (Revocations::open(dir.path()).unwrap(), tempfile::tempdir().unwrap());
+    let other = Revocations::open(other.path()).unwrap();
+    let line = |wish: &Revocation| one.line(wish, NOW).unwrap();
+    let lines = vec![
+        line(&token("x", Some(NOW + 60))),
+        line(&token("x", None)),
+        line(&subject("bob", NOW)),
+        line(&subject("bob", NOW - 50)),
+    ];
+    assert_eq!(one.count(), 0, "it counts when all are told");
+    assert_eq!(one.learn(lines.clone()).len(), 3, "the last one says nothing new");
+    assert_eq!(other.learn(lines.iter().rev().cloned().collect()).len(), 3);
+    let sorted = |revocations: &Revocations| {
+        let mut lines = revocations.lines();
+        lines.sort_by_key(|line| line.key().0);
+        lines
+    };
+    assert_eq!(sorted(&one), sorted(&other));
+    assert_eq!(one.learn(other.lines()), [], "nothing new");
+    assert!(one.covers(&grant("bob", "", Some(NOW - 1))) && one.covers(&grant("", "x", None)));
+    one.save(NOW).unwrap();
+    assert_eq!(sorted(&Revocations::open(dir.path()).unwrap()), sorted(&one));
+    one.save(NOW + 31 * DAY).unwrap();
+    assert_eq!((one.count(), Revocations::open(dir.path()).unwrap().count()), (0, 0));
+    let unsound = Line { sub: Some("bob".into()), ..line(&token("x", None)) };
+    assert_eq!(one.learn(vec![unsound]), []);
+    assert!(matches!(one.line(&subject("a b", NOW), NOW), Err(RevokedError::Wish)));
+    let many = (0..REVOCATIONS_MAX).map(|n| line(&token(&n.to_string(), Some(NOW + 60))));
+    one.learn(many.collect());
+    assert!(matches!(one.line(&token("y", None), NOW), Err(RevokedError::Full)));
+    assert!(one.line(&token("1", None), NOW).is_ok(), "it has its place");
+    assert!(one.line(&token("y", None), NOW + 2 * DAY).is_ok(), "the others are over");
+}
