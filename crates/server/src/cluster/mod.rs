@@ -255,8 +255,8 @@ impl Cluster {
         self.ask(id.len(), |reply| Command::Order(Order::Logout(id.clone()), reply)).await
     }
 
-    /// Refuses tokens on all nodes, and ends their streams there. Answered when all obey, or can let
-    /// nobody in until they do.
+    /// Refuses tokens on all nodes, and ends their streams there. Answered when all obey, or can
+    /// let nobody in until they do.
     pub(crate) async fn revoke(
         &self,
         office: &TokenOffice,
