@@ -35,6 +35,8 @@ pub struct Load {
     /// How many pairs there may be, and how many into a graph that has some.
     pairs_max: usize,
     merged_max: usize,
+    /// From how many pairs on an empty graph is filled.
+    fills_min: usize,
     tell: Tell,
 }
 
@@ -65,6 +67,7 @@ impl Ledger {
             ids: HashMap::new(),
             pairs_max: LOAD_PAIRS_MAX,
             merged_max: LOAD_MERGED_MAX,
+            fills_min: GROUP_PAIRS_MAX + 1,
             tell: Box::new(|_, _, _| {}),
         }
     }
@@ -75,6 +78,12 @@ impl Load {
     #[must_use]
     pub fn bounded(self, pairs_max: usize, merged_max: usize) -> Load {
         Load { pairs_max, merged_max, ..self }
+    }
+
+    /// Fills an empty graph as another lineage even where the pairs fit into one version.
+    #[must_use]
+    pub fn whole(self) -> Load {
+        Load { fills_min: 0, ..self }
     }
 
     /// Tells what is being done from now on, and how many pairs of how many are.
@@ -111,7 +120,7 @@ impl Load {
 
     /// Writes all pairs, or none.
     pub async fn finish(self) -> Result<Loaded, LedgerError> {
-        let Load { ledger, mut rows, ids, merged_max, mut tell, .. } = self;
+        let Load { ledger, mut rows, ids, merged_max, fills_min, mut tell, .. } = self;
         tell("sorting", 0, rows.len() as u64);
         let mut names = vec![""; ids.len()];
         for (name, id) in &ids {
@@ -122,7 +131,8 @@ impl Load {
         rows.dedup();
         let session = Session::open(&ledger.shared.config).await?;
         let (rows, names, tell) = (&rows[..], &names[..], Mutex::new(tell));
-        let writing = Writing { ledger: &ledger, session, rows, names, merged_max, tell };
+        let writing =
+            Writing { ledger: &ledger, session, rows, names, merged_max, fills_min, tell };
         let loaded = writing.run().await?;
         ledger.shared.see(Seen::At(loaded.place));
         Ok(loaded)
@@ -135,6 +145,7 @@ struct Writing<'l> {
     rows: &'l [(i64, i64)],
     names: &'l [&'l str],
     merged_max: usize,
+    fills_min: usize,
     tell: Mutex<Tell>,
 }
 
@@ -150,7 +161,7 @@ impl Writing<'_> {
         let row = self.session.client.query_one(&sql, &[]).await;
         let row = row.map_err(|error| LedgerError::of(&error, Doing::Nothing))?;
         // What is one version is obeyed at once; who must take the graph whole takes some time.
-        let fills = row.get(0) && self.rows.len() > GROUP_PAIRS_MAX;
+        let fills = row.get(0) && self.rows.len() >= self.fills_min;
         let added = if fills { self.fill().await? } else { self.merge().await? };
         self.told("committing", self.rows.len());
         let place = self.session.place().await?;

