@@ -1,5 +1,6 @@
 //! Figures of the ledger against a PostgreSQL of its own, with the server's defaults (a commit
-//! waits for its disk): `cargo bench --package ledger [-- PAIRS]`.
+//! waits for its disk): `cargo bench --package ledger [-- PAIRS]`. With `--names` all ids are names,
+//! and only the load, the reading out and the sums are measured.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,8 +20,12 @@ fn main() {
     let Some(server) = Postgres::start(&settings) else { return };
     runtime.block_on(async {
         let ledger = Ledger::connect(LedgerConfig::from_url(&server.url()).unwrap()).await.unwrap();
-        load(&ledger, pairs.unwrap_or(1_000_000)).await;
+        let names = std::env::args().any(|argument| argument == "--names");
+        load(&ledger, pairs.unwrap_or(1_000_000), if names { "user:" } else { "" }).await;
         copy_out(&ledger).await;
+        if names {
+            return;
+        }
         changes(&ledger, 1, 1, 2000).await;
         changes(&ledger, 10, 1, 1000).await;
         changes(&ledger, 1, 100, 200).await;
@@ -29,13 +34,14 @@ fn main() {
     });
 }
 
-async fn load(ledger: &Ledger, pairs: u64) {
+async fn load(ledger: &Ledger, pairs: u64, prefix: &str) {
     let mut random = fastrand::Rng::with_seed(1);
     let mut load = ledger.load();
     let start = Instant::now();
     for n in 0..pairs {
         // Some 15 each, as in a friends graph.
-        load.push(&random.u64(0..pairs / 15).to_string(), &(n / 15).to_string()).unwrap();
+        let (a, b) = (random.u64(0..pairs / 15), n / 15);
+        load.push(&format!("{prefix}{a}"), &format!("{prefix}{b}")).unwrap();
     }
     let (read, start) = (start.elapsed(), Instant::now());
     let loaded = load.finish().await.unwrap();
@@ -43,7 +49,9 @@ async fn load(ledger: &Ledger, pairs: u64) {
 }
 
 async fn copy_out(ledger: &Ledger) {
+    let start = Instant::now();
     let mut bootstrap = ledger.bootstrap().await.unwrap();
+    println!("read {} names: {:.2?}", bootstrap.names(), start.elapsed());
     for order in [Order::BySubscribee, Order::BySubscriber] {
         let (start, mut count) = (Instant::now(), 0);
         let mut rows = bootstrap.pairs(order).await.unwrap();

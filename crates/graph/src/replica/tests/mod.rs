@@ -49,11 +49,20 @@ fn stream(model: &Model, by_subscribee: bool) -> Vec<Result<PairBatch, String>> 
     pairs.sort_by_key(
         |(a, b)| if by_subscribee { (order(b), order(a)) } else { (order(a), order(b)) },
     );
-    let batches = pairs.chunks(100);
+    let names: BTreeSet<&String> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
+    let names: Vec<&String> = names.into_iter().filter(|name| order(name).0 == 0).collect();
+    fn id<'t>(text: &'t String, names: &[&String]) -> NumberedId<'t> {
+        let number = names.binary_search(&text).ok().map(|number| number as u32);
+        // Some numbers are too large to be believed.
+        let far = |number: u32| if number.is_multiple_of(5) { number + (1 << 28) } else { number };
+        NumberedId { text, number: number.map(far) }
+    }
     let batch = |pairs: &[&(String, String)]| {
-        Ok(pairs.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect())
+        let mut batch = PairBatch::default();
+        pairs.iter().for_each(|(a, b)| batch.push_numbered(id(a, &names), id(b, &names)));
+        Ok(batch)
     };
-    batches.map(batch).collect()
+    pairs.chunks(100).map(batch).collect()
 }
 
 fn rebuild(

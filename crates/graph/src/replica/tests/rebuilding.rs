@@ -68,6 +68,49 @@ fn look_ups_are_answered_from_the_old_pairs_until_the_new_ones_are_there() {
 }
 
 #[test]
+fn changes_go_on_while_a_replica_is_built_and_the_new_one_has_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut replica = follower(dir.path());
+    let graph = replica.graph().clone();
+    let people = ["a", "b", "c", "d", "e", "7"].map(str::to_owned);
+    // The old one is wrong: it lacks a pair, and has one too many.
+    replica.apply(&[adding(1, &owned(&[("a", "b"), ("e", "7")]))]).unwrap();
+    let mut model: Model = owned(&[("a", "b"), ("c", "7")]).into_iter().collect();
+    let rebuild = replica.begin_rebuild().unwrap();
+    let origin =
+        Origin { lineage: 5, version: 1, set_hash: Some(hash_of(&model)), ..Origin::default() };
+    let mut built = rebuild.run(&origin, stream(&model, true), stream(&model, false)).unwrap();
+    // What is being built holds names that nobody refers to, so pairs are compared alone.
+    let followers = |of: &str| {
+        let of = graph.names().lookup(IdText::parse(of).unwrap()).unwrap();
+        graph.count_followers(of).unwrap()
+    };
+    assert_eq!([followers("b"), followers("7"), followers("c")], [1, 1, 0]);
+    let (removed, added) = (owned(&[("a", "b"), ("c", "7")]), owned(&[("d", "a"), ("d", "c")]));
+    let change = Change { removed: &removed, ..adding(2, &added) };
+    replica.apply(&[change]).unwrap();
+    model = added.iter().cloned().collect();
+    built.apply(&[Change { set_hash: Some(hash_of(&model)), ..change }]).unwrap();
+    assert_eq!(["b", "7", "a", "c"].map(followers), [0, 1, 1, 1]);
+    assert_eq!(state(&replica).version, 2);
+    assert_eq!(built.state().version, 2);
+    let made = replica.finish_rebuild(built).unwrap();
+    assert_eq!((made.version, made.set_hash), (2, hash_of(&model)));
+    agree(&graph, &model, &people, 10);
+    assert_eq!(graph.names().len(), 3, "e and b are forgotten");
+    // One that is given up leaves the names of the one that stays.
+    let rebuild = replica.begin_rebuild().unwrap();
+    let origin = Origin { lineage: 5, version: 2, ..Origin::default() };
+    let mut built = rebuild.run(&origin, stream(&model, true), stream(&model, false)).unwrap();
+    built.apply(&[Change { removed: &added, ..adding(3, &Owned::new()) }]).unwrap();
+    drop(built);
+    agree(&graph, &model, &people, 10);
+    drop((replica, graph));
+    let replica = open_replica(dir.path());
+    agree(replica.graph(), &model, &people, 10);
+}
+
+#[test]
 fn rebuild_that_fails_leaves_the_replica_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let mut replica = follower(dir.path());
