@@ -24,6 +24,9 @@ pub const QUEUE_MAX: usize = 1 << 18;
 pub const QUEUE_BYTES_MAX: usize = 64 << 20;
 /// Batches that are acknowledged and not read yet: the log is one round trip long.
 pub(crate) const OUTSTANDING_MAX: usize = 64;
+/// Batches that went back to the queue and are remembered, in case the log says later that it has
+/// them where something else was read: those of two joins or leaves.
+pub(crate) const BACK_MAX: usize = 2 * OUTSTANDING_MAX;
 /// A publish that nobody acknowledges is repeated after this.
 pub(crate) const ACK_TIMEOUT_MS: u64 = 500;
 /// So long a sender waits: an election of NATS takes 4 to 9 s.

@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 use crate::action::{MessageId, Outcome, Published, Ticket};
 use crate::limits::{
-    ACK_TIMEOUT_MS, ACKED_AGAIN_MS, EVENT_BYTES_MAX, OUTSTANDING_MAX, PROVE_MS, QUEUE_BYTES_MAX,
-    QUEUE_MAX, RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES, SEND_DEADLINE_MS,
+    ACK_TIMEOUT_MS, ACKED_AGAIN_MS, BACK_MAX, EVENT_BYTES_MAX, OUTSTANDING_MAX, PROVE_MS,
+    QUEUE_BYTES_MAX, QUEUE_MAX, RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES,
+    SEND_DEADLINE_MS,
 };
 use crate::node::NotTaken;
 use crate::record::{Body, Event, Head, Order, Record};
@@ -123,6 +124,11 @@ pub(crate) struct Publisher {
     queue: VecDeque<Queued>,
     queue_bytes: usize,
     outstanding: VecDeque<Batch>,
+    /// The last that went back to the queue, and what had been read by then: the log cannot have
+    /// them there or before.
+    back: VecDeque<(MessageId, u64)>,
+    /// It says so nevertheless.
+    contradicted: bool,
     last_ticket: u64,
     last_batch: u64,
     /// When a batch without events is made, where one is wanted.
@@ -213,19 +219,25 @@ impl Publisher {
 
     /// Nothing in flight will count any more: it waits again, at the front and in its order, but
     /// for what nobody waits for.
-    pub(crate) fn requeue(&mut self) {
+    pub(crate) fn requeue(&mut self, read: u64) {
         self.prove_ms = 0;
         while let Some(batch) = self.outstanding.pop_back() {
+            self.back.push_back((batch.attempt.id, read));
             for entry in batch.entries.into_iter().rev().filter(|entry| entry.ticket.is_some()) {
                 self.queue_bytes += entry.bytes();
                 self.queue.push_front(entry);
             }
+        }
+        while self.back.len() > BACK_MAX {
+            self.back.pop_front();
         }
     }
 
     /// Nobody will ever know of what is in flight.
     pub(crate) fn abandon(&mut self, told: &mut Vec<Told>) {
         self.prove_ms = 0;
+        self.back.clear();
+        self.contradicted = false;
         for batch in self.outstanding.drain(..) {
             let tickets = batch.entries.into_iter().filter_map(|entry| entry.ticket);
             told.extend(tickets.map(|ticket| (ticket, Outcome::MayBeSent)));
@@ -243,12 +255,15 @@ impl Publisher {
     pub(crate) fn published(&mut self, now_ms: u64, id: &MessageId, outcome: Published) {
         if let Some(batch) = self.outstanding.iter_mut().find(|batch| batch.attempt.id == *id) {
             batch.attempt.published(now_ms, outcome);
+        } else if let Published::At(at) = outcome {
+            self.contradicted |= self.back.iter().any(|(back, read)| back == id && at <= *read);
         }
     }
 
     /// Whether the log has acknowledged a batch at `sequence` or before, which was not read there.
     pub(crate) fn misses(&self, sequence: u64) -> bool {
-        self.outstanding.iter().any(|batch| batch.attempt.acked.is_some_and(|at| at <= sequence))
+        let is_there = |batch: &Batch| batch.attempt.is_at(sequence);
+        self.contradicted || self.outstanding.iter().any(is_there)
     }
 
     /// The greatest sequence that was acknowledged.

@@ -262,7 +262,7 @@ impl Node {
                 self.served = true;
                 self.joining.joined();
                 // What was in flight was published by what we are no more.
-                self.publisher.requeue();
+                self.publisher.requeue(self.read);
                 Item::Joined(sequence)
             }
             Joined::Refused if same_name && same_lot => {
@@ -292,7 +292,7 @@ impl Node {
             if self.incarnation == Some(incarnation) {
                 self.incarnation = None;
                 // Nothing of it counts from here on, however late it comes.
-                self.publisher.requeue();
+                self.publisher.requeue(self.read);
                 self.pipeline.push(self.read, 0, Item::Left);
             }
         }

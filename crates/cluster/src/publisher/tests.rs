@@ -87,10 +87,28 @@ fn what_will_not_count_goes_again_in_its_order_but_for_what_nobody_waits_for() {
     }
     publisher.submit(3, event("d")).unwrap();
     told(&mut publisher, SEND_DEADLINE_MS);
-    publisher.requeue();
+    publisher.requeue(0);
     publisher.fill(0, HEAD, false);
     let tickets = publisher.settle(5, 4).unwrap().tickets;
     assert_eq!(tickets, [Some(Ticket(2)), Some(Ticket(3)), Some(Ticket(4))]);
+}
+
+/// A batch that went back to the queue because it was not read before a leave, and which the log
+/// says later to have had before that leave, was read otherwise by all others: they have it twice.
+#[test]
+fn batch_that_the_log_had_before_it_went_back_is_missed() {
+    for (at, missed) in [(6, true), (7, true), (8, false)] {
+        let mut publisher = Publisher::default();
+        publisher.submit(0, event("a")).unwrap();
+        due(&mut publisher, 0);
+        publisher.requeue(7);
+        publisher.published(1, &id("5.9"), Published::At(1));
+        assert!(!publisher.misses(7), "that is no batch of ours");
+        publisher.published(1, &id("5.1"), Published::At(at));
+        assert_eq!(publisher.misses(7), missed, "at {at}");
+        publisher.abandon(&mut Vec::new());
+        assert!(!publisher.misses(7), "another log has begun");
+    }
 }
 
 #[test]
@@ -117,6 +135,6 @@ fn who_proves_makes_a_batch_without_events_where_nothing_else_is_in_flight() {
     assert_eq!(publisher.settle(5, 2).unwrap().made_ms, PROVE_MS - 1, "any batch is a proof");
     // What is in flight at its leave proves nothing, and the next one is made at once.
     publisher.fill(2 * PROVE_MS, HEAD, true);
-    publisher.requeue();
+    publisher.requeue(0);
     assert_eq!((publisher.queued(), publisher.prove_deadline()), (0, Some(0)));
 }

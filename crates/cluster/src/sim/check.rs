@@ -120,7 +120,7 @@ impl World {
         let mut places: BTreeMap<usize, Vec<(u64, u64)>> = BTreeMap::new();
         let mut last: BTreeMap<(usize, u64), usize> = BTreeMap::new();
         for (&epoch, events) in events {
-            for event in events {
+            for event in events.iter().filter(|event| !self.is_unread(epoch, event)) {
                 places.entry(event.send).or_default().push((epoch, event.number));
                 let sender = self.sends[event.send].sender;
                 let before = last.insert(sender, event.send);
@@ -151,6 +151,17 @@ impl World {
                 Some(Outcome::MayBeSent) | None => {}
             }
         }
+    }
+
+    /// Whether the very host that has published it has read something else in its place, in a log
+    /// that differs: where nobody acknowledges it either, it cannot know, and publishes it again.
+    /// Whoever has read it there knows better, and ends the log if it lives ([`World::check`]).
+    fn is_unread(&self, epoch: u64, event: &Counts) -> bool {
+        let fork = self.logs[&epoch].fork.as_ref();
+        let sequence = (event.number - self.bases[&epoch]) >> INDEX_BITS;
+        fork.is_some_and(|(host, at, _)| {
+            *at == sequence && *host == self.sends[event.send].sender.0
+        })
     }
 
     /// What senders were told is how many have heard it.
