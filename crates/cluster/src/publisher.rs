@@ -164,8 +164,8 @@ impl Publisher {
         Ok(ticket)
     }
 
-    /// Makes the next batch, if none is on its way: `head` says who publishes. Whoever `proves` what
-    /// it has read makes one now and then without events.
+    /// Makes the next batch, if none is on its way: `head` says who publishes. Whoever `proves`
+    /// what it has read makes one now and then without events.
     pub(crate) fn fill(&mut self, now_ms: u64, mut head: Head, proves: bool) {
         let on_its_way = self.outstanding.back().is_some_and(|last| last.attempt.acked.is_none());
         let proof = proves && self.outstanding.is_empty() && self.prove_ms <= now_ms;
