@@ -16,10 +16,11 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 23] = [
+const SLEEPERS: [(&str, &str); 24] = [
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
     ("crates/encke/benches/attacks/", "who attacks keeps a pace, and looks at figures in between"),
+    ("crates/encke/tests/it/cluster/replica.rs", "a place that was kept rings nobody"),
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
     ("crates/encke/src/cli/demo/nodes/", "neither other processes nor counters ring"),

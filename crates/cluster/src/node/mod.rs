@@ -5,6 +5,7 @@
 
 mod epochs;
 mod joining;
+mod known;
 mod newer;
 mod parts;
 mod proofs;
@@ -16,8 +17,7 @@ mod types;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::action::{
-    Action, EndReason, Epoch, GraphPlace, Known, LogFault, LogMark, MessageId, Outcome, Published,
-    Ticket,
+    Action, EndReason, Epoch, GraphPlace, Known, LogFault, MessageId, Outcome, Published, Ticket,
 };
 use crate::chain::Chain;
 use crate::change::{Change, PART_BYTES_MAX, Part};
@@ -308,18 +308,6 @@ impl Node {
     /// The place up to which all was posted here.
     pub fn applied_number(&self) -> u64 {
         self.epoch.behind(self.pipeline.applied())
-    }
-
-    /// A place up to which the replica has all that the log says, if there is one: to be kept with
-    /// the replica, for [`Known::Since`] of the next process.
-    pub fn mark(&self) -> Option<LogMark> {
-        let sequence = self.left_at.unwrap_or(self.pipeline.applied());
-        let settled = self.followed && self.broken.is_none() && self.replica.is_settled();
-        if !settled || !self.served || self.pipeline.waits_for_graph().is_some() {
-            return None;
-        }
-        let hash = self.chain.added(sequence)?;
-        Some(LogMark { epoch: self.epoch.number, sequence, hash })
     }
 
     /// What is shown of it.

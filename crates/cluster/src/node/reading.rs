@@ -2,7 +2,7 @@
 
 use super::Node;
 use super::parts::PartsRead;
-use crate::action::{Action, EndReason, Known, LogFault, LogMark};
+use crate::action::{Action, EndReason, Known, LogFault};
 use crate::chain::Chain;
 use crate::change::{Change, Part};
 use crate::message::{Counted, View};
@@ -46,29 +46,9 @@ impl Node {
         if before > 0 {
             self.pipeline.push(before, 0, Item::Gap);
         }
-        let has_all = match self.known {
-            Known::Read { epoch, sequence } => epoch == self.epoch.number && before <= sequence,
-            // The record itself comes once more, and is compared.
-            Known::Since(LogMark { epoch, sequence, .. }) => {
-                epoch == self.epoch.number && (before + 1..=head).contains(&sequence)
-            }
-            Known::Nothing => false,
-        };
-        if !has_all {
+        if !self.has_all(before, head) {
             self.known = Known::Nothing;
             self.pipeline.push(before, 0, Item::Latest);
-        }
-    }
-
-    /// What was read may be what the replica was complete up to, in another process.
-    fn compare_mark(&mut self) {
-        if let Known::Since(LogMark { sequence, hash, .. }) = self.known
-            && sequence == self.read
-            && self.chain.added(sequence) != Some(hash)
-        {
-            // It is another log. What was read of it is not to be relied upon for the graph.
-            self.known = Known::Nothing;
-            self.pipeline.push(sequence, 0, Item::Latest);
         }
     }
 

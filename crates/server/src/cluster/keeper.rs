@@ -8,6 +8,8 @@
 //! contradicts; then the node waits, and nothing later in the log goes out before it has the right
 //! one.
 
+mod checking;
+
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,13 +21,15 @@ use graph::Graph;
 use graph::replica::{
     ApplyError, Built, Change, LogPlace, Replica, ReplicaOptions, ReplicaState, Standing,
 };
-use ledger::{Ledger, LedgerError, Page, Place, Seen, Versions};
+use ledger::{Ledger, LedgerError, Page, Place, Seen};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{interval, sleep};
 
+pub(crate) use self::checking::Checks;
+pub(super) use self::checking::GraphTold;
 use super::build::{build, catch_up, changes, is_all, place_in_ledger};
-use super::compare::{Compared, compare, until_next};
+use super::compare::Compared;
 
 /// How often the place in the log is kept with the replica.
 const KEEP_PLACE_EVERY: Duration = Duration::from_secs(1);
@@ -89,26 +93,6 @@ pub(crate) struct Keeper {
     checking: Option<(String, Duration)>,
 }
 
-/// What others may see of the graph's keeping.
-#[derive(Clone, Debug)]
-pub(super) struct GraphTold {
-    /// Where the store of record is.
-    pub(super) versions: Versions,
-    /// Why the replica is built anew, while it is.
-    pub(super) building: watch::Receiver<Option<String>>,
-    pub(super) checks: watch::Receiver<Checks>,
-}
-
-/// Comparisons of all pairs with those of the store of record, by what came of them.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Checks {
-    pub(crate) equal: u64,
-    pub(crate) differed: u64,
-    pub(crate) failed: u64,
-    /// Replicas that were built out of the store of record.
-    pub(crate) rebuilt: u64,
-}
-
 impl Keeper {
     /// Opens the replica in `dir`, and reaches PostgreSQL if that is there.
     pub(crate) async fn open(dir: PathBuf, config: ledger::LedgerConfig) -> Result<Keeper> {
@@ -143,17 +127,6 @@ impl Keeper {
     /// PostgreSQL.
     pub(crate) fn ledger(&self) -> Ledger {
         self.ledger.clone()
-    }
-
-    /// What others may see of it.
-    pub(super) fn told(&self) -> GraphTold {
-        let (building, checks) = (self.says.subscribe(), self.checks.subscribe());
-        GraphTold { versions: self.ledger.versions(), building, checks }
-    }
-
-    /// The same, which compares all pairs `every` so often, unless that is zero.
-    pub(super) fn checking(self, node: String, every: Duration) -> Keeper {
-        Keeper { checking: Some((node, every)).filter(|_| !every.is_zero()), ..self }
     }
 
     /// Where the replica is.
@@ -271,46 +244,6 @@ impl Keeper {
         if let (Some(replica), Some(LogMark { epoch, sequence, hash })) = (&mut self.replica, mark)
         {
             replica.at(LogPlace { epoch, sequence, record: hash });
-        }
-    }
-
-    fn until_check(&self) -> Duration {
-        let until =
-            |(node, every): &(String, Duration)| until_next(node, *every, sys::clock::unix_ms());
-        self.checking.as_ref().map_or(Duration::MAX, until)
-    }
-
-    /// Compares all pairs with those of PostgreSQL, beside everything else.
-    fn check(&mut self) {
-        let busy = self.asked.contains(&Question::All) || self.must_rebuild().is_some();
-        if !busy && self.asked.insert(Question::Check) {
-            let (ledger, graph) = (self.ledger.clone(), self.graph());
-            self.answers.spawn(async move { Answer::Compared(compare(ledger, graph).await) });
-        }
-    }
-
-    fn compared(&mut self, compared: Result<Compared>) {
-        self.asked.remove(&Question::Check);
-        self.checks.send_modify(|checks| match compared {
-            Ok(Compared::Equal { .. }) => checks.equal += 1,
-            Ok(Compared::Differ { .. } | Compared::Mended) => checks.differed += 1,
-            Err(_) => checks.failed += 1,
-        });
-        match compared {
-            Ok(Compared::Equal { pairs }) => {
-                tracing::info!(pairs, "the graph has the pairs that PostgreSQL has");
-            }
-            Ok(Compared::Differ { buckets }) => {
-                let of = hub::BUCKETS;
-                let why = format!("{buckets} of {of} parts differ from what PostgreSQL has");
-                tracing::error!("the graph is not what it should be: {why}");
-                self.rebuild(&why);
-            }
-            Ok(Compared::Mended) => tracing::error!(
-                "rows of the graph in PostgreSQL were changed otherwise than by Encke: they are \
-                 taken as they are, and all replicas are built anew"
-            ),
-            Err(error) => tracing::warn!("the graph was not compared with PostgreSQL: {error:#}"),
         }
     }
 

@@ -170,11 +170,14 @@ impl Joining {
             Answers { node, address, router: Arc::clone(&router), status: status.clone(), streams };
         tokio::spawn(questions::answer(self.bus.clone(), answers));
         tokio::spawn(forget_logs(self.bus.clone(), status.clone()));
-        let channels = Channels { commands: asked, tell };
+        let mut channels = Channels { commands: asked, tell };
         tokio::spawn(async move {
             let (keeping, known) = match keeper {
                 Some(mut keeper) => {
-                    let known = keeper.begin(&self.bus, self.agreed.epoch().number).await;
+                    let known = tokio::select! {
+                        known = keeper.begin(&self.bus, self.agreed.epoch().number) => known,
+                        () = refuse_all(&mut channels) => return,
+                    };
                     let (node, every) = (self.config.node.clone(), self.config.check_every);
                     (Some(Keeping::start(keeper.checking(node, every), obey)), known)
                 }
@@ -330,6 +333,20 @@ impl Cluster {
         place.send(command(reply));
         Ok(Pending::new(answer, bytes))
     }
+}
+
+/// While the graph is being built nothing can be sent. Returns when the node is to leave.
+async fn refuse_all(channels: &mut Channels) {
+    while let Some(command) = channels.commands.recv().await {
+        match command {
+            // Who has gone away does not need it.
+            Command::Send(_, reply) | Command::Logout(_, reply) => {
+                let _ = reply.send(Err(LogTrouble::Away));
+            }
+            Command::Leave => break,
+        }
+    }
+    channels.tell.send_modify(|status| status.membership = Membership::Gone);
 }
 
 /// Deletes the logs of epochs that have ended, once they are empty, for as long as the node lives.

@@ -22,7 +22,8 @@ use crate::console::{say, tell};
 ///
 /// Into a data directory that no server uses (--data), all at once or not at all; into a running
 /// server (--api), piece by piece; or into the PostgreSQL of a cluster (--postgres), all at once or
-/// not at all, whether its nodes run or not: they take it from there. Blank lines and lines that start with # are skipped.
+/// not at all, whether its nodes run or not: they take it from there. Blank lines and lines that
+/// start with # are skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -28,7 +28,7 @@ pub(crate) struct GraphArgs {
 #[derive(Debug, Subcommand)]
 enum GraphCommand {
     Generate(generate::GenerateArgs),
-    Load(load::LoadArgs),
+    Load(Box<load::LoadArgs>),
     Stats(stats::StatsArgs),
     Check(check::CheckArgs),
 }
@@ -36,7 +36,7 @@ enum GraphCommand {
 pub(crate) fn run(args: GraphArgs) -> Result<()> {
     match args.command {
         GraphCommand::Generate(args) => generate::run(args),
-        GraphCommand::Load(args) => load::run(args),
+        GraphCommand::Load(args) => load::run(*args),
         GraphCommand::Stats(args) => stats::run(args),
         GraphCommand::Check(args) => check::run(args),
     }
