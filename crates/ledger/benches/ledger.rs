@@ -1,6 +1,6 @@
-//! Figures of the ledger against a PostgreSQL of its own, with the server's defaults (a commit waits
-//! for its disk): `cargo bench --package ledger [-- PAIRS]`. With `--names` all ids are names, and
-//! only the load, the reading out and the sums are measured.
+//! Figures of the ledger against a PostgreSQL of its own, with the server's defaults (a commit
+//! waits for its disk): `cargo bench --package ledger [-- PAIRS]`. With `--names` all ids are
+//! names, and only the load, the reading out and the sums are measured.
 
 #![allow(
     clippy::unwrap_used,

@@ -12,7 +12,8 @@
 //! 1. [`Replica::open`]; [`Replica::graph`] is for all who read.
 //! 2. [`Replica::standing`]: a replica that follows goes on from its state. One that must be
 //!    rebuilt gets [`Replica::rebuild`], or beside its work a [`Rebuild`], two sorted streams of
-//!    pairs out of one snapshot of the store of record. At a start, before `open`, [`install`] takes a peer's copy instead.
+//!    pairs out of one snapshot of the store of record. At a start, before `open`, [`install`]
+//!    takes a peer's copy instead.
 //! 3. [`Replica::apply`] for each change, or batch of them; [`Replica::at`] for a part of the log
 //!    that has none.
 //! 4. [`ApplyError::HashDiffers`], another lineage, or a version of the store of record that is

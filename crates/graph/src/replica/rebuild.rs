@@ -8,8 +8,8 @@
 //!
 //! Commits come in between, as nobody sees the store before it is whole. Memory: the longest list,
 //! the pages of a million pairs, 64 MiB where names are listened to, and 30 bytes a name. Cost: a
-//! sixth of a µs of processor a pair, twice that where ids are names with numbers, eight times where
-//! they have none.
+//! sixth of a µs of processor a pair, twice that where ids are names with numbers, eight times
+//! where they have none.
 
 use std::fmt::{Debug, Display};
 use std::io;
@@ -153,10 +153,10 @@ impl Rebuild {
     /// The second stream is first asked for when the first one has ended.
     ///
     /// Look-ups are answered as before until the new pairs are in the replica's place, by all
-    /// graphs that were handed out. Ids that somebody holds stay what they are. Runs on the caller's
-    /// thread for as long as the pairs come, so the batches hold up whoever reads them out: over a bounded
-    /// channel, `std::iter::from_fn(|| batches.blocking_recv())`. A stream that breaks off must end
-    /// with an error; should it just end, the two differ, which is one.
+    /// graphs that were handed out. Ids that somebody holds stay what they are. Runs on the
+    /// caller's thread for as long as the pairs come, so the batches hold up whoever reads them
+    /// out: over a bounded channel, `std::iter::from_fn(|| batches.blocking_recv())`. A stream that
+    /// breaks off must end with an error; should it just end, the two differ, which is one.
     pub fn run<E: Debug + Display>(
         mut self,
         origin: &Origin,
