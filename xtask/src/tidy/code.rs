@@ -16,13 +16,15 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 24] = [
+const SLEEPERS: [(&str, &str); 28] = [
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
     ("crates/encke/benches/attacks/", "who attacks keeps a pace, and looks at figures in between"),
     ("crates/encke/tests/it/cluster/replica.rs", "a place that was kept rings nobody"),
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
+    ("crates/encke/benches/nodes/", "neither other processes nor their figures ring"),
+    ("crates/encke/tests/it/cluster/nemesis/", "faults have their time, and servers ring nobody"),
     ("crates/encke/src/cli/demo/nodes/", "neither other processes nor counters ring"),
     ("crates/encke/src/client/stream/follow.rs", "a server that is gone rings nobody"),
     ("crates/encke/src/ketama/list.rs", "a file that changes rings nobody on every file system"),
@@ -46,6 +48,8 @@ const SLEEPERS: [(&str, &str); 24] = [
         "crates/testing/src/postgres.rs",
         "a process of others neither rings when it answers nor when it ends",
     ),
+    ("crates/testing/src/relay.rs", "a slow network is one that waits"),
+    ("crates/testing/src/small_disk.rs", "a disk that is mounted rings nobody"),
     ("crates/load/src/flood/mod.rs", "the crowd's counters ring nobody"),
 ];
 

@@ -1,5 +1,7 @@
 //! The graph in PostgreSQL: how fast it changes, and how fast a new replica takes all of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
@@ -94,10 +96,11 @@ pub(crate) fn bootstrap(options: &Options, table: &mut Table) {
     let spams = Spam::at_each(&world.nodes, USERS, 200.0, options.seconds, &[]);
     let start = Instant::now();
     let api = world.nodes[0].api.another();
-    let (sender, stop) = std::sync::mpsc::channel::<()>();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
     let writer = thread::spawn(move || {
         let mut times = Vec::new();
-        while stop.try_recv().is_err_and(|error| error == std::sync::mpsc::TryRecvError::Empty) {
+        while !stopped.load(Ordering::SeqCst) {
             let asked = Instant::now();
             api.subscribe(&format!("new{}", times.len()), "new");
             times.push(asked.elapsed().as_secs_f64() * 1e3);
@@ -108,7 +111,7 @@ pub(crate) fn bootstrap(options: &Options, table: &mut Table) {
     let third = world.start_node("c", &[]);
     wait_pairs(&third.api, options.pairs);
     table.most("a replica while the others serve", start.elapsed().as_secs_f64(), 30.0, " s");
-    drop(sender);
+    stop.store(true, Ordering::SeqCst);
     let mut times = writer.join().unwrap();
     times.sort_by(f64::total_cmp);
     table.shown("subscriptions meanwhile", times.len());
@@ -127,7 +130,7 @@ async fn load(url: &str, pairs: u64) {
     let mut load = ledger.load();
     for n in 0..pairs {
         // Whoever comes again is another, so that no pair comes twice.
-        let subscriber = random.u64(0..1 << 40) << 4 | n % 15;
+        let subscriber = (random.u64(0..1 << 40) << 4) | (n % 15);
         load.push(&subscriber.to_string(), &(n / 15).to_string()).unwrap();
     }
     load.finish().await.unwrap();

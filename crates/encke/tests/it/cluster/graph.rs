@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use testing::TcpRelay;
 use testing::postgres::Postgres;
 
-use super::{World, wait_members};
-use crate::harness::{Api, Server, wait_for};
+use super::{NAME, World, wait_members};
+use crate::harness::{Api, Program, Server, encke, wait_for};
 
 /// A world with a PostgreSQL. `None`, and the test is skipped, where one of both is missing.
 pub(super) fn world() -> Option<(World, Postgres)> {
@@ -173,4 +173,18 @@ fn subscription_that_another_node_has_made_is_none_more_and_is_answered() {
     assert_eq!(add(&third), json!({"added": 0}));
     let nothing = third.api.post("/subscriptions/remove", &pairs("eve", "rj")).ok();
     assert_eq!(nothing, json!({"removed": 0}));
+}
+
+#[test]
+fn node_that_waits_for_its_database_ends_when_it_is_told_to() {
+    let Some((world, mut postgres)) = world() else { return };
+    postgres.kill();
+    let (nats, url) =
+        (format!("--nats={}", world.nats.url()), format!("--postgres={}", postgres.url()));
+    let data = world.store("n1");
+    let mut command = encke(["serve", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", NAME]);
+    let program = Program::spawn(command.args([&nats, &url]).arg("--data").arg(data));
+    wait_for("it waits", || program.stderr().contains("waits for the graph"));
+    program.signal("TERM");
+    assert_eq!(program.finish().code(), Some(0));
 }

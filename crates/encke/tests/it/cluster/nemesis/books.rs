@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::plan::Step;
 use super::scene::lock;
 
 /// An event's id, which grows as its 16 characters do.
@@ -131,6 +132,8 @@ pub(super) struct Open {
     pub(super) pairs: Vec<Pair>,
     pub(super) listeners: Vec<Vec<Entry>>,
     pub(super) samples: Vec<Vec<Sample>>,
+    /// The faults, with the times that they really had.
+    pub(super) done: Vec<Step>,
     /// What is wrong in any case.
     pub(super) faults: Vec<String>,
 }

@@ -264,7 +264,9 @@ impl Judge<'_> {
     fn is_well(&self, node: usize, asked: Duration, answered: Duration) -> bool {
         let (from, until) = (asked.saturating_sub(SURE), answered + SURE);
         let is_ill = |step: &Step| {
-            step.fault.concerns(node) && step.from <= until && step.until + 5 * SURE >= from
+            step.fault.concerns(node)
+                && step.from <= until
+                && step.until.saturating_add(5 * SURE) >= from
         };
         let samples = &self.open.samples[node];
         let mut near = samples.iter().filter(|sample| sample.at >= from && sample.at <= until);

@@ -69,7 +69,8 @@ impl Listener<'_> {
         socket.set_read_timeout(Some(READ_MAX))?;
         let place = place.map_or_else(String::new, |place| format!("Last-Event-ID: {place}\r\n"));
         let request = format!(
-            "GET /stream/{} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n{place}\r\n",
+            "GET /stream/{} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\
+             {place}\r\n",
             name(self.number)
         );
         socket.write_all(request.as_bytes())?;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use books::{Books, Entry, Expected, Outcome, Pair, Sample, Subject};
 use judge::{Sums, judge};
 use listener::Listener;
-use plan::{NODES, Plan, Step};
+use plan::{NODES, Plan};
 use scene::{Scene, is_member, lock};
 use senders::Sender;
 use serde_json::json;
@@ -85,15 +85,18 @@ pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outco
         stop.store(true, Ordering::SeqCst);
         senders.into_iter().for_each(|sender| sender.join().unwrap());
         match played {
-            Ok(Ok(())) => last(&sender(SENDERS + CHANGERS), books),
+            Ok(Ok(())) => {
+                last(&sender(SENDERS + CHANGERS), books);
+                compare(scene, books);
+            }
             Ok(Err(what)) => books.fault(what),
             Err(_) => books.fault("the plan could not be played".to_owned()),
         }
         end.store(true, Ordering::SeqCst);
     });
-    compare(&scene, &books);
     let open = lock(&books.open);
-    let (sums, wrong) = judge(&open, &plan);
+    // What took longer than it should was wrong for longer.
+    let (sums, wrong) = judge(&open, &Plan { steps: open.done.clone(), ..plan.clone() });
     let stderr = scene.stderr();
     let (kinds, plan) = (plan.kinds(), plan.to_string());
     Some(Outcomes { plan, kinds, sums, wrong, stderr })
@@ -141,17 +144,27 @@ fn follow(api: &Api) {
     api.post("/subscriptions/add", &json!(pairs)).ok();
 }
 
-/// Lets everything go wrong in its time, and mends it.
+/// Lets everything go wrong in its time, and mends it; enters when that was.
 fn play(scene: &Scene, books: &Books, plan: &Plan) {
-    let mut times: Vec<(Duration, bool, Step)> = Vec::new();
-    for &step in &plan.steps {
-        times.push((step.from, true, step));
-        times.push((step.until, false, step));
+    let mut times: Vec<(Duration, bool, usize)> = Vec::new();
+    for (number, step) in plan.steps.iter().enumerate() {
+        times.push((step.from, true, number));
+        times.push((step.until, false, number));
     }
-    times.sort_by_key(|&(at, begins, _)| (at, begins));
-    for (at, begins, step) in times {
+    times.sort_unstable();
+    lock(&books.open).done = plan.steps.clone();
+    for (at, begins, number) in times {
         thread::sleep(at.saturating_sub(books.now()));
-        if begins { scene.begin(step.fault) } else { scene.end(step.fault) }
+        let fault = plan.steps[number].fault;
+        if begins {
+            // What is to be judged by it must not be before it.
+            lock(&books.open).done[number].from = books.now();
+            lock(&books.open).done[number].until = Duration::MAX;
+            scene.begin(fault);
+        } else {
+            scene.end(fault);
+            lock(&books.open).done[number].until = books.now();
+        }
     }
 }
 
@@ -208,10 +221,11 @@ fn last(sender: &Sender<'_>, books: &Books) {
 /// The graph is what was acknowledged, and the same at all nodes and in PostgreSQL.
 fn compare(scene: &Scene, books: &Books) {
     let pairs = lock(&books.open).pairs.clone();
-    let stored = scene.sql("select count(*) from encke.subscriptions");
+    let stored: u64 =
+        scene.sql("select count(*) from encke.subscriptions").parse().expect("a number");
     for (n, node) in scene.nodes.iter().enumerate() {
         let Ok(stats) = node.stats() else { continue };
-        if stats["subscriptions"].to_string() != stored {
+        if stats["subscriptions"] != stored {
             let here = &stats["subscriptions"];
             books.fault(format!("node {n} has {here} subscriptions, PostgreSQL {stored}"));
         }

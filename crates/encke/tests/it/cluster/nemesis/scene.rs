@@ -19,6 +19,9 @@ use crate::harness::{Api, Program, encke};
 /// The disk of NATS where it can be filled.
 const SMALL_DISK_BYTES: usize = 48 << 20;
 
+/// What a node says that is started where NATS does not answer.
+const CANNOT_JOIN: &str = "cannot join the cluster: no connection to NATS";
+
 /// How long a relay takes to end what it has, so that nothing goes on in its middle.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -143,7 +146,12 @@ impl Scene {
                     break;
                 }
                 if lock(&node.program).as_mut().is_none_or(Program::has_ended) {
-                    return Err(format!("node {n} has ended: {}", node.stderr()));
+                    let stderr = node.stderr();
+                    if !stderr.contains(CANNOT_JOIN) {
+                        return Err(format!("node {n} has ended: {stderr}"));
+                    }
+                    // It was started while NATS was away: whoever starts it does so again.
+                    node.run();
                 }
                 if Instant::now() >= end {
                     let said = said.map(|stats| stats["cluster"].to_string());
