@@ -56,6 +56,14 @@ pub mod work {
     pub const END: u32 = 60;
 }
 
+/// The least time between two slices of connections that are ended because others take them: at a
+/// hundred thousand in ten seconds one slice is a hundred of them, and a turn of its own.
+pub const MOVE_SLICE_MS: u64 = 10;
+
+/// When a client may try again, in seconds, that meets a node whose clients go to others: a
+/// balancer has seen by then that it is not ready.
+pub const MOVING_RETRY_AFTER_SECONDS: u32 = 1;
+
 /// Bytes that a WebSocket's client is read of at a time: as the shortest messages that are answered
 /// they are some 300, so that [`WORK_PER_CONNECTION`] is kept to.
 pub const MESSAGE_READ_BYTES: usize = 2 * 1024;

@@ -98,6 +98,8 @@ pub(crate) struct Mailbox {
     tls: ArrayQueue<Arc<ServerConfig>>,
     /// What is shown from now on, likewise.
     texts: ArrayQueue<Arc<Texts>>,
+    /// Over how many milliseconds all connections are to be ended, if they are.
+    moves: ArrayQueue<u64>,
     /// Mails in the queue, and those that room is reserved for.
     mails: AtomicUsize,
     /// What those mails weigh. A bound on memory, good to within what senders reserve at once.
@@ -121,6 +123,7 @@ impl Mailbox {
             queue: ArrayQueue::new(MAILS_MAX + 1),
             tls: ArrayQueue::new(1),
             texts: ArrayQueue::new(1),
+            moves: ArrayQueue::new(1),
             mails: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
             doorbell: Doorbell::new(),
@@ -170,6 +173,18 @@ impl Mailbox {
     /// That, for the worker.
     pub(crate) fn take_texts(&self) -> Option<Arc<Texts>> {
         self.texts.pop()
+    }
+
+    /// Posts that all connections are to be ended, over so many milliseconds. It is no mail: what
+    /// is posted before or behind it is delivered to all who are still there.
+    pub(crate) fn post_move(&self, over_ms: u64) {
+        let _ = self.moves.force_push(over_ms);
+        self.ring();
+    }
+
+    /// That, for the worker.
+    pub(crate) fn take_move(&self) -> Option<u64> {
+        self.moves.pop()
     }
 
     fn push(&self, mail: Mail) -> Result<(), Mail> {

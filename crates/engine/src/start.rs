@@ -254,6 +254,15 @@ impl Engine {
         }
     }
 
+    /// Begins to end all streams, evenly over `over_ms`, because other nodes take their clients:
+    /// these are told to come back at once, and who comes here meanwhile is answered 503. Events go
+    /// on to those that are still there. Does not wait, and [`Engine::drain`] is still to come.
+    pub fn move_away(&self, over_ms: u64) {
+        for mailbox in self.mailboxes.iter().take(self.threads.len()) {
+            mailbox.post_move(over_ms);
+        }
+    }
+
     /// Stops accepting, delivers the mail that is posted, ends all streams and waits until the last
     /// connection is gone, for `grace_ms` at most; those that are left then are cut off. Blocks.
     pub fn drain(&mut self, grace_ms: u64) {

@@ -180,6 +180,9 @@ impl Worker {
         if let Some(config) = self.mailbox.take_tls() {
             self.shard.sockets().set_config(config);
         }
+        if let Some(over_ms) = self.mailbox.take_move() {
+            self.shard.move_all(over_ms);
+        }
         self.shard.end_stalled();
         self.nap.turned(took_mail, now_ms);
         self.mind_room();
@@ -229,7 +232,8 @@ impl Worker {
         if !self.mailbox.may_sleep() {
             return Some(0);
         }
-        let timer = self.shard.next_tick_ms().map(|at| self.started_ms + at);
+        let timers = [self.shard.next_tick_ms(), self.shard.next_move_ms()];
+        let timer = timers.into_iter().flatten().min().map(|at| self.started_ms + at);
         let shortage = self.shortage.due_ms();
         let times = [timer, self.accept_again_ms, self.shard.drain_deadline_ms(), shortage];
         let next = times.into_iter().flatten().min()?;
@@ -268,6 +272,9 @@ impl Worker {
     }
 
     fn admit(&mut self, socket: OwnedFd, address: IpAddr, is_tls: bool) {
+        if let Some(why) = self.shard.lets_nobody_in() {
+            return self.refuse(&socket, why, is_tls);
+        }
         let slot = match self.shard.accept(socket, address) {
             Ok(key) => key.slot,
             Err((socket, why)) => return self.refuse(&socket, why, is_tls),
@@ -322,6 +329,7 @@ impl Worker {
         let reason = match why {
             NoPlace::Full => DisconnectReason::Full,
             NoPlace::Bound(_) => DisconnectReason::AddressLimit,
+            NoPlace::Moving => DisconnectReason::Moved,
         };
         self.counters.opened.add(1);
         self.counters.closed[reason as usize].add(1);

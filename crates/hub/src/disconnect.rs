@@ -59,6 +59,8 @@ reasons! {
     TokenRevoked = "token_revoked",
     /// The server is stopping.
     Shutdown = "shutdown",
+    /// The server's node is ending, and others of its cluster take its clients.
+    Moved = "moved",
     /// No place was left for the connection (answered 503).
     Full = "full",
     /// Its address has or does more than one may (answered 429, or a close frame).

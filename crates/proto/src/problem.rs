@@ -165,6 +165,13 @@ impl Problem {
         Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
     }
 
+    /// 503: this node of a cluster ends, and others go on; `retry_after` is in seconds.
+    pub fn moving(retry_after: u32) -> Problem {
+        let detail = "This node is ending, and others of its cluster go on. Try again: a balancer \
+                      leads there.";
+        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+    }
+
     /// 503: no room for further ids; `retry_after` is in seconds.
     pub fn ids_full(retry_after: u32) -> Problem {
         let detail = "The ids of all connections together are at their maximum. Ask for one id, or \
@@ -250,6 +257,7 @@ mod tests {
             Problem::too_many("Slowly.", 1),
             Problem::head_too_large(),
             Problem::unavailable(5),
+            Problem::moving(1),
             Problem::http_version(),
         ]
     }

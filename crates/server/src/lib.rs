@@ -5,9 +5,10 @@
 //! that says what to do, before a client could have connected, and who connects finds all the rest
 //! at work.
 //!
-//! End: readiness off and the API port closed; API requests in progress are finished; the workers
-//! deliver what is posted, end their streams and stop; the store is closed. All within the grace
-//! time, and whatever is not done then is cut off.
+//! End, in [`ending`]: readiness off; a node of a cluster sends its clients to the others; the API
+//! port is closed and requests in progress are finished; the workers deliver what is posted, end
+//! their streams and stop; the store is closed. All within the grace time, and whatever is not done
+//! then is cut off.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
@@ -16,6 +17,7 @@ mod certs;
 mod checked_file;
 pub mod cluster;
 mod demo_page;
+mod ending;
 mod epoch;
 mod erlang;
 mod file_stamp;
@@ -38,7 +40,7 @@ mod web;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use engine::{Engine, EngineConfig, TlsConfig};
@@ -46,7 +48,7 @@ use graph::Graph;
 use graph::GraphOptions;
 use proto::request::Hosts;
 use tokio::net::TcpSocket;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use crate::api::PublicUrl;
@@ -78,9 +80,6 @@ const CONTROL_THREADS: usize = 1;
 /// Connections to the API that may wait to be accepted; the kernel cuts it to
 /// `net.core.somaxconn`.
 const API_BACKLOG: u32 = 4096;
-
-/// The part of the grace time that API requests in progress may use.
-const API_GRACE_SHARE: f64 = 0.3;
 
 /// What the server must be told at start.
 #[derive(Clone, Debug)]
@@ -237,7 +236,7 @@ impl Server {
         }
         let cluster = joining.map(|joining| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
-            joining.start(router, graph, keeper, tokens.clone(), stop.clone())
+            joining.at(listen).start(router, graph, keeper, tokens.clone(), stop.clone())
         });
         let (sending, followers) = (Arc::clone(&router), graph.clone());
         let sender = Sender { router: sending, graph: followers, cluster: cluster.clone() };
@@ -345,38 +344,6 @@ impl Server {
         if let Some(verifier) = &self.verifier {
             tokens::reload(verifier).await;
         }
-    }
-
-    /// Ends everything within `grace`.
-    pub async fn stop(self, grace: Duration) -> Result<()> {
-        let Server { engine, graph, cluster, running, mut api_task, erlang_task, .. } = self;
-        let deadline = Instant::now() + grace;
-        let api_grace = grace.mul_f64(API_GRACE_SHARE);
-        if let Some(cluster) = cluster {
-            // First of all, so that the others do not wait for this node's counts.
-            let _ = tokio::time::timeout(api_grace, cluster.leave()).await;
-        }
-        drop(running);
-        if tokio::time::timeout(api_grace, &mut api_task).await.is_err() {
-            tracing::warn!("API requests in progress did not end in time and are cut off");
-            api_task.abort();
-        }
-        if let Some(mut task) = erlang_task
-            && tokio::time::timeout(api_grace, &mut task).await.is_err()
-        {
-            tracing::warn!("Erlang nodes did not take what they were sent in time");
-            task.abort();
-        }
-        let blocking = spawn_blocking(move || {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let mut engine = engine.write().unwrap_or_else(PoisonError::into_inner);
-            engine.drain(left.as_millis() as u64);
-            drop(engine);
-            // The last owner closes the file, unless a request that was cut off still has it; then
-            // the process' end does, and what was acknowledged is on disk already.
-            drop(graph);
-        });
-        blocking.await.context("the server did not stop in order")
     }
 }
 

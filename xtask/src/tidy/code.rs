@@ -16,7 +16,7 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 28] = [
+const SLEEPERS: [(&str, &str); 29] = [
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
     ("crates/encke/benches/attacks/", "who attacks keeps a pace, and looks at figures in between"),
@@ -38,6 +38,7 @@ const SLEEPERS: [(&str, &str); 28] = [
     ("crates/server/src/token_door.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/server/src/cluster/", "a log or a database that is away does not ring"),
     ("crates/server/src/memory.rs", "memory that is free does not ring"),
+    ("crates/server/src/ending.rs", "nobody rings when the last connection has gone"),
     ("crates/server/src/resumes.rs", "neither a full mailbox nor an event's age rings"),
     ("crates/ledger/src/watch.rs", "a row that others change is polled, for its notice has a lock"),
     (

@@ -55,6 +55,8 @@ struct Node {
     address: String,
     version: String,
     member: bool,
+    #[serde(default)]
+    ending: bool,
     epoch: u64,
     applied: u64,
     streams: u64,
@@ -82,7 +84,11 @@ fn table(Cluster { cluster, members, nodes }: &Cluster) -> String {
     let head = ["node", "address", "version", "state", "epoch", "applied", "streams", "gaps"];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(nodes.iter().map(|node| {
-        let state = if node.member { "member" } else { "away" };
+        let state = match node {
+            Node { ending: true, .. } => "ending",
+            Node { member: true, .. } => "member",
+            _ => "away",
+        };
         [
             node.node.clone(),
             node.address.clone(),
@@ -118,6 +124,7 @@ mod tests {
             address: "10.0.0.1:8000".into(),
             version: "0.1.0".into(),
             member: true,
+            ending: false,
             epoch: 1,
             applied: 4711,
             streams: 250_000,

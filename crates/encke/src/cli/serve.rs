@@ -274,7 +274,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
             access: args.tokens.access()?,
             public_url: args.public_url,
             data: args.data,
-            cluster: args.cluster.config(first.address.to_string())?,
+            cluster: args.cluster.config()?,
             erlang: args.erlang.config()?,
             demo: args.demo_page,
         };

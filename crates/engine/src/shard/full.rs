@@ -23,6 +23,7 @@ impl<S: Sockets> Shard<S> {
         let cors = self.core.cors(origin, host);
         let problem = match why {
             NoPlace::Full => Problem::unavailable(limits::RETRY_AFTER_SECONDS),
+            NoPlace::Moving => Problem::moving(limits::MOVING_RETRY_AFTER_SECONDS),
             NoPlace::Bound(bound) => self.core.addresses.problem(bound),
         };
         let mut answer = Vec::new();

@@ -17,6 +17,7 @@ mod ending;
 mod full;
 mod gap;
 mod mail;
+mod moving;
 mod naming;
 mod page;
 mod parked;
@@ -36,6 +37,7 @@ use hub::{Bound, ConnRef, Directory, DisconnectReason, EventIds, Names};
 
 use self::core::{At, Core, End, Lives};
 use self::ending::LeavingBatch;
+use self::moving::Moving;
 use self::parked::Parked;
 use crate::account::Account;
 use crate::addresses::{Addresses, Peer};
@@ -68,6 +70,8 @@ pub(crate) struct Shard<S: Sockets> {
     drain_deadline_ms: Option<u64>,
     /// The next slot whose connection the drain ends.
     drained_to: Option<u32>,
+    /// All connections are to be ended by and by.
+    moving: Option<Moving>,
 }
 
 /// What a shard shares with the rest.
@@ -100,6 +104,8 @@ pub(crate) enum NoPlace {
     Full,
     /// Its address has met this bound.
     Bound(Bound),
+    /// Other nodes have, and this one ends.
+    Moving,
 }
 
 impl<S: Sockets> Shard<S> {
@@ -113,6 +119,7 @@ impl<S: Sockets> Shard<S> {
             revoked: VecDeque::new(),
             drain_deadline_ms: None,
             drained_to: None,
+            moving: None,
         }
     }
 
@@ -247,6 +254,7 @@ impl<S: Sockets> Shard<S> {
             self.serve(slot, |core, at| core.time_has_come(at));
         }
         self.end_some();
+        self.move_some();
         self.end_revoked();
         self.tell_some();
     }
@@ -264,6 +272,7 @@ impl<S: Sockets> Shard<S> {
             || !self.parked.is_empty()
             || self.core.untold.is_some()
             || self.drained_to.is_some()
+            || self.is_to_move()
     }
 
     /// Until when connections have time to end, in monotonic milliseconds, once all are to.

@@ -223,6 +223,7 @@ fn id_texts<'t>(ids: &'t [command::IdText<'_>]) -> Result<Texts<'t>, Problem> {
 pub(super) fn push_end(reason: DisconnectReason, out: &mut Vec<u8>) {
     let close = match reason {
         DisconnectReason::LoggedOut => Close::LOGGED_OUT,
+        DisconnectReason::Moved => Close::MOVED,
         DisconnectReason::SlowReader => Close::SLOW_READER,
         DisconnectReason::TokenExpired => Close::TOKEN_EXPIRED,
         DisconnectReason::TokenRevoked => Close::TOKEN_REVOKED,

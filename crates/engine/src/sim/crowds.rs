@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hub::{IdText, Nobody};
+use hub::{Draft, IdText, Nobody};
 
 use super::one::{One, STREAM};
 use super::server::{Place, config, posted};
@@ -88,6 +88,42 @@ fn crowd_is_drained_a_few_a_turn_and_to_its_end() {
     }
     assert!(turns >= 5, "{turns} turns");
     assert!(crowd.iter().all(|&client| one.wire(client).server_ended), "nobody is forgotten");
+}
+
+/// The clients of a node that ends are sent away evenly over the time; until then they hear events
+/// and count. Many free slots, as after a greater crowd, change nothing.
+#[test]
+fn crowd_is_moved_evenly_over_the_time() {
+    const OVER_MS: u64 = 1_000;
+    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let crowd: Vec<Place> = (0..1_000).map(|_| one.client(1 << 20, STREAM)).collect();
+    while one.turn_after(1) {}
+    // Half of the slots are free, in the first half of them most.
+    let (gone, crowd): (Vec<_>, Vec<_>) =
+        crowd.into_iter().enumerate().partition(|(n, _)| n % 8 != 0 && *n < 571);
+    gone.iter().for_each(|&(_, client)| one.wire(client).client_ends());
+    gone.iter().for_each(|&(_, client)| one.server.hear_out(client));
+    while one.turn_after(1) {}
+    one.server.shards[0].move_all(OVER_MS);
+    let left = |one: &One| crowd.iter().filter(|(_, to)| !one.wire(*to).server_ended).count();
+    let (mut before, share) = (crowd.len(), crowd.len() / 10);
+    for tenth in 1..=10 {
+        for _ in 0..OVER_MS / 10 {
+            one.turn_after(1);
+        }
+        let now = left(&one);
+        let ended = before - now;
+        assert!(ended.abs_diff(share) <= 6, "{ended} in tenth {tenth} of {}", crowd.len());
+        let event = Draft::new("1", "\"on\"");
+        let receipt = posted(&mut one.router.send(IdText::parse("1").unwrap(), event), &Nobody);
+        while one.turn_after(0) {}
+        assert_eq!(receipt.ready(), Some(now as u32), "who is left hears, and counts");
+        before = now;
+    }
+    // The last ones are ended in turns of their own.
+    while one.turn_after(1) {}
+    assert_eq!((left(&one), one.server.directory.ids_online()), (0, 0), "nobody is forgotten");
+    assert!(!one.server.shards[0].is_busy());
 }
 
 /// A crowd has more to be sent than a turn can write. What comes for others meanwhile goes before

@@ -24,6 +24,8 @@ pub enum CloseCode {
     TooBig = 1009,
     /// The server met something that it was not made for.
     InternalError = 1011,
+    /// The server begins anew; its client may come back (IANA's registry).
+    ServiceRestart = 1012,
     /// The server has no room now; another try later may do better.
     TryAgainLater = 1013,
     /// The client has shown no token that is good now (IANA's registry).
@@ -51,6 +53,8 @@ impl Close {
     pub const LOGGED_OUT: Close = Close { code: CloseCode::Normal, reason: "logged_out" };
     /// The server is stopping. A client comes back to the next one.
     pub const SHUTDOWN: Close = Close { code: CloseCode::GoingAway, reason: "shutdown" };
+    /// This node of a cluster is ending and others go on: a client comes back at once.
+    pub const MOVED: Close = Close { code: CloseCode::ServiceRestart, reason: "moved" };
     /// The client's token has expired. It comes back with another one.
     pub const TOKEN_EXPIRED: Close =
         Close { code: CloseCode::Unauthorized, reason: "token_expired" };
@@ -85,6 +89,7 @@ mod tests {
         let all = [
             Close::LOGGED_OUT,
             Close::SHUTDOWN,
+            Close::MOVED,
             Close::TOKEN_EXPIRED,
             Close::TOKEN_REVOKED,
             Close::SLOW_READER,

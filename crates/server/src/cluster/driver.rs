@@ -120,9 +120,9 @@ impl Driver {
         Channels { commands, tell }: Channels,
         stop: CancellationToken,
     ) -> Driver {
-        let Joining { config, bus, agreed } = joining;
+        let Joining { config, address, bus, agreed } = joining;
         let (lot, proves) = (clock::unix_ns(), tokens.is_some());
-        let node = Config { name: config.node, address: config.address, lot, proves };
+        let node = Config { name: config.node, address, lot, proves };
         let place = keeping.as_ref().map_or_else(GraphPlace::default, |keeping| keeping.place);
         let epoch = agreed.epoch();
         let graph_at = match known {

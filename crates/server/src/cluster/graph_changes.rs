@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ledger::{Ledger, LedgerError};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// The same pairs as text.
 fn pairs_of(pairs: Vec<graph::Pair>) -> Vec<ledger::Pair> {
@@ -19,10 +20,16 @@ pub(crate) struct GraphChanges {
     pub(super) ledger: Ledger,
     /// The last version that all later sends obey, on whichever node.
     pub(super) obeyed: tokio::sync::watch::Receiver<u64>,
+    /// The server ends.
+    pub(super) stop: CancellationToken,
 }
 
 /// How long a change may take from PostgreSQL to this node's replica.
 const OBEYED_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long it may take when the server ends: thousands of times what it takes where PostgreSQL
+/// answers, and not all of the grace time where that is silent.
+const LAST_CHANGES: Duration = Duration::from_secs(1);
 
 impl GraphChanges {
     /// Adds or removes `pairs`; answers how many were new, or were there, once every later send
@@ -34,7 +41,10 @@ impl GraphChanges {
     ) -> Result<u64, GraphTrouble> {
         let pairs = pairs_of(pairs);
         let (added, removed) = if add { (pairs, Vec::new()) } else { (Vec::new(), pairs) };
-        let changed = self.ledger.change(added, removed).await?;
+        let changed = tokio::select! {
+            changed = self.ledger.change(added, removed) => changed?,
+            () = self.ended() => return Err(GraphTrouble::Ending),
+        };
         let mut obeyed = self.obeyed.clone();
         let version = changed.place.version;
         let is_news = !changed.added.is_empty() || !changed.removed.is_empty();
@@ -48,10 +58,19 @@ impl GraphChanges {
             return Ok(0);
         }
         let heard = obeyed.wait_for(|obeyed| *obeyed >= version);
-        match timeout(OBEYED_TIMEOUT, heard).await {
-            Ok(Ok(_)) => Ok((changed.added.len() + changed.removed.len()) as u64),
-            _ => Err(GraphTrouble::NotHeard),
+        tokio::select! {
+            heard = timeout(OBEYED_TIMEOUT, heard) => match heard {
+                Ok(Ok(_)) => Ok((changed.added.len() + changed.removed.len()) as u64),
+                _ => Err(GraphTrouble::NotHeard),
+            },
+            () = self.ended() => Err(GraphTrouble::NotHeard),
         }
+    }
+
+    /// Resolves when the server ends and the last changes have had their time.
+    async fn ended(&self) {
+        self.stop.cancelled().await;
+        sleep(LAST_CHANGES).await;
     }
 }
 
@@ -67,4 +86,10 @@ pub(crate) enum GraphTrouble {
     /// It is stored, and the log has not brought it in time.
     #[error("the change is stored, and not all nodes obey it yet; they will")]
     NotHeard,
+    /// The server ends before PostgreSQL has answered.
+    #[error(
+        "this node is ending, and the graph's database has not said whether it was changed. Send \
+         the same change again, at another node: that does no harm"
+    )]
+    Ending,
 }

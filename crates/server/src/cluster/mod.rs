@@ -25,7 +25,8 @@ mod revocations;
 mod status;
 mod tasks;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ pub(crate) use self::pending::Pending;
 use self::questions::Answers;
 pub(crate) use self::questions::NodeReport;
 pub(crate) use self::revocations::RevokeTrouble;
-use self::status::Standing;
+use self::status::{Load, Standing};
 pub(crate) use self::status::{Membership, NodeStatus};
 use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
 use crate::token_door::TokenOffice;
@@ -77,8 +78,6 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 pub struct ClusterConfig {
     /// What this node is called: there is one of each name.
     pub node: String,
-    /// Where other nodes and people reach it.
-    pub address: String,
     /// The log.
     pub bus: BusConfig,
     /// How long events are remembered for clients that come back: so much of the log is read at a
@@ -88,6 +87,9 @@ pub struct ClusterConfig {
     pub ledger: Option<LedgerConfig>,
     /// How often all pairs are compared with those of the store of record; zero is never.
     pub check_every: Duration,
+    /// Over how long clients are sent to the others when this node ends; what these can take,
+    /// unless given.
+    pub drain: Option<Duration>,
 }
 
 /// What is to be sent to the audience of a subject on all nodes.
@@ -114,6 +116,8 @@ type Reply = oneshot::Sender<Result<Delivered, LogTrouble>>;
 /// A connection to the log, and what the nodes have agreed on, before the server is made.
 pub(crate) struct Joining {
     config: ClusterConfig,
+    /// Where clients connect to this node, as the others are told.
+    address: String,
     bus: Bus,
     agreed: Agreed,
 }
@@ -126,6 +130,8 @@ pub(crate) struct Cluster {
     standing: Standing,
     /// The way to change the graph, if it does not stand still.
     graph: Option<Arc<GraphChanges>>,
+    /// See [`ClusterConfig::drain`].
+    drain: Option<Duration>,
 }
 
 impl Joining {
@@ -133,12 +139,18 @@ impl Joining {
     pub(crate) async fn begin(config: ClusterConfig, above: u64) -> Result<Joining> {
         let bus = Bus::connect(config.bus.clone()).await.context("cannot join the cluster")?;
         let agreed = Agreed::on(&bus, above).await.context("cannot join the cluster")?;
-        Ok(Joining { config, bus, agreed })
+        Ok(Joining { config, address: String::new(), bus, agreed })
     }
 
     /// What numbers and places are.
     pub(crate) fn epoch(&self) -> Epoch {
         self.agreed.hub_epoch()
+    }
+
+    /// The same, whose clients connect at `listen`.
+    pub(crate) fn at(mut self, listen: SocketAddr) -> Joining {
+        self.address = listen.to_string();
+        self
     }
 
     /// Begins to read the log, and to be one of the nodes. `stop` is cancelled when the node is at
@@ -153,22 +165,32 @@ impl Joining {
     ) -> Arc<Cluster> {
         let (obey, obeyed) = watch::channel(0);
         let ledger = keeper.as_ref().map(Keeper::ledger);
-        let changes = ledger.map(|ledger| Arc::new(GraphChanges { ledger, obeyed }));
+        let ends = stop.clone();
+        let changes = |ledger| Arc::new(GraphChanges { ledger, obeyed, stop: ends });
+        let changes = ledger.map(changes);
         let (commands, asked) = mpsc::channel(COMMANDS_WAITING_MAX);
-        let streams = Arc::<AtomicU64>::default();
+        let load = Arc::<Load>::default();
         let standing = Standing {
             router: Arc::clone(&router),
-            streams: Arc::clone(&streams),
+            load: Arc::clone(&load),
             bus: self.bus.clone(),
             cluster: self.config.bus.cluster.clone(),
             node: self.config.node.clone(),
             graph: keeper.as_ref().map(Keeper::told),
         };
         let (tell, status) = watch::channel(NodeStatus::default());
-        let (node, address) = (self.config.node.clone(), self.config.address.clone());
-        let answers =
-            Answers { node, address, router: Arc::clone(&router), status: status.clone(), streams };
-        tokio::spawn(questions::answer(self.bus.clone(), answers));
+        let (node, address) = (self.config.node.clone(), self.address.clone());
+        let (asked_bus, router_too) = (self.bus.clone(), Arc::clone(&router));
+        let answers = Answers {
+            node,
+            address,
+            bus: asked_bus,
+            router: router_too,
+            status: status.clone(),
+            load,
+        };
+        let drain = self.config.drain;
+        tokio::spawn(questions::answer(answers));
         tokio::spawn(forget_logs(self.bus.clone(), status.clone()));
         let mut channels = Channels { commands: asked, tell };
         tokio::spawn(async move {
@@ -186,7 +208,7 @@ impl Joining {
             };
             Driver::new(self, router, graph, (keeping, known), tokens, channels, stop).run().await;
         });
-        Arc::new(Cluster { commands, status, standing, graph: changes })
+        Arc::new(Cluster { commands, status, standing, graph: changes, drain })
     }
 }
 
@@ -308,7 +330,29 @@ impl Cluster {
 
     /// So many connections are open at this node's workers.
     pub(crate) fn set_streams(&self, open: u64) {
-        self.standing.streams.store(open, Ordering::Relaxed);
+        self.standing.load.streams.store(open, Ordering::Relaxed);
+    }
+
+    /// From now on the node is not ready: it is going to end. Answers how many others go on: those
+    /// do not who have said that they end, too.
+    pub(crate) async fn begin_to_end(&self) -> usize {
+        self.standing.load.ending.store(true, Ordering::Relaxed);
+        let NodeStatus { membership, node, .. } = self.status();
+        if matches!(membership, Membership::Joining | Membership::Gone) || node.members < 2 {
+            return 0;
+        }
+        let others = self.nodes().await.0.into_iter().filter(|other| other.node != self.node());
+        node.members - 1 - others.filter(|other| other.ending).count().min(node.members - 1)
+    }
+
+    /// Whether it is going to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.standing.load.ending.load(Ordering::Relaxed)
+    }
+
+    /// Over how long clients are to be sent away, if that was said.
+    pub(crate) fn drain(&self) -> Option<Duration> {
+        self.drain
     }
 
     /// Leaves the cluster, so that the others go on without this node at once. What it has taken is
@@ -340,7 +384,7 @@ async fn refuse_all(channels: &mut Channels) {
     while let Some(command) = channels.commands.recv().await {
         match command {
             // Who has gone away does not need it.
-            Command::Send(_, reply) | Command::Logout(_, reply) => {
+            Command::Send(_, reply) | Command::Order(_, reply) => {
                 let _ = reply.send(Err(LogTrouble::Away));
             }
             Command::Leave => break,

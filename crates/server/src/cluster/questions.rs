@@ -4,7 +4,7 @@
 //! is told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bus::{Bus, CoreMessage};
@@ -14,7 +14,7 @@ use hub::IdText;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::status::{Membership, NodeStatus};
+use super::status::{Load, Membership, NodeStatus};
 
 /// How long the others may take to answer.
 const WAIT: Duration = Duration::from_millis(250);
@@ -33,14 +33,24 @@ pub(crate) struct NodeReport {
     pub(crate) address: String,
     pub(crate) version: String,
     pub(crate) member: bool,
+    /// Its clients are sent to the others, and it ends.
+    #[serde(default)]
+    pub(crate) ending: bool,
     pub(crate) epoch: u64,
     /// How many nodes there are, as it sees it.
     pub(crate) members: usize,
     /// The last record of the log that it has wholly posted.
     pub(crate) applied: u64,
+    /// Records of the log that it has not read yet.
+    #[serde(default)]
+    pub(crate) lag_records: u64,
     /// Connections at its workers, and the ids that are online there.
     pub(crate) streams: u64,
     pub(crate) ids_online: usize,
+    /// Events that were sent at this node and are in the log, and those of them whose count may be
+    /// too low.
+    #[serde(default)]
+    pub(crate) events: u64,
     pub(crate) at_least: u64,
     pub(crate) gaps: u64,
 }
@@ -49,9 +59,10 @@ pub(crate) struct NodeReport {
 pub(super) struct Answers {
     pub(super) node: String,
     pub(super) address: String,
+    pub(super) bus: Bus,
     pub(super) router: Arc<Router>,
     pub(super) status: watch::Receiver<NodeStatus>,
-    pub(super) streams: Arc<AtomicU64>,
+    pub(super) load: Arc<Load>,
 }
 
 impl Answers {
@@ -72,11 +83,14 @@ impl Answers {
             address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             member: membership == Membership::Member,
+            ending: self.load.ending.load(Ordering::Relaxed),
             epoch,
             members: node.members,
             applied: node.applied,
-            streams: self.streams.load(Ordering::Relaxed),
+            lag_records: self.bus.counts().pending,
+            streams: self.load.streams.load(Ordering::Relaxed),
             ids_online: self.router.ids_online(),
+            events: outcomes.counted + outcomes.at_least,
             at_least: outcomes.at_least,
             gaps,
         }
@@ -84,7 +98,8 @@ impl Answers {
 }
 
 /// Answers for as long as the runtime lives.
-pub(super) async fn answer(bus: Bus, answers: Answers) {
+pub(super) async fn answer(answers: Answers) {
+    let bus = &answers.bus;
     loop {
         let subscribed = (
             bus.subscribe_core(CONNECTIONS, WAITING_MAX).await,

@@ -1,7 +1,7 @@
 //! What is known of a node, for readiness, `/stats` and metrics.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use bus::{Bus, State};
 use cluster::Status;
@@ -48,11 +48,19 @@ pub(crate) struct Outcomes {
     pub(crate) unknown: u64,
 }
 
+/// What the others are told of its clients. Relaxed: it is only reported.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    /// Connections of this node's workers.
+    pub(super) streams: AtomicU64,
+    /// It sends them to the others, and ends.
+    pub(super) ending: AtomicBool,
+}
+
 /// What does not change of it, and its connection.
 pub(super) struct Standing {
     pub(super) router: Arc<Router>,
-    /// Connections of this node's workers. Relaxed: it is only reported.
-    pub(super) streams: Arc<AtomicU64>,
+    pub(super) load: Arc<Load>,
     pub(super) bus: Bus,
     pub(super) cluster: String,
     pub(super) node: String,

@@ -335,7 +335,7 @@ impl From<Unchanged> for ApiProblem {
         match trouble {
             GraphTrouble::StandsStill => ApiProblem::new(StatusCode::CONFLICT, detail),
             GraphTrouble::Ledger(LedgerError::Refused(_)) => ApiProblem::bad_request(detail),
-            GraphTrouble::Ledger(_) | GraphTrouble::NotHeard => ApiProblem::unavailable(detail),
+            _ => ApiProblem::unavailable(detail),
         }
     }
 }

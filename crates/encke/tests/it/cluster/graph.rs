@@ -1,11 +1,13 @@
 //! One graph for all nodes, in PostgreSQL and in a replica on each node.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use testing::TcpRelay;
 use testing::postgres::Postgres;
 
 use super::{NAME, World, wait_members};
-use crate::harness::{Api, Program, Server, encke, wait_for};
+use crate::harness::{Api, Program, Server, Wire, encke, read_answer, wait_for};
 
 /// A world with a PostgreSQL. `None`, and the test is skipped, where one of both is missing.
 pub(super) fn world() -> Option<(World, Postgres)> {
@@ -99,7 +101,8 @@ fn while_postgresql_is_away_sends_and_streams_go_on_and_changes_are_refused() {
     wait_for("changes are taken again", || {
         first.api.post("/subscriptions/add", &pairs("eve", "rj")).status() == 200
     });
-    assert_eq!(followers(&second.api, "rj"), ["bob", "eve"]);
+    // What is sent obeys at once; a list may be read a moment earlier.
+    wait_for("the other replica has it", || followers(&second.api, "rj") == ["bob", "eve"]);
 }
 
 #[test]
@@ -187,4 +190,33 @@ fn node_that_waits_for_its_database_ends_when_it_is_told_to() {
     wait_for("it waits", || program.stderr().contains("waits for the graph"));
     program.signal("TERM");
     assert_eq!(program.finish().code(), Some(0));
+}
+
+#[test]
+fn node_that_ends_while_its_database_is_silent_answers_who_waits_and_takes_no_longer() {
+    let Some((world, postgres)) = world() else { return };
+    let relay = TcpRelay::start(([127, 0, 0, 1], postgres.port()).into());
+    let (direct, port) = (postgres.url(), postgres.port().to_string());
+    let url = direct.replace(&port, &relay.address().port().to_string());
+    let node = world.node("n1", &[&format!("--postgres={url}"), "--grace=25"]);
+    node.api.subscribe("bob", "rj");
+    let mut stream = node.listener("bob");
+    relay.swallow();
+    let body = pairs("eve", "rj").to_string();
+    let mut waiting = Wire::connect(node.api.address());
+    waiting.send(format!(
+        "POST /subscriptions/add HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    // Answered on a later connection, so the one before is known to the server.
+    assert_eq!(node.api.another().send("rj", "last"), 1);
+    assert_eq!(stream.data(), "last");
+    let began = Instant::now();
+    let finished = node.stop("TERM");
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let refused = read_answer(&mut waiting, "POST").unwrap().problem(503);
+    assert!(refused["detail"].as_str().unwrap().contains("again"), "{refused}");
+    stream.expect_last_chunk();
 }

@@ -1,6 +1,7 @@
 //! Several nodes over a real NATS: one audience, one order, and nothing lost in silence.
 
 mod demo;
+mod drain;
 mod failures;
 mod graph;
 mod nemesis;

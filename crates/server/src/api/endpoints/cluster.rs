@@ -13,6 +13,8 @@ use crate::cluster::NodeReport;
 #[derive(Debug, Serialize)]
 pub(crate) struct ClusterBody {
     cluster: Option<String>,
+    /// The one that was asked.
+    node: Option<String>,
     members: usize,
     nodes: Vec<NodeReport>,
     /// A node has not answered.
@@ -23,9 +25,10 @@ pub(crate) struct ClusterBody {
 pub(crate) async fn cluster(State(api): State<Arc<Api>>) -> Json<ClusterBody> {
     let Some(cluster) = &api.sender.cluster else {
         let (members, nodes) = (0, Vec::new());
-        return Json(ClusterBody { cluster: None, members, nodes, at_least: false });
+        return Json(ClusterBody { cluster: None, node: None, members, nodes, at_least: false });
     };
     let (nodes, members) = cluster.nodes().await;
     let at_least = nodes.len() < members;
-    Json(ClusterBody { cluster: Some(cluster.name().to_owned()), members, nodes, at_least })
+    let (name, node) = (Some(cluster.name().to_owned()), Some(cluster.node().to_owned()));
+    Json(ClusterBody { cluster: name, node, members, nodes, at_least })
 }

@@ -27,6 +27,11 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, 
     if api.stop.is_cancelled() {
         return Err(ApiProblem::stopping());
     }
+    if api.sender.cluster.as_ref().is_some_and(|cluster| cluster.is_ending()) {
+        return Err(ApiProblem::unavailable(
+            "This node is ending, and its clients go to the others of its cluster.",
+        ));
+    }
     // First, since a node waits for its cluster with its ports for streams closed.
     if let Some(obstacle) = api.sender.cluster.as_ref().and_then(|cluster| cluster.obstacle()) {
         return Err(ApiProblem::unavailable(format!(
