@@ -62,6 +62,11 @@ export class Encke {
     this.tlsListen = told.tls_listen ?? "";
   }
 
+  /** Asks it to end in order, and does not wait. */
+  end(): void {
+    this.#process?.kill("SIGTERM");
+  }
+
   /** Ends it as a power failure would. */
   async kill(): Promise<void> {
     const child = this.#process;

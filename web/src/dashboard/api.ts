@@ -77,6 +77,32 @@ export interface Tune {
   checks: Check[];
 }
 
+/** What a node of a cluster says of itself. One of an older version leaves out what it does not know. */
+export interface ClusterNode {
+  node: string;
+  address: string;
+  member: boolean;
+  ending?: boolean;
+  epoch: number;
+  applied: number;
+  lag_records?: number;
+  streams: number;
+  ids_online: number;
+  events?: number;
+  at_least: number;
+}
+
+export interface Cluster {
+  /** `null` where the server is alone. */
+  cluster: string | null;
+  /** The node that answers. */
+  node: string | null;
+  members: number;
+  nodes: ClusterNode[];
+  /** A node has not answered. */
+  at_least?: boolean;
+}
+
 /** How long an answer may take. */
 const PATIENCE_MS = 10_000;
 
@@ -103,7 +129,10 @@ export async function endSession(): Promise<void> {
 
 export const facts = (): Promise<Facts> => call("/dashboard.json");
 
-export const connections = (id: string): Promise<{ connections: number }> =>
+export const cluster = (): Promise<Cluster> => call("/cluster");
+
+/** `at_least` where a node of the cluster has not said. */
+export const connections = (id: string): Promise<{ connections: number; at_least?: boolean }> =>
   call(`/connections/${encodeURIComponent(id)}`);
 
 export type List = "subscribers" | "subscriptions";
@@ -115,8 +144,15 @@ export function ids(list: List, id: string, limit: number, after: string | null)
   return call(`/${list}/${encodeURIComponent(id)}?${query}`);
 }
 
+/** What came of a send; `at_least` where a node of the cluster has not told its count. */
+export interface Sent {
+  delivered: number;
+  id: string;
+  at_least?: boolean;
+}
+
 /** Sends an event; `data` is JSON text. */
-export function send(about: string, data: string): Promise<{ delivered: number; id: string }> {
+export function send(about: string, data: string): Promise<Sent> {
   const body = `{"about":${JSON.stringify(about)},"data":${data}}`;
   return call("/send", { method: "POST", headers: { "Content-Type": "application/json" }, body });
 }

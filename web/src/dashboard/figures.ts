@@ -23,6 +23,7 @@ const REASONS: Record<string, string> = {
   slow_reader: "read too slowly",
   logged_out: "logged out through the API",
   shutdown: "server stopping",
+  moved: "moved to another node",
   full: "no place left",
 };
 

@@ -113,7 +113,7 @@ export class Lookup {
     const ticket = this.last;
     const stale = (): boolean => ticket !== this.last;
     try {
-      const [{ connections: open }] = await Promise.all([
+      const [{ connections: open, at_least: partly = false }] = await Promise.all([
         connections(id),
         this.followers.show(id, stale),
         this.follows.show(id, stale),
@@ -124,7 +124,7 @@ export class Lookup {
       setText(byId("lookup-error"), "");
       byId("lookup-hint").hidden = true;
       setText(this.name, id);
-      this.online(open);
+      this.online(open, partly);
       byId("lookup-result").hidden = false;
       this.picture.show(id, this.followers.shown, this.follows.shown);
       // Who walks with a keyboard or by ear is told where they are now.
@@ -134,10 +134,11 @@ export class Lookup {
     }
   }
 
-  private online(open: number): void {
+  private online(open: number, partly: boolean): void {
     const element = byId("lookup-online");
     const many = open === 1 ? "1 connection" : `${open} connections`;
-    setText(element, open > 0 ? `Online, ${many}` : "Offline, no connection");
+    const known = open > 0 ? `Online, ${many}` : "Offline, no connection";
+    setText(element, partly ? `${known}; a node has not answered` : known);
     element.dataset.online = String(open > 0);
   }
 

@@ -6,6 +6,7 @@ import { Figures } from "./figures";
 import { Live } from "./live";
 import { Lookup } from "./lookup";
 import { Machine } from "./machine";
+import { Nodes } from "./nodes";
 import { Send } from "./send";
 import { Rows, clock } from "./window";
 import { byId, setText } from "../shared/dom";
@@ -18,6 +19,7 @@ const charts = new Charts(byId("charts"), rows, (row) => {
 });
 const send = new Send();
 new Lookup((id) => send.prepare(id));
+const nodes = new Nodes();
 
 const logOut = byId<HTMLButtonElement>("log-out");
 logOut.addEventListener("click", () => {
@@ -52,6 +54,7 @@ const live = new Live({
     setText(byId("version"), facts.version);
     send.reach(facts.public_url);
     logOut.hidden = !facts.session;
+    nodes.start();
     if (restarted) {
       rows.interrupt();
       figures.restart();

@@ -76,10 +76,11 @@ export class Send {
     try {
       await this.watch(about);
       const start = performance.now();
-      const { delivered, id } = await send(about, asJson(this.data.value.trim()));
+      const { delivered, id, at_least } = await send(about, asJson(this.data.value.trim()));
       const answered = ms(performance.now() - start);
       const connections = delivered === 1 ? "1 connection" : `${grouped(delivered)} connections`;
-      setText(this.status, `Delivered to ${connections}, answered after ${answered}.`);
+      const many = at_least ? `at least ${connections}` : connections;
+      setText(this.status, `Delivered to ${many}, answered after ${answered}.`);
       const heard = this.heard.get(id);
       if (heard === undefined) {
         keep(this.awaited, id, start, SHOWN_MAX);
