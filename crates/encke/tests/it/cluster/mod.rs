@@ -2,6 +2,7 @@
 
 mod demo;
 mod drain;
+mod erlang;
 mod failures;
 mod graph;
 mod nemesis;

@@ -3,7 +3,7 @@
 mod client;
 mod cluster;
 mod hostile;
-mod node;
+pub(crate) mod node;
 mod processes;
 mod raw;
 mod slow;

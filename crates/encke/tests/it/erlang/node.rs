@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::harness::{Program, Server, wait_for};
 
 /// The cookie of all nodes that are to talk to each other.
-pub(super) const COOKIE: &str = "a-secret-of-the-tests";
+pub(crate) const COOKIE: &str = "a-secret-of-the-tests";
 
 /// What a node runs: it evaluates each line that it is told and prints the value behind `=> `. All
 /// in one process, so that `self()` stays the same and names stay bound.
@@ -33,7 +33,7 @@ const LOOP: &str = "
     spawn(fun() -> Loop([]) end).";
 
 /// An epmd on a port of its own, in the world of one test.
-pub(super) struct World {
+pub(crate) struct World {
     port: u16,
     home: TempDir,
     epmd: RefCell<Option<Program>>,
@@ -41,7 +41,7 @@ pub(super) struct World {
 
 impl World {
     /// One without an epmd as yet.
-    pub(super) fn without_epmd() -> World {
+    pub(crate) fn without_epmd() -> World {
         // Nobody else takes the port between here and epmd's start, or epmd says so.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -51,22 +51,22 @@ impl World {
     }
 
     /// One whose epmd is the one at `port`.
-    pub(super) fn with_epmd_at(port: u16) -> World {
+    pub(crate) fn with_epmd_at(port: u16) -> World {
         World { port, ..World::without_epmd() }
     }
 
     /// Where its epmd listens, or will.
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    pub(super) fn new() -> World {
+    pub(crate) fn new() -> World {
         let world = World::without_epmd();
         world.start_epmd();
         world
     }
 
-    pub(super) fn start_epmd(&self) {
+    pub(crate) fn start_epmd(&self) {
         let mut command = installed("epmd");
         command.args(["-address", "127.0.0.1", "-port", &self.port.to_string()]);
         *self.epmd.borrow_mut() = Some(Program::spawn(&mut command));
@@ -74,12 +74,12 @@ impl World {
     }
 
     /// A server that is the node `encke@127.0.0.1`, with further `options`.
-    pub(super) fn encke(&self, options: &[&str]) -> Server {
+    pub(crate) fn encke(&self, options: &[&str]) -> Server {
         self.encke_as("encke@127.0.0.1", options)
     }
 
     /// The same as the node `name`.
-    pub(super) fn encke_as(&self, node: &str, options: &[&str]) -> Server {
+    pub(crate) fn encke_as(&self, node: &str, options: &[&str]) -> Server {
         let name = format!("--erlang-node={node}");
         let cookie = format!("--erlang-cookie-file={}", self.home.path().join("cookie").display());
         let mut all = vec![&*name, &cookie];
@@ -101,12 +101,12 @@ impl World {
     }
 
     /// The node `name@127.0.0.1`, connected to nobody.
-    pub(super) fn erl(&self, name: &str) -> Erl {
+    pub(crate) fn erl(&self, name: &str) -> Erl {
         self.erl_with(name, COOKIE, &[])
     }
 
     /// The same with another cookie and further `options`.
-    pub(super) fn erl_with(&self, name: &str, cookie: &str, options: &[&str]) -> Erl {
+    pub(crate) fn erl_with(&self, name: &str, cookie: &str, options: &[&str]) -> Erl {
         let mut command = installed("erl");
         command.env("ERL_EPMD_PORT", self.port.to_string()).env("HOME", self.home.path());
         command.args(["-noshell", "-setcookie", cookie, "-name", &format!("{name}@127.0.0.1")]);
@@ -129,15 +129,15 @@ fn installed(program: &str) -> Command {
 }
 
 /// An Erlang node. Dropping it kills it.
-pub(super) struct Erl {
-    pub(super) program: Program,
+pub(crate) struct Erl {
+    pub(crate) program: Program,
     input: RefCell<ChildStdin>,
 }
 
 impl Erl {
     /// The value of `expressions`, as Erlang writes it. `E` is bound to Encke's node.
     #[track_caller]
-    pub(super) fn eval(&self, expressions: &str) -> String {
+    pub(crate) fn eval(&self, expressions: &str) -> String {
         writeln!(self.input.borrow_mut(), "{}.", expressions.replace('\n', " ")).unwrap();
         loop {
             if let Some(value) = self.program.line().strip_prefix("=> ") {
@@ -148,31 +148,31 @@ impl Erl {
 
     /// Evaluates until the value is `expected`.
     #[track_caller]
-    pub(super) fn wait(&self, expressions: &str, expected: &str) {
+    pub(crate) fn wait(&self, expressions: &str, expected: &str) {
         wait_for(&format!("{expressions} is {expected}"), || self.eval(expressions) == expected);
     }
 
     /// A call of the process `name` of Encke's.
     #[track_caller]
-    pub(super) fn call(&self, name: &str, request: &str) -> String {
+    pub(crate) fn call(&self, name: &str, request: &str) -> String {
         self.eval(&format!("gen_server:call({{{name}, E}}, {request})"))
     }
 
     /// The next message of the evaluating process.
     #[track_caller]
-    pub(super) fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         // A fun, so that the name is free again the next time.
         self.eval("(fun() -> receive Message -> Message after 30000 -> none end end)()")
     }
 }
 
 /// The figures of the Erlang side.
-pub(super) fn figures(server: &Server) -> Value {
+pub(crate) fn figures(server: &Server) -> Value {
     server.api.stats()["erlang"].take()
 }
 
 /// Waits until the figure `name` is `expected`.
 #[track_caller]
-pub(super) fn wait_figure(server: &Server, name: &str, expected: u64) {
+pub(crate) fn wait_figure(server: &Server, name: &str, expected: u64) {
     wait_for(&format!("{name} is {expected}"), || figures(server)[name] == expected);
 }
