@@ -26,6 +26,11 @@ fn programs() -> Option<&'static Path> {
     FOUND.get_or_init(find).as_deref()
 }
 
+/// Whether there is one on this machine.
+pub fn is_installed() -> bool {
+    programs().is_some()
+}
+
 /// A running server. It is killed, and its files deleted, when this is dropped.
 #[derive(Debug)]
 pub struct Postgres {

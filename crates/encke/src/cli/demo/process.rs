@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use tracing::level_filters::LevelFilter;
 
 use super::certificate::{self, Certificate};
+use super::nodes::Database;
 use crate::cli::serve::LimitArgs;
 use crate::cli::signer::TokenClaimsArgs;
 use crate::client::{ApiClient, ServerUrl};
@@ -61,6 +62,8 @@ pub(super) struct Member<'a> {
     pub(super) nats: &'a str,
     /// Its name.
     pub(super) node: &'a str,
+    /// Where the graph is, if it is not in the node's own store.
+    pub(super) database: Option<&'a Database>,
 }
 
 /// A server at work. Dropping it kills it.
@@ -111,9 +114,12 @@ impl ServerProcess {
         command.arg(format!("--listen={}", options.listen));
         command.arg(format!("--api={}", options.api));
         command.arg("--data").arg(options.data).args(options.limits.options());
-        if let Some(Member { nats, node }) = options.member {
+        if let Some(Member { nats, node, database }) = options.member {
             command.arg("--cluster=demo");
             command.arg(format!("--nats={nats}")).arg(format!("--node={node}"));
+            if let Some(Database { url, password }) = database {
+                command.arg(format!("--postgres={url}")).env("PGPASSWORD", password);
+            }
         }
         match options.token_key {
             Some(path) => command.arg("--token-key").arg(path).args(options.token_claims.options()),

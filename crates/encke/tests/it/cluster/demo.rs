@@ -1,6 +1,7 @@
 //! `encke demo --nodes`: it shows a cluster that loses a node and no event.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -18,11 +19,21 @@ struct Demo {
 impl Demo {
     /// `None`, and the test is skipped, where there is no NATS.
     fn start(options: &[&str]) -> Option<Demo> {
+        Demo::start_with(options, "")
+    }
+
+    /// The same, which looks for PostgreSQL in this folder only, unless it is empty.
+    fn start_with(options: &[&str], postgres: &str) -> Option<Demo> {
         let nats = testing::nats_current()?;
         let temporary = tempfile::tempdir().unwrap();
+        // PostgreSQL may run as another user.
+        fs::set_permissions(&temporary, Permissions::from_mode(0o711)).unwrap();
         let ports = ["--listen=127.0.0.1:0", "--api=127.0.0.1:0"];
         let mut command = encke(["demo", "--json"].iter().chain(&ports).chain(options));
         command.env(testing::NATS_SERVER, nats).env("TMPDIR", temporary.path());
+        if !postgres.is_empty() {
+            command.env("ENCKE_POSTGRES_BIN", postgres);
+        }
         Some(Demo { program: Program::spawn(&mut command), temporary })
     }
 
@@ -68,8 +79,9 @@ fn node_that_is_killed_costs_nobody_an_event() {
     let options = ["--nodes=3", "--users=90", "--rate=300", "--seconds=6"];
     let Some(demo) = Demo::start(&options) else { return };
     demo.wait_said("sending");
-    // Three nodes, and NATS with its shell.
-    assert_eq!(processes_with(&demo.folder()), 5);
+    // Three nodes; NATS and PostgreSQL, each with its shell.
+    let with_postgres = testing::postgres::is_installed();
+    assert_eq!(processes_with(&demo.folder()), if with_postgres { 7 } else { 5 });
     let finished = demo.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let told: Value = serde_json::from_str(&finished.stdout).unwrap();
@@ -85,6 +97,26 @@ fn node_that_is_killed_costs_nobody_an_event() {
     // 15 follow each but the first few.
     assert!(number(&told, "heard") > 12 * acknowledged, "{told}");
     assert!(number(&told, "delivered") <= number(&told, "heard"), "{told}");
+    if !with_postgres {
+        return testing::skip("PostgreSQL is not here: apt-get install postgresql");
+    }
+    // Added and taken away by turns, and obeyed at another node each time.
+    let changes = &told["changes"];
+    assert!(number(changes, "changed") >= 10, "{told}");
+    assert_eq!(number(changes, "disobeyed") + number(changes, "failed"), 0, "{told}");
+    assert!(number(changes, "unchecked") * 2 < number(changes, "changed"), "{told}");
+}
+
+#[test]
+fn without_postgresql_the_graph_stands_still_and_the_demo_says_what_to_install() {
+    let options = ["--nodes=2", "--users=20", "--rate=50", "--seconds=2"];
+    let Some(demo) = Demo::start_with(&options, "/nowhere") else { return };
+    let finished = demo.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("apt-get install postgresql"), "{finished:?}");
+    let told: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!((&told["changes"], number(&told, "lost")), (&Value::Null, 0), "{told}");
+    assert!(told["unchecked"].to_string().contains("no PostgreSQL"), "{told}");
 }
 
 #[test]

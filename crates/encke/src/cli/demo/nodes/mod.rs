@@ -1,14 +1,17 @@
 //! `encke demo --nodes`: nodes of one cluster on this machine, one of which is killed half-way.
 //!
-//! A NATS server and the nodes are processes of their own; each node has the friends graph in a
-//! directory of its own, since without PostgreSQL the graph stands still. The listeners are spread
-//! over the nodes, and events are sent to each in turn. Every event is accounted for at every
-//! listener ([`books`]), whichever nodes it listened to.
+//! A NATS server, a PostgreSQL and the nodes are processes of their own. The friends graph is in
+//! PostgreSQL, and nodes build their replicas from it; some subscriptions change while it runs
+//! ([`changes`]). Where there is no PostgreSQL the graph is loaded into each node and stands still.
+//! The listeners are spread over the nodes, and events are sent to each in turn. Every event is
+//! accounted for at every listener ([`books`]), whichever nodes it listened to.
 
 mod audiences;
 mod books;
+mod changes;
 mod crowd;
 mod nats;
+mod postgres;
 mod report;
 mod sender;
 
@@ -27,11 +30,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::audiences::Audiences;
 use self::books::{Books, Totals};
+use self::changes::Changes;
 use self::crowd::Crowd;
 use self::nats::NatsProcess;
+pub(super) use self::postgres::Database;
+use self::postgres::PostgresProcess;
 use self::report::Killed;
 pub(super) use self::report::NodesReport;
-use super::friends::Friends;
+use super::friends::{Friends, Stored};
 use super::process::{Member, ServerOptions, ServerProcess};
 use super::{DEFAULT_API, DEFAULT_LISTEN, Demo, ROOM_FOR_VISITORS};
 use crate::cli::ticker::Ticker;
@@ -83,18 +89,48 @@ pub(super) async fn run(demo: Demo, nodes: u8) -> Result<Option<NodesReport>> {
 }
 
 async fn with_nats(demo: &Demo, names: &[&'static str], nats: &str) -> Result<Option<NodesReport>> {
-    let Some(graph) = demo.unless_stopped(load(demo, names)).await.transpose()? else {
-        return Ok(None);
+    let Some(programs) = postgres::find() else {
+        demo.note(
+            "graph    stands still: there is no PostgreSQL (apt-get install postgresql, or name \
+             the folder of initdb in ENCKE_POSTGRES_BIN)",
+        )?;
+        return with_graph(demo, names, nats, None).await;
     };
+    let folder = demo.data.join("postgres");
+    let start = PostgresProcess::start(&programs, &folder);
+    let Some(postgres) = demo.unless_stopped(start).await.transpose()? else { return Ok(None) };
+    let outcome = with_graph(demo, names, nats, Some(&postgres)).await;
+    let stopped = postgres.stop().await;
+    let outcome = outcome?;
+    stopped?;
+    Ok(outcome)
+}
+
+async fn with_graph(
+    demo: &Demo,
+    names: &[&'static str],
+    nats: &str,
+    postgres: Option<&PostgresProcess>,
+) -> Result<Option<NodesReport>> {
+    let load = async {
+        match postgres {
+            Some(postgres) => load_once(demo, postgres).await,
+            None => load(demo, names).await,
+        }
+    };
+    let Some(graph) = demo.unless_stopped(load).await.transpose()? else { return Ok(None) };
+    let database = postgres.map(PostgresProcess::database);
     let mut nodes = Vec::new();
     for (place, name) in names.iter().enumerate() {
-        let start = start(demo, place, name, nats, graph.1);
+        let start = start(demo, place, Member { nats, node: name, database }, graph.1);
         match demo.unless_stopped(timeout(START_TIMEOUT, start)).await {
             Some(started) => nodes.push(started.context("a node does not start")??),
             None => return Ok(None),
         }
     }
-    let mut run = Run { demo, names, nodes, subscriptions: graph.0, mean_audience: graph.1 };
+    let (subscriptions, mean_audience) = graph;
+    let changes = postgres.is_some();
+    let mut run = Run { demo, names, nodes, subscriptions, mean_audience, changes };
     let outcome = run.play().await;
     demo.note("stopping")?;
     let stops = run.nodes.drain(..).map(ServerProcess::stop);
@@ -103,6 +139,19 @@ async fn with_nats(demo: &Demo, names: &[&'static str], nats: &str) -> Result<Op
     let outcome = outcome?;
     stopped?;
     Ok(outcome)
+}
+
+/// Makes the graph in PostgreSQL. Returns how many subscriptions it has, and the mean audience.
+async fn load_once(demo: &Demo, postgres: &PostgresProcess) -> Result<(u64, f64)> {
+    let (friends, args) = (friends(demo), &demo.args);
+    let lines = on_own_thread(move || friends.lines()).await?;
+    let lines = String::from_utf8(lines).context("the graph is digits")?;
+    let subscriptions = postgres.load(&lines, args.both).await?;
+    let (users, pairs) = (grouped(args.users.into()), grouped(subscriptions));
+    let url = &postgres.database().url;
+    demo.note(&format!("graph    {users} users, {pairs} subscriptions, in {url}"))?;
+    let stored = Stored { subscriptions, found: false };
+    Ok((subscriptions, stored.mean_audience(args.users)))
 }
 
 /// Makes the graph for each node. Returns how many subscriptions it has, and the mean audience.
@@ -127,11 +176,10 @@ fn friends(demo: &Demo) -> Friends {
 async fn start(
     demo: &Demo,
     place: usize,
-    name: &'static str,
-    nats: &str,
+    member: Member<'_>,
     mean_audience: f64,
 ) -> Result<ServerProcess> {
-    let args = &demo.args;
+    let (args, name) = (&demo.args, member.node);
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
     let (listen, api) = match place {
         0 => (demo.address(args.listen, DEFAULT_LISTEN)?, demo.address(args.api, DEFAULT_API)?),
@@ -144,7 +192,7 @@ async fn start(
         listen,
         api,
         data: &demo.data.join(name),
-        member: Some(Member { nats, node: name }),
+        member: Some(member),
         limits: &args.limits.clone().with_room_for(room),
         token_key: None,
         certificate: None,
@@ -165,6 +213,8 @@ struct Run<'a> {
     nodes: Vec<ServerProcess>,
     subscriptions: u64,
     mean_audience: f64,
+    /// Subscriptions can be changed.
+    changes: bool,
 }
 
 impl Run<'_> {
@@ -186,9 +236,14 @@ impl Run<'_> {
         let started = Instant::now();
         let sending = CancellationToken::new();
         let sender = self.start_sending(&books, &sending)?;
+        let changer = self.changes.then(|| self.start_changing(&sending));
         let watched = self.watch(&books, started, &sender).await;
         sending.cancel();
         let sent = sender.await.context("the senders broke down")?;
+        let changes = match changer {
+            Some(changer) => Some(changer.await.context("the changes broke down")??),
+            None => None,
+        };
         let seconds = started.elapsed().as_secs_f64();
         let killed = watched?;
         sent?;
@@ -197,6 +252,7 @@ impl Run<'_> {
         let report = NodesReport {
             nodes: self.names.len(),
             killed,
+            changes,
             users: demo.args.users,
             subscriptions: self.subscriptions,
             mean_audience: self.mean_audience,
@@ -253,6 +309,13 @@ impl Run<'_> {
         let urls = self.nodes.iter().map(|node| node.url().clone()).collect();
         let stop = stop.clone();
         Ok(tokio::spawn(sender::send(urls, books.clone(), rate, args.seconds, stop)))
+    }
+
+    /// At those nodes that stay alive.
+    fn start_changing(&self, stop: &CancellationToken) -> JoinHandle<Result<Changes>> {
+        let (users, in_all) = (self.demo.args.users, self.nodes.len());
+        let nodes = self.nodes[..in_all - 1].iter().map(|node| node.url().clone()).collect();
+        tokio::spawn(changes::change(nodes, users, in_all, stop.clone()))
     }
 
     /// The node that is killed.

@@ -8,6 +8,7 @@ use load::findings::Findings;
 use serde::Serialize;
 
 use super::books::{Times, Totals};
+use super::changes::Changes;
 
 /// The report of a demo with nodes.
 #[derive(Debug, Serialize)]
@@ -16,6 +17,8 @@ pub(in super::super) struct NodesReport {
     pub(super) nodes: usize,
     /// The one that was killed.
     pub(super) killed: Option<Killed>,
+    /// Subscriptions that changed meanwhile; null where the graph stood still.
+    pub(super) changes: Option<Changes>,
     pub(super) users: u32,
     pub(super) subscriptions: u64,
     /// How many hear an event: its subject and who follows it.
@@ -66,6 +69,18 @@ impl NodesReport {
         ] {
             findings.fault(count, |count| format!("{count} {words}"));
         }
+        match &self.changes {
+            Some(Changes { disobeyed, failed, unchecked, .. }) => {
+                findings.fault(*disobeyed, |count| {
+                    format!("{count} changes of subscriptions were not obeyed by the next send")
+                });
+                findings.fault(*failed, |count| format!("{count} changes failed, or their sends"));
+                findings.unchecked(*unchecked, |count| {
+                    format!("{count} changes, whose next send has a lower bound")
+                });
+            }
+            None => findings.unchecked.push("changes of subscriptions: no PostgreSQL".to_owned()),
+        }
         let killed = self.killed.as_ref().map_or(0, |killed| killed.listeners);
         findings.fault(totals.losses_of_stream.saturating_sub(killed), |count| {
             format!("{count} streams were lost at nodes that were not killed")
@@ -114,6 +129,16 @@ impl Display for NodesReport {
             [totals.delivered, totals.at_least, totals.heard].map(grouped);
         row("delivered", format!("{delivered} by the nodes' counts, {at_least} of them at_least"))?;
         row("heard", heard)?;
+        if let Some(Changes { changed, disobeyed, latency, .. }) = &self.changes {
+            let (changed, p50, p99) = (grouped(*changed), latency.p50_ms, latency.p99_ms);
+            row(
+                "subscriptions",
+                format!(
+                    "{changed} changed, p50 {p50:.2}  p99 {p99:.2} ms; {disobeyed} not obeyed by \
+                     the next send"
+                ),
+            )?;
+        }
         row("latency", self.latency.to_string())?;
         row("answers", self.answers.to_string())?;
         let [lost, doubled, out_of_order] = [lost, doubled, out_of_order].map(grouped);
