@@ -208,8 +208,9 @@ pub enum Action {
     /// a node that is behind publishes there would be heard by nobody who has gone on, and they
     /// have been told their gap. Whoever meets a sealed stream says so by
     /// [`Node::stream_gone`](crate::Node::stream_gone). Then make the next stream, if nobody has,
-    /// and only then write the next epoch where all nodes read it, if the present one is still `epoch` minus 1: with base [`epoch_base`] of the clock
-    /// and `above`. Whoever wins, all nodes are told by [`Node::epoch`](crate::Node::epoch).
+    /// and only then write the next epoch where all nodes read it, if the present one is still
+    /// `epoch` minus 1: with base [`epoch_base`] of the clock and `above`. Whoever wins, all nodes
+    /// are told by [`Node::epoch`](crate::Node::epoch).
     ProposeEpoch {
         /// The next epoch.
         epoch: u64,

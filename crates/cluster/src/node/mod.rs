@@ -1,8 +1,9 @@
 //! The node: what it is told, and what it asks for.
 //!
-//! [`reading`] is what the log does to it, [`epochs`] what ends a log, [`talking`] what the others
+//! [`reading`] is what the log does to it, [`comparing`] whether it is right, [`epochs`] what ends a log, [`talking`] what the others
 //! say, [`timing`] what time does; this file is what its driver calls.
 
+mod comparing;
 mod epochs;
 mod joining;
 mod known;

@@ -1,3 +1,7 @@
+//! A node on its own: what it asks for when little comes, or another epoch does.
+
+//! A node alone, with what it hears and reads put in by hand: what the simulator meets too rarely.
+
 use super::Node;
 use crate::limits::{ASK_MS, BEHIND_MAX_MS, FOLLOW_AGAIN_MS, FOUND_AFTER_MS, STORE_AGAIN_MS};
 use crate::message::{Beat, Message, Said, View};

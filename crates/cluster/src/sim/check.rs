@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::client::Segment;
-use super::plan::Figures;
-use super::world::{Witness, World};
+use super::plan::{Figures, Witness};
+use super::world::World;
 use crate::Outcome;
 use crate::limits::INDEX_BITS;
 use crate::record::{Body, Record};

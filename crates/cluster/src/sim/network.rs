@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::log::Log;
 use super::plan;
-use super::world::{Event, Witness, World};
+use super::plan::Witness;
+use super::world::{Event, World};
 use crate::{Epoch, MessageId, Published};
 
 /// A proposal is given up after this.

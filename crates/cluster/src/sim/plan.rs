@@ -1,6 +1,9 @@
 //! What is to happen, and what has happened.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::Outcome;
 
 pub(super) const CRASH: &str = "crash";
 pub(super) const PAUSE: &str = "pause";
@@ -62,6 +65,34 @@ pub(super) struct Plan {
     pub(super) pace_ms: u64,
     /// Somebody sends in one of so many steps.
     pub(super) sends: u32,
+}
+
+/// What was sent, and what became of it.
+#[derive(Debug)]
+pub(super) struct Send {
+    /// Host and process, and how manyeth of it.
+    pub(super) sender: (usize, u64),
+    /// The step in which it was sent.
+    pub(super) step: u64,
+    pub(super) at_ms: u64,
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// A pair that somebody was ever asked to add or to take away.
+#[derive(Default, Debug)]
+pub(super) struct PairState {
+    pub(super) added: bool,
+    pub(super) acked_step: Option<u64>,
+    pub(super) removed: bool,
+}
+
+/// What a process has read in the log of an epoch, and what was lost since, or was never there.
+pub(super) struct Witness {
+    pub(super) epoch: u64,
+    pub(super) host: usize,
+    pub(super) process: u64,
+    pub(super) sequence: u64,
+    pub(super) record: Arc<[u8]>,
 }
 
 /// What happened, over all seeds.

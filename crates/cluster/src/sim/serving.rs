@@ -1,7 +1,8 @@
 //! What a server does for its clients and its senders, and what those do.
 
 use super::host::{Host, Posted, Posting};
-use super::world::{Event, Send, World};
+use super::plan::Send;
+use super::world::{Event, World};
 use crate::limits::LEASE_MS;
 use crate::{Action, CoreSubject, Order, Outcome, Place, Ticket};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::plan;
-use super::world::{Event, Witness, World};
+use super::plan::Witness;
+use super::world::{Event, World};
 use crate::record::{Body, Head, LeaveReason, Record};
 
 impl World {

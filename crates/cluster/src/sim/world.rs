@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::client::Client;
 use super::host::Host;
 use super::log::Log;
-use super::plan::{self, Figures, Plan};
+use super::plan::{self, Figures, PairState, Plan, Send, Witness};
 use super::store::Store;
-use crate::{Change, Config, Epoch, Known, MessageId, Node, Outcome, Published};
+use crate::{Change, Config, Epoch, Known, MessageId, Node, Published};
 
 /// Bytes of pairs in one part of a change: four pairs of small numbers.
 const PART_BYTES: usize = 48;
@@ -113,34 +113,6 @@ pub(super) enum Event {
     Uncut {
         host: usize,
     },
-}
-
-/// What was sent, and what became of it.
-#[derive(Debug)]
-pub(super) struct Send {
-    /// Host and process, and how manyeth of it.
-    pub(super) sender: (usize, u64),
-    /// The step in which it was sent.
-    pub(super) step: u64,
-    pub(super) at_ms: u64,
-    pub(super) outcome: Option<Outcome>,
-}
-
-/// A pair that somebody was ever asked to add or to take away.
-#[derive(Default, Debug)]
-pub(super) struct PairState {
-    pub(super) added: bool,
-    pub(super) acked_step: Option<u64>,
-    pub(super) removed: bool,
-}
-
-/// What a process has read in the log of an epoch, and what was lost since, or was never there.
-pub(super) struct Witness {
-    pub(super) epoch: u64,
-    pub(super) host: usize,
-    pub(super) process: u64,
-    pub(super) sequence: u64,
-    pub(super) record: Arc<[u8]>,
 }
 
 /// The world.

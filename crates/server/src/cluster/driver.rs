@@ -1,12 +1,13 @@
 //! The task that drives the node: tells it what happens, and does what it asks for.
 
 mod actions;
+mod epochs;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bus::{Bus, Entry, Followed, LogError};
+use bus::{Bus, Followed, LogError};
 use cluster::{Config, Event, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
 use engine::Router;
 use graph::Graph;
@@ -347,33 +348,6 @@ impl Driver {
             }
             let bus = self.bus.clone();
             tasks::open(&mut self.tasks, bus, epoch, self.history);
-        }
-    }
-
-    fn epoch(&mut self, entry: Option<Entry>) {
-        let entry = match entry.as_ref().map(Agreed::read).transpose() {
-            Ok(entry) => entry,
-            Err(error) => return tracing::error!("{error:#}"),
-        };
-        let ours = self.agreed.epoch().number;
-        match entry {
-            Some(agreed) if agreed.epoch().number > ours => {
-                self.put_back = false;
-                self.tag_before = self.agreed.tag();
-                self.agreed = agreed;
-                self.node.epoch(clock::monotonic_ms(), self.agreed.epoch());
-            }
-            Some(agreed) if agreed.is(&self.agreed) => {
-                self.put_back = false;
-                self.agreed = agreed;
-            }
-            // Others may go on from there: so that nobody does, all go on from here.
-            entry => {
-                self.agreed.revision = entry.map_or(0, |entry| entry.revision);
-                if !std::mem::replace(&mut self.put_back, true) {
-                    self.propose_anew(Duration::ZERO);
-                }
-            }
         }
     }
 

@@ -49,8 +49,8 @@ impl GraphChanges {
         let version = changed.place.version;
         let is_news = !changed.added.is_empty() || !changed.removed.is_empty();
         // What was so before may be the change of another node, which only that one knows to be in
-        // the log: so it is put there again, which does no harm. One that is no longer kept has been
-        // for days.
+        // the log: so it is put there again, which does no harm. One that is no longer kept has
+        // been there for days.
         if !is_news
             && *obeyed.borrow() < version
             && !self.ledger.commit_again(changed.place).await?

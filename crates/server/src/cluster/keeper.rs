@@ -8,6 +8,7 @@
 //! contradicts; then the node waits, and nothing later in the log goes out before it has the right
 //! one.
 
+mod building;
 mod checking;
 
 use std::collections::HashSet;
@@ -28,7 +29,7 @@ use tokio::time::{interval, sleep};
 
 pub(crate) use self::checking::Checks;
 pub(super) use self::checking::GraphTold;
-use super::build::{build, catch_up, changes, is_all, place_in_ledger};
+use super::build::{changes, is_all, place_in_ledger};
 use super::compare::Compared;
 
 /// How often the place in the log is kept with the replica.
@@ -309,25 +310,6 @@ impl Keeper {
         }
     }
 
-    /// Builds the replica out of all that PostgreSQL has, beside the one that answers.
-    fn rebuild(&mut self, why: &str) {
-        if !self.asked.insert(Question::All) {
-            return;
-        }
-        let ledger = self.ledger.clone();
-        match self.replica().begin_rebuild() {
-            Ok(rebuild) => {
-                tracing::warn!("the replica of the graph is built anew: {why}");
-                self.says.send_replace(Some(why.to_owned()));
-                self.answers.spawn(async move { Answer::Built(build(ledger, rebuild).await) });
-            }
-            Err(error) => {
-                tracing::error!("{error}");
-                self.asked.remove(&Question::All);
-            }
-        }
-    }
-
     async fn answered(&mut self, answer: Answer) -> Vec<Kept> {
         let (question, page) = match answer {
             Answer::Page(question, page) => (question, page),
@@ -382,30 +364,6 @@ impl Keeper {
             }
             Question::All | Question::Check => Vec::new(),
         }
-    }
-
-    /// Puts `built` into the replica's place.
-    async fn replace(&mut self, built: Built) -> Result<Vec<Kept>> {
-        // What the log has brought meanwhile must not go out of the graph again.
-        let built = catch_up(&self.ledger, built).await?;
-        let (before, mut replica) = (self.state(), self.replica.take().expect("it is there"));
-        let replacing = spawn_blocking(move || {
-            let done = replica.finish_rebuild(built);
-            (replica, done)
-        });
-        let (replica, done) = replacing.await.context("the replica could not be replaced")?;
-        self.replica = Some(replica);
-        let ReplicaState { lineage, version, set_hash, .. } = done?;
-        self.checks.send_modify(|checks| checks.rebuilt += 1);
-        tracing::info!(version, "the replica of the graph is built");
-        let mut kept = vec![Kept::At(self.place()), Kept::Latest { ask: 0, version }];
-        // Another lineage has begun with the next version, in which all was replaced. So that the
-        // log says it, too: who has the version before finds that its hash is another one.
-        if ![0, lineage].contains(&before.lineage) && version == before.version + 1 {
-            let (added, removed) = (Vec::new(), Vec::new());
-            kept.push(Kept::Change(cluster::Change { version, hash: set_hash, added, removed }));
-        }
-        Ok(kept)
     }
 
     /// Whether changes may lead from here to `place`.

@@ -12,6 +12,7 @@
 mod admitting;
 mod agreement;
 mod build;
+mod chores;
 mod compare;
 mod driver;
 mod following;
@@ -26,16 +27,15 @@ mod status;
 mod tasks;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use bus::{Bus, Counts, State};
 pub use bus::{BusConfig, Credentials, Url};
-use cluster::Known;
-use cluster::Order;
-use engine::{Engine, Router};
+use cluster::{Known, Order};
+use engine::Router;
 use graph::Graph;
 use hub::{Draft, Epoch};
 pub use ledger::LedgerConfig;
@@ -45,6 +45,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::agreement::Agreed;
+pub(crate) use self::chores::count_streams;
+use self::chores::{forget_logs, refuse_all};
 use self::driver::{Channels, Driver, Keeping};
 use self::graph_changes::GraphChanges;
 pub(crate) use self::graph_changes::GraphTrouble;
@@ -66,12 +68,6 @@ const COMMANDS_WAITING_MAX: usize = 1024;
 /// How long a node may take until it has read the log and is a member: an election of NATS takes up
 /// to nine seconds, reading ten minutes of a busy log some more.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How often this node's connections are counted for the others.
-const COUNT_EVERY: Duration = Duration::from_secs(1);
-
-/// How often it is looked for logs of epochs that have ended.
-const FORGET_EVERY: Duration = Duration::from_secs(60);
 
 /// What makes a server a node of a cluster.
 #[derive(Clone, Debug)]
@@ -376,44 +372,5 @@ impl Cluster {
         let place = place.map_err(|_| LogTrouble::Full)?.map_err(|_| LogTrouble::Away)?;
         place.send(command(reply));
         Ok(Pending::new(answer, bytes))
-    }
-}
-
-/// While the graph is being built nothing can be sent. Returns when the node is to leave.
-async fn refuse_all(channels: &mut Channels) {
-    while let Some(command) = channels.commands.recv().await {
-        match command {
-            // Who has gone away does not need it.
-            Command::Send(_, reply) | Command::Order(_, reply) => {
-                let _ = reply.send(Err(LogTrouble::Away));
-            }
-            Command::Leave => break,
-        }
-    }
-    channels.tell.send_modify(|status| status.membership = Membership::Gone);
-}
-
-/// Deletes the logs of epochs that have ended, once they are empty, for as long as the node lives.
-async fn forget_logs(bus: Bus, status: watch::Receiver<NodeStatus>) {
-    while status.has_changed().is_ok() {
-        tokio::time::sleep(FORGET_EVERY).await;
-        let epoch = status.borrow().epoch;
-        match bus.delete_logs_before(epoch).await {
-            Ok(deleted) if deleted.is_empty() => {}
-            Ok(deleted) => tracing::info!(?deleted, "logs of epochs that have ended are deleted"),
-            // Another node may do it, or this one the next time.
-            Err(error) => tracing::debug!(%error, "logs that have ended stay"),
-        }
-    }
-}
-
-/// Keeps the number of open connections, for as long as the runtime lives.
-pub(crate) async fn count_streams(engine: Arc<RwLock<Engine>>, cluster: Arc<Cluster>) {
-    loop {
-        tokio::time::sleep(COUNT_EVERY).await;
-        // While it is opened or drains, the number of before is as good.
-        if let Ok(engine) = engine.try_read() {
-            cluster.set_streams(engine.snapshot().whole().connections_open);
-        }
     }
 }
