@@ -1,6 +1,6 @@
 //! What a node of a cluster may read from the log and hear from others.
 
-use cluster::{Config, Epoch, GraphPlace, Node, Record};
+use cluster::{Config, Epoch, GraphPlace, Known, Node, Record};
 
 /// Any bytes as a record: it is one in one form only, and a node goes on whatever it reads.
 pub fn log_record(data: &[u8]) {
@@ -24,7 +24,8 @@ pub fn core_message(data: &[u8]) {
 /// A node that has begun to read the log.
 fn node() -> Node {
     let config = Config { name: "n".into(), address: String::new(), lot: 7, proves: true };
-    let mut node = Node::new(0, config, Epoch { number: 1, base: 0 }, GraphPlace::default());
+    let (epoch, known) = (Epoch { number: 1, base: 0 }, Known::Read { epoch: 1, sequence: 0 });
+    let mut node = Node::new(0, config, epoch, GraphPlace::default(), known);
     node.following(0, 1, 1, 0);
     node
 }

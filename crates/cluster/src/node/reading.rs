@@ -314,7 +314,7 @@ impl Node {
     /// Hands out what may go, and takes note of what is done.
     pub(super) fn pump(&mut self, now_ms: u64) {
         let mut done = Vec::new();
-        while !self.ended && self.broken.is_none() {
+        while !self.ended && self.left_at.is_none() && self.broken.is_none() {
             let Some(out) = self.pipeline.next(&mut done) else { break };
             self.hand_out(now_ms, out);
         }
@@ -330,6 +330,12 @@ impl Node {
             }
         }
         self.tell(told);
+        if self.left_at.is_some() && !self.ended {
+            // Nobody asks it any more for what it has counted.
+            let said = self.counts.say(now_ms, true);
+            self.say_counts(said);
+            self.end(EndReason::Drained);
+        }
     }
 
     fn hand_out(&mut self, now_ms: u64, out: Out) {
@@ -362,7 +368,7 @@ impl Node {
             }
             Out::Drained(sequence) => {
                 self.left_at = Some(sequence);
-                return self.end(EndReason::Drained);
+                return;
             }
         };
         self.actions.push_back(action);

@@ -25,6 +25,7 @@ mod log;
 mod network;
 mod plan;
 mod serving;
+mod starting;
 mod store;
 mod work;
 mod world;
