@@ -153,15 +153,22 @@ impl World {
         }
     }
 
-    /// Whether the very host that has published it has read something else in its place, in a log
-    /// that differs: where nobody acknowledges it either, it cannot know, and publishes it again.
-    /// Whoever has read it there knows better, and ends the log if it lives ([`World::check`]).
+    /// Whether the very host that has published it has read something else in its place: in a log
+    /// that differs, or what was lost before a late copy came there. Where nobody acknowledges it
+    /// either, it cannot know, and publishes it again. Whoever has read it there knows better, and
+    /// ends the log if it lives ([`World::check_damage`]).
     fn is_unread(&self, epoch: u64, event: &Counts) -> bool {
-        let fork = self.logs[&epoch].fork.as_ref();
+        let log = &self.logs[&epoch];
         let sequence = (event.number - self.bases[&epoch]) >> INDEX_BITS;
-        fork.is_some_and(|(host, at, _)| {
-            *at == sequence && *host == self.sends[event.send].sender.0
-        })
+        let (sender, _) = self.sends[event.send].sender;
+        let forked =
+            log.fork.as_ref().is_some_and(|(host, at, _)| (*host, *at) == (sender, sequence));
+        let there = &log.all[sequence as usize - 1];
+        let mut seen = self
+            .witnesses
+            .iter()
+            .filter(|one| (one.epoch, one.host, one.sequence) == (epoch, sender, sequence));
+        forked || seen.any(|one| one.record != *there)
     }
 
     /// What senders were told is how many have heard it.
