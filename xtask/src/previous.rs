@@ -16,7 +16,7 @@ use crate::node::target;
 
 /// The commit. Move it to that of each release when the release is made: whoever upgrades comes
 /// from there.
-const COMMIT: &str = "5c2c3ff";
+const COMMIT: &str = "5c2c3ff015b1167ad4d69089d3c1a83757ea6ed8";
 
 /// Builds the program if it is not there, and tells why where that cannot be.
 pub(crate) fn ensure(root: &Path) {
@@ -25,10 +25,28 @@ pub(crate) fn ensure(root: &Path) {
     if is_built && folder.join("encke").is_file() {
         return;
     }
+    if !has_commit(root) {
+        println!(
+            "this clone has no commit {COMMIT}: the upgrade is tried from this version itself"
+        );
+        return;
+    }
     println!("building the program of commit {COMMIT}, which takes two minutes");
     if let Err(error) = build(root, &folder) {
         println!("tests with the previous version will be skipped: {error:#}");
     }
+}
+
+/// Whether the commit is in the clone. A shallow one is asked to get it.
+fn has_commit(root: &Path) -> bool {
+    let git = |args: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(root).args(args).stdin(Stdio::null()).stdout(Stdio::null());
+        git.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
+    let commit = format!("{COMMIT}^{{commit}}");
+    let is_there = || git(&["cat-file", "-e", &commit]);
+    is_there() || git(&["fetch", "--depth=1", "origin", COMMIT]) && is_there()
 }
 
 fn build(root: &Path, folder: &Path) -> anyhow::Result<()> {
@@ -43,7 +61,7 @@ fn build(root: &Path, folder: &Path) -> anyhow::Result<()> {
     git.stdin(Stdio::null()).stdout(fs::File::create(&archive)?);
     ensure!(
         git.status().context("git does not start")?.success(),
-        "git has no commit {COMMIT}: the clone is a shallow one"
+        "git cannot give the files of {COMMIT}"
     );
     let mut tar = Command::new("tar");
     tar.arg("-xf").arg(&archive).arg("-C").arg(&source);
@@ -71,7 +89,8 @@ fn with_own_version(manifest: &str) -> anyhow::Result<String> {
     let (head, rest) =
         manifest.split_once("[workspace.package]\nversion = \"").context("it has no version")?;
     let (version, rest) = rest.split_once('"').context("its version does not end")?;
-    Ok(format!("{head}[workspace.package]\nversion = \"{version}-g{COMMIT}\"{rest}"))
+    let commit = &COMMIT[..7];
+    Ok(format!("{head}[workspace.package]\nversion = \"{version}-g{commit}\"{rest}"))
 }
 
 #[cfg(test)]
@@ -82,7 +101,7 @@ mod tests {
     fn members_get_a_version_of_the_commit() {
         let manifest =
             "[workspace]\n\n[workspace.package]\nversion = \"0.1.0\"\nedition = \"2024\"\n";
-        let expected = manifest.replace("0.1.0", &format!("0.1.0-g{COMMIT}"));
+        let expected = manifest.replace("0.1.0", &format!("0.1.0-g{}", &COMMIT[..7]));
         assert_eq!(with_own_version(manifest).unwrap(), expected);
         assert!(with_own_version("[package]\nversion = \"1\"\n").is_err());
     }

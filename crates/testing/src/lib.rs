@@ -16,7 +16,7 @@ mod tools;
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use relay::TcpRelay;
 pub use small_disk::SmallDisk;
-pub use tools::tool;
+pub use tools::{found, tool};
 
 use std::fs::OpenOptions;
 use std::io::Write;

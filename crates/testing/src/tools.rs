@@ -13,6 +13,12 @@ pub fn tool(path: impl AsRef<Path>) -> Option<PathBuf> {
     found
 }
 
+/// `path` in a folder `tools` above this program, where there is one: for a test that can do with
+/// less.
+pub fn found(path: impl AsRef<Path>) -> Option<PathBuf> {
+    find(path.as_ref())
+}
+
 pub(crate) fn find(path: &Path) -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     own.ancestors().map(|folder| folder.join("tools").join(path)).find(|path| path.exists())
