@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout_at;
 
 use crate::connection::Shared;
+use crate::limits::{API_TIMEOUT, MAKING_PAUSE};
 
 /// What JetStream answers where it cannot do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -44,6 +45,7 @@ pub(crate) mod code {
     pub(crate) const STREAM_NOT_FOUND: u32 = 10059;
     pub(crate) const STREAM_NAME_IN_USE: u32 = 10058;
     pub(crate) const NO_MESSAGE_FOUND: u32 = 10037;
+    pub(crate) const SUBJECTS_OVERLAP: u32 = 10065;
     pub(crate) const WRONG_LAST_SEQUENCE: u32 = 10071;
     pub(crate) const WRONG_LAST_SEQUENCE_CONSTANT: u32 = 10164;
     pub(crate) const CLUSTER_NOT_AVAILABLE: u32 = 10008;
@@ -176,11 +178,25 @@ impl Shared {
         self.ask_api(&format!("STREAM.INFO.{name}"), &serde_json::json!({}), within).await
     }
 
-    pub(crate) async fn create_stream(&self, config: &StreamConfig) -> Result<(), ApiError> {
+    /// Makes a stream if there is none of its name, whatever its configuration: two nodes may begin
+    /// at the same moment.
+    pub(crate) async fn make_stream(&self, config: &StreamConfig) -> Result<(), ApiError> {
         let what = format!("STREAM.CREATE.{}", config.name);
         let made: Result<StreamInfo, _> =
             self.ask_api(&what, config, crate::limits::STREAM_TIMEOUT).await;
-        made.map(drop)
+        let Err(error) = made else { return Ok(()) };
+        let ApiError::Refused(Refusal { err_code, .. }) = &error else { return Err(error) };
+        match *err_code {
+            code::STREAM_NAME_IN_USE => Ok(()),
+            // A server before 2.10 that makes it for another at this moment looks for its name,
+            // lets go of its lock, and then finds its subjects taken, by the same stream. Whoever
+            // asks for that one before it is whole makes the server crash.
+            code::SUBJECTS_OVERLAP => {
+                tokio::time::sleep(MAKING_PAUSE).await;
+                self.stream_info(&config.name, API_TIMEOUT).await.map(drop).map_err(|_| error)
+            }
+            _ => Err(error),
+        }
     }
 
     pub(crate) async fn update_stream(&self, config: &StreamConfig) -> Result<(), ApiError> {

@@ -39,6 +39,9 @@ pub(crate) const API_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long it may take to make or to delete a stream, which three servers agree on.
 pub(crate) const STREAM_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a stream may be in the making: a folder and some files.
+pub(crate) const MAKING_PAUSE: Duration = Duration::from_millis(500);
+
 /// How long what a core message is written to may be blocked before the message is given up.
 pub(crate) const CORE_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -88,6 +91,10 @@ pub(crate) const IDLE_HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// How long a follower hears nothing before it makes its consumer anew: two heartbeats and some.
 pub(crate) const WATCHDOG: Duration = Duration::from_millis(1200);
+
+/// How long a record that was acknowledged to us may take to come: it takes a millisecond. Senders
+/// wait for it.
+pub(crate) const OVERDUE: Duration = Duration::from_millis(400);
 
 /// How long a follower's look at its log may take, and the making of its consumer, which the
 /// servers agree on. In an election a question is swallowed, and whoever asks again soon hears the

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -22,6 +23,8 @@ pub struct Log {
     pub(crate) stream: String,
     /// `encke.<cluster>.<epoch>.log.`
     pub(crate) prefix: String,
+    /// The highest sequence that was acknowledged to a publisher of this log; 0 when none was.
+    pub(crate) acked: Arc<AtomicU64>,
 }
 
 /// What a log has.
@@ -137,12 +140,8 @@ impl Bus {
             outcome => return outcome,
         }
         let config = self.config(epoch);
-        match self.shared.create_stream(&config).await {
-            Ok(()) => {}
-            // Another node was faster, perhaps one with another configuration.
-            Err(ApiError::Refused(refusal)) if refusal.err_code == code::STREAM_NAME_IN_USE => {}
-            Err(error) => return Err(self.error(error, &config.name)),
-        }
+        let made = self.shared.make_stream(&config).await;
+        made.map_err(|error| self.error(error, &config.name))?;
         self.find_log(epoch).await
     }
 
@@ -167,6 +166,7 @@ impl Bus {
             epoch,
             prefix: format!("encke.{}.{epoch}.log.", self.shared.cluster),
             stream: wanted.name,
+            acked: Arc::default(),
         })
     }
 

@@ -13,6 +13,7 @@
 //!
 //! [`DUPLICATE_WINDOW`]: crate::limits::DUPLICATE_WINDOW
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
@@ -98,6 +99,7 @@ impl Log {
         let counters = &self.shared.counters;
         match &outcome {
             Ok(published) => {
+                self.acked.fetch_max(published.sequence, Ordering::Relaxed);
                 count(&counters.published);
                 counters.took(start.elapsed());
                 if published.duplicate {

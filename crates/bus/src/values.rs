@@ -140,12 +140,8 @@ impl Bus {
             Err(error) => return Err(failed(error)),
         }
         if expected == 0 {
-            match shared.create_stream(&bucket_config(&bucket, shared.replicas)).await {
-                Ok(()) => {}
-                Err(ApiError::Refused(refusal)) if refusal.err_code == code::STREAM_NAME_IN_USE => {
-                }
-                Err(error) => return Err(failed(error)),
-            }
+            let made = shared.make_stream(&bucket_config(&bucket, shared.replicas)).await;
+            made.map_err(failed)?;
         }
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Expected-Last-Subject-Sequence", expected.to_string());

@@ -6,8 +6,8 @@ use bus::{Bytes, Followed, LogError, PublishError, RECORD_BYTES_MAX};
 use testing::NatsServer;
 
 use crate::harness::{
-    ask_api, bytes, change_stream, connect, hear_all, log, next, programs, publish_all, record,
-    soon,
+    ask_api, bytes, change_stream, connect, crashes_at_two_makers, hear_all, log, next, programs,
+    publish_all, record, soon,
 };
 
 #[tokio::test]
@@ -44,11 +44,17 @@ async fn what_is_published_is_heard_once_and_in_order() {
 async fn log_is_made_by_whoever_comes_first() {
     for program in programs() {
         let server = [NatsServer::start(&program)];
-        let (one, other) = (connect(&server, 1).await, connect(&server, 1).await);
-        assert!(matches!(one.find_log(1).await, Err(LogError::Absent(_))));
-        let (a, b) = tokio::join!(one.make_log(1), other.make_log(1));
-        assert_eq!((a.unwrap().epoch(), b.unwrap().epoch()), (1, 1));
-        assert_eq!(one.find_log(1).await.unwrap().extent().await.unwrap().last, 0);
+        let nodes = [(); 4].map(|()| connect(&server, 1));
+        let nodes = futures_util::future::join_all(nodes).await;
+        assert!(matches!(nodes[0].find_log(1).await, Err(LogError::Absent(_))));
+        if crashes_at_two_makers(&program) {
+            nodes[0].make_log(1).await.unwrap();
+        }
+        let made = nodes.iter().map(|node| node.make_log(1));
+        for made in futures_util::future::join_all(made).await {
+            assert_eq!(made.unwrap().epoch(), 1);
+        }
+        assert_eq!(nodes[0].find_log(1).await.unwrap().extent().await.unwrap().last, 0);
     }
 }
 
