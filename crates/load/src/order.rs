@@ -10,6 +10,7 @@ use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::random::mix;
+use crate::stamp::RunName;
 
 /// What one event of a stream was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,8 +97,9 @@ impl Seen {
 
 /// The key of a stream: a hash of everything that names it. With 64 bits two streams of ten
 /// million fall together once in 400,000 runs.
-pub(crate) fn stream_key(connection: u64, run: u32, subject: u64) -> u64 {
-    mix(mix(mix(connection) ^ u64::from(run)) ^ subject)
+pub(crate) fn stream_key(connection: u64, run: RunName, subject: u64) -> u64 {
+    let run = u64::from(run.start_ms) << 32 | u64::from(run.lot);
+    mix(mix(mix(connection) ^ run) ^ subject)
 }
 
 /// Keys are hashes already.

@@ -7,8 +7,9 @@ use figures::latency::Quantiles;
 use figures::numbers::{bytes, grouped};
 use serde::Serialize;
 
-use crate::flood::{FloodSnapshot, RunName, Runs, TroubleReport};
+use crate::flood::{FloodSnapshot, Runs, TroubleReport};
 use crate::spam::SpamSnapshot;
+use crate::stamp::RunName;
 
 /// What `flood` saw, for people and for JSON.
 #[derive(Clone, PartialEq, Debug, Serialize)]

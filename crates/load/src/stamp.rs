@@ -8,22 +8,41 @@
 //! and sends them in that order over one API connection. So whoever hears a subject from the
 //! run's start on must hear every number, once, in order. See [`crate::flood`] for the reader.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 
 use memchr::memmem::Finder;
 
-const MARKER: &[u8] = b"spam1:";
-const FIELDS_LEN: usize = 8 + 8 + 8 + 16 + 8 + 16;
+const MARKER: &[u8] = b"spam2:";
+const FIELDS_LEN: usize = 8 + 8 + 8 + 8 + 16 + 8 + 16;
 /// Bytes of a stamp in a payload, without the quotes of the JSON string around it.
 pub const STAMP_LEN: usize = MARKER.len() + FIELDS_LEN + 1;
+
+/// What tells a run of `spam` from others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RunName {
+    /// Which boot of which machine: clocks of different ones cannot be compared.
+    pub boot: u32,
+    /// The time of its start in milliseconds on the monotonic clock, cut to 32 bits.
+    pub start_ms: u32,
+    /// Drawn by lot, since runs may start in the same millisecond.
+    pub lot: u32,
+}
+
+impl RunName {
+    /// A name for a run of this machine that starts at `start_ns` of the monotonic clock.
+    pub fn new(start_ns: u64) -> RunName {
+        // The keys of a hash map are the standard library's only lot.
+        let lot = RandomState::new().build_hasher().finish() as u32;
+        RunName { boot: boot(), start_ms: (start_ns / 1_000_000) as u32, lot }
+    }
+}
 
 /// What a stamp says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
-    /// Which boot of which machine sent it: clocks of different ones cannot be compared.
-    pub boot: u32,
-    /// The run: the time of its start in milliseconds on the monotonic clock, cut to 32 bits.
-    pub run: u32,
+    /// Who sent it.
+    pub run: RunName,
     /// The logical sender.
     pub sender: u32,
     /// The subject, as an integer id.
@@ -39,8 +58,9 @@ impl Stamp {
     /// Appends the stamp to a payload.
     pub fn push(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(MARKER);
-        push_hex(out, u64::from(self.boot), 8);
-        push_hex(out, u64::from(self.run), 8);
+        push_hex(out, u64::from(self.run.boot), 8);
+        push_hex(out, u64::from(self.run.start_ms), 8);
+        push_hex(out, u64::from(self.run.lot), 8);
         push_hex(out, u64::from(self.sender), 8);
         push_hex(out, self.subject, 16);
         push_hex(out, u64::from(self.number), 8);
@@ -75,8 +95,7 @@ impl StampFinder {
             hex(&fields[at - len..at])
         };
         Some(Stamp {
-            boot: next(8)? as u32,
-            run: next(8)? as u32,
+            run: RunName { boot: next(8)? as u32, start_ms: next(8)? as u32, lot: next(8)? as u32 },
             sender: next(8)? as u32,
             subject: next(16)?,
             number: next(8)? as u32,

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use load::stamp::{self, Stamp};
+use load::stamp::{RunName, Stamp};
 use sys::clock;
 
 use crate::{DATA, Plan, TIMEOUT};
@@ -58,6 +58,7 @@ fn order_error() -> Box<dyn std::error::Error> {
 /// so that a sender that falls behind shows in the latency.
 fn pace(server: &mut impl Server, rate: u64, seconds: u64, users: u64) {
     let (started_ns, events) = (clock::monotonic_ns(), rate * seconds);
+    let run = RunName::new(started_ns);
     let (mut data, mut random) = (Vec::new(), 1_u64);
     let mut sent = 0;
     while sent < events {
@@ -66,8 +67,7 @@ fn pace(server: &mut impl Server, rate: u64, seconds: u64, users: u64) {
         for number in sent..due.min(events) {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             let stamp = Stamp {
-                boot: stamp::boot(),
-                run: (started_ns / 1_000_000) as u32,
+                run,
                 sender: 0,
                 // The stamp's subject is the event itself, so nobody may hear it twice.
                 subject: number,

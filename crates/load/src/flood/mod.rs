@@ -49,7 +49,7 @@ pub use reason::{Closure, Failure};
 pub use report::{SlowReport, SteadyReport, StormReport, TroubleReport};
 pub use role::Role;
 pub use snapshot::{FloodSnapshot, TroubleSnapshot};
-pub use tally::{RunName, Runs, Totals};
+pub use tally::{Runs, Totals};
 pub use tokens::Tokens;
 pub use trouble::{Span, Storm};
 

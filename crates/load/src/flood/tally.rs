@@ -15,7 +15,7 @@ use crate::flood::trouble::{Bounds, Span};
 use crate::flood::{Closure, Failure};
 use crate::order::{Streams, Verdict, stream_key};
 use crate::shared::Shared;
-use crate::stamp::{self, StampFinder};
+use crate::stamp::{self, RunName, StampFinder};
 
 /// What stands before the id in a WebSocket's answer to a ping, which is no event.
 pub(super) const POSITION: &[u8] = b"{\"ok\":{\"ping\":1,\"next\":\"";
@@ -157,15 +157,6 @@ struct RunCount {
     events: u64,
 }
 
-/// What tells a run of `spam` from others: its boot and its start, as its stamps have them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RunName {
-    /// Which boot of which machine.
-    pub boot: u32,
-    /// When it started.
-    pub start_ms: u32,
-}
-
 impl Runs {
     /// Events of the run `name`.
     pub fn of(&self, name: RunName) -> u64 {
@@ -299,8 +290,8 @@ impl Tally {
             return;
         };
         totals.stamped += 1;
-        self.runs.count(RunName { boot: stamp.boot, start_ms: stamp.run }, 1);
-        let same_clock = stamp.boot == self.boot;
+        self.runs.count(stamp.run, 1);
+        let same_clock = stamp.run.boot == self.boot;
         totals.foreign += u64::from(!same_clock);
         if same_clock {
             let latency_ns = now_ns.saturating_sub(stamp.intended_ns);
@@ -316,7 +307,7 @@ impl Tally {
             }
         }
         // A stream that was open before the run began hears it from its first event on.
-        let from_start = same_clock && is_before(source.opened_ms, stamp.run);
+        let from_start = same_clock && is_before(source.opened_ms, stamp.run.start_ms);
         let key = stream_key(source.connection, stamp.run, stamp.subject);
         match self.streams.observe(key, stamp.number, from_start) {
             Verdict::Next { gap } => totals.gaps += u64::from(gap),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::FloodConfig;
 use crate::flood::{Closure, Failure, Totals};
+use crate::stamp::RunName;
 
 fn flood_snapshot() -> FloodSnapshot {
     let mut totals = Totals { opened: 12_000, events: 5_000, ..Totals::default() };

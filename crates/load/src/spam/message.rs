@@ -8,7 +8,7 @@ use sys::clock;
 use crate::spam::Payload;
 use crate::spam::schedule::{Planned, Share};
 use crate::spam::songs::song;
-use crate::stamp::{self, STAMP_LEN, Stamp};
+use crate::stamp::{RunName, STAMP_LEN, Stamp};
 
 /// The shortest payload: a stamp and the quotes around it.
 pub const PAYLOAD_BYTES_MIN: usize = STAMP_LEN + 2;
@@ -17,8 +17,7 @@ pub const PAYLOAD_BYTES_MIN: usize = STAMP_LEN + 2;
 #[derive(Debug)]
 pub(super) struct Messages {
     first_id: u64,
-    boot: u32,
-    run: u32,
+    run: RunName,
     start_ns: u64,
     /// The last number of each subject of this connection.
     numbers: Vec<u32>,
@@ -33,12 +32,17 @@ enum Content {
 }
 
 impl Messages {
-    /// For a run that starts at `start_ns`.
-    pub(super) fn new(share: &Share, first_id: u64, payload: Payload, start_ns: u64) -> Messages {
+    /// For the run `run`, which starts at `start_ns`.
+    pub(super) fn new(
+        share: &Share,
+        first_id: u64,
+        payload: Payload,
+        run: RunName,
+        start_ns: u64,
+    ) -> Messages {
         Messages {
             first_id,
-            boot: stamp::boot(),
-            run: (start_ns / 1_000_000) as u32,
+            run,
             start_ns,
             numbers: vec![0; share.subjects()],
             content: match payload {
@@ -54,7 +58,6 @@ impl Messages {
     pub(super) fn push(&mut self, planned: Planned, place: usize, out: &mut Vec<u8>) {
         self.numbers[place] += 1;
         let stamp = Stamp {
-            boot: self.boot,
             run: self.run,
             sender: planned.sender,
             subject: self.first_id + u64::from(planned.subject),
@@ -106,7 +109,8 @@ mod tests {
     #[test]
     fn message_is_json_with_a_payload_of_the_length_asked_for() {
         let share = Share::new(Schedule::new(&SpamConfig::default()), 0, 1);
-        let mut messages = Messages::new(&share, 5, Payload::Padded(100), 1_000_000_000);
+        let run = RunName { boot: 1, start_ms: 1_000, lot: 2 };
+        let mut messages = Messages::new(&share, 5, Payload::Padded(100), run, 1_000_000_000);
         let planned = Planned { at_ns: 7, subject: 3, sender: 2 };
         for number in 1..=2 {
             let mut line = Vec::new();
@@ -116,7 +120,7 @@ mod tests {
             assert_eq!(json["data"].to_string().len(), 100);
             let stamp = StampFinder::default().find(&line).unwrap();
             assert_eq!((stamp.subject, stamp.number, stamp.sender), (8, number, 2));
-            assert_eq!((stamp.run, stamp.intended_ns), (1_000, 1_000_000_007));
+            assert_eq!((stamp.run, stamp.intended_ns), (run, 1_000_000_007));
         }
     }
 
@@ -125,7 +129,8 @@ mod tests {
         let share = Share::new(Schedule::new(&SpamConfig::default()), 0, 1);
         let before_ms = clock::unix_ns() as f64 / 1e6;
         let start_ns = clock::monotonic_ns();
-        let mut messages = Messages::new(&share, 0, Payload::Song, start_ns);
+        let run = RunName::new(start_ns);
+        let mut messages = Messages::new(&share, 0, Payload::Song, run, start_ns);
         let mut line = Vec::new();
         messages.push(Planned { at_ns: 0, subject: 8, sender: 2 }, 3, &mut line);
         let after_ms = clock::unix_ns() as f64 / 1e6;

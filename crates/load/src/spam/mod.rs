@@ -35,9 +35,8 @@ use figures::latency::Latencies;
 use proto::ApiKey;
 use sys::clock;
 
-use crate::flood::RunName;
 use crate::shared::Shared;
-use crate::stamp;
+use crate::stamp::RunName;
 use crate::target::Target;
 use message::Messages;
 use post::Poster;
@@ -100,6 +99,7 @@ fn wait_until(due_ns: u64, link: &Link) {
 pub struct Spam {
     config: SpamConfig,
     connections: Vec<Connection>,
+    run: RunName,
     start_ns: u64,
     earlier: Latencies,
     earlier_behind: Latencies,
@@ -136,9 +136,11 @@ impl Spam {
         let wires = wires.map_err(|error| SpamError::Connect { api: config.api.clone(), error })?;
         let schedule = Schedule::new(config);
         let start_ns = clock::monotonic_ns() + HEAD_START_NS;
+        let run = RunName::new(start_ns);
         let mut spam = Spam {
             config: config.clone(),
             connections: Vec::new(),
+            run,
             start_ns,
             earlier: Latencies::default(),
             earlier_behind: Latencies::default(),
@@ -149,7 +151,7 @@ impl Spam {
                 config,
                 share,
                 wire,
-                start_ns,
+                (run, start_ns),
                 Head {
                     host: target.host.clone(),
                     path: path.clone(),
@@ -183,7 +185,7 @@ impl Spam {
         self.earlier_behind.add(&behind);
         SpamSnapshot {
             seconds: self.seconds(),
-            run: RunName { boot: stamp::boot(), start_ms: (self.start_ns / 1_000_000) as u32 },
+            run: self.run,
             totals,
             planned: self.config.duration.and(Some(Schedule::new(&self.config).count())),
             stopped,
@@ -247,11 +249,11 @@ impl Connection {
         config: &SpamConfig,
         share: Share,
         wire: Wire,
-        start_ns: u64,
+        (run, start_ns): (RunName, u64),
         head: Head,
     ) -> io::Result<Connection> {
         let link = Arc::new(Link::default());
-        let messages = Messages::new(&share, config.first_id, config.payload, start_ns);
+        let messages = Messages::new(&share, config.first_id, config.payload, run, start_ns);
         let mut threads = Vec::new();
         match config.mode {
             SpamMode::Stream => {

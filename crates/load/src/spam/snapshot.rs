@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use figures::latency::Quantiles;
 
-use crate::flood::RunName;
 use crate::spam::Totals;
+use crate::stamp::RunName;
 
 /// How a run is doing.
 #[derive(Clone, Debug)]

@@ -1,10 +1,11 @@
 //! Stamps wherever they stand in an event.
 
+use std::collections::HashSet;
+
 use super::*;
 
 const STAMP: Stamp = Stamp {
-    boot: 0x0123_4567,
-    run: 0x89ab_cdef,
+    run: RunName { boot: 0x0123_4567, start_ms: 0x89ab_cdef, lot: 0xfedc_ba98 },
     sender: 999,
     subject: u64::MAX >> 1,
     number: 1,
@@ -40,6 +41,12 @@ fn what_is_no_stamp_is_none() {
         broken[at] = b'x';
         assert_eq!(finder.find(&broken), None, "byte {at}");
     }
+}
+
+#[test]
+fn runs_that_start_together_have_names_of_their_own() {
+    let names: HashSet<RunName> = (0..100).map(|_| RunName::new(1)).collect();
+    assert_eq!(names.len(), 100);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use load::report::FloodReport;
-use load::stamp::{Stamp, boot};
+use load::stamp::{RunName, Stamp, boot};
 use load::{Spam, SpamConfig};
 
 use crate::server::{Fate, Server};
@@ -28,7 +28,8 @@ fn event_before_its_time_shows_that_the_clocks_differ() {
     let server = Server::start(|_| Fate::Deliver);
     let flood = flood(&server, 1);
     let intended_ns = sys::clock::monotonic_ns() + 3_600_000_000_000;
-    let stamp = Stamp { boot: boot(), run: 1, sender: 0, subject: 0, number: 1, intended_ns };
+    let run = RunName { boot: boot(), start_ms: 1, lot: 0 };
+    let stamp = Stamp { run, sender: 0, subject: 0, number: 1, intended_ns };
     let mut text = Vec::new();
     stamp.push(&mut text);
     server.send("0", &format!("data: {}\n\n", String::from_utf8(text).unwrap()));

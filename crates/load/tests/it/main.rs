@@ -15,7 +15,7 @@ use load::findings::Findings;
 use load::flood::Storm;
 use load::report::{FloodReport, RunReport, SpamReport};
 use load::spam::Payload;
-use load::stamp::{Stamp, boot};
+use load::stamp::{RunName, Stamp, boot};
 use load::{Flood, FloodConfig, Spam, SpamConfig, SpamMode};
 use server::{Fate, Server};
 
@@ -165,7 +165,8 @@ fn refused_event_is_a_problem_of_its_name() {
 /// A payload that was to be sent `ago` before now, of a run that was under way long ago.
 fn payload(number: u32, ago: Duration) -> String {
     let intended_ns = sys::clock::monotonic_ns() - ago.as_nanos() as u64;
-    let stamp = Stamp { boot: boot(), run: 1, sender: 0, subject: 0, number, intended_ns };
+    let run = RunName { boot: boot(), start_ms: 1, lot: 0 };
+    let stamp = Stamp { run, sender: 0, subject: 0, number, intended_ns };
     let mut text = Vec::new();
     stamp.push(&mut text);
     format!("\"{}\"", String::from_utf8(text).unwrap())
@@ -297,5 +298,5 @@ fn figures_that_cannot_be_are_refused() {
     }
     let short = SpamConfig { payload: Payload::Padded(20), ..default() };
     let error = Spam::start(&short).unwrap_err();
-    assert!(error.to_string().contains("73 bytes"), "{error}");
+    assert!(error.to_string().contains("81 bytes"), "{error}");
 }
