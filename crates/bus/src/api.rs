@@ -9,7 +9,7 @@ use async_nats::{Request, RequestErrorKind};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 
 use crate::connection::Shared;
 use crate::limits::{API_TIMEOUT, MAKING_PAUSE};
@@ -192,7 +192,7 @@ impl Shared {
             // lets go of its lock, and then finds its subjects taken, by the same stream. Whoever
             // asks for that one before it is whole makes the server crash.
             code::SUBJECTS_OVERLAP => {
-                tokio::time::sleep(MAKING_PAUSE).await;
+                drop(timeout(MAKING_PAUSE, std::future::pending::<()>()).await);
                 self.stream_info(&config.name, API_TIMEOUT).await.map(drop).map_err(|_| error)
             }
             _ => Err(error),

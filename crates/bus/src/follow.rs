@@ -271,8 +271,8 @@ impl Reader {
         }
     }
 
-    /// Returns when a record that is in the log, as JetStream has told its publisher, does not come.
-    /// A server that ends takes its consumers along without a word.
+    /// Returns when a record that is in the log, as JetStream has told its publisher, does not
+    /// come. A server that ends takes its consumers along without a word.
     async fn overdue(&self) {
         let mut pace = interval_at(Instant::now() + OVERDUE, OVERDUE);
         loop {

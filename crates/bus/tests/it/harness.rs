@@ -15,9 +15,9 @@ pub(crate) fn programs() -> Vec<PathBuf> {
     [testing::nats_current(), testing::nats_of_system()].into_iter().flatten().collect()
 }
 
-/// A server before 2.10 that is asked about a stream which it is just making ends with a nil pointer
-/// (its `addStreamWithAssignment` lets others see the stream before that has a store): once in ten
-/// times on a busy machine. Where this is one, somebody must be first.
+/// A server before 2.10 that is asked about a stream which it is just making ends with a nil
+/// pointer (its `addStreamWithAssignment` lets others see the stream before that has a store): once
+/// in ten times on a busy machine. Where this is one, somebody must be first.
 pub(crate) fn crashes_at_two_makers(program: &Path) -> bool {
     testing::nats_of_system().is_some_and(|old| old == program)
 }
