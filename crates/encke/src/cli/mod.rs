@@ -5,6 +5,7 @@
 
 mod client;
 mod cluster;
+mod completions;
 mod conclude;
 mod demo;
 mod erlang;
@@ -13,6 +14,7 @@ mod graph;
 mod ketama;
 mod key;
 mod listen;
+mod man;
 mod names;
 mod nodes;
 mod plot;
@@ -126,6 +128,8 @@ enum Command {
     Plot(plot::PlotArgs),
     Cluster(nodes::NodesArgs),
     Ketama(ketama::KetamaArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// What is wrong with options that are each right by themselves.
@@ -163,6 +167,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Plot(args) => plot::run(args),
         Command::Cluster(args) => nodes::run(args),
         Command::Ketama(args) => ketama::run(args),
+        Command::Completions(args) => completions::run(args, Cli::command()),
+        Command::Man(args) => man::run(args, config::with_environment(Cli::command())),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

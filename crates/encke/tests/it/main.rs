@@ -19,6 +19,7 @@ mod audience;
 mod bounds;
 mod cluster;
 mod commands;
+mod completions;
 mod crash;
 mod dashboard;
 mod demo;
