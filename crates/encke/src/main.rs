@@ -8,9 +8,9 @@
 
 mod cli;
 mod client;
-mod config;
 mod console;
 mod ketama;
+mod settings;
 mod signals;
 mod units;
 

@@ -9,7 +9,7 @@ use proto::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::client::{CaArg, runtime};
+use super::client::{CaArg, parse_id, runtime};
 use super::signer::TokenKeyArg;
 use super::work::on_own_thread;
 use crate::client::{Follower, GivenToken, ServerUrl, TokenSource, Told, Wanted};
@@ -44,7 +44,7 @@ Examples:
   encke listen bob news --token-key secret")]
 pub(crate) struct ListenArgs {
     /// The ids to be online as.
-    #[arg(required = true, value_name = "ID")]
+    #[arg(required = true, value_name = "ID", value_parser = parse_id)]
     ids: Vec<String>,
     /// The server's public port.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8000")]

@@ -7,6 +7,8 @@ mod client;
 mod cluster;
 mod completions;
 mod conclude;
+mod config;
+mod connections;
 mod demo;
 mod erlang;
 mod flood;
@@ -19,10 +21,12 @@ mod names;
 mod nodes;
 mod plot;
 mod postgres;
+mod send;
 mod serve;
 mod signer;
 mod spam;
 mod strangers;
+mod subscriptions;
 mod ticker;
 mod token;
 mod token_rules;
@@ -31,18 +35,19 @@ mod tune;
 mod watch;
 mod work;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::error::ErrorKind;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{self, ConfigError};
 use crate::console::{self, OutputError};
 use crate::ketama::ServerListError;
+use crate::settings::{self, Environment, SettingsError};
 
 /// Encke: pushes events to a million connected users, each to those who follow its subject.
 #[derive(Debug, Parser)]
@@ -68,9 +73,10 @@ Examples:
   encke subscribe bob rj            bob follows rj
   encke send rj '\"hello\"'           everybody who follows rj hears it
 
-Options may also stand in the environment (--max-backlog as ENCKE_MAX_BACKLOG) and in a TOML
-file (--config), there with the name of their command as table. The command line wins, then the
-environment, then the file.
+Options may also stand in the environment, with the name of their command (`flood --users` is
+ENCKE_FLOOD_USERS; those of `serve` also go without, ENCKE_MAX_BACKLOG), and in a TOML file
+(--config), there with the name of their command as table. The command line wins, then the
+environment, then the file; `encke config print` tells what holds, and why.
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 /// Options of every command.
@@ -112,11 +118,14 @@ impl From<LogLevel> for LevelFilter {
 enum Command {
     Demo(demo::DemoArgs),
     Serve(Box<serve::ServeArgs>),
-    Send(client::SendArgs),
+    Send(send::SendArgs),
     Listen(listen::ListenArgs),
-    Subscribe(client::SubscribeArgs),
-    Unsubscribe(client::UnsubscribeArgs),
-    Subscribers(client::SubscribersArgs),
+    Subscribe(subscriptions::SubscribeArgs),
+    Unsubscribe(subscriptions::UnsubscribeArgs),
+    Subscribers(subscriptions::SubscribersArgs),
+    Subscriptions(subscriptions::SubscriptionsArgs),
+    Connections(connections::ConnectionsArgs),
+    Logout(connections::LogoutArgs),
     Graph(graph::GraphArgs),
     Key(key::KeyArgs),
     Postgres(postgres::PostgresArgs),
@@ -128,6 +137,7 @@ enum Command {
     Plot(plot::PlotArgs),
     Cluster(nodes::NodesArgs),
     Ketama(ketama::KetamaArgs),
+    Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -137,21 +147,33 @@ enum Command {
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
+/// All commands and options.
+pub(crate) fn program() -> clap::Command {
+    Cli::command()
+}
+
 /// Runs the program.
 pub(crate) fn run() -> ExitCode {
-    let cli = match parse() {
+    let environment = Environment::of_process();
+    let cli = match parse(&environment) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
     console::start_logging(cli.common.log_level.into());
+    for unknown in environment.unknown(&program()) {
+        tracing::warn!("{unknown}");
+    }
     let done = match cli.command {
         Command::Demo(args) => demo::run(args),
         Command::Serve(args) => serve::run(*args),
-        Command::Send(args) => client::send(args),
+        Command::Send(args) => send::run(args),
         Command::Listen(args) => listen::run(args),
-        Command::Subscribe(args) => client::subscribe(args),
-        Command::Unsubscribe(args) => client::unsubscribe(args),
-        Command::Subscribers(args) => client::subscribers(args),
+        Command::Subscribe(args) => subscriptions::subscribe(args),
+        Command::Unsubscribe(args) => subscriptions::unsubscribe(args),
+        Command::Subscribers(args) => subscriptions::subscribers(args),
+        Command::Subscriptions(args) => subscriptions::subscriptions(args),
+        Command::Connections(args) => connections::connections(args),
+        Command::Logout(args) => connections::logout(args),
         Command::Graph(args) => graph::run(args),
         Command::Key(args) => key::run(args),
         Command::Postgres(args) => postgres::run(args),
@@ -167,8 +189,15 @@ pub(crate) fn run() -> ExitCode {
         Command::Plot(args) => plot::run(args),
         Command::Cluster(args) => nodes::run(args),
         Command::Ketama(args) => ketama::run(args),
-        Command::Completions(args) => completions::run(args, Cli::command()),
-        Command::Man(args) => man::run(args, config::with_environment(Cli::command())),
+        Command::Config(args) => match config::run(args, cli.common.config) {
+            // The report says it.
+            Ok(false) => return ExitCode::FAILURE,
+            done => done.map(drop),
+        },
+        Command::Completions(args) => completions::run(args, program()),
+        Command::Man(args) => {
+            man::run(args, settings::with_variables(program(), &Environment::default()))
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -176,6 +205,9 @@ pub(crate) fn run() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
+            if let Some(settings) = error.downcast_ref::<SettingsError>() {
+                return usage(settings);
+            }
             console::tell(format!("encke: {error:#}"));
             let of_list = error.downcast_ref().is_some_and(ServerListError::is_usage);
             let is_usage = of_list || error.is::<UsageError>();
@@ -184,39 +216,27 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Reads the command line, twice when it names a file: once to learn its name and the command, and
-/// once more with what the file says.
-fn parse() -> Result<Cli> {
-    let command = config::with_environment(Cli::command());
-    let matches = command.clone().try_get_matches()?;
-    let matches = match matches.get_one::<PathBuf>("config") {
-        None => matches,
-        Some(path) => {
-            let mut command = command;
-            // Builds the full names of subcommands, for messages.
-            command.build();
-            config::with_file(command, path, &config::words(&matches))?.try_get_matches()?
+/// Reads the command line, the environment and the file of settings.
+fn parse(environment: &Environment) -> Result<Cli, SettingsError> {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let settings = settings::read(&program(), &args, environment)?;
+    Ok(Cli::from_arg_matches(&settings.matches)?)
+}
+
+/// Tells why there are no options to go by, or what was asked for with `--help`.
+fn usage(error: &SettingsError) -> ExitCode {
+    match error {
+        SettingsError::CommandLine(error) => {
+            // Fails only when nobody reads it.
+            let _ = error.print();
+            let asked = [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion];
+            return if asked.contains(&error.kind()) { ExitCode::SUCCESS } else { 2.into() };
         }
-    };
-    Ok(read(&matches)?)
-}
-
-fn read(matches: &ArgMatches) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(matches)
-}
-
-/// Tells what is wrong with the command line, or what was asked for with `--help`.
-fn usage(error: &anyhow::Error) -> ExitCode {
-    if let Some(error) = error.downcast_ref::<clap::Error>() {
-        // Fails only when nobody reads it.
-        let _ = error.print();
-        let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
+        error => console::tell(format!("encke: {error}")),
     }
-    console::tell(format!("encke: {error:#}"));
     // A file that is not there is a failure; one that says something wrong is wrong usage.
-    match error.downcast_ref() {
-        Some(ConfigError::Read { .. }) => ExitCode::FAILURE,
+    match error {
+        SettingsError::Read { .. } => ExitCode::FAILURE,
         _ => ExitCode::from(2),
     }
 }
@@ -227,7 +247,7 @@ mod tests {
 
     #[test]
     fn commands_are_well_formed() {
-        config::with_environment(Cli::command()).debug_assert();
+        settings::with_variables(program(), &Environment::default()).debug_assert();
     }
 
     #[test]

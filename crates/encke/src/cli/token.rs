@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Args, Subcommand};
-use hub::{Grant, IdText, TokenRefusal};
+use hub::{Grant, IdError, TokenRefusal};
 use serde_json::{Value, json};
 use server::tokens::{JwksKeeper, NewGrant, NewToken, Revocations, SigningKey, Verifier};
 
-use super::client::runtime;
+use super::client::{parse_id, runtime};
 use super::token_rules::TokenRulesArgs;
 use crate::console::{say, tell};
 use crate::units::{parse_lifetime, span};
@@ -215,12 +215,7 @@ fn words(grant: &Grant) -> String {
         }
 }
 
-fn parse_id(text: &str) -> Result<String, String> {
-    IdText::parse(text).map_err(|error| error.to_string())?;
-    Ok(text.to_owned())
-}
-
-fn parse_granted(text: &str) -> Result<String, String> {
+fn parse_granted(text: &str) -> Result<String, IdError> {
     match text.strip_suffix('*') {
         Some("") => Ok(text.to_owned()),
         Some(prefix) => parse_id(prefix).map(|_| text.to_owned()),

@@ -78,6 +78,7 @@ fn each_command_has_a_page_with_its_options_and_examples() {
     // Made again they are the same: packages can be built anew to the byte.
     let first = page(&pages, "encke-serve.1");
     assert!(!first.contains("demo\\-page"), "an option that is hidden");
+    assert!(first.contains("ENCKE_MAX_BACKLOG"));
     Program::run(encke(["man"]).arg(&pages));
     assert_eq!(page(&pages, "encke-serve.1"), first);
 }

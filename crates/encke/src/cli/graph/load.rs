@@ -46,10 +46,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "URL", hide_env = true, conflicts_with = "api")]
     postgres: Option<PostgresUrl>,
     /// A file with its password and nothing else.
-    #[arg(long, value_name = "FILE", requires = "postgres")]
+    #[arg(long, value_name = "FILE", hide_env = true, requires = "postgres")]
     postgres_password_file: Option<PathBuf>,
     /// Certificates that PostgreSQL's must lead to (PEM).
-    #[arg(long, value_name = "FILE", requires = "postgres")]
+    #[arg(long, value_name = "FILE", hide_env = true, requires = "postgres")]
     postgres_root: Option<PathBuf>,
     /// The schema of Encke's tables.
     #[arg(long, value_name = "NAME", default_value = "encke")]
