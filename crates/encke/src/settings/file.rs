@@ -86,7 +86,10 @@ impl SettingsFile {
 
     /// All that is wrong with it where keys at its top belong to the command `words`.
     pub(crate) fn check(&self, program: &Command, words: &[&str]) -> Vec<Fault> {
-        self.entries.iter().filter_map(|entry| fault(program, words, entry)).collect()
+        let faults = self.entries.iter().filter_map(|entry| fault(program, words, entry));
+        let mut faults: Vec<Fault> = faults.collect();
+        faults.sort_by_key(|fault| fault.line);
+        faults
     }
 
     /// How many keys it has, without tables.

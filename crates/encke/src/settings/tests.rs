@@ -111,7 +111,7 @@ fn what_is_wrong_is_told_with_its_line() {
         file.check(&command(), &["serve"]).into_iter().map(|fault| fault.line).collect::<Vec<_>>()
     };
     assert_eq!(
-        faults("json = 1\ncolour = 2\n[graph.load]\nboth = 'x'\n[x]\n[serve]\nkey=1"),
+        faults("json = 5\ncolour = 2\n[graph.load]\nboth = 'x'\n[x]\n[serve]\nkey=1"),
         [1, 2, 4, 5]
     );
     assert_eq!(faults("json = true\n[graph.load]\nboth = true"), [0; 0]);
