@@ -101,7 +101,7 @@ impl EngineConfig {
             per_address: AddressLimits::default(),
             connections_per_id_max: 100_000,
             trusted: Networks::default(),
-            keepalive_ms: 30_000,
+            keepalive_ms: 20_000,
             head_timeout_ms: 10_000,
             backlog_bytes_max: 64 * 1024,
             buffered_bytes_max: 256 << 20,

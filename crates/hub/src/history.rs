@@ -61,8 +61,13 @@ impl HistoryLimits {
 }
 
 impl Default for HistoryLimits {
+    /// Three minutes, so that a network that says nothing for 90 s is no gap: its client comes back
+    /// within 160 s (a test of `encke serve` does the sum). One event a second about a subject is
+    /// 180 of them. An event of 100 bytes counts for about 335 in all, so 64 MiB are 200,000 of
+    /// them, 1,100 a second for three minutes: more than what a million users send so that each
+    /// hears one a minute, and 16 each of them (1,042).
     fn default() -> HistoryLimits {
-        HistoryLimits { events_max: 100, age_ms_max: 60_000, bytes_max: 32 << 20 }
+        HistoryLimits { events_max: 200, age_ms_max: 180_000, bytes_max: 64 << 20 }
     }
 }
 

@@ -17,6 +17,10 @@ use crate::console::{OutputError, printable, say, say_bytes, tell};
 use crate::signals::Signals;
 use crate::units::parse_silence;
 
+/// Seconds without a word after which a connection is taken for dead: a keep-alive of 20 s may be
+/// late, and the network's loss is noticed within 30 s.
+pub(super) const SILENCE: &str = "28";
+
 /// Goes online under one or more ids and prints the events that they hear.
 ///
 /// When the connection is lost, or nothing comes for --silence, it connects again, later and later,
@@ -62,8 +66,8 @@ pub(crate) struct ListenArgs {
     #[arg(long, value_enum, default_value_t = ListenTransport::Sse)]
     transport: ListenTransport,
     /// Take the connection for dead when nothing came for so many seconds, not even a keep-alive: 2
-    /// or more, 0 is never. The default suits a server that sends one every 30 s.
-    #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = parse_silence)]
+    /// or more, 0 is never. The default suits a server that sends one every 20 s.
+    #[arg(long, value_name = "SECONDS", default_value = SILENCE, value_parser = parse_silence)]
     silence: Duration,
     /// End after so many events.
     #[arg(long, value_name = "N")]

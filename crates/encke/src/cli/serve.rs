@@ -111,7 +111,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_connections: u32,
     /// Silence after which a stream sends a keep-alive, in seconds; 0 is never.
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = parse_seconds)]
     keepalive: Duration,
     /// Time for a client to send its request head, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_head_timeout)]
@@ -136,13 +136,13 @@ pub(crate) struct LimitArgs {
     #[arg(long)]
     websocket_deflate: bool,
     /// Events of each subject that are remembered for clients that come back; 0 remembers none.
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 200)]
     history_events: usize,
     /// How long they are remembered, in seconds; 0 remembers none.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "180", value_parser = parse_seconds)]
     history_seconds: Duration,
     /// Bytes of all remembered events together; 0 remembers none.
-    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = parse_bytes)]
     history_bytes: usize,
     #[command(flatten)]
     names: NameArgs,

@@ -26,9 +26,40 @@ fn defaults_are_the_contract_s() {
     assert_eq!(args.api.address(), "127.0.0.1:8001".parse().ok());
     assert_eq!(args.tls.tls_api.address(), None);
     let engine = engine(&[], 20_000);
-    assert_eq!((engine.workers, engine.keepalive_ms, engine.head_timeout_ms), (2, 30_000, 10_000));
+    assert_eq!((engine.workers, engine.keepalive_ms, engine.head_timeout_ms), (2, 20_000, 10_000));
     assert_eq!(engine.backlog_bytes_max, 65_536);
     assert_eq!(engine.history, HistoryLimits::default());
+}
+
+/// What a network may do without a word, and nothing is lost: from the last byte that came through
+/// to the first that does again.
+const SILENT_CUT: Duration = Duration::from_secs(90);
+/// Within this time a client is to notice.
+const NOTICED: Duration = Duration::from_secs(30);
+/// When the npm package and `encke listen` take a silent stream for dead.
+const CLIENT_SILENCE: Duration = Duration::from_secs(28);
+/// A keep-alive may be as late: the server's clock, a packet sent twice, a slow network.
+const KEEPALIVE_LATE: Duration = Duration::from_secs(5);
+/// The longest wait of `encke listen` between two attempts, and a random part of the same length on
+/// top; the npm package waits half as long.
+const RETRY: Duration = Duration::from_secs(60);
+/// How long an attempt may take that meets the silence, or the first one that does not.
+const OPEN: Duration = Duration::from_secs(10);
+
+#[test]
+fn silence_of_ninety_seconds_is_noticed_in_time_and_is_no_gap() {
+    let engine = engine(&[], 20_000);
+    let keepalive = Duration::from_millis(engine.keepalive_ms);
+    assert!(keepalive + KEEPALIVE_LATE <= CLIENT_SILENCE, "a living stream is left");
+    assert!(CLIENT_SILENCE <= NOTICED, "a dead stream is kept");
+    let history = Duration::from_millis(engine.history.age_ms_max);
+    assert!(SILENT_CUT + RETRY + OPEN <= history, "what was missed is forgotten");
+    let one_a_second = history.as_secs() as usize;
+    assert!(engine.history.events_max >= one_a_second, "{:?}", engine.history);
+    // An event of 100 bytes counts for some 335: docs/operations.md.
+    assert!(engine.history.bytes_max / 335 >= 1_042 * one_a_second, "{:?}", engine.history);
+
+    assert_eq!(parse_seconds(crate::cli::listen::SILENCE), Ok(CLIENT_SILENCE));
 }
 
 #[test]
