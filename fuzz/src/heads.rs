@@ -1,7 +1,7 @@
 //! Request heads, and the answers to them.
 
 use proto::request::{HEAD_BYTES_MAX, POLL_WAIT_SECONDS_MAX, parse};
-use proto::{Cors, Framing, Method, Parsed, Refusal, Request, Route, Transport, response};
+use proto::{Cors, Framing, Method, Parsed, Refusal, Request, Route, Transport, response, resume};
 
 /// A client's first bytes: the same answer however they are split, an answer that an outside
 /// parser agrees with, and a response that is whole whatever the client wrote.
@@ -126,6 +126,7 @@ fn check_stream_head(request: &Request<'_>) {
     let mut wire = Vec::new();
     let cors = request.origin.map(Cors::plain);
     response::stream_head(request.transport, request.framing, cors, &mut wire);
+    resume::end_head(&mut wire, None, cors);
     let (status, body_len) = read_response(&wire, request.origin);
     assert_eq!((status, body_len), (200, 0));
 }

@@ -12,6 +12,11 @@ import type { Link } from "./link.js";
 /** Reads one stream to its end. */
 export async function sse(link: Link): Promise<void> {
   const response = await ask(link, link.url("stream", "last_event_id"), "text/event-stream");
+  // Who has not heard of a gap keeps the place of before.
+  const next = response.headers.get("Encke-Next");
+  if (next && !response.headers.has("Encke-Gap")) {
+    link.heard(next);
+  }
   const decoder = new TextDecoder();
   const reader = response.body!.getReader();
   let message: Record<string, string> = {};

@@ -9,6 +9,7 @@ use proto::request::{Hosts, is_origin_at_port, is_own_origin};
 use proto::{Networks, Page};
 use tls::rustls::ServerConfig;
 
+use crate::refused_origins::RefusedOrigins;
 use crate::tokens::TokenConfig;
 
 /// The settings of an engine.
@@ -54,6 +55,8 @@ pub struct EngineConfig {
     pub tokens: Option<TokenConfig>,
     /// Which browser pages may connect.
     pub origins: Origins,
+    /// Those whose pages were refused, to be told.
+    pub refused_origins: Arc<RefusedOrigins>,
     /// Whether there is a [guest](crate::Guest) beside the workers.
     pub guest: bool,
     /// What stands at `/`; nothing unless there is something to see.
@@ -112,6 +115,7 @@ impl EngineConfig {
             websocket_deflate: false,
             tokens: None,
             origins: Origins::default(),
+            refused_origins: Arc::default(),
             guest: false,
             page: None,
         }

@@ -3,6 +3,13 @@
 /// Reports taken from one epoll wait. 12 bytes each, so 12 KiB a worker.
 pub const EVENTS_PER_WAIT: usize = 1024;
 
+/// How long a client of SSE is told to wait before it comes back (`retry`), in milliseconds: from
+/// this on, and by its slot a part of the spread longer, so that a crowd that lost its server comes
+/// back over two seconds. All are of four digits.
+pub const RETRY_MS: u32 = 1_000;
+/// The spread of it.
+pub const RETRY_MS_SPREAD: u32 = 2_000;
+
 /// Connections accepted in one turn. At some 25 µs each a turn stays under 2 ms.
 pub const ACCEPTS_PER_TURN: usize = 64;
 

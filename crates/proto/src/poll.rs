@@ -18,9 +18,6 @@ pub const ARRAY_END: &[u8] = b"]\n";
 /// What parts two events.
 const SEPARATOR: &[u8] = b",\n";
 
-/// Fields that a page of another origin may read, beside those that it may always read.
-const CORS_EXPOSED: &str = "Encke-Next, Encke-Gap";
-
 /// The event whose JSON is `json`.
 pub fn event(json: &str) -> Frame {
     Frame::after(SEPARATOR, json.as_bytes())
@@ -82,7 +79,7 @@ impl Answer<'_> {
             None => response::push(out, &["Connection: close\r\n"]),
         }
         if self.cors.is_some_and(|cors| cors.push(out)) {
-            response::push(out, &["Access-Control-Expose-Headers: ", CORS_EXPOSED, "\r\n"]);
+            response::push(out, &[response::CORS_EXPOSED]);
         }
     }
 }

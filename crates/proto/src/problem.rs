@@ -76,12 +76,16 @@ impl Problem {
         }
     }
 
-    /// 403: a browser page of an origin that is not on the server's list.
-    pub fn forbidden_origin() -> Problem {
+    /// 403: a browser page of `origin`, which is not on the server's list.
+    pub fn forbidden_origin(origin: &str) -> Problem {
+        // A page without an address, as a file's, has the origin null, which stands for many.
+        let listed = if origin == "null" { "'*'" } else { origin };
         Problem::new(
             403,
-            "Pages of this origin may not connect. Serve the page from the server's own origin, \
-             or add the page's origin to the server's allowed origins.",
+            format!(
+                "Pages of {origin} may not connect. Start the server with --allow-origin \
+                 {listed}, or serve the page from the server's own origin."
+            ),
         )
     }
 
@@ -242,7 +246,7 @@ mod tests {
         vec![
             Problem::bad_request("\"quoted\"\n"),
             Problem::bad_id("é"),
-            Problem::forbidden_origin(),
+            Problem::forbidden_origin("http://a.test"),
             Problem::token_missing(),
             Problem::token_refused("it has expired"),
             Problem::not_granted("\""),

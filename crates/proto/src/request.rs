@@ -34,6 +34,7 @@ use fields::Fields;
 use memchr::memchr;
 use query::Query;
 
+use crate::resume::Told;
 use crate::{Forwarded, Framing, Problem, Transport};
 
 pub(crate) use bearer::PROTOCOL_PREFIX;
@@ -97,6 +98,8 @@ pub struct Request<'b> {
     /// a poll, `Last-Event-ID` or `?last_event_id=` of a stream. Whether it is an event of ours is
     /// not for us to say.
     pub cursor: Option<&'b [u8]>,
+    /// How a stream tells its client where it begins.
+    pub told: Told,
     /// How long a poll waits for an event.
     pub wait_seconds: u8,
     /// The wish to become a WebSocket, on [`Route::Stream`].
@@ -214,6 +217,7 @@ fn serve<'b>(
         _ => return Err(Problem::method_not_allowed(METHODS)),
     };
     fields.check_body()?;
+    let told = fields.told();
     let mut request = Request {
         method,
         route,
@@ -222,6 +226,7 @@ fn serve<'b>(
         framing,
         ids: Vec::new(),
         cursor: None,
+        told: Told::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
         keep_alive: framing == Framing::Chunked && !fields.close,
@@ -247,6 +252,7 @@ fn serve<'b>(
     match route {
         Route::Stream => {
             request.cursor = fields.cursor.or(request.cursor);
+            request.told = if query.next { Told::InMessage } else { told };
             if fields.websocket && upgradable {
                 request.upgrade = Some(fields.upgrade);
             } else {

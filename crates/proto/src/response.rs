@@ -28,7 +28,12 @@ const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
 /// Request headers that a page may set, beside those that it may always set.
 const CORS_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Last-Event-ID";
 
-/// Appends the head of a stream; for a `HEAD` it is the whole answer.
+/// What a page of another origin may read of a head that says where one goes on, beside the fields
+/// that it may always read.
+pub(crate) const CORS_EXPOSED: &str = "Access-Control-Expose-Headers: Encke-Next, Encke-Gap\r\n";
+
+/// Appends the head of a stream but for its end, see [`end_head`](crate::resume::end_head); for a
+/// `HEAD` it is the whole answer.
 pub fn stream_head(
     transport: Transport,
     framing: Framing,
@@ -49,7 +54,6 @@ pub fn stream_head(
         push(out, &["Transfer-Encoding: chunked\r\n"]);
     }
     is_let_in(cors, out);
-    push(out, &["\r\n"]);
 }
 
 /// Appends the whole answer to a request that is refused. With `head_only` (the request was a
@@ -113,6 +117,7 @@ pub(crate) fn push(out: &mut Vec<u8>, parts: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resume::end_head;
     use crate::testing::field;
 
     /// A whole head as an outside parser reads it: status, fields, and what comes after it.
@@ -137,6 +142,7 @@ mod tests {
             for framing in [Framing::Chunked, Framing::Close] {
                 let mut wire = Vec::new();
                 stream_head(transport, framing, None, &mut wire);
+                end_head(&mut wire, None, None);
                 let (status, fields, rest) = read(&wire);
                 assert_eq!((status, rest.as_str()), (200, ""));
                 assert_eq!(field(&fields, "content-type"), Some(content_type));
@@ -158,6 +164,7 @@ mod tests {
             let cors = Some(Cors { origin, credentials });
             let mut answers = [Vec::new(), Vec::new(), Vec::new()];
             stream_head(Transport::Sse, Framing::Chunked, cors, &mut answers[0]);
+            end_head(&mut answers[0], None, cors);
             problem(&Problem::not_acceptable(), false, cors, &mut answers[1]);
             preflight(cors, &mut answers[2]);
             for wire in answers {

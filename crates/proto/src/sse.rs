@@ -5,9 +5,10 @@
 
 use crate::Frame;
 
-/// A comment, then the blank line that also keeps clients content which split on blank lines.
-pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
-pub(crate) const KEEP_ALIVE_CHUNK: &[u8] = b"3\r\n:\n\n\r\n";
+/// A comment, without a blank line behind it: at a blank line several readers hand an empty event
+/// to their application, whether or not anything stands before it (docs/decisions/0033).
+pub(crate) const KEEP_ALIVE: &[u8] = b":\n";
+pub(crate) const KEEP_ALIVE_CHUNK: &[u8] = b"2\r\n:\n\r\n";
 
 /// The event `id` whose JSON is `json`. Neither may hold a line break, which would tear the event
 /// in two; the hub makes both such that they do not.

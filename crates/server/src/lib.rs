@@ -29,6 +29,7 @@ mod memory;
 mod panics;
 mod ports;
 mod posting;
+mod refused_origins;
 mod replies;
 mod resumes;
 mod shortage;
@@ -212,6 +213,7 @@ impl Server {
             epoch = joining.epoch();
             config.engine.cluster = true;
         }
+        let refused_origins = Arc::clone(&config.engine.refused_origins);
         let mut engine = Engine::prepare(config.engine, epoch, Arc::clone(graph.names()))?;
         if !engine.full_workers_leave() {
             tracing::warn!(
@@ -249,6 +251,7 @@ impl Server {
         let (account, well_known) = (Arc::clone(engine.account()), engine.well_known());
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
+        tokio::spawn(refused_origins::tell(refused_origins));
         if let Some(cluster) = &cluster {
             tokio::spawn(cluster::count_streams(Arc::clone(&engine), Arc::clone(cluster)));
         }

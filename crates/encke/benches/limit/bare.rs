@@ -11,7 +11,7 @@ use std::thread;
 use memchr::memmem;
 use proto::poll::{ARRAY_END, Answer};
 use proto::websocket::{self, handshake};
-use proto::{Frame, Framing, Transport, Upgrade, response};
+use proto::{Frame, Framing, Transport, Upgrade, response, resume};
 use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{socket, table};
@@ -136,12 +136,14 @@ fn head(transport: Transport) -> io::Result<Vec<u8>> {
         let agreement = handshake::agree(&upgrade, false);
         let agreement = agreement.map_err(|problem| io::Error::other(problem.to_json()))?;
         handshake::push_head(&agreement, &mut head);
+        resume::end_head(&mut head, None, None);
     } else if transport == Transport::Poll {
         let answer = Answer { keep_alive_seconds: Some(75), ..Answer::default() };
         answer.push_head(&mut head);
         head.extend_from_slice(ARRAY_END);
     } else {
         response::stream_head(Transport::Sse, Framing::Chunked, None, &mut head);
+        resume::end_head(&mut head, None, None);
     }
     Ok(head)
 }

@@ -1,7 +1,7 @@
 //! `encke serve`: the server.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -334,7 +334,22 @@ fn announce(server: &Server, json: bool) -> Result<()> {
             say(format!("API      {scheme}://{address}"))?;
         }
     }
-    Ok(())
+    let here = |address: SocketAddr| match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
+        IpAddr::V6(ip) if ip.is_unspecified() => {
+            SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()))
+        }
+        _ => address,
+    };
+    let of = |plain: Option<SocketAddr>, tls: Option<SocketAddr>| {
+        let plain = plain.map(|address| format!("http://{}", here(address)));
+        plain.or_else(|| tls.map(|address| format!("https://{}", here(address))))
+    };
+    let api = of(api, tls_api).unwrap_or_default();
+    say(format!("look     {api}/   the dashboard, in a browser"))?;
+    let streams = of(listen, tls_listen).unwrap_or_default();
+    say(format!("next     encke listen bob --url {streams}"))?;
+    Ok(say(format!("         encke send bob hello --api {api}"))?)
 }
 
 /// Waits until standard input ends, whatever comes before. It is read by a thread for which the end

@@ -78,7 +78,7 @@ fn bodies_that_say_something_else_are_400() {
 fn other_media_types_are_415_and_parameters_do_not_matter() {
     let server = Server::start(&[]);
     let event = b"{\"about\":1,\"data\":1}";
-    for kind in ["text/plain", "application/xml", "multipart/form-data", "json", ""] {
+    for kind in ["text/html", "application/xml", "multipart/form-data", "json", ""] {
         for path in ["/send", "/subscriptions/add", "/subscriptions/remove"] {
             problem(&server, ("POST", path), Some(kind), event, 415);
         }
@@ -88,9 +88,14 @@ fn other_media_types_are_415_and_parameters_do_not_matter() {
         server.api.request("POST", "/send", Some(kind), event).unwrap().ok();
     }
     server.api.request("POST", "/send", None, event).unwrap().ok();
-    // What `curl -d` says of itself.
-    let form = Some("application/x-www-form-urlencoded");
-    server.api.request("POST", "/send", form, event).unwrap().ok();
+    // What `curl -d` says of itself, and `fetch` with a string.
+    for kind in ["application/x-www-form-urlencoded", "text/plain;charset=UTF-8"] {
+        server.api.request("POST", "/send", Some(kind), event).unwrap().ok();
+        let two = [&event[..], b"\n", event].concat();
+        let refused = server.api.request("POST", "/send", Some(kind), &two).unwrap();
+        assert!(refused.body.contains("application/x-ndjson"), "{refused:?}");
+        refused.problem(400);
+    }
 }
 
 #[test]

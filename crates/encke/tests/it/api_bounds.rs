@@ -107,7 +107,7 @@ fn refusal_reaches_a_client_that_writes_a_long_body_first() {
     for (head, status) in [
         ("POST /nowhere HTTP/1.1\r\nHost: localhost\r\n", 404),
         ("POST /send HTTP/1.1\r\nHost: evil.test\r\n", 421),
-        ("POST /send HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n", 415),
+        ("POST /send HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/html\r\n", 415),
     ] {
         let mut wire = Wire::connect(server.api.address());
         wire.send(format!("{head}Content-Length: {}\r\n\r\n", body.len()));

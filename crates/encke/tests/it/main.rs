@@ -16,6 +16,7 @@ mod harness;
 mod api;
 mod api_bounds;
 mod audience;
+mod beginning;
 mod bounds;
 mod client_commands;
 mod cluster;

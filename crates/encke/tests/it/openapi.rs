@@ -146,7 +146,7 @@ fn members_of_a_body_are_those_that_are_described() {
         more["more"] = json!(1);
         refused(more);
         let text = body.to_string();
-        let answer = server.api.request(&method, &path, Some("text/plain"), text.as_bytes());
+        let answer = server.api.request(&method, &path, Some("text/html"), text.as_bytes());
         answer.unwrap().problem(415);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{End, Head, Server, Wire, check_problem, get};
+use crate::harness::{End, Head, Server, Wire, check_problem, get, wait_for};
 
 /// Reads a whole refusal from `wire` and checks that it is one in good order.
 fn refusal(wire: &mut Wire, status: u16) -> (Head, Value) {
@@ -159,10 +159,31 @@ fn listed_origin_may_connect_and_others_may_not() {
     }
     for origin in ["https://evil.test", "http://app.test", "https://app.test.evil.test", "null"] {
         let request = get("/stream/1", &[&format!("Origin: {origin}")]);
-        let (head, _) = refused(&server, request, 403);
-        assert_eq!(head.field("access-control-allow-origin"), None, "{origin}");
+        let (head, problem) = refused(&server, request, 403);
+        // The page may read why.
+        assert_eq!(head.field("access-control-allow-origin"), Some(origin));
+        assert_eq!(head.field("access-control-allow-credentials"), None);
+        let listed = if origin == "null" { "'*'" } else { origin };
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(&format!("--allow-origin {listed},")), "{detail}");
     }
     server.wait_online("1", 0);
+}
+
+#[test]
+fn refused_origin_is_told_once_with_what_lets_it_in() {
+    let server = Server::start(&[]);
+    let ask = |origin: &str| {
+        refused(&server, get("/stream/1", &[&format!("Origin: {origin}")]), 403);
+    };
+    (0..20).for_each(|_| ask("https://app.test"));
+    ask("https://other.test");
+    let told = |origin: &str| server.stderr().matches(&format!("--allow-origin {origin}")).count();
+    wait_for("both are told", || told("https://app.test") > 0 && told("https://other.test") > 0);
+    ask("https://app.test");
+    ask("https://last.test");
+    wait_for("the last one is told", || told("https://last.test") > 0);
+    assert_eq!((told("https://app.test"), told("https://other.test")), (1, 1));
 }
 
 #[test]
@@ -200,8 +221,9 @@ fn options_answers_a_preflight() {
     assert!(head.field("access-control-allow-methods").unwrap().contains("GET"));
     let headers = head.field("access-control-allow-headers").unwrap().to_ascii_lowercase();
     assert!(headers.contains("last-event-id"));
+    // Or its page could not read why it is refused.
     let head = preflight("https://evil.test");
-    assert_eq!(head.field("access-control-allow-origin"), None);
+    assert_eq!(head.field("access-control-allow-origin"), Some("https://evil.test"));
     let mut wire = server.ask("OPTIONS /stream/1 HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(wire.head().field("allow"), Some("GET, HEAD, OPTIONS"));
     server.wait_online("1", 0);

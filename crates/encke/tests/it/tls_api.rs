@@ -36,7 +36,7 @@ fn curl_speaks_both_versions_of_http() {
         let body = json!({ "about": 1, "data": version }).to_string();
         let send = format!("{url}/send");
         let args = ["-sS", option, "--cacert", ca.to_str().unwrap(), "--json", &body, &send];
-        let Some(sent) = tool("curl", &[&args[..], &["-w", "\n%{http_version}"]].concat()) else {
+        let Some(sent) = tool("curl", &[&args[..], &["-w", "%{http_version}"]].concat()) else {
             return;
         };
         let lines: Vec<&str> = sent.stdout.lines().collect();

@@ -67,6 +67,8 @@ pub(crate) struct Marks(u8);
 impl Marks {
     /// A poll is by a page of another origin, or by somebody else.
     pub(crate) const CORS: Marks = Marks(1);
+    /// A stream is told its place in blocks ([`proto::resume::Told::InBlock`]). It is no poll.
+    pub(crate) const BLOCKS: Marks = Marks(1);
     /// A poll's client may have missed something.
     pub(crate) const GAP: Marks = Marks(2);
     /// A WebSocket's messages may be compressed.

@@ -91,6 +91,12 @@ impl<S> Conn<S> {
         self.work().is_some_and(|work| work.held.asked.is_some())
     }
 
+    /// Whether an event has come meanwhile, kept or not.
+    pub(crate) fn has_held(&self) -> bool {
+        let held = self.work().map(|work| &work.held);
+        held.is_some_and(|held| !held.events.is_empty() || held.dropped_from.is_some())
+    }
+
     /// Nobody wants the answer any more.
     pub(crate) fn ask_no_more(&mut self) {
         if let Some(work) = self.some_work() {

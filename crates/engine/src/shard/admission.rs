@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, Grant, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
-use proto::{Cors, Framing, Method, Problem, Route, Transport, classic, response};
+use proto::resume::{Begins, Told, end_head};
+use proto::{Cors, Framing, Method, Problem, Route, Transport, response};
 use smallvec::SmallVec;
 
 use super::core::{At, Core, End, Lives};
@@ -24,10 +25,13 @@ pub(super) struct Reply<'r> {
 }
 
 /// How a stream is to be.
-struct Manner<'r> {
-    transport: Transport,
-    framing: Framing,
-    cursor: Option<&'r [u8]>,
+pub(super) struct Manner<'r> {
+    pub(super) transport: Transport,
+    pub(super) framing: Framing,
+    pub(super) cursor: Option<&'r [u8]>,
+    pub(super) told: Told,
+    /// What the classic page greets.
+    pub(super) first: &'r str,
 }
 
 impl<S: Sockets> Core<S> {
@@ -160,11 +164,15 @@ impl<S: Sockets> Core<S> {
             return self.refuse(at, &Problem::no_such_path(), &reply);
         }
         if request.method == Method::Options {
-            response::preflight(cors, &mut self.answer);
+            // Who is not let in is refused when it asks: then its page can read why.
+            let readable = cors.or(request.origin.map(Cors::plain));
+            response::preflight(readable, &mut self.answer);
             return self.answered(at, DisconnectReason::Answered);
         }
-        if request.origin.is_some() && cors.is_none() {
-            return self.refuse(at, &Problem::forbidden_origin(), &reply);
+        if let (Some(origin), None) = (request.origin, cors) {
+            self.rules.config.refused_origins.note(origin);
+            let reply = Reply { cors: Some(Cors::plain(origin)), ..reply };
+            return self.refuse(at, &Problem::forbidden_origin(origin), &reply);
         }
         match request.route {
             Route::Page => return self.show_page(at, request),
@@ -196,12 +204,15 @@ impl<S: Sockets> Core<S> {
             self.describe_poll(cors);
             return self.answered(at, DisconnectReason::Answered);
         }
-        let cursor = request.cursor;
+        let first = request.ids.first().map(|id| &**id);
+        let first = first.or(grant.as_ref().and_then(|grant| grant.subject.as_deref()));
+        let first = first.unwrap_or_default();
+        let (cursor, told) = (request.cursor, request.told);
         if let Some(upgrade) = &request.upgrade {
             let (transport, framing) = (Transport::WebSocket, Framing::Close);
             return match self.open_websocket(at, upgrade) {
                 Ok(()) => {
-                    let manner = Manner { transport, framing, cursor };
+                    let manner = Manner { transport, framing, cursor, told, first };
                     self.begin(at, &ids, granted, manner, &reply)
                 }
                 Err(problem) => self.refuse(at, &problem, &reply),
@@ -210,15 +221,13 @@ impl<S: Sockets> Core<S> {
         let (transport, framing) = (request.transport, request.framing);
         response::stream_head(transport, framing, cors, &mut self.answer);
         if request.method == Method::Head {
+            let next = self.event_ids.id(self.event_ids.begin_stream().1).to_string();
+            let begins = Begins { next: &next, gap: false };
+            end_head(&mut self.answer, resumes(transport).then_some(begins), cors);
             return self.answered(at, DisconnectReason::Answered);
         }
-        if transport == Transport::Classic {
-            let first = request.ids.first().map(|id| &**id);
-            let first = first.or(grant.as_ref().and_then(|grant| grant.subject.as_deref()));
-            let first = first.unwrap_or_default();
-            classic::welcome(first, framing, &mut self.answer);
-        }
-        self.begin(at, &ids, granted, Manner { transport, framing, cursor }, &reply)
+        let manner = Manner { transport, framing, cursor, told, first };
+        self.begin(at, &ids, granted, manner, &reply)
     }
 
     /// Logs in before the head is sent: who has read the head is online.
@@ -227,18 +236,19 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         ids: &[IdText<'_>],
         granted: Option<Granted>,
-        Manner { transport, framing, cursor }: Manner<'_>,
+        manner: Manner<'_>,
         reply: &Reply<'_>,
     ) -> Lives {
         let (gaps, newest) = self.event_ids.begin_stream();
-        at.conn.transport = transport;
-        at.conn.set_framing(framing);
+        at.conn.transport = manner.transport;
+        at.conn.set_framing(manner.framing);
+        at.conn.mark(Marks::BLOCKS, manner.told == Told::InBlock);
         if let Err(problem) = self.login_with(at, ids, granted) {
             return self.refuse(at, &problem, reply);
         }
-        self.counters.streams_opened[transport.index()].add(1);
+        self.counters.streams_opened[manner.transport.index()].add(1);
         self.note_begun(at.slot, gaps);
-        let held = self.begin_at(at, cursor, newest);
+        let held = self.begin_at(at, &manner, newest, reply.cors);
         at.conn.move_to(if held { Life::Held } else { Life::Stream });
         at.conn.active = self.now;
         self.wait(at);
@@ -302,6 +312,11 @@ impl<S: Sockets> Core<S> {
         self.send_answer(at)?;
         self.finish(at, reason)
     }
+}
+
+/// Whether a client of such a stream goes on where it was.
+pub(super) fn resumes(transport: Transport) -> bool {
+    transport != Transport::Classic
 }
 
 pub(super) fn take_unread<S>(at: &mut At<'_, S>) -> Vec<u8> {

@@ -214,8 +214,7 @@ impl<S: Sockets> Core<S> {
         if transport != Transport::Classic {
             self.counters.gaps.add(1);
         }
-        resume::push_gap(&mut self.answer, transport, framing);
         let id = self.event_ids.id(up_to).to_string();
-        resume::push_cursor(&mut self.answer, transport, framing, &id);
+        resume::push_gap(&mut self.answer, transport, framing, Some(&id));
     }
 }

@@ -8,9 +8,12 @@
 use std::sync::Arc;
 
 use hub::Place;
-use proto::resume;
+use proto::resume::{self, Begins, Told};
+use proto::{Cors, Transport, classic};
 
+use super::admission::{Manner, resumes};
 use super::core::{At, Core, Lives};
+use crate::conn::Marks;
 use crate::conn::life::{Act, Input, Life};
 use crate::limits;
 use crate::mailbox::CatchUp;
@@ -18,8 +21,9 @@ use crate::resume::{Resume, Resumes};
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Core<S> {
-    /// Puts behind the answer's head where the stream begins that has just been logged in, or asks
-    /// what its client has missed since `cursor`. Whether it is held.
+    /// Ends the answer's head with where the stream begins that has just been logged in, and says
+    /// so behind it as the client can read it; or asks what it has missed since its cursor, which
+    /// is where it begins then. Whether it is held.
     ///
     /// `newest` is the last number given out *before* the log-in: the stream hears nothing up to
     /// it, so a client that comes back with it misses nothing and hears nothing twice. Read after
@@ -27,20 +31,31 @@ impl<S: Sockets> Core<S> {
     pub(super) fn begin_at(
         &mut self,
         at: &mut At<'_, S::Socket>,
-        cursor: Option<&[u8]>,
+        manner: &Manner<'_>,
         newest: u64,
+        cors: Option<Cors<'_>>,
     ) -> bool {
-        if cursor.is_some_and(|place| self.ask_from(at, place)) {
-            return true;
+        let &Manner { transport, framing, cursor, told, first } = manner;
+        let held = cursor.is_some_and(|place| self.ask_from(at, place));
+        let gap = cursor.is_some() && !held;
+        // What could be asked from is the id of an event, so plain text.
+        let own = cursor.filter(|_| held).and_then(|place| str::from_utf8(place).ok());
+        let id = own.map_or_else(|| self.event_ids.id(newest).to_string(), str::to_owned);
+        let begins = resumes(transport).then_some(Begins { next: &id, gap });
+        let out = &mut self.answer;
+        resume::end_head(out, begins, cors);
+        if transport == Transport::Classic {
+            classic::welcome(first, framing, out);
         }
-        let (transport, framing) = (at.conn.transport, at.conn.framing());
-        if cursor.is_some() {
+        if gap {
             self.resumes.count(true);
-            resume::push_gap(&mut self.answer, transport, framing);
+            resume::push_gap(out, transport, framing, Some(&id));
         }
-        let id = self.event_ids.id(newest).to_string();
-        resume::push_cursor(&mut self.answer, transport, framing, &id);
-        false
+        if !held && !gap || told == Told::InMessage {
+            let retry_ms = limits::RETRY_MS + at.slot % limits::RETRY_MS_SPREAD;
+            resume::push_begin(out, transport, framing, told, &id, retry_ms);
+        }
+        held
     }
 
     /// Whether it could be asked what the client has missed since its `place`, at once or, in a
@@ -96,7 +111,7 @@ impl<S: Sockets> Core<S> {
         }
         // Too many ask: it is told of a gap, and goes on with what was put by.
         let mut before = Vec::new();
-        resume::push_gap(&mut before, at.conn.transport, at.conn.framing());
+        resume::push_gap(&mut before, at.conn.transport, at.conn.framing(), None);
         self.resumes.count_gap();
         at.conn.push_reply(&before);
         for event in at.conn.take_held() {
@@ -144,21 +159,21 @@ impl<S: Sockets> Core<S> {
         }
         let (transport, framing) = (at.conn.transport, at.conn.framing());
         let mut notice = Vec::new();
-        if gap {
-            resume::push_gap(&mut notice, transport, framing);
-        }
         let last = events.last().map_or(0, |event| event.number());
+        if gap {
+            // Where nothing comes behind it the notice says where the stream stands.
+            let is_all = whole && last == 0 && !at.conn.has_held();
+            let next = is_all.then(|| self.event_ids.id(up_to).to_string());
+            resume::push_gap(&mut notice, transport, framing, next.as_deref());
+        }
         let end = at.conn.catch_up(&notice, events, up_to, whole);
         if end.is_none() {
             // No send was under way when it was answered, so all mail up to there came before.
             self.settle(up_to);
-            if last < up_to {
+            if last < up_to && at.conn.is(Marks::BLOCKS) && transport == Transport::Sse {
                 notice.clear();
-                let id = self.event_ids.id(up_to).to_string();
-                resume::push_cursor(&mut notice, transport, framing, &id);
-                if !notice.is_empty() {
-                    at.conn.push_reply(&notice);
-                }
+                resume::push_cursor(&mut notice, framing, &self.event_ids.id(up_to).to_string());
+                at.conn.push_reply(&notice);
             }
             at.conn.move_to(Life::Stream);
         } else if at.conn.is_flushed() {

@@ -176,7 +176,7 @@ fn bytes_that_nobody_expects_spend_the_budget() {
 #[test]
 fn stream_that_was_blocked_is_kept_alive_in_its_time() {
     let mut one = One::start(config());
-    let client = one.client(200, STREAM);
+    let client = one.client(240, STREAM);
     one.reads(client);
     one.send("1", &format!("\"{}\"", "x".repeat(300)));
     one.turn_after(1);
@@ -185,7 +185,7 @@ fn stream_that_was_blocked_is_kept_alive_in_its_time() {
     let begins = one.reads(client);
     one.turn_after(1);
     assert!(begins.starts_with('{') && one.reads(client).ends_with("}\n"));
-    one.turn_after(29_000);
+    one.turn_after(19_000);
     assert_eq!(one.reads(client), "", "not yet");
     one.turn_after(1_100);
     assert_eq!(one.reads(client), "\n");

@@ -104,6 +104,9 @@ const UPGRADE: &str = "*/*\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                        Sec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
 
+/// The fields of a browser's `EventSource`.
+const EVENT_SOURCE: &str = "text/event-stream\r\nCache-Control: no-cache\r\nSec-Fetch-Mode: cors";
+
 /// The request head of a client.
 pub(super) fn request(ids: &[String], transport: Transport, framing: Framing) -> Vec<u8> {
     request_with(ids, transport, framing, "")
@@ -117,7 +120,7 @@ pub(super) fn request_with(
     lines: &str,
 ) -> Vec<u8> {
     let (path, accept) = match transport {
-        Transport::Sse => ("stream", "text/event-stream"),
+        Transport::Sse => ("stream", EVENT_SOURCE),
         Transport::Ndjson => ("stream", "*/*"),
         Transport::Classic => ("test", "*/*"),
         Transport::WebSocket => ("stream", UPGRADE),

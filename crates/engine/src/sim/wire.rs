@@ -98,12 +98,14 @@ fn show(bytes: &[u8]) -> String {
 }
 
 /// The length of the block that says where a stream of SSE begins.
-const CURSOR_BYTES: usize = "id: 0123456789abcdef\n\n".len();
+const CURSOR_BYTES: usize = "id: 0123456789abcdef\nretry: 1234\n\n".len();
 
 /// What stands behind that block, if `rest` begins with it.
 fn after_cursor(rest: &[u8]) -> Option<&[u8]> {
     let (block, after) = rest.split_at_checked(CURSOR_BYTES)?;
-    let id = str::from_utf8(block).ok()?.strip_prefix("id: ")?.strip_suffix("\n\n")?;
+    let block = str::from_utf8(block).ok()?.strip_prefix("id: ")?.strip_suffix("\n\n")?;
+    let (id, retry) = block.split_once("\nretry: ")?;
+    retry.parse::<u32>().ok().filter(|ms| (1_000..3_000).contains(ms))?;
     hub::EventId::parse(id.as_bytes()).map(|_| after)
 }
 

@@ -187,10 +187,12 @@ impl Listener {
             self.opened_ms = ((arrival.now_ns / 1_000_000) as u32).max(1);
         }
         if arrival.transport == Transport::Poll {
-            self.cursor = head.poll_next.map(str::as_bytes).and_then(Cursor::read).or(self.cursor);
+            self.cursor = head.next.map(str::as_bytes).and_then(Cursor::read).or(self.cursor);
             self.closes = head.closes;
             tally.told(&mut self.due, arrival.now_ns);
-            tally.of(arrival.role).told_gaps += u64::from(head.poll_gap);
+            tally.of(arrival.role).told_gaps += u64::from(head.gap);
+        } else if arrival.resumes && !head.gap {
+            self.cursor = head.next.map(str::as_bytes).and_then(Cursor::read).or(self.cursor);
         }
         self.phase = Phase::Open(StreamDecoder::new(arrival.transport, head.body));
         self.read(arrival, body, tally)

@@ -39,10 +39,12 @@ pub struct ResponseHead<'b> {
     pub content_type: Option<&'b str>,
     /// What a server of WebSockets makes of the key ([`accepts`](crate::client::accepts)).
     pub websocket_accept: Option<&'b str>,
-    /// `Encke-Next` of an answer to a poll: the place for the next one.
-    pub poll_next: Option<&'b str>,
-    /// `Encke-Gap` of an answer to a poll: something was missed.
-    pub poll_gap: bool,
+    /// `Encke-Next`: the place for the next poll, or from which a stream goes on that is cut off
+    /// before it has told another one.
+    pub next: Option<&'b str>,
+    /// `Encke-Gap`: something was missed. A stream says so itself, too, and who has not heard that
+    /// keeps the place of before.
+    pub gap: bool,
     /// Whether the connection carries no further request (RFC 9112, section 9.3).
     pub closes: bool,
     /// Bytes of the head in the buffer; the body starts there.
@@ -81,8 +83,8 @@ pub fn response_head(buffer: &[u8]) -> Result<Option<ResponseHead<'_>>, HeadErro
         body,
         content_type: text("content-type"),
         websocket_accept: text("sec-websocket-accept"),
-        poll_next: text("encke-next"),
-        poll_gap: text("encke-gap") == Some("true"),
+        next: text("encke-next"),
+        gap: text("encke-gap") == Some("true"),
         closes: response.version == Some(0)
             || text("connection").is_some_and(|options| options.split(',').any(is_close)),
         head_len,

@@ -51,6 +51,11 @@ impl SseDecoder {
                 continue;
             }
             let len = match &self.partial {
+                // A keep-alive: nothing is to be kept of it while the stream is silent.
+                None if rest[0] == b':' && memchr2(b'\r', b'\n', rest).is_some() => {
+                    self.past_start = true;
+                    memchr2(b'\r', b'\n', rest).map(|end| end + 1)
+                }
                 None if self.past_start || rest[0] != BYTE_ORDER_MARK[0] => {
                     self.past_start = true;
                     whole_event(rest, on_event)

@@ -6,6 +6,7 @@ use super::accept::Accept;
 use super::bearer::{Bearer, Secret};
 use super::upgrade::Upgrade;
 use crate::negotiation::accepts_gzip;
+use crate::resume::Told;
 use crate::{Forwarded, Framing, Problem};
 
 /// What the header lines of one request say.
@@ -33,6 +34,10 @@ pub(super) struct Fields<'b> {
     pub(super) other_site: bool,
     /// For whom a proxy asks.
     pub(super) forwarded: Forwarded<'b>,
+    /// Whether a browser makes the request, or what behaves as one.
+    browser: bool,
+    /// Whether `Cache-Control` says that no cache may answer.
+    no_cache: bool,
     transfer_encoding: bool,
     /// Whether a `Content-Length` announced a body.
     body: bool,
@@ -87,6 +92,13 @@ impl<'b> Fields<'b> {
             self.bearer.cookies.get_or_insert(Secret(text.into()));
         } else if named("sec-fetch-site") {
             self.other_site = !matches!(value, b"same-origin" | b"none");
+        } else if named("sec-fetch-mode") {
+            self.browser = true;
+        } else if named("user-agent") {
+            // Browsers without the field before; all of them say so.
+            self.browser |= value.starts_with(b"Mozilla/");
+        } else if named("cache-control") {
+            self.no_cache |= lists(value, "no-cache");
         } else if named("last-event-id") {
             self.cursor = Some(value).filter(|value| !value.is_empty());
         } else if named("x-forwarded-for") {
@@ -104,6 +116,17 @@ impl<'b> Fields<'b> {
             && let Err(rule) = self.upgrade.read_line(name, value)
         {
             self.broken = Some(rule);
+        }
+    }
+
+    /// How the client can be told where its stream begins. An `EventSource` asks past all caches
+    /// (WHATWG HTML, section 9.2.2, and Fetch, section 4.6: so `no-cache`), a page's `fetch` does
+    /// not of itself.
+    pub(super) fn told(&self) -> Told {
+        match (self.browser, self.no_cache) {
+            (true, true) => Told::InBlock,
+            (true, false) => Told::InLine,
+            (false, _) => Told::InHead,
         }
     }
 

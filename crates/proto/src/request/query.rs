@@ -31,6 +31,8 @@ pub(super) struct Query<'b> {
     pub(super) after: Option<&'b [u8]>,
     /// `wait` of a poll.
     pub(super) wait_seconds: Option<u8>,
+    /// `next` of a stream: whether it says where it begins in a message.
+    pub(super) next: bool,
     /// `token`.
     pub(super) token: Option<Secret<'b>>,
 }
@@ -54,6 +56,7 @@ impl<'b> Query<'b> {
                 (b"last_event_id", Route::Stream) => {
                     query.after = Some(event_id(value, "last_event_id")?);
                 }
+                (b"next", Route::Stream) => query.next = value == "1",
                 (b"wait", Route::Poll) => query.wait_seconds = Some(wait_seconds(value)?),
                 _ => {}
             }

@@ -70,7 +70,8 @@ pub fn agree(upgrade: &Upgrade<'_>, deflate: bool) -> Result<Agreement, Problem>
     Ok(Agreement { accept: accept(key), protocol, deflate: asked && deflate })
 }
 
-/// Appends the head that opens the WebSocket.
+/// Appends the head that opens the WebSocket but for its end, see
+/// [`end_head`](crate::resume::end_head).
 pub fn push_head(agreement: &Agreement, out: &mut Vec<u8>) {
     out.extend_from_slice(
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -85,7 +86,7 @@ pub fn push_head(agreement: &Agreement, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\nSec-WebSocket-Extensions: ");
         out.extend_from_slice(extensions::DEFLATE_ANSWER);
     }
-    out.extend_from_slice(b"\r\n\r\n");
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Section 4.2.1, item 5.

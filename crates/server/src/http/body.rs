@@ -33,7 +33,7 @@ pub(crate) enum BodyKind {
 
 impl BodyKind {
     /// By the `Content-Type` field; without one it is JSON, and so is what `curl -d` calls a form
-    /// unless it is told otherwise. (What a page of another origin may say here does not matter:
+    /// and `fetch` calls plain text, unless they are told otherwise. (What a page of another origin may say here does not matter:
     /// see [`super::origin`].)
     pub(crate) fn of(headers: &HeaderMap) -> Result<BodyKind, ApiProblem> {
         let Some(field) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyKind::Json) };
@@ -41,7 +41,9 @@ impl BodyKind {
         // RFC 9110, section 8.3.1: parameters follow a semicolon, names are without case.
         let kind = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {
-            "application/json" | "application/x-www-form-urlencoded" => Ok(BodyKind::Json),
+            "application/json" | "application/x-www-form-urlencoded" | "text/plain" => {
+                Ok(BodyKind::Json)
+            }
             "application/x-ndjson" | "application/ndjson" => Ok(BodyKind::Ndjson),
             _ => Err(ApiProblem::media_type()),
         }

@@ -9,6 +9,7 @@ mod empty_error;
 pub(crate) mod exchange;
 pub(crate) mod host;
 pub(crate) mod id;
+pub(crate) mod json;
 pub(crate) mod lines;
 pub(crate) mod listener;
 pub(crate) mod object;

@@ -66,7 +66,11 @@ impl ApiProblem {
     /// 400: JSON that cannot be read, or that says something else than was asked for.
     pub(crate) fn bad_json(error: &serde_json::Error) -> ApiProblem {
         // The message ends with its position.
-        ApiProblem::bad_request(format!("The body cannot be read: {error}."))
+        let mut detail = format!("The body cannot be read: {error}.");
+        if detail.contains(": trailing characters") {
+            detail += " Lines are sent with Content-Type: application/x-ndjson.";
+        }
+        ApiProblem::bad_request(detail)
     }
 
     /// 400: as [`ApiProblem::bad_json`], for line `line` of a stream, in which the error's own line
@@ -128,9 +132,7 @@ impl ApiProblem {
     pub(crate) fn key_under_way() -> ApiProblem {
         let detail = "The first send with this idempotency key is still under way. Send this again \
                       with the same key, and it is answered the same.";
-        let mut conflict = ApiProblem::new(StatusCode::CONFLICT, detail);
-        conflict.problem.retry_after = Some(RETRY_AFTER_SECONDS);
-        conflict
+        ApiProblem::new(StatusCode::CONFLICT, detail).retry_after(RETRY_AFTER_SECONDS)
     }
 
     /// 413.
@@ -165,9 +167,7 @@ impl ApiProblem {
         let detail = "The server remembers as many idempotency keys as it can, and forgets each \
                       after five minutes. Nothing of this event is sent; send it again later, or \
                       without a key.";
-        let mut full = ApiProblem::unavailable(detail);
-        full.problem.retry_after = Some(retry_after);
-        full
+        ApiProblem::unavailable(detail).retry_after(retry_after)
     }
 
     /// 503: a worker's mailbox stayed full.

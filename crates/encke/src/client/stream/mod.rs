@@ -66,7 +66,7 @@ impl Stream {
         Ok(match wanted.transport {
             Transport::Poll => Stream::Poll(Polls::open(wanted, place, heard).await?),
             Transport::WebSocket => Stream::WebSocket(Socket::open(wanted, place).await?),
-            _ => Stream::Sse(EventStream::open(wanted, place).await?),
+            _ => Stream::Sse(EventStream::open(wanted, place, heard).await?),
         })
     }
 

@@ -20,10 +20,20 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
-    pub(super) async fn open(wanted: &Wanted, place: Option<&str>) -> Result<EventStream, Loss> {
+    /// Opens it at `place`. Where it begins stands in its head; if that is behind a gap, the notice
+    /// of it must come first.
+    pub(super) async fn open(
+        wanted: &Wanted,
+        place: Option<&str>,
+        heard: &mut VecDeque<Heard>,
+    ) -> Result<EventStream, Loss> {
         let mut sender = wanted.url.connect().await?;
         let request = request(wanted, place)?;
         let response = ask(&mut sender, request, &wanted.url, "text/event-stream").await?;
+        let field = |name| response.headers().get(name)?.to_str().ok();
+        if field("encke-gap").is_none() {
+            heard.extend(field("encke-next").map(|next| Heard::Place(next.to_owned())));
+        }
         let (body, decoder) = (response.into_body(), SseDecoder::default());
         Ok(EventStream { body, decoder, _sender: sender })
     }

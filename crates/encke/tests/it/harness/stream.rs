@@ -17,7 +17,7 @@ pub(crate) fn get(path: &str, fields: &[&str]) -> String {
 pub(crate) struct Stream {
     pub(crate) wire: Wire,
     pub(crate) head: Head,
-    /// Where a stream of SSE says that it begins. One that resumes says so later, if at all.
+    /// Where its head says that it begins, if anywhere.
     pub(crate) cursor: Option<String>,
 }
 
@@ -31,13 +31,8 @@ impl Stream {
         wire.send(get(path, &[&format!("Accept: {accept}")]));
         let head = wire.head();
         assert_eq!(head.status, 200, "{}", head.text);
-        let mut stream = Stream { wire, head, cursor: None };
-        if stream.head.field("content-type").is_some_and(|kind| kind.contains("event-stream")) {
-            let block = stream.chunk();
-            let id = block.strip_prefix("id: ").and_then(|rest| rest.strip_suffix("\n\n"));
-            stream.cursor = Some(id.expect(&block).to_owned());
-        }
-        stream
+        let cursor = head.field("encke-next").map(str::to_owned);
+        Stream { wire, head, cursor }
     }
 
     /// The next chunk as text.

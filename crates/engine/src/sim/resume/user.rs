@@ -91,9 +91,8 @@ impl User {
         self.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
     }
 
-    /// From which number on it must have heard all. An NDJSON stream does not say where it begins,
-    /// a WebSocket only when it is asked, and the answer to a first poll only where it ends: what
-    /// comes before is nobody's loss.
+    /// From which number on it must have heard all. A WebSocket says where it stands when it is
+    /// asked, and the answer to a first poll only where it ends: what comes before is nobody's loss.
     pub(in crate::sim) fn start(&self) -> Option<u64> {
         self.heard.iter().find_map(|heard| match (heard, self.transport) {
             (Heard::Cursor(number), _) => Some(*number),
@@ -149,7 +148,8 @@ impl User {
             return self.hear_messages(got, resumed_at);
         }
         let text = str::from_utf8(got).unwrap();
-        let Some((_, body)) = text.split_once("\r\n\r\n") else { return };
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { return };
+        self.hear_head(head);
         let body = match self.framing {
             Framing::Chunked => dechunk(body),
             Framing::Close => body.to_string(),
@@ -160,20 +160,36 @@ impl User {
         blocks.pop();
         for block in blocks {
             let id = block.strip_prefix("id: ");
-            self.heard.push(match (self.transport, id) {
+            let heard = match (self.transport, id) {
                 (Transport::Sse, Some(id)) if id.contains("\ndata: ") => {
                     Heard::Event(number(&id[..16]))
                 }
-                (Transport::Sse, Some(id)) => Heard::Cursor(number(id)),
+                (Transport::Sse, Some(id)) => Heard::Cursor(number(&id[..16])),
                 _ if block == "event: gap\ndata: {}" || block == "{\"gap\":true}" => {
                     Heard::Gap(resumed_at)
                 }
+                (Transport::Sse, None) => {
+                    let id = block.strip_prefix("event: gap\nid: ").expect("a gap");
+                    self.heard.push(Heard::Gap(resumed_at));
+                    Heard::Cursor(number(id.strip_suffix("\ndata: {}").expect("a gap's end")))
+                }
                 _ => Heard::Event(number(&block["{\"id\":\"".len()..][..16])),
-            });
+            };
+            self.heard.push(heard);
         }
     }
 
-    /// The same on a WebSocket.
+    /// The head says where the stream begins. Who was told of a gap there, and not yet in the
+    /// stream, must come back with the place of before.
+    fn hear_head(&mut self, head: &str) {
+        let field = |name| head.lines().find_map(|line| line.strip_prefix(name));
+        if let (Some(next), None) = (field("Encke-Next: "), field("Encke-Gap: ")) {
+            self.heard.push(Heard::Cursor(number(next)));
+        }
+    }
+
+    /// The same on a WebSocket. Its model goes by what it is answered when it pings, which may be a
+    /// place before that of its head.
     fn hear_messages(&mut self, got: &[u8], resumed_at: u64) {
         let Some(head) = got.windows(4).position(|four| four == b"\r\n\r\n") else { return };
         for text in server_texts(&got[head + 4..]) {

@@ -39,7 +39,7 @@ fn answer_to_a_poll_says_where_the_next_goes_on() {
     let head = |fields: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n{fields}\r\n");
     let told = |head: &str| {
         let head = response_head(head.as_bytes()).unwrap().unwrap();
-        (head.poll_next.map(str::to_owned), head.poll_gap, head.closes)
+        (head.next.map(str::to_owned), head.gap, head.closes)
     };
     assert_eq!(told(&head("")), (None, false, false));
     assert_eq!(told(&head("Encke-Next: 17\r\n")), (Some("17".into()), false, false));

@@ -4,6 +4,7 @@ use super::*;
 use crate::client::EventError;
 use crate::client::response_head;
 use crate::request::{self, Parsed};
+use crate::resume::end_head;
 use crate::testing;
 use crate::websocket as server;
 use crate::websocket::ReadError;
@@ -24,6 +25,7 @@ fn handshake_of_both_halves_is_that_of_the_rfc() {
     let mut head = Vec::new();
     let agreement = handshake::agree(&upgrade, false).unwrap();
     handshake::push_head(&agreement, &mut head);
+    end_head(&mut head, None, None);
     let head = response_head(&head).unwrap().unwrap();
     assert_eq!(head.status, 101);
     assert!(accepts(&key, head.websocket_accept.unwrap()));

@@ -59,6 +59,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         framing: Framing::Chunked,
         ids: vec!["alice".into(), "photo:789".into()],
         cursor: None,
+        told: Told::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
         keep_alive: true,
@@ -72,6 +73,24 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         head_len: buf.len(),
     };
     assert_eq!(served(&buf), expected);
+}
+
+#[test]
+fn client_is_told_where_its_stream_begins_as_it_can_read_it() {
+    let chrome = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0 Safari/537.36";
+    let cases: [(&str, &[&str], Told); 8] = [
+        ("GET /stream/1", &[chrome, "Cache-Control: no-cache"], Told::InBlock),
+        ("GET /stream/1", &["Sec-Fetch-Mode: cors", "Cache-Control: no-cache"], Told::InBlock),
+        ("GET /stream/1", &["Sec-Fetch-Mode: cors"], Told::InLine),
+        ("GET /stream/1?next=0", &[chrome], Told::InLine),
+        ("GET /stream/1", &["User-Agent: Go-http-client/1.1"], Told::InHead),
+        ("GET /stream/1", &["Cache-Control: no-cache"], Told::InHead),
+        ("GET /stream/1?next=1", &["Cache-Control: no-store"], Told::InMessage),
+        ("GET /stream/1?next=1", &[chrome, "Cache-Control: no-cache"], Told::InMessage),
+    ];
+    for (start, lines, told) in cases {
+        assert_eq!(served(&head(start, lines)).told, told, "{start} {lines:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The handshake against the example of the RFC.
 
 use super::*;
+use crate::resume::end_head;
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
@@ -12,6 +13,7 @@ fn upgrade() -> Upgrade<'static> {
 fn head(upgrade: &Upgrade<'_>) -> String {
     let mut out = Vec::new();
     push_head(&agree(upgrade, true).unwrap(), &mut out);
+    end_head(&mut out, None, None);
     String::from_utf8(out).unwrap()
 }
 

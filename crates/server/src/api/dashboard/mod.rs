@@ -16,7 +16,6 @@ mod sample;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -27,6 +26,7 @@ use self::sample::Sample;
 use crate::api::access::Grant;
 use crate::api::state::Api;
 use crate::http::exchange::Peer;
+use crate::http::json::Json;
 use crate::http::problem::ApiProblem;
 use crate::http::{assets, host};
 use crate::web;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 
 use crate::api::state::Api;
 use crate::cluster::NodeReport;
+use crate::http::json::Json;
 
 /// The cluster; of a server that is alone nothing.
 #[derive(Debug, Serialize)]

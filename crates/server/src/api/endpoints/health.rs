@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use hub::Id;
 use serde::Serialize;
 
 use crate::api::state::Api;
+use crate::http::json::Json;
 use crate::http::problem::ApiProblem;
 
 /// What a probe is told when all is well.

@@ -19,5 +19,5 @@ pub(crate) async fn logout(
     if logout.at_least {
         answer["at_least"] = true.into();
     }
-    Ok(axum::Json(answer).into_response())
+    Ok(crate::http::json::Json(answer).into_response())
 }

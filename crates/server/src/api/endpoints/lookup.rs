@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use graph::{Page, ReadError};
@@ -10,6 +9,7 @@ use hub::{Id, IdText};
 use serde::{Deserialize, Serialize};
 
 use crate::api::state::Api;
+use crate::http::json::Json;
 use crate::http::path::PathId;
 use crate::http::problem::ApiProblem;
 

@@ -63,5 +63,6 @@ async fn send_one(
         api.durations.record(accepted, Instant::now());
         push_answer(&mut text, &delivered);
     }
+    text.push(b'\n');
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }

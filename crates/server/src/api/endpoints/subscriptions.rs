@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use bytes::Bytes;
@@ -19,6 +18,7 @@ use crate::api::access::Grant;
 use crate::api::state::Api;
 use crate::http::body::{BodyKind, Pieces, read_whole};
 use crate::http::id::IdField;
+use crate::http::json::Json;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
 use crate::http::permits::IdleLimit;

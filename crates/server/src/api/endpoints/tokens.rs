@@ -69,7 +69,7 @@ pub(crate) fn answer(revoked: Result<bool, RevokedError>) -> Result<Response, Ap
              worker has more to do than it can. Send this again.",
         ));
     }
-    Ok(axum::Json(serde_json::json!({ "revoked": true })).into_response())
+    Ok(crate::http::json::Json(serde_json::json!({ "revoked": true })).into_response())
 }
 
 /// The same, where there are many nodes.

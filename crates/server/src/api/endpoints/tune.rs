@@ -1,13 +1,13 @@
 //! `GET /tune.json`: what this machine allows against a number of users, as `encke tune --json`
 //! tells it. It only reads; a machine is changed from the command line alone.
 
-use axum::Json;
 use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use tune::{Ends, Report, USERS_DEFAULT};
 
+use crate::http::json::Json;
 use crate::http::problem::ApiProblem;
 
 /// What is asked.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use engine::{TurnSnapshot, WorkerSnapshot};
 use hub::{Bound, DisconnectReason};
@@ -16,6 +15,7 @@ use super::tls::TlsStats;
 use super::tokens::TokenStats;
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
+use crate::http::json::Json;
 use crate::http::problem::ApiProblem;
 
 /// The figures of the whole server at one moment.

@@ -70,7 +70,7 @@ impl Listener<'_> {
         let place = place.map_or_else(String::new, |place| format!("Last-Event-ID: {place}\r\n"));
         let request = format!(
             "GET /stream/{} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\
-             {place}\r\n",
+             Cache-Control: no-cache\r\nSec-Fetch-Mode: cors\r\n{place}\r\n",
             name(self.number)
         );
         socket.write_all(request.as_bytes())?;
@@ -156,9 +156,9 @@ impl Listener<'_> {
         let Some(number) = id(&told) else {
             return self.books.fault(format!("an id is {told:?}"));
         };
-        if event.is_position() {
+        if event.is_position() || event.name == b"gap" {
             self.enter(Entry::Place(number));
-        } else if event.name != b"gap" {
+        } else {
             let read = serde_json::from_slice::<Value>(event.data).unwrap_or_default();
             match read["data"].as_u64() {
                 Some(data) if read["id"] == told.as_str() => {
