@@ -33,8 +33,8 @@ pub(crate) enum BodyKind {
 
 impl BodyKind {
     /// By the `Content-Type` field; without one it is JSON, and so is what `curl -d` calls a form
-    /// and `fetch` calls plain text, unless they are told otherwise. (What a page of another origin may say here does not matter:
-    /// see [`super::origin`].)
+    /// and `fetch` calls plain text, unless they are told otherwise. (What a page of another origin
+    /// may say here does not matter: see [`super::origin`].)
     pub(crate) fn of(headers: &HeaderMap) -> Result<BodyKind, ApiProblem> {
         let Some(field) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyKind::Json) };
         let text = field.to_str().map_err(|_| ApiProblem::media_type())?;

@@ -1,5 +1,5 @@
-//! A JSON value as the body of an answer: one line with its end, so that a terminal's next line is a
-//! line of its own.
+//! A JSON value as the body of an answer: one line with its end, so that a terminal's prompt stands
+//! on the next one.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
