@@ -1,8 +1,8 @@
 /**
- * Builds `dist/encke.js`, the whole library in one minified module, and its source map.
+ * Builds the package's entries, each a minified module of its own below `dist`, and source maps.
  *
- * One file, because it is small: a page loads it with one request and no bundler. The licenses are
- * copied beside it, since npm packs nothing from further up.
+ * One file each, because they are small: a page loads one with one request and no bundler. The
+ * licenses are copied beside them, since npm packs nothing from further up.
  */
 
 import { copyFileSync } from "node:fs";
@@ -13,14 +13,21 @@ import { build } from "esbuild";
  * ones take their places, which saves a page 150 bytes. No name of `src/types.ts` may be among them.
  */
 const INTERNAL = [
-  "addressMax", "again", "answer", "answered", "base", "change", "complain", "dueAt", "ears",
-  "end", "ended", "heard", "hush", "opened", "openedAt", "pass", "refusals", "refused",
-  "renewed", "rest", "run", "say", "settle", "shared", "speak", "tell", "tokens", "url", "watch",
+  "addressMax", "again", "answer", "answered", "ask", "base", "begin", "change", "complain",
+  "dueAt", "due", "ears", "end", "ended", "failed", "heard", "heardAt", "hush", "kinds", "opened",
+  "openedAt", "own", "parts", "pass", "proven", "refusals", "refused", "renewal", "rest", "run",
+  "say", "settle", "shared", "source", "speak", "taken", "tell", "tokens", "url", "watch", "way",
 ];
 
+/** What is built of which source: an entry of the package each, and the worker of the last one. */
+const ENTRIES = {
+  encke: "src/index.ts",
+  "only-sse": "src/only-sse.ts",
+};
+
 await build({
-  entryPoints: ["src/index.ts"],
-  outfile: "dist/encke.js",
+  entryPoints: ENTRIES,
+  outdir: "dist",
   bundle: true,
   format: "esm",
   // Private members and `??=`: Chrome 85, Firefox 90, Safari 15, Node 20.

@@ -6,7 +6,7 @@ import type { Cursor } from "./cursor.js";
 import type { Ids } from "./ids.js";
 import type { Link, Transport } from "./link.js";
 import type { Ears } from "./listeners.js";
-import type { Tokens } from "./tokens.js";
+import type { Token } from "./token.js";
 import type { EnckeEvent, Failure } from "./types.js";
 
 /** How long a stream lasts whose address has no room for all ids; then another may have. */
@@ -19,7 +19,7 @@ export interface Shared {
   readonly ids: Ids;
   readonly cursor: Cursor;
   readonly ears: Ears;
-  readonly tokens: Tokens;
+  readonly tokens: Token;
   readonly openMs: number;
   readonly silenceMs: number;
   /** The longest address, in characters. */
@@ -40,9 +40,10 @@ export class Attempt implements Link {
   readonly signal = this.#abort.signal;
   #timer?: ReturnType<typeof setTimeout>;
   token = "";
-  #renewal?: ReturnType<typeof setTimeout>;
-  /** Ids that are said to the open stream miss what the address asks to catch up. */
-  #misses?: unknown;
+  /** When the next token is due. */
+  renewal?: ReturnType<typeof setTimeout>;
+  /** When something last happened to it, by the clock, which goes on while a machine sleeps. */
+  heardAt = 0;
 
   constructor(readonly shared: Shared) {}
 
@@ -75,7 +76,7 @@ export class Attempt implements Link {
 
   end(why = "Stream left"): void {
     clearTimeout(this.#timer);
-    clearTimeout(this.#renewal);
+    clearTimeout(this.renewal);
     this.#abort.abort(new Error(why));
   }
 
@@ -100,26 +101,18 @@ export class Attempt implements Link {
 
   watch(ms: number, act = () => this.end("The server is silent")): void {
     clearTimeout(this.#timer);
+    this.heardAt = Date.now();
     if (ms && !this.signal.aborted) {
       this.#timer = setTimeout(act, ms);
     }
   }
 
-  speak(say: (words: object) => void): void {
-    const { ids, cursor } = this.shared;
-    this.#misses = ids.rest[0] && cursor.at;
-    ids.speak(say);
-  }
-
   opened(): void {
-    const { ids, ears, opened } = this.shared;
+    const { ids, ears, opened, tokens } = this.shared;
     const { length } = ids.rest;
     if (!this.openedAt && !this.signal.aborted) {
       this.openedAt = performance.now();
-      this.renewed();
-      if (this.#misses) {
-        ears.tell("gap");
-      }
+      tokens.taken(this);
       if (length) {
         ears.complain(new Error(`No room for ${length} ids`));
       }
@@ -155,44 +148,5 @@ export class Attempt implements Link {
   heard(id: string): boolean {
     // What came before it in the same read was told to nobody if the attempt was left.
     return !this.signal.aborted && this.shared.cursor.pass(id);
-  }
-
-  answered(failure?: Failure): void {
-    const { ids, ears } = this.shared;
-    ids.answered(failure);
-    if (failure) {
-      ears.complain(failure);
-    }
-  }
-
-  renewed(failure?: Failure): void {
-    const { ears, openMs, tokens } = this.shared;
-    tokens.refusals = 0;
-    if (failure) {
-      // The stream goes on as long as the one is good that it has.
-      tokens.dueAt = Date.now() + (openMs || 10_000);
-      ears.complain(failure);
-    }
-    if (tokens.dueAt) {
-      this.#renewal = setTimeout(() => this.#renew(), tokens.dueAt - Date.now());
-    }
-  }
-
-  /** Shows the next token: over the open stream, or by another one that goes on where it is. */
-  async #renew(): Promise<void> {
-    const { ids, tokens, again } = this.shared;
-    const token = await tokens.get().catch((why: Failure) => why);
-    if (this.signal.aborted) {
-      return;
-    }
-    if (typeof token !== "string") {
-      this.renewed(token);
-    } else if (token === this.token) {
-      this.renewed();
-    } else if (ids.say({ token })) {
-      this.token = token;
-    } else {
-      again();
-    }
   }
 }

@@ -2,27 +2,18 @@
  * The connection: which transport, and when again.
  *
  * One loop makes one attempt after the other until `close`. It knows no bytes; the transports do.
- * A transport that fails before it has opened is followed by the next one at once, and after the
- * last by a wait. One that opened is begun with for some time, by later connections of the page to
- * the same address too, so a blocked one is not tried at each turn, and not forgotten for good.
- *
- * A server that is full or gone is spared the other transports: what says that it is full is asked
- * again alone, and what has opened before is tried once more after a wait.
+ * Nor does it know which of them is next; the way does.
  */
 
 import { Attempt, type Shared } from "./attempt.js";
 import { backoffMs, MOST_TRIES } from "./backoff.js";
 import { Cursor } from "./cursor.js";
-import { Ids } from "./ids.js";
-import { iterate } from "./iterate.js";
+import type { Ids } from "./ids.js";
 import type { Transport } from "./link.js";
 import { Ears } from "./listeners.js";
-import { poll } from "./poll.js";
-import { sse } from "./sse.js";
-import { Tokens } from "./tokens.js";
+import type { Token } from "./token.js";
 import type {
-  Connection,
-  EnckeEvent,
+  BaseConnection,
   Failure,
   Id,
   Listeners,
@@ -30,68 +21,76 @@ import type {
   State,
   TransportName,
 } from "./types.js";
-import { websocket } from "./websocket.js";
+import type { Way } from "./way.js";
 
-const TRANSPORTS: Record<TransportName, Transport> = { websocket, sse, poll };
-
-/** How long a transport that opened is begun with. */
-const PROVEN_MS = 600_000;
+/** What an entry of the package is made of. */
+export interface Parts {
+  readonly kinds: { readonly [name in TransportName]?: Transport };
+  readonly ids: new (ids: Options["ids"]) => Ids;
+  readonly tokens: new (source: Options["token"]) => Token;
+  readonly way: new (names: Options["transports"], base: string) => Way;
+}
 
 /** How long an address may be at first, in characters: half of the server's bound on heads. */
 const ADDRESS_MAX = 4096;
 
-/** By address, which transport opened last and when. */
-const proven = new Map<string, { name: TransportName; at: number }>();
+/** Defaults; a test adds them up with the server's (`e2e/defaults.test.ts`). */
+export const RETRY_MAX_MS = 30_000;
+export const OPEN_MS = 10_000;
+export const SILENCE_MS = 28_000;
 
-/** Connects to the server at `url`: its public port, or the path that a proxy gives it. */
-export function connect<T = unknown>(url: string | URL, options: Options): Connection<T> {
-  return new Live<T>(url, options);
-}
+/** What says that the network may be another, or that nobody looked for long. */
+const RETURNS = ["online", "pageshow", "visibilitychange"];
 
-class Live<T> implements Connection<T> {
+/** A connection that is made of `parts`. */
+export class Live<T> implements BaseConnection<T> {
   state: State = "connecting";
-  transport: TransportName;
-  #order: TransportName[];
+  #way: Way;
   #retryMs: number;
   #retryMaxMs: number;
   #shared: Shared;
   #attempt?: Attempt;
   /** The attempt was left on purpose. */
   #left = false;
-  #refusal?: Failure;
   #wake = () => {};
-  #online = () => this.#wake();
+  /** When the page was last hidden or shown, by the clock. */
+  #turnedAt = Date.now();
 
-  constructor(url: string | URL, options: Options) {
-    const { transports = ["websocket", "sse", "poll"] as const, ids, after = "" } = options;
-    const { retryMs = 1000, retryMaxMs = 30_000, openMs = 10_000, silenceMs = 75_000 } = options;
-    this.#order = transports.filter((name) => name !== "websocket" || globalThis.WebSocket);
+  constructor(
+    readonly parts: Parts,
+    url: string | URL,
+    options: Options,
+  ) {
+    const { ids, after = "", retryMs = 1000, retryMaxMs = RETRY_MAX_MS } = options;
+    const { openMs = OPEN_MS, silenceMs = SILENCE_MS } = options;
+    const base = baseOf(url);
+    this.#way = new parts.way(options.transports, base.href);
     this.#retryMs = retryMs;
     this.#retryMaxMs = retryMaxMs;
     this.#shared = {
-      base: baseOf(url),
-      ids: new Ids(ids),
+      base,
+      ids: new parts.ids(ids),
       cursor: new Cursor(after),
       ears: new Ears(),
-      tokens: new Tokens(options.token),
+      tokens: new parts.tokens(options.token),
       openMs,
       silenceMs,
       addressMax: ADDRESS_MAX,
       opened: () => {
-        if (!this.#shared.ids.rest[0]) {
-          proven.set(this.#shared.base.href, { name: this.transport, at: performance.now() });
-        }
+        this.#way.proven(!this.#shared.ids.rest[0]);
         this.#turn("open");
       },
       again: () => this.#again(),
     };
-    if (!this.#order[0] || !this.#shared.ids.all[0]) {
+    if (!this.#way.name || !this.#shared.ids.all[0]) {
       throw new Error("Give an id, and a transport that works here.");
     }
-    this.transport = this.#first();
-    // A machine that is back in its network need not wait.
-    globalThis.addEventListener?.("online", this.#online);
+    RETURNS.forEach((name) => globalThis.addEventListener?.(name, this.#back));
     this.#run();
+  }
+
+  get transport(): TransportName {
+    return this.#way.name;
   }
 
   get cursor(): string {
@@ -118,64 +117,42 @@ class Live<T> implements Connection<T> {
     this.#end();
   }
 
-  [Symbol.asyncIterator](): AsyncGenerator<EnckeEvent<T>, void> {
-    return iterate<T>(this, () => this.#refusal);
-  }
-
   async #run(): Promise<void> {
-    let [missed, tries] = [0, 0];
+    const way = this.#way;
+    let tries = 0;
     while (this.#turn("connecting")) {
       const attempt = (this.#attempt = new Attempt(this.#shared));
-      const why = await attempt.run(TRANSPORTS[this.transport]);
+      const why = await attempt.run(this.parts.kinds[way.name]!);
       if (this.#left) {
         this.#left = false;
         continue;
       }
-      const { base, ids, openMs, tokens } = this.#shared;
+      const { ids, openMs, tokens } = this.#shared;
       if ([414, 431].includes(why.status!) && ids.all.length - ids.rest.length > 1) {
         // What else stands in the head, cookies for one, nobody here knows.
         this.#shared.addressMax /= 2;
-        this.transport = this.#order[0];
+        way.begin(true);
         continue;
-      }
-      if (this.transport === "websocket" && !this.#order[1] && !attempt.openedAt) {
-        // Why it was refused nobody will hear.
-        tokens.dueAt = 0;
       }
       const isAnother = why.status === 401 && tokens.refused();
       if (why.final && !isAnother) {
-        this.#refusal = why;
         this.#shared.ears.complain(why);
         return this.#end(why);
       }
       if (attempt.openedAt) {
         // One that ends soon after each opening is backed off from as well.
         tries = performance.now() - attempt.openedAt > openMs ? 0 : tries;
-        missed = 0;
-        this.transport = this.#first();
-      } else if (why.status === 401) {
-        this.transport = this.#order[0];
-      } else if (proven.get(base.href)?.name === this.transport) {
-        // It is the server that is not there, more likely than the way.
-        proven.delete(base.href);
-      } else if (!why.retryAfterMs) {
-        const next = this.#order.indexOf(this.transport) + 1;
-        this.transport = this.#order[next % this.#order.length];
-        if (++missed % this.#order.length) {
-          continue;
-        }
+        way.begin(!!ids.rest[0]);
+      } else if (way.failed(why, tokens)) {
+        continue;
+      } else if (tries === (why.status === 401 ? 2 : 0) && why.status! < 500 && !why.retryAfterMs) {
+        // Nobody else says that an address leads elsewhere, if it does for good.
+        this.#shared.ears.complain(why);
       }
       this.#turn("waiting", why);
       const ceiling = attempt.ended ? MOST_TRIES : tries++;
       await this.#pause(backoffMs(ceiling, this.#retryMs, this.#retryMaxMs, why.retryAfterMs));
     }
-  }
-
-  /** What to begin with: what opened not long ago, else the first that was named. */
-  #first(): TransportName {
-    const { name, at } = proven.get(this.#shared.base.href) ?? { at: 0 };
-    const isFit = !this.#shared.ids.rest[0] && performance.now() - at < PROVEN_MS;
-    return (isFit && this.#order.find((one) => one === name)) || this.#order[0];
   }
 
   /** Changes the state; returns whether the connection lives. */
@@ -196,6 +173,25 @@ class Live<T> implements Connection<T> {
     }
   };
 
+  /**
+   * Tries at once when the machine is back in a network, the page is back from where browsers keep
+   * those that were left, or it is looked at after long. What was heard of meanwhile goes on.
+   */
+  #back = ({ type, persisted }: { type: string; persisted?: boolean }) => {
+    const { silenceMs } = this.#shared;
+    const isLong = (since: number) => !!silenceMs && Date.now() - since > silenceMs;
+    let isBack = type === "online" || persisted;
+    if (type === RETURNS[2]) {
+      const isOpen = this.state !== "waiting";
+      isBack = !document.hidden && isLong(isOpen ? this.#attempt!.heardAt : this.#turnedAt);
+      this.#turnedAt = Date.now();
+    }
+    if (isBack) {
+      this.#wake();
+      this.#again();
+    }
+  };
+
   #leave(): void {
     this.#left = true;
     this.#attempt?.end();
@@ -206,7 +202,7 @@ class Live<T> implements Connection<T> {
     this.#shared.ids.settle(false);
     this.#leave();
     this.#wake();
-    globalThis.removeEventListener?.("online", this.#online);
+    RETURNS.forEach((name) => globalThis.removeEventListener?.(name, this.#back));
   }
 
   #pause(ms: number): Promise<void> {

@@ -9,6 +9,7 @@ interface Problem {
   status?: number;
   title?: string;
   detail?: string;
+  instance?: string;
 }
 
 /** How long a server that is full is left alone when it does not say, or not to this page. */
@@ -28,11 +29,19 @@ export function failure(problem: Problem, otherwise: string): Failure {
 export async function refusal(response: Response): Promise<Failure> {
   const { status, statusText, headers } = response;
   // A proxy's page of HTML is no JSON and tells nobody what to do.
-  const problem = await response.json().catch(() => null);
+  const problem: Problem | null = await response.json().catch(() => null);
   const error = failure({ ...problem, status }, `HTTP ${status} ${statusText}`);
   const unsaid = [429, 503].includes(status) ? BUSY_S : 0;
   const seconds = Number(headers.get("retry-after")) || unsaid;
   error.retryAfterMs = 1000 * Math.min(seconds, DAY_S);
-  error.final = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
+  // Only what the server itself says is final. What a proxy says while something is deployed, or
+  // another application at this address, passes. Encke's problems repeat the status, say what to
+  // do and have no `instance`, which other makers of problems give.
+  const isOwn =
+    headers.get("content-type")?.startsWith("application/problem+json") &&
+    problem?.status === status &&
+    problem.detail &&
+    !problem.instance;
+  error.final = !!isOwn && status < 500 && ![408, 425, 429].includes(status);
   return error;
 }

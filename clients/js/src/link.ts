@@ -5,7 +5,7 @@
  * stream has ended. It never retries, and it stops when the signal says so.
  */
 
-import type { EnckeEvent, Failure } from "./types.js";
+import type { EnckeEvent } from "./types.js";
 
 /** One attempt, as a transport sees it. */
 export interface Link {
@@ -18,8 +18,6 @@ export interface Link {
   url(path: "stream" | "poll", after: string): URL;
   /** Ends the attempt after so much time unless called again; 0 is never. */
   watch(ms: number, act?: () => void): void;
-  /** What `say` says goes to the server over this stream, and is answered there. */
-  speak(say: (words: object) => void): void;
   /** The server has taken the login; told again with all that it says. */
   opened(): void;
   /** What the server has sent, which is JSON; else an error is told, and thrown. */
@@ -28,10 +26,6 @@ export interface Link {
   gap(): void;
   /** Everything up to `id` was heard; whether that is news. */
   heard(id: string): boolean;
-  /** The answer to the oldest thing that was said: nothing, or why it was refused. */
-  answered(failure?: Failure): void;
-  /** The answer to a token that was said. */
-  renewed(failure?: Failure): void;
 }
 
 /** Makes one attempt. Resolves when the server ended the stream in good order. */

@@ -8,18 +8,18 @@
 import { ask } from "./ask.js";
 import type { Link } from "./link.js";
 
-/** How long the server may hold a poll that has nothing to tell; its own default. */
-const WAIT_S = 25;
-
-/** An empty answer that comes sooner was not waited for. */
-const WAITED_MS = 900 * WAIT_S;
+/** How long the server may hold a poll that has nothing to tell: as long as its keep-alives. */
+export const WAIT_S = 20;
 
 /** Polls until something fails, or the server ends it. */
 export async function poll(link: Link): Promise<void> {
-  for (let wait = 0; ; wait = WAIT_S) {
+  const { openMs, silenceMs } = link.shared;
+  // What is left of the silence is for the answer to come.
+  const waitS = Math.min(WAIT_S, Math.ceil(silenceMs / 1400) || WAIT_S);
+  for (let wait = 0; ; wait = waitS) {
     const url = link.url("poll", "after");
     url.searchParams.set("wait", `${wait}`);
-    link.watch(wait * 1000 + link.shared.openMs);
+    link.watch(wait ? silenceMs : openMs);
     const start = performance.now();
     const response = await ask(link, url, "application/json");
     const events = link.read(await response.text());
@@ -33,7 +33,7 @@ export async function poll(link: Link): Promise<void> {
       link.event(event);
     }
     link.heard(response.headers.get("encke-next") ?? "");
-    if (wait && !events.length && performance.now() - start < WAITED_MS) {
+    if (wait && !events.length && performance.now() - start < 900 * wait) {
       // The server stops, or something in between answers for it: not at full speed, then.
       return;
     }

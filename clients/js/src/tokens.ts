@@ -3,45 +3,58 @@
  *
  * A JSON Web Token (RFC 7519) says when it ends. A clock that is wrong must not make it look over,
  * or never over, so where the page's clock says that it is not good now, its whole life counts from
- * when it came. Nothing here checks a token, and no message shows one.
+ * when it came.
  */
 
-import type { Options } from "./types.js";
-
-/** So many refusals in a row count. */
-const REFUSALS_MAX = 3;
+import type { Attempt } from "./attempt.js";
+import type { SpokenIds } from "./spoken.js";
+import { Token } from "./token.js";
+import type { Failure } from "./types.js";
 
 /** A timer holds 24 days at most, and a token that is asked for each day is known to be had. */
 const DAY_MS = 86_400_000;
 
-/** The tokens of one connection. */
-export class Tokens {
+/** The tokens of one connection, each kept as long as it lasts. */
+export class Tokens extends Token {
   #token = "";
-  /** When the next one is asked for, by the clock; 0 or no number is before the next stream. */
-  dueAt = 0;
-  /** How many were refused since one was taken. */
-  refusals = 0;
 
-  constructor(readonly source: NonNullable<Options["token"]> = "") {}
-
-  /** The one that lasts, else another one; empty where there is none. */
-  async get(): Promise<string> {
-    const { source } = this;
+  /** The one that lasts, else another one. */
+  override async get(): Promise<string> {
     if (!(Date.now() < this.dueAt)) {
-      this.#token = typeof source === "string" ? source : await source();
+      this.#token = await super.get();
       this.dueAt = Date.now() + lastsMs(this.#token);
-    }
-    // The platform's own words about a wrong header or sub-protocol would show it.
-    if (/[^\w.-]/.test(this.#token)) {
-      throw new Error("The token is no JWT");
     }
     return this.#token;
   }
 
-  /** The server refuses it; whether another one may do better. */
-  refused(): boolean {
-    this.dueAt = 0;
-    return ++this.refusals < REFUSALS_MAX;
+  override taken(stream: Attempt, failure?: Failure): void {
+    super.taken(stream);
+    if (failure) {
+      const { ears, openMs } = stream.shared;
+      // The stream goes on as long as the one is good that it has.
+      this.dueAt = Date.now() + (openMs || 10_000);
+      ears.complain(failure);
+    }
+    if (this.dueAt) {
+      stream.renewal = setTimeout(() => this.#renew(stream), this.dueAt - Date.now());
+    }
+  }
+
+  /** Shows the next token: over the open stream, or by another one that goes on where it is. */
+  async #renew(stream: Attempt): Promise<void> {
+    const token = await this.get().catch((why: Failure) => why);
+    if (stream.signal.aborted) {
+      return;
+    }
+    if (typeof token !== "string") {
+      this.taken(stream, token);
+    } else if (token === stream.token) {
+      this.taken(stream);
+    } else if ((stream.shared.ids as SpokenIds).say({ token })) {
+      stream.token = token;
+    } else {
+      stream.shared.again();
+    }
   }
 }
 

@@ -32,7 +32,7 @@ export interface Failure extends Error {
   status?: number;
   /** How long to stay away: what the server asked for, or 5,000 where it is full and unclear. */
   retryAfterMs?: number;
-  /** Trying again as before is of no use, so the connection is closed. */
+  /** The server itself says that trying again is of no use, so the connection is closed. */
   final?: boolean;
 }
 
@@ -49,7 +49,8 @@ export interface Listeners<T = unknown> {
   state: (state: State, why?: Failure) => void;
   /**
    * The server refused the connection (it is closed then), one `login` or `logout`, or a token in
-   * place of the last one, which was not to be had otherwise either; an address had no room for all
+   * place of the last one, which was not to be had otherwise either; something that is not the
+   * server refused it (it is tried again, and that is said once); an address had no room for all
    * ids; or what came was no JSON.
    */
   error: (error: Failure) => void;
@@ -78,14 +79,19 @@ export interface Options {
   /** A transport that has not opened, or a ping that has no answer, after this time. 10,000. */
   openMs?: number;
   /**
-   * A server that says nothing for so long is asked (WebSocket) or left (SSE). More than twice
-   * its `--keepalive`; 0 is never. 75,000.
+   * A stream that brings nothing for so long is left, and resumed by another one. Pages do not see
+   * a WebSocket's keep-alives, so it is asked after two thirds of that time. Longer than the
+   * server's `--keepalive` (20 s) with some seconds to spare, and for polls at least 2 s; 0 is
+   * never. 28,000.
    */
   silenceMs?: number;
 }
 
+/** A connection to Encke that comes back by itself until it is closed, and can be looped over. */
+export interface Connection<T = unknown> extends BaseConnection<T>, AsyncIterable<EnckeEvent<T>> {}
+
 /** A connection to Encke that comes back by itself until it is closed. */
-export interface Connection<T = unknown> extends AsyncIterable<EnckeEvent<T>> {
+export interface BaseConnection<T = unknown> {
   readonly state: State;
   /** The one in use, or being tried. */
   readonly transport: TransportName;

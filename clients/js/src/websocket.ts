@@ -7,30 +7,34 @@
  * which another transport hears the reason.
  */
 
+import type { Attempt } from "./attempt.js";
 import { failure } from "./failure.js";
-import type { Link } from "./link.js";
+import type { SpokenIds } from "./spoken.js";
 
 /** Keeps one stream to its end. */
-export function websocket(link: Link): Promise<void> {
+export function websocket(link: Attempt): Promise<void> {
+  const { ids, cursor, openMs, silenceMs } = link.shared;
   return new Promise((resolve, reject) => {
     const url = link.url("stream", "last_event_id");
     url.protocol = url.protocol.replace("http", "ws");
     const protocols = link.token ? ["encke", `encke.bearer.${link.token}`] : [];
     const socket = new WebSocket(url, protocols);
     const say = (words: object) => socket.send(JSON.stringify(words));
-    const ping = () => {
+    const ping = (ms: number) => {
       say({ ping: 1 });
-      link.watch(link.shared.openMs);
+      link.watch(ms);
     };
+    // Ids that are said to the open stream miss what the address asks to catch up.
+    const misses = !!ids.rest[0] && !!cursor.at;
     link.signal.addEventListener("abort", () => {
       // A dead network keeps `close` waiting; nobody waits for that.
       socket.onmessage = socket.onopen = socket.onclose = null;
       socket.close();
     });
     socket.onopen = () => {
-      link.speak(say);
+      (ids as SpokenIds).speak(say);
       // Its answer comes after those to what was said.
-      ping();
+      ping(openMs);
     };
     // `close` follows; but one of Node's classes takes an error that nobody hears for a crash.
     socket.onerror = () => {};
@@ -45,9 +49,10 @@ export function websocket(link: Link): Promise<void> {
       reject(Object.assign(new Error(`WebSocket closed: ${code} ${reason}`), { final, status }));
     };
     socket.onmessage = ({ data }) => {
-      link.watch(link.shared.silenceMs, ping);
+      // Noticed within the same time as on a stream whose keep-alives show.
+      link.watch((silenceMs * 2) / 3, () => ping(silenceMs / 3));
       try {
-        hear(link, link.read(data));
+        hear(link, link.read(data), misses);
       } catch (error) {
         reject(error);
       }
@@ -56,21 +61,28 @@ export function websocket(link: Link): Promise<void> {
 }
 
 /** Tells what a message is: an event, a gap, or an answer. */
-function hear(link: Link, message: any): void {
+function hear(link: Attempt, message: any, misses: boolean): void {
+  const { ids, ears, tokens } = link.shared;
   const { about, gap, ok, error } = message;
   if (about) {
     link.event(message);
   } else if (gap) {
     link.gap();
   } else if (ok?.ping) {
+    if (misses && !link.openedAt) {
+      ears.tell("gap");
+    }
     link.opened();
     link.heard(ok.next);
   } else if (ok || error) {
     const refused = error && failure(error, "refused");
     if ((ok ?? message).token) {
-      link.renewed(refused);
+      tokens.taken(link, refused);
     } else {
-      link.answered(refused);
+      (ids as SpokenIds).answered(refused);
+      if (refused) {
+        ears.complain(refused);
+      }
     }
   }
 }

@@ -4,7 +4,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect } from "../src/index.js";
 import { heard, listen, next, turned } from "./hear.js";
-import { answers, cursor, FakeServer, idle, inTurn, message, refuse, stream } from "./server.js";
+import {
+  answers,
+  cursor,
+  FakeServer,
+  type Handler,
+  idle,
+  inTurn,
+  message,
+  refuse,
+  stream,
+} from "./server.js";
 
 const SSE = { transports: ["sse"] as const };
 
@@ -76,6 +86,34 @@ test("refusal that nobody listens for is printed", async (t) => {
   assert.match(String(print.mock.calls[0].arguments[0]), /List the origin/);
 });
 
+/** A refusal as others word it: an ingress, a gateway, another application at the address. */
+const FOREIGN: [string, Handler][] = [
+  ["page", refuse(404, "", { "content-type": "text/html" })],
+  ["JSON", refuse(403, "Forbidden.", { "content-type": "application/json" })],
+  ["problem of another's", (answer) => {
+    answer.writeHead(404, { "content-type": "application/problem+json" });
+    answer.end('{"type":"about:blank","title":"Not Found","status":404,"instance":"/stream/bob"}');
+  }],
+  ["fault", refuse(502, "Bad gateway.", { "content-type": "text/html" })],
+  ["401", refuse(401, "Who are you?", { "content-type": "text/html" })],
+];
+
+for (const [name, foreign] of FOREIGN) {
+  test(`refusal that is not the server's own passes: ${name}`, async (t) => {
+    const all = [...Array(5).fill(foreign), stream(cursor("01"))];
+    const server = await FakeServer.start(t, { stream: inTurn(...all) });
+    const connection = listen(t, server.url, SSE);
+    const errors: (number | undefined)[] = [];
+    const waits: (number | undefined)[] = [];
+    connection.on("error", ({ status }) => errors.push(status));
+    connection.on("state", (state, why) => state === "waiting" && waits.push(why?.status));
+    await turned(connection, "open");
+    const status = waits[0]!;
+    assert.deepEqual(waits, Array(5).fill(status), "it says each time why it waits");
+    assert.deepEqual(errors, status < 500 ? [status] : [], "and once that it is refused");
+  });
+}
+
 test("transport that fails at once is followed by the next, which is remembered", async (t) => {
   const server = await FakeServer.start(t, {
     stream: refuse(502, "A proxy does not like it."),
@@ -95,7 +133,7 @@ test("transport that fails at once is followed by the next, which is remembered"
   assert.equal(first, "sse /stream/bob");
   assert.deepEqual(polls.slice(0, 2), [
     "poll /poll/bob?wait=0",
-    "poll /poll/bob?after=01&wait=25",
+    "poll /poll/bob?after=01&wait=20",
   ]);
 });
 
@@ -161,8 +199,8 @@ test("poll goes on at the cursor, says gaps, and hears events once", async (t) =
   assert.deepEqual(ids, ["02", "03", "04", "06"]);
   assert.deepEqual(server.asked.slice(0, 3), [
     "poll /poll/bob?wait=0",
-    "poll /poll/bob?after=01&wait=25",
-    "poll /poll/bob?after=03&wait=25",
+    "poll /poll/bob?after=01&wait=20",
+    "poll /poll/bob?after=03&wait=20",
   ]);
 });
 
@@ -185,8 +223,8 @@ test("poll that waits and is told of a gap goes on at once behind it", async (t)
   await said;
   assert.deepEqual(server.asked.slice(0, 3), [
     "poll /poll/bob?wait=0",
-    "poll /poll/bob?after=01&wait=25",
-    "poll /poll/bob?after=09&wait=25",
+    "poll /poll/bob?after=01&wait=20",
+    "poll /poll/bob?after=09&wait=20",
   ]);
   assert.deepEqual(states, ["open"]);
 });

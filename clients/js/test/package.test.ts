@@ -35,10 +35,12 @@ test("package has what its users take, and nothing else", () => {
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "README.md",
-    "dist/connection.d.ts",
     "dist/encke.js",
     "dist/encke.js.map",
     "dist/index.d.ts",
+    "dist/only-sse.d.ts",
+    "dist/only-sse.js",
+    "dist/only-sse.js.map",
     "dist/types.d.ts",
     "package.json",
   ]);

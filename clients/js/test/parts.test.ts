@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { backoffMs, MOST_TRIES } from "../src/backoff.js";
 import { Cursor } from "../src/cursor.js";
 import { refusal } from "../src/failure.js";
-import { Ids } from "../src/ids.js";
 import type { Link } from "../src/link.js";
+import { SpokenIds } from "../src/spoken.js";
 import { sse } from "../src/sse.js";
 
 test("wait is random below a ceiling that doubles up to the most", (t) => {
@@ -54,7 +54,7 @@ test("cursor passes each id once and after a gap any", () => {
 });
 
 test("ids said to the stream are answered in order, refused ones are forgotten", async () => {
-  const ids = new Ids(["a", 7]);
+  const ids = new SpokenIds(["a", 7]);
   const said: object[] = [];
   ids.speak((words) => said.push(words));
   const reopen = () => assert.fail("the stream can be told");

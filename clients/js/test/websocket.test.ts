@@ -100,7 +100,7 @@ test("silent stream is asked, and left when it does not answer", async (t) => {
       });
     },
   });
-  const connection = listen(t, server.url, { ...WEBSOCKET, silenceMs: 20, openMs: 300 });
+  const connection = listen(t, server.url, { ...WEBSOCKET, silenceMs: 3000 });
   await turned(connection, "open");
   assert.match(String(await turned(connection, "waiting")), /silent/);
   assert.equal(most, 3);
