@@ -1,4 +1,5 @@
-import type { Connection, EnckeEvent, Options } from "../src/index.js";
+import type { Connection, EnckeEvent } from "../src/index.js";
+import type { SharedOptions } from "../src/shared.js";
 
 /** What a connection told. */
 export interface Told {
@@ -13,7 +14,7 @@ export interface Told {
   log: unknown[];
 }
 
-/** How to connect, and where to get a token. */
-export type Asked = Options & { tokenUrl?: string };
+/** How to connect, where to get a token, and whether with all tabs. */
+export type Asked = SharedOptions & { tokenUrl?: string; shared?: boolean };
 
 export function listen(url: string, options: Asked): { connection: Connection; told: Told };

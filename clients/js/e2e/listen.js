@@ -3,10 +3,12 @@
  * in Node alike.
  */
 
-import { connect } from "../dist/encke.js";
+import { connect as connectAlone } from "../dist/encke.js";
+import { connect as connectShared } from "../dist/shared.js";
 
 /** Connects, with short waits; what has tokens is named, since a test cannot pass a function on. */
-export function listen(url, { tokenUrl, ...options }) {
+export function listen(url, { tokenUrl, shared, ...options }) {
+  const connect = shared ? connectShared : connectAlone;
   const token = tokenUrl && (async () => (await fetch(tokenUrl)).text());
   const connection = connect(url, { retryMs: 10, retryMaxMs: 200, token, ...options });
   const told = { events: [], gaps: 0, states: [], waits: [], errors: [], log: [] };

@@ -41,7 +41,12 @@ test("package has what its users take, and nothing else", () => {
     "dist/only-sse.d.ts",
     "dist/only-sse.js",
     "dist/only-sse.js.map",
+    "dist/shared.d.ts",
+    "dist/shared.js",
+    "dist/shared.js.map",
     "dist/types.d.ts",
+    "dist/worker.js",
+    "dist/worker.js.map",
     "package.json",
   ]);
 });

@@ -1,0 +1,244 @@
+/**
+ * The one connection of all tabs of an origin, wherever it is kept: in a `SharedWorker`, or in a tab
+ * that leads.
+ *
+ * Who holds the lock of that name (Web Locks) is the hub; the next in its queue is when that is
+ * gone. Tabs say things over one `BroadcastChannel` and hear over another, so neither minds who the
+ * hub is, and each hears all. A tab holds a lock of its own, by which the hub learns that it is gone.
+ */
+
+import { connect } from "./index.js";
+import type { Connection, EnckeEvent, Failure, Id, Options, State, TransportName } from "./types.js";
+
+/** What of the options can be told to another context; who has a function for tokens is asked. */
+export type HubOptions = Omit<Options, "ids" | "after" | "token"> & { token?: string | true };
+
+/** A failure, since what an `Error` has besides its message is lost between contexts. */
+export type Words = Pick<Failure, "message" | "status" | "retryAfterMs" | "final">;
+
+/** What a tab says. */
+export type Said = { tab: string } & (
+  | { join: string[]; after: string }
+  | { act: "login" | "logout"; ids: string[]; n: number }
+  | { token: string; n: number }
+  | { fault: string; n: number }
+  | { leave: true }
+);
+
+/** What the hub says, to one tab or to all. */
+export type Told = { to?: string } & (
+  | { here: true }
+  | { event: EnckeEvent; named: boolean }
+  | { gap: true }
+  | { state: State; transport: TransportName; why?: Words }
+  | { place: string }
+  | { error: Words }
+  | { done: boolean; n: number }
+  | { wanted: number }
+);
+
+/** Tabs that are there when another one becomes the hub all say so within this time. */
+const GATHER_MS = 100;
+
+/** So many events are kept for a tab that comes with a place. */
+const RECENT_MAX = 100;
+
+/** Becomes the hub of `name` when nobody else is; the function that it returns ends that. */
+export function lead(name: string, url: string, options: HubOptions): () => void {
+  const pending = new AbortController();
+  let hub: Hub | undefined;
+  const hold = () => new Promise<void>((leave) => (hub = new Hub(name, url, options, leave)));
+  // It ends in error when it is given up before it was granted.
+  navigator.locks.request(`${name} hub`, { signal: pending.signal }, hold).catch(() => {});
+  return () => {
+    pending.abort();
+    hub?.end();
+  };
+}
+
+export function words({ message, status, retryAfterMs, final }: Failure): Words {
+  return { message, status, retryAfterMs, final };
+}
+
+class Hub {
+  /** The ids of each tab. */
+  #tabs = new Map<string, Set<string>>();
+  #up: BroadcastChannel;
+  #down: BroadcastChannel;
+  #connection?: Connection;
+  /** Tabs are gathered, and then there is a connection. */
+  #ready?: Promise<void>;
+  /** The lowest place that a tab has brought meanwhile. */
+  #after = "";
+  #recent: EnckeEvent[] = [];
+  /** All events after this place are in `recent`. */
+  #since = "";
+  /** Who waits for a token. */
+  #asked?: { n: number; resolve: (token: string) => void; reject: (why: Error) => void };
+  #asks = 0;
+
+  constructor(
+    readonly name: string,
+    readonly url: string,
+    readonly options: HubOptions,
+    readonly leave: () => void,
+  ) {
+    this.#up = new BroadcastChannel(`${name} up`);
+    this.#down = new BroadcastChannel(`${name} down`);
+    this.#up.onmessage = ({ data }) => void this.#hear(data);
+    this.#tell({ here: true });
+  }
+
+  end(): void {
+    this.#close();
+    this.#up.close();
+    this.#down.close();
+    this.leave();
+  }
+
+  /** The tabs go on, with another hub or without one, so it is none of theirs. */
+  #close(): void {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.close();
+  }
+
+  #tell(told: Told): void {
+    this.#down.postMessage(told);
+  }
+
+  async #hear(said: Said): Promise<void> {
+    const { tab } = said;
+    if ("join" in said) {
+      this.#join(tab, said.join, said.after);
+    } else if ("act" in said) {
+      await this.#ready;
+      const done = await this.#change(tab, said.act, said.ids);
+      this.#tell({ to: tab, done, n: said.n });
+    } else if ("leave" in said) {
+      this.#forget(tab);
+    } else if (this.#asked?.n === said.n) {
+      const { resolve, reject } = this.#asked;
+      this.#asked = undefined;
+      if ("token" in said) {
+        resolve(said.token);
+      } else {
+        reject(new Error(said.fault));
+      }
+    }
+  }
+
+  #join(tab: string, ids: string[], after: string): void {
+    if (!this.#tabs.has(tab)) {
+      // Granted when the tab is gone, however it went.
+      void navigator.locks.request(`${this.name} ${tab}`, () => this.#forget(tab));
+    }
+    const news = ids.filter((id) => !this.#all.has(id));
+    this.#tabs.set(tab, new Set(ids));
+    const connection = this.#connection;
+    if (!connection) {
+      this.#after = [this.#after, after].filter(Boolean).sort()[0] ?? "";
+      this.#ready ??= new Promise((done) => setTimeout(done, GATHER_MS)).then(() => this.#open());
+      return;
+    }
+    if (after && after < connection.cursor) {
+      if (!news[0] && this.#since && after >= this.#since) {
+        this.#recent
+          .filter(({ id }) => id > after)
+          .forEach((event) => this.#tell({ to: tab, ...this.#named(event) }));
+      } else {
+        this.#tell({ to: tab, gap: true });
+      }
+    }
+    void connection.login(...news);
+    this.#tell({ to: tab, state: connection.state, transport: connection.transport });
+    this.#tell({ to: tab, place: connection.cursor });
+  }
+
+  #open(): void {
+    this.#ready = undefined;
+    const ids = [...this.#all];
+    if (!ids[0]) {
+      return;
+    }
+    const token = this.options.token === true ? () => this.#token() : this.options.token;
+    this.#since = this.#after;
+    this.#recent = [];
+    const connection = connect(this.url, { ...this.options, ids, after: this.#after, token });
+    this.#connection = connection;
+    this.#after = "";
+    connection.on("event", (event) => {
+      this.#since ||= event.id;
+      this.#recent.push(event);
+      if (this.#recent.length > RECENT_MAX) {
+        this.#since = this.#recent.shift()!.id;
+      }
+      this.#tell(this.#named(event));
+    });
+    connection.on("gap", () => {
+      this.#recent = [];
+      this.#since = "";
+      this.#tell({ gap: true });
+    });
+    connection.on("error", (error) => this.#tell({ error: words(error) }));
+    connection.on("state", (state, why) => {
+      if (this.#connection !== connection) {
+        return;
+      }
+      if (state === "closed") {
+        this.#connection = undefined;
+      }
+      const { transport } = connection;
+      this.#tell({ state, transport, why: why && words(why) });
+      // The place of the beginning comes with what opened it.
+      setTimeout(() => {
+        if (state === "open" && this.#connection === connection) {
+          this.#since ||= connection.cursor;
+          this.#tell({ place: connection.cursor });
+        }
+      });
+    });
+  }
+
+  async #change(tab: string, change: "login" | "logout", ids: string[]): Promise<boolean> {
+    const own = this.#tabs.get(tab);
+    const before = this.#all;
+    if (!own || !this.#connection) {
+      return false;
+    }
+    ids.forEach((id) => own[change === "login" ? "add" : "delete"](id));
+    const taken = await this.#connection[change](
+      ...ids.filter((id) => (change === "login" ? !before.has(id) : !this.#all.has(id))),
+    );
+    if (!taken && change === "login") {
+      ids.forEach((id) => own.delete(id));
+    }
+    return taken;
+  }
+
+  #forget(tab: string): void {
+    const ids = [...(this.#tabs.get(tab) ?? [])];
+    this.#tabs.delete(tab);
+    if (!this.#tabs.size) {
+      this.#close();
+    }
+    void this.#connection?.logout(...ids.filter((id) => !this.#all.has(id)));
+  }
+
+  /** With whether a tab has its subject among its ids. */
+  #named(event: EnckeEvent): { event: EnckeEvent; named: boolean } {
+    return { event, named: this.#all.has(event.about) };
+  }
+
+  #token(): Promise<string> {
+    const n = ++this.#asks;
+    return new Promise((resolve, reject) => {
+      this.#asked = { n, resolve, reject };
+      this.#tell({ wanted: n });
+    });
+  }
+
+  get #all(): Set<Id> {
+    return new Set([...this.#tabs.values()].flatMap((ids) => [...ids]));
+  }
+}

@@ -1,0 +1,248 @@
+/**
+ * One connection for all tabs of an origin: this tab's part of it.
+ *
+ * Browsers open six connections of HTTP/1.1 to a server, so over SSE and long poll a seventh tab
+ * with a connection of its own would never open. Here a `SharedWorker` keeps the one that all have
+ * (`hub.ts`); where there is none, or it does not start, the tab does that is first in the queue.
+ * Where a page has neither locks nor channels (it is not a secure context, or no page) it has a
+ * connection of its own.
+ */
+
+import { Cursor } from "./cursor.js";
+import { type HubOptions, lead, type Said, type Told } from "./hub.js";
+import { connect as connectAlone } from "./index.js";
+import { iterate } from "./iterate.js";
+import { Ears } from "./listeners.js";
+import type {
+  Connection,
+  EnckeEvent,
+  Failure,
+  Id,
+  Listeners,
+  Options,
+  State,
+  TransportName,
+} from "./types.js";
+
+/** How to connect, and with whom. */
+export interface SharedOptions extends Options {
+  /** Tabs with the same address and the same name share a connection: a user's name. `""`. */
+  name?: string;
+  /** The address of the package's `worker.js`; `false` is none, so a tab leads. */
+  worker?: string | URL | false;
+  /**
+   * Leaves out events about ids that another tab has named and this one has not. Without it a tab
+   * hears them too, since it may follow them by a stored subscription. `false`.
+   */
+  exact?: boolean;
+}
+
+/** Connects to the server at `url` with all tabs that do. */
+export function connect<T = unknown>(url: string | URL, options: SharedOptions): Connection<T> {
+  const { document, navigator, BroadcastChannel } = globalThis;
+  return document && BroadcastChannel && navigator.locks
+    ? new Tab<T>(url, options)
+    : connectAlone<T>(url, options);
+}
+
+class Tab<T> implements Connection<T> {
+  state: State = "connecting";
+  transport: TransportName;
+  #id = crypto.randomUUID();
+  #name: string;
+  #url: string;
+  #plain: HubOptions;
+  #ids: Set<string>;
+  #cursor: Cursor;
+  #ears = new Ears();
+  #up: BroadcastChannel;
+  #down: BroadcastChannel;
+  #refusal?: Failure;
+  #stop?: () => void;
+  #release = () => {};
+  /** What was said and is not answered. */
+  #asked = new Map<number, { said: Said; answer: (taken: boolean) => void }>();
+  #asks = 0;
+
+  constructor(
+    url: string | URL,
+    readonly options: SharedOptions,
+  ) {
+    const { ids, after = "", name = "", worker, exact, token, ...plain } = options;
+    this.#url = new URL(url, location.href).href;
+    this.#name = `encke 1 ${this.#url} ${name}`;
+    this.#plain = { ...plain, token: typeof token === "function" || token };
+    this.#ids = new Set([ids].flat().map(String));
+    if (!this.#ids.size) {
+      throw new Error("Give an id.");
+    }
+    this.transport = options.transports?.[0] ?? "websocket";
+    this.#cursor = new Cursor(after);
+    this.#up = new BroadcastChannel(`${this.#name} up`);
+    this.#down = new BroadcastChannel(`${this.#name} down`);
+    this.#down.onmessage = ({ data }) => this.#hear(data);
+    const hold = () =>
+      new Promise<void>((release) => {
+        this.#release = release;
+        if (this.state === "closed") {
+          release();
+        } else {
+          this.#join();
+        }
+      });
+    void navigator.locks.request(`${this.#name} ${this.#id}`, hold);
+    this.#start(worker);
+  }
+
+  get cursor(): string {
+    return this.#cursor.at;
+  }
+
+  on<K extends keyof Listeners<T>>(what: K, listener: Listeners<T>[K]): () => void {
+    return this.#ears.on(what, listener as Listeners[K]);
+  }
+
+  login(...ids: Id[]): Promise<boolean> {
+    return this.#change("login", ids);
+  }
+
+  logout(...ids: Id[]): Promise<boolean> {
+    const taken = this.#change("logout", ids);
+    if (!this.#ids.size) {
+      this.close();
+    }
+    return taken;
+  }
+
+  close(): void {
+    this.#end();
+  }
+
+  [Symbol.asyncIterator](): AsyncGenerator<EnckeEvent<T>, void> {
+    return iterate<T>(this, () => this.#refusal);
+  }
+
+  /** Has the worker keep the connection, else stands in the queue of those that would. */
+  #start(worker?: string | URL | false): void {
+    try {
+      if (worker === false) {
+        return this.#lead();
+      }
+      const shared = worker
+        ? new SharedWorker(worker, { type: "module", name: "encke" })
+        : // Bundlers look for this form, and bring the worker along.
+          new SharedWorker(new URL("./worker.js", import.meta.url), {
+            type: "module",
+            name: "encke",
+          });
+      shared.onerror = () => this.#lead();
+      shared.port.postMessage([this.#name, this.#url, this.#plain]);
+    } catch {
+      // There are none here, or the page's policy lets none in.
+      this.#lead();
+    }
+  }
+
+  #lead(): void {
+    if (this.state !== "closed") {
+      this.#stop ??= lead(this.#name, this.#url, this.#plain);
+    }
+  }
+
+  #say(said: Said): void {
+    this.#up.postMessage(said);
+  }
+
+  #join(): void {
+    this.#say({ tab: this.#id, join: [...this.#ids], after: this.#cursor.at });
+    // What the last hub did not answer this one does.
+    this.#asked.forEach(({ said }) => this.#say(said));
+  }
+
+  #change(change: "login" | "logout", list: Id[]): Promise<boolean> {
+    const ids = list.map(String);
+    if (this.state === "closed") {
+      return Promise.resolve(false);
+    }
+    ids.forEach((id) => this.#ids[change === "login" ? "add" : "delete"](id));
+    const n = ++this.#asks;
+    const said: Said = { tab: this.#id, act: change, ids, n };
+    this.#say(said);
+    return new Promise((answer) => this.#asked.set(n, { said, answer }));
+  }
+
+  #hear(told: Told): void {
+    if (told.to && told.to !== this.#id) {
+      return;
+    }
+    if ("here" in told) {
+      this.#turn("connecting");
+      this.#join();
+    } else if ("event" in told) {
+      const { id, about } = told.event;
+      const isOwn = !this.options.exact || !told.named || this.#ids.has(about);
+      if (this.#cursor.pass(id) && isOwn) {
+        this.#ears.tell("event", told.event);
+      }
+    } else if ("gap" in told) {
+      this.#cursor.gap();
+      this.#ears.tell("gap");
+    } else if ("state" in told) {
+      this.transport = told.transport;
+      const why = told.why && revived(told.why);
+      if (told.state === "closed") {
+        this.#end(why);
+      } else {
+        this.#turn(told.state, why);
+        // If the worker ends, the connection is kept by a tab.
+        this.#lead();
+      }
+    } else if ("place" in told) {
+      this.#cursor.pass(told.place);
+    } else if ("error" in told) {
+      this.#ears.complain(revived(told.error));
+    } else if ("done" in told) {
+      this.#asked.get(told.n)?.answer(told.done);
+      this.#asked.delete(told.n);
+    } else {
+      void this.#answer(told.wanted);
+    }
+  }
+
+  /** The hub wants a token. */
+  async #answer(n: number): Promise<void> {
+    const { token } = this.options;
+    if (typeof token === "function") {
+      try {
+        this.#say({ tab: this.#id, token: await token(), n });
+      } catch (error) {
+        this.#say({ tab: this.#id, fault: String((error as Error)?.message ?? error), n });
+      }
+    }
+  }
+
+  #turn(state: State, why?: Failure): void {
+    if (this.state !== state && this.state !== "closed") {
+      this.state = state;
+      this.#ears.tell("state", state, why);
+    }
+  }
+
+  #end(why?: Failure): void {
+    if (this.state === "closed") {
+      return;
+    }
+    this.#refusal = why;
+    this.#say({ tab: this.#id, leave: true });
+    this.#turn("closed", why);
+    this.#asked.forEach(({ answer }) => answer(false));
+    this.#stop?.();
+    this.#release();
+    this.#up.close();
+    this.#down.close();
+  }
+}
+
+function revived({ message, ...more }: { message: string }): Failure {
+  return Object.assign(new Error(message), more);
+}
