@@ -4,6 +4,8 @@ import type { SharedOptions } from "../src/shared.js";
 /** What a connection told. */
 export interface Told {
   events: EnckeEvent[];
+  /** When each was heard, by the clock. */
+  times: number[];
   gaps: number;
   /** Each with its transport: `open sse`. */
   states: string[];

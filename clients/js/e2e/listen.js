@@ -11,9 +11,10 @@ export function listen(url, { tokenUrl, shared, ...options }) {
   const connect = shared ? connectShared : connectAlone;
   const token = tokenUrl && (async () => (await fetch(tokenUrl)).text());
   const connection = connect(url, { retryMs: 10, retryMaxMs: 200, token, ...options });
-  const told = { events: [], gaps: 0, states: [], waits: [], errors: [], log: [] };
+  const told = { events: [], times: [], gaps: 0, states: [], waits: [], errors: [], log: [] };
   connection.on("event", (event) => {
     told.events.push(event);
+    told.times.push(Date.now());
     told.log.push(event.data);
   });
   connection.on("gap", () => {

@@ -1,14 +1,23 @@
 /**
- * The one connection of all tabs of an origin, wherever it is kept: in a `SharedWorker`, or in a tab
- * that leads.
+ * The one connection of all tabs of an origin, wherever it is kept: in a `SharedWorker`, or in a
+ * tab that leads.
  *
  * Who holds the lock of that name (Web Locks) is the hub; the next in its queue is when that is
- * gone. Tabs say things over one `BroadcastChannel` and hear over another, so neither minds who the
- * hub is, and each hears all. A tab holds a lock of its own, by which the hub learns that it is gone.
+ * gone. Tabs say things over one `BroadcastChannel` and hear over another, so neither minds who
+ * the hub is, and each hears all. A tab holds a lock of its own, by which the hub learns that it
+ * is gone.
  */
 
 import { connect } from "./index.js";
-import type { Connection, EnckeEvent, Failure, Id, Options, State, TransportName } from "./types.js";
+import type {
+  Connection,
+  EnckeEvent,
+  Failure,
+  Id,
+  Options,
+  State,
+  TransportName,
+} from "./types.js";
 
 /** What of the options can be told to another context; who has a function for tokens is asked. */
 export type HubOptions = Omit<Options, "ids" | "after" | "token"> & { token?: string | true };

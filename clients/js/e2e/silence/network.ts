@@ -59,7 +59,7 @@ class Host {
 
   static async make(test: TestContext): Promise<Host> {
     const say = "ip link set lo up && echo up && exec cat";
-    const holder = spawn("unshare", ["--net", "sh", "-c", say], { stdio: ["pipe", "pipe", "pipe"] });
+    const holder = spawn("unshare", ["--net", "sh", "-c", say], { stdio: "pipe" });
     atEnd(test, () => holder.kill("SIGKILL"));
     const failed = once(holder, "close").then(() => Promise.reject(new Error("no namespace")));
     await Promise.race([once(holder.stdout!, "data"), failed]);

@@ -25,7 +25,7 @@ const RETRY_MAX_MS = 30_000;
 /** Who listens, each by the transport of its name. */
 const LISTENERS = ["websocket", "sse", "poll", "small"];
 
-/** Each follows all of them, so what comes is merged; no subject has more than its history holds. */
+/** Each follows all of them, so what comes is merged; each has fewer than its history holds. */
 const SUBJECTS = ["ann", "rj", "photo:789", "7"];
 
 /** Between two events. */
