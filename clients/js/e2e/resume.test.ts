@@ -96,7 +96,7 @@ for (const place of PLACES) {
   for (const transport of ["websocket", "sse"] satisfies TransportName[]) {
     test(`${transport} in a ${place} that freezes is noticed and resumed`, async (t) => {
       const { server, front, client } = await open(t, place);
-      await client.listen({ ids: "bob", transports: [transport], silenceMs: 3000 });
+      await client.listen({ ids: "bob", transports: [transport], silenceMs: 3000, openMs: 2000 });
       await client.turned("open");
       front.freeze();
       await server.send("bob", "into the void");
