@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::{deny, node, previous, programs, skipped, tidy, tools};
+use crate::{deny, node, previous, programs, sdks, skipped, tidy, tools};
 
 /// How much to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum Work {
 
 use Work::{Cargo, Own};
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "programs", work: Own(programs, "cargo xtask programs"), extent: Extent::Fast },
     Step { name: "format", work: Cargo(&["fmt", "--all", "--check"], &[]), extent: Extent::Fast },
     Step { name: "tidy", work: Own(tidy::run, "cargo xtask tidy"), extent: Extent::Fast },
@@ -57,6 +57,7 @@ const STEPS: [Step; 11] = [
     },
     Step { name: "node", work: Own(node::packages, "cargo xtask node"), extent: Extent::Fast },
     Step { name: "browser", work: Own(node::browser, "cargo xtask browser"), extent: Extent::Fast },
+    Step { name: "sdks", work: Own(sdks::run, "cargo xtask sdks"), extent: Extent::Fast },
     Step {
         name: "docs",
         // With private items: our docs are for those who read the code, and link into it.

@@ -11,6 +11,7 @@ mod deny;
 mod node;
 mod previous;
 mod programs;
+mod sdks;
 mod skipped;
 mod tidy;
 mod tools;
@@ -30,6 +31,7 @@ Chores:
   programs     what tests take: Debian's packages, what is built or fetched below target/tools
   node         the browser client and the server's pages: types, tests, size, build
   browser      client and pages in Chromium, against the debug build of the server
+  sdks         the packages for backends, in Python and Go, against the debug build of the server
   deny         licences, versions and sources of what others wrote, as deny.toml allows them
   tidy         the project's own rules: who may know whom, lengths, docs, leftovers
   help         this text
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["programs"] => run(ci::programs),
         ["node"] => run(node::packages),
         ["browser"] => run(node::browser),
+        ["sdks"] => run(sdks::run),
         ["deny"] => run(deny::run),
         ["tidy"] => run(tidy::run),
         ["help" | "--help" | "-h"] => {

@@ -10,9 +10,14 @@ use anyhow::Context;
 /// The variable that names the file.
 pub(crate) const VARIABLE: &str = "ENCKE_SKIPPED_FILE";
 
+/// Where the file of a run is.
+pub(crate) fn file(target: &Path) -> PathBuf {
+    target.join("skipped-tests")
+}
+
 /// The file of one run, with nothing in it.
 pub(crate) fn begin(target: &Path) -> anyhow::Result<PathBuf> {
-    let file = target.join("skipped-tests");
+    let file = file(target);
     fs::create_dir_all(target).with_context(|| target.display().to_string())?;
     match fs::remove_file(&file) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -1,0 +1,331 @@
+package encke
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// leftOut are operations that an application does not call, and why.
+var leftOut = map[string]string{
+	"metrics":         "for Prometheus",
+	"healthz":         "for what starts and stops the server",
+	"openapi":         "for programs that read it",
+	"tune":            "`encke tune` asks it",
+	"dashboard":       "a page",
+	"loginPage":       "a page",
+	"login":           "a page's",
+	"endSession":      "a page's",
+	"dashboardScript": "a page's",
+	"dashboardStyle":  "a page's",
+	"dashboardIcon":   "a page's",
+	"dashboardFacts":  "a page's",
+}
+
+func TestEachOperationAndShapeOfOpenAPIIsKnown(t *testing.T) {
+	answer, err := http.Get("http://" + start(t).api + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var told struct {
+		Paths      map[string]map[string]json.RawMessage
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]any }
+		}
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&told); err != nil {
+		t.Fatal(err)
+	}
+	operations := map[string]bool{}
+	for _, path := range told.Paths {
+		for _, raw := range path {
+			var operation struct{ OperationID string }
+			if json.Unmarshal(raw, &operation) == nil && operation.OperationID != "" {
+				operations[operation.OperationID] = true
+			}
+		}
+	}
+	if len(operations) < 15 {
+		t.Errorf("the server tells its operations: %v", operations)
+	}
+	for operation := range operations {
+		if calls[operation] == "" && leftOut[operation] == "" {
+			t.Errorf("give %q a method, or a reason", operation)
+		}
+	}
+	for operation, method := range calls {
+		if _, ok := reflect.TypeFor[*Client]().MethodByName(method); !ok || !operations[operation] {
+			t.Errorf("%s is %s: both should be there", operation, method)
+		}
+	}
+	shapes := map[string]any{
+		"Event": Message{}, "Sent": Sent{}, "Subscription": Subscription{}, "Page": Page{},
+		"Connections": Connections{}, "Closed": Closed{}, "Revocation": Revocation{},
+	}
+	for name, shape := range shapes {
+		fields := map[string]bool{}
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(shape)) {
+			fields[strings.Split(field.Tag.Get("json"), ",")[0]] = true
+		}
+		properties := told.Components.Schemas[name].Properties
+		for property := range properties {
+			if !fields[property] {
+				t.Errorf("%s has %q", name, property)
+			}
+		}
+		if len(fields) != len(properties) {
+			t.Errorf("%s: %v, not %v", name, fields, properties)
+		}
+	}
+}
+
+func TestSubscriptionsAreKeptListedAndRemoved(t *testing.T) {
+	ctx, server := testContext(t), start(t)
+	client := server.client()
+	pairs := make([]Subscription, 2500)
+	for n := range pairs {
+		pairs[n] = Subscription{fmt.Sprint("u", n), "ря"}
+	}
+	for _, expected := range []int{2500, 0} {
+		if added, err := client.AddSubscriptions(ctx, pairs...); added != expected || err != nil {
+			t.Fatalf("added %d, not %d: %v", added, expected, err)
+		}
+	}
+	server.kill()
+	server.start()
+	names := map[string]bool{}
+	for name, err := range client.Subscribers(ctx, "ря") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[name] = true
+	}
+	if len(names) != 2500 {
+		t.Errorf("%d, not three pages of a thousand", len(names))
+	}
+	for _, expected := range []bool{true, false} {
+		if done, err := client.Unsubscribe(ctx, "u1", "ря"); done != expected || err != nil {
+			t.Errorf("removed: %v, %v", done, err)
+		}
+	}
+	for name, err := range client.Subscriptions(ctx, "u1") {
+		t.Errorf("none is left, not %q: %v", name, err)
+	}
+}
+
+func TestEventWithAKeyIsPostedOnce(t *testing.T) {
+	ctx, client := testContext(t), start(t).client()
+	first, err := client.Send(ctx, "rj", 1, "8e03978e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := client.Send(ctx, "rj", 1, "8e03978e"); again != first || err != nil {
+		t.Errorf("%v, not %v: %v", again, first, err)
+	}
+	if other, err := client.Send(ctx, "rj", 1, ""); other.ID == first.ID || err != nil {
+		t.Errorf("without a key it is another: %v, %v", other, err)
+	}
+	_, err = client.Send(ctx, "rj", 2, "8e03978e")
+	var refused *Refused
+	if !errors.As(err, &refused) || refused.Status != 422 || !refused.IsFinal() {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAPIWithKeysRefusesWhoHasNoneAndServesWhoHas(t *testing.T) {
+	ctx, server := testContext(t), start(t)
+	key := server.run("key", "new", "--scope", "send", "--data", server.data)
+	client := server.client()
+	status := func(err error) int {
+		var refused *Refused
+		if !errors.As(err, &refused) {
+			return 0
+		}
+		return refused.Status
+	}
+	if _, err := client.Send(ctx, "rj", 1, ""); status(err) != 401 {
+		t.Errorf("without a key: %v", err)
+	}
+	for _, err := range client.SendStream(ctx, messages(1)) {
+		if status(err) != 401 {
+			t.Errorf("without a key, as a stream: %v", err)
+		}
+	}
+	client.Key = key
+	if _, err := client.Send(ctx, "rj", 1, ""); err != nil {
+		t.Errorf("with the key: %v", err)
+	}
+	if _, err := client.Subscribe(ctx, "bob", "rj"); status(err) != 403 {
+		t.Errorf("beyond its scope: %v", err)
+	}
+}
+
+func messages(count int) iter.Seq[Message] {
+	return func(yield func(Message) bool) {
+		for n := range count {
+			if !yield(Message{About: "rj", Data: n}) {
+				return
+			}
+		}
+	}
+}
+
+// Each message is made when the one before was answered: one batch would wait for ever.
+func TestStreamOfSendsAnswersWhileMessagesAreTaken(t *testing.T) {
+	ctx, client := testContext(t), start(t).client()
+	turns := make(chan int, 1)
+	turns <- 0
+	answered := 0
+	for sent, err := range client.SendStream(ctx, func(yield func(Message) bool) {
+		for range 50 {
+			if !yield(Message{About: "rj", Data: <-turns}) {
+				return
+			}
+		}
+	}) {
+		if err != nil || sent.ID == "" {
+			t.Fatal(sent, err)
+		}
+		answered++
+		turns <- answered
+	}
+	if answered != 50 {
+		t.Errorf("%d answers", answered)
+	}
+}
+
+func TestStreamOfSendsGoesOnBehindABadLineAndIsReadWhileItIsSent(t *testing.T) {
+	ctx, client := testContext(t), start(t).client()
+	answered := 0
+	for _, err := range client.SendStream(ctx, func(yield func(Message) bool) {
+		for n := range 30_000 {
+			message := Message{About: "rj", Data: strings.Repeat("x", 100)}
+			if n == 1000 {
+				message.About = "a/b"
+			}
+			if !yield(message) {
+				return
+			}
+		}
+	}) {
+		var refused *Refused
+		if errors.As(err, &refused) != (answered == 1000) {
+			t.Fatal(answered, err)
+		}
+		if refused != nil && refused.Line != 1001 {
+			t.Errorf("line %d", refused.Line)
+		}
+		answered++
+	}
+	if answered != 30_000 {
+		t.Errorf("%d answers", answered)
+	}
+}
+
+func TestStreamOfSendsSaysHowManyWereAnsweredWhenTheServerIsKilled(t *testing.T) {
+	ctx, server := testContext(t), start(t)
+	killed := make(chan struct{})
+	answered := 0
+	for _, err := range server.client().SendStream(ctx, func(yield func(Message) bool) {
+		for n := 0; ; n++ {
+			if n == 100 {
+				<-killed
+			}
+			if !yield(Message{About: "rj", Data: n}) {
+				return
+			}
+		}
+	}) {
+		var ended *StreamEnded
+		if errors.As(err, &ended) {
+			if ended.Answered != 100 || answered != 100 {
+				t.Errorf("%d, and told %d", answered, ended.Answered)
+			}
+			return
+		}
+		if answered++; answered == 100 {
+			server.kill()
+			close(killed)
+		}
+	}
+	t.Error("the end was not told")
+}
+
+func TestStreamOfSendsTellsWhatIsNoJSON(t *testing.T) {
+	ctx, client := testContext(t), start(t).client()
+	var last error
+	for _, last = range client.SendStream(ctx, func(yield func(Message) bool) {
+		yield(Message{About: "rj", Data: func() {}})
+	}) {
+	}
+	var cause *json.UnsupportedTypeError
+	if !errors.As(last, &cause) {
+		t.Errorf("%v", last)
+	}
+}
+
+func TestClientSurvivesKillAndRestartOfTheServer(t *testing.T) {
+	ctx, server := testContext(t), start(t)
+	client := server.client()
+	client.Retries = -1
+	if err := client.Ready(ctx); err != nil {
+		t.Error(err)
+	}
+	server.kill()
+	if err := client.Ready(ctx); err == nil {
+		t.Error("it is gone")
+	}
+	_, err := client.Send(ctx, "rj", 1, "")
+	if !mayRepeat(err, false) {
+		t.Errorf("that was not posted, and may be sent again: %v", err)
+	}
+	server.start()
+	if _, err := client.Send(ctx, "rj", 1, ""); err != nil {
+		t.Error(err)
+	}
+	var stats struct{ Events int }
+	if told, err := client.Stats(ctx); err != nil || json.Unmarshal(told, &stats) != nil {
+		t.Error(err)
+	}
+	if _, err := client.Cluster(ctx); err != nil || stats.Events != 1 {
+		t.Error(stats, err)
+	}
+}
+
+func TestWaitsGrowAtRandomBelowACeilingBehindWhatIsAsked(t *testing.T) {
+	var sum time.Duration
+	for range 1000 {
+		if first := backoff(0, listenFirst, listenMost, 0); first >= listenFirst {
+			t.Fatal(first)
+		}
+		late := backoff(99, listenFirst, listenMost, 0)
+		if sum += late; late >= listenMost {
+			t.Fatal(late)
+		}
+		asked := backoff(0, listenFirst, listenMost, 5*time.Second)
+		if asked < 5*time.Second || asked >= 10*time.Second {
+			t.Fatal(asked)
+		}
+	}
+	if mean := sum / 1000; mean < 12*time.Second || mean > 18*time.Second {
+		t.Errorf("not spread evenly: %v", mean)
+	}
+}
+
+func TestLicencesAreTheProjects(t *testing.T) {
+	for _, name := range []string{"LICENSE-APACHE", "LICENSE-MIT"} {
+		ours, err := os.ReadFile(name)
+		theirs, _ := os.ReadFile("../../" + name)
+		if err != nil || string(ours) != string(theirs) {
+			t.Errorf("%s differs", name)
+		}
+	}
+}

@@ -1,0 +1,3 @@
+module example.org/encke
+
+go 1.23

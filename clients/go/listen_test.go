@@ -1,0 +1,238 @@
+package encke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+)
+
+func mustSend(ctx context.Context, t *testing.T, client *Client, about string, data any) Sent {
+	t.Helper()
+	sent, err := client.Send(ctx, about, data, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
+
+func TestCutStreamGoesOnAfterTheLastEvent(t *testing.T) {
+	ctx, server := testContext(t), start(t)
+	client, relay := server.client(), newRelay(t, server.listen)
+	if _, err := client.Subscribe(ctx, "bob", "rj"); err != nil {
+		t.Fatal(err)
+	}
+	ear := hear(ctx, t, &Listener{URL: relay.url(), IDs: []string{"bob", "7"}})
+	ear.reach(Open)
+	mustSend(ctx, t, client, "7", "first")
+	if heard := ear.next(); heard != `"first"` {
+		t.Fatal(heard)
+	}
+	for round := range 3 {
+		relay.cut()
+		for n := range 10 {
+			mustSend(ctx, t, client, []string{"rj", "bob"}[n%2], []int{round, n})
+		}
+		relay.mend()
+		for n := range 10 {
+			expected := fmt.Sprintf("[%d,%d]", round, n)
+			if heard := ear.next(); heard != expected {
+				t.Fatalf("%s, not %s", heard, expected)
+			}
+		}
+	}
+}
+
+func TestKillOfTheServerIsToldAsAGap(t *testing.T) {
+	ctx, server := testContext(t), start(t)
+	ear := hear(ctx, t, &Listener{URL: "http://" + server.listen, IDs: []string{"bob"}})
+	ear.reach(Open)
+	mustSend(ctx, t, server.client(), "bob", 1)
+	if heard := ear.next(); heard != "1" {
+		t.Fatal(heard)
+	}
+	server.kill()
+	ear.reach(Waiting)
+	server.start()
+	if heard := ear.next(); heard != "gap" {
+		t.Fatal(heard)
+	}
+	mustSend(ctx, t, server.client(), "bob", 2)
+	if heard := ear.next(); heard != "2" {
+		t.Fatal(heard)
+	}
+}
+
+func TestNextProcessGoesOnWhereTheLastOneWas(t *testing.T) {
+	ctx, server := testContext(t), start(t)
+	client := server.client()
+	first := &Listener{URL: "http://" + server.listen, IDs: []string{"bob"}}
+	var sent Sent
+	first.OnState = func(state State, _ error) {
+		if state == Open {
+			sent = mustSend(ctx, t, client, "bob", 0)
+			mustSend(ctx, t, client, "bob", 1)
+		}
+	}
+	for event, err := range first.Listen(ctx) {
+		if err != nil || event.ID != sent.ID {
+			t.Fatal(event, err)
+		}
+		break
+	}
+	if first.Place() != sent.ID {
+		t.Fatalf("%q is not the place of what was taken", first.Place())
+	}
+	mustSend(ctx, t, client, "bob", 2)
+	next := &Listener{URL: first.URL, IDs: first.IDs, After: first.Place()}
+	ear := hear(ctx, t, next)
+	if heard := []string{ear.next(), ear.next()}; !reflect.DeepEqual(heard, []string{"1", "2"}) {
+		t.Error(heard)
+	}
+}
+
+func TestRefusalOfTheServerIsFinalAndTheContextEndsIt(t *testing.T) {
+	ctx, server := testContext(t), start(t)
+	var refused *Refused
+	for _, err := range (&Listener{
+		URL: "http://" + server.listen, IDs: []string{"a/b"},
+	}).Listen(ctx) {
+		if !errors.As(err, &refused) || refused.Status != 400 || refused.Detail == "" {
+			t.Error(err)
+		}
+	}
+	if refused == nil {
+		t.Error("nothing was told")
+	}
+	ended, cancel := context.WithCancel(ctx)
+	listener := &Listener{URL: "http://" + server.listen, IDs: []string{"a"}}
+	listener.OnState = func(State, error) { cancel() }
+	for _, err := range listener.Listen(ended) {
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	for _, err := range (&Listener{}).Listen(ctx) {
+		if err == nil {
+			t.Error("without ids there is nothing to hear")
+		}
+	}
+}
+
+// An ingress without a backend says 404 and 503 in HTML; then the stream is there.
+func TestRefusalOfAProxyPassesAndHalfALineIsNoEvent(t *testing.T) {
+	var mutex sync.Mutex
+	var places []string
+	answers := []func(http.ResponseWriter){
+		func(w http.ResponseWriter) { http.Error(w, "no", 404) },
+		func(w http.ResponseWriter) { http.Error(w, "no", 503) },
+		func(w http.ResponseWriter) { w.Header().Set("Encke-Next", "begin") },
+		func(w http.ResponseWriter) {
+			w.Header().Set("Encke-Next", "new")
+			w.Header().Set("Encke-Gap", "true")
+		},
+		func(w http.ResponseWriter) {
+			w.Header().Set("Encke-Next", "new")
+			w.Header().Set("Encke-Gap", "true")
+			fmt.Fprintln(w, `{"gap":true}`)
+		},
+		func(w http.ResponseWriter) {
+			fmt.Fprint(w, "{\"gap\":true}\n\n{\"later\":1}\n"+
+				"{\"id\":\"2\",\"about\":\"b\",\"data\":null,\"more\":1}\n{\"id\":\"3\",\"abo")
+		},
+		func(w http.ResponseWriter) { fmt.Fprintln(w, `{"id":"4","about":"b","data":[4]}`) },
+	}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		places = append(places, r.Header.Get("Last-Event-ID"))
+		w.Header().Set("Content-Type", ndjson)
+		answers[min(len(places), len(answers))-1](w)
+	}))
+	defer proxy.Close()
+	ear := hear(testContext(t), t, &Listener{URL: proxy.URL, IDs: []string{"b"}})
+	for _, expected := range []string{"gap", "gap", "null", "[4]"} {
+		if heard := ear.next(); heard != expected {
+			t.Fatalf("%s, not %s", heard, expected)
+		}
+	}
+	mutex.Lock()
+	defer mutex.Unlock()
+	expected := []string{"", "", "", "begin", "begin", "new", "2"}
+	if !reflect.DeepEqual(places[:7], expected) {
+		t.Errorf("%q, not %q", places, expected)
+	}
+}
+
+func TestSilentStreamIsLeft(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", ndjson)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer proxy.Close()
+	told := make(chan error, 100)
+	listener := &Listener{URL: proxy.URL, IDs: []string{"b"}, Silence: 200 * time.Millisecond}
+	ctx, cancel := context.WithCancel(testContext(t))
+	listener.OnState = func(state State, why error) {
+		if state == Waiting {
+			told <- why
+			cancel()
+		}
+	}
+	for range listener.Listen(ctx) {
+	}
+	if why := <-told; why.Error() != "encke: nothing came for 200ms" {
+		t.Error(why)
+	}
+}
+
+func TestTokenIsAskedForAtEachConnectAndRefusedOnesAreFinal(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("0123456789abcdef0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, server := testContext(t), start(t, "--token-key", secret)
+	good := server.run("token", "new", "--token-key", secret, "--sub", "bob")
+	asked := 0
+	listener := &Listener{URL: "http://" + server.listen, IDs: []string{"bob"}}
+	listener.Token = func(context.Context) (string, error) {
+		asked++
+		switch asked {
+		case 2:
+			return "", errors.New("not now")
+		case 3:
+			return good, nil
+		}
+		return "wrong", nil
+	}
+	ear := hear(ctx, t, listener)
+	ear.reach(Open)
+	mustSend(ctx, t, server.client(), "bob", json.RawMessage(`{"n": 1}`))
+	if heard := ear.next(); heard != `{"n":1}` {
+		t.Error(heard)
+	}
+	if _, err := server.client().Logout(ctx, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	<-ear.done
+	var refused *Refused
+	if !errors.As(ear.last, &refused) || refused.Status != 401 || asked != 6 {
+		t.Errorf("%v after %d tokens", ear.last, asked)
+	}
+	stranger := &Listener{URL: listener.URL, IDs: []string{"eve"}}
+	stranger.Token = func(context.Context) (string, error) { return good, nil }
+	for _, err := range stranger.Listen(ctx) {
+		if !errors.As(err, &refused) || refused.Status != 403 {
+			t.Error(err)
+		}
+	}
+}

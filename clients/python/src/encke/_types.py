@@ -1,0 +1,89 @@
+"""What is sent, answered and heard; the shapes follow the server's `/openapi.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Id: TypeAlias = str | int
+"""The name of anything that can be online or be followed; `123` and `"123"` are the same id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An event to send: any JSON value about an id.
+
+    With a `key` it is posted once within five minutes, however often it is sent.
+    """
+
+    about: Id
+    data: Any
+    key: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"about": self.about, "data": self.data}
+        return told if self.key is None else {**told, "key": self.key}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An event that was posted."""
+
+    delivered: int
+    """How many connections heard it. Nobody online is 0, and no error."""
+    id: str
+    at_least: bool = False
+    """Whether a node of a cluster has not said how many heard it there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """`subscriber` hears what is sent about `subscribee`."""
+
+    subscriber: Id
+    subscribee: Id
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list of ids."""
+
+    ids: tuple[str, ...]
+    next: str | None
+    """What to give as `after` for the next page; None on the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """How many connections an id has."""
+
+    connections: int
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """How many connections were ended."""
+
+    closed: int
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event that was heard."""
+
+    id: str
+    """Opaque, and the place to resume after."""
+    about: str
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Events were missed that the server no longer knows: read your data afresh."""
+
+
+def as_sent(answer: Mapping[str, Any]) -> Sent:
+    return Sent(answer["delivered"], answer["id"], answer.get("at_least", False))

@@ -1,0 +1,226 @@
+"""The API through both clients, against the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import queue
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from conftest import Server, Start, in_thread, until
+
+import encke
+from encke import AsyncClient, Client, ConnectionFailed, Message, Refused, Sent, Subscription
+from encke._async import CALLS
+
+LEFT_OUT = {
+    "metrics": "for Prometheus",
+    "healthz": "for what starts and stops the server",
+    "openapi": "for programs that read it",
+    "tune": "`encke tune` asks it",
+    "dashboard": "a page",
+    "loginPage": "a page",
+    "login": "a page's",
+    "endSession": "a page's",
+    "dashboardScript": "a page's",
+    "dashboardStyle": "a page's",
+    "dashboardIcon": "a page's",
+    "dashboardFacts": "a page's",
+}
+"""Operations that an application does not call, and why."""
+
+
+def test_each_operation_of_openapi_is_a_method_or_left_out(schema: dict[str, Any]) -> None:
+    told = {
+        operation["operationId"]
+        for path in schema["paths"].values()
+        for operation in path.values()
+        if isinstance(operation, dict) and "operationId" in operation
+    }
+    assert len(told) > 15, "the server tells its operations"
+    unknown = told - CALLS.keys() - LEFT_OUT.keys()
+    assert not unknown, f"give them a method, or a reason: {unknown}"
+    assert CALLS.keys() <= told, "no method calls what the server has not"
+    for name in CALLS.values():
+        assert callable(getattr(AsyncClient, name)) and callable(getattr(Client, name)), name
+
+
+def test_shapes_are_those_of_openapi(schema: dict[str, Any]) -> None:
+    shapes = {"Event": Message} | {
+        shape.__name__: shape
+        for shape in (encke.Sent, encke.Subscription, encke.Page, encke.Connections, encke.Closed)
+    }
+    for name, shape in shapes.items():
+        fields = {field.name for field in dataclasses.fields(shape)}
+        assert fields == schema["components"]["schemas"][name]["properties"].keys(), name
+
+
+def test_sync_and_async_clients_have_the_same_methods() -> None:
+    def methods(kind: type) -> set[str]:
+        return {name for name in vars(kind) if not name.startswith("_")}
+
+    assert methods(Client) == methods(AsyncClient)
+    assert methods(encke.Listener) - {"place"} == methods(encke.AsyncListener)
+
+
+def test_subscriptions_are_kept_listed_and_removed(server: Server) -> None:
+    with Client(server.api_url) as client:
+        assert client.subscribe("bob", "ря/%"[:2]) is True
+        assert client.subscribe("bob", "ря") is False, "it was there"
+        assert client.subscribe_many(Subscription(f"u{n}", 7) for n in range(2500)) == 2500
+        assert len(set(client.subscribers(7))) == 2500, "three pages of a thousand"
+        first = client.page("subscribers", "7", limit=2000)
+        assert len(first.ids) == 2000 and first.next
+        assert client.page("subscribers", 7, after=first.next).next is None
+        assert list(client.subscriptions("bob")) == ["ря"]
+        assert client.unsubscribe("bob", "ря") is True
+        assert client.unsubscribe_many([Subscription("bob", "ря")]) == 0
+        server.kill()
+        server.start()
+        assert list(client.subscriptions("u1")) == ["7"], "it was on disk when it was answered"
+
+
+def test_event_is_heard_and_counted_and_connections_end(server: Server) -> None:
+    with Client(server.api_url) as client, encke.Listener(server.url, ["bob", 7]) as listener:
+        assert client.send("bob", 1).delivered == 0, "nobody is online"
+        heard: queue.Queue[encke.Event | encke.Gap] = queue.Queue()
+        thread = in_thread(listener, heard)
+        until("bob is online", lambda: client.connections("bob").connections == 1)
+        sent = client.send("bob", {"text": "Grüße 🛰"})
+        assert sent.delivered == 1 and not sent.at_least
+        event = heard.get(timeout=30)
+        assert event == encke.Event(sent.id, "bob", {"text": "Grüße 🛰"})
+        until("its place is known", lambda: listener.place == sent.id)
+        assert client.logout(7).closed == 1
+        until("it comes back", lambda: client.connections(7).connections == 1)
+        listener.close()
+        thread.join(30)
+        assert not thread.is_alive(), "a listener that was closed ends its loop"
+
+
+def test_event_with_a_key_is_posted_once(server: Server) -> None:
+    with Client(server.api_url) as client:
+        first = client.send("rj", 1, key="8e03978e ü"[:8])
+        assert client.send("rj", 1, key="8e03978e") == first
+        assert client.send("rj", 1).id != first.id
+        with pytest.raises(Refused) as refused:
+            client.send("rj", 2, key="8e03978e")
+        assert refused.value.status == 422 and refused.value.is_final
+
+
+def test_api_with_keys_refuses_who_has_none_and_serves_who_has(server: Server) -> None:
+    key = server.run("key", "new", "--scope", "send")
+    with Client(server.api_url) as stranger, Client(server.api_url, key=key) as client:
+        with pytest.raises(Refused) as refused:
+            stranger.send("rj", 1)
+        assert refused.value.status == 401 and key not in str(refused.value)
+        assert client.send("rj", 1).delivered == 0
+        with pytest.raises(Refused) as forbidden:
+            client.subscribe("bob", "rj")
+        assert forbidden.value.status == 403
+        with pytest.raises(Refused, match="key"):
+            list(stranger.send_stream([Message("rj", 1)]))
+        assert key not in repr(client) + repr(vars(client))
+
+
+def test_stream_of_sends_answers_while_messages_are_taken(server: Server) -> None:
+    """Each message is made only when the one before was answered: one batch would wait for ever."""
+    turn: queue.Queue[int] = queue.Queue()
+    turn.put(0)
+
+    def messages() -> Iterator[Message]:
+        for _ in range(50):
+            yield Message("rj", {"n": turn.get(timeout=30)})
+
+    with Client(server.api_url) as client:
+        answers = []
+        for answer in client.send_stream(messages()):
+            assert isinstance(answer, Sent)
+            answers.append(answer.id)
+            turn.put(len(answers))
+    assert len(answers) == 50 and answers == sorted(answers)
+
+
+def test_stream_of_sends_goes_on_behind_a_bad_line_and_is_read_while_it_is_sent(
+    server: Server,
+) -> None:
+    async def work() -> None:
+        async def messages() -> AsyncIterator[Message]:
+            for number in range(30_000):
+                yield Message("a/b" if number == 1000 else "rj", "x" * 100)
+
+        async with AsyncClient(server.api_url) as client:
+            answers = [answer async for answer in client.send_stream(messages())]
+        bad = [number for number, answer in enumerate(answers) if isinstance(answer, Refused)]
+        assert len(answers) == 30_000 and bad == [1000]
+        assert isinstance(answers[1000], Refused) and answers[1000].line == 1001
+
+    asyncio.run(work())
+
+
+def test_stream_of_sends_raises_what_its_iterator_raises(server: Server) -> None:
+    def messages() -> Iterator[Message]:
+        yield Message("rj", 1)
+        raise KeyError("the application's own")
+
+    with Client(server.api_url) as client, pytest.raises(KeyError, match="own"):
+        list(client.send_stream(messages()))
+    with Client(server.api_url) as client, pytest.raises(ValueError, match="JSON"):
+        client.send("rj", float("nan"))
+
+
+def test_stream_of_sends_says_how_many_were_answered_when_the_server_is_killed(
+    server: Server,
+) -> None:
+    async def work() -> int:
+        async def messages() -> AsyncIterator[Message]:
+            for number in itertools.count():
+                if number == 100:
+                    await killed.wait()
+                yield Message("rj", number)
+
+        killed = asyncio.Event()
+        answered = 0
+        async with AsyncClient(server.api_url) as client:
+            with pytest.raises(ConnectionFailed) as failed:
+                async with aclosing(client.send_stream(messages())) as answers:
+                    async for _ in answers:
+                        answered += 1
+                        if answered == 100:
+                            server.kill()
+                            killed.set()
+        assert failed.value.answered == answered
+        return answered
+
+    assert asyncio.run(work()) == 100
+
+
+def test_client_survives_kill_and_restart_of_the_server(server: Server) -> None:
+    with Client(server.api_url, retries=0) as client:
+        assert client.is_ready()
+        client.subscribe("bob", "rj")
+        server.kill()
+        assert not client.is_ready()
+        with pytest.raises(ConnectionFailed) as failed:
+            client.send("rj", 1)
+        assert not failed.value.sent, "that may be sent again, it was not posted"
+        server.start()
+        assert client.send("rj", 1).delivered == 0
+        assert list(client.subscribers("rj")) == ["bob"]
+
+
+def test_figures_and_nodes_are_told(server: Server) -> None:
+    with Client(server.api_url) as client:
+        client.send("rj", 1)
+        assert client.stats()["events"] == 1
+        assert client.cluster()["members"] >= 0
+
+
+def test_tokens_are_revoked(start: Start) -> None:
+    with Client(start().api_url) as client, pytest.raises(Refused) as refused:
+        client.revoke_tokens(sub="bob", jti="a")
+    assert refused.value.status == 400

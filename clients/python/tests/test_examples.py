@@ -1,0 +1,136 @@
+"""docs/backends.md: the backends stand there as they are, and pass on what a page says."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Server, in_thread, until
+
+from encke import Client, Event, Gap, Listener
+
+EXAMPLES = {
+    "python": "clients/python/examples/backend.py",
+    "go": "clients/go/examples/backend/main.go",
+    "js": "clients/js/examples/backend.mjs",
+}
+
+
+@pytest.mark.parametrize("language", EXAMPLES)
+def test_page_has_the_example_as_it_is(language: str) -> None:
+    page = (ROOT / "docs/backends.md").read_text()
+    source = (ROOT / EXAMPLES[language]).read_text()
+    assert f"```{language}\n{source}```\n" in page, "copy it into the page"
+    assert len(source.splitlines()) <= 60
+
+
+def test_licences_are_the_projects() -> None:
+    for name in ("LICENSE-APACHE", "LICENSE-MIT"):
+        assert (ROOT / "clients/python" / name).read_text() == (ROOT / name).read_text()
+
+
+def test_readme_runs(server: Server) -> None:
+    """The blocks of the README, one after the other, at a server on other ports."""
+    page = (ROOT / "clients/python/README.md").read_text()
+    blocks = [part.split("```")[0] for part in page.split("```python\n")[1:]]
+    assert len(blocks) >= 4
+    for block in blocks:
+        block = block.replace("http://127.0.0.1:8001", server.api_url)
+        block = block.replace("http://127.0.0.1:8000", server.url)
+        # Loops over a stream end with the test; so they have only to be Python with these names.
+        code = compile(block, "README.md", "exec")
+        if "isten" not in block:
+            names: dict[str, Any] = {}
+            exec(code, names)
+            names["client"].close()
+
+
+def command(language: str, folder: Path) -> list[str]:
+    if language == "python":
+        return [sys.executable, str(ROOT / EXAMPLES[language])]
+    if language == "js":
+        return ["node", str(ROOT / EXAMPLES[language])]
+    # `go run` would leave the program alone when it is killed.
+    build = ["go", "build", "-o", str(folder / "backend"), "./examples/backend"]
+    subprocess.run(build, check=True, cwd=ROOT / "clients/go")
+    return [str(folder / "backend")]
+
+
+@pytest.mark.parametrize("language", EXAMPLES)
+def test_what_a_page_says_to_a_backend_is_heard(
+    language: str, server: Server, tmp_path: Path
+) -> None:
+    assert language == "python" or shutil.which({"js": "node", "go": "go"}[language])
+    key = server.run("key", "new", "--scope", "send")
+    admin = server.run("key", "new", "--scope", "graph,read")
+    environment = {
+        **os.environ,
+        "ENCKE_API_URL": server.api_url,
+        "ENCKE_KEY": key,
+        "PORT": "0",
+        "PYTHONPATH": str(ROOT / "clients/python/src"),
+    }
+    with Client(server.api_url, key=admin) as client:
+        client.subscribe("bob", "rj")
+        backend = subprocess.Popen(
+            command(language, tmp_path), env=environment, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert backend.stdout is not None
+            url = backend.stdout.readline().strip()
+            assert url.startswith("http://127.0.0.1:"), url
+            hear(server, client, lambda body, cookie: say(url, body, cookie))
+        finally:
+            backend.kill()
+            backend.wait()
+            if backend.stdout is not None:
+                backend.stdout.close()
+
+
+Say = Callable[[bytes, str], tuple[int, bytes]]
+
+
+def hear(server: Server, client: Client, say: Say) -> None:
+    heard: queue.Queue[Event | Gap] = queue.Queue()
+    with Listener(server.url, "bob") as listener:
+        thread = in_thread(listener, heard)
+        until("bob is online", lambda: client.connections("bob").connections == 1)
+        message = json.dumps({"id": "m-1", "text": "Grüße"}).encode()
+        for _ in range(2):
+            status, answer = say(message, "other=1; session=s-4711")
+            assert status == 200 and json.loads(answer) == {"delivered": 1}
+        assert say(message, "session=stolen")[0] == 401
+        assert say(b'{"id": "m-2", "text": 7}', "session=s-4711")[0] == 400
+        assert say(b"nonsense", "session=s-4711")[0] == 400
+        last = json.dumps({"id": "m-3", "text": "last"}).encode()
+        assert say(last, "session=s-4711")[0] == 200
+        told = [heard.get(timeout=30) for _ in range(2)]
+        assert [item.data for item in told if isinstance(item, Event)] == [
+            {"text": "Grüße"},
+            {"text": "last"},
+        ], "the one that was said twice is heard once"
+        assert all(isinstance(item, Event) and item.about == "rj" for item in told)
+        listener.close()
+        thread.join(30)
+
+
+def say(url: str, body: bytes, cookie: str) -> tuple[int, bytes]:
+    """As a page does."""
+    headers = {"Cookie": cookie, "Origin": url, "Content-Type": "text/plain;charset=UTF-8"}
+    request = urllib.request.Request(f"{url}/say", data=body, headers=headers, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read()

@@ -1,0 +1,286 @@
+"""Streams that are cut, killed, refused and silent, against the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Relay, Server, Start
+
+from encke import AsyncClient, AsyncListener, Event, Gap, Listener, Refused
+from encke._backoff import backoff
+from encke._listen import FIRST_WAIT_S
+
+
+class States:
+    """What a listener told of itself, to be waited for."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.why: Exception | None = None
+        self._changed = asyncio.Event()
+
+    def __call__(self, state: str, why: Exception | None) -> None:
+        self.told.append(state)
+        self.why = why or self.why
+        self._changed.set()
+
+    async def reach(self, state: str, times: int = 1) -> None:
+        async with asyncio.timeout(30):
+            while self.told.count(state) < times:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+async def numbers(listener: AsyncListener, count: int) -> list[object]:
+    heard: list[object] = []
+    async with asyncio.timeout(30):
+        while len(heard) < count:
+            item = await anext(listener)
+            heard.append(item.data if isinstance(item, Event) else item)
+    return heard
+
+
+def test_cut_stream_goes_on_after_the_last_event(server: Server, relay: Relay) -> None:
+    async def work() -> None:
+        states = States()
+        async with AsyncClient(server.api_url) as client:
+            await client.subscribe("bob", "rj")
+            async with AsyncListener(relay.url, "bob", on_state=states) as listener:
+                asyncio.create_task(client.send("rj", "early"))
+                first = asyncio.ensure_future(numbers(listener, 1))
+                await states.reach("open")
+                await client.send("rj", 0)
+                heard = await first
+                if heard == ["early"]:
+                    heard = await numbers(listener, 1)
+                assert heard == [0]
+                for round in range(3):
+                    relay.cut()
+                    for number in range(10):
+                        await client.send("bob" if number % 2 else "rj", [round, number])
+                    relay.mend()
+                    expected = [[round, number] for number in range(10)]
+                    assert await numbers(listener, 10) == expected, "each once, in order, no gap"
+
+    asyncio.run(work())
+
+
+def test_kill_of_the_server_is_told_as_a_gap(server: Server) -> None:
+    async def work() -> None:
+        states = States()
+        async with AsyncClient(server.api_url) as client:
+            async with AsyncListener(server.url, "bob", on_state=states) as listener:
+                one = asyncio.ensure_future(numbers(listener, 1))
+                await states.reach("open")
+                await client.send("bob", 1)
+                assert await one == [1]
+                server.kill()
+                await states.reach("waiting")
+                server.start()
+                assert await numbers(listener, 1) == [Gap()]
+                await client.send("bob", 2)
+                assert await numbers(listener, 1) == [2]
+
+    asyncio.run(work())
+
+
+def test_next_process_goes_on_where_the_last_one_was(server: Server) -> None:
+    async def work() -> None:
+        states = States()
+        async with AsyncClient(server.api_url) as client:
+            async with AsyncListener(server.url, "bob", on_state=states) as listener:
+                three = asyncio.ensure_future(numbers(listener, 1))
+                await states.reach("open")
+                sent = [await client.send("bob", number) for number in range(3)]
+                assert await three == [0]
+                assert listener.place == sent[0].id, "what was not taken is not passed over"
+            await client.send("bob", 3)
+            async with AsyncListener(server.url, "bob", after=listener.place) as listener:
+                assert await numbers(listener, 3) == [1, 2, 3]
+
+    asyncio.run(work())
+
+
+def test_wait_for_an_event_may_be_given_up(server: Server) -> None:
+    async def work() -> None:
+        states = States()
+        async with AsyncClient(server.api_url) as client:
+            async with AsyncListener(server.url, "bob", on_state=states) as listener:
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(listener), 0.05)
+                await states.reach("open")
+                await client.send("bob", 1)
+                assert await numbers(listener, 1) == [1]
+
+    asyncio.run(work())
+
+
+def test_refusal_of_the_server_is_final(server: Server) -> None:
+    with Listener(server.url, "a/b") as listener, pytest.raises(Refused) as refused:
+        next(listener)
+    assert refused.value.status == 400 and refused.value.detail
+    with Listener(server.url + "/elsewhere", "a") as listener, pytest.raises(Refused) as lost:
+        next(listener)
+    assert lost.value.status == 404
+
+
+def test_refusal_of_a_proxy_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ingress without a backend says 404 and 503 in HTML; then the stream is there."""
+    monkeypatch.setattr("encke._listen.FIRST_WAIT_S", 0.02)
+    answers = [
+        b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\nno\n",
+        b"HTTP/1.1 503 Busy\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\nno\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nEncke-Next: begin\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nEncke-Next: new\r\n"
+        b"Encke-Gap: true\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nEncke-Next: new\r\n"
+        b'Encke-Gap: true\r\n\r\n{"gap":true}\n',
+        b'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n{"gap":true}\n\n'
+        b'{"later":1}\n{"id":"2","about":"b","data":null,"more":1}\n{"id":"3","abo',
+        b'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\nnonsense\n',
+    ]
+    requests: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(answers[min(len(requests), len(answers)) - 1])
+        writer.close()
+
+    async def work() -> None:
+        proxy = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = proxy.sockets[0].getsockname()[1]
+        states = States()
+        url = f"http://127.0.0.1:{port}"
+        async with proxy, AsyncListener(url, ["b", "ü 7"[:1]], on_state=states) as listener:
+            assert await numbers(listener, 1) == [Gap()]
+            assert listener.place == "new"
+            assert await numbers(listener, 2) == [Gap(), None]
+            assert listener.place == "2"
+            await states.reach("waiting", 7)
+            assert "no JSON" in str(states.why)
+
+    asyncio.run(work())
+    assert b"id=%C3%BC" in requests[0]
+    assert b"last-event-id" not in requests[2].lower()
+    assert b"Last-Event-ID: begin\r\n" in requests[3], "the place of the beginning"
+    assert b"Last-Event-ID: begin\r\n" in requests[4], "the gap was not read"
+    assert b"Last-Event-ID: new\r\n" in requests[5], "it was, and the place behind it is known"
+    assert b"Last-Event-ID: 2\r\n" in requests[6], "half a line is no event"
+
+
+def test_silent_stream_is_left(server: Server) -> None:
+    """A peer that takes the request and says nothing more, and one that does not even answer."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.append(1)
+        if len(came) > 1:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    async def work() -> None:
+        proxy = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = "http://127.0.0.1:%d" % proxy.sockets[0].getsockname()[1]
+        states = States()
+        listener = AsyncListener(url, "b", silence=0.2, timeout=0.2, on_state=states)
+        async with proxy, listener:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(listener), 0.01)
+            await states.reach("waiting", 1)
+            assert "in time" in str(states.why)
+            await states.reach("open")
+            await states.reach("waiting", 2)
+            assert "nothing came for 0.2 s" in str(states.why)
+
+    came: list[int] = []
+    asyncio.run(work())
+
+
+def test_keep_alive_is_no_event_and_keeps_the_stream(start: Start) -> None:
+    async def work() -> None:
+        server = start("--keepalive=1")
+        states = States()
+        began = time.monotonic()
+        async with AsyncClient(server.api_url) as client:
+            listener = AsyncListener(server.url, "b", silence=30, on_state=states)
+            async with listener:
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(listener), 2.5)
+                await client.send("b", 1)
+                assert await numbers(listener, 1) == [1]
+        if time.monotonic() - began < 30:
+            assert states.told == ["connecting", "open"]
+
+    asyncio.run(work())
+
+
+def test_token_is_asked_for_at_each_connect_and_refused_ones_are_final(
+    start: Start, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("0123456789abcdef0123456789abcdef")
+    server = start("--token-key", str(secret))
+    good = server_token(server, secret, "bob")
+    given: list[str] = []
+
+    async def token() -> str:
+        given.append(good if len(given) in (1, 2) else "wrong")
+        return given[-1]
+
+    async def work() -> None:
+        states = States()
+        async with AsyncClient(server.api_url) as client:
+            listener = AsyncListener(server.url, "bob", token=token, on_state=states)
+            async with listener:
+                one = asyncio.ensure_future(numbers(listener, 1))
+                await states.reach("open")
+                assert given == ["wrong", good], "a refused token is asked for anew"
+                await client.send("bob", 1)
+                assert await one == [1]
+                await client.logout("bob")
+                await states.reach("open", 2)
+                await client.logout("bob")
+                with pytest.raises(Refused) as refused:
+                    await numbers(listener, 1)
+                assert refused.value.status == 401 and given[3:] == ["wrong"] * 3
+            with pytest.raises(Refused) as forbidden:
+                await numbers(AsyncListener(server.url, "eve", token=good), 1)
+            assert forbidden.value.status == 403 and good not in str(forbidden.value)
+
+    asyncio.run(work())
+
+
+def server_token(server: Server, secret: Path, sub: str) -> str:
+    import subprocess
+
+    from conftest import PROGRAM
+
+    args = [PROGRAM, "token", "new", "--token-key", str(secret), "--sub", sub]
+    return subprocess.run(args, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_waits_grow_at_random_below_a_ceiling_behind_what_is_asked() -> None:
+    assert all(backoff(0, FIRST_WAIT_S, 30.0) <= FIRST_WAIT_S for _ in range(100))
+    late = [backoff(99, FIRST_WAIT_S, 30.0) for _ in range(1000)]
+    assert max(late) <= 30 and min(late) < 3 and 12 < sum(late) / 1000 < 18, "spread evenly"
+    asked = [backoff(0, FIRST_WAIT_S, 30.0, 5.0) for _ in range(1000)]
+    assert min(asked) >= 5 and 8 < max(asked) <= 10
+
+
+def test_port_without_a_server_is_tried_again() -> None:
+    async def work() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+        states = States()
+        async with AsyncListener(f"http://127.0.0.1:{port}", "b", on_state=states) as listener:
+            waiting = asyncio.ensure_future(anext(listener))
+            await states.reach("waiting", 2)
+            await listener.close()
+            with pytest.raises(StopAsyncIteration):
+                await waiting
+
+    asyncio.run(work())
