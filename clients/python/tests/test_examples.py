@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,17 @@ def say(url: str, body: bytes, cookie: str) -> tuple[int, bytes]:
     except urllib.error.HTTPError as refused:
         with refused:
             return refused.code, refused.read()
+
+
+def test_wheel_has_types_and_licences(tmp_path: Path) -> None:
+    build = f"from flit_core import buildapi; print(buildapi.build_wheel({str(tmp_path)!r}))"
+    python = [sys.executable, "-c", build]
+    folder = ROOT / "clients/python"
+    done = subprocess.run(python, check=True, cwd=folder, capture_output=True, text=True)
+    with zipfile.ZipFile(tmp_path / done.stdout.strip()) as wheel:
+        names = wheel.namelist()
+    expected = {path.name for path in (folder / "src/encke").iterdir() if path.is_file()}
+    assert {name.split("/")[1] for name in names if name.startswith("encke/")} == expected
+    assert "py.typed" in expected
+    for name in ("LICENSE-APACHE", "LICENSE-MIT"):
+        assert any(path.endswith(f"/{name}") for path in names), name
