@@ -87,11 +87,7 @@ fn environment(root: &Path, target: &Path) -> anyhow::Result<PathBuf> {
     Ok(bin)
 }
 
-fn command(
-    program: impl AsRef<std::ffi::OsStr>,
-    arguments: &[&str],
-    folder: PathBuf,
-) -> Command {
+fn command(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str], folder: PathBuf) -> Command {
     let mut command = Command::new(program);
     command.args(arguments);
     command.current_dir(folder).stdin(Stdio::null());
