@@ -1,4 +1,4 @@
-//! The packages for backends, in Python and Go: types, vet, and their tests against the real server.
+//! The packages for backends, in Python and Go: types, vet, and tests against the real server.
 //!
 //! Python's tools and the package's one dependency come from a list with hashes into an environment
 //! of their own below `target/tools`; nothing of the system's Python is touched. Where they cannot
