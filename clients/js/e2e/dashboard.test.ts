@@ -44,18 +44,37 @@ test("charts get points, the table says the same, and little is transferred", as
   const context = openContext(t);
   const bytes = countBytes(await context);
   const page = await dashboard(t, server, {}, context);
-  assert.equal(await page.locator(".plot canvas").count(), 6);
+  assert.equal(await page.locator(".plot canvas:visible").count(), 2, "what is zero is folded");
   await page.locator("#figures-details summary").click();
   await page.locator("#figures-table tbody tr:nth-child(4)").waitFor();
   const cells = await page.locator("#figures-table tbody tr:first-child td").allTextContents();
-  assert.equal(cells[0], "1", "the page itself is the one connection");
+  assert.equal(cells[0], "0", "the page does not count itself");
+  const stream = await fetch(`http://${server.listen}/stream/nobody`);
+  t.after(() => stream.body?.cancel().catch(() => {}));
   await server.send("nobody", 1);
   await says(page, "#charts article:nth-child(2) .figure", /^1$/);
-  await says(page, "#tune-sum", /fit/);
+  await says(page, "#charts article:nth-child(1) .figure", /^1$/);
+  assert.equal(await page.locator(".plot canvas:visible").count(), 6);
   const loaded = await bytes();
   assert.ok(loaded > 10_000 && loaded < PAGE_BYTES_MAX, `${loaded} bytes`);
   t.diagnostic(`the dashboard loads ${loaded} bytes`);
   assert.equal(await page.locator("#workers-table tbody tr").count(), 2);
+});
+
+test("charts survive a reload, and a page that comes late sees what was before it", async (t) => {
+  const server = await Encke.start(t);
+  await until("the server has a past", async () => {
+    return (await server.call("/dashboard.json")).past.uptime_seconds.length > 5;
+  });
+  const page = await dashboard(t, server);
+  await page.locator("#figures-details summary").click();
+  const rows = page.locator("#figures-table tbody tr");
+  await rows.nth(5).waitFor();
+  const first = (await page.locator("#figures-table tbody tr:last-child th").textContent())!;
+  await page.reload();
+  await state(page, "live");
+  await page.locator("#figures-details summary").click();
+  await page.locator("#figures-table tbody th", { hasText: first }).first().waitFor();
 });
 
 test("an id is looked up, and the graph around it walked", async (t) => {
@@ -106,7 +125,7 @@ test("an event is sent and seen to arrive", async (t) => {
   await page.getByLabel(/^Data/).fill("<i>hello</i>");
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await says(page, "#arrivals .took", /ms$/);
-  await says(page, "#send-status", /^Delivered to 1 connection, .* Here after .*ms\.$/);
+  await says(page, "#send-status", /^Delivered to 1 connection, this page, .* Here after .*ms\.$/);
   await says(page, "#arrivals code", /^"<i>hello<\/i>"$/);
   await server.send("alice", { from: "outside" });
   await says(page, "#others", /1 event of others, the last \{"from":"outside"\}/);
@@ -115,7 +134,8 @@ test("an event is sent and seen to arrive", async (t) => {
 test("the machine's limits are shown for a number of users", async (t) => {
   const server = await Encke.start(t);
   const page = await dashboard(t, server);
-  await says(page, "#tune-sum", /^1,000,000 users .*fit/);
+  await page.locator("#machine summary").click();
+  await says(page, "#tune-sum", /^10,000 users .*fit/);
   assert.ok((await page.locator("#tune-table tbody tr").count()) > 5);
   await page.getByLabel("Users").fill("1000");
   await page.keyboard.press("Enter");
@@ -142,7 +162,23 @@ test("everything can be done with the keyboard", async (t) => {
   await tabTo(page, "#send-form button");
   await page.keyboard.press("Enter");
   await says(page, "#arrivals .took", /ms$/);
+  await tabTo(page, "#machine summary");
+  await page.keyboard.press("Enter");
   await tabTo(page, "#tune-users");
+});
+
+test("a telephone shows the names of parts, and a link opens one", async (t) => {
+  const server = await Encke.start(t);
+  const stream = await fetch(`http://${server.listen}/stream/alice`);
+  t.after(() => stream.body?.cancel().catch(() => {}));
+  const context = openContext(t, { viewport: { width: 390, height: 844 } });
+  const page = await dashboard(t, server, {}, context);
+  await page.locator("#welcome").waitFor({ state: "hidden" });
+  assert.equal(await page.locator("#workers-table").isVisible(), false);
+  const screens = await page.evaluate(() => document.documentElement.scrollHeight / innerHeight);
+  assert.ok(screens < 4, `${screens} screens`);
+  await page.locator('nav a[href="#workers"]').click();
+  await page.locator("#workers-table tbody tr").first().waitFor();
 });
 
 test("every control has a name, and headings go down one by one", async (t) => {
@@ -187,9 +223,16 @@ test("the page says when the server is gone, and goes on when it is back", async
   await server.kill();
   await state(page, "lost");
   await says(page, "#state", /Trying again/);
+  // What is shown is of before, and says so.
+  await says(page, "#figures-title", /^Figures as of \d+\ss ago, \d\d:\d\d:\d\d$/);
+  await page.locator("body[data-stale]").waitFor();
   await server.start(server.listen, server.api);
   await state(page, "live");
   await says(page, "#state", /restarted/);
+  await says(page, "#figures-title", /^Figures$/);
+  assert.equal(await page.locator("body[data-stale]").count(), 0);
+  // That is worth a word for a while.
+  await says(page, "#state", /^Live$/);
 });
 
 test("a lost network leaves no hole in the charts", async (t) => {

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
+import { expectAccessible } from "./axe.js";
 
 const SCREENS = { phone: { width: 390, height: 844 }, desk: { width: 1280, height: 900 } };
 
@@ -22,6 +23,7 @@ export async function look(page: Page, name: string): Promise<void> {
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(width <= size.width, `${form} is ${width} wide`);
       assert.deepEqual(await page.evaluate(fadedTexts), [], form);
+      await expectAccessible(page, form);
       if (process.env.PICTURES) {
         await mkdir(process.env.PICTURES, { recursive: true });
         const path = join(process.env.PICTURES, `${form}.png`);

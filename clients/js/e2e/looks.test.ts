@@ -7,7 +7,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openContext, openPage } from "./browser.js";
 import { look } from "./look.js";
+import { firstPaint } from "./axe.js";
 import { startDemo } from "./program.js";
+import { Encke } from "./server.js";
 
 test("both pages fit each screen and can be read, light and dark", async (t) => {
   const { url, api } = await startDemo(t, "--users=300", "--rate=60");
@@ -29,11 +31,62 @@ test("both pages fit each screen and can be read, light and dark", async (t) => 
   await dashboard.fill("#send-about", "3");
   await dashboard.getByRole("button", { name: "Send", exact: true }).click();
   await dashboard.locator("#arrivals .took").first().waitFor();
+  await dashboard.locator("#machine summary").click();
   await dashboard.locator("#tune-sum", { hasText: "fit" }).waitFor();
   await dashboard.locator("#figures-details summary").click();
   await dashboard.locator("#figures-table tbody tr").nth(5).waitFor();
   await dashboard.locator("#figures-details summary").click();
   await look(dashboard, "dashboard");
+});
+
+test("an empty server, one that is gone and one out of reach look like what they are", async (t) => {
+  const server = await Encke.start(t);
+  const context = await openContext(t);
+  await context.addInitScript("globalThis.__name = (of) => of");
+  const expected = { hosts: [server.listen], console: /net::ERR_|Failed to load/ };
+  const url = `http://${server.api}/`;
+  const page = await openPage(t, context, url, expected);
+  await page.locator("#welcome-send", { hasText: `curl http://${server.api}/send` }).waitFor();
+  await page.locator("#none", { hasText: "No connection, no event" }).waitFor();
+  await look(page, "empty");
+
+  // Somebody who can reach one port only.
+  const cut = await openContext(t);
+  await cut.addInitScript("globalThis.__name = (of) => of");
+  await cut.routeWebSocket(/\/stream\//, (line) => void line.close({ code: 4000 }));
+  await cut.route(/\/(stream|poll)\//, (route) => route.abort());
+  const blind = await openPage(t, cut, url, expected);
+  await blind.locator("#reach", { hasText: "--public-url" }).waitFor();
+  await blind.locator("#figures-details summary").click();
+  const rows = blind.locator("#figures-table tbody tr");
+  const before = await rows.count();
+  await rows.nth(before + 2).waitFor();
+  await blind.locator("#figures-details summary").click();
+  assert.match((await blind.locator("#figures-title").textContent())!, /^Figures$/);
+  await look(blind, "unreachable");
+
+  await server.send("nobody", 1);
+  await page.locator("#welcome").waitFor({ state: "hidden" });
+  await server.kill();
+  await page.locator("#figures-title", { hasText: /as of \d+\ss ago/ }).waitFor();
+  await look(page, "gone");
+});
+
+test("both pages show something within a second", async (t) => {
+  const { url, api } = await startDemo(t, "--users=300", "--rate=60");
+  for (const [page, hosts] of [
+    [url, [api]],
+    [`http://${api}/`, [new URL(url).host]],
+  ] as const) {
+    // One that is busy with other things may need another try; a page that is slow needs all.
+    const tries: number[] = [];
+    while (tries.length < 5 && !tries.some((ms) => ms < 1000)) {
+      const opened = await openPage(t, await openContext(t), page, { hosts: [...hosts] });
+      tries.push(await firstPaint(opened));
+    }
+    t.diagnostic(`${page} showed something after ${tries} ms`);
+    assert.ok(tries.some((ms) => ms < 1000), `${page}: ${tries} ms`);
+  }
 });
 
 test("who asks for calm sees nothing move in", async (t) => {

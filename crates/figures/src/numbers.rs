@@ -13,6 +13,22 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// `12,345` as it is, and from 100,000 on three digits that count: `1.23 M`. At most 7 characters up
+/// to a million millions.
+pub fn short(number: u64) -> String {
+    const UNITS: [(char, f64); 4] = [('k', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
+    if number < 100_000 {
+        return grouped(number);
+    }
+    let number = number as f64;
+    // Rounding may make the next unit of it.
+    let unit = UNITS.into_iter().find(|(_, size)| number / size < 999.5);
+    let (unit, size) = unit.unwrap_or(UNITS[UNITS.len() - 1]);
+    let value = number / size;
+    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.decimals$} {unit}")
+}
+
 /// Bytes with the unit that keeps them short.
 pub fn bytes(count: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
@@ -25,6 +41,13 @@ pub fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_numbers_are_short_and_small_ones_exact() {
+        let numbers = [0, 99_999, 100_000, 999_499, 999_999, 1_234_567, 98_765_432].map(short);
+        assert_eq!(numbers, ["0", "99,999", "100 k", "999 k", "1.00 M", "1.23 M", "98.8 M"]);
+        assert!((0..41).all(|bit| short(u64::MAX >> (23 + bit)).len() <= 7));
+    }
 
     #[test]
     fn numbers_are_grouped_and_bytes_have_units() {

@@ -255,7 +255,7 @@ impl RunReport {
         let surplus = self.lost.min(0).unsigned_abs();
         let (others, at_least) = (self.others, self.spam.at_least);
         let is_poll = self.flood.transport == Transport::Poll.as_str();
-        if others > 0 {
+        if others > 0 && self.to_others.is_none() {
             findings.unchecked.push(format!(
                 "losses that left no gap: {} others connected too, and {} deliveries that the \
                  crowd did not receive may be theirs",

@@ -11,6 +11,10 @@ use crate::flood::{FloodSnapshot, Runs, TroubleReport};
 use crate::spam::SpamSnapshot;
 use crate::stamp::RunName;
 
+mod live;
+
+pub use live::{LiveText, flood_line, spam_line};
+
 /// What `flood` saw, for people and for JSON.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FloodReport {
@@ -198,6 +202,8 @@ pub struct RunReport {
     /// Streams of others, which heard it too.
     #[serde(skip)]
     pub others: u64,
+    /// Deliveries to them, which are among the delivered and no loss; `None` where nobody knows.
+    pub to_others: Option<u64>,
     /// The sending side.
     pub spam: SpamReport,
     /// The receiving side.
@@ -208,62 +214,14 @@ impl RunReport {
     /// Joins the two sides of one run: all listeners were `flood`'s and all senders `spam`'s.
     pub fn new(flood: FloodReport, spam: SpamReport) -> RunReport {
         let lost = spam.delivered as i64 - flood.runs.of(spam.run) as i64;
-        RunReport { lost, others: 0, spam, flood }
+        RunReport { lost, others: 0, to_others: None, spam, flood }
     }
-}
 
-/// The line of a second: counts since the start, the rate and the latencies of the last second.
-pub fn flood_line(snapshot: &FloodSnapshot, before: &FloodSnapshot) -> String {
-    let (now, then) = (&snapshot.totals, &before.totals);
-    let seconds = (snapshot.seconds - before.seconds).max(1e-3);
-    let rate = (now.events - then.events) as f64 / seconds;
-    let mut line = format!(
-        "{:6.0} s  open {}  failed {}  closed {}  events {} ({}/s)  bytes {}",
-        snapshot.seconds,
-        grouped(now.open()),
-        grouped(now.failed_total()),
-        grouped(now.closed_total()),
-        grouped(now.events),
-        grouped(rate.round() as u64),
-        bytes(now.bytes),
-    );
-    if snapshot.latency.count > 0 {
-        line += &format!("  {}", short(&snapshot.latency));
+    /// The same where `others` had streams too, and `to_others` of the deliveries were to them.
+    pub fn with_others(self, others: u64, to_others: Option<u64>) -> RunReport {
+        let lost = self.lost - to_others.unwrap_or(0) as i64;
+        RunReport { lost, others, to_others, ..self }
     }
-    for (name, count) in
-        [("missing", now.missing()), ("doubled", now.doubled), ("overtaken", now.overtaken)]
-    {
-        if count > 0 {
-            line += &format!("  {name} {}", grouped(count));
-        }
-    }
-    line
-}
-
-/// The same as [`flood_line`] for `spam`.
-pub fn spam_line(snapshot: &SpamSnapshot, before: &SpamSnapshot) -> String {
-    let (now, then) = (&snapshot.totals, &before.totals);
-    let seconds = (snapshot.seconds - before.seconds).max(1e-3);
-    let rate = (now.sent - then.sent) as f64 / seconds;
-    let mut line = format!(
-        "{:6.0} s  sent {} ({}/s)  answered {}  delivered {}  problems {}  bytes {}",
-        snapshot.seconds,
-        grouped(now.sent),
-        grouped(rate.round() as u64),
-        grouped(now.answered),
-        grouped(now.delivered),
-        grouped(now.problems_total()),
-        bytes(now.bytes),
-    );
-    if snapshot.answer.count > 0 {
-        line += &format!("  answer {}", short(&snapshot.answer));
-    }
-    line + &format!("  behind p99 {:.2} ms", snapshot.behind.p99_ms)
-}
-
-fn short(quantiles: &Quantiles) -> String {
-    let Quantiles { p50_ms, p99_ms, max_ms, .. } = quantiles;
-    format!("p50 {p50_ms:.2} ms  p99 {p99_ms:.2} ms  max {max_ms:.2} ms")
 }
 
 impl Display for FloodReport {

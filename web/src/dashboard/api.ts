@@ -1,27 +1,60 @@
 // The server's API, as this page uses it. Errors are the problems of RFC 9457: their detail says
 // what to do, and is shown as it is.
 
-/** What one event of the figures holds. Counts are since the server's start. */
-export interface Sample {
+/** What charts need of one second. Counts are since the server's start. */
+export interface Reading {
   unix_seconds: number;
   uptime_seconds: number;
   cpu_seconds: number;
   resident_bytes: number;
   kernel_socket_bytes: number | null;
-  ids_online: number;
-  subscriptions: number;
+  connections_open: number;
   events: number;
+  deliveries: number;
   send_p50_seconds: number | null;
   send_p99_seconds: number | null;
-  connections_open: number;
+}
+
+/** What one event of the figures holds: all but the streams of dashboards. */
+export interface Sample extends Reading {
+  /** Streams of dashboards; only those by transport and by worker count them, too. */
+  dashboards: number;
+  ids_online: number;
+  subscriptions: number;
+  store_bytes: number | null;
   connections_opened: number;
   connections_closed: Record<string, number>;
   streams_open: Record<string, number>;
-  deliveries: number;
   dropped: number;
   sent_bytes: number;
   mails_waiting: number;
+  history: { events: number; bytes: number; resumes: number; gaps: number };
+  erlang: Erlang | null;
+  cluster: ClusterLink | null;
   workers: Workers;
+}
+
+/** The node among Erlang nodes. */
+export interface Erlang {
+  node: string;
+  registered: boolean;
+  nodes: number;
+  processes: number;
+  waiting_bytes: number;
+  events: number;
+  deliveries: number;
+  dropped: number;
+}
+
+/** How this node stands to the log of its cluster. */
+export interface ClusterLink {
+  membership: string;
+  lag_records: number;
+  queued: number;
+  counting: number;
+  gaps: number;
+  nats_connected: boolean;
+  nats_server: string;
 }
 
 /** One number for each worker, or for each group of neighbours. */
@@ -45,7 +78,17 @@ export interface Facts {
   /** Whether somebody has logged in, and can log out. */
   session: boolean;
   interval_seconds: number;
+  /** The last minutes, a column for each member of a reading. */
+  past: { [Column in keyof Reading]: Reading[Column][] };
   now: Sample;
+}
+
+/** The columns of the last minutes as readings. */
+export function readings({ past }: Facts): Reading[] {
+  const columns = Object.entries(past) as [keyof Reading, (number | null)[]][];
+  return past.unix_seconds.map(
+    (_, at) => Object.fromEntries(columns.map(([name, all]) => [name, all[at]])) as never,
+  );
 }
 
 /** A page of ids; `next` is what to go on after. */

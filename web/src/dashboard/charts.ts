@@ -4,7 +4,7 @@
 
 import uPlot from "uplot";
 
-import { el, setText } from "../shared/dom";
+import { byId, el, setText } from "../shared/dom";
 import { bytes, duration, grouped, tick, trimmed } from "../shared/format";
 import { type Column, type Row, type Rows, clock } from "./window";
 
@@ -18,13 +18,14 @@ interface Series {
 
 interface Panel {
   title: string;
+  /** What there is none of while all of it is zero. */
+  none?: string;
   series: Series[];
   format(value: number): string;
   /** Shorter, for the axis. */
   tick(value: number): string;
   /** The least that the axis spans, so that noise around zero stays small. */
   span: number;
-  binary?: boolean;
 }
 
 const percent = (value: number): string => `${(100 * value).toFixed(value < 0.1 ? 1 : 0)}\u2009%`;
@@ -32,6 +33,7 @@ const percent = (value: number): string => `${(100 * value).toFixed(value < 0.1 
 export const PANELS: Panel[] = [
   {
     title: "Connections",
+    none: "connection",
     series: [{ column: "connections_open", name: "", colour: "--accent" }],
     format: grouped,
     tick,
@@ -39,6 +41,7 @@ export const PANELS: Panel[] = [
   },
   {
     title: "Events a second",
+    none: "event",
     series: [{ column: "events_per_second", name: "", colour: "--accent" }],
     format: (value) => grouped(Math.round(value)),
     tick,
@@ -46,16 +49,18 @@ export const PANELS: Panel[] = [
   },
   {
     title: "Deliveries a second",
+    none: "delivery",
     series: [{ column: "deliveries_per_second", name: "", colour: "--accent" }],
     format: (value) => grouped(Math.round(value)),
     tick,
     span: 10,
   },
   {
-    title: "Time of a send",
+    title: "From a send to its deliveries",
+    none: "send",
     series: [
-      { column: "send_p50_seconds", name: "half", colour: "--accent" },
-      { column: "send_p99_seconds", name: "99 of 100", colour: "--second" },
+      { column: "send_p50_seconds", name: "p50", colour: "--accent" },
+      { column: "send_p99_seconds", name: "p99", colour: "--second" },
     ],
     format: duration,
     tick: (value) => trimmed(duration(value)),
@@ -64,25 +69,21 @@ export const PANELS: Panel[] = [
   {
     title: "Memory",
     series: [
-      { column: "resident_bytes", name: "resident", colour: "--accent" },
-      { column: "kernel_socket_bytes", name: "kernel", colour: "--second" },
+      { column: "resident_bytes", name: "server process", colour: "--accent" },
+      { column: "kernel_socket_bytes", name: "sockets, whole machine", colour: "--second" },
     ],
     format: bytes,
     tick: (value) => trimmed(bytes(value)),
-    span: 2 ** 20,
-    binary: true,
+    span: 1e6,
   },
   {
-    title: "Processor, of one core",
-    series: [{ column: "cpu_share", name: "", colour: "--accent" }],
+    title: "Processor time of the server",
+    series: [{ column: "cpu_share", name: "of one core", colour: "--accent" }],
     format: percent,
     tick: (value) => trimmed(percent(value)),
     span: 0.05,
   },
 ];
-
-/** Steps of an axis of bytes: powers of two. */
-const BINARY_STEPS = Array.from({ length: 44 }, (_, power) => 2 ** power);
 
 const HEIGHT_PX = 150;
 
@@ -101,12 +102,12 @@ class Chart {
     private readonly onCursor: (row: Row | undefined) => void,
   ) {
     this.figures = panel.series.map(() => el("span", { class: "figure" }, "–"));
+    const isOne = panel.series.length === 1;
     const legend = panel.series.map((series, at) => {
       const mark = el("span", { class: `mark ${series.colour.slice(2)}`, "aria-hidden": "true" });
       const figure = this.figures[at] ?? "";
-      return series.name === ""
-        ? el("p", { class: "value" }, figure)
-        : el("p", { class: "value" }, mark, figure, el("span", { class: "name" }, series.name));
+      const name = series.name === "" ? [] : [el("span", { class: "name" }, series.name)];
+      return el("p", { class: "value" }, ...(isOne ? [] : [mark]), figure, ...name);
     });
     const title = el("h3", {}, panel.title);
     this.plotted = el("div", {
@@ -116,6 +117,18 @@ class Chart {
     });
     const head = el("div", { class: "values number" }, ...legend);
     this.element = el("article", { class: "panel chart" }, title, head, this.plotted);
+  }
+
+  /** What there was none of in all this time; then it takes no room. */
+  fold(): string | null {
+    const { none, series } = this.panel;
+    const isZero = series.every(({ column }) => this.rows.column(column).every((value) => !value));
+    const folded = none !== undefined && isZero ? none : null;
+    const wasHidden = this.element.hidden;
+    this.element.hidden = folded !== null;
+    // What was hidden had no width.
+    if (wasHidden && folded === null) this.resize();
+    return folded;
   }
 
   /** Draws it anew, as after a change of colours. */
@@ -134,7 +147,8 @@ class Chart {
     return {
       width: Math.max(this.plotted.clientWidth, 100),
       height: HEIGHT_PX,
-      padding: [8, 12, 0, 0],
+      // To the right half of a time's width, or the last one is cut.
+      padding: [8, 30, 0, 0],
       legend: { show: false },
       cursor: { sync: { key: "figures" }, y: false, drag: { x: false, y: false } },
       scales: {
@@ -161,7 +175,6 @@ class Chart {
           space: 34,
           gap: 8,
           values: (_, splits) => splits.map((value) => (value === 0 ? "0" : panel.tick(value))),
-          ...(panel.binary ? { incrs: BINARY_STEPS } : {}),
         },
       ],
       series: [
@@ -230,6 +243,10 @@ export class Charts {
   }
 
   update(): void {
+    const none = this.charts.map((chart) => chart.fold()).filter((name) => name !== null);
+    const last = none.pop();
+    const names = none.length > 0 ? `${none.join(", no ")} and no ${last}` : last;
+    setText(byId("none"), last === undefined ? "" : `No ${names} in the last five minutes.`);
     this.charts.forEach((chart) => chart.update());
     this.say();
   }

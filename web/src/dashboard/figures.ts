@@ -2,7 +2,7 @@
 
 import type { Sample } from "./api";
 import { byId, setText } from "../shared/dom";
-import { bytes, duration, grouped, short, uptime } from "../shared/format";
+import { bytes, counted, duration, grouped, short, uptime } from "../shared/format";
 import { Table } from "./tables";
 import { type Row, type Rows, clock } from "./window";
 
@@ -61,10 +61,10 @@ export class Figures {
     "Connections",
     "Events/s",
     "Deliveries/s",
-    "Send, half",
-    "Send, 99 of 100",
-    "Resident",
-    "Kernel sockets",
+    "Send, p50",
+    "Send, p99",
+    "Server's memory",
+    "Machine's sockets",
   ]);
   private readonly workers = new Table(byId<HTMLTableElement>("workers-table"), [
     "Worker",
@@ -85,6 +85,8 @@ export class Figures {
   ]);
   /** The first sample of this run of the server that this page saw. */
   private first: Sample | null = null;
+  /** The one that was shown before. */
+  private before: Sample | null = null;
 
   constructor(private readonly rows: Rows) {
     this.details.addEventListener("toggle", () => this.showSeconds());
@@ -93,19 +95,21 @@ export class Figures {
   /** Another run of the server: nothing counted so far holds. */
   restart(): void {
     this.first = null;
+    this.before = null;
   }
 
   show(sample: Sample): void {
     this.first ??= sample;
-    const parts = [
-      `up ${uptime(sample.uptime_seconds)}`,
-      `${grouped(sample.ids_online)} ids online`,
-      `${grouped(sample.subscriptions)} subscriptions`,
-    ];
+    const parts = [`up ${uptime(sample.uptime_seconds)}`];
+    if (sample.ids_online > 0) parts.push(`${counted(sample.ids_online, "id")} online`);
+    if (sample.subscriptions > 0) parts.push(counted(sample.subscriptions, "subscription"));
     setText(byId("facts"), parts.join("\u2002·\u2002"));
     this.showSeconds();
     this.showWorkers(sample);
+    this.showTransports(sample);
+    this.showTrouble(sample);
     this.showEndings(sample, this.first);
+    if (this.before?.uptime_seconds !== sample.uptime_seconds) this.before = sample;
   }
 
   private showSeconds(): void {
@@ -115,8 +119,9 @@ export class Figures {
   }
 
   private showWorkers({ workers, uptime_seconds }: Sample): void {
-    const before = this.rows.previous;
-    const seconds = before === null ? null : uptime_seconds - before.uptime_seconds;
+    const before = this.before;
+    const passed = before === null ? 0 : uptime_seconds - before.uptime_seconds;
+    const seconds = passed > 0 ? passed : null;
     const rate = (now: number[], then: number[] | undefined, at: number): number | null => {
       if (seconds === null || then === undefined || then.length !== now.length) return null;
       return ((now[at] ?? 0) - (then[at] ?? 0)) / seconds;
@@ -139,26 +144,46 @@ export class Figures {
     });
     this.workers.show(rows, workers.full.map((full) => (full > 0 ? "bad" : "")));
     const full = workers.full.reduce((sum, each) => sum + each, 0);
-    const note = `${grouped(workers.count)} in all, ${full === 0 ? "none" : grouped(full)} full.`;
+    const note = `${counted(workers.count, "thread")}, ${full === 0 ? "none" : grouped(full)} full.`;
     setText(byId("workers-note"), note);
   }
 
+  private showTransports({ streams_open, dashboards }: Sample): void {
+    const open = Object.entries(streams_open).filter(([, count]) => count > 0);
+    byId("transports-table").hidden = open.length === 0;
+    this.transports.show(open.map(([name, count]) => [TRANSPORTS[name] ?? name, grouped(count)]));
+    const own = dashboards === 1 ? "One of them is a dashboard" : `${dashboards} are dashboards`;
+    const note = `${own}, which the figures above leave out.`;
+    setText(byId("transports-note"), open.length === 0 ? "No stream is open." : note);
+    byId("transports-note").hidden = open.length > 0 && dashboards === 0;
+  }
+
+  /** What asks to be looked at; nothing of it is a sentence. */
+  private showTrouble(sample: Sample): void {
+    const slow = sample.connections_closed["slow_reader"] ?? 0;
+    const { dropped, mails_waiting: waiting } = sample;
+    setText(byId("slow"), grouped(slow));
+    setText(byId("dropped"), grouped(dropped));
+    setText(byId("waiting"), short(waiting));
+    const isCalm = slow + dropped + waiting === 0;
+    byId("trouble").hidden = isCalm;
+    byId("calm").hidden = !isCalm;
+  }
+
   private showEndings(sample: Sample, first: Sample): void {
-    setText(byId("slow"), grouped(sample.connections_closed["slow_reader"] ?? 0));
-    setText(byId("dropped"), grouped(sample.dropped));
-    setText(byId("waiting"), short(sample.mails_waiting));
-    const reasons = Object.entries(sample.connections_closed);
+    const all = Object.entries(sample.connections_closed);
+    const reasons = all.filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a);
+    byId("endings-table").hidden = reasons.length === 0;
     this.endings.show(
       reasons.map(([reason, count]) => [
         REASONS[reason] ?? reason.replaceAll("_", " "),
         grouped(count),
         grouped(count - (first.connections_closed[reason] ?? 0)),
       ]),
-      reasons.map(([reason, count]) => (reason === "slow_reader" && count > 0 ? "warn" : "")),
+      reasons.map(([reason]) => (reason === "slow_reader" ? "warn" : "")),
     );
-    const transports = Object.entries(sample.streams_open);
-    this.transports.show(
-      transports.map(([name, count]) => [TRANSPORTS[name] ?? name, grouped(count)]),
-    );
+    const others = all.length - reasons.length;
+    const rest = `${counted(others, "other reason")} ${others === 1 ? "has" : "have"} not come up.`;
+    setText(byId("endings-note"), reasons.length === 0 ? "No connection has ended yet." : rest);
   }
 }

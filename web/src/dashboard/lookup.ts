@@ -4,6 +4,7 @@
 import { type List, connections, ids, reason } from "./api";
 import { Picture } from "./picture";
 import { byId, el, setText } from "../shared/dom";
+import { counted } from "../shared/format";
 
 /** Names on a page of a list. */
 const PAGE = 24;
@@ -73,7 +74,10 @@ export class Lookup {
   private last = 0;
   private id: string | null = null;
 
-  constructor(onSend: (id: string) => void) {
+  constructor(
+    onSend: (id: string) => void,
+    private readonly isListening: (id: string) => boolean,
+  ) {
     const failed = (error: unknown): void => this.fail(error);
     const more = (id: string): HTMLButtonElement => byId<HTMLButtonElement>(id);
     const lists = { followers: byId("followers"), follows: byId("follows") };
@@ -124,7 +128,7 @@ export class Lookup {
       setText(byId("lookup-error"), "");
       byId("lookup-hint").hidden = true;
       setText(this.name, id);
-      this.online(open, partly);
+      this.online(id, open, partly);
       byId("lookup-result").hidden = false;
       this.picture.show(id, this.followers.shown, this.follows.shown);
       // Who walks with a keyboard or by ear is told where they are now.
@@ -134,9 +138,10 @@ export class Lookup {
     }
   }
 
-  private online(open: number, partly: boolean): void {
+  private online(id: string, open: number, partly: boolean): void {
     const element = byId("lookup-online");
-    const many = open === 1 ? "1 connection" : `${open} connections`;
+    const own = this.isListening(id) ? (open === 1 ? ": this page" : ", one of them this page") : "";
+    const many = counted(open, "connection") + own;
     const known = open > 0 ? `Online, ${many}` : "Offline, no connection";
     setText(element, partly ? `${known}; a node has not answered` : known);
     element.dataset.online = String(open > 0);

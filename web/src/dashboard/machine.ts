@@ -22,6 +22,9 @@ const MARKS: Record<Check["verdict"], string> = {
 /** What stands for no limit: exact numbers end below that anyway. */
 const NO_LIMIT = 2 ** 62;
 
+/** Users that the first question is about, at least. */
+const USERS_LEAST = 10_000;
+
 function amount(number: number | undefined, unit: Check["unit"]): string {
   if (number === undefined) return "?";
   if (unit === "bytes") return bytes(number);
@@ -48,7 +51,13 @@ export class Machine {
     "Verdict",
   ]);
 
+  private checked = false;
+
   constructor() {
+    const part = byId<HTMLDetailsElement>("machine-part");
+    part.addEventListener("toggle", () => {
+      if (part.open && !this.checked) void this.check();
+    });
     byId("tune-form").addEventListener("submit", (event) => {
       event.preventDefault();
       void this.check();
@@ -56,7 +65,15 @@ export class Machine {
     this.clients.addEventListener("change", () => void this.check());
   }
 
-  async check(): Promise<void> {
+  /** So many are online now: until somebody asks, the question is about ten times as many. */
+  expect(connections: number): void {
+    if (this.checked || document.activeElement === this.users) return;
+    const users = Math.max(USERS_LEAST, 10 ** Math.ceil(Math.log10(10 * Math.max(1, connections))));
+    this.users.value = String(users);
+  }
+
+  private async check(): Promise<void> {
+    this.checked = true;
     try {
       this.show(await tune(this.users.valueAsNumber, this.clients.checked));
     } catch (error) {

@@ -1,25 +1,33 @@
 // The dashboard of a server: its figures as they come, look-ups, sends, and the machine's limits.
 
-import { endSession, reason, type Sample } from "./api";
+import { type Sample, endSession, readings, reason } from "./api";
+import { Beside } from "./beside";
 import { Charts } from "./charts";
 import { Figures } from "./figures";
+import { fold } from "./fold";
 import { Live } from "./live";
 import { Lookup } from "./lookup";
 import { Machine } from "./machine";
 import { Nodes } from "./nodes";
+import { Reach } from "./reach";
 import { Send } from "./send";
-import { Rows, clock } from "./window";
+import { Stale } from "./stale";
+import { Welcome } from "./welcome";
+import { Rows } from "./window";
 import { byId, setText } from "../shared/dom";
 
 const rows = new Rows();
 const figures = new Figures(rows);
-const title = byId("figures-title");
-const charts = new Charts(byId("charts"), rows, (row) => {
-  setText(title, row === undefined ? "Figures" : `Figures at ${clock(row.unix_seconds)}`);
-});
+const stale = new Stale();
+const charts = new Charts(byId("charts"), rows, (row) => stale.point(row));
 const send = new Send();
-new Lookup((id) => send.prepare(id));
+new Lookup((id) => send.prepare(id), (id) => send.isListeningTo(id));
 const nodes = new Nodes();
+const beside = new Beside();
+const reach = new Reach();
+const welcome = new Welcome();
+const machine = new Machine();
+fold();
 
 const logOut = byId<HTMLButtonElement>("log-out");
 logOut.addEventListener("click", () => {
@@ -36,10 +44,15 @@ let frame = 0;
 /** Draws the newest sample with the next frame, of which a page that nobody sees has none. Those of
     a resumed stream come all at once and are drawn once. */
 function draw(sample: Sample): void {
+  stale.fresh(sample);
   newest = sample;
   frame ||= requestAnimationFrame(() => {
     frame = 0;
     figures.show(newest);
+    beside.show(newest);
+    nodes.link(newest.cluster);
+    welcome.show(newest);
+    machine.expect(newest.connections_open);
     charts.update();
   });
 }
@@ -49,25 +62,27 @@ const live = new Live({
     const element = byId("state");
     element.dataset.state = state;
     setText(element, text);
+    reach.turned(state);
   },
   server(facts, restarted) {
     setText(byId("version"), facts.version);
     send.reach(facts.public_url);
+    reach.to(facts.public_url);
+    welcome.to(facts);
     logOut.hidden = !facts.session;
     nodes.start();
     if (restarted) {
-      rows.interrupt();
+      rows.restart();
       figures.restart();
     }
-    rows.push(facts.now);
+  },
+  told(facts) {
+    rows.fill(readings(facts));
     draw(facts.now);
   },
   sample(sample) {
     rows.push(sample);
     draw(sample);
   },
-  gap: () => rows.interrupt(),
 });
 void live.start();
-// After the first paint.
-setTimeout(() => void new Machine().check());

@@ -1,9 +1,9 @@
 // The nodes of a cluster, as each says of itself: asked of the API every other second while somebody
 // looks. A server that is alone has none; its page does not show the part, and does not ask again.
 
-import { type Cluster, type ClusterNode, cluster } from "./api";
+import { type Cluster, type ClusterLink, type ClusterNode, cluster } from "./api";
 import { byId, setText } from "../shared/dom";
-import { grouped } from "../shared/format";
+import { counted, grouped } from "../shared/format";
 import { type Cell, Table } from "./tables";
 
 const EVERY_MS = 2_000;
@@ -47,6 +47,20 @@ export class Nodes {
   start(): void {
     clearTimeout(this.timer);
     void this.ask();
+  }
+
+  /** How this node stands to the log; nothing is said of what is as it should be. */
+  link(link: ClusterLink | null): void {
+    if (link === null) return;
+    const { membership, lag_records, queued, gaps, nats_connected, nats_server } = link;
+    const nats = nats_connected ? `NATS at ${nats_server}` : "NATS is out of reach";
+    const words = [membership === "member" ? nats : `this node is ${membership}; ${nats}`];
+    if (lag_records > 0) words.push(`${counted(lag_records, "record")} behind the log`);
+    if (queued > 0) words.push(`${counted(queued, "send")} waiting for the log`);
+    if (gaps > 0) words.push(`all streams were told of a gap ${grouped(gaps)} times`);
+    const element = byId("nodes-log");
+    setText(element, `${words.join(", ")}.`);
+    element.classList.toggle("bad", !nats_connected);
   }
 
   private async ask(): Promise<void> {

@@ -6,7 +6,7 @@ import { type Connection, connect, type EnckeEvent } from "encke";
 import { reason, send } from "./api";
 import { clock } from "./window";
 import { byId, el, setText } from "../shared/dom";
-import { grouped } from "../shared/format";
+import { counted } from "../shared/format";
 
 /** Arrivals that are kept on the page. */
 const SHOWN_MAX = 8;
@@ -70,6 +70,11 @@ export class Send {
     this.data.select();
   }
 
+  /** Whether this page has a stream of `id`. */
+  isListeningTo(id: string): boolean {
+    return this.watched === id;
+  }
+
   private async submit(): Promise<void> {
     const about = this.about.value.trim();
     if (about === "") return;
@@ -78,8 +83,9 @@ export class Send {
       const start = performance.now();
       const { delivered, id, at_least } = await send(about, asJson(this.data.value.trim()));
       const answered = ms(performance.now() - start);
-      const connections = delivered === 1 ? "1 connection" : `${grouped(delivered)} connections`;
-      const many = at_least ? `at least ${connections}` : connections;
+      const connections = counted(delivered, "connection");
+      const all = at_least ? `at least ${connections}` : connections;
+      const many = delivered === 1 ? `${all}, this page` : `${all}, this page among them`;
       setText(this.status, `Delivered to ${many}, answered after ${answered}.`);
       const heard = this.heard.get(id);
       if (heard === undefined) {
@@ -137,8 +143,7 @@ export class Send {
     // Ours may be among them: the answer, which is due, says so.
     setTimeout(() => {
       if (this.others === 0) return setText(byId("others"), "");
-      const many = this.others === 1 ? "1 event" : `${grouped(this.others)} events`;
-      setText(byId("others"), `${many} of others, the last ${shown(data)}`);
+      setText(byId("others"), `${counted(this.others, "event")} of others, the last ${shown(data)}`);
     }, 250);
   }
 

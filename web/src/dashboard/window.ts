@@ -1,7 +1,8 @@
-// The last minutes as rows that charts and tables read: each row is what two samples that follow
-// one another say. Where there is no sample before, rates are unknown and stay empty.
+// The last minutes as rows that charts and tables read: each row is what two readings that follow
+// one another say. Readings come one by one, and by the minute when the server tells its past: then
+// they fill whatever hole there is. Where there is no reading before, rates are unknown.
 
-import type { Sample } from "./api";
+import type { Reading } from "./api";
 
 /** What is shown of one second. `null` is unknown, and a gap in a chart. */
 export interface Row {
@@ -21,58 +22,41 @@ export type Column = Exclude<keyof Row, "unix_seconds">;
 /** Rows that are kept: five minutes. */
 const ROWS_MAX = 300;
 
+/** Seconds without a reading that make a hole. */
+const HOLE_SECONDS = 5;
+
 const time = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 
 /** A moment of the server's clock. */
 export const clock = (seconds: number): string => time.format(new Date(seconds * 1000));
 
 export class Rows {
-  readonly rows: Row[] = [];
-  private before: Sample | null = null;
+  /** Of runs of the server that are over. */
+  private before: Row[] = [];
+  /** Of this run, by their uptime. */
+  private readings: Reading[] = [];
+  rows: Row[] = [];
 
-  /** The sample before the last one, against which counts are rates. */
-  previous: Sample | null = null;
-
-  push(sample: Sample): void {
-    const before = this.before;
-    // The first event may be older than the figures that came with the facts.
-    if (before !== null && sample.uptime_seconds <= before.uptime_seconds) return;
-    const seconds = before === null ? 0 : sample.uptime_seconds - before.uptime_seconds;
-    const rate = (read: (sample: Sample) => number): number | null =>
-      before === null ? null : (read(sample) - read(before)) / seconds;
-    this.rows.push({
-      unix_seconds: sample.unix_seconds,
-      connections_open: sample.connections_open,
-      events_per_second: rate((of) => of.events),
-      deliveries_per_second: rate((of) => of.deliveries),
-      send_p50_seconds: sample.send_p50_seconds,
-      send_p99_seconds: sample.send_p99_seconds,
-      resident_bytes: sample.resident_bytes,
-      kernel_socket_bytes: sample.kernel_socket_bytes,
-      cpu_share: rate((of) => of.cpu_seconds),
-    });
-    if (this.rows.length > ROWS_MAX) this.rows.shift();
-    this.previous = before;
-    this.before = sample;
+  push(reading: Reading): void {
+    this.fill([reading]);
   }
 
-  /** What comes next does not follow what was: a gap in the charts. */
-  interrupt(): void {
+  /** Adds those of `readings` that are not there yet. */
+  fill(readings: Reading[]): void {
+    const known = new Set(this.readings.map((reading) => reading.uptime_seconds));
+    const fresh = readings.filter((reading) => !known.has(reading.uptime_seconds));
+    if (fresh.length === 0) return;
+    const all = [...this.readings, ...fresh].sort((a, b) => a.uptime_seconds - b.uptime_seconds);
+    this.readings = all.slice(-ROWS_MAX);
+    this.rows = [...this.before, ...rowsOf(this.readings)].slice(-ROWS_MAX);
+  }
+
+  /** What comes next is of another run of the server: a gap in the charts. */
+  restart(): void {
     const last = this.rows.at(-1);
-    if (this.before === null || last === undefined) return;
-    this.before = null;
-    this.previous = null;
-    this.rows.push({
-      unix_seconds: last.unix_seconds + 0.001,
-      connections_open: null,
-      events_per_second: null,
-      deliveries_per_second: null,
-      send_p50_seconds: null,
-      send_p99_seconds: null,
-      resident_bytes: null,
-      kernel_socket_bytes: null,
-      cpu_share: null,
-    });
+    if (last === undefined) return;
+    this.readings = [];
+    this.before = this.rows = [...this.rows, gapAfter(last.unix_seconds)].slice(-ROWS_MAX);
   }
 
   column(name: keyof Row): (number | null)[] {
@@ -83,4 +67,40 @@ export class Rows {
   last(): Row | undefined {
     return this.rows.findLast((row) => row.connections_open !== null);
   }
+}
+
+function rowsOf(readings: Reading[]): Row[] {
+  return readings.flatMap((now, at) => {
+    const then = readings[at - 1];
+    const seconds = then === undefined ? 0 : now.uptime_seconds - then.uptime_seconds;
+    const isHole = seconds > HOLE_SECONDS;
+    const rate = (name: "events" | "deliveries" | "cpu_seconds"): number | null =>
+      then === undefined || isHole ? null : Math.max(0, (now[name] - then[name]) / seconds);
+    const row: Row = {
+      unix_seconds: now.unix_seconds,
+      connections_open: now.connections_open,
+      events_per_second: rate("events"),
+      deliveries_per_second: rate("deliveries"),
+      send_p50_seconds: now.send_p50_seconds,
+      send_p99_seconds: now.send_p99_seconds,
+      resident_bytes: now.resident_bytes,
+      kernel_socket_bytes: now.kernel_socket_bytes,
+      cpu_share: rate("cpu_seconds"),
+    };
+    return isHole && then !== undefined ? [gapAfter(then.unix_seconds), row] : [row];
+  });
+}
+
+function gapAfter(unix_seconds: number): Row {
+  return {
+    unix_seconds: unix_seconds + 0.001,
+    connections_open: null,
+    events_per_second: null,
+    deliveries_per_second: null,
+    send_p50_seconds: null,
+    send_p99_seconds: null,
+    resident_bytes: null,
+    kernel_socket_bytes: null,
+    cpu_share: null,
+  };
 }

@@ -1,10 +1,15 @@
-// Figures as people read them. Units are SI for counts, 1024 for bytes.
+// Figures as people read them. Units are SI: a kB is 1,000 bytes, as in all that the program prints.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 /** 12,345 */
 export function grouped(value: number): string {
   return whole.format(value);
+}
+
+/** 1 event, 12,345 events */
+export function counted(value: number, name: string): string {
+  return `${grouped(value)} ${name}${value === 1 ? "" : "s"}`;
 }
 
 /** 950, 12.3 k, 4.56 M: three digits that count. */
@@ -28,12 +33,12 @@ export function trimmed(text: string): string {
   return text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
 }
 
-/** 512 B, 64.2 MiB */
+/** 512 B, 64.2 MB */
 export function bytes(value: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const units = ["B", "kB", "MB", "GB", "TB"];
   let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1000;
     unit += 1;
   }
   return `${digits(value, unit === 0)}\u2009${units[unit]}`;
@@ -44,6 +49,13 @@ export function duration(seconds: number): string {
   if (seconds < 1e-3) return `${digits(seconds * 1e6, false)}\u2009µs`;
   if (seconds < 1) return `${digits(seconds * 1e3, false)}\u2009ms`;
   return `${digits(seconds, false)}\u2009s`;
+}
+
+/** 12 s, 3 min, 2 h: how long ago something was. */
+export function age(seconds: number): string {
+  if (seconds < 120) return `${Math.floor(seconds)}\u2009s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}\u2009min`;
+  return `${Math.floor(seconds / 3600)}\u2009h`;
 }
 
 /** 3 d 4:05:06 */

@@ -45,8 +45,9 @@ pub(crate) struct PlotArgs {
     panel: Vec<PanelArg>,
 }
 
+/// A theme by its name.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ThemeArg {
+pub(super) enum ThemeArg {
     /// For paper.
     Light,
     /// For dark pages.

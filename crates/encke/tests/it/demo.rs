@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Finished, Program, Stream, encke, wait_for};
+use crate::harness::{Api, Finished, Program, Stream, encke, wait_for};
 
 /// A demo on free ports, whose temporary directory would stand in a folder of its own.
 struct Demo {
@@ -284,7 +284,7 @@ fn demo_that_does_not_fit_says_what_is_too_low() {
 }
 
 #[test]
-fn visitors_are_told_and_are_no_loss() {
+fn visitors_are_counted_apart_and_are_no_loss() {
     let demo = Demo::start(&["--users=20"]);
     let listen = demo.told("streams  http://").replace("/stream/{id}", "");
     demo.wait_said("sending");
@@ -293,7 +293,35 @@ fn visitors_are_told_and_are_no_loss() {
     demo.program.signal("INT");
     let finished = demo.finish();
     let report = report(&finished);
-    assert_eq!(report["visitors"], 1);
+    assert_eq!((&report["visitors"], &report["lost"]), (&1.into(), &0.into()));
+    assert!(report["to_others"].as_u64().unwrap() > 0, "{report}");
+    assert!(!report["unchecked"].to_string().contains("others"), "{report}");
+    assert_eq!(report["faults"].as_array().unwrap().len(), 0, "{report}");
+}
+
+#[test]
+fn visitor_who_changes_the_graph_makes_losses_unknown() {
+    let demo = Demo::start(&["--users=20"]);
+    let listen = demo.told("streams  http://").replace("/stream/{id}", "");
+    let api = Api::new(demo.told("API      http://").trim_end_matches('/').parse().unwrap());
+    demo.wait_said("sending");
+    let mut visitor = Stream::open(listen.parse().unwrap(), "/stream/1", "*/*");
+    api.subscribe("guest", "1");
+    visitor.data();
+    demo.program.signal("INT");
+    let report = report(&demo.finish());
     let unchecked = report["unchecked"].to_string();
     assert!(unchecked.contains("1 others connected too"), "{report}");
+}
+
+#[test]
+fn hints_show_something() {
+    let demo = Demo::start(&["--users=20"]);
+    let address = demo.told("API      http://");
+    let id = demo.told("/subscribers/");
+    let api = Api::new(address.trim_end_matches('/').parse().unwrap());
+    let followers = api.get(&format!("/subscribers/{id}")).ok();
+    assert!(!followers["ids"].as_array().unwrap().is_empty(), "{id}: {followers}");
+    demo.program.signal("INT");
+    demo.finish();
 }

@@ -28,7 +28,8 @@ pub struct Reading {
     /// By reason.
     connections_closed: BTreeMap<String, u64>,
     ids_online: u64,
-    subscriptions: u64,
+    /// Stored subscriptions.
+    pub subscriptions: u64,
     events: u64,
     /// Events handed to connections since the server's start.
     pub deliveries: u64,

@@ -124,6 +124,16 @@ impl Axis {
         (Axis { low, high, scale: Scale::Linear, marks, minor: Vec::new() }, name)
     }
 
+    /// The least value that has a place.
+    pub(super) fn low(&self) -> f64 {
+        self.low
+    }
+
+    /// The greatest one.
+    pub(super) fn high(&self) -> f64 {
+        self.high
+    }
+
     /// Where `value` lies: 0 at the low end, 1 at the high one, within these.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {

@@ -7,18 +7,26 @@
 use std::path::Path;
 
 use figures::numbers::grouped;
-use plotters::chart::{ChartBuilder, SeriesLabelPosition};
 use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
 use plotters::element::{Circle, PathElement};
-use plotters::prelude::{DrawingBackend, IntoLogRange};
-use plotters::series::LineSeries;
-use plotters::style::{BLACK, Color, IntoFont, ShapeStyle, WHITE};
+use plotters::prelude::DrawingBackend;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, IntoFont, RGBColor, ShapeStyle};
 
-use crate::plot::{FONT, MONOSPACE_FONT, Picture, PlotError, Theme, save};
+use super::axis::Axis;
+use super::theme::Colours;
+use crate::plot::{FONT, Look, MONOSPACE_FONT, Picture, PlotError, save};
 
 /// Width and height in pixels.
 const SIZE: (u32, u32) = (1_200, 800);
+/// The frame in it: what is left are the texts of the axes.
+const LEFT: i32 = 100;
+const RIGHT: i32 = 1_160;
+const TOP: i32 = 104;
+const BOTTOM: i32 = 720;
+const LEGEND_WIDTH: i32 = 330;
+const TEXT_SIZE: i32 = 17;
 const BINS_PER_DECADE: f64 = 10.0;
 
 /// A degree distribution to be drawn.
@@ -30,6 +38,8 @@ pub struct Degrees<'a> {
     pub counts: &'a [(u64, u64)],
     /// The power law to draw beside it.
     pub power_law: Option<PowerLaw>,
+    /// How it looks.
+    pub look: Look,
 }
 
 /// A power law: among users with at least `from` friends, the share of those with `k` falls as
@@ -101,11 +111,15 @@ impl Degrees<'_> {
 }
 
 impl Picture for Degrees<'_> {
-    const DETAIL: u32 = 1;
-    const OVERSAMPLING: u32 = 1;
+    const DETAIL: u32 = 2;
+    const OVERSAMPLING: u32 = 2;
 
     fn size(&self) -> (u32, u32) {
         SIZE
+    }
+
+    fn style(&self) -> String {
+        self.look.style()
     }
 
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), PlotError> {
@@ -114,84 +128,181 @@ impl Picture for Degrees<'_> {
             return Err(PlotError::Empty("no user has a friend"));
         };
         let bins = self.bins();
+        let law = self.power_law.map(|law| (law, self.line(law, last)));
         let shares = points.iter().chain(&bins).map(|&(_, share)| share);
         let (least, most) =
             shares.fold((1.0_f64, 0.0_f64), |(least, most), p| (least.min(p), most.max(p)));
-        let [single, law, _] = Theme::Light.colours().lines;
-        area.fill(&WHITE)?;
-        let title = (FONT, 26).into_font().color(&BLACK);
-        let mut chart = ChartBuilder::on(area)
-            .caption(self.title, title)
-            .margin(20)
-            .x_label_area_size(60)
-            .y_label_area_size(90)
-            .build_cartesian_2d(
-                (first * 0.8..last * 1.3).log_scale(),
-                (least * 0.5..(most * 2.0).min(1.5)).log_scale(),
-            )?;
-        chart
-            .configure_mesh()
-            .x_desc("degree (friends of a user)")
-            .y_desc("share of users")
-            .x_label_formatter(&|degree| grouped(degree.round() as u64))
-            .y_label_formatter(&|share| power_of_ten(*share))
-            .axis_desc_style((FONT, 20))
-            .x_label_style((FONT, 16))
-            .y_label_style((MONOSPACE_FONT, 15))
-            .bold_line_style(BLACK.mix(0.15))
-            .light_line_style(BLACK.mix(0.05))
-            .draw()?;
-        let dot =
-            |style: ShapeStyle, radius| move |&at: &(f64, f64)| Circle::new(at, radius, style);
-        let faint: ShapeStyle = single.mix(0.25).filled();
-        chart
-            .draw_series(points.iter().map(dot(faint, 3)))?
-            .label("one degree")
-            .legend(move |(x, y)| Circle::new((x + 14, y), 3, faint));
-        chart
-            .draw_series(bins.iter().map(dot(single.filled(), 6)))?
-            .label("mean over a bin")
-            .legend(move |(x, y)| Circle::new((x + 14, y), 6, single.filled()));
-        if let Some(power_law) = self.power_law {
-            let style = law.stroke_width(2);
-            chart
-                .draw_series(LineSeries::new(self.line(power_law, last), style))?
-                .label(format!(
-                    "power law, exponent {:.2}, from {}",
-                    power_law.exponent, power_law.from
-                ))
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 28, y)], style));
+        let colours = self.look.colours();
+        let scale = area.dim_in_pixel().0 / SIZE.0;
+        let (degrees, shares) = (Axis::logarithmic(first, last), Axis::logarithmic(least, most));
+        let chart = Chart { area, colours, scale, degrees, shares };
+        area.fill(&colours.ground)?;
+        chart.text(self.title, (LEFT, 40), 24, colours.ink, HPos::Left)?;
+        chart.axes()?;
+        let [single, line, _] = colours.lines;
+        for &at in &points {
+            chart.dot(chart.place(at), 3, single.mix(0.3).filled())?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .legend_area_size(40)
-            .margin(16)
-            .label_font((FONT, 18))
-            .background_style(WHITE)
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
+        for &at in &bins {
+            chart.dot(chart.place(at), 6, single.filled())?;
+        }
+        let mut legend = vec!["one degree".to_owned(), "mean over a bin".to_owned()];
+        if let Some((law, ends)) = law {
+            // Where the law leaves the frame, its line ends.
+            let ends = chart.within(&ends).map(|at| chart.place(at));
+            chart.path(&ends, line.stroke_width(2 * scale))?;
+            legend.push(format!("power law, exponent {:.2}, from {}", law.exponent, law.from));
+        }
+        chart.legend(&legend)?;
         area.present()?;
         Ok(())
     }
 }
 
-/// `0.001` as `10⁻³`, and as it is where it is no power of ten.
-fn power_of_ten(share: f64) -> String {
+/// What is drawn on, with what, and where values lie.
+struct Chart<'a, B: DrawingBackend> {
+    area: &'a DrawingArea<B, Shift>,
+    colours: Colours,
+    /// Pixels of the area to one of the layout.
+    scale: u32,
+    degrees: Axis,
+    shares: Axis,
+}
+
+impl<B: DrawingBackend> Chart<'_, B> {
+    /// Lines to read values by, their texts, and what the axes are.
+    fn axes(&self) -> Result<(), PlotError> {
+        let Colours { grid, muted, axis: ink, .. } = self.colours;
+        let (degrees, shares) = (&self.degrees, &self.shares);
+        let thin = grid.mix(0.5).stroke_width(self.scale);
+        let upright = |value: f64| [(value, 0.0), (value, 1.0)];
+        let line = |at: f64, style: ShapeStyle| {
+            let ends = upright(at).map(|(x, y)| (column(x), row(y)));
+            self.path(&ends, style)
+        };
+        let level = |at: f64, style: ShapeStyle| {
+            let ends = upright(at).map(|(y, x)| (column(x), row(y)));
+            self.path(&ends, style)
+        };
+        for &value in &degrees.minor {
+            line(degrees.place(value), thin)?;
+        }
+        for &value in &shares.minor {
+            level(shares.place(value), thin)?;
+        }
+        for mark in &degrees.marks {
+            let at = degrees.place(mark.value);
+            line(at, grid.stroke_width(self.scale))?;
+            let text = grouped(mark.value.round() as u64);
+            self.text(&text, (column(at), BOTTOM + 22), TEXT_SIZE, muted, HPos::Center)?;
+        }
+        for mark in &shares.marks {
+            let at = shares.place(mark.value);
+            level(at, grid.stroke_width(self.scale))?;
+            self.text(&share(mark.value), (LEFT - 10, row(at)), TEXT_SIZE, muted, HPos::Right)?;
+        }
+        let frame = [(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)];
+        self.path(&frame, ink.stroke_width(self.scale))?;
+        let middle = ((LEFT + RIGHT) / 2, BOTTOM + 54);
+        self.text("degree (friends of a user)", middle, TEXT_SIZE + 2, muted, HPos::Center)?;
+        self.text("share of users", (LEFT, TOP - 18), TEXT_SIZE + 2, muted, HPos::Left)
+    }
+
+    /// What the marks mean, in the corner that a distribution leaves free.
+    fn legend(&self, names: &[String]) -> Result<(), PlotError> {
+        let [single, line, _] = self.colours.lines;
+        let left = RIGHT - LEGEND_WIDTH;
+        for (at, name) in names.iter().enumerate() {
+            let y = TOP + 24 + 30 * at as i32;
+            match at {
+                0 => self.dot((left + 14, y), 3, single.mix(0.3).filled())?,
+                1 => self.dot((left + 14, y), 6, single.filled())?,
+                _ => {
+                    let ends = [(left, y), (left + 28, y)];
+                    self.path(&ends, line.stroke_width(2 * self.scale))?;
+                }
+            }
+            self.text(name, (left + 42, y), TEXT_SIZE, self.colours.ink, HPos::Left)?;
+        }
+        Ok(())
+    }
+
+    /// Where a degree and its share lie in the layout.
+    fn place(&self, (degree, share): (f64, f64)) -> (i32, i32) {
+        (column(self.degrees.place(degree)), row(self.shares.place(share)))
+    }
+
+    /// The part of a power law's line between two points that is inside of the frame.
+    fn within(&self, ends: &[(f64, f64)]) -> [(f64, f64); 2] {
+        let &[from, to] = ends else { return [(1.0, 1.0); 2] };
+        let slope = (to.1 / from.1).ln() / (to.0 / from.0).ln();
+        let at = |share: f64| from.0 * (share / from.1).powf(1.0 / slope);
+        let (low, high) = (self.shares.low(), self.shares.high());
+        let cut = |(degree, share): (f64, f64)| match share {
+            share if share > high => (at(high), high),
+            share if share < low => (at(low), low),
+            share => (degree, share),
+        };
+        [cut(from), cut(to)]
+    }
+
+    fn dot(&self, at: (i32, i32), radius: u32, style: ShapeStyle) -> Result<(), PlotError> {
+        self.area.draw(&Circle::new(self.pixel(at), radius * self.scale, style))?;
+        Ok(())
+    }
+
+    fn path(&self, points: &[(i32, i32)], style: impl Into<ShapeStyle>) -> Result<(), PlotError> {
+        let points: Vec<_> = points.iter().map(|&at| self.pixel(at)).collect();
+        self.area.draw(&PathElement::new(points, style))?;
+        Ok(())
+    }
+
+    fn pixel(&self, (x, y): (i32, i32)) -> (i32, i32) {
+        (x * self.scale as i32, y * self.scale as i32)
+    }
+
+    /// `text` beside the point `at`, on whose height its middle is.
+    fn text(
+        &self,
+        text: &str,
+        at: (i32, i32),
+        size: i32,
+        colour: RGBColor,
+        side: HPos,
+    ) -> Result<(), PlotError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        // Only one of the fonts has the superscripts.
+        let family = if text.starts_with("10") && !text.is_ascii() { MONOSPACE_FONT } else { FONT };
+        let font = (family, size * self.scale as i32).into_font();
+        let style = font.color(&colour).pos(Pos::new(side, VPos::Center));
+        self.area.draw_text(text, &style, self.pixel(at))?;
+        Ok(())
+    }
+}
+
+/// The column in which the share `place` of the axis of degrees lies.
+fn column(place: f64) -> i32 {
+    LEFT + (place * f64::from(RIGHT - LEFT)).round() as i32
+}
+
+/// The line in which the share `place` of the axis of shares lies.
+fn row(place: f64) -> i32 {
+    BOTTOM - (place * f64::from(BOTTOM - TOP)).round() as i32
+}
+
+/// `0.001` as `10⁻³`, and what is between the powers of ten as it is.
+fn share(share: f64) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let exponent = share.log10().round();
-    if (share.log10() - exponent).abs() > 1e-6 {
-        return format!("{share:.1e}");
+    if (share.log10() - exponent).abs() > 1e-6 || exponent >= -1.0 {
+        let decimals = (-share.log10().floor()).max(0.0) as usize;
+        return format!("{share:.decimals$}");
     }
-    match exponent as i32 {
-        0 => "1".to_owned(),
-        exponent => {
-            let sign = if exponent < 0 { "⁻" } else { "" };
-            let digits = exponent.unsigned_abs().to_string();
-            let digits = digits.bytes().map(|digit| DIGITS[usize::from(digit - b'0')]);
-            format!("10{sign}{}", digits.collect::<String>())
-        }
-    }
+    let digits = (exponent as i32).unsigned_abs().to_string();
+    let digits = digits.bytes().map(|digit| DIGITS[usize::from(digit - b'0')]);
+    format!("10⁻{}", digits.collect::<String>())
 }
 
 #[cfg(test)]

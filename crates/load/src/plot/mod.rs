@@ -11,7 +11,7 @@ mod theme;
 
 pub use degrees::{Degrees, PowerLaw};
 pub use run::{Panel, RunPlot};
-pub use theme::Theme;
+pub use theme::{Look, Theme};
 
 use std::fs;
 use std::io::{self, BufWriter};
@@ -71,6 +71,11 @@ trait Picture {
     /// Width and height, as shown.
     fn size(&self) -> (u32, u32);
 
+    /// Rules of style that an SVG has beside its colours; none for most.
+    fn style(&self) -> String {
+        String::new()
+    }
+
     /// Draws on an area of that size, or of a multiple.
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), PlotError>;
 }
@@ -96,7 +101,15 @@ fn svg<P: Picture>(picture: &P) -> Result<String, PlotError> {
     // Coordinates are whole numbers; the viewBox makes them finer than the pixels of a screen.
     let drawn = format!("width=\"{fine_width}\" height=\"{fine_height}\"");
     let shown = format!("width=\"{width}\" height=\"{height}\"");
-    Ok(text.replacen(&drawn, &shown, 1))
+    let text = text.replacen(&drawn, &shown, 1);
+    let style = picture.style();
+    Ok(match text.find('>') {
+        Some(end) if !style.is_empty() => {
+            let (head, rest) = text.split_at(end + 1);
+            format!("{head}\n<style>{style}</style>{rest}")
+        }
+        _ => text,
+    })
 }
 
 fn png<P: Picture>(picture: &P) -> Result<Vec<u8>, PlotError> {

@@ -15,6 +15,44 @@ pub enum Theme {
     Dark,
 }
 
+/// Which of the themes a picture has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Look {
+    /// That of the page that an SVG stands in: light or dark by `prefers-color-scheme`. PNG knows
+    /// no page and is light.
+    #[default]
+    Page,
+    /// This one anywhere.
+    Fixed(Theme),
+}
+
+impl Look {
+    pub(super) fn colours(self) -> Colours {
+        match self {
+            Look::Page => Theme::Light.colours(),
+            Look::Fixed(theme) => theme.colours(),
+        }
+    }
+
+    /// What makes an SVG of the light colours a dark one on dark pages: rules of style go before
+    /// the attributes of elements (SVG 2, section 6.6), so each light colour leads to its dark one.
+    pub(super) fn style(self) -> String {
+        if self != Look::Page {
+            return String::new();
+        }
+        let hex = |RGBColor(r, g, b): RGBColor| format!("#{r:02X}{g:02X}{b:02X}");
+        let (light, dark) = (Theme::Light.colours().all(), Theme::Dark.colours().all());
+        let mut rules = String::new();
+        for (light, dark) in light.into_iter().zip(dark) {
+            for property in ["fill", "stroke"] {
+                let (light, dark) = (hex(light), hex(dark));
+                rules += &format!("[{property}=\"{light}\"]{{{property}:{dark}}}");
+            }
+        }
+        format!("@media (prefers-color-scheme:dark){{{rules}}}")
+    }
+}
+
 /// The colours of a [`Theme`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Colours {
@@ -39,6 +77,14 @@ const SKY_BLUE: RGBColor = RGBColor(86, 180, 233);
 const VERMILION: RGBColor = RGBColor(213, 94, 0);
 const ORANGE: RGBColor = RGBColor(230, 159, 0);
 const GREEN: RGBColor = RGBColor(0, 158, 115);
+
+impl Colours {
+    /// In the order of the members.
+    fn all(self) -> [RGBColor; 9] {
+        let Colours { ground, ink, muted, axis, grid, lines: [first, second, third], faint } = self;
+        [ground, ink, muted, axis, grid, first, second, third, faint]
+    }
+}
 
 impl Theme {
     pub(super) fn colours(self) -> Colours {
@@ -81,6 +127,17 @@ mod tests {
     fn contrast(one: RGBColor, other: RGBColor) -> f64 {
         let (one, other) = (luminance(one) + 0.05, luminance(other) + 0.05);
         one.max(other) / one.min(other)
+    }
+
+    #[test]
+    fn each_light_colour_leads_to_one_dark_one() {
+        let mut light = Theme::Light.colours().all().map(|RGBColor(r, g, b)| (r, g, b)).to_vec();
+        light.sort_unstable();
+        light.dedup();
+        assert_eq!(light.len(), 9, "two colours that are one could not be told apart");
+        let style = Look::Page.style();
+        assert!(style.contains("[fill=\"#FFFFFF\"]{fill:#0D1117}"), "{style}");
+        assert_eq!(Look::Fixed(Theme::Dark).style(), "");
     }
 
     #[test]

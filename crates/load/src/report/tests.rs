@@ -54,18 +54,53 @@ fn line_has_the_counts_and_the_rate_of_the_last_second() {
     before.seconds = 1.0;
     before.totals.events = 1_000;
     let line = flood_line(&now, &before);
-    for part in [
-        "     2 s  open 11,000  failed 3  closed 1,000  events 5,000 (4,000/s)  bytes 1.2 MB",
-        "p50 0.25 ms  p99 1.50 ms",
-        "missing 3  overtaken 1",
-    ] {
-        assert!(line.contains(part), "{line}");
-    }
+    assert_eq!(
+        line,
+        "    2 s  open 11,000  failed 3  closed 1,000  missing 3  overtaken 1  1.2 MB",
+        "what went wrong comes first"
+    );
+    let mut calm = now.clone();
+    calm.totals.failed = Totals::default().failed;
+    calm.totals.closed = Totals::default().closed;
+    (calm.totals.gaps, calm.totals.overtaken) = (0, 0);
+    assert_eq!(
+        flood_line(&calm, &before),
+        "    2 s  open 12,000  events 5,000 (4,000/s)  p50/p99 0.25/1.50 ms  1.2 MB"
+    );
     let mut before = spam_snapshot();
     before.seconds = 1.0;
     before.totals.sent = 1_000;
-    let line = spam_line(&spam_snapshot(), &before);
-    assert!(line.contains("sent 2,000 (1,000/s)  answered 2,000  delivered 5,000  problems 2"));
+    assert_eq!(
+        spam_line(&spam_snapshot(), &before),
+        "    2 s  sent 2,000 (1,000/s)  problems 2  delivered 5,000  0 B"
+    );
+}
+
+#[test]
+fn lines_fit_a_terminal_whatever_the_counts() {
+    for shift in 0..64 {
+        let count = u64::MAX >> shift >> 20;
+        let ms = count as f64;
+        let latency = Quantiles { count: 1, p50_ms: ms, p99_ms: ms, ..Quantiles::default() };
+        let mut flood = flood_snapshot();
+        flood.totals.events = count;
+        flood.totals.opened = count.max(1_003);
+        flood.totals.bytes = count;
+        flood.latency = latency;
+        flood.seconds = ms;
+        let mut before = flood_snapshot();
+        before.totals.events = 0;
+        let line = flood_line(&flood, &before);
+        assert!(line.chars().count() <= 80, "{line}");
+        let mut spam = spam_snapshot();
+        (spam.totals.sent, spam.totals.delivered) = (count, count);
+        spam.totals.bytes = count;
+        spam.answer = latency;
+        let mut before = spam_snapshot();
+        before.totals.sent = 0;
+        let line = spam_line(&spam, &before);
+        assert!(line.chars().count() <= 80, "{line}");
+    }
 }
 
 #[test]

@@ -163,6 +163,13 @@ impl Spam {
         Ok(spam)
     }
 
+    /// The subjects of the first `count` events, counted from 0, in the order of sending. Of a run
+    /// with one connection these are the events that were sent.
+    pub fn subjects(&self, count: u64) -> impl Iterator<Item = u32> + use<> {
+        let schedule = Schedule::new(&self.config);
+        (0..count).map_while(move |k| Some(schedule.event(k)?.subject))
+    }
+
     /// How the run is doing; the latencies are those since the snapshot before.
     pub fn snapshot(&mut self) -> SpamSnapshot {
         let (mut totals, mut failure, mut stopped) = (Totals::default(), None, false);

@@ -14,6 +14,7 @@ use proto::Networks;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
+use super::dashboard::own::Dashboards;
 use super::dashboard::public_url::PublicUrl;
 use super::idempotency::IdempotencyKeys;
 use super::monitoring::duration::SendDurations;
@@ -48,6 +49,8 @@ pub(crate) struct Api {
     pub(super) public_url: Option<PublicUrl>,
     /// The id that the dashboard's figures are sent about.
     pub(super) live_id: String,
+    /// What the pages that hear them add to the figures.
+    pub(super) dashboards: Dashboards,
     /// The tokens of streams, where they are needed.
     pub(super) tokens: Option<TokenOffice>,
     /// Locked for writing only while it is opened and while it drains.
@@ -107,6 +110,7 @@ impl Api {
             tls_listen,
             public_url,
             live_id: parts.live_id,
+            dashboards: Dashboards::default(),
             tokens: parts.tokens,
             engine,
             backlog_bytes_max,

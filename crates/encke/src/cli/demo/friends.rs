@@ -74,6 +74,22 @@ impl Friends {
         self.generate(&mut |_, _| {})
     }
 
+    /// How many follow each user, by the user's number. It is counted as the graph is made once
+    /// more, so that it costs nothing while events are sent.
+    pub(super) fn followers(&self) -> Result<Vec<u32>> {
+        let Friends { users, edges_per_user, seed, both } = *self;
+        let mut followers = Followers { both, counts: vec![0; users as usize], number: None };
+        let model = BarabasiAlbert { users, edges_per_user, seed };
+        model.generate(&mut followers, &mut |_, _| {})?;
+        Ok(followers.counts)
+    }
+
+    /// A user with followers, where there are users enough: friendships are written from the older
+    /// to the newer user, so the newest one is followed by all its friends.
+    pub(super) fn followed(&self) -> u32 {
+        self.users.saturating_sub(1)
+    }
+
     fn generate(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<u8>> {
         let Friends { users, edges_per_user, seed, .. } = *self;
         let mut lines = Vec::new();
@@ -104,6 +120,46 @@ impl Friends {
     }
 }
 
+/// Reads the lines of a graph as they are written, and counts.
+struct Followers {
+    both: bool,
+    counts: Vec<u32>,
+    /// The number that is being read.
+    number: Option<u32>,
+}
+
+impl Followers {
+    /// A number has ended: of a line's two it is the one who is followed, or who follows.
+    fn ended(&mut self, is_followed: bool) {
+        if let Some(user) = self.number.take()
+            && (is_followed || self.both)
+            && let Some(count) = self.counts.get_mut(user as usize)
+        {
+            *count += 1;
+        }
+    }
+}
+
+impl Write for Followers {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        for byte in bytes {
+            match byte {
+                b'0'..=b'9' => {
+                    let digit = u32::from(byte - b'0');
+                    self.number = Some(self.number.unwrap_or(0).wrapping_mul(10) + digit);
+                }
+                b'\n' => self.ended(true),
+                _ => self.ended(false),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Stored {
     /// How many hear an event on average when everybody is online: its subject and who follows it.
     pub(super) fn mean_audience(&self, users: u32) -> f64 {
@@ -113,6 +169,8 @@ impl Stored {
 
 #[cfg(test)]
 mod tests {
+    use hub::Id;
+
     use super::*;
 
     #[test]
@@ -126,6 +184,23 @@ mod tests {
         assert_eq!((again.subscriptions, again.found), (485, true));
         let error = Friends::new(100, 5, true).provide(dir.path()).unwrap_err().to_string();
         assert!(error.contains("100 users, 5 edges each, one way"), "{error}");
+    }
+
+    #[test]
+    fn followers_are_those_of_the_stored_graph() {
+        for both in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let friends = Friends::new(100, 5, both);
+            friends.provide(dir.path()).unwrap();
+            let graph = open_graph(dir.path()).unwrap();
+            let stored = |user: u64| graph.count_followers(Id::integer(user).unwrap()).unwrap();
+            let followers = friends.followers().unwrap();
+            assert_eq!(followers.len(), 100);
+            for (user, count) in (0..).zip(&followers) {
+                assert_eq!(u64::from(*count), stored(user), "{user}");
+            }
+            assert!(followers[friends.followed() as usize] >= 5);
+        }
     }
 
     #[test]

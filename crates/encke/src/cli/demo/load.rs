@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use figures::latency::Quantiles;
-use figures::numbers::{bytes, grouped};
-use load::report::{FloodReport, RunReport, SpamReport};
+use figures::numbers::{bytes, grouped, short};
+use load::report::{FloodReport, LiveText, RunReport, SpamReport};
 use load::spam::Payload;
 use load::{Flood, FloodConfig, FloodSnapshot, Spam, SpamConfig};
 use tokio::task::spawn_blocking;
@@ -49,6 +49,7 @@ impl Load<'_> {
         let Some(mut flood) = self.connect(&mut course).await? else { return Ok(None) };
         let mut spam = self.start_sending().await?;
         self.watch(&mut flood, &mut spam, &mut course).await?;
+        let subjects = spam.subjects(u64::MAX);
         let spam = SpamReport::from(&spawn_blocking(move || spam.finish()).await?);
         let delivered = spam.delivered;
         let arrival = spawn_blocking(move || {
@@ -66,8 +67,34 @@ impl Load<'_> {
             subscriptions: self.stored.subscriptions,
             mean_audience: self.mean_audience(),
         };
-        let run = RunReport::new(flood, spam);
+        let visitors = course.end.server.connections_opened.saturating_sub(begun(&flood));
+        let to_visitors = match visitors {
+            0 => None,
+            _ => self.to_visitors(&course, &spam, subjects).await?,
+        };
+        let run = RunReport::new(flood, spam).with_others(visitors, to_visitors);
         Ok(Some(DemoReport::new(run, graph, &course, self.machine_bytes_before)))
+    }
+
+    /// How many of the deliveries were to visitors: all beyond those to the crowd, each of whom has
+    /// one stream, by the graph. `None` where somebody has changed that meanwhile.
+    async fn to_visitors(
+        &self,
+        course: &Course,
+        spam: &SpamReport,
+        subjects: impl Iterator<Item = u32> + Send + 'static,
+    ) -> Result<Option<u64>> {
+        let stored = self.stored.subscriptions;
+        if [&course.idle, &course.end].iter().any(|at| at.server.subscriptions != stored) {
+            return Ok(None);
+        }
+        let (friends, sent) = (self.demo.friends(), spam.sent as usize);
+        let to_crowd = spawn_blocking(move || {
+            let followers = friends.followers()?;
+            let audience = |user: u32| 1 + u64::from(followers[user as usize]);
+            Ok::<u64, anyhow::Error>(subjects.take(sent).map(audience).sum())
+        });
+        Ok(Some(spam.delivered.saturating_sub(to_crowd.await??)))
     }
 
     /// Brings everybody online. `None` when it was stopped first.
@@ -184,12 +211,12 @@ impl Load<'_> {
                 }
                 let sent = spam.snapshot().totals.sent;
                 let cpu = course.end.cpu_seconds_since(&earlier);
-                live.set(format!(
-                    "{}  server {} {:.0} %",
-                    sending_line(&now, &before, sent),
+                let server = format!(
+                    "server {} {:.0} %",
                     bytes(course.end.server.resident_bytes),
                     100.0 * cpu / course.end.seconds_since(&earlier).max(1e-3)
-                ))?;
+                );
+                live.set(sending_line(&now, &before, sent, server))?;
                 before = now;
             }
             if self.demo.unless_stopped(ticker.tick()).await.is_none() {
@@ -211,6 +238,11 @@ impl Load<'_> {
     }
 }
 
+/// Connections that the crowd began, as far as the server saw them.
+fn begun(flood: &FloodReport) -> u64 {
+    flood.opened + flood.failed
+}
+
 /// The line of a second while the crowd comes online: so many were at `now` and `before`.
 fn connecting_line(
     now: (Instant, u64),
@@ -230,22 +262,46 @@ fn connecting_line(
 }
 
 /// The line of a second: counts since the start, the rate and the latencies of the last second.
-fn sending_line(now: &FloodSnapshot, before: &FloodSnapshot, sent: u64) -> String {
+fn sending_line(now: &FloodSnapshot, before: &FloodSnapshot, sent: u64, server: String) -> String {
     let seconds = (now.seconds - before.seconds).max(1e-3);
     let rate = (now.totals.events - before.totals.events) as f64 / seconds;
-    let mut line = format!(
-        "online {}  sent {}  received {} ({}/s)  p50/p99 {:.2}/{:.2} ms",
-        grouped(now.totals.open()),
-        grouped(sent),
-        grouped(now.totals.events),
-        grouped(rate.round() as u64),
-        now.latency.p50_ms,
-        now.latency.p99_ms,
-    );
-    for (name, count) in [("missing", now.totals.missing()), ("ended", now.totals.closed_total())] {
-        if count > 0 {
-            line += &format!("  {name} {}", grouped(count));
-        }
+    let (online, heard) = (short(now.totals.open()), short(now.totals.events));
+    LiveText::default()
+        .part(format!("online {online}"))
+        .counts(&[("missing", now.totals.missing()), ("ended", now.totals.closed_total())])
+        .part(format!("heard {heard} ({}/s)", short(rate.round() as u64)))
+        .latency("", &now.latency)
+        .part(server)
+        .part(format!("sent {}", short(sent)))
+        .end()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use load::flood::Totals;
+
+    use super::*;
+
+    #[test]
+    fn line_of_a_million_fits_a_terminal() {
+        let mut now = FloodSnapshot {
+            seconds: 3_600.0,
+            users: 1_000_000,
+            totals: Totals { opened: 1_000_000, events: 999_999_999, ..Totals::default() },
+            runs: Default::default(),
+            config: Arc::new(FloodConfig::default()),
+            latency: Quantiles { count: 1, p50_ms: 12.34, p99_ms: 1_234.5, ..Quantiles::default() },
+            first_failure: None,
+            trouble: None,
+        };
+        let before = FloodSnapshot { seconds: 3_599.0, totals: Totals::default(), ..now.clone() };
+        let line = sending_line(&now, &before, 16_666, "server 512.3 MB 145 %".into());
+        assert!(line.chars().count() <= 80, "{line}");
+        assert!(line.contains("heard 1.00 G") && line.contains("p50/p99 12.3/1234"), "{line}");
+        (now.totals.opened, now.totals.events, now.latency.p99_ms) = (300, 12_000, 1.5);
+        let line = sending_line(&now, &before, 600, "server 42.1 MB 5 %".into());
+        assert!(line.ends_with("server 42.1 MB 5 %  sent 600"), "{line}");
     }
-    line
 }

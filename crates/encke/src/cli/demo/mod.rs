@@ -226,9 +226,9 @@ impl Demo {
 
     /// The friends graph, made and stored.
     async fn graph(&self) -> Result<Stored> {
-        let DemoArgs { users, edges_per_user, both, .. } = self.args;
+        let (users, friends) = (self.args.users, self.friends());
         let (data, started) = (self.data.clone(), Instant::now());
-        let provide = move || Friends::new(users, edges_per_user, both).provide(&data);
+        let provide = move || friends.provide(&data);
         let stored = on_own_thread(provide).await?;
         let how = match stored.found {
             true => format!("found in {}", self.data.display()),
@@ -237,6 +237,11 @@ impl Demo {
         let (users, subscriptions) = (grouped(users.into()), grouped(stored.subscriptions));
         self.note(&format!("graph    {users} users, {subscriptions} subscriptions, {how}"))?;
         Ok(stored)
+    }
+
+    fn friends(&self) -> Friends {
+        let DemoArgs { users, edges_per_user, both, .. } = self.args;
+        Friends::new(users, edges_per_user, both)
     }
 
     async fn serve(&self, stored: &Stored) -> Result<ServerProcess> {
@@ -276,9 +281,10 @@ impl Demo {
             let (base, ca) = (secured.base(), secured.certificate.file.display());
             self.note(&format!("TLS      {base}/   try: curl -N --cacert {ca} {base}/stream/0"))?;
         }
-        self.note(&format!("API      http://{api}/           try: curl {api}/subscribers/0"))?;
+        let followed = self.friends().followed();
+        self.note(&format!("API      http://{api}/   try: curl {api}/subscribers/{followed}"))?;
         self.note(&format!(
-            "send     curl {api}/send --json '{{\"about\":0,\"data\":\"hello\"}}'"
+            "send     curl {api}/send --json '{{\"about\":{followed},\"data\":\"hello\"}}'"
         ))?;
         Ok(server)
     }

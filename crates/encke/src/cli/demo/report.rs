@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use figures::numbers::{bytes, grouped};
 use load::findings::Findings;
-use load::report::{FloodReport, RunReport};
+use load::report::RunReport;
 use serde::Serialize;
 
 use super::measure::{Course, Opening};
@@ -24,8 +24,7 @@ pub(super) struct DemoReport {
     pub(super) server: ServerReport,
     /// Memory of the whole machine, both ends of every connection.
     pub(super) machine: MachineReport,
-    /// Streams that others opened, to look at the demo. What they heard was delivered, and the
-    /// crowd did not receive it.
+    /// Streams that others opened, to look at the demo. What they heard is counted apart.
     pub(super) visitors: u64,
 }
 
@@ -96,9 +95,8 @@ impl DemoReport {
         let deliveries = end.server.deliveries - idle.server.deliveries;
         let heap = |bytes: u64| bytes.saturating_sub(empty.server.resident_anonymous_bytes);
         let cpu_seconds = end.cpu_seconds_since(idle);
-        let visitors = end.server.connections_opened.saturating_sub(begun(&run.flood));
         DemoReport {
-            visitors,
+            visitors: run.others,
             connecting: ConnectingReport::new(
                 &course.opening,
                 per(idle.cpu_seconds_since(empty) * 1e6, opened),
@@ -125,7 +123,7 @@ impl DemoReport {
                 socket_bytes: end.server.kernel_socket_bytes,
             },
             graph,
-            run: RunReport { others: visitors, ..run },
+            run,
         }
     }
 
@@ -137,11 +135,6 @@ impl DemoReport {
         findings.fault(dropped, |count| format!("the server dropped {count} deliveries"));
         findings
     }
-}
-
-/// Connections that the crowd began, as far as the server saw them.
-fn begun(flood: &FloodReport) -> u64 {
-    flood.opened + flood.failed
 }
 
 fn per(amount: f64, count: u64) -> f64 {
@@ -194,8 +187,24 @@ impl Display for DemoReport {
         let crowd = 100.0 * spam.cpu_seconds / seconds.max(1e-3);
         row("senders", format!("{crowd:.1} % of a core"))?;
         let (delivered, received) = (grouped(spam.delivered), grouped(flood.runs.of(spam.run)));
-        let sum = format!("({delivered} delivered − {received} received)");
-        writeln!(f, "lost {} {sum}", run.lost)
+        let streams = grouped(self.visitors);
+        match (self.visitors, run.to_others) {
+            (0, _) => {
+                writeln!(f, "lost {} ({delivered} delivered − {received} received)", run.lost)
+            }
+            (_, Some(heard)) => {
+                let heard = grouped(heard);
+                row("visitors", format!("{streams} streams, to which {heard} deliveries went"))?;
+                let others = format!("{heard} to visitors");
+                let sum = format!("({delivered} delivered − {others} − {received} received)");
+                writeln!(f, "lost {} {sum}", run.lost)
+            }
+            (_, None) => {
+                row("visitors", format!("{streams} streams"))?;
+                let sum = format!("{delivered} delivered, {received} received");
+                writeln!(f, "lost unknown: visitors heard some, and the graph changed ({sum})")
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use load::plot;
 use serde_json::{Value, json};
 use server::open_graph;
 
+use crate::cli::plot::ThemeArg;
 use crate::cli::work::{Progress, unless_stopped};
 use crate::console::{say, tell};
 
@@ -34,6 +35,9 @@ pub(crate) struct StatsArgs {
     /// Draw the degree distribution into this file, .svg or .png.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// How the drawing looks. Default: an .svg as the page that it stands in, a .png light.
+    #[arg(long, value_enum, requires = "plot")]
+    theme: Option<ThemeArg>,
     /// Print it as JSON, with the whole distribution.
     #[arg(long)]
     json: bool,
@@ -53,18 +57,19 @@ pub(super) fn run(args: StatsArgs) -> Result<()> {
         Ok(graph.stats(&mut |done, total| progress.set("reading", done, total))?)
     })?;
     if let Some(path) = &args.plot {
-        draw(&stats, args.xmin, path)?;
+        draw(&stats, args.xmin, path, args.theme)?;
         tell(format!("drawn into {}", path.display()));
     }
     if args.json { Ok(say(json(&stats, args.xmin).to_string())?) } else { print(&stats, args.xmin) }
 }
 
-fn draw(stats: &Stats, xmin: u64, path: &Path) -> Result<()> {
+fn draw(stats: &Stats, xmin: u64, path: &Path, theme: Option<ThemeArg>) -> Result<()> {
     let title =
         format!("{} users, {} subscriptions", grouped(stats.users), grouped(stats.subscriptions));
     let power_law = stats.degrees.power_law(xmin);
     let power_law = power_law.map(|law| plot::PowerLaw { exponent: law.exponent, from: xmin });
-    plot::Degrees { title: &title, counts: &stats.degrees.counts, power_law }.save(path)?;
+    let look = theme.map_or(plot::Look::Page, |theme| plot::Look::Fixed(theme.into()));
+    plot::Degrees { title: &title, counts: &stats.degrees.counts, power_law, look }.save(path)?;
     Ok(())
 }
 

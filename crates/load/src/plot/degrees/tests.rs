@@ -10,7 +10,7 @@ fn counts() -> Vec<(u64, u64)> {
 
 fn plot(counts: &[(u64, u64)]) -> Degrees<'_> {
     let power_law = Some(PowerLaw { exponent: 3.0, from: 15 });
-    Degrees { title: "Degrees of 1,000,000 users", counts, power_law }
+    Degrees { title: "Degrees of 1,000,000 users", counts, power_law, look: Look::Page }
 }
 
 #[test]
@@ -48,6 +48,58 @@ fn svg_is_xml_with_its_texts() {
     }
 }
 
+/// The texts of an SVG with the places of their anchors.
+fn texts(svg: &str) -> Vec<(String, f64, f64)> {
+    let number = |element: &str, name: &str| -> f64 {
+        let value = element.split_once(&format!(" {name}=\"")).unwrap().1;
+        value.split_once('"').unwrap().0.parse().unwrap()
+    };
+    let elements = svg.split("<text").skip(1);
+    let read = |element: &str| {
+        let text = element.split_once('>').unwrap().1.split_once('<').unwrap().0.trim();
+        (text.to_owned(), number(element, "x"), number(element, "y"))
+    };
+    elements.map(read).collect()
+}
+
+#[test]
+fn texts_of_the_axes_fit_beside_one_another_for_every_size() {
+    for last in [20_u64, 90, 999, 10_000, 5_000_000] {
+        let counts: Vec<_> = (0..60)
+            .map(|step| (1 + (last - 1) * step * step / 3_481, 1 + (60 - step).pow(4)))
+            .collect();
+        let svg = crate::plot::svg(&plot(&counts)).unwrap();
+        let texts = texts(&svg);
+        // By the widest letters of viewers' fonts; the layout is drawn twice as fine.
+        let width = |text: &str| text.chars().count() as f64 * 0.57 * f64::from(TEXT_SIZE * 2);
+        let below: Vec<_> =
+            texts.iter().filter(|(_, _, y)| *y == f64::from(2 * (BOTTOM + 22))).collect();
+        assert!(below.len() >= 2, "{last}: {texts:?}");
+        for pair in below.windows(2) {
+            let [(one, x, _), (other, next, _)] = pair else { unreachable!() };
+            let gap = next - x - (width(one) + width(other)) / 2.0;
+            assert!(gap > 8.0, "{last}: {one} meets {other}");
+        }
+        let beside = texts.iter().filter(|(_, x, _)| *x == f64::from(2 * (LEFT - 10)));
+        let beside: Vec<_> = beside.collect();
+        assert!(beside.len() >= 2, "{last}");
+        assert!(beside.iter().all(|(text, x, _)| width(text) < *x), "{last}: {beside:?}");
+        for pair in beside.windows(2) {
+            assert!((pair[0].2 - pair[1].2).abs() > f64::from(2 * TEXT_SIZE), "{last}: {beside:?}");
+        }
+    }
+}
+
+#[test]
+fn svg_is_light_or_dark_as_its_page_is() {
+    let counts = counts();
+    let page = crate::plot::svg(&plot(&counts)).unwrap();
+    assert!(page.contains("@media (prefers-color-scheme:dark)"));
+    let dark = Degrees { look: Look::Fixed(crate::plot::Theme::Dark), ..plot(&counts) };
+    let dark = crate::plot::svg(&dark).unwrap();
+    assert!(!dark.contains("prefers-color-scheme") && dark.contains("#0D1117"));
+}
+
 #[test]
 fn png_has_letters_in_it() {
     let counts = counts();
@@ -74,9 +126,7 @@ fn file_gets_the_kind_that_its_name_asks_for() {
 }
 
 #[test]
-fn powers_of_ten_are_written_as_such() {
-    assert_eq!(power_of_ten(1.0), "1");
-    assert_eq!(power_of_ten(0.1), "10⁻¹");
-    assert_eq!(power_of_ten(1e-12), "10⁻¹²");
-    assert_eq!(power_of_ten(0.02), "2.0e-2");
+fn shares_are_written_as_people_read_them() {
+    let texts = [1.0, 0.5, 0.1, 0.02, 0.01, 1e-12].map(share);
+    assert_eq!(texts, ["1", "0.5", "0.1", "0.02", "10⁻²", "10⁻¹²"]);
 }

@@ -2,14 +2,16 @@
 //! figures come from.
 //!
 //! They come over the server itself: [`live`] sends them as events about an id that nobody can
-//! guess, and the page opens a stream of that id on the public port. Everything else the page asks
-//! of the API as any client does.
+//! guess, and the page opens a stream of that id on the public port. Those of the last minutes come
+//! with the facts ([`past`]). Everything else the page asks of the API as any client does.
 //!
 //! The page runs nothing but what the program carries, and talks to the two ports alone: the
 //! browser is told so by a content security policy, which leaves no way in for an id or a payload.
 
 pub(crate) mod live;
 pub(super) mod live_id;
+pub(super) mod own;
+mod past;
 pub(super) mod public_url;
 mod sample;
 
@@ -21,6 +23,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use serde::Serialize;
 
+use self::past::Columns;
 use self::public_url::PublicUrl;
 use self::sample::Sample;
 use crate::api::access::Grant;
@@ -46,6 +49,8 @@ pub(super) struct Facts {
     session: bool,
     /// The time from one event to the next.
     interval_seconds: f64,
+    /// The last minutes.
+    past: Columns,
     /// The figures of this moment.
     now: Sample,
 }
@@ -78,6 +83,7 @@ pub(super) async fn facts(
     // Who is let in by a key and shows none has a cookie.
     let is_by_key = matches!(Grant::of(request.extensions())?, Grant::Key(_));
     let session = is_by_key && !request.headers().contains_key(header::AUTHORIZATION);
+    let sockets = api.sockets.read().await;
     Ok(Json(Facts {
         version: env!("CARGO_PKG_VERSION"),
         id: api.live_id.clone(),
@@ -85,7 +91,8 @@ pub(super) async fn facts(
         public_url,
         session,
         interval_seconds: live::INTERVAL.as_secs_f64(),
-        now: Sample::take(&api, None).await?,
+        past: api.dashboards.past.columns(),
+        now: Sample::take(&api, sockets, None)?,
     }))
 }
 

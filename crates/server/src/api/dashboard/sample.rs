@@ -3,13 +3,21 @@
 //! Counts are since the start, as everywhere: the page subtracts, so one that is missed costs
 //! resolution and no truth. The event is bounded: however many workers there are, it tells of at
 //! most [`ROWS_MAX`] groups of them.
+//!
+//! The dashboards' own streams, their id and what they hear are left out of what is counted for the
+//! whole: a server with nobody but its operator online says that nobody is.
 
 use engine::{Snapshot, WorkerSnapshot};
 use figures::latency::Quantiles;
 use serde::Serialize;
 
+use super::past::Second;
+use crate::api::monitoring::cluster::name as membership_name;
+use crate::api::monitoring::sockets::SocketBytes;
 use crate::api::monitoring::stats::{ByReason, ByTransport};
 use crate::api::state::Api;
+use crate::cluster::{Cluster, NodeStatus};
+use crate::erlang::{Erlang, Report};
 use crate::http::problem::ApiProblem;
 
 /// Workers that are told apart. More are told in groups of neighbours.
@@ -29,8 +37,13 @@ pub(super) struct Sample {
     resident_anonymous_bytes: u64,
     kernel_socket_bytes: Option<u64>,
     kernel_tcp_buffer_bytes: Option<u64>,
-    ids_online: usize,
+    /// Streams of dashboards, which the counts below leave out, but for those by transport and by
+    /// worker.
+    dashboards: u64,
+    ids_online: u64,
     subscriptions: u64,
+    /// Size of the graph's file; null when it cannot be told.
+    store_bytes: Option<u64>,
     events: u64,
     /// Of the sends of the last second; null when there was none.
     send_p50_seconds: Option<f64>,
@@ -43,7 +56,81 @@ pub(super) struct Sample {
     dropped: u64,
     sent_bytes: u64,
     mails_waiting: u64,
+    history: HistoryFigures,
+    /// The Erlang side; null when there is none.
+    erlang: Option<ErlangFigures>,
+    /// How this node stands to the log of its cluster; null when it is alone.
+    cluster: Option<ClusterFigures>,
     workers: Workers,
+}
+
+/// What is remembered for clients that come back, and how they fared.
+#[derive(Debug, Serialize)]
+struct HistoryFigures {
+    events: usize,
+    bytes: usize,
+    /// Clients that came back with the id of an event, and those of them that were told of a gap.
+    resumes: u64,
+    gaps: u64,
+}
+
+/// The Erlang side.
+#[derive(Debug, Serialize)]
+struct ErlangFigures {
+    node: String,
+    /// Whether epmd knows it.
+    registered: bool,
+    nodes: usize,
+    processes: usize,
+    waiting_bytes: usize,
+    events: u64,
+    deliveries: u64,
+    dropped: u64,
+}
+
+impl From<Report> for ErlangFigures {
+    fn from(report: Report) -> ErlangFigures {
+        ErlangFigures {
+            node: report.node,
+            registered: report.registered,
+            nodes: report.nodes,
+            processes: report.processes,
+            waiting_bytes: report.waiting_bytes,
+            events: report.events,
+            deliveries: report.deliveries,
+            dropped: report.dropped,
+        }
+    }
+}
+
+/// A node and the log of its cluster.
+#[derive(Debug, Serialize)]
+struct ClusterFigures {
+    membership: &'static str,
+    lag_records: u64,
+    /// Sends that wait to be put into the log, and those that wait for the counts of others.
+    queued: usize,
+    counting: usize,
+    /// How often all streams were told of a gap.
+    gaps: u64,
+    nats_connected: bool,
+    nats_server: String,
+}
+
+impl From<&Cluster> for ClusterFigures {
+    fn from(cluster: &Cluster) -> ClusterFigures {
+        let NodeStatus { membership, node, gaps, .. } = cluster.status();
+        let (state, counts) = cluster.nats();
+        ClusterFigures {
+            membership: membership_name(membership),
+            lag_records: counts.pending,
+            queued: node.queued,
+            counting: node.counting,
+            gaps,
+            nats_connected: state.connected,
+            nats_server: state.server,
+        }
+    }
 }
 
 /// The figures of the workers, in columns: one number for each group.
@@ -106,8 +193,13 @@ fn seconds(ns: u64) -> f64 {
 
 impl Sample {
     /// The figures of this moment. `sends` is how long those of the last second took.
-    pub(super) async fn take(api: &Api, sends: Option<Quantiles>) -> Result<Sample, ApiProblem> {
-        let sockets = api.sockets.read().await;
+    pub(super) fn take(
+        api: &Api,
+        sockets: SocketBytes,
+        sends: Option<Quantiles>,
+    ) -> Result<Sample, ApiProblem> {
+        let dashboards = api.dashboards.open(api);
+        let history = api.history();
         let resident = sys::process::resident().unwrap_or_default();
         let snapshot = api.snapshot()?;
         let whole = snapshot.whole();
@@ -120,21 +212,52 @@ impl Sample {
             resident_anonymous_bytes: resident.anonymous,
             kernel_socket_bytes: sockets.total,
             kernel_tcp_buffer_bytes: sockets.buffers,
-            ids_online: api.router.ids_online(),
+            dashboards,
+            ids_online: (api.router.ids_online() as u64).saturating_sub(dashboards.min(1)),
             subscriptions: api.graph.subscriptions(),
+            store_bytes: api.graph.disk_bytes().ok(),
             events: api.events(),
             send_p50_seconds: sends.map(|sends| seconds((sends.p50_ms * 1e6) as u64)),
             send_p99_seconds: sends.map(|sends| seconds((sends.p99_ms * 1e6) as u64)),
-            connections_open: whole.connections_open,
+            connections_open: whole.connections_open.saturating_sub(dashboards),
             connections_opened: whole.opened,
             connections_closed: ByReason(whole.closed),
             streams_open: ByTransport(whole.streams_open),
-            deliveries: whole.deliveries,
+            deliveries: whole.deliveries.saturating_sub(api.dashboards.deliveries()),
             dropped: whole.dropped,
             sent_bytes: whole.bytes_sent,
             mails_waiting: whole.mails_waiting,
+            history: HistoryFigures {
+                events: history.events,
+                bytes: history.bytes,
+                resumes: api.resumes.resumed(),
+                gaps: api.resumes.gaps(),
+            },
+            erlang: api.erlang.as_ref().map(Erlang::report).map(ErlangFigures::from),
+            cluster: api.sender.cluster.as_deref().map(ClusterFigures::from),
             workers: Workers::of(&snapshot.workers, ROWS_MAX),
         })
+    }
+
+    /// Pages that are there to hear it.
+    pub(super) fn dashboards(&self) -> u64 {
+        self.dashboards
+    }
+
+    /// What charts keep of it.
+    pub(super) fn second(&self) -> Second {
+        Second {
+            unix_seconds: self.unix_seconds,
+            uptime_seconds: self.uptime_seconds,
+            cpu_seconds: self.cpu_seconds,
+            resident_bytes: self.resident_bytes,
+            kernel_socket_bytes: self.kernel_socket_bytes,
+            connections_open: self.connections_open,
+            events: self.events,
+            deliveries: self.deliveries,
+            send_p50_seconds: self.send_p50_seconds,
+            send_p99_seconds: self.send_p99_seconds,
+        }
     }
 
     /// As JSON that fits into a connection's backlog of so many bytes, in as many rows as that

@@ -55,7 +55,8 @@ struct Nats {
     messages_dropped: u64,
 }
 
-fn name(membership: Membership) -> &'static str {
+/// How a node stands to its cluster, as it is written.
+pub(crate) fn name(membership: Membership) -> &'static str {
     match membership {
         Membership::Joining => "joining",
         Membership::Member => "member",

@@ -1,6 +1,6 @@
 //! The figures of a running server, for people and for Prometheus.
 
-mod cluster;
+pub(super) mod cluster;
 pub(super) mod duration;
 mod families;
 pub(super) mod metrics;

@@ -1,0 +1,113 @@
+//! The last minutes of the figures, so that a page that is opened or loaded again has charts at
+//! once, and one that cannot reach the public port has them too.
+//!
+//! A second takes 96 bytes, whether or not somebody looks, and [`SECONDS_MAX`] are kept: 29 KB. A
+//! page gets them as columns, some 25 KB of JSON.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+/// Seconds that are kept: five minutes, which is what the page's charts show.
+const SECONDS_MAX: usize = 300;
+
+const _: () = assert!(size_of::<Second>() <= 104);
+
+/// What charts need of one second. Counts are since the start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Second {
+    pub(super) unix_seconds: f64,
+    pub(super) uptime_seconds: f64,
+    pub(super) cpu_seconds: f64,
+    pub(super) resident_bytes: u64,
+    pub(super) kernel_socket_bytes: Option<u64>,
+    pub(super) connections_open: u64,
+    pub(super) events: u64,
+    pub(super) deliveries: u64,
+    pub(super) send_p50_seconds: Option<f64>,
+    pub(super) send_p99_seconds: Option<f64>,
+}
+
+/// The last seconds, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Past(Mutex<VecDeque<Second>>);
+
+/// The same in columns.
+#[derive(Debug, Serialize)]
+pub(super) struct Columns {
+    unix_seconds: Vec<f64>,
+    uptime_seconds: Vec<f64>,
+    cpu_seconds: Vec<f64>,
+    resident_bytes: Vec<u64>,
+    kernel_socket_bytes: Vec<Option<u64>>,
+    connections_open: Vec<u64>,
+    events: Vec<u64>,
+    deliveries: Vec<u64>,
+    send_p50_seconds: Vec<Option<f64>>,
+    send_p99_seconds: Vec<Option<f64>>,
+}
+
+impl Past {
+    /// Keeps a second, and forgets the oldest one when there are too many.
+    pub(super) fn push(&self, second: Second) {
+        let mut seconds = self.seconds();
+        if seconds.len() == SECONDS_MAX {
+            seconds.pop_front();
+        }
+        seconds.push_back(second);
+    }
+
+    pub(super) fn columns(&self) -> Columns {
+        fn column<T>(seconds: &VecDeque<Second>, read: fn(&Second) -> T) -> Vec<T> {
+            seconds.iter().map(read).collect()
+        }
+        let seconds = &*self.seconds();
+        Columns {
+            unix_seconds: column(seconds, |second| second.unix_seconds),
+            uptime_seconds: column(seconds, |second| second.uptime_seconds),
+            cpu_seconds: column(seconds, |second| second.cpu_seconds),
+            resident_bytes: column(seconds, |second| second.resident_bytes),
+            kernel_socket_bytes: column(seconds, |second| second.kernel_socket_bytes),
+            connections_open: column(seconds, |second| second.connections_open),
+            events: column(seconds, |second| second.events),
+            deliveries: column(seconds, |second| second.deliveries),
+            send_p50_seconds: column(seconds, |second| second.send_p50_seconds),
+            send_p99_seconds: column(seconds, |second| second.send_p99_seconds),
+        }
+    }
+
+    fn seconds(&self) -> MutexGuard<'_, VecDeque<Second>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(at: usize) -> Second {
+        Second {
+            unix_seconds: 0.0,
+            uptime_seconds: at as f64,
+            cpu_seconds: 0.0,
+            resident_bytes: 0,
+            kernel_socket_bytes: None,
+            connections_open: 0,
+            events: 0,
+            deliveries: 0,
+            send_p50_seconds: None,
+            send_p99_seconds: None,
+        }
+    }
+
+    #[test]
+    fn last_minutes_are_kept_and_no_more() {
+        let past = Past::default();
+        (0..SECONDS_MAX + 7).for_each(|at| past.push(second(at)));
+        let columns = past.columns();
+        assert_eq!(columns.uptime_seconds.len(), SECONDS_MAX);
+        assert_eq!(columns.uptime_seconds[0], 7.0);
+        assert!(columns.uptime_seconds.is_sorted());
+    }
+}
