@@ -16,7 +16,8 @@ const SCHEMES = ["light", "dark"] as const;
 /** Takes the page in each form, and checks what a program can check of it. */
 export async function look(page: Page, name: string): Promise<void> {
   for (const colorScheme of SCHEMES) {
-    await page.emulateMedia({ colorScheme });
+    // What moves in is half seen for a moment, and no text to be read then.
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     for (const [screen, size] of Object.entries(SCREENS)) {
       await page.setViewportSize(size);
       const form = `${name}-${screen}-${colorScheme}`;

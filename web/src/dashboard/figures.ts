@@ -118,7 +118,7 @@ export class Figures {
     this.seconds.show(rows.slice(-SECONDS_SHOWN).reverse().map(secondsOf));
   }
 
-  private showWorkers({ workers, uptime_seconds }: Sample): void {
+  private showWorkers({ workers, uptime_seconds, mails_waiting }: Sample): void {
     const before = this.before;
     const passed = before === null ? 0 : uptime_seconds - before.uptime_seconds;
     const seconds = passed > 0 ? passed : null;
@@ -144,8 +144,9 @@ export class Figures {
     });
     this.workers.show(rows, workers.full.map((full) => (full > 0 ? "bad" : "")));
     const full = workers.full.reduce((sum, each) => sum + each, 0);
-    const note = `${counted(workers.count, "thread")}, ${full === 0 ? "none" : grouped(full)} full.`;
-    setText(byId("workers-note"), note);
+    const note = `${counted(workers.count, "thread")}, ${full === 0 ? "none" : grouped(full)} full`;
+    const waits = mails_waiting > 0 ? `, ${short(mails_waiting)} mails on their way to them` : "";
+    setText(byId("workers-note"), `${note}${waits}.`);
   }
 
   private showTransports({ streams_open, dashboards }: Sample): void {
@@ -161,11 +162,9 @@ export class Figures {
   /** What asks to be looked at; nothing of it is a sentence. */
   private showTrouble(sample: Sample): void {
     const slow = sample.connections_closed["slow_reader"] ?? 0;
-    const { dropped, mails_waiting: waiting } = sample;
     setText(byId("slow"), grouped(slow));
-    setText(byId("dropped"), grouped(dropped));
-    setText(byId("waiting"), short(waiting));
-    const isCalm = slow + dropped + waiting === 0;
+    setText(byId("dropped"), grouped(sample.dropped));
+    const isCalm = slow + sample.dropped === 0;
     byId("trouble").hidden = isCalm;
     byId("calm").hidden = !isCalm;
   }

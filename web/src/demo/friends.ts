@@ -97,16 +97,12 @@ function friend(id: string): HTMLLIElement {
   const name = nameOf(id);
   const link = el(
     "a",
-    {
-      href: `#${encodeURIComponent(id)}`,
-      target: "_blank",
-      rel: "noopener",
-      "aria-label": `Open as ${name}, user ${id}, in a new tab`,
-    },
+    { href: `#${encodeURIComponent(id)}`, target: "_blank", rel: "noopener" },
     planet(id),
     el("span", { class: "name" }, name),
     el("span", { class: "muted id" }, id),
     el("span", { class: "there" }),
+    el("span", { class: "spoken" }, "opens in a new tab"),
   );
   return el("li", { "data-id": id }, link);
 }
