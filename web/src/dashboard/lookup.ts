@@ -140,8 +140,8 @@ export class Lookup {
 
   private online(id: string, open: number, partly: boolean): void {
     const element = byId("lookup-online");
-    const own = this.isListening(id) ? (open === 1 ? ": this page" : ", one of them this page") : "";
-    const many = counted(open, "connection") + own;
+    const own = open === 1 ? ": this page" : ", one of them this page";
+    const many = counted(open, "connection") + (this.isListening(id) ? own : "");
     const known = open > 0 ? `Online, ${many}` : "Offline, no connection";
     setText(element, partly ? `${known}; a node has not answered` : known);
     element.dataset.online = String(open > 0);

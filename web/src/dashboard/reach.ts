@@ -29,8 +29,8 @@ export class Reach {
       {},
       "This page reaches the API, and not the public port at ",
       el("code", {}, this.publicUrl),
-      ", where streams are. It asks for the figures instead, every other second; “Send and watch” " +
-        "has nothing to watch.",
+      ", where streams are. It asks for the figures instead, every other second; " +
+        "“Send and watch” has nothing to watch.",
     );
     return [what, el("p", {}, ...this.cure())];
   }

@@ -1,4 +1,5 @@
-// Figures as people read them. Units are SI: a kB is 1,000 bytes, as in all that the program prints.
+// Figures as people read them. Units are SI: a kB is 1,000 bytes, as in all that the program
+// prints.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
