@@ -150,6 +150,11 @@ fn counts_of_both_sides_are_compared_where_they_can_be() {
     expect_fault(&other.findings(), "200 events were lost");
     let visited = RunReport { others: 2, ..run(190, |_| {}) };
     expect_unchecked(&visited.findings(), "2 others connected too, and 10 deliveries");
+    // Where it is known what they heard, the rest is checked as ever.
+    let counted = run(190, |_| {}).with_others(2, Some(10));
+    assert_eq!((counted.lost, counted.findings()), (0, Findings::default()));
+    let counted = run(189, |_| {}).with_others(2, Some(10));
+    expect_fault(&counted.findings(), "1 events were lost");
     expect_unchecked(&run(201, |spam| spam.totals.at_least = 1).findings(), "lower bounds");
     let config = |_: &mut Totals, config: &mut FloodConfig| config.transport = Transport::Poll;
     let polled = RunReport::new(flood(config), spam(|spam| spam.totals.delivered = 190));

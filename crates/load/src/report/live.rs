@@ -70,6 +70,7 @@ pub fn flood_line(snapshot: &FloodSnapshot, before: &FloodSnapshot) -> String {
     LiveText::default()
         .part(format!("{:5.0} s", snapshot.seconds))
         .part(format!("open {}", short(now.open())))
+        .part(format!("events {} ({rate}/s)", short(now.events)))
         .counts(&[
             ("failed", now.failed_total()),
             ("closed", now.closed_total()),
@@ -77,7 +78,6 @@ pub fn flood_line(snapshot: &FloodSnapshot, before: &FloodSnapshot) -> String {
             ("doubled", now.doubled),
             ("overtaken", now.overtaken),
         ])
-        .part(format!("events {} ({rate}/s)", short(now.events)))
         .latency("", &snapshot.latency)
         .part(bytes(now.bytes))
         .end()
@@ -90,8 +90,8 @@ pub fn spam_line(snapshot: &SpamSnapshot, before: &SpamSnapshot) -> String {
     LiveText::default()
         .part(format!("{:5.0} s", snapshot.seconds))
         .part(format!("sent {} ({rate}/s)", short(now.sent)))
-        .counts(&[("problems", now.problems_total()), ("late", now.late)])
         .part(format!("delivered {}", short(now.delivered)))
+        .counts(&[("problems", now.problems_total()), ("late", now.late)])
         .latency("", &snapshot.answer)
         .counts(&[("unanswered", now.sent.saturating_sub(now.answered))])
         .part(bytes(now.bytes))
