@@ -105,7 +105,8 @@ fn figures_come_as_events_about_an_id_that_only_the_api_tells() {
         let event = stream.event();
         assert_eq!(event["about"], id);
         let sample = &event["data"];
-        assert_eq!(sample["connections_open"], 1);
+        assert_eq!((&sample["connections_open"], &sample["dashboards"]), (&0.into(), &1.into()));
+        assert_eq!((&sample["ids_online"], &sample["deliveries"]), (&0.into(), &0.into()));
         assert_eq!(sample["connections_closed"]["slow_reader"], 0);
         assert_eq!(sample["streams_open"]["ndjson"], 1);
         assert_eq!(sample["workers"]["count"], 3);
@@ -117,6 +118,35 @@ fn figures_come_as_events_about_an_id_that_only_the_api_tells() {
     // The figures are no events of the application's.
     assert_eq!(before["events"], 1);
     assert_eq!(server.api.stats()["events"], 1);
+}
+
+#[test]
+fn figures_are_of_others_than_the_pages_that_show_them() {
+    let server = Server::start(&[]);
+    let mut page = server.listener(facts(&server)["id"].as_str().unwrap());
+    let mut alice = server.listener("alice");
+    assert_eq!(server.api.send("alice", 1), 1);
+    alice.data();
+    wait_for("figures with alice", || {
+        let sample = page.data();
+        assert!(sample["deliveries"].as_u64().unwrap() <= 1, "{sample}");
+        sample["connections_open"] == 1 && sample["ids_online"] == 1 && sample["deliveries"] == 1
+    });
+}
+
+#[test]
+fn past_is_kept_without_a_listener_and_told_with_the_facts() {
+    let server = Server::start(&[]);
+    assert_eq!(server.api.send("nobody", 1), 0);
+    let column = |name: &str| facts(&server)["past"][name].as_array().unwrap().clone();
+    wait_for("some seconds have passed", || column("uptime_seconds").len() >= 3);
+    let past = facts(&server)["past"].clone();
+    let columns = past.as_object().unwrap();
+    let seconds = columns["uptime_seconds"].as_array().unwrap();
+    assert!(columns.values().all(|column| column.as_array().unwrap().len() == seconds.len()));
+    assert!(seconds.is_sorted_by_key(|second| second.as_f64()), "{seconds:?}");
+    assert_eq!(columns["events"].as_array().unwrap().last(), Some(&1.into()));
+    assert_eq!(server.api.stats()["deliveries"], 0, "nothing of it was sent to anybody");
 }
 
 #[test]
