@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::{Draft, IdText};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::sample::Sample;
 use crate::api::monitoring::sockets::SocketBytes;
@@ -63,12 +63,12 @@ pub(crate) async fn run(api: Arc<Api>) {
 
 /// Sends the figures to the pages that listen.
 async fn send(api: &Api, id: IdText<'_>, sample: Sample) {
-    let listeners = sample.dashboards();
     let data = sample.into_json(api.backlog_bytes_max);
     let draft = Draft::new(&api.live_id, &data);
     let parcel = Parcel { about: id, draft, term: None, alone: false };
     // Who misses one hears the next.
-    if api.sender.send(parcel).await.is_ok() {
-        api.dashboards.count_deliveries(listeners);
+    let Ok(delivery) = api.sender.send(parcel).await else { return };
+    if let Ok(Ok(delivered)) = timeout(INTERVAL, delivery.answer()).await {
+        api.dashboards.count_deliveries(delivered.count.into());
     }
 }

@@ -239,11 +239,6 @@ impl Sample {
         })
     }
 
-    /// Pages that are there to hear it.
-    pub(super) fn dashboards(&self) -> u64 {
-        self.dashboards
-    }
-
     /// What charts keep of it.
     pub(super) fn second(&self) -> Second {
         Second {

@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use figures::latency::Quantiles;
-use figures::numbers::grouped;
+use figures::numbers::{grouped, short};
+use load::report::LiveText;
 use serde_json::Value;
 use server::DemoFacts;
 use tokio::task::JoinHandle;
@@ -383,12 +384,13 @@ async fn wait_settled(books: &Books) {
 /// The line of a second.
 fn line(books: &Books) -> String {
     let mut books = books.open();
-    let Quantiles { p50_ms, p99_ms, .. } = books.take_latency();
-    let [online, sent, acknowledged, heard] =
-        [books.online().into(), books.totals.sent, books.totals.acknowledged, books.totals.heard]
-            .map(grouped);
-    format!(
-        "online {online}  sent {sent}  acknowledged {acknowledged}  heard {heard}  p50/p99 \
-         {p50_ms:.2}/{p99_ms:.2} ms"
-    )
+    let latency = books.take_latency();
+    let (online, totals) = (u64::from(books.online()), &books.totals);
+    LiveText::default()
+        .part(format!("online {}", short(online)))
+        .part(format!("sent {}", short(totals.sent)))
+        .part(format!("acknowledged {}", short(totals.acknowledged)))
+        .part(format!("heard {}", short(totals.heard)))
+        .latency("", &latency)
+        .end()
 }
