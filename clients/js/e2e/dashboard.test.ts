@@ -70,7 +70,7 @@ test("charts survive a reload, and a page that comes late sees what was before i
   await page.locator("#figures-details summary").click();
   const rows = page.locator("#figures-table tbody tr");
   await rows.nth(5).waitFor();
-  const first = (await page.locator("#figures-table tbody tr:last-child th").textContent())!;
+  const first = (await page.locator("#figures-table tbody tr:first-child th").textContent())!;
   await page.reload();
   await state(page, "live");
   await page.locator("#figures-details summary").click();

@@ -30,6 +30,9 @@ const INTERVALS_OF_SILENCE = 5;
 /** The same where there is no line: then answers are all there is. */
 const INTERVALS_WITHOUT_LINE = 2;
 
+/** How long a line may be lost before it is taken for out of reach. */
+const LOST_MS = 10_000;
+
 /** How long a restart is worth a word. */
 const RESTARTED_MS = 10_000;
 
@@ -38,6 +41,9 @@ export class Live {
   private line: Connection<Sample> | null = null;
   private heard = false;
   private asking = false;
+  /** Whether the API has answered, when it was asked last. */
+  private answers = false;
+  private lostAt: number | null = null;
   /** When another run of the server was met. */
   private restartedAt = -Infinity;
   private silence: ReturnType<typeof setTimeout> | undefined;
@@ -50,9 +56,12 @@ export class Live {
     this.asking = true;
     try {
       const told = await facts();
+      this.answers = true;
       if (told.id !== this.told?.id || this.line?.state === "closed") this.open(told);
       this.to.told(told);
+      if (this.lostAt !== null) this.lost();
     } catch {
+      this.answers = false;
       this.to.state("lost", "The server does not answer. Trying again");
     } finally {
       this.asking = false;
@@ -66,6 +75,7 @@ export class Live {
     this.line?.close();
     this.told = told;
     this.heard = false;
+    this.lostAt = null;
     this.to.server(told, restarted);
     const { public_url: url, interval_seconds: seconds, id, token } = told;
     const silenceMs = INTERVALS_OF_SILENCE * seconds * 1000;
@@ -73,6 +83,7 @@ export class Live {
     this.line = line;
     line.on("event", ({ data }) => {
       this.heard = true;
+      this.lostAt = null;
       const isNews = performance.now() - this.restartedAt < RESTARTED_MS;
       this.to.state("live", isNews ? "Live again: the server was restarted" : "Live");
       this.to.sample(data);
@@ -86,9 +97,17 @@ export class Live {
   /** The line is in another state. It is live with its first sample, not before. */
   private turned(state: LineState): void {
     if (state !== "waiting") return;
-    if (this.heard) this.to.state("lost", "Connection lost. Trying again");
-    else this.to.state("unreachable", "No stream. Trying again");
+    this.lostAt ??= performance.now();
+    this.lost();
     this.mind();
+  }
+
+  /** There is no line: because the server is gone, or because it is out of this page's reach. */
+  private lost(): void {
+    const isLong = performance.now() - (this.lostAt ?? Infinity) > LOST_MS;
+    if (!this.answers) this.to.state("lost", "The server does not answer. Trying again");
+    else if (this.heard && !isLong) this.to.state("lost", "Connection lost. Trying again");
+    else this.to.state("unreachable", "No stream. Trying again");
   }
 
   /** Gives the next sample its time; after that the server is asked again. */
