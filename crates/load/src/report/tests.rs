@@ -55,8 +55,8 @@ fn line_has_the_counts_and_the_rate_of_the_last_second() {
     before.totals.events = 1_000;
     let line = flood_line(&now, &before);
     assert_eq!(
-        line, "    2 s  open 11,000  failed 3  closed 1,000  missing 3  overtaken 1  1.2 MB",
-        "what went wrong comes first"
+        line, "    2 s  open 11,000  events 5,000 (4,000/s)  failed 3  closed 1,000  missing 3",
+        "what went wrong comes before how fast it was"
     );
     let mut calm = now.clone();
     calm.totals.failed = Totals::default().failed;
