@@ -56,7 +56,7 @@ export class Attempt implements Link {
     try {
       await Promise.race([left, this.#open(transport)]);
       this.ended = true;
-      return new Error("The server ended the stream.");
+      return new Error("The server ended it");
     } catch (error) {
       return error as Failure;
     } finally {
@@ -74,7 +74,7 @@ export class Attempt implements Link {
     await transport(this);
   }
 
-  end(why = "Stream left"): void {
+  end(why = "Left"): void {
     clearTimeout(this.#timer);
     clearTimeout(this.renewal);
     this.#abort.abort(new Error(why));
@@ -145,7 +145,7 @@ export class Attempt implements Link {
     this.shared.ears.tell("gap");
   }
 
-  heard(id: string): boolean {
+  heard(id?: string | null): boolean {
     // What came before it in the same read was told to nobody if the attempt was left.
     return !this.signal.aborted && this.shared.cursor.pass(id);
   }

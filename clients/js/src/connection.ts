@@ -83,7 +83,7 @@ export class Live<T> implements BaseConnection<T> {
       again: () => this.#again(),
     };
     if (!this.#way.name || !this.#shared.ids.all[0]) {
-      throw new Error("Give an id, and a transport that works here.");
+      throw new Error("Give an id and a transport.");
     }
     RETURNS.forEach((name) => globalThis.addEventListener?.(name, this.#back));
     this.#run();

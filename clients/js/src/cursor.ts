@@ -14,7 +14,7 @@ export class Cursor {
   ) {}
 
   /** Moves on to `id`; false when that was heard before. */
-  pass(id: string): boolean {
+  pass(id?: string | null): boolean {
     if (!id || (id <= this.at && !this.#afterGap)) {
       return false;
     }

@@ -25,7 +25,7 @@ export interface Link {
   event(event: EnckeEvent): void;
   gap(): void;
   /** Everything up to `id` was heard; whether that is news. */
-  heard(id: string): boolean;
+  heard(id?: string | null): boolean;
 }
 
 /** Makes one attempt. Resolves when the server ended the stream in good order. */

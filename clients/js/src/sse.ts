@@ -11,15 +11,14 @@ import type { Link } from "./link.js";
 
 /** Reads one stream to its end. */
 export async function sse(link: Link): Promise<void> {
-  const response = await ask(link, link.url("stream", "last_event_id"), "text/event-stream");
+  const url = link.url("stream", "last_event_id");
+  const { headers, body } = await ask(link, url, "text/event-stream");
   // Who has not heard of a gap keeps the place of before.
-  const next = response.headers.get("Encke-Next");
-  if (next && !response.headers.has("Encke-Gap")) {
-    link.heard(next);
+  if (!headers.has("Encke-Gap")) {
+    link.heard(headers.get("Encke-Next"));
   }
-  const decoder = new TextDecoder();
-  const reader = response.body!.getReader();
-  let message: Record<string, string> = {};
+  const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
+  let message: { [field: string]: string } = {};
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
@@ -29,28 +28,23 @@ export async function sse(link: Link): Promise<void> {
     // Not at the head: a proxy that holds the stream back lets that through.
     link.opened();
     link.watch(link.shared.silenceMs);
-    const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+    const lines = (rest + value).split("\n");
     rest = lines.pop()!;
     for (const line of lines) {
       const colon = line.indexOf(": ");
       if (colon > 0) {
         message[line.slice(0, colon)] = line.slice(colon + 2);
       } else if (!line) {
-        dispatch(link, message);
+        const { id, event, data } = message;
         message = {};
+        if (event === "gap") {
+          link.gap();
+        } else if (data) {
+          link.event(link.read(data));
+        }
+        // A place may come alone.
+        link.heard(id);
       }
     }
-  }
-}
-
-/** Tells what a message is: a gap, an event, or a cursor alone. */
-function dispatch(link: Link, { id, event, data }: Record<string, string>): void {
-  if (event === "gap") {
-    link.gap();
-  } else if (data) {
-    link.event(link.read(data));
-  }
-  if (id) {
-    link.heard(id);
   }
 }

@@ -13,8 +13,8 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// `12,345` as it is, and from 100,000 on three digits that count: `1.23 M`. At most 7 characters up
-/// to a million millions.
+/// `12,345` as it is, and from 100,000 on three digits that count: `1.23 M`. At most 7 characters
+/// up to a million millions.
 pub fn short(number: u64) -> String {
     const UNITS: [(char, f64); 4] = [('k', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
     if number < 100_000 {

@@ -91,8 +91,8 @@ impl User {
         self.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
     }
 
-    /// From which number on it must have heard all. A WebSocket says where it stands when asked, and
-    /// the answer to a first poll only where it ends: what comes before is nobody's loss.
+    /// From which number on it must have heard all. A WebSocket says where it stands when asked,
+    /// and the answer to a first poll only where it ends: what comes before is nobody's loss.
     pub(in crate::sim) fn start(&self) -> Option<u64> {
         self.heard.iter().find_map(|heard| match (heard, self.transport) {
             (Heard::Cursor(number), _) => Some(*number),

@@ -20,7 +20,7 @@ use crate::sim::world::STARTED_MS;
 use crate::slab::Key;
 
 /// In so many rounds everybody has come back and caught up.
-const ROUNDS: usize = 600;
+const ROUNDS: usize = 1200;
 /// In so many steps in which nothing begins all sends come to their end.
 pub(super) const ENDING_STEPS: usize = 1_000;
 
