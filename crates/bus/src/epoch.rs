@@ -36,8 +36,9 @@ impl Bus {
         swapped.map_err(|not_swapped| not_swapped.error)
     }
 
-    /// The value as it changes, from the one of now on. It is at most a second late; while NATS is
-    /// away it is the last one known.
+    /// The value as it changes. It is at most a second late; while NATS is away it is the last one
+    /// known. That it is read for the first time is a change too, whatever it is; before that it is
+    /// `None`, so whoever starts while NATS does not answer waits as everybody else.
     ///
     /// One that is lost with the store is `None` again, and one that was put back has a smaller
     /// revision than before.
@@ -46,7 +47,7 @@ impl Bus {
         let subject = subject(&bucket(&self.shared), KEY);
         let bell = self.shared.client.subscribe(subject).await;
         let bell = bell.map_err(|error| LogError::Unavailable(error.to_string()))?;
-        let (sender, receiver) = watch::channel(self.epoch().await?);
+        let (sender, receiver) = watch::channel(None);
         tokio::spawn(watch_epoch(Arc::downgrade(&self.shared), bell, sender));
         Ok(receiver)
     }
@@ -58,6 +59,7 @@ async fn watch_epoch(
     sender: watch::Sender<Option<Entry>>,
 ) {
     let mut pace = interval(EPOCH_POLL);
+    let mut is_first = true;
     loop {
         tokio::select! {
             rung = bell.next() => if rung.is_none() { return },
@@ -67,7 +69,7 @@ async fn watch_epoch(
         let Some(shared) = shared.upgrade() else { return };
         if let Ok(entry) = shared.read_value(KEY).await {
             sender.send_if_modified(|old| {
-                let changed = *old != entry;
+                let changed = std::mem::take(&mut is_first) || *old != entry;
                 *old = entry;
                 changed
             });

@@ -66,7 +66,8 @@ fn variables_are_of_one_command() {
     }
     let printed = |words: &[&str]| {
         let args = [&["config", "print"], words].concat();
-        run(&args, &[("ENCKE_DATA", "/var/lib/encke"), ("ENCKE_API", "http://10.0.0.1:1")], "").stdout
+        run(&args, &[("ENCKE_DATA", "/var/lib/encke"), ("ENCKE_API", "http://10.0.0.1:1")], "")
+            .stdout
     };
     assert!(printed(&["demo"]).matches("10.0.0.1").count() == 0);
     assert!(printed(&["serve"]).contains("data = \"/var/lib/encke\""));
