@@ -74,7 +74,8 @@ fn many_who_send_the_same_at_the_same_moment_are_heard_once() {
                     let body = format!("{{\"about\":\"rj\",\"data\":{round}}}");
                     barrier.wait();
                     if sender % 4 > 0 {
-                        return send(&api, &format!("round-{round}"), &body).body;
+                        let answer = send(&api, &format!("round-{round}"), &body).body;
+                        return answer.trim_end().to_owned();
                     }
                     let line = body.replace('}', &format!(",\"key\":\"round-{round}\"}}\n"));
                     api.post_lines("/send", &line).body.trim_end().to_owned()

@@ -159,7 +159,8 @@ mod tests {
         assert_eq!(kind("application/json"), Ok(BodyKind::Json));
         assert_eq!(kind("Application/JSON; charset=utf-8"), Ok(BodyKind::Json));
         assert_eq!(kind("application/x-ndjson"), Ok(BodyKind::Ndjson));
-        assert_eq!(kind("text/plain").unwrap_err().status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        assert_eq!(kind("text/plain;charset=UTF-8"), Ok(BodyKind::Json));
+        assert_eq!(kind("text/html").unwrap_err().status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
         assert_eq!(BodyKind::of(&HeaderMap::new()), Ok(BodyKind::Json));
     }
 

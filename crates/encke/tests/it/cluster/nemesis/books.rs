@@ -124,6 +124,8 @@ pub(super) enum Entry {
 pub(super) struct Sample {
     pub(super) at: Duration,
     pub(super) member: bool,
+    /// Whether it sees all nodes as members.
+    pub(super) sees_all: bool,
 }
 
 #[derive(Default)]

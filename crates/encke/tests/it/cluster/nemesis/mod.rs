@@ -171,9 +171,10 @@ fn play(scene: &Scene, books: &Books, plan: &Plan) {
 /// Looks at a node again and again.
 fn look(scene: &Scene, books: &Books, node: usize, end: &AtomicBool) {
     while !end.load(Ordering::SeqCst) {
-        let member = scene.nodes[node].stats().is_ok_and(|stats| is_member(&stats));
+        let stats = scene.nodes[node].stats().unwrap_or_default();
+        let (member, sees_all) = (is_member(&stats), stats["cluster"]["members"] == NODES);
         let at = books.now();
-        lock(&books.open).samples[node].push(Sample { at, member });
+        lock(&books.open).samples[node].push(Sample { at, member, sees_all });
         thread::sleep(LOOK);
     }
 }
