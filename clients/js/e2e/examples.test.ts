@@ -13,7 +13,8 @@ import { Front } from "./front.js";
 import { root } from "./program.js";
 import { Encke, until } from "./server.js";
 
-const LIBRARY = new URL("../dist/encke.js", import.meta.url);
+/** The entries of the package, as they are built. */
+const ENTRIES = { encke: "encke.js", "encke/sse": "only-sse.js" };
 
 /** The blocks of JavaScript in a document of the repository. */
 async function snippets(path: string): Promise<string[]> {
@@ -25,10 +26,12 @@ async function snippets(path: string): Promise<string[]> {
 async function run(t: TestContext, server: Encke, snippet: string) {
   const folder = await mkdtemp(join(tmpdir(), "encke-example-"));
   const file = join(folder, "example.mjs");
-  const code = snippet
-    .replace('"encke"', JSON.stringify(LIBRARY.href))
-    .replace("127.0.0.1:8000", server.listen);
-  assert.notEqual(code, snippet);
+  let code = snippet.replace("127.0.0.1:8000", server.listen);
+  for (const [entry, built] of Object.entries(ENTRIES)) {
+    const { href } = new URL(`../dist/${built}`, import.meta.url);
+    code = code.replace(`"${entry}"`, JSON.stringify(href));
+  }
+  assert.ok(!code.includes("from \"encke"), code);
   await writeFile(file, code);
   const child = spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "pipe"] });
   const ended = once(child, "exit");
