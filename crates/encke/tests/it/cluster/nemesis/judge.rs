@@ -262,8 +262,8 @@ impl Judge<'_> {
     }
 
     /// Whether a node was a member all the time around an event for the one that was asked. One
-    /// that hears nothing for seconds, as after an election that its own server of NATS was late for, is
-    /// gone for the others before it knows, and its streams hear later what nobody counted.
+    /// that hears nothing for seconds, as after an election that its own server of NATS was late
+    /// for, is gone for the others before it knows, and its streams hear later what nobody counted.
     fn is_seen(&self, node: usize, event: &Event, answered: Duration) -> bool {
         let (from, until) = (event.asked.saturating_sub(SURE), answered + SURE);
         let mut near = self.open.samples[event.node].iter();
