@@ -134,6 +134,7 @@ test("page of an origin that is let in hears, another is told why not", async (t
     assert.deepEqual(await tab.heard(1), [transport]);
     await tab.close();
   }
-  await tab.listen({ ids: "bob" }, `http://${server.listen}`);
-  await tab.turned("waiting");
+  // The refusal is the server's own words, and final.
+  await tab.listen({ ids: "bob", transports: ["sse"] }, `http://${server.listen}`);
+  await tab.turned("closed");
 });

@@ -163,7 +163,8 @@ fn process_is_told_as_prometheus_expects_it() {
         assert_eq!(before[name].to_bits(), during[name].to_bits(), "{name} does not move");
     }
     // The tables: 20 connections to the API in one, 50 streams in those of the workers.
-    assert_eq!(during["process_open_fds"] - before["process_open_fds"], 20.0);
+    let more = during["process_open_fds"] - before["process_open_fds"];
+    assert!((19.0..=21.0).contains(&more), "{more}: the one that asked before may just go");
     let workers = |samples| sum(samples, "encke_worker_open_fds", "");
     assert_eq!(workers(&during) - workers(&before), 50.0);
     assert!(before.contains_key("encke_worker_open_fds{worker=\"2\"}"));

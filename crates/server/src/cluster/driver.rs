@@ -184,13 +184,17 @@ impl Driver {
         };
         let (mut commands, mut counts) = (Vec::new(), Vec::new());
         let poster = self.poster.clone();
-        while !self.ended {
+        loop {
             let now = clock::monotonic_ms();
             if self.node.next_deadline() <= now {
                 self.node.tick(now);
             }
             self.act();
             self.report();
+            if self.ended {
+                // Nothing is due any more: nobody would wake it.
+                break;
+            }
             let left = Duration::from_millis(self.node.next_deadline().saturating_sub(now));
             let takes_commands = self.work.is_empty();
             // Each has its turn, whoever has the most to say.

@@ -252,12 +252,14 @@ fn check_spread(ends: &[Instant]) {
 #[test]
 fn last_node_ends_as_a_server_that_is_alone() {
     let Some(world) = World::new() else { return };
-    let node = world.node("n1", &["--drain=5", "--grace=20"]);
+    let node = world.node("n1", &["--drain=60", "--grace=90"]);
     let mut stream = node.listener("1");
     assert_eq!(node.api.send("1", "before"), 1);
     let began = Instant::now();
-    assert_eq!(node.stop("TERM").code(), Some(0));
-    assert!(began.elapsed() < Duration::from_secs(5), "nobody takes its clients");
+    let finished = node.stop("TERM");
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    // Neither for the drain, since nobody takes its clients, nor for leaving: a third of the grace.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}: {finished:?}", began.elapsed());
     assert_eq!(stream.data(), "before");
     stream.expect_last_chunk();
 }
@@ -282,7 +284,7 @@ fn clients_of_a_node_that_ends_are_told_that_others_go_on() {
 #[test]
 fn node_whose_others_end_too_sends_nobody_there() {
     let Some(world) = World::new() else { return };
-    let [first, second] = ["n1", "n2"].map(|name| world.node(name, &["--drain=10", "--grace=25"]));
+    let [first, second] = ["n1", "n2"].map(|name| world.node(name, &["--drain=60", "--grace=90"]));
     [&first, &second].into_iter().for_each(|node| wait_members(node, 2));
     let _streams = [&first, &second].map(|node| node.listener("1"));
     first.signal("TERM");
@@ -291,6 +293,6 @@ fn node_whose_others_end_too_sends_nobody_there() {
     });
     let began = Instant::now();
     assert_eq!(second.stop("TERM").code(), Some(0));
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!(first.into_program().finish().code(), Some(0));
 }

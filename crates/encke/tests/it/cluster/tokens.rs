@@ -85,7 +85,7 @@ fn token_that_is_revoked_at_one_node_is_good_at_none() {
     wait_for("nobody has left or begun for a while", || begin.elapsed() > LEASE + LEASE / 10);
     let begin = Instant::now();
     revoke(&c, &json!({ "sub": "alice", "before": in_seconds(0) }));
-    assert!(begin.elapsed() < LEASE / 4, "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < LEASE / 2, "{:?}", begin.elapsed());
     assert!(rest(&mut stays).contains(r#""data":2"#));
     for node in [&a, &b, &c] {
         assert!(refusal(node, &good).contains("revoked"));
@@ -165,7 +165,7 @@ fn while_nats_is_away_nothing_is_revoked_and_soon_nobody_is_let_in() {
     let detail = refused["detail"].as_str().unwrap();
     assert!(detail.contains("Nothing was revoked") && detail.contains("again"), "{detail}");
     wait_for("nobody is let in", || status(&a, &second) == 503);
-    assert!(begin.elapsed() < LEASE + Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < 2 * LEASE, "{:?}", begin.elapsed());
     // Who is in stays in.
     a.wait_online("alice", 1);
     world.nats.restart();
