@@ -284,7 +284,7 @@ fn clients_of_a_node_that_ends_are_told_that_others_go_on() {
 #[test]
 fn node_whose_others_end_too_sends_nobody_there() {
     let Some(world) = World::new() else { return };
-    let [first, second] = ["n1", "n2"].map(|name| world.node(name, &["--drain=20", "--grace=50"]));
+    let [first, second] = ["n1", "n2"].map(|name| world.node(name, &["--drain=12", "--grace=40"]));
     [&first, &second].into_iter().for_each(|node| wait_members(node, 2));
     let _streams = [&first, &second].map(|node| node.listener("1"));
     first.signal("TERM");
@@ -293,6 +293,6 @@ fn node_whose_others_end_too_sends_nobody_there() {
     });
     let began = Instant::now();
     assert_eq!(second.stop("TERM").code(), Some(0));
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(first.into_program().finish().code(), Some(0));
 }
