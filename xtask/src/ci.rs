@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::{deny, node, previous, programs, sdks, skipped, tidy, tools};
+use crate::{compat, deny, node, previous, programs, sdks, skipped, tidy, tools};
 
 /// How much to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,6 +89,7 @@ pub(crate) fn programs(root: &Path) -> anyhow::Result<bool> {
     let installed = programs::ensure_all();
     tools::ensure_all(root);
     previous::ensure(root);
+    compat::ensure(root);
     installed.map(|()| true)
 }
 

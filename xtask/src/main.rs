@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod ci;
+mod compat;
 mod deny;
 mod node;
 mod previous;

@@ -24,7 +24,7 @@ const CLIENT: &str = "clients/js";
 const PAGES: &str = "web";
 
 /// Installs what the lockfile says, and nothing else.
-const CLEAN_INSTALL: [&str; 3] = ["ci", "--no-audit", "--no-fund"];
+pub(crate) const CLEAN_INSTALL: [&str; 3] = ["ci", "--no-audit", "--no-fund"];
 
 /// Types, unit tests and size of the client; types of the pages, and whether what is committed of
 /// them is what their sources make.
@@ -73,13 +73,13 @@ pub(crate) fn target(root: &Path) -> PathBuf {
 }
 
 /// A Node that is new enough, by the path on which it comes first.
-struct Node {
+pub(crate) struct Node {
     path: OsString,
 }
 
 impl Node {
     /// The machine's own, or the one that npm puts below `target`.
-    fn ensure(target: &Path) -> anyhow::Result<Node> {
+    pub(crate) fn ensure(target: &Path) -> anyhow::Result<Node> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let own = Node { path };
         let version = own.version()?;
@@ -112,7 +112,13 @@ impl Node {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    fn npm(&self, folder: &Path, arguments: &[&str]) -> anyhow::Result<bool> {
+    /// Where it is.
+    pub(crate) fn program(&self) -> Option<PathBuf> {
+        let programs = std::env::split_paths(&self.path).map(|folder| folder.join("node"));
+        programs.filter(|program| program.is_file()).find_map(|program| program.canonicalize().ok())
+    }
+
+    pub(crate) fn npm(&self, folder: &Path, arguments: &[&str]) -> anyhow::Result<bool> {
         let status = self.command(folder, arguments).status();
         Ok(status.context("npm does not start")?.success())
     }

@@ -17,7 +17,7 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 21] = [
+const PROGRAMS: [Program; 23] = [
     Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
@@ -32,6 +32,12 @@ const PROGRAMS: [Program; 21] = [
     Program { name: "pip3", packages: "python3-pip", reason: "it brings schemas of Kubernetes" },
     // The part of Java without screens, 44 MB, can run a source too.
     Program { name: "java", packages: "default-jre-headless", reason: "tests speak TLS with it" },
+    Program { name: "mvn", packages: "maven", reason: "it brings clients in Java that are tried" },
+    Program {
+        name: "mojo",
+        packages: "libmojolicious-perl",
+        reason: "it is a client in Perl that is tried",
+    },
     Program { name: "go", packages: "golang-go", reason: "tests speak TLS with it" },
     Program {
         name: "pebble",

@@ -22,6 +22,7 @@ mod client_commands;
 mod cluster;
 mod commands;
 mod completions;
+mod compat;
 mod crash;
 mod dashboard;
 mod demo;

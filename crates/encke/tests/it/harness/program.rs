@@ -97,13 +97,17 @@ impl Program {
 
     /// The next line of standard output.
     pub(crate) fn line(&self) -> String {
-        match self.lines.recv_timeout(DEADLINE) {
-            Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => panic!("no line within {DEADLINE:?}"),
-            Err(RecvTimeoutError::Disconnected) => {
-                panic!("standard output ended; standard error: {}", self.stderr())
+        self.try_line().unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// The next line of standard output, or why there is none.
+    pub(crate) fn try_line(&self) -> Result<String, String> {
+        self.lines.recv_timeout(DEADLINE).map_err(|error| match error {
+            RecvTimeoutError::Timeout => format!("no line within {DEADLINE:?}"),
+            RecvTimeoutError::Disconnected => {
+                format!("standard output ended; standard error: {}", self.stderr())
             }
-        }
+        })
     }
 
     /// What standard error has said so far.

@@ -1,0 +1,348 @@
+//! Clients of others, as their packages are: each hears everything, in order and once, through
+//! resets, a server that is killed, gaps and keep-alives, and nothing that nobody sent.
+//!
+//! The programs around them stand in `compat/`, with files that lock what they take;
+//! `cargo xtask programs` installs them. All of them follow one subject and are tried together.
+
+mod clients;
+mod gate;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use self::clients::{Beginning, CLIENTS, Listed};
+use self::gate::Gate;
+use crate::harness::{Api, DEADLINE, Program, Server};
+
+/// What all of them follow.
+const SUBJECT: &str = "news";
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../compat");
+
+/// How many events of it the server remembers.
+const HISTORY_EVENTS: u64 = 100;
+
+/// What hurts readers: line ends of Unicode that are none of SSE's or JSON's, characters beyond the
+/// first 65,536, those that JSON writes with a backslash, a sign of byte order, combined characters.
+const UNICODE: &str = "\u{2028}\u{2029}\u{85}\u{b}\u{c} 😀𝔸 \r\n\r\t\0 \u{feff}e\u{301} \"\\/ 日本";
+
+/// Something that a client is to hear next.
+#[derive(Clone, Debug, PartialEq)]
+enum Heard {
+    Event(Value),
+    Gap,
+    /// Where its stream begins, which may also come between others.
+    Beginning,
+}
+
+/// A client at work.
+struct Client {
+    listed: &'static Listed,
+    gate: Gate,
+    program: Program,
+    /// Events that nobody sent.
+    phantoms: u64,
+    /// How often it was told where its stream begins, if it asks.
+    beginnings: Option<u64>,
+    /// Why it is tried no more.
+    fault: Option<String>,
+}
+
+impl Client {
+    fn start(listed: &'static Listed, folder: &Path, server: &Server, asks: bool) -> Client {
+        let gate = Gate::new();
+        gate.open(server.listen());
+        server.api.subscribe(listed.name, SUBJECT);
+        let ask = if asks { "?next=1" } else { "" };
+        let url = format!("http://{}/stream/{}{ask}", gate.address(), listed.name);
+        let program = Program::spawn(&mut listed.command(folder, &url));
+        let beginnings = (asks || listed.beginning == Beginning::ByPing).then_some(0);
+        Client { listed, gate, program, phantoms: 0, beginnings, fault: None }
+    }
+
+    /// It hears `all`, one after the other, and nothing in between.
+    fn hear(&mut self, all: &[Heard]) {
+        for (n, wanted) in all.iter().enumerate() {
+            if let Err(fault) = self.hear_one(wanted) {
+                self.fail(&format!("{n} of {} heard, then {fault}", all.len()));
+                return;
+            }
+        }
+    }
+
+    fn hear_one(&mut self, wanted: &Heard) -> Result<(), String> {
+        loop {
+            let line = self.program.try_line()?;
+            let event: Value = serde_json::from_str(&line).unwrap();
+            let text = |name: &str| event[name].as_str().unwrap_or_default();
+            let (id, data) = (text("id"), text("data"));
+            let kind = Some(text("type")).filter(|kind| *kind != "message").unwrap_or_default();
+            if data.is_empty() && kind.is_empty() {
+                self.phantoms += 1;
+                continue;
+            }
+            let body: Value = serde_json::from_str(data).unwrap_or_default();
+            if let (Some(beginnings), "next") = (&mut self.beginnings, kind) {
+                assert!(!id.is_empty() && (body["next"] == id || body["ok"]["next"] == id));
+                *beginnings += 1;
+                if wanted == &Heard::Beginning {
+                    return Ok(());
+                }
+                continue;
+            }
+            let is_whole = body["about"] == SUBJECT && body["id"] == id && kind.is_empty();
+            let heard = match kind {
+                "gap" if body == json!({}) || body == json!({ "gap": true }) => Some(Heard::Gap),
+                _ => is_whole.then(|| Heard::Event(body["data"].clone())),
+            };
+            let short: String = line.chars().take(200).collect();
+            return if heard.as_ref() == Some(wanted) { Ok(()) } else { Err(short) };
+        }
+    }
+
+    /// Waits for `ready`; it is a fault if that does not come.
+    fn wait(&mut self, what: &str, mut ready: impl FnMut(&Client) -> bool) {
+        let deadline = Instant::now() + DEADLINE;
+        while !ready(self) {
+            if Instant::now() > deadline {
+                self.fail(&format!("not within {DEADLINE:?}: {what}"));
+                return;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
+        }
+    }
+
+    fn fail(&mut self, fault: &str) {
+        self.fault = Some(format!("{fault}\n{}", self.program.stderr()));
+        self.gate.shut();
+        self.program.signal("KILL");
+    }
+}
+
+/// All of them.
+struct Crowd {
+    clients: Vec<Client>,
+    phase: &'static str,
+}
+
+impl Crowd {
+    fn each(&mut self, mut act: impl FnMut(&mut Client)) {
+        for client in self.clients.iter_mut().filter(|client| client.fault.is_none()) {
+            act(client);
+            if let Some(fault) = &mut client.fault {
+                *fault = format!("{}: {fault}", self.phase);
+            }
+        }
+    }
+
+    /// So many connections each.
+    fn wait_online(&mut self, api: &Api, connections: u64) {
+        self.each(|client| {
+            let name = client.listed.name;
+            let what = format!("{connections} connections");
+            client.wait(&what, |_| api.connections(name) == connections);
+        });
+    }
+
+    /// Sends each of `data`, heard by all who are there or by nobody.
+    fn send(&self, api: &Api, data: &[Value], is_heard: bool) {
+        let there = self.clients.iter().filter(|client| client.fault.is_none()).count();
+        let wanted = if is_heard { there } else { 0 };
+        for part in data.chunks(100) {
+            let lines = part.iter().map(|data| json!({ "about": SUBJECT, "data": data }));
+            let body: String = lines.map(|line| line.to_string() + "\n").collect();
+            let answer = api.post_lines("/send", &body);
+            assert_eq!(answer.head.status, 200, "{}", answer.body);
+            for line in answer.body.lines() {
+                let line: Value = serde_json::from_str(line).unwrap();
+                assert_eq!(line["delivered"], wanted, "{}: {line}", self.phase);
+            }
+        }
+    }
+
+    fn hear(&mut self, data: &[Value]) {
+        let all: Vec<Heard> = data.iter().cloned().map(Heard::Event).collect();
+        self.each(|client| client.hear(&all));
+    }
+
+    fn shut(&mut self, api: &Api) {
+        self.each(|client| client.gate.shut());
+        self.wait_online(api, 0);
+    }
+
+    fn open(&mut self, server: &Server) {
+        self.each(|client| client.gate.open(server.listen()));
+        self.wait_online(&server.api, 1);
+    }
+
+    /// As many more keep-alives as `pieces` have passed to each, and been read.
+    fn keep_alive(&mut self, pieces: u64) {
+        self.each(|client| {
+            let wanted = client.gate.pieces() + pieces;
+            client.wait("keep-alives", |client| {
+                client.gate.pieces() >= wanted && client.gate.is_read()
+            });
+        });
+    }
+}
+
+fn numbers(name: &str, count: u64) -> Vec<Value> {
+    (0..count).map(|n| json!({ name: n })).collect()
+}
+
+fn start_server(data: &Path) -> Server {
+    let history = format!("--history-events={HISTORY_EVENTS}");
+    // How fast they read, and how long they take to come back, is the machine's affair.
+    let options = ["--keepalive=1", "--max-backlog=4MiB", "--history-seconds=600", &history];
+    Server::start_in(data, &options)
+}
+
+/// Where the programs are, as `compat/` has them now; `None`, and the test is skipped, where one
+/// language is missing.
+fn programs() -> Option<PathBuf> {
+    let folder = testing::tool("compat")?;
+    for part in fs::read_dir(SOURCES).unwrap() {
+        let part = part.unwrap();
+        if part.file_type().unwrap().is_dir() {
+            let name = part.file_name();
+            testing::tool(Path::new("compat").join(&name).join("installed"))?;
+            check_copies(&part.path(), &folder.join(&name));
+        }
+    }
+    Some(folder)
+}
+
+/// What is run is what stands in the sources.
+fn check_copies(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_file() {
+            let (source, copy) = (entry.path(), to.join(entry.file_name()));
+            let same = fs::read(&source).unwrap() == fs::read(&copy).unwrap_or_default();
+            assert!(same, "{} is another one: cargo xtask programs", copy.display());
+        }
+    }
+}
+
+fn start_all(folder: &Path, server: &Server, asks: bool) -> Crowd {
+    let listed = CLIENTS.iter().filter(|listed| !asks || listed.beginning == Beginning::IfAsked);
+    let clients = listed.map(|listed| Client::start(listed, folder, server, asks)).collect();
+    let mut crowd = Crowd { clients, phase: "to connect" };
+    crowd.wait_online(&server.api, 1);
+    crowd
+}
+
+#[test]
+fn clients_of_others_hear_everything_once_and_nothing_else() {
+    let Some(folder) = programs() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let server = start_server(data.path());
+    let mut crowd = start_all(&folder, &server, false);
+    reset_before_the_first_event(&mut crowd, &server, |client| {
+        client.listed.beginning != Beginning::IfAsked
+    });
+
+    crowd.phase = "1,000 events";
+    let many = numbers("many", 1_000);
+    crowd.send(&server.api, &many, true);
+    crowd.hear(&many);
+
+    crowd.phase = "Unicode and 60 KB";
+    let odd = [json!(UNICODE), json!({ UNICODE: "key" }), json!("x".repeat(60_000)), json!("")];
+    crowd.send(&server.api, &odd, true);
+    crowd.hear(&odd);
+
+    crowd.phase = "keep-alives";
+    crowd.keep_alive(3);
+    let after = numbers("after keep-alives", 3);
+    crowd.send(&server.api, &after, true);
+    crowd.hear(&after);
+
+    crowd.phase = "reset among events";
+    let (before, away) = (numbers("before", HISTORY_EVENTS / 2), numbers("away", 10));
+    crowd.send(&server.api, &before, true);
+    crowd.shut(&server.api);
+    crowd.send(&server.api, &away, false);
+    crowd.open(&server);
+    crowd.hear(&[before, away].concat());
+
+    crowd.phase = "gap";
+    crowd.shut(&server.api);
+    let forgotten = numbers("forgotten", HISTORY_EVENTS * 2);
+    crowd.send(&server.api, &forgotten, false);
+    crowd.open(&server);
+    crowd.each(|client| client.hear(&[Heard::Gap]));
+    crowd.hear(&forgotten[HISTORY_EVENTS as usize..]);
+
+    kill(&mut crowd, server, data.path());
+    report(&crowd);
+}
+
+/// Those that know the beginning of their streams only if they ask for it.
+#[test]
+fn clients_of_others_that_ask_where_they_begin_lose_nothing_before_the_first_event() {
+    let Some(folder) = programs() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let server = start_server(data.path());
+    let mut crowd = start_all(&folder, &server, true);
+    reset_before_the_first_event(&mut crowd, &server, |_| true);
+    kill(&mut crowd, server, data.path());
+    // At first, after the reset, after the kill.
+    crowd.each(|client| match client.beginnings {
+        Some(3..) => {}
+        told => client.fail(&format!("told its beginning {told:?} times")),
+    });
+    report(&crowd);
+}
+
+/// What was sent meanwhile is heard by those who know where they were.
+fn reset_before_the_first_event(
+    crowd: &mut Crowd,
+    server: &Server,
+    knows: impl Fn(&Client) -> bool,
+) {
+    crowd.phase = "reset before the first event";
+    crowd.each(|client| match client.beginnings {
+        Some(_) => client.hear(&[Heard::Beginning]),
+        None => {}
+    });
+    // A head, perhaps a block with the beginning in it, a keep-alive behind them.
+    crowd.keep_alive(2);
+    crowd.shut(&server.api);
+    let early = numbers("early", 3);
+    crowd.send(&server.api, &early, false);
+    crowd.open(server);
+    let early: Vec<Heard> = early.into_iter().map(Heard::Event).collect();
+    crowd.each(|client| {
+        if knows(client) {
+            client.hear(&early);
+        }
+    });
+}
+
+/// A server that starts anew knows nothing of what was before: that is told as a gap.
+fn kill(crowd: &mut Crowd, server: Server, data: &Path) {
+    crowd.phase = "kill -9";
+    server.into_program().kill();
+    crowd.each(|client| client.gate.shut());
+    let server = start_server(data);
+    crowd.send(&server.api, &numbers("while nobody is there", 1), false);
+    crowd.open(&server);
+    crowd.each(|client| client.hear(&[Heard::Gap]));
+    let last = numbers("last", 3);
+    crowd.send(&server.api, &last, true);
+    crowd.hear(&last);
+}
+
+/// Everything that anybody heard otherwise.
+fn report(crowd: &Crowd) {
+    let mut faults = 0;
+    for Client { listed, phantoms, fault, .. } in &crowd.clients {
+        let fault = fault.as_deref().unwrap_or("none");
+        faults += u64::from(fault != "none" || *phantoms > 0);
+        println!("{} ({:?}): phantoms {phantoms}, fault: {fault}", listed.name, listed.language);
+    }
+    assert_eq!(faults, 0, "clients that hear otherwise");
+}
