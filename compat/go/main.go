@@ -42,6 +42,10 @@ func r3labs(address string) {
 	client := sse.NewClient(address, sse.ClientMaxBufferSize(1<<20))
 	client.ReconnectStrategy = backoff.NewConstantBackOff(pause)
 	err := client.SubscribeRaw(func(event *sse.Event) {
+		// Keep-alives that the end of a connection leaves are an event to it, with the last id.
+		if len(event.Data) == 0 {
+			return
+		}
 		print(string(event.ID), string(event.Event), string(event.Data))
 	})
 	panic(err)

@@ -97,13 +97,14 @@ impl Program {
 
     /// The next line of standard output.
     pub(crate) fn line(&self) -> String {
-        self.try_line().unwrap_or_else(|why| panic!("{why}"))
+        self.line_within(DEADLINE).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// The next line of standard output, or why there is none.
-    pub(crate) fn try_line(&self) -> Result<String, String> {
-        self.lines.recv_timeout(DEADLINE).map_err(|error| match error {
-            RecvTimeoutError::Timeout => format!("no line within {DEADLINE:?}"),
+    /// The next line of standard output, or why there is none. One that has come is taken, however
+    /// little the time is.
+    pub(crate) fn line_within(&self, time: Duration) -> Result<String, String> {
+        self.lines.recv_timeout(time).map_err(|error| match error {
+            RecvTimeoutError::Timeout => "no line came in time".to_owned(),
             RecvTimeoutError::Disconnected => {
                 format!("standard output ended; standard error: {}", self.stderr())
             }
