@@ -30,8 +30,9 @@ const HISTORY_EVENTS: u64 = 100;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What hurts readers: line ends of Unicode that are none of SSE's or JSON's, characters beyond the
-/// first 65,536, those that JSON writes with a backslash, a sign of byte order, combined characters.
-const UNICODE: &str = "\u{2028}\u{2029}\u{85}\u{b}\u{c} 😀𝔸 \r\n\r\t\0 \u{feff}e\u{301} \"\\/ 日本";
+/// first 65,536, those that JSON writes with a backslash, a sign of byte order, and combined ones.
+const UNICODE: &str = "\u{2028}\u{2029}\u{85}\u{b}\u{c} 😀𝔸 \r\n\r\t\0 \
+                       \u{feff}e\u{301} \"\\/ 日本";
 
 /// Something that a client is to hear next.
 #[derive(Clone, Debug, PartialEq)]
