@@ -336,9 +336,10 @@ fn reset_before_the_first_event(
     knows: impl Fn(&Client) -> bool,
 ) {
     crowd.phase = "reset before the first event";
-    crowd.each(|client| match client.beginnings {
-        Some(_) => client.hear(&[Heard::Beginning]),
-        None => {}
+    crowd.each(|client| {
+        if client.beginnings.is_some() {
+            client.hear(&[Heard::Beginning]);
+        }
     });
     // A head, perhaps a block with the beginning in it, a keep-alive behind them.
     crowd.keep_alive(2);
