@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::{compat, deny, node, previous, programs, sdks, skipped, tidy, tools};
+use crate::{compat, deny, node, package, previous, programs, sdks, skipped, tidy, tools};
 
 /// How much to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,11 @@ const STEPS: [Step; 12] = [
     Step { name: "node", work: Own(node::packages, "cargo xtask node"), extent: Extent::Fast },
     Step { name: "browser", work: Own(node::browser, "cargo xtask browser"), extent: Extent::Fast },
     Step { name: "sdks", work: Own(sdks::run, "cargo xtask sdks"), extent: Extent::Fast },
+    Step {
+        name: "packages",
+        work: Own(package::check, "cargo xtask package --profile dev --try"),
+        extent: Extent::Fast,
+    },
     Step {
         name: "docs",
         // With private items: our docs are for those who read the code, and link into it.

@@ -10,6 +10,7 @@ mod ci;
 mod compat;
 mod deny;
 mod node;
+mod package;
 mod previous;
 mod programs;
 mod sdks;
@@ -33,6 +34,8 @@ Chores:
   node         the browser client and the server's pages: types, tests, size, build
   browser      client and pages in Chromium, against the debug build of the server
   sdks         the packages for backends, in Python and Go, against the debug build of the server
+  package      what can be installed: .deb, tarball, container image, npm and Hex packages, into
+               target/package; --profile dev is quicker to make, --out DIR, --try uses each
   deny         licences, versions and sources of what others wrote, as deny.toml allows them
   tidy         the project's own rules: who may know whom, lengths, docs, leftovers
   help         this text
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         ["browser"] => run(node::browser),
         ["sdks"] => run(sdks::run),
         ["deny"] => run(deny::run),
+        ["package", ref options @ ..] => run(|root| package::run(root, options)),
         ["tidy"] => run(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

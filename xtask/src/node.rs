@@ -18,7 +18,7 @@ const NODE_MIN: u32 = 20;
 const NODE_VERSION: &str = "20.20.2";
 
 /// The browser client, and beside it the tests of everything in a browser.
-const CLIENT: &str = "clients/js";
+pub(crate) const CLIENT: &str = "clients/js";
 
 /// The pages that the server carries.
 const PAGES: &str = "web";
@@ -121,6 +121,13 @@ impl Node {
     pub(crate) fn npm(&self, folder: &Path, arguments: &[&str]) -> anyhow::Result<bool> {
         let status = self.command(folder, arguments).status();
         Ok(status.context("npm does not start")?.success())
+    }
+
+    /// Node itself, in `folder`.
+    pub(crate) fn program(&self, folder: &Path) -> Command {
+        let mut command = Command::new("node");
+        command.current_dir(folder).env("PATH", &self.path).stdin(Stdio::null());
+        command
     }
 
     fn command(&self, folder: &Path, arguments: &[&str]) -> Command {

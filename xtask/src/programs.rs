@@ -17,7 +17,7 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 23] = [
+const PROGRAMS: [Program; 26] = [
     Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
@@ -25,6 +25,13 @@ const PROGRAMS: [Program; 23] = [
     Program { name: "ip", packages: "iproute2", reason: "a test has a network that it cuts" },
     Program { name: "haproxy", packages: "haproxy", reason: "tests put it before the server" },
     Program { name: "nginx", packages: "nginx-light", reason: "tests put it before the server" },
+    Program { name: "caddy", packages: "caddy", reason: "tests put it before the server" },
+    Program { name: "promtool", packages: "prometheus", reason: "it reads alerts and queries" },
+    Program {
+        name: "systemd-analyze",
+        packages: "systemd",
+        reason: "it reads the unit of the package",
+    },
     Program { name: "curl", packages: "curl", reason: "tests speak TLS with it" },
     Program { name: "openssl", packages: "openssl", reason: "tests speak TLS with it" },
     Program { name: "gnutls-cli", packages: "gnutls-bin", reason: "tests speak TLS with it" },

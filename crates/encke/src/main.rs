@@ -10,6 +10,7 @@ mod cli;
 mod client;
 mod console;
 mod ketama;
+mod service;
 mod settings;
 mod signals;
 mod units;

@@ -21,6 +21,7 @@ mod names;
 mod nodes;
 mod plot;
 mod postgres;
+mod ready;
 mod send;
 mod serve;
 mod signer;
@@ -126,6 +127,7 @@ enum Command {
     Subscriptions(subscriptions::SubscriptionsArgs),
     Connections(connections::ConnectionsArgs),
     Logout(connections::LogoutArgs),
+    Ready(ready::ReadyArgs),
     Graph(graph::GraphArgs),
     Key(key::KeyArgs),
     Postgres(postgres::PostgresArgs),
@@ -174,6 +176,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Subscriptions(args) => subscriptions::subscriptions(args),
         Command::Connections(args) => connections::connections(args),
         Command::Logout(args) => connections::logout(args),
+        Command::Ready(args) => ready::run(args),
         Command::Graph(args) => graph::run(args),
         Command::Key(args) => key::run(args),
         Command::Postgres(args) => postgres::run(args),

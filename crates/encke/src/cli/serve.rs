@@ -24,6 +24,7 @@ use super::strangers::StrangerArgs;
 use super::tokens::TokenArgs;
 use crate::cli::UsageError;
 use crate::console::say;
+use crate::service;
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_seconds};
 
@@ -286,13 +287,16 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
             }
         };
         announce(&server, args.json)?;
+        service::tell(service::State::Ready);
         let reload = async {
             while hangups.recv().await.is_some() {
                 tracing::info!(
                     "SIGHUP: certificates and keys of tokens are read again; all else as at the \
                      start"
                 );
+                service::tell(service::State::Reloading);
                 server.reload().await;
+                service::tell(service::State::Ready);
             }
             std::future::pending().await
         };
@@ -305,6 +309,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
         }
         tracing::info!("stopping; a second signal ends at once");
         signals.end_at_next();
+        service::tell(service::State::Stopping);
         server.stop(args.grace).await?;
         if ended_by_itself {
             Err(anyhow!("this node is no part of its cluster any more"))

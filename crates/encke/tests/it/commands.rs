@@ -223,6 +223,7 @@ fn every_command_explains_itself_with_examples() {
         "serve",
         "send",
         "listen",
+        "ready",
         "subscribe",
         "unsubscribe",
         "subscribers",

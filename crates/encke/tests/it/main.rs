@@ -58,6 +58,7 @@ mod rebinding;
 mod refusals;
 mod resume;
 mod send_stream;
+mod service;
 mod settings;
 mod silence;
 mod starting;

@@ -1,0 +1,127 @@
+//! The program as it is packed, and what comes with it: completions and manual pages, if it can
+//! write them, licences and documents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use super::{Wanted, archive, done, output};
+use crate::node;
+
+/// Where each shell looks, below `/usr/share`.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "bash-completion/completions/encke"),
+    ("zsh", "zsh/vendor-completions/_encke"),
+    ("fish", "fish/vendor_completions.d/encke.fish"),
+];
+
+/// The program, stripped, and what it wrote about itself.
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    /// What belongs below `/usr/share`.
+    pub(super) share: PathBuf,
+}
+
+/// Builds it with the versions that the lockfile names.
+pub(super) fn build(wanted: &Wanted) -> anyhow::Result<Program> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--locked", "--package", "encke", "--profile", &wanted.profile]);
+    done(cargo.current_dir(&wanted.root))?;
+    let folder = if wanted.profile == "dev" { "debug" } else { &wanted.profile };
+    let built = node::target(&wanted.root).join(folder).join("encke");
+    let path = wanted.out.join("program/encke");
+    archive::copy(&built, &path, 0o755)?;
+    // The lines of sources go, the names of functions stay: for `perf`, and for a panic.
+    done(Command::new("strip").arg("--strip-debug").arg(&path))?;
+    let share = wanted.out.join("program/share");
+    describe(&path, &share)?;
+    Ok(Program { path, share })
+}
+
+/// Lets the program write its completions and manual pages. One that cannot is packed without.
+fn describe(program: &Path, share: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(share)?;
+    let ask = |words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(words).output().context("encke does not start")
+    };
+    for (shell, file) in COMPLETIONS {
+        let answer = ask(&["completions", shell])?;
+        if answer.status.success() {
+            ensure!(!answer.stdout.is_empty(), "`encke completions {shell}` printed nothing");
+            archive::write(&share.join(file), answer.stdout, 0o644)?;
+        } else {
+            println!("no completions for {shell}: this encke does not write them");
+        }
+    }
+    let pages = share.join("man/man1");
+    fs::create_dir_all(&pages)?;
+    let answer = ask(&["man", &pages.display().to_string()])?;
+    if !answer.status.success() {
+        println!("no manual pages: this encke does not write them");
+        fs::remove_dir_all(share.join("man"))?;
+        return Ok(());
+    }
+    let mut count = 0;
+    for page in fs::read_dir(&pages)? {
+        let page = page?.path();
+        archive::gzip(&page)?;
+        fs::remove_file(&page)?;
+        count += 1;
+    }
+    ensure!(count > 0, "`encke man` wrote no page");
+    Ok(())
+}
+
+/// Licences and documents, into `folder`.
+pub(super) fn documents(root: &Path, folder: &Path) -> anyhow::Result<()> {
+    for name in ["README.md", "CHANGELOG.md", "LICENSE", "LICENSE-APACHE", "LICENSE-MIT"] {
+        archive::copy(&root.join(name), &folder.join(name), 0o644)?;
+    }
+    archive::copy_folder(&root.join("deploy"), &folder.join("deploy"))
+}
+
+/// The oldest glibc that has all that the program asks for.
+pub(super) fn glibc(program: &Path) -> anyhow::Result<String> {
+    let text = output(Command::new("readelf").args(["--version-info", "--wide"]).arg(program))?;
+    let newest = newest_glibc(&text).context("the program asks for no version of glibc")?;
+    Ok(format!("2.{newest}"))
+}
+
+fn newest_glibc(text: &str) -> Option<u32> {
+    let versions = text.split("GLIBC_2.").skip(1);
+    let minors = versions.filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse().ok()
+    });
+    minors.max()
+}
+
+/// For Linux with a glibc that is new enough: unpack it anywhere.
+pub(super) fn tarball(wanted: &Wanted, program: &Program) -> anyhow::Result<PathBuf> {
+    let name = format!("encke-{}-{}-linux", wanted.version, std::env::consts::ARCH);
+    let folder = wanted.out.join("tarball");
+    let own = folder.join(&name);
+    archive::copy(&program.path, &own.join("bin/encke"), 0o755)?;
+    archive::copy_folder(&program.share, &own.join("share"))?;
+    documents(&wanted.root, &own)?;
+    let file = wanted.out.join(format!("{name}.tar"));
+    archive::tar_of(&folder, &file, wanted.date, &[&name])?;
+    let packed = archive::gzip(&file)?;
+    fs::remove_file(file)?;
+    Ok(packed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_version_is_by_number() {
+        let text = "Name: GLIBC_2.9  Flags\n Name: GLIBC_2.34\nGLIBC_2.2.5";
+        assert_eq!(newest_glibc(text), Some(34));
+        assert_eq!(newest_glibc("Name: GCC_3.0"), None);
+    }
+}

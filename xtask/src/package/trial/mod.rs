@@ -1,0 +1,60 @@
+//! Each package used as its user would use it: installed where nothing of this project is, started,
+//! and made to carry an event.
+//!
+//! What serves runs in a network of its own, so that it has the ports that it has on a fresh
+//! machine, whatever else this one does; and in namespaces of mounts and processes that end with
+//! the trial. That takes root.
+
+mod deb;
+mod image;
+mod rest;
+mod root;
+mod server;
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use super::{Made, Wanted, done};
+
+pub(super) fn run(wanted: &Wanted, made: &Made) -> anyhow::Result<()> {
+    let place = wanted.out.join("trial");
+    deb::run(wanted, &made.deb, &place.join("deb"))?;
+    image::run(&made.image, &place.join("image"))?;
+    rest::tarball(&made.tarball, &place.join("tarball"))?;
+    rest::npm(wanted, &made.npm, &place.join("npm"))?;
+    rest::hex(&made.hex, &place.join("hex"))?;
+    rest::install(wanted, &place.join("cargo"))?;
+    // Hundreds of megabytes that are of no more use.
+    std::fs::remove_dir_all(&place).with_context(|| place.display().to_string())?;
+    println!("packages: all were used");
+    Ok(())
+}
+
+/// Runs the second half of a trial in namespaces of its own.
+fn run_inside(words: &[&Path]) -> anyhow::Result<()> {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--net", "--mount", "--pid", "--fork", "--kill-child"]);
+    unshare.arg(std::env::current_exe()?).args(["package", "--inside"]).args(words);
+    done(&mut unshare).context("in namespaces of its own; that takes root")
+}
+
+/// What [`run_inside`] has started.
+pub(in crate::package) fn inside(words: &[&str]) -> anyhow::Result<()> {
+    // Loopback is there, and down.
+    done(Command::new("ip").args(["link", "set", "lo", "up"]))?;
+    match words {
+        ["deb", root, package] => deb::inside(Path::new(root), Path::new(package)),
+        ["image", root, config] => image::inside(Path::new(root), config),
+        ["demo", program] => rest::demo(program),
+        _ => bail!("--inside is for this program itself"),
+    }
+}
+
+/// Makes /proc of these namespaces that of `root`.
+fn mount_proc(root: &Path) -> anyhow::Result<()> {
+    let proc = root.join("proc");
+    std::fs::create_dir_all(&proc)?;
+    done(Command::new("mount").args(["-t", "proc", "proc"]).arg(proc))
+}

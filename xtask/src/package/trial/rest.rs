@@ -1,0 +1,112 @@
+//! The packages that need no system of their own: the tarball, those of npm and Hex, and the crate.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use super::super::{Wanted, archive, done, output};
+use super::run_inside;
+use crate::node::{CLIENT, Node, target};
+
+/// Unpacks `file` into `place`.
+fn unpack(file: &Path, place: &Path) -> anyhow::Result<()> {
+    archive::make_folder(place, 0o755)?;
+    let mut tar = Command::new("tar");
+    done(tar.arg("--extract").arg("--file").arg(file).arg("--directory").arg(place))
+}
+
+/// Unpacked, and the demo run out of it.
+pub(super) fn tarball(file: &Path, place: &Path) -> anyhow::Result<()> {
+    unpack(file, place)?;
+    let folder = fs::read_dir(place)?.next().context("the tarball is empty")??.path();
+    run_inside(&[Path::new("demo"), &folder.join("bin/encke")])
+}
+
+/// Where the demo's ports are free.
+pub(super) fn demo(program: &str) -> anyhow::Result<()> {
+    let mut demo = Command::new(program);
+    let told = output(demo.args(["demo", "--users", "100", "--seconds", "1"]))?;
+    let last = told.lines().last().unwrap_or_default();
+    ensure!(last.starts_with("lost 0 "), "the demo lost something: {told}");
+    println!("packages: encke demo out of the tarball: {last}");
+    Ok(())
+}
+
+/// Installed into an application without a network, and imported. What was not built is no package.
+pub(super) fn npm(wanted: &Wanted, file: &Path, place: &Path) -> anyhow::Result<()> {
+    let node = Node::ensure(&target(&wanted.root))?;
+    let application = place.join("application");
+    archive::write(&application.join("package.json"), r#"{"private":true}"#, 0o644)?;
+    let file = file.display().to_string();
+    let install = ["install", "--offline", "--no-audit", "--no-fund", &file];
+    ensure!(node.npm(&application, &install)?, "npm does not install it");
+    let script = "\
+        import { connect } from 'encke';\n\
+        import { existsSync, readFileSync } from 'node:fs';\n\
+        const folder = 'node_modules/encke/';\n\
+        const { exports, files } = JSON.parse(readFileSync(folder + 'package.json'));\n\
+        const leaves = (value) =>\n\
+          typeof value === 'string' ? [value] : Object.values(value).flatMap(leaves);\n\
+        const gone = [...leaves(exports), ...files].filter((name) => !existsSync(folder + name));\n\
+        if (gone.length > 0 || typeof connect !== 'function') throw new Error(`no ${gone}`);\n\
+        console.log(`packages: from npm: ${Object.keys(exports)}`);\n";
+    archive::write(&application.join("try.mjs"), script, 0o644)?;
+    done(node.program(&application).arg("try.mjs"))?;
+    // Somebody who has not fetched what builds it, and so has not built it.
+    let unbuilt = place.join("unbuilt");
+    for entry in fs::read_dir(wanted.root.join(CLIENT))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if entry.file_type()?.is_file() {
+            archive::copy(&entry.path(), &unbuilt.join(&name), 0o644)?;
+        } else if name == "src" {
+            archive::copy_folder(&entry.path(), &unbuilt.join(&name))?;
+        }
+    }
+    let packed = node.npm(&unbuilt, &["pack", "--silent", "--loglevel=silent"])?;
+    ensure!(!packed, "npm packs what is not built");
+    Ok(())
+}
+
+/// Unpacked as rebar3 does it, its sum and its terms read, compiled and started.
+pub(super) fn hex(file: &Path, place: &Path) -> anyhow::Result<()> {
+    unpack(file, place)?;
+    let parts: Result<Vec<Vec<u8>>, _> = ["VERSION", "metadata.config", "contents.tar.gz"]
+        .iter()
+        .map(|name| fs::read(place.join(name)))
+        .collect();
+    archive::write(&place.join("summed"), parts?.concat(), 0o644)?;
+    let sum = archive::sha256(&place.join("summed"))?.to_uppercase();
+    ensure!(fs::read_to_string(place.join("CHECKSUM"))? == sum, "its sum is {sum}");
+    let contents = place.join("contents");
+    unpack(&place.join("contents.tar.gz"), &contents)?;
+    archive::make_folder(&contents.join("ebin"), 0o755)?;
+    archive::copy(&contents.join("src/encke.app.src"), &contents.join("ebin/encke.app"), 0o644)?;
+    let script = "\
+        {ok, Terms} = file:consult(\"../metadata.config\"),\n\
+        Files = proplists:get_value(<<\"files\">>, Terms),\n\
+        [] = [File || File <- Files, not filelib:is_regular(File)],\n\
+        Sources = [Name || File <- Files, \".erl\" =:= filename:extension(Name = binary_to_list(File))],\n\
+        [{ok, _} = compile:file(Name, [{outdir, \"ebin\"}, warnings_as_errors]) || Name <- Sources],\n\
+        ok = application:start(encke),\n\
+        {ok, Version} = application:get_key(encke, vsn),\n\
+        true = list_to_binary(Version) =:= proplists:get_value(<<\"version\">>, Terms),\n\
+        io:format(\"packages: from Hex: encke ~s, ~b modules~n\", [Version, length(Sources)]),\n\
+        halt(0).";
+    let mut erl = Command::new("erl");
+    erl.args(["-noshell", "-pa", "ebin", "-eval", script, "-s", "init", "stop"]);
+    done(erl.current_dir(contents))
+}
+
+/// The crate, with the versions of the lockfile. For the time that it takes, as built for tests.
+pub(super) fn install(wanted: &Wanted, place: &Path) -> anyhow::Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["install", "--path", "crates/encke", "--locked", "--debug", "--root"]);
+    done(cargo.arg(place).current_dir(&wanted.root))?;
+    let version = output(Command::new(place.join("bin/encke")).arg("--version"))?;
+    ensure!(version.trim() == format!("encke {}", wanted.version), "{version}");
+    println!("packages: from cargo install: {}", version.trim());
+    Ok(())
+}
