@@ -41,7 +41,7 @@ enum Work {
 
 use Work::{Cargo, Own};
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "programs", work: Own(programs, "cargo xtask programs"), extent: Extent::Fast },
     Step { name: "format", work: Cargo(&["fmt", "--all", "--check"], &[]), extent: Extent::Fast },
     Step { name: "tidy", work: Own(tidy::run, "cargo xtask tidy"), extent: Extent::Fast },

@@ -4,6 +4,8 @@
 mod balancer;
 mod compose;
 mod kubernetes;
+mod monitoring;
+mod proxies;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -65,7 +67,15 @@ fn lines_to_type(text: &str) -> Vec<Line> {
 
 #[test]
 fn commands_to_type_are_understood_and_slips_are_not() {
-    let typed = ["kubernetes/kustomization.yaml", "compose/compose.yaml", "compose/env.example"];
+    let typed = [
+        "kubernetes/kustomization.yaml",
+        "compose/compose.yaml",
+        "compose/env.example",
+        "proxies/Caddyfile",
+        "proxies/nginx.conf",
+        "proxies/haproxy.cfg",
+        "monitoring/prometheus.yaml",
+    ];
     let lines: Vec<Line> = typed.iter().flat_map(|path| lines_to_type(&text(path))).collect();
     assert!(!lines.is_empty());
     check_lines(&lines);
