@@ -125,7 +125,7 @@ fn is_on(path: &str, name: &str) -> bool {
 }
 
 /// A process's own entry in /proc belongs to its user.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
 }
 

@@ -24,7 +24,8 @@ pub(super) fn tar_of(
 ) -> anyhow::Result<()> {
     let mut tar = Command::new("tar");
     tar.args(["--create", "--format=ustar", "--sort=name", "--numeric-owner"]);
-    tar.args(["--owner=0", "--group=0"]).arg(format!("--mtime=@{date}"));
+    // Whatever the umask of who packs: all may read, and go into folders.
+    tar.args(["--owner=0", "--group=0", "--mode=u=rwX,go=rX"]).arg(format!("--mtime=@{date}"));
     tar.arg("--file").arg(archive).arg("--directory").arg(folder);
     done(tar.args(names))
 }
@@ -49,7 +50,7 @@ pub(super) fn add_folder(
 
 /// `file.gz`, without the name and the date of the file in it.
 pub(super) fn gzip(file: &Path) -> anyhow::Result<PathBuf> {
-    done(Command::new("gzip").args(["-9", "--no-name", "--force", "--keep"]).arg(file))?;
+    done(Command::new("gzip").args(["--no-name", "--force", "--keep"]).arg(file))?;
     Ok(with_ending(file, ".gz"))
 }
 
@@ -102,4 +103,32 @@ pub(super) fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn archive_of_the_same_files_is_the_same_whoever_made_them_and_when() {
+        let place = std::env::temp_dir().join(format!("encke-archive-{}", std::process::id()));
+        let sums: Vec<String> = [("a", 0o600, ["x", "y"]), ("b", 0o644, ["y", "x"])]
+            .into_iter()
+            .map(|(folder, mode, names)| {
+                let folder = place.join(folder);
+                // Made in another order, with another mask, at another time.
+                names.iter().for_each(|name| write(&folder.join(name), *name, mode).unwrap());
+                make_folder(&folder, mode | 0o111).unwrap();
+                symlink("x", folder.join("link")).unwrap();
+                let file = with_ending(&folder, ".tar");
+                tar(&folder, &file, 1_000_000).unwrap();
+                add_folder(&file, "data", (10001, 0o700), 1_000_000).unwrap();
+                sha256(&gzip(&file).unwrap()).unwrap()
+            })
+            .collect();
+        fs::remove_dir_all(&place).unwrap();
+        assert_eq!(sums[0], sums[1]);
+    }
 }

@@ -27,7 +27,7 @@ const FILES: [(&str, &str, u32); 6] = [
 ];
 
 pub(super) fn make(wanted: &Wanted, program: &Program) -> anyhow::Result<PathBuf> {
-    let stage = wanted.out.join("deb");
+    let stage = wanted.stage("deb");
     archive::copy(&program.path, &stage.join("usr/bin/encke"), 0o755)?;
     archive::copy_folder(&program.share, &stage.join("usr/share"))?;
     let parts = wanted.root.join("deploy/debian");
@@ -44,7 +44,8 @@ pub(super) fn make(wanted: &Wanted, program: &Program) -> anyhow::Result<PathBuf
     let file = wanted.out.join(format!("encke_{}_{}.deb", wanted.version, architecture()));
     let mut build = Command::new("dpkg-deb");
     // xz is what every dpkg of the last decade reads.
-    build.args(["--root-owner-group", "-Zxz", "--build"]).arg(&stage).arg(&file);
+    let level = if wanted.profile == "dev" { "-z1" } else { "-z6" };
+    build.args(["--root-owner-group", "-Zxz", level, "--build"]).arg(&stage).arg(&file);
     done(build.env("SOURCE_DATE_EPOCH", wanted.date.to_string()))?;
     Ok(file)
 }

@@ -18,7 +18,7 @@ const FILES: [&str; 2] = ["README.md", "rebar.config"];
 const FORMAT: &str = "3";
 
 pub(super) fn make(wanted: &Wanted) -> anyhow::Result<PathBuf> {
-    let stage = wanted.out.join("hex");
+    let stage = wanted.stage("hex");
     let (contents, from) = (stage.join("contents"), wanted.root.join(FOLDER));
     archive::copy_folder(&from.join("src"), &contents.join("src"))?;
     for name in FILES {

@@ -29,7 +29,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// Returns the folder of the layout; beside it stands the same as one file.
 pub(super) fn make(wanted: &Wanted, program: &Program) -> anyhow::Result<PathBuf> {
     let layout = wanted.out.join(format!("encke-{}-oci", wanted.version));
-    let stage = wanted.out.join("image");
+    let stage = wanted.stage("image");
     let layers = [base(wanted, program, &stage)?, own(wanted, program, &stage)?];
     let mut descriptors = Vec::new();
     let mut unpacked = Vec::new();

@@ -31,11 +31,11 @@ pub(super) fn build(wanted: &Wanted) -> anyhow::Result<Program> {
     done(cargo.current_dir(&wanted.root))?;
     let folder = if wanted.profile == "dev" { "debug" } else { &wanted.profile };
     let built = node::target(&wanted.root).join(folder).join("encke");
-    let path = wanted.out.join("program/encke");
+    let path = wanted.stage("program/encke");
     archive::copy(&built, &path, 0o755)?;
     // The lines of sources go, the names of functions stay: for `perf`, and for a panic.
     done(Command::new("strip").arg("--strip-debug").arg(&path))?;
-    let share = wanted.out.join("program/share");
+    let share = wanted.stage("program/share");
     describe(&path, &share)?;
     Ok(Program { path, share })
 }
@@ -102,7 +102,7 @@ fn newest_glibc(text: &str) -> Option<u32> {
 /// For Linux with a glibc that is new enough: unpack it anywhere.
 pub(super) fn tarball(wanted: &Wanted, program: &Program) -> anyhow::Result<PathBuf> {
     let name = format!("encke-{}-{}-linux", wanted.version, std::env::consts::ARCH);
-    let folder = wanted.out.join("tarball");
+    let folder = wanted.stage("tarball");
     let own = folder.join(&name);
     archive::copy(&program.path, &own.join("bin/encke"), 0o755)?;
     archive::copy_folder(&program.share, &own.join("share"))?;

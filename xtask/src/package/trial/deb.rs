@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 
 use super::super::{Wanted, archive, done, output};
 use super::server::{DEADLINE, Process, chroot, wait_online};
-use super::{mount_proc, root, run_inside};
+use super::{mount_kernel, root, run_inside};
 
 const UNIT: &str = "usr/lib/systemd/system/encke.service";
 
@@ -31,7 +31,7 @@ pub(super) fn run(wanted: &Wanted, package: &Path, place: &Path) -> anyhow::Resu
 }
 
 pub(super) fn inside(root: &Path, package: &Path) -> anyhow::Result<()> {
-    mount_proc(root)?;
+    mount_kernel(root)?;
     ensure!(!root.join("usr/bin/encke").exists(), "the root is not fresh");
     let begin = Instant::now();
     done(&mut chroot(root, "0:0", &["dpkg", "--install", "/encke.deb"])?)?;

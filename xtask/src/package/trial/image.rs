@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::super::{archive, done, image, output};
 use super::server::{Process, chroot, wait_online};
-use super::{mount_proc, run_inside};
+use super::{mount_kernel, run_inside};
 
 pub(super) fn run(layout: &Path, place: &Path) -> anyhow::Result<()> {
     // As it came to somebody: the one file.
@@ -60,7 +60,7 @@ fn json(file: &Path) -> anyhow::Result<Value> {
 }
 
 pub(super) fn inside(root: &Path, config: &str) -> anyhow::Result<()> {
-    mount_proc(root)?;
+    mount_kernel(root)?;
     let config = json(Path::new(config))?["config"].take();
     let texts = |name: &str| -> Vec<&str> {
         config[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect()

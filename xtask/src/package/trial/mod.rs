@@ -16,7 +16,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use super::{Made, Wanted, done};
+use super::{Made, Wanted, archive, done};
 
 pub(super) fn run(wanted: &Wanted, made: &Made) -> anyhow::Result<()> {
     let place = wanted.out.join("trial");
@@ -35,7 +35,7 @@ pub(super) fn run(wanted: &Wanted, made: &Made) -> anyhow::Result<()> {
 /// Runs the second half of a trial in namespaces of its own.
 fn run_inside(words: &[&Path]) -> anyhow::Result<()> {
     let mut unshare = Command::new("unshare");
-    unshare.args(["--net", "--mount", "--pid", "--fork", "--kill-child"]);
+    unshare.args(["--net", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]);
     unshare.arg(std::env::current_exe()?).args(["package", "--inside"]).args(words);
     done(&mut unshare).context("in namespaces of its own; that takes root")
 }
@@ -52,9 +52,11 @@ pub(in crate::package) fn inside(words: &[&str]) -> anyhow::Result<()> {
     }
 }
 
-/// Makes /proc of these namespaces that of `root`.
-fn mount_proc(root: &Path) -> anyhow::Result<()> {
-    let proc = root.join("proc");
+/// Gives `root` what the kernel has there, as it is seen in these namespaces.
+fn mount_kernel(root: &Path) -> anyhow::Result<()> {
+    let (proc, null) = (root.join("proc"), root.join("dev/null"));
     std::fs::create_dir_all(&proc)?;
-    done(Command::new("mount").args(["-t", "proc", "proc"]).arg(proc))
+    archive::write(&null, "", 0o666)?;
+    done(Command::new("mount").args(["-t", "proc", "proc"]).arg(proc))?;
+    done(Command::new("mount").args(["--bind", "/dev/null"]).arg(null))
 }

@@ -44,21 +44,29 @@ pub(super) fn make(root: &Path, depends: &str) -> anyhow::Result<()> {
     for entry in fs::read_dir(Path::new("/").join(INFO))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let package = name.split(['.', ':']).next().unwrap_or_default();
-        if packages.contains(package)
-            || packages.iter().any(|it| name.starts_with(&format!("{it}.")))
-        {
+        // `libc6:amd64.list`, `adduser.postinst`.
+        let is_of = |package: &String| {
+            name.strip_prefix(package).is_some_and(|rest| rest.starts_with(['.', ':']))
+        };
+        if packages.iter().any(is_of) {
             archive::copy(&entry.path(), &root.join(INFO).join(&name), 0o755)?;
         }
     }
-    for folder in ["var/lib/dpkg/updates", "var/log", "etc/ssl/certs", "run", "tmp", "dev"] {
+    for folder in [
+        "var/lib/dpkg/updates",
+        "var/lib/dpkg/triggers",
+        "var/log",
+        "etc/ssl/certs",
+        "run",
+        "tmp",
+        "dev",
+    ] {
         archive::make_folder(&root.join(folder), 0o755)?;
     }
     for (name, mode) in [("passwd", 0o644), ("group", 0o644)] {
         let master = format!("/usr/share/base-passwd/{name}.master");
         archive::copy(Path::new(&master), &root.join("etc").join(name), mode)?;
     }
-    archive::write(&root.join("dev/null"), "", 0o666)?;
     done(Command::new("chroot").arg(root).arg("ldconfig"))
 }
 
