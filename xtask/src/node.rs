@@ -23,8 +23,9 @@ pub(crate) const CLIENT: &str = "clients/js";
 /// The pages that the server carries.
 const PAGES: &str = "web";
 
-/// Installs what the lockfile says, and nothing else.
-pub(crate) const CLEAN_INSTALL: [&str; 3] = ["ci", "--no-audit", "--no-fund"];
+/// Installs what the lockfile says, and runs nothing of it. No `.npmrc` says so for the client:
+/// it would keep `npm pack` from building, which then packs nothing.
+pub(crate) const CLEAN_INSTALL: [&str; 4] = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
 
 /// Types, unit tests and size of the client; types of the pages, and whether what is committed of
 /// them is what their sources make.

@@ -20,7 +20,8 @@ before(async () => {
   project = await mkdtemp(join(tmpdir(), "encke-package-"));
   const installed = join(project, "node_modules/encke");
   await mkdir(installed, { recursive: true });
-  const pack = ["pack", "--json", "--pack-destination", project];
+  // `npm test` has built it. A script would print beside the JSON.
+  const pack = ["pack", "--json", "--ignore-scripts", "--pack-destination", project];
   const [packed] = JSON.parse((await run("npm", pack, { cwd: PACKAGE })).stdout);
   files = packed.files.map(({ path }: { path: string }) => path);
   const archive = join(project, packed.filename);

@@ -1,5 +1,6 @@
 //! What a service manager is told of the server's life: sd_notify(3), the protocol of systemd's
-//! `Type=notify`. One datagram each, to the socket that `NOTIFY_SOCKET` names; without that, nothing.
+//! `Type=notify`. One datagram each, to the socket that `NOTIFY_SOCKET` names; without that name,
+//! nothing.
 //!
 //! Nothing here fails the server: a manager that cannot be told is logged, once for each state.
 

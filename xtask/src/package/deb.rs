@@ -63,9 +63,9 @@ fn control(wanted: &Wanted, glibc: &str, kilobytes: u64) -> String {
          Section: net\n\
          Priority: optional\n\
          Description: push server for a million connected users\n \
-         Pushes events over WebSocket, Server-Sent Events, long poll and NDJSON, each to those who\n \
-         follow its subject. Stores who follows whom, and answers every send with the number of\n \
-         connections that heard it. One program, one data directory.\n"
+         Pushes events over WebSocket, Server-Sent Events, long poll and NDJSON, each to those\n \
+         who follow its subject. Stores who follows whom, and answers every send with the\n \
+         number of connections that heard it. One program, one data directory.\n"
     )
 }
 

@@ -2,10 +2,11 @@
 //! packed is never empty nor old.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::ensure;
 
-use super::Wanted;
+use super::{Wanted, output};
 use crate::node::{CLEAN_INSTALL, CLIENT, Node, target};
 
 pub(super) fn make(wanted: &Wanted) -> anyhow::Result<PathBuf> {
@@ -19,5 +20,8 @@ pub(super) fn make(wanted: &Wanted) -> anyhow::Result<PathBuf> {
     ensure!(packed, "npm cannot pack {CLIENT}");
     let file = wanted.out.join(format!("encke-{}.tgz", wanted.version));
     ensure!(file.is_file(), "npm has packed another version than {}", wanted.version);
+    // Where npm is set up to run no scripts, it packs what happens to be there.
+    let list = output(Command::new("tar").arg("--list").arg("--file").arg(&file))?;
+    ensure!(list.contains("package/dist/encke.js\n"), "npm has packed what is not built: {list}");
     Ok(file)
 }

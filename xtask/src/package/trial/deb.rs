@@ -99,7 +99,7 @@ impl Service {
         self.told("READY=1")?;
         self.process.signal("TERM")?;
         self.told("STOPPING=1")?;
-        self.process.stop()
+        self.process.ended()
     }
 }
 

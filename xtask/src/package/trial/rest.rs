@@ -88,8 +88,10 @@ pub(super) fn hex(file: &Path, place: &Path) -> anyhow::Result<()> {
         {ok, Terms} = file:consult(\"../metadata.config\"),\n\
         Files = proplists:get_value(<<\"files\">>, Terms),\n\
         [] = [File || File <- Files, not filelib:is_regular(File)],\n\
-        Sources = [Name || File <- Files, \".erl\" =:= filename:extension(Name = binary_to_list(File))],\n\
-        [{ok, _} = compile:file(Name, [{outdir, \"ebin\"}, warnings_as_errors]) || Name <- Sources],\n\
+        Names = [binary_to_list(File) || File <- Files],\n\
+        Sources = [Name || Name <- Names, \".erl\" =:= filename:extension(Name)],\n\
+        Options = [{outdir, \"ebin\"}, warnings_as_errors],\n\
+        [{ok, _} = compile:file(Name, Options) || Name <- Sources],\n\
         ok = application:start(encke),\n\
         {ok, Version} = application:get_key(encke, vsn),\n\
         true = list_to_binary(Version) =:= proplists:get_value(<<\"version\">>, Terms),\n\

@@ -52,10 +52,15 @@ impl Process {
     }
 
     /// Ends it as service managers and containers do, which it takes well.
-    pub(super) fn stop(mut self) -> anyhow::Result<()> {
+    pub(super) fn stop(self) -> anyhow::Result<()> {
         self.signal("TERM")?;
+        self.ended()
+    }
+
+    /// Waits for its end, which is a good one.
+    pub(super) fn ended(mut self) -> anyhow::Result<()> {
         let status = self.0.wait()?;
-        ensure!(status.code() == Some(0), "SIGTERM ended it with {status}");
+        ensure!(status.code() == Some(0), "it ended with {status}");
         Ok(())
     }
 }
