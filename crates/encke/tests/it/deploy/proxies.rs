@@ -85,23 +85,27 @@ impl World {
         client.write_all(asked(path, fields).as_bytes()).unwrap();
         self.server.wait_online("1", 1);
         assert_eq!(self.server.api.send("1", event), 1);
-        read_through(&mut client, event);
+        let heard = read_through(&mut client, event);
+        // Asked for without its upgrade, it would be another stream.
+        let status = if event == "by WebSocket" { "HTTP/1.1 101 " } else { "HTTP/1.1 200 " };
+        assert!(heard.starts_with(status), "{event}: {heard}");
         drop(client);
         // It notices that its client has gone.
         self.server.wait_online("1", 0);
     }
 
-    /// A stranger has its two connections and not a third, whatever it claims.
+    /// A stranger has its two connections and not a third, whomever it claims to be each time.
     fn counts(&self, stranger: IpAddr) {
-        let request = asked("/stream/2", &["X-Forwarded-For: 9.9.9.9"]);
-        let open = |answer: &str| {
+        let open = |claim: &str, answer: &str| {
+            let claim = format!("X-Forwarded-For: {claim}");
             let mut client = self.client(stranger);
-            client.write_all(request.as_bytes()).unwrap();
-            read_through(&mut client, answer);
+            client.write_all(asked("/stream/2", &[&claim]).as_bytes()).unwrap();
+            let heard = read_through(&mut client, "\r\n\r\n");
+            assert!(heard.starts_with(answer), "{claim}: {heard}");
             client
         };
-        let _two = [(); 2].map(|()| open("HTTP/1.1 200 OK"));
-        open("HTTP/1.1 429 ");
+        let _two = ["9.9.9.1", "9.9.9.2"].map(|claim| open(claim, "HTTP/1.1 200 OK"));
+        open("9.9.9.3", "HTTP/1.1 429 ");
     }
 
     fn check(&self, _proxy: &Program) {
@@ -128,7 +132,7 @@ fn asked(path: &str, fields: &[&str]) -> String {
 }
 
 /// Reads until `word` has come. The stream goes on, so this fails where a proxy waits for more.
-fn read_through(client: &mut impl Read, word: &str) {
+fn read_through(client: &mut impl Read, word: &str) -> String {
     let mut heard = String::new();
     let mut piece = [0; 4096];
     while !heard.contains(word) {
@@ -136,6 +140,7 @@ fn read_through(client: &mut impl Read, word: &str) {
         assert_ne!(len, 0, "{word} has not come: {heard}");
         heard += &String::from_utf8_lossy(&piece[..len]);
     }
+    heard
 }
 
 #[test]
