@@ -2,13 +2,19 @@
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
+use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, reload};
 
 /// Standard output cannot be written any more.
 #[derive(Debug, Error)]
@@ -104,23 +110,61 @@ fn logged(level: LevelFilter) -> Targets {
     Targets::new().with_default(level).with_target("async_nats", level.min(LevelFilter::DEBUG))
 }
 
+/// What a line of the log is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// An object of JSON.
+    Json,
+}
+
+/// The level from which on is logged, which may be set anew, and the form.
+static LOG: OnceLock<(reload::Handle<Targets, Registry>, LogFormat)> = OnceLock::new();
+
 /// Logs from `level` on go to standard error; a panic is told in one line there.
-pub(crate) fn start_logging(level: LevelFilter) {
-    tracing_subscriber::fmt()
-        .with_max_level(level)
+pub(crate) fn start_logging(level: LevelFilter, format: LogFormat) {
+    let (filter, handle) = reload::Layer::new(logged(level));
+    let log = tracing_subscriber::registry().with(filter);
+    let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(format == LogFormat::Text && io::stderr().is_terminal())
         .with_writer(io::stderr)
         // A log that nobody reads any more is no reason to end.
-        .log_internal_errors(false)
-        .finish()
-        .with(logged(level))
-        .init();
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Text => log.with(lines).init(),
+        LogFormat::Json => log.with(lines.json().flatten_event(true)).init(),
+    }
+    // It is done once.
+    let _ = LOG.set((handle, format));
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let text = panic.payload_as_str().unwrap_or("no text");
-        tell(format!("encke: an error of the program itself, please report it: {text} ({place})"));
+        complain(&format!("an error of the program itself, please report it: {text} ({place})"));
     }));
+}
+
+/// Logs from `level` on from now on.
+pub(crate) fn set_log_level(level: LevelFilter) {
+    if let Some((handle, _)) = LOG.get() {
+        // Fails only where there is no log any more.
+        let _ = handle.modify(|filter| *filter = logged(level));
+    }
+}
+
+/// Tells why the program ends, whatever the level of the log, and in its form.
+pub(crate) fn complain(text: &str) {
+    match LOG.get() {
+        Some((_, LogFormat::Json)) => {
+            let mut stamp = String::new();
+            // It writes into memory.
+            let _ = SystemTime.format_time(&mut Writer::new(&mut stamp));
+            let line = json!({ "timestamp": stamp, "level": "ERROR", "message": text });
+            tell(line.to_string());
+        }
+        _ => tell(format!("encke: {text}")),
+    }
 }
 
 #[cfg(test)]

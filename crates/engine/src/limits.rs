@@ -114,6 +114,10 @@ pub const MESSAGE_TIMEOUT_TICKS: u32 = 100;
 /// What a connection keeps below this is not entered in the account of all: half a typical head.
 pub const CLOSE_TO_NOTHING: usize = 256;
 
+/// Clients that the log is still to be told of, of all workers together: some 100 bytes each. They
+/// are taken once a second, and the log has room for fewer.
+pub const NOTICES_MAX: usize = 64;
+
 /// Texts under `/.well-known/`: a public directory of certificates asks for one for each of at most
 /// 100 names. Some 200 bytes each, 25 KiB.
 pub const TEXTS_MAX: usize = 128;

@@ -20,6 +20,7 @@ use crate::Event;
 use crate::doorbell::Doorbell;
 use crate::limits::{HELD_EVENT_BYTES, MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::Stub;
+use crate::settings::Settings;
 use crate::tokens::{Outcome, Revoked};
 use crate::well_known::Texts;
 
@@ -98,6 +99,8 @@ pub(crate) struct Mailbox {
     tls: ArrayQueue<Arc<ServerConfig>>,
     /// What is shown from now on, likewise.
     texts: ArrayQueue<Arc<Texts>>,
+    /// What holds from now on, likewise.
+    settings: ArrayQueue<Arc<Settings>>,
     /// Over how many milliseconds all connections are to be ended, if they are.
     moves: ArrayQueue<u64>,
     /// Mails in the queue, and those that room is reserved for.
@@ -123,6 +126,7 @@ impl Mailbox {
             queue: ArrayQueue::new(MAILS_MAX + 1),
             tls: ArrayQueue::new(1),
             texts: ArrayQueue::new(1),
+            settings: ArrayQueue::new(1),
             moves: ArrayQueue::new(1),
             mails: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
@@ -175,6 +179,17 @@ impl Mailbox {
         self.texts.pop()
     }
 
+    /// Posts what holds from now on.
+    pub(crate) fn post_settings(&self, settings: Arc<Settings>) {
+        drop(self.settings.force_push(settings));
+        self.ring();
+    }
+
+    /// That, for the worker.
+    pub(crate) fn take_settings(&self) -> Option<Arc<Settings>> {
+        self.settings.pop()
+    }
+
     /// Posts that all connections are to be ended, over so many milliseconds. It is no mail: what
     /// is posted before or behind it is delivered to all who are still there.
     pub(crate) fn post_move(&self, over_ms: u64) {
@@ -215,7 +230,12 @@ impl Mailbox {
     /// The worker, before it waits: `true` when it may sleep, since every mail from now on rings.
     pub(crate) fn may_sleep(&self) -> bool {
         self.doorbell.mark_asleep();
-        if self.queue.is_empty() && self.tls.is_empty() && self.texts.is_empty() {
+        let is_empty = self.queue.is_empty()
+            && self.tls.is_empty()
+            && self.texts.is_empty()
+            && self.settings.is_empty()
+            && self.moves.is_empty();
+        if is_empty {
             return true;
         }
         self.doorbell.mark_awake();
@@ -301,6 +321,24 @@ mod tests {
         assert_eq!(receipt.ready(), None);
         drop(mailbox);
         assert_eq!(receipt.ready(), Some(0));
+    }
+
+    #[test]
+    fn worker_for_whom_anything_is_posted_does_not_sleep() {
+        let settings = Arc::new(crate::EngineConfig::new(([0; 4], 0).into()).settings());
+        let posts: [&dyn Fn(&Mailbox); 4] = [
+            &|mailbox| mailbox.post_texts(Arc::default()),
+            &|mailbox| mailbox.post_settings(settings.clone()),
+            &|mailbox| mailbox.post_move(1),
+            &|mailbox| mailbox.post_drain(0).unwrap(),
+        ];
+        for (number, post) in posts.iter().enumerate() {
+            let mailbox = Mailbox::new().unwrap();
+            mailbox.awake();
+            post(&mailbox);
+            assert!(!mailbox.may_sleep(), "post {number}");
+        }
+        assert!(Mailbox::new().unwrap().may_sleep());
     }
 
     #[test]

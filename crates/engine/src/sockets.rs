@@ -4,6 +4,7 @@
 //! and [TLS](crate::tls) on either of them.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 
 /// The sockets of a shard.
 pub(crate) trait Sockets {
@@ -20,6 +21,11 @@ pub(crate) trait Sockets {
 
     /// Ends our side: the client reads the end of the stream.
     fn shutdown(&mut self, socket: &Self::Socket);
+
+    /// The other end, where that is an address.
+    fn peer(&self, _socket: &Self::Socket) -> Option<SocketAddr> {
+        None
+    }
 
     /// Closes. With `abort` the client gets a reset and the kernel forgets what is unsent.
     fn close(&mut self, socket: Self::Socket, abort: bool);

@@ -21,10 +21,12 @@ use crate::guest::Guest;
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::nap::Nap;
+use crate::notices::Notices;
 use crate::replies::Replies;
 use crate::resume::Resumes;
 use crate::room::{Rooms, WorkerRoom};
 use crate::router::Router;
+use crate::settings::Settings;
 use crate::shard::{Shard, Shared};
 use crate::tls::{HandshakeLimits, Tls};
 use crate::token_desk::TokenDesk;
@@ -61,6 +63,7 @@ pub struct Engine {
     tokens: Arc<Tokens>,
     counters: Vec<Arc<Counters>>,
     account: Arc<Account>,
+    notices: Arc<Notices>,
     rooms: Arc<Rooms>,
     /// What the workers are to be told; `None` once they have been.
     closed: Option<(EngineConfig, Vec<Shared>)>,
@@ -112,6 +115,7 @@ impl Engine {
         let event_ids = Arc::new(event_ids);
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::default());
+        let notices = Arc::<Notices>::default();
         let router = Router::new(
             names.clone(),
             directory.clone(),
@@ -137,6 +141,7 @@ impl Engine {
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
             tokens: tokens.clone(),
+            notices: notices.clone(),
             handshake_limits: handshake_limits.clone(),
             slots_max: room,
             started_ms,
@@ -153,6 +158,7 @@ impl Engine {
             tokens: tokens.clone(),
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
             account,
+            notices,
             rooms: Arc::new(Rooms::new(config.workers)),
             closed: Some((config, shared)),
             threads: Vec::new(),
@@ -195,6 +201,19 @@ impl Engine {
         for mailbox in self.mailboxes.iter().take(self.threads.len()) {
             mailbox.post_tls(config.clone());
         }
+    }
+
+    /// Sets what may be set while it runs, from the workers' next turns on.
+    pub fn set(&self, settings: Settings) {
+        let settings = Arc::new(settings);
+        for mailbox in self.mailboxes.iter().take(self.threads.len()) {
+            mailbox.post_settings(settings.clone());
+        }
+    }
+
+    /// What the log is to be told of clients: somebody must take it.
+    pub fn notices(&self) -> &Arc<Notices> {
+        &self.notices
     }
 
     /// Whether a full worker can leave the listening group to the others on this kernel. Where it

@@ -51,6 +51,10 @@ impl Sockets for Kernel {
         let _ = socket::shutdown_write(socket);
     }
 
+    fn peer(&self, socket: &OwnedFd) -> Option<SocketAddr> {
+        socket::peer_address(socket).ok()
+    }
+
     fn close(&mut self, socket: OwnedFd, abort: bool) {
         if abort {
             let _ = socket::reset_on_close(&socket);
@@ -144,6 +148,9 @@ impl Worker {
         self.shard.tick(now_ms - self.started_ms);
         if let Some(texts) = self.mailbox.take_texts() {
             self.shard.show(texts);
+        }
+        if let Some(settings) = self.mailbox.take_settings() {
+            self.shard.set(&settings);
         }
         self.shard.read_deferred();
         let mut clients_wait = [false; DOORS_MAX];
@@ -326,6 +333,7 @@ impl Worker {
             let _ = socket::send(socket, &self.shard.no_place_answer(&head[..len], why));
         }
         let _ = socket::shutdown_write(socket);
+        self.shard.note_no_place(socket, why);
         let reason = match why {
             NoPlace::Full => DisconnectReason::Full,
             NoPlace::Bound(_) => DisconnectReason::AddressLimit,

@@ -16,6 +16,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod backup;
 mod block;
 mod bulk;
 mod check;
@@ -50,6 +51,9 @@ use arc_swap::{ArcSwap, Guard};
 use hub::Names;
 use tokio::sync::{mpsc, oneshot};
 
+pub use backup::{
+    Backup, BackupError, ExportError, RestoreError, check_backup, restore,
+};
 pub use bulk::{LoadError, LoadOptions, LoadReport, Phase, Progress};
 pub use check::{Check, check};
 pub use degrees::{Degrees, PowerLaw};
@@ -59,6 +63,7 @@ pub use open::GraphOptions;
 pub use pair::{OwnedId, Pair};
 pub use read::Page;
 pub use stats::Stats;
+pub use verify::FORMAT;
 
 use open::Store;
 use write::{Change, QUEUE_MAX, Request};

@@ -16,8 +16,10 @@ use super::marker::Marker;
 use super::pages::{Enough, Findings, Head, Order, PageFile, Tree, Value, Walk};
 use super::sum::{self, State, Sums, Table};
 
-/// The layout that this program reads and writes; see [`super::block`] and the keys of `meta`.
-pub(super) const FORMAT: u32 = 2;
+/// The layout that this program reads and writes, of a store that is its own record. Whoever gives
+/// it another number opens stores of the ones before too, from 2 on: a stored one of each is tried.
+// See [`super::block`] and the keys of `meta`.
+pub const FORMAT: u32 = 2;
 
 /// The same of a replica, whose state says more. A number of its own keeps older programs from
 /// taking a replica for a store that is its own record.

@@ -15,6 +15,7 @@
 mod api;
 mod certs;
 mod checked_file;
+mod client_log;
 pub mod cluster;
 mod demo_page;
 mod ending;
@@ -30,6 +31,7 @@ mod panics;
 mod ports;
 mod posting;
 mod refused_origins;
+mod reload;
 mod replies;
 mod resumes;
 mod shortage;
@@ -52,7 +54,7 @@ use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use crate::api::PublicUrl;
+pub use crate::api::{PublicUrl, graph_stats_json};
 use crate::api::{Api, ApiParts};
 use crate::certs::Certificates;
 pub use crate::certs::acme::AcmeConfig;
@@ -62,6 +64,7 @@ use crate::cluster::{Cluster, ClusterConfig, Joining, Keeper};
 pub use crate::demo_page::{DemoFacts, PageToken};
 use crate::erlang::Erlang;
 pub use crate::erlang::ErlangConfig;
+use crate::http::host::ApiHosts;
 use crate::http::listener::Door;
 use crate::http::permits::Permits;
 use crate::http::tls::{Handshakes, PROTOCOLS, Tls};
@@ -125,6 +128,7 @@ pub struct Server {
     tls_listen: Option<SocketAddr>,
     api: Option<SocketAddr>,
     tls_api: Option<SocketAddr>,
+    api_hosts: ApiHosts,
     certificates: Arc<Certificates>,
     /// Who knows the keys of tokens, if streams need some.
     verifier: Option<Arc<Verifier>>,
@@ -248,6 +252,7 @@ impl Server {
             let node = Erlang::start(config, sender, guest, backlog_bytes_max, stop).await?;
             (erlang, erlang_task) = (Some(node.0), Some(node.1));
         }
+        tokio::spawn(client_log::tell(Arc::clone(engine.notices())));
         let (account, well_known) = (Arc::clone(engine.account()), engine.well_known());
         let engine = Arc::new(RwLock::new(engine));
         tokio::spawn(shortage::warn(Arc::clone(&engine)));
@@ -291,7 +296,8 @@ impl Server {
             idempotency: Arc::clone(state.idempotency()),
         }));
         let demo = config.demo.as_ref().map(|_| listen.port());
-        let routes = api::routes(state, config.api_hosts, demo);
+        let api_hosts = Arc::new(RwLock::new(config.api_hosts));
+        let routes = api::routes(state, Arc::clone(&api_hosts), demo);
         let routes = routes.merge(acme_routes.unwrap_or_default());
         let api_task = tokio::spawn(http::listener::run(ports, routes, permits, stop));
         if let Some(cluster) = &cluster {
@@ -307,6 +313,7 @@ impl Server {
             tls_listen,
             api,
             tls_api,
+            api_hosts,
             certificates,
             verifier,
             running,
@@ -339,14 +346,6 @@ impl Server {
     /// Waits until the server has come to an end by itself: its cluster goes on without it.
     pub async fn ended(&self) {
         self.stop.cancelled().await;
-    }
-
-    /// Reads again what can be replaced while the server runs: certificates, and keys of tokens.
-    pub async fn reload(&self) {
-        certs::watch::reload(&self.certificates).await;
-        if let Some(verifier) = &self.verifier {
-            tokens::reload(verifier).await;
-        }
     }
 }
 

@@ -39,6 +39,12 @@ pub fn local_address(socket: &impl AsFd) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::other("not an internet socket"))
 }
 
+/// The address of the other end of `socket`.
+pub fn peer_address(socket: &impl AsFd) -> io::Result<SocketAddr> {
+    let address = SockRef::from(socket).peer_addr()?;
+    address.as_socket().ok_or_else(|| io::Error::other("not an internet socket"))
+}
+
 /// The next connection of `listener`; `WouldBlock` when there is none.
 pub fn accept(listener: &impl AsFd) -> io::Result<OwnedFd> {
     let (fd, null) = (listener.as_fd().as_raw_fd(), std::ptr::null_mut());

@@ -40,15 +40,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
-use crate::console::{self, OutputError};
+use crate::console::{self, LogFormat, OutputError};
 use crate::ketama::ServerListError;
-use crate::settings::{self, Environment, SettingsError};
+use crate::settings::{self, Environment, Settings, SettingsError};
 
 /// Encke: pushes events to a million connected users, each to those who follow its subject.
 #[derive(Debug, Parser)]
@@ -90,6 +90,10 @@ struct Common {
     #[arg(long, global = true, value_name = "LEVEL", help_heading = "Common options")]
     #[arg(default_value = "info")]
     log_level: LogLevel,
+    /// Log lines for people, or objects of JSON, one a line.
+    #[arg(long, global = true, value_name = "FORMAT", help_heading = "Common options")]
+    #[arg(value_enum, default_value = "text")]
+    log_format: LogFormat,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -157,17 +161,17 @@ pub(crate) fn program() -> clap::Command {
 /// Runs the program.
 pub(crate) fn run() -> ExitCode {
     let environment = Environment::of_process();
-    let cli = match parse(&environment) {
-        Ok(cli) => cli,
+    let (cli, settings) = match parse(&environment) {
+        Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
-    console::start_logging(cli.common.log_level.into());
+    console::start_logging(cli.common.log_level.into(), cli.common.log_format);
     for unknown in environment.unknown(&program()) {
         tracing::warn!("{unknown}");
     }
     let done = match cli.command {
         Command::Demo(args) => demo::run(args),
-        Command::Serve(args) => serve::run(*args),
+        Command::Serve(args) => serve::run(*args, &settings),
         Command::Send(args) => send::run(args),
         Command::Listen(args) => listen::run(args),
         Command::Subscribe(args) => subscriptions::subscribe(args),
@@ -211,7 +215,7 @@ pub(crate) fn run() -> ExitCode {
             if let Some(settings) = error.downcast_ref::<SettingsError>() {
                 return usage(settings);
             }
-            console::tell(format!("encke: {error:#}"));
+            console::complain(&format!("{error:#}"));
             let of_list = error.downcast_ref().is_some_and(ServerListError::is_usage);
             let is_usage = of_list || error.is::<UsageError>();
             if is_usage { ExitCode::from(2) } else { ExitCode::FAILURE }
@@ -219,11 +223,21 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Reads the command line, the environment and the file of settings.
-fn parse(environment: &Environment) -> Result<Cli, SettingsError> {
+/// Reads the command line, the environment and the file of settings: the options, and where each
+/// comes from.
+fn parse(environment: &Environment) -> Result<(Cli, Settings), SettingsError> {
     let args: Vec<OsString> = std::env::args_os().collect();
     let settings = settings::read(&program(), &args, environment)?;
-    Ok(Cli::from_arg_matches(&settings.matches)?)
+    Ok((Cli::from_arg_matches(&settings.matches)?, settings))
+}
+
+/// The options of a server that runs, read again: all may differ that stand in the file.
+fn parse_serve() -> Result<(Box<serve::ServeArgs>, LogLevel, Settings)> {
+    let (cli, settings) = parse(&Environment::of_process())?;
+    match cli.command {
+        Command::Serve(args) => Ok((args, cli.common.log_level, settings)),
+        _ => bail!("the command is another one now"),
+    }
 }
 
 /// Tells why there are no options to go by, or what was asked for with `--help`.
@@ -235,7 +249,7 @@ fn usage(error: &SettingsError) -> ExitCode {
             let asked = [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion];
             return if asked.contains(&error.kind()) { ExitCode::SUCCESS } else { 2.into() };
         }
-        error => console::tell(format!("encke: {error}")),
+        error => console::complain(&error.to_string()),
     }
     // A file that is not there is a failure; one that says something wrong is wrong usage.
     match error {

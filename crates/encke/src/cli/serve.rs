@@ -1,5 +1,6 @@
 //! `encke serve`: the server.
 
+use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use server::PublicUrl;
 use server::{DemoFacts, ServeConfig, Server};
 use tokio::sync::oneshot;
 
+use self::live::LiveSettings;
 use self::tls::TlsArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
@@ -25,6 +27,7 @@ use super::tokens::TokenArgs;
 use crate::cli::UsageError;
 use crate::console::say;
 use crate::service;
+use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_seconds};
 
@@ -44,8 +47,9 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// verify one; without that, and without --open, they stay on loopback. With keys (`encke key new`)
 /// every call to the API needs one; without any it stays on loopback, for this machine alone.
 /// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
-/// once, with exit code 143 or 130. SIGHUP reads the certificates and the
-/// keys of tokens again, and asks again for a certificate that could not be had.
+/// once, with exit code 143 or 130. SIGHUP reads the certificates, the keys of tokens and --config
+/// again, asks again for a certificate that could not be had, and logs which of the changed options
+/// count from now on and which from the next start on.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -242,8 +246,9 @@ impl LimitArgs {
 }
 
 /// Serves until a signal comes.
-pub(crate) fn run(args: ServeArgs) -> Result<()> {
+pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
     server::end_process_on_panic();
+    let mut live = LiveSettings::new(&args, settings);
     server::runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         let mut hangups = Signals::hangups()?;
@@ -288,14 +293,15 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
         };
         announce(&server, args.json)?;
         service::tell(service::State::Ready);
+        let grace = Cell::new(args.grace);
         let reload = async {
             while hangups.recv().await.is_some() {
-                tracing::info!(
-                    "SIGHUP: certificates and keys of tokens are read again; all else as at the \
-                     start"
-                );
+                tracing::info!("SIGHUP: certificates, keys of tokens and settings are read again");
                 service::tell(service::State::Reloading);
                 server.reload().await;
+                live.reload(&server);
+                grace.set(live.grace());
+                tracing::info!("SIGHUP: what could be reloaded is in use");
                 service::tell(service::State::Ready);
             }
             std::future::pending().await
@@ -310,7 +316,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<()> {
         tracing::info!("stopping; a second signal ends at once");
         signals.end_at_next();
         service::tell(service::State::Stopping);
-        server.stop(args.grace).await?;
+        server.stop(grace.get()).await?;
         if ended_by_itself {
             Err(anyhow!("this node is no part of its cluster any more"))
         } else {
@@ -396,6 +402,7 @@ fn parse_message(text: &str) -> Result<usize, String> {
     Ok(bytes)
 }
 
+mod live;
 mod tls;
 
 #[cfg(test)]

@@ -43,6 +43,11 @@ impl StrangerArgs {
         Networks::new(self.trust.clone())
     }
 
+    /// Connections that may be logged in under one id; 0 is any number.
+    pub(crate) fn connections_per_id(&self) -> usize {
+        self.max_connections_per_id
+    }
+
     /// The same settings with these.
     pub(crate) fn engine(&self, config: EngineConfig) -> EngineConfig {
         EngineConfig {

@@ -193,6 +193,17 @@ impl ApiClient {
         Ok(self.sender.send_request(request).await.with_context(broke_off)?.into_body())
     }
 
+    /// Asks for `path`, whose answer may be of any length. It lasts as long as this connection.
+    pub(crate) async fn open(&mut self, path: &str) -> Result<Incoming> {
+        let request = self.url.request(Method::GET, path).body(Body::empty())?;
+        let broke_off = || format!("the server at {} did not answer", self.url);
+        let response = self.sender.send_request(request).await.with_context(broke_off)?;
+        if response.status().is_success() {
+            return Ok(response.into_body());
+        }
+        Err(read_answer(response).await.err().context("the server's answer is not understood")?)
+    }
+
     async fn exchange<T: DeserializeOwned>(&mut self, request: Request<Body>) -> Result<T> {
         let broke_off = || format!("the server at {} did not answer", self.url);
         let response = self.sender.send_request(request).await.with_context(broke_off)?;

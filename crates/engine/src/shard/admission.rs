@@ -281,6 +281,7 @@ impl<S: Sockets> Core<S> {
         reply: &Reply<'_>,
         reason: DisconnectReason,
     ) -> Lives {
+        self.note_refusal(at, problem);
         self.answer.clear();
         response::problem(problem, reply.head_only, reply.cors, &mut self.answer);
         self.answered(at, reason)

@@ -19,6 +19,7 @@ use crate::conn::{Conn, Marks};
 use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
 use crate::limits::{self, work};
+use crate::notices::Notices;
 use crate::resume::Resumes;
 use crate::slab;
 use crate::sockets::Sockets;
@@ -45,6 +46,8 @@ pub(super) struct Core<S> {
     pub(super) resumes: Arc<Resumes>,
     pub(super) tokens: Arc<Tokens>,
     pub(super) texts: Arc<Texts>,
+    /// Where the log is told of clients.
+    pub(super) notices: Arc<Notices>,
     /// Of connections that have shown a token, by slot.
     pub(super) sessions: Column<Session>,
     /// All events up to this number that are for a connection here have come.
@@ -93,6 +96,22 @@ pub(super) struct Rules {
     verdict: Tick,
 }
 
+impl Rules {
+    pub(super) fn new(config: EngineConfig) -> Rules {
+        Rules {
+            keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
+            handshake_timeout: ticks(limits::HANDSHAKE_TIMEOUT_MS),
+            head_timeout: ticks(config.head_timeout_ms),
+            poll_idle: ticks(config.head_timeout_ms.max(limits::POLL_IDLE_MS)),
+            still: ticks(limits::STILL_MS),
+            last_still: ticks(limits::LAST_BYTES_STILL_MS),
+            linger: ticks(limits::LINGER_MS),
+            verdict: ticks(limits::VERDICT_TIMEOUT_MS),
+            config,
+        }
+    }
+}
+
 /// A connection, and where it is.
 pub(super) struct At<'c, S> {
     pub(super) slot: u32,
@@ -139,17 +158,8 @@ impl<S: Sockets> Core<S> {
             tokens: shared.tokens,
             texts: Arc::default(),
             sessions: Column::default(),
-            rules: Rules {
-                keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
-                handshake_timeout: ticks(limits::HANDSHAKE_TIMEOUT_MS),
-                head_timeout: ticks(config.head_timeout_ms),
-                poll_idle: ticks(config.head_timeout_ms.max(limits::POLL_IDLE_MS)),
-                still: ticks(limits::STILL_MS),
-                last_still: ticks(limits::LAST_BYTES_STILL_MS),
-                linger: ticks(limits::LINGER_MS),
-                verdict: ticks(limits::VERDICT_TIMEOUT_MS),
-                config,
-            },
+            rules: Rules::new(config),
+            notices: shared.notices,
             names: shared.names,
             directory: shared.directory,
             counters: shared.counters,

@@ -21,13 +21,18 @@ impl<S: Sockets> Shard<S> {
             Parsed::NeedMore => (false, None, None),
         };
         let cors = self.core.cors(origin, host);
-        let problem = match why {
-            NoPlace::Full => Problem::unavailable(limits::RETRY_AFTER_SECONDS),
-            NoPlace::Moving => Problem::moving(limits::MOVING_RETRY_AFTER_SECONDS),
-            NoPlace::Bound(bound) => self.core.addresses.problem(bound),
-        };
+        let problem = self.no_place_problem(why);
         let mut answer = Vec::new();
         response::problem(&problem, head_only, cors, &mut answer);
         answer
+    }
+
+    /// What a client is told for whom there is no place.
+    pub(super) fn no_place_problem(&self, why: NoPlace) -> Problem {
+        match why {
+            NoPlace::Full => Problem::unavailable(limits::RETRY_AFTER_SECONDS),
+            NoPlace::Moving => Problem::moving(limits::MOVING_RETRY_AFTER_SECONDS),
+            NoPlace::Bound(bound) => self.core.addresses.problem(bound),
+        }
     }
 }

@@ -19,6 +19,7 @@ mod gap;
 mod mail;
 mod moving;
 mod naming;
+mod notices;
 mod page;
 mod parked;
 mod poll;
@@ -47,6 +48,7 @@ use crate::conn::life::Life;
 use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
 use crate::limits::work;
+use crate::notices::Notices;
 use crate::resume::Resumes;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;
@@ -89,6 +91,8 @@ pub(crate) struct Shared {
     pub(crate) event_ids: Arc<EventIds>,
     pub(crate) resumes: Arc<Resumes>,
     pub(crate) tokens: Arc<Tokens>,
+    /// Where the log is told of clients.
+    pub(crate) notices: Arc<Notices>,
     /// The bounds on those within their handshake.
     pub(crate) handshake_limits: HandshakeLimits,
     /// Connections that this shard alone can hold.
@@ -301,6 +305,7 @@ impl<S: Sockets> Shard<S> {
     fn close(&mut self, slot: u32, End { reason, abort }: End) {
         let Some((generation, conn)) = self.conns.at(slot) else { return };
         let mut at = At { slot, generation, conn };
+        self.core.note_end(&at, reason);
         self.core.leave(&mut at);
         self.core.wheel.stop(slot);
         self.core.budget.spend(work::END);

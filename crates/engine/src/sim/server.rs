@@ -121,6 +121,7 @@ impl Server {
                 event_ids: event_ids.clone(),
                 resumes: resumes.clone(),
                 tokens: tokens.clone(),
+                notices: Arc::default(),
                 handshake_limits: handshake_limits.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
                 started_ms: 0,

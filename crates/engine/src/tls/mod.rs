@@ -32,6 +32,7 @@ mod shake;
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tls::limits::{ALERT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_BYTES_MAX};
@@ -291,6 +292,10 @@ impl<S: Numbered> Sockets for Tls<S> {
 
     fn shake(&mut self, socket: &S::Socket) -> io::Result<bool> {
         self.shake_hands(socket)
+    }
+
+    fn peer(&self, socket: &S::Socket) -> Option<SocketAddr> {
+        self.io.peer(socket)
     }
 
     fn kept_bytes(&self, socket: &S::Socket) -> usize {

@@ -7,8 +7,6 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use heed::CompactionOption;
-
 use super::ReplicaState;
 use super::mark::{Mark, Marked};
 use crate::Graph;
@@ -30,11 +28,7 @@ impl Graph {
         if store.replica_state().is_none() {
             return Err(Unusable::MustRebuild("it is no replica".into()).into());
         }
-        // Not compacted: LMDB would number the copy's transaction anew, which the state names.
-        let copied = store.env.copy_to_file(file, CompactionOption::Disabled);
-        copied.map_err(|error| store.read_error(error))?;
-        store.readable()?;
-        Ok(())
+        store.copy_to(file)
     }
 }
 

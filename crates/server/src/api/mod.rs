@@ -19,6 +19,7 @@ mod state;
 pub(crate) use dashboard::live;
 pub(crate) use dashboard::live_id::live_id;
 pub use dashboard::public_url::PublicUrl;
+pub use endpoints::graph::stats_json as graph_stats_json;
 #[cfg(test)]
 pub(crate) use endpoints::tokens::answer as answer_to_revoke;
 pub(crate) use idempotency::{IdempotencyKeys, Refusal, forget as forget_keys};

@@ -5,22 +5,21 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
-use proto::request::Hosts;
 
 use super::access::{self, Need, session};
 use super::dashboard;
 use super::endpoints::{
-    cluster, health, logout, lookup, openapi, send, subscriptions, tokens, tune,
+    cluster, graph, health, logout, lookup, openapi, send, subscriptions, tokens, tune,
 };
 use super::monitoring::{metrics, stats};
 use super::state::Api;
-use crate::http::host;
+use crate::http::host::{self, ApiHosts};
 use crate::http::origin::{self, DemoPort};
 use crate::http::problem::ApiProblem;
 
 /// The whole API, which is called by `hosts`; a demo page at the port `demo` may use a small part
 /// of it.
-pub(crate) fn routes(api: Arc<Api>, hosts: Hosts, demo: DemoPort) -> Router {
+pub(crate) fn routes(api: Arc<Api>, hosts: ApiHosts, demo: DemoPort) -> Router {
     let mut router = Router::new();
     for (path, _, methods) in paths() {
         router = router.route(path, methods);
@@ -30,7 +29,7 @@ pub(crate) fn routes(api: Arc<Api>, hosts: Hosts, demo: DemoPort) -> Router {
         .method_not_allowed_fallback(async || ApiProblem::method_not_allowed())
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&api.access), access::guard))
         .layer(axum::middleware::from_fn_with_state(demo, origin::guard))
-        .layer(axum::middleware::from_fn_with_state(Arc::new(hosts), host::guard))
+        .layer(axum::middleware::from_fn_with_state(hosts, host::guard))
         .with_state(api)
 }
 
@@ -54,6 +53,9 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/subscriptions/remove", scope(Graph), subscriptions_of(post(subscriptions::remove))),
         ("/subscribers/{id}", scope(Graph), get(lookup::subscribers)),
         ("/subscriptions/{id}", scope(Graph), get(lookup::subscriptions)),
+        ("/graph/backup", scope(Graph), get(graph::backup)),
+        ("/graph/export", scope(Graph), get(graph::export)),
+        ("/graph/stats", scope(Graph), get(graph::stats)),
         ("/connections/{id}", scope(Read), get(lookup::connections)),
         ("/cluster", scope(Read), get(cluster::cluster)),
         ("/stats", scope(Read), get(stats::stats)),

@@ -11,6 +11,7 @@ use engine::{Engine, History, Resumes, Router, Snapshot};
 use graph::Graph;
 use hub::HistoryStats;
 use proto::Networks;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
@@ -36,6 +37,8 @@ pub(crate) struct Api {
     pub(super) sender: Sender,
     pub(super) resumes: Arc<Resumes>,
     pub(super) graph: Graph,
+    /// Of those who walk through all of it there is one at a time.
+    pub(super) graph_walks: Arc<Semaphore>,
     /// Who may call.
     pub(super) access: Arc<Access>,
     pub(super) certificates: Arc<Certificates>,
@@ -101,6 +104,7 @@ impl Api {
         Ok(Api {
             router: Arc::clone(&sender.router),
             graph: sender.graph.clone(),
+            graph_walks: Arc::new(Semaphore::new(1)),
             sender,
             resumes,
             access: Arc::new(Access::new(keys, needs(), parts.trusted)),

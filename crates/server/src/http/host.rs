@@ -6,7 +6,7 @@
 //! the way of its version of HTTP, and one that names another is misdirected (RFC 9110, section
 //! 15.5.20).
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
@@ -17,15 +17,22 @@ use proto::request::Hosts;
 
 use super::problem::ApiProblem;
 
+/// What the API is called, which may be set while it serves.
+pub(crate) type ApiHosts = Arc<RwLock<Hosts>>;
+
+fn include(hosts: &RwLock<Hosts>, host: &str) -> bool {
+    hosts.read().unwrap_or_else(PoisonError::into_inner).include(host)
+}
+
 /// Refuses requests that call the API by a name that is not its own.
 pub(crate) async fn guard(
-    State(hosts): State<Arc<Hosts>>,
+    State(hosts): State<ApiHosts>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiProblem> {
     let called = called(request.version(), request.uri(), request.headers());
     match called.map_err(ApiProblem::bad_request)? {
-        Some(host) if !hosts.include(host) => Err(ApiProblem::misdirected()),
+        Some(host) if !include(&hosts, host) => Err(ApiProblem::misdirected()),
         _ => Ok(next.run(request).await),
     }
 }

@@ -2,19 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use figures::numbers::grouped;
-use graph::Stats;
+use graph::{Degrees, Stats};
 use load::plot;
-use serde_json::{Value, json};
-use server::open_graph;
+use serde::Deserialize;
+use server::graph_stats_json;
 
+use super::source;
+use crate::cli::client::{CaArg, KeyArg, runtime};
 use crate::cli::plot::ThemeArg;
 use crate::cli::work::{Progress, unless_stopped};
+use crate::client::{ApiClient, ServerUrl};
 use crate::console::{say, tell};
+use crate::signals::Signals;
 
-/// Describes the friends graph in a data directory that no server uses.
+/// Describes the friends graph of a running server, or in a data directory that no server uses.
 ///
 /// The degree of a user is the number of different users they are connected with, whoever follows
 /// whom; the power law is the likeliest one for degrees from --xmin on.
@@ -22,12 +26,21 @@ use crate::console::{say, tell};
 #[command(after_help = "\
 Examples:
   encke graph stats --data ./encke-data
+  encke graph stats --api http://127.0.0.1:8001
   encke graph stats --plot degrees.svg
   encke graph stats --json --xmin 50 | jq .power_law.exponent")]
 pub(crate) struct StatsArgs {
     /// The data directory.
     #[arg(long, value_name = "DIR", default_value = "./encke-data")]
     data: PathBuf,
+    /// Ask the server whose API this is, instead of reading a data directory.
+    // Not from the environment: where the API is must not decide whose graph is described.
+    #[arg(long, value_name = "URL", hide_env = true)]
+    api: Option<ServerUrl>,
+    #[command(flatten)]
+    key: KeyArg,
+    #[command(flatten)]
+    ca: CaArg,
     /// The degree from which on a power law is fitted.
     #[arg(long, value_name = "DEGREE", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
@@ -45,22 +58,23 @@ pub(crate) struct StatsArgs {
 
 pub(super) fn run(args: StatsArgs) -> Result<()> {
     let data = args.data;
-    anyhow::ensure!(
-        data.join("data.mdb").exists(),
-        "there is no friends graph in {}: load one with `encke graph load`, or name its directory \
-         with --data",
-        data.display()
-    );
-    let stats = unless_stopped(move || {
-        let graph = open_graph(&data)?;
-        let mut progress = Progress::new("reading");
-        Ok(graph.stats(&mut |done, total| progress.set("reading", done, total))?)
-    })?;
+    let stats = match args.api {
+        Some(api) => ask(&api.with_ca(args.ca.ca).with_key(args.key.key)?)?,
+        None => unless_stopped(move || {
+            let graph = source::open(&data)?;
+            let mut progress = Progress::new("reading");
+            Ok(graph.stats(&mut |done, total| progress.set("reading", done, total))?)
+        })?,
+    };
     if let Some(path) = &args.plot {
         draw(&stats, args.xmin, path, args.theme)?;
         tell(format!("drawn into {}", path.display()));
     }
-    if args.json { Ok(say(json(&stats, args.xmin).to_string())?) } else { print(&stats, args.xmin) }
+    if args.json {
+        Ok(say(graph_stats_json(&stats, args.xmin).to_string())?)
+    } else {
+        print(&stats, args.xmin)
+    }
 }
 
 fn draw(stats: &Stats, xmin: u64, path: &Path, theme: Option<ThemeArg>) -> Result<()> {
@@ -73,27 +87,37 @@ fn draw(stats: &Stats, xmin: u64, path: &Path, theme: Option<ThemeArg>) -> Resul
     Ok(())
 }
 
-fn json(stats: &Stats, xmin: u64) -> Value {
-    let degrees = &stats.degrees;
-    let power_law = degrees.power_law(xmin).map(|law| {
-        json!({ "exponent": law.exponent, "error": law.error, "xmin": xmin, "users": law.users })
-    });
-    json!({
-        "users": stats.users,
-        "subscriptions": stats.subscriptions,
-        "mutual": stats.mutual,
-        "store_bytes": stats.disk_bytes,
-        "degree": {
-            "min": degrees.min(),
-            "median": degrees.quantile(0.5),
-            "mean": degrees.mean(),
-            "p90": degrees.quantile(0.9),
-            "p99": degrees.quantile(0.99),
-            "max": degrees.max(),
-            "counts": degrees.counts,
-        },
-        "power_law": power_law,
+/// What the server says of its graph.
+fn ask(server: &ServerUrl) -> Result<Stats> {
+    let answer: Answer = runtime()?.block_on(async {
+        let mut signals = Signals::new()?;
+        tokio::select! {
+            answer = async { ApiClient::connect(server).await?.get("/graph/stats").await } => answer,
+            _ = signals.next() => bail!("stopped before it was done"),
+        }
+    })?;
+    Ok(Stats {
+        users: answer.users,
+        subscriptions: answer.subscriptions,
+        mutual: answer.mutual,
+        degrees: Degrees { counts: answer.degree.counts },
+        disk_bytes: answer.store_bytes,
     })
+}
+
+/// Of which all the rest follows.
+#[derive(Deserialize)]
+struct Answer {
+    users: u64,
+    subscriptions: u64,
+    mutual: u64,
+    store_bytes: u64,
+    degree: AnswerDegrees,
+}
+
+#[derive(Deserialize)]
+struct AnswerDegrees {
+    counts: Vec<(u64, u64)>,
 }
 
 fn print(stats: &Stats, xmin: u64) -> Result<()> {

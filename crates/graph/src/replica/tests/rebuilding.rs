@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use hub::{BUCKETS, PairHash, pair_hash};
 
 use super::*;
+use crate::{BackupError, RestoreError, check_backup, restore};
 
 fn random_model(random: &mut fastrand::Rng, people: &[String], pairs: usize) -> Model {
     let mut pair = || {
@@ -218,6 +219,30 @@ fn copy_that_is_damaged_or_none_replaces_nothing() {
     drop(open(single.path()));
     assert!(install(&file, dir.path()).is_err(), "it is in use");
     assert_eq!(install(&file, other.path()).unwrap(), state(&replica));
+}
+
+#[test]
+fn copy_of_a_replica_is_no_backup_and_its_directory_takes_none() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let replica = follower(dir.path());
+    let (file, backup) = (other.path().join("copy"), other.path().join("backup"));
+    let mut written = File::create(&backup).unwrap();
+    assert_eq!(replica.graph().backup_to(&mut written), Err(BackupError::IsReplica));
+    replica.graph().copy_to(&mut File::create(&file).unwrap()).unwrap();
+    let to = other.path().join("to");
+    let refused = restore(&file, &to, &mut |_, _| {});
+    assert!(matches!(refused, Err(RestoreError::Unsound { .. })), "{refused:?}");
+
+    let single = open(&other.path().join("single"));
+    single.backup_to(&mut written).unwrap();
+    assert_eq!(check_backup(&backup, &mut |_, _| {}).unwrap().subscriptions, 0);
+    drop(replica);
+    let before = fs::read(dir.path().join("data.mdb")).unwrap();
+    let refused = restore(&backup, dir.path(), &mut |_, _| {}).unwrap_err();
+    assert!(refused.to_string().contains("a node of a cluster keeps"), "{refused}");
+    assert!(fs::read(dir.path().join("data.mdb")).unwrap() == before);
+    restore(&backup, &to, &mut |_, _| {}).unwrap();
+    assert_eq!(open(&to).subscriptions(), 0);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub(super) mod cluster;
 mod event;
 mod event_once;
+pub(crate) mod graph;
 pub(super) mod health;
 pub(super) mod logout;
 pub(super) mod lookup;

@@ -1,0 +1,96 @@
+//! Where a graph is read from: a server at work, or a data directory that none uses.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow, bail, ensure};
+use clap::Args;
+use graph::{Graph, OpenError, OpenReason};
+use http_body_util::BodyExt;
+use server::open_graph;
+
+use crate::cli::client::{ApiArgs, runtime};
+use crate::cli::work::Progress;
+use crate::client::{ApiClient, ServerUrl};
+use crate::signals::Signals;
+
+/// The server, or the directory.
+#[derive(Debug, Args)]
+pub(super) struct SourceArgs {
+    #[command(flatten)]
+    api: ApiArgs,
+    /// Read this data directory, which no server uses, instead of asking a server.
+    // Not from the environment, as with `graph load`: it must not decide whose graph is read.
+    #[arg(long, value_name = "DIR", hide_env = true)]
+    data: Option<PathBuf>,
+}
+
+/// What was named.
+pub(super) enum Source {
+    Server(ServerUrl),
+    Directory(PathBuf),
+}
+
+impl SourceArgs {
+    pub(super) fn source(self) -> Result<Source> {
+        match self.data {
+            Some(data) => Ok(Source::Directory(data)),
+            None => Ok(Source::Server(self.api.server()?)),
+        }
+    }
+}
+
+/// Opens the graph in `data`, which must be there.
+pub(super) fn open(data: &Path) -> Result<Graph> {
+    ensure!(
+        data.join("data.mdb").exists(),
+        "there is no friends graph in {}: load one with `encke graph load`, or name its directory \
+         with --data",
+        data.display()
+    );
+    open_graph(data)
+}
+
+/// The same, for a command that a server answers too.
+pub(super) fn open_unused(data: &Path) -> Result<Graph> {
+    open(data).map_err(|error| match error.downcast_ref() {
+        Some(OpenError { reason: OpenReason::InUse { .. }, .. }) => {
+            anyhow!("{error:#}; or leave --data out: then the server itself is asked, at --api")
+        }
+        _ => error,
+    })
+}
+
+/// Writes what the server answers at `path` into `out`, whole or with an error.
+pub(super) fn download(server: &ServerUrl, path: &str, out: &mut dyn Write) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut signals = Signals::new()?;
+        tokio::select! {
+            done = pieces(server, path, out) => done,
+            _ = signals.next() => bail!("stopped before it was done"),
+        }
+    })
+}
+
+async fn pieces(server: &ServerUrl, path: &str, out: &mut dyn Write) -> Result<()> {
+    let mut client = ApiClient::connect(server).await?;
+    let mut body = client.open(path).await?;
+    let (mut progress, mut bytes) = (Progress::new("bytes"), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            anyhow!("the server's answer broke off ({error}); its log may say why")
+        })?;
+        if let Some(piece) = frame.data_ref() {
+            out.write_all(piece)?;
+            bytes += piece.len() as u64;
+            progress.set("bytes", bytes, 0);
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// The snapshot of the store in `data`, into `file`.
+pub(super) fn copy(data: &Path, file: &mut File) -> Result<()> {
+    Ok(open_unused(data)?.backup_to(file)?)
+}
