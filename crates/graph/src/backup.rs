@@ -223,8 +223,8 @@ pub fn restore(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Backup, RestoreError> {
     let fail = |reason| OpenError { dir: dir.to_owned(), reason };
-    let mut backup = File::open(file)
-        .map_err(|error| RestoreError::Read { file: file.to_owned(), error })?;
+    let mut backup =
+        File::open(file).map_err(|error| RestoreError::Read { file: file.to_owned(), error })?;
     fs::create_dir_all(dir).map_err(|error| fail(OpenReason::Directory(error)))?;
     let _lock = DirectoryLock::take(dir).map_err(fail)?;
     let subscriptions = held(dir).map_err(fail)?;

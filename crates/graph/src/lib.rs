@@ -51,9 +51,7 @@ use arc_swap::{ArcSwap, Guard};
 use hub::Names;
 use tokio::sync::{mpsc, oneshot};
 
-pub use backup::{
-    Backup, BackupError, ExportError, RestoreError, check_backup, restore,
-};
+pub use backup::{Backup, BackupError, ExportError, RestoreError, check_backup, restore};
 pub use bulk::{LoadError, LoadOptions, LoadReport, Phase, Progress};
 pub use check::{Check, check};
 pub use degrees::{Degrees, PowerLaw};

@@ -54,8 +54,8 @@ use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use crate::api::{PublicUrl, graph_stats_json};
 use crate::api::{Api, ApiParts};
+pub use crate::api::{PublicUrl, graph_stats_json};
 use crate::certs::Certificates;
 pub use crate::certs::acme::AcmeConfig;
 use crate::certs::acme::{Acme, Proof};
