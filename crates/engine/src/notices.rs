@@ -3,7 +3,7 @@
 //! Workers leave it here and wait for nobody; the control plane writes the log. A queue that is
 //! full takes no more, and what it did not take is counted.
 //!
-//! Cost: nothing where nobody is refused; then a system call and an entry, as long as there is room.
+//! Cost: nothing where nobody is refused; then a system call and an entry, while there is room.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;

@@ -246,8 +246,8 @@ pub fn restore(
     restored
 }
 
-/// How many subscriptions there are in `dir`. A file that is missing where there was one holds none:
-/// who restores a backup there does what he was told to do.
+/// How many subscriptions there are in `dir`. A file that is missing where one was holds none: who
+/// restores a backup there does what he was told to do.
 fn held(dir: &Path) -> Result<u64, OpenReason> {
     if Mark::is_in(dir) {
         return Err(OpenReason::IsReplica);

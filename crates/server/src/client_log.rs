@@ -1,5 +1,5 @@
-//! Tells the log of clients that were refused or too slow: a line for each, as long as they are few,
-//! and for the rest how many there were. Workers only note them ([`engine::Notices`]).
+//! Tells the log of clients that were refused or too slow: a line for each while they are few, and
+//! for the rest how many there were. Workers only note them ([`engine::Notices`]).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -57,11 +57,11 @@ fn crowd_that_is_refused_does_not_fill_the_log() {
 
 #[test]
 fn failure_of_a_command_is_json_where_the_log_is() {
-    let args = ["send", "rj", "x", "--api=127.0.0.1:1", "--log-format=json"];
+    let args = ["graph", "stats", "--data=not-there", "--log-format=json"];
     let failed = Program::run(&mut encke(args));
     assert_eq!(failed.code(), Some(1));
     let lines = lines(&failed.stderr);
     assert_eq!((lines.len(), &lines[0]["level"]), (1, &Value::from("ERROR")));
-    assert!(lines[0]["message"].as_str().unwrap().contains("no server at"), "{failed:?}");
+    assert!(lines[0]["message"].as_str().unwrap().contains("no friends graph"), "{failed:?}");
     assert_eq!(Program::run(&mut encke(["tune", "--log-format=xml"])).code(), Some(2));
 }

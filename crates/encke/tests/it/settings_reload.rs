@@ -86,16 +86,3 @@ fn settings_that_can_be_reloaded_are_and_the_others_are_named() {
     }
     assert_eq!(server.stop("TERM").code(), Some(0));
 }
-
-#[test]
-fn log_level_is_reloaded() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("encke.toml");
-    fs::write(&file, "log-level = 'warn'\n").unwrap();
-    let server = server(dir.path(), &file);
-    fs::write(&file, "log-level = 'info'\n").unwrap();
-    server.signal("HUP");
-    let line = "--log-level is info now, it was warn";
-    wait_for("the new level is told", || server.stderr().contains(line));
-    assert!(!server.stderr().contains("SIGHUP"), "it was not logged before");
-}

@@ -55,7 +55,6 @@ use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
 use crate::tls::HandshakeLimits;
 use crate::tokens::{Revoked, Tokens};
-use crate::well_known::Texts;
 
 /// One worker's connections.
 pub(crate) struct Shard<S: Sockets> {
@@ -91,7 +90,6 @@ pub(crate) struct Shared {
     pub(crate) event_ids: Arc<EventIds>,
     pub(crate) resumes: Arc<Resumes>,
     pub(crate) tokens: Arc<Tokens>,
-    /// Where the log is told of clients.
     pub(crate) notices: Arc<Notices>,
     /// The bounds on those within their handshake.
     pub(crate) handshake_limits: HandshakeLimits,
@@ -178,11 +176,6 @@ impl<S: Sockets> Shard<S> {
     /// What its sockets are made of.
     pub(crate) fn sockets(&mut self) -> &mut S {
         &mut self.core.io
-    }
-
-    /// Shows these texts from now on.
-    pub(crate) fn show(&mut self, texts: Arc<Texts>) {
-        self.core.texts = texts;
     }
 
     /// The socket of the connection in `slot`, as long as it lives.

@@ -1,5 +1,7 @@
 //! What the log is told of a shard's clients, and what is set anew while it runs.
 
+use std::sync::Arc;
+
 use hub::DisconnectReason;
 use proto::Problem;
 
@@ -8,6 +10,7 @@ use super::{NoPlace, Shard};
 use crate::notices::Notice;
 use crate::settings::Settings;
 use crate::sockets::Sockets;
+use crate::well_known::Texts;
 
 impl<S: Sockets> Core<S> {
     /// A client is answered with `problem`.
@@ -40,6 +43,11 @@ impl<S: Sockets> Shard<S> {
             let Problem { status, detail, .. } = self.no_place_problem(why);
             Notice::Refused { peer: core.io.peer(socket), status, detail }
         });
+    }
+
+    /// Shows these texts from now on.
+    pub(crate) fn show(&mut self, texts: Arc<Texts>) {
+        self.core.texts = texts;
     }
 
     /// This holds from now on.

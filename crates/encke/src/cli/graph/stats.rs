@@ -92,7 +92,9 @@ fn ask(server: &ServerUrl) -> Result<Stats> {
     let answer: Answer = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {
-            answer = async { ApiClient::connect(server).await?.get("/graph/stats").await } => answer,
+            answer = async {
+                ApiClient::connect(server).await?.get("/graph/stats").await
+            } => answer,
             _ = signals.next() => bail!("stopped before it was done"),
         }
     })?;
