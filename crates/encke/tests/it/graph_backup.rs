@@ -248,6 +248,23 @@ fn backup_that_is_killed_leaves_nothing_that_looks_like_one() {
 }
 
 #[test]
+fn server_that_is_killed_leaves_the_backup_from_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, subscriptions) = server_with_friends(dir.path());
+    let file = dir.path().join("graph.mdb");
+    fs::write(&file, "what was there before").unwrap();
+    let go_on = Arc::default();
+    let backup = half_a_backup(&server, &file, &go_on);
+    server.into_program().kill();
+    go_on.store(true, Ordering::SeqCst);
+    refused(&backup.finish(), "broke off");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "what was there before");
+    assert!(!file.with_extension("mdb.partial").exists());
+    let data = dir.path().join("data");
+    assert_eq!(pairs_in(&data).len() as u64, subscriptions);
+}
+
+#[test]
 fn full_disk_is_told_and_nothing_is_lost() {
     let Some(disk) = SmallDisk::mount(4 << 20) else { return };
     let dir = tempfile::tempdir().unwrap();

@@ -86,3 +86,21 @@ fn settings_that_can_be_reloaded_are_and_the_others_are_named() {
     }
     assert_eq!(server.stop("TERM").code(), Some(0));
 }
+
+/// The level is an option of all commands, and stands at the top of the file.
+#[test]
+fn log_level_of_the_file_counts_at_the_start_and_is_reloaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("encke.toml");
+    fs::write(&file, "log-level = 'warn'\n").unwrap();
+    let server = server(dir.path(), &file);
+    fs::write(&file, "log-level = 'info'\n").unwrap();
+    server.signal("HUP");
+    let line = "--log-level is info now, it was warn";
+    wait_for("the new level is told", || server.stderr().contains(line));
+    let told = server.stderr();
+    assert!(!told.contains("SIGHUP: certificates"), "the level was warn then: {told}");
+    server.signal("HUP");
+    wait_for("it is logged from now on", || server.stderr().contains("SIGHUP: certificates"));
+    assert_eq!(server.stop("TERM").code(), Some(0));
+}

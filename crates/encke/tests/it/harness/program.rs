@@ -140,13 +140,17 @@ impl Program {
     /// Waits for its end.
     pub(crate) fn finish(mut self) -> Finished {
         let deadline = Instant::now() + DEADLINE;
+        let mut stdout = String::new();
+        let mut take = |line: String| stdout.extend([&line, "\n"]);
         while !self.has_ended() {
             assert!(Instant::now() < deadline, "no end within {DEADLINE:?}: {}", self.stderr());
+            // A child whose lines nobody takes waits for room, and does not end.
+            self.lines.try_iter().for_each(&mut take);
             thread::park_timeout(Duration::from_millis(2));
         }
         let status = self.child.wait().unwrap();
+        self.lines.iter().for_each(&mut take);
         self.readers.drain(..).for_each(|reader| reader.join().unwrap());
-        let stdout = self.lines.try_iter().map(|line| line + "\n").collect();
         Finished { status, stdout, stderr: self.stderr() }
     }
 
