@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use clap::Args;
 use engine::EngineConfig;
 use engine::workers::{fair_room, workers_for};
 use hub::HistoryLimits;
-use serde_json::json;
 use server::PublicUrl;
 use server::{DemoFacts, ServeConfig, Server};
 use tokio::sync::oneshot;
 
+use self::announce::announce;
 use self::live::LiveSettings;
 use self::tls::TlsArgs;
 use super::cluster::ClusterArgs;
@@ -25,7 +25,6 @@ use super::names::{NameArgs, Port};
 use super::strangers::StrangerArgs;
 use super::tokens::TokenArgs;
 use crate::cli::UsageError;
-use crate::console::say;
 use crate::service;
 use crate::settings::Settings;
 use crate::signals::Signals;
@@ -325,44 +324,6 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
     })
 }
 
-fn announce(server: &Server, json: bool) -> Result<()> {
-    let (tls_listen, api, tls_api) = (server.tls_listen(), server.api(), server.tls_api());
-    let listen = Some(server.listen()).filter(|listen| Some(*listen) != tls_listen);
-    if json {
-        let line = json!({
-            "listen": listen, "tls_listen": tls_listen, "api": api, "tls_api": tls_api,
-            "pid": std::process::id(),
-        });
-        return Ok(say(line.to_string())?);
-    }
-    for (scheme, address) in [("http", listen), ("https", tls_listen)] {
-        if let Some(address) = address {
-            say(format!("streams  {scheme}://{address}/stream/{{id}}"))?;
-        }
-    }
-    for (scheme, address) in [("http", api), ("https", tls_api)] {
-        if let Some(address) = address {
-            say(format!("API      {scheme}://{address}"))?;
-        }
-    }
-    let here = |address: SocketAddr| match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
-        IpAddr::V6(ip) if ip.is_unspecified() => {
-            SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()))
-        }
-        _ => address,
-    };
-    let of = |plain: Option<SocketAddr>, tls: Option<SocketAddr>| {
-        let plain = plain.map(|address| format!("http://{}", here(address)));
-        plain.or_else(|| tls.map(|address| format!("https://{}", here(address))))
-    };
-    let api = of(api, tls_api).unwrap_or_default();
-    say(format!("look     {api}/   the dashboard, in a browser"))?;
-    let streams = of(listen, tls_listen).unwrap_or_default();
-    say(format!("next     encke listen bob --url {streams}"))?;
-    Ok(say(format!("         encke send bob hello --api {api}"))?)
-}
-
 /// Waits until standard input ends, whatever comes before. It is read by a thread for which the end
 /// of the process need not wait.
 async fn input_ended() -> Result<()> {
@@ -402,6 +363,7 @@ fn parse_message(text: &str) -> Result<usize, String> {
     Ok(bytes)
 }
 
+mod announce;
 mod live;
 mod tls;
 
