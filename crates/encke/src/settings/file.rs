@@ -179,7 +179,8 @@ fn set(program: &mut Command, words: &[&str], entry: &Entry) -> Result<(), Fault
     let name = entry.option();
     let mut command = &mut *program;
     let mut called = "encke".to_owned();
-    let is_of_all = entry.tables.is_empty() && has_option(command, &name);
+    let has_each_command = has_option(command, &name);
+    let is_of_all = entry.tables.is_empty() && has_each_command;
     let of_run: Vec<String> = words.iter().map(ToString::to_string).collect();
     let path = match (entry.tables.is_empty(), &entry.value) {
         (true, EntryValue::Values(_) | EntryValue::Other) if !is_of_all => &of_run,
@@ -194,6 +195,12 @@ fn set(program: &mut Command, words: &[&str], entry: &Entry) -> Result<(), Fault
     let values = match &entry.value {
         EntryValue::Table if command.find_subcommand(&entry.key).is_some() => return Ok(()),
         EntryValue::Table => return Err(entry.fault(unknown(command, entry, &called))),
+        _ if has_each_command && !is_of_all => {
+            return Err(entry.fault(format!(
+                "the key `{}` is of all commands: it stands at the top, above every table",
+                entry.key
+            )));
+        }
         _ if !has_option(command, &name) => {
             return Err(entry.fault(unknown(command, entry, &called)));
         }

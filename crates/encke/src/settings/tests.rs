@@ -95,6 +95,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ("[serve]\nmax-backlgo = 1", 2, "is max-backlog meant?"),
         ("[colour]\nx = 1", 1, "unknown table `colour`"),
         ("config = 'x'", 1, "`config`"),
+        ("[serve]\nlog-level = 'warn'", 2, "above every table"),
         ("\nmax-backlog = 1979-05-27", 2, "must be a string"),
         ("max-backlog = [1, 2]", 1, "takes one value"),
         ("json = 'maybe'", 1, "write true or false"),
