@@ -98,7 +98,7 @@ fn node(to: &Path) -> anyhow::Result<()> {
     let node = Node::ensure(target)?;
     ensure!(node.npm(to, &crate::node::CLEAN_INSTALL)?, "npm cannot fetch them");
     // Which of several Nodes it is.
-    let program = node.program().context("there is no node")?;
+    let program = node.find().context("there is no node")?;
     Ok(std::os::unix::fs::symlink(program, to.join("node"))?)
 }
 

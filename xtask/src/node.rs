@@ -114,7 +114,7 @@ impl Node {
     }
 
     /// Where it is.
-    pub(crate) fn program(&self) -> Option<PathBuf> {
+    pub(crate) fn find(&self) -> Option<PathBuf> {
         let programs = std::env::split_paths(&self.path).map(|folder| folder.join("node"));
         programs.filter(|program| program.is_file()).find_map(|program| program.canonicalize().ok())
     }
