@@ -6,7 +6,9 @@ use bus::{Bus, Log};
 use testing::NatsServer;
 use tokio::time::{Instant, timeout};
 
-use crate::harness::{ask_api, bytes, connect, hear_all, log, programs, publish_all, record, soon};
+use crate::harness::{
+    ask_api, bytes, connect, hear_all, log, programs, publish_all, puts_elections_off, record, soon,
+};
 
 /// The server that leads the log.
 async fn leader(servers: &[NatsServer]) -> usize {
@@ -14,6 +16,27 @@ async fn leader(servers: &[NatsServer]) -> usize {
     let info: serde_json::Value = serde_json::from_str(&info).unwrap();
     let name = info["cluster"]["leader"].as_str().unwrap();
     name.strip_prefix('n').unwrap().parse().unwrap()
+}
+
+/// Waits until a server that came back knows what the servers have agreed on, besides the log: who
+/// has which stream and consumer. That group has a leader of its own, without whom nobody gets a
+/// consumer, and STREAM.INFO says nothing of it. A consumer that is on this server does: the server
+/// has read in that group that it is to have it. They are placed by lot.
+async fn knows_agreements(servers: &[NatsServer], back: usize) {
+    for number in 0.. {
+        let name = format!("look{number}");
+        let body = serde_json::json!({
+            "stream_name": "ENCKE_t_1",
+            "config": { "name": name, "ack_policy": "none", "num_replicas": 1 },
+        });
+        let what = format!("CONSUMER.CREATE.ENCKE_t_1.{name}");
+        let answer = ask_api(&servers[back], &what, &body.to_string()).await;
+        let made: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        let leader = made["cluster"]["leader"].as_str();
+        if leader.unwrap_or_else(|| panic!("{answer}")) == format!("n{back}") {
+            return;
+        }
+    }
 }
 
 /// Publishes records and hears them elsewhere: the longest wait of either.
@@ -73,6 +96,10 @@ async fn leader_that_leaves_or_dies_is_a_pause() {
             }
         };
         timeout(Duration::from_secs(60), caught_up).await.expect("a replica has not caught up");
+        if puts_elections_off(&program) {
+            let known = knows_agreements(&servers, leaving);
+            timeout(Duration::from_secs(60), known).await.expect("nothing was placed there");
+        }
 
         let dying = leader(&servers).await;
         servers[dying].kill();
