@@ -20,10 +20,10 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from types import TracebackType
 from typing import Any, TypeVar
 
 from ._async import AsyncClient, Listed
+from ._closing import Closing
 from ._errors import Refused
 from ._listen import AsyncListener, OnState
 from ._types import Closed, Connections, Event, Gap, Id, Message, Page, Sent, Subscription
@@ -89,7 +89,7 @@ async def _in_threads(messages: Iterable[Message]) -> AsyncIterator[Message]:
         yield message
 
 
-class Client:
+class Client(Closing):
     """The API of a server; `AsyncClient` says what `key`, `timeout` and `retries` do.
 
     Threads may share it.
@@ -105,17 +105,6 @@ class Client:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._client = AsyncClient(api, key=key, timeout=timeout, retries=retries, tls=tls)
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends the connections that it keeps."""
@@ -196,7 +185,7 @@ class Client:
         return _run(self._client.is_ready())
 
 
-class Listener:
+class Listener(Closing):
     """What is sent about `ids` and all that they follow; `AsyncListener` says the rest.
 
     `token` and `on_state` are called in the thread of the loop: what blocks there keeps all others
@@ -239,17 +228,6 @@ class Listener:
         if item is None:
             raise StopIteration
         return item[0]
-
-    def __enter__(self) -> Listener:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends the stream; a loop over it in another thread ends too."""
