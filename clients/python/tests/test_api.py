@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from conftest import Server, Start, in_thread, until
+from conftest import Server, Start, in_thread, peer, until
 
 import encke
 from encke import AsyncClient, Client, ConnectionFailed, Message, Refused, Sent, Subscription
@@ -112,6 +112,73 @@ def test_event_with_a_key_is_posted_once(server: Server) -> None:
         assert refused.value.status == 422 and refused.value.is_final
 
 
+def answer(status: int, body: str, fields: str = "") -> bytes:
+    kind = "application/json" if status == 200 else "application/problem+json"
+    head = f"HTTP/1.1 {status} x\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+    return f"{head}Connection: close\r\n{fields}\r\n{body}".encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "fields", "key", "tries"),
+    [
+        (503, '{"status":503}', "Retry-After: 0\r\n", "k", 2),
+        (503, '{"status":503}', "Retry-After: 0\r\n", None, 1),
+        (503, '{"status":503}', "", "k", 1),
+        (503, '{"status":503}', "Retry-After: 11\r\n", "k", 1),
+        (429, '{"status":429}', "Retry-After: 0\r\n", None, 2),
+        (429, "{}", "Retry-After: 0\r\n", None, 1),
+        (307, "", "Location: /elsewhere\r\n", "k", 1),
+    ],
+)
+def test_send_is_repeated_only_where_it_cannot_be_heard_twice(
+    status: int, told: str, fields: str, key: str | None, tries: int
+) -> None:
+    async def work() -> None:
+        requests: list[bytes] = []
+        good = answer(200, '{"delivered":1,"id":"1"}')
+        async with peer(requests, answer(status, told, fields), good) as url:
+            async with AsyncClient(url, key="secret") as client:
+                try:
+                    assert (await client.send("rj", 1, key=key)).delivered == 1 and tries == 2
+                except Refused as refused:
+                    assert refused.status == status and tries == 1
+        assert len(requests) == tries and requests[0] == requests[-1]
+
+    asyncio.run(work())
+
+
+def test_stream_of_sends_ends_when_an_answer_is_owed_and_does_not_come(server: Server) -> None:
+    """And not when there is nothing to answer."""
+    left = asyncio.Event()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n"
+
+    async def idle() -> AsyncIterator[Message]:
+        await asyncio.sleep(0.5)
+        yield Message("rj", 1)
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(head + b"\r\n")
+        try:
+            await reader.read()
+        finally:
+            writer.close()
+            left.set()
+
+    async def work() -> None:
+        async with AsyncClient(server.api_url, timeout=0.2) as client:
+            assert len([sent async for sent in client.send_stream(idle())]) == 1
+        other = await asyncio.start_server(silent, "127.0.0.1", 0)
+        url = "http://127.0.0.1:%d" % other.sockets[0].getsockname()[1]
+        async with other, AsyncClient(url, timeout=0.2) as client:
+            with pytest.raises(ConnectionFailed, match="nothing came for 0.2 s") as failed:
+                async with asyncio.timeout(30), aclosing(client.send_stream(idle())) as answers:
+                    await anext(answers)
+            assert failed.value.answered == 0
+            await left.wait()
+
+    asyncio.run(work())
+
+
 def test_api_with_keys_refuses_who_has_none_and_serves_who_has(server: Server) -> None:
     key = server.run("key", "new", "--scope", "send")
     with Client(server.api_url) as stranger, Client(server.api_url, key=key) as client:
@@ -124,7 +191,9 @@ def test_api_with_keys_refuses_who_has_none_and_serves_who_has(server: Server) -
         assert forbidden.value.status == 403
         with pytest.raises(Refused, match="key"):
             list(stranger.send_stream([Message("rj", 1)]))
-        assert key not in repr(client) + repr(vars(client))
+    with pytest.raises(ValueError, match="line break") as wrong:
+        Client(server.api_url, key=f"{key}\n")
+    assert key not in repr(wrong.value)
 
 
 def test_stream_of_sends_answers_while_messages_are_taken(server: Server) -> None:

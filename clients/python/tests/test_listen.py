@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from conftest import Relay, Server, Start
+from conftest import Relay, Server, Start, peer
 
-from encke import AsyncClient, AsyncListener, Event, Gap, Listener, Refused
+from encke import AsyncClient, AsyncListener, Event, Gap, Listener, Refused, Sent
 from encke._backoff import backoff
 from encke._listen import FIRST_WAIT_S
 
@@ -69,38 +72,66 @@ def test_cut_stream_goes_on_after_the_last_event(server: Server, relay: Relay) -
     asyncio.run(work())
 
 
+@asynccontextmanager
+async def opened(server: Server) -> AsyncIterator[tuple[AsyncClient, AsyncListener, States, Sent]]:
+    """A listener that has heard its first event, and who sent that."""
+    states = States()
+    async with AsyncClient(server.api_url) as client:
+        async with AsyncListener(server.url, "bob", on_state=states) as listener:
+            first = asyncio.ensure_future(numbers(listener, 1))
+            await states.reach("open")
+            sent = await client.send("bob", 0)
+            assert await first == [0]
+            yield client, listener, states, sent
+
+
 def test_kill_of_the_server_is_told_as_a_gap(server: Server) -> None:
     async def work() -> None:
-        states = States()
-        async with AsyncClient(server.api_url) as client:
-            async with AsyncListener(server.url, "bob", on_state=states) as listener:
-                one = asyncio.ensure_future(numbers(listener, 1))
-                await states.reach("open")
-                await client.send("bob", 1)
-                assert await one == [1]
-                server.kill()
-                await states.reach("waiting")
-                server.start()
-                assert await numbers(listener, 1) == [Gap()]
-                await client.send("bob", 2)
-                assert await numbers(listener, 1) == [2]
+        async with opened(server) as (client, listener, states, _):
+            server.kill()
+            await states.reach("waiting")
+            server.start()
+            assert await numbers(listener, 1) == [Gap()]
+            await client.send("bob", 2)
+            assert await numbers(listener, 1) == [2]
 
     asyncio.run(work())
 
 
 def test_next_process_goes_on_where_the_last_one_was(server: Server) -> None:
     async def work() -> None:
-        states = States()
+        async with opened(server) as (client, listener, _, first):
+            for number in (1, 2):
+                await client.send("bob", number)
+            async with asyncio.timeout(30):
+                while listener._items is None or listener._items.qsize() < 2:
+                    await asyncio.sleep(0.01)
+            assert listener.place == first.id, "what was not taken is not passed over"
+            place = listener.place
         async with AsyncClient(server.api_url) as client:
-            async with AsyncListener(server.url, "bob", on_state=states) as listener:
-                three = asyncio.ensure_future(numbers(listener, 1))
-                await states.reach("open")
-                sent = [await client.send("bob", number) for number in range(3)]
-                assert await three == [0]
-                assert listener.place == sent[0].id, "what was not taken is not passed over"
             await client.send("bob", 3)
-            async with AsyncListener(server.url, "bob", after=listener.place) as listener:
-                assert await numbers(listener, 3) == [1, 2, 3]
+        async with AsyncListener(server.url, "bob", after=place) as listener:
+            assert await numbers(listener, 3) == [1, 2, 3]
+
+    asyncio.run(work())
+
+
+def test_event_that_python_cannot_read_is_told_as_a_gap(server: Server) -> None:
+    """Anybody may send JSON that is nested deeply, or a long number: the next event is heard."""
+
+    def send(data: str) -> None:
+        body = f'{{"about":"bob","data":{data}}}'.encode()
+        kind = {"Content-Type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(f"{server.api_url}/send", body, kind)).close()
+
+    async def work() -> None:
+        async with opened(server) as (_, listener, states, _):
+            for data in ("[" * 20_000 + "]" * 20_000, "1" * 5_000):
+                await asyncio.to_thread(send, data)
+                assert await numbers(listener, 1) == [Gap()]
+            await asyncio.to_thread(send, "1")
+            assert await numbers(listener, 1) == [1]
+            assert states.told.count("open") == 1
 
     asyncio.run(work())
 
@@ -145,23 +176,16 @@ def test_refusal_of_a_proxy_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     requests: list[bytes] = []
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        requests.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(answers[min(len(requests), len(answers)) - 1])
-        writer.close()
-
     async def work() -> None:
-        proxy = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = proxy.sockets[0].getsockname()[1]
         states = States()
-        url = f"http://127.0.0.1:{port}"
-        async with proxy, AsyncListener(url, ["b", "ü 7"[:1]], on_state=states) as listener:
-            assert await numbers(listener, 1) == [Gap()]
-            assert listener.place == "new"
-            assert await numbers(listener, 2) == [Gap(), None]
-            assert listener.place == "2"
-            await states.reach("waiting", 7)
-            assert "no JSON" in str(states.why)
+        async with peer(requests, *answers) as url:
+            async with AsyncListener(url, ["b", "ü 7"[:1]], on_state=states) as listener:
+                assert await numbers(listener, 1) == [Gap()]
+                assert listener.place == "new"
+                assert await numbers(listener, 2) == [Gap(), None]
+                assert listener.place == "2"
+                await states.reach("waiting", 7)
+                assert "no JSON" in str(states.why)
 
     asyncio.run(work())
     assert b"id=%C3%BC" in requests[0]
@@ -170,6 +194,26 @@ def test_refusal_of_a_proxy_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert b"Last-Event-ID: begin\r\n" in requests[4], "the gap was not read"
     assert b"Last-Event-ID: new\r\n" in requests[5], "it was, and the place behind it is known"
     assert b"Last-Event-ID: 2\r\n" in requests[6], "half a line is no event"
+
+
+def test_token_or_place_that_no_header_can_hold_is_refused_and_not_told() -> None:
+    for token, after in (("hidden\n", None), ("hiddenü", None), (None, "hidden\r\nX: y")):
+        with pytest.raises(ValueError, match="line break") as refused:
+            AsyncListener("http://127.0.0.1:1", "b", token=token, after=after)
+        assert "hidden" not in repr(refused.value)
+
+    async def work() -> None:
+        states = States()
+        url = "http://127.0.0.1:1"
+        async with AsyncListener(url, "b", token=lambda: "hidden\n", on_state=states) as one:
+            waiting = asyncio.ensure_future(anext(one))
+            await states.reach("waiting")
+            assert "line break" in str(states.why) and "hidden" not in repr(states.why)
+            await one.close()
+            with pytest.raises(StopAsyncIteration):
+                await waiting
+
+    asyncio.run(work())
 
 
 def test_silent_stream_is_left(server: Server) -> None:

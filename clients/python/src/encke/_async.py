@@ -8,13 +8,13 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from itertools import count
-from types import TracebackType
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, urlencode
 
 from ._backoff import backoff
+from ._closing import AsyncClosing
 from ._errors import ConnectionFailed, Refused, from_problem, refusal
-from ._http import Exchange, Http, Server
+from ._http import Exchange, Http, Server, bearer
 from ._types import Closed, Connections, Id, Message, Page, Sent, Subscription, as_sent
 
 FIRST_WAIT_S = 0.1
@@ -45,12 +45,13 @@ CALLS = {
 """By which method each operation of `/openapi.json` is called; a test compares both."""
 
 
-class AsyncClient:
+class AsyncClient(AsyncClosing):
     """The API of a server: sends events, keeps subscriptions, looks up and ends connections.
 
-    `key` is what `encke key new` printed, if the server asks for one. A call that fails before an
-    answer, or that the server asks to repeat, is made again up to `retries` times, but a send whose
-    outcome is not known only if it has a key: it would be posted twice.
+    `key` is what `encke key new` printed, if the server asks for one. A call without an answer for
+    `timeout` seconds has failed. One that fails, or that the server asks to repeat, is made again
+    up to `retries` times, but a send that may have been posted only if it has a key: it would be
+    heard twice.
     """
 
     def __init__(
@@ -65,19 +66,8 @@ class AsyncClient:
         self._http = Http(Server.at(api, tls), timeout)
         self._headers = {"Accept": JSON, "User-Agent": "encke-python/0.1.0"}
         if key is not None:
-            self._headers["Authorization"] = f"Bearer {key}"
+            self._headers["Authorization"] = bearer(key)
         self._retries = retries
-
-    async def __aenter__(self) -> AsyncClient:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Ends the connections that it keeps."""
@@ -105,7 +95,8 @@ class AsyncClient:
         last: Refused | None = None
         try:
             await _ensure_taken(exchange)
-            async with aclosing(exchange.lines()) as lines:
+            silence = self._http.timeout
+            async with aclosing(exchange.lines(silence, lambda: answered < counted.taken)) as lines:
                 async for line in lines:
                     exchange.sent()
                     if not line.strip():
@@ -287,7 +278,9 @@ async def _ensure_taken(exchange: Exchange) -> None:
 def _may_repeat(error: ConnectionFailed | Refused, repeatable: bool) -> bool:
     if isinstance(error, ConnectionFailed):
         return repeatable or not error.sent
-    # What was refused was not done.
+    if not repeatable and not (error.is_enckes and error.status == 429):
+        # A 503 may come after some have heard the event.
+        return False
     asks = error.status in (409, 429, 503) and error.retry_after is not None
     return asks and (error.retry_after or 0.0) <= ASKED_MOST_S
 

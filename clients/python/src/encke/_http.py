@@ -8,8 +8,9 @@ proxies: what it talks to is a server of one's own.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from time import monotonic
@@ -30,6 +31,20 @@ LINE_BYTES_MAX = 64 * 1024 * 1024
 """A line of a stream: no event is longer than the server's `--max-backlog`."""
 
 _BROKEN = (OSError, EOFError, h11.ProtocolError, asyncio.TimeoutError)
+
+_VISIBLE = re.compile("[!-~]+")
+
+
+def visible(text: str, what: str) -> str:
+    """`text` if it can stand in a header; who is told that it cannot is not told the text."""
+    if not _VISIBLE.fullmatch(text):
+        raise ValueError(f"{what} has visible ASCII characters alone: is a line break behind it?")
+    return text
+
+
+def bearer(secret: str) -> str:
+    """What shows a key or a token."""
+    return "Bearer " + visible(secret, "a key or token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,23 +219,30 @@ class Exchange:
             wire.close()
             raise
 
-    async def chunks(self, silence: float | None = None) -> AsyncGenerator[bytes, None]:
-        """The body as it comes; nothing for `silence` seconds is a failure."""
+    async def chunks(
+        self, silence: float | None = None, owed: Callable[[], bool] = lambda: True
+    ) -> AsyncGenerator[bytes, None]:
+        """The body as it comes; nothing for `silence` seconds is a failure while some is owed."""
         while self._wire is not None:
+            is_owed = owed()
             try:
                 async with asyncio.timeout(silence):
                     event = await self._wire.next_event()
             except _BROKEN as error:
-                why = f"nothing came for {silence:g} s" if isinstance(error, TimeoutError) else None
+                if _is_late(error) and not is_owed:
+                    continue
+                why = f"nothing came for {silence} s" if _is_late(error) else None
                 raise _failed(error, why) from error
             if not isinstance(event, h11.Data):
                 break
             yield bytes(event.data)
 
-    async def lines(self, silence: float | None = None) -> AsyncGenerator[bytes, None]:
+    async def lines(
+        self, silence: float, owed: Callable[[], bool] = lambda: True
+    ) -> AsyncGenerator[bytes, None]:
         """The body's whole lines, empty ones too; what is no whole line at its end is dropped."""
         rest = bytearray()
-        async with aclosing(self.chunks(silence)) as chunks:
+        async with aclosing(self.chunks(silence, owed)) as chunks:
             async for data in chunks:
                 *whole, last = data.split(b"\n")
                 for line in whole:
@@ -266,8 +288,12 @@ class Exchange:
             wire.close()
 
 
+def _is_late(error: BaseException) -> bool:
+    """Whether our own time is up, and not the kernel's."""
+    return isinstance(error, TimeoutError) and not str(error)
+
+
 def _failed(error: BaseException, why: str | None = None, *, sent: bool = True) -> ConnectionFailed:
     if why is None:
-        late = isinstance(error, TimeoutError) and not str(error)
-        why = "no answer in time" if late else str(error) or type(error).__name__
+        why = "no answer in time" if _is_late(error) else str(error) or type(error).__name__
     return ConnectionFailed(why, sent=sent)

@@ -8,13 +8,13 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from types import TracebackType
 from typing import TypeAlias
 from urllib.parse import quote, urlencode
 
 from ._backoff import backoff
+from ._closing import AsyncClosing
 from ._errors import ConnectionFailed, EnckeError, Refused, refusal
-from ._http import Http, Server
+from ._http import Http, Server, bearer, visible
 from ._types import Event, Gap, Id
 
 FIRST_WAIT_S = 0.5
@@ -32,7 +32,7 @@ _Told: TypeAlias = tuple[Event | Gap, str | None] | Exception | None
 OnState: TypeAlias = Callable[[str, Exception | None], None]
 
 
-class AsyncListener:
+class AsyncListener(AsyncClosing):
     """What is sent about `ids` and all that they follow: `Event`s, and a `Gap` where some are lost.
 
     It comes back by itself, with growing random waits, and goes on after the last event that it
@@ -63,6 +63,9 @@ class AsyncListener:
         query = urlencode([("id", name) for name in further])
         self._target = f"/stream/{quote(first, safe='')}" + (f"?{query}" if query else "")
         self._http = Http(Server.at(url, tls), timeout)
+        if isinstance(token, str):
+            bearer(token)
+        after = visible(after, "a place") if after else None
         self._token = token
         self._silence = silence
         self._on_state = on_state
@@ -89,17 +92,6 @@ class AsyncListener:
             raise told
         item, self.place = told
         return item
-
-    async def __aenter__(self) -> AsyncListener:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Ends the stream: a loop over it ends too."""
@@ -157,7 +149,7 @@ class AsyncListener:
         """One connection: None when it is open, then what comes over it."""
         headers = {"Accept": "application/x-ndjson", "User-Agent": "encke-python/0.1.0"}
         if self._token is not None:
-            headers["Authorization"] = f"Bearer {await self._ask(self._token)}"
+            headers["Authorization"] = await self._ask(self._token)
         if self._heard is not None:
             headers["Last-Event-ID"] = self._heard
         exchange = await self._http.begin("GET", self._target, headers, fresh=True)
@@ -188,10 +180,10 @@ class AsyncListener:
 
     async def _ask(self, token: Token) -> str:
         if isinstance(token, str):
-            return token
+            return bearer(token)
         try:
             given = token()
-            return await given if inspect.isawaitable(given) else given
+            return bearer(await given if inspect.isawaitable(given) else given)
         except Exception as error:
             raise ConnectionFailed(f"no token: {error}", sent=False) from error
 
@@ -206,7 +198,11 @@ def _parse(line: bytes) -> Event | Gap | None:
         return None
     try:
         told = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
+        # An event's JSON may be good and more than Python reads: nested too deeply, a number of
+        # thousands of digits. It would come again for ever, so who sends such a one has to be borne.
+        if line.startswith(b'{"id":') and not isinstance(error, json.JSONDecodeError):
+            return Gap()
         raise ConnectionFailed("a line of the stream is no JSON") from error
     if not isinstance(told, dict):
         return None
