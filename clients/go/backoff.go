@@ -6,14 +6,11 @@ import (
 	"time"
 )
 
-// askedMost bounds what a server may ask for.
-const askedMost = time.Hour
-
 // backoff is a time before the attempt after so many failed ones: exponential, with full jitter,
 // since a random time below a ceiling that doubles spreads a crowd that lost its server at one
 // moment. What the server asks for comes on top, and spreads over as long again.
 func backoff(tries int, first, most, asked time.Duration) time.Duration {
-	asked = min(asked, askedMost)
+	asked = min(asked, listenAskedMost)
 	ceiling := most
 	if tries < 32 {
 		ceiling = min(most, max(asked, first<<tries))

@@ -16,15 +16,6 @@ import (
 	"time"
 )
 
-const (
-	defaultAPI  = "http://127.0.0.1:8001"
-	firstWait   = 100 * time.Millisecond
-	mostWait    = 2 * time.Second
-	callTimeout = 30 * time.Second
-	// Who is asked to wait longer is told instead.
-	waitAskedMost = 10 * time.Second
-)
-
 // calls says by which method each operation of /openapi.json is called; a test compares both.
 var calls = map[string]string{
 	"send":                "Send",
@@ -43,21 +34,28 @@ var calls = map[string]string{
 // Client is the API of a server: it sends events, keeps subscriptions, looks up and ends
 // connections.
 //
-// A call that fails before an answer, or that the server asks to repeat, is made again, but a send
-// whose outcome is not known only if it has a key: it would be posted twice.
+// A call that fails, or that the server asks to repeat, is made again, but a send that may have
+// been posted only if it has a key: it would be heard twice. Redirects are not followed.
 type Client struct {
 	// API is where the server listens for applications; http://127.0.0.1:8001 unless given.
 	API string
 	// Key is what `encke key new` printed, if the server asks for one.
-	Key string
+	Key string `json:"-"`
 	// Retries is how often a call is made again: 2 unless given, never if negative.
 	Retries int
-	// Timeout bounds each try of a call, but no stream: 30 s unless given.
+	// Timeout bounds each try of a call, and how long a stream of sends waits for an answer that
+	// it is owed: 30 s unless given.
 	Timeout time.Duration
 	// HTTP makes the requests; http.DefaultClient unless given. It should have no Timeout of its
 	// own, which would end a stream of sends.
 	HTTP *http.Client
 }
+
+// String is the address: a key is not for logs.
+func (client Client) String() string { return "encke.Client{" + client.API + "}" }
+
+// GoString is the same.
+func (client Client) GoString() string { return client.String() }
 
 // Send sends an event to all who are online as about or follow it. With a key it is posted once
 // within five minutes, however often it is sent; without one, give "".
@@ -216,7 +214,7 @@ func (client *Client) call(
 	}
 	retries := client.Retries
 	if retries == 0 {
-		retries = 2
+		retries = defaultRetries
 	}
 	for tries := 0; ; tries++ {
 		tried, cancel := context.WithTimeout(ctx, client.timeout())
@@ -230,7 +228,7 @@ func (client *Client) call(
 		if errors.As(err, &refused) {
 			asked = refused.RetryAfter
 		}
-		if wait(ctx, backoff(tries, firstWait, mostWait, asked)) != nil {
+		if wait(ctx, backoff(tries, callFirst, callMost, asked)) != nil {
 			return err
 		}
 	}
@@ -245,7 +243,7 @@ func (client *Client) once(ctx context.Context, path string, data []byte, into a
 	if err != nil {
 		return err
 	}
-	answer, err := client.http().Do(request)
+	answer, err := direct(client.HTTP).Do(request)
 	if err != nil {
 		return fmt.Errorf("encke: %w", err)
 	}
@@ -293,16 +291,25 @@ func (client *Client) request(
 	return request, nil
 }
 
-func (client *Client) http() *http.Client {
-	if client.HTTP == nil {
-		return http.DefaultClient
+// direct is the client that was given, or the default one, but follows no redirects unless it says
+// how: a key or a token is for one server alone, and an event is not posted by a GET.
+func direct(given *http.Client) *http.Client {
+	if given == nil {
+		given = http.DefaultClient
 	}
-	return client.HTTP
+	if given.CheckRedirect != nil {
+		return given
+	}
+	client := *given
+	client.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}
+	return &client
 }
 
 func (client *Client) timeout() time.Duration {
 	if client.Timeout == 0 {
-		return callTimeout
+		return defaultTimeout
 	}
 	return client.Timeout
 }
@@ -311,10 +318,13 @@ func (client *Client) timeout() time.Duration {
 func mayRepeat(err error, repeatable bool) bool {
 	var refused *Refused
 	if errors.As(err, &refused) {
-		// What was refused was not done.
+		if !repeatable && !(refused.IsEnckes && refused.Status == http.StatusTooManyRequests) {
+			// A 503 may come after some have heard the event.
+			return false
+		}
 		switch refused.Status {
 		case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-			return refused.RetryAfter > 0 && refused.RetryAfter <= waitAskedMost
+			return refused.RetryAfter > 0 && refused.RetryAfter <= callAskedMost
 		}
 		return false
 	}

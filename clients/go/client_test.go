@@ -1,11 +1,14 @@
 package encke
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"reflect"
 	"strings"
@@ -168,6 +171,55 @@ func TestAPIWithKeysRefusesWhoHasNoneAndServesWhoHas(t *testing.T) {
 	}
 }
 
+func TestKeyIsNotShown(t *testing.T) {
+	ctx := testContext(t)
+	client := &Client{API: "http://127.0.0.1:1", Key: "hidden\n"}
+	_, err := client.Send(ctx, "rj", 1, "k")
+	asJSON, _ := json.Marshal(client)
+	for _, client := range []any{client, *client} {
+		said := fmt.Sprintf("%v %+v %#v %s %v %s", client, client, client, client, err, asJSON)
+		if err == nil || strings.Contains(said, "hidden") {
+			t.Error(said)
+		}
+	}
+}
+
+// Nor is a key or a token taken to where a redirect leads.
+func TestSendIsRepeatedOnlyWhereItCannotBeHeardTwice(t *testing.T) {
+	for _, one := range []struct {
+		status           int
+		told, after, key string
+		tries            int
+	}{
+		{503, `{"status":503}`, "1", "k", 2},
+		{503, `{"status":503}`, "1", "", 1},
+		{503, `{"status":503}`, "", "k", 1},
+		{503, `{"status":503}`, "11", "k", 1},
+		{429, `{"status":429}`, "1", "", 2},
+		{429, `{}`, "1", "", 1},
+		{307, ``, "", "k", 1},
+	} {
+		tries := 0
+		peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if tries++; tries > 1 {
+				fmt.Fprint(w, `{"delivered":1,"id":"1"}`)
+				return
+			}
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.Header().Set("Location", "/elsewhere")
+			w.Header().Set("Retry-After", one.after)
+			w.WriteHeader(one.status)
+			fmt.Fprint(w, one.told)
+		}))
+		_, err := (&Client{API: peer.URL}).Send(testContext(t), "rj", 1, one.key)
+		var refused *Refused
+		if errors.As(err, &refused); tries != one.tries || (refused == nil) != (tries == 2) {
+			t.Errorf("%+v: %d tries, %v", one, tries, err)
+		}
+		peer.Close()
+	}
+}
+
 func messages(count int) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		for n := range count {
@@ -257,6 +309,62 @@ func TestStreamOfSendsSaysHowManyWereAnsweredWhenTheServerIsKilled(t *testing.T)
 		}
 	}
 	t.Error("the end was not told")
+}
+
+// And not when there is nothing to answer.
+func TestStreamOfSendsEndsWhenAnAnswerIsOwedAndDoesNotCome(t *testing.T) {
+	ctx, client := testContext(t), start(t).client()
+	client.Timeout = 200 * time.Millisecond
+	idle := func(yield func(Message) bool) {
+		time.Sleep(500 * time.Millisecond)
+		yield(Message{About: "rj", Data: 1})
+	}
+	for sent, err := range client.SendStream(ctx, idle) {
+		if err != nil || sent.ID == "" {
+			t.Error(sent, err)
+		}
+	}
+	for _, hasHead := range []bool{false, true} {
+		peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if hasHead {
+				w.WriteHeader(200)
+				w.(http.Flusher).Flush()
+			}
+			// Only behind the body the end of the connection is seen.
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}))
+		client.API = peer.URL
+		for _, err := range client.SendStream(ctx, idle) {
+			var ended *StreamEnded
+			if !errors.As(err, &ended) || !strings.Contains(err.Error(), "nothing came for 200ms") {
+				t.Error(err)
+			}
+		}
+		peer.Close()
+	}
+}
+
+func TestLineIsBoundedAndWhole(t *testing.T) {
+	reader := bufio.NewReaderSize(strings.NewReader("a\n"+strings.Repeat("b", 40)+"\nhalf"), 16)
+	for _, expected := range []string{"a", strings.Repeat("b", 40)} {
+		if line, err := readLine(reader); string(line) != expected || err != nil {
+			t.Errorf("%q, %v", line, err)
+		}
+	}
+	if line, err := readLine(reader); err != io.EOF {
+		t.Errorf("%q, %v", line, err)
+	}
+	if _, err := readLine(bufio.NewReaderSize(endless{}, readBytes)); err != errLongLine {
+		t.Error(err)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(into []byte) (int, error) {
+	into[0] = 'x'
+	return len(into), nil
 }
 
 func TestStreamOfSendsTellsWhatIsNoJSON(t *testing.T) {

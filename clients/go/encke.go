@@ -19,11 +19,6 @@ import (
 	"time"
 )
 
-const userAgent = "encke-go/0.1.0"
-
-// bodyBytesMax bounds an answer that is read whole; the longest, a page of 10,000 ids, has 2.6 MB.
-const bodyBytesMax = 64 << 20
-
 // ErrGap is told in a stream where events were missed that the server no longer knows: read your
 // data afresh. The stream goes on behind it.
 var ErrGap = errors.New("encke: events were missed: read your data afresh")

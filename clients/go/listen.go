@@ -17,19 +17,6 @@ import (
 	"time"
 )
 
-const (
-	defaultURL     = "http://127.0.0.1:8000"
-	defaultSilence = 28 * time.Second
-	listenFirst    = 500 * time.Millisecond
-	listenMost     = 30 * time.Second
-	// A stream that lasted so long was a good one: the next waits begin anew.
-	steady = 10 * time.Second
-	// As many refused tokens in a row are final.
-	refusedTokensMax = 3
-	// No event is longer than the server's --max-backlog.
-	lineBytesMax = 64 << 20
-)
-
 // State is what a [Listener] is doing.
 type State string
 
@@ -91,6 +78,10 @@ func (listener *Listener) Listen(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if len(listener.IDs) == 0 {
 			yield(Event{}, errors.New("encke: give a listener at least one id"))
+			return
+		}
+		if strings.IndexFunc(listener.After, func(r rune) bool { return r < '!' || r > '~' }) >= 0 {
+			yield(Event{}, errors.New("encke: After is no place: is a line break behind it?"))
 			return
 		}
 		tries, refusedTokens := 0, 0
@@ -155,11 +146,7 @@ func (listener *Listener) stream(
 	if err != nil {
 		return false, because(ctx, err)
 	}
-	client := listener.HTTP
-	if client == nil {
-		client = http.DefaultClient
-	}
-	answer, err := client.Do(request)
+	answer, err := direct(listener.HTTP).Do(request)
 	if err != nil {
 		return false, because(ctx, err)
 	}
@@ -178,12 +165,13 @@ func (listener *Listener) stream(
 	// Behind a gap it begins elsewhere; who has not read of that gap is told of it again.
 	isBehindGap := begin != "" && answer.Header.Get("Encke-Gap") == "true"
 	opened()
-	body := &watched{answer.Body, watch, silence}
-	scanner := bufio.NewScanner(body)
-	scanner.Buffer(nil, lineBytesMax)
-	scanner.Split(wholeLines)
-	for scanner.Scan() {
-		event, isGap, err := parse(scanner.Bytes())
+	body := bufio.NewReaderSize(&watched{answer.Body, watch, silence}, readBytes)
+	for {
+		line, err := readLine(body)
+		if err != nil {
+			return false, because(ctx, err)
+		}
+		event, isGap, err := parse(line)
 		if err != nil {
 			return false, err
 		}
@@ -205,7 +193,6 @@ func (listener *Listener) stream(
 			return true, nil
 		}
 	}
-	return false, because(ctx, cmpOr(scanner.Err(), io.ErrUnexpectedEOF))
 }
 
 func (listener *Listener) request(ctx context.Context) (*http.Request, error) {
@@ -262,14 +249,6 @@ func (body *watched) Read(into []byte) (int, error) {
 	return body.Reader.Read(into)
 }
 
-// wholeLines drops what is no whole line at the end: half an event is none.
-func wholeLines(data []byte, _ bool) (int, []byte, error) {
-	if at := bytes.IndexByte(data, '\n'); at >= 0 {
-		return at + 1, data[:at], nil
-	}
-	return 0, nil, nil
-}
-
 // parse reads a line; an event without an id is a keep-alive, or what a later server may add.
 func parse(line []byte) (event Event, isGap bool, err error) {
 	if len(bytes.TrimSpace(line)) == 0 {
@@ -280,6 +259,11 @@ func parse(line []byte) (event Event, isGap bool, err error) {
 		Gap bool `json:"gap"`
 	}
 	if err := json.Unmarshal(line, &told); err != nil {
+		if bytes.HasPrefix(line, []byte(`{"id":`)) {
+			// An event that is nested more deeply than encoding/json reads. It would come again for
+			// ever, so who sends such a one has to be borne.
+			return Event{}, true, nil
+		}
 		return Event{}, false, fmt.Errorf("encke: a line of the stream is no JSON: %w", err)
 	}
 	return told.Event, told.Gap, nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -120,9 +121,12 @@ func TestRefusalOfTheServerIsFinalAndTheContextEndsIt(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, err := range (&Listener{}).Listen(ctx) {
-		if err == nil {
-			t.Error("without ids there is nothing to hear")
+	for _, listener := range []*Listener{{}, {IDs: []string{"a"}, After: "1\n"}} {
+		told := 0
+		for _, err := range listener.Listen(ctx) {
+			if told++; err == nil || told > 1 {
+				t.Error("without ids, or at no place, there is nothing to hear")
+			}
 		}
 	}
 }
@@ -169,6 +173,25 @@ func TestRefusalOfAProxyPassesAndHalfALineIsNoEvent(t *testing.T) {
 	expected := []string{"", "", "", "begin", "begin", "new", "2"}
 	if !reflect.DeepEqual(places[:7], expected) {
 		t.Errorf("%q, not %q", places, expected)
+	}
+}
+
+// Anybody may send what is nested so deeply: the next event is heard.
+func TestEventThatGoCannotReadIsToldAsAGap(t *testing.T) {
+	ctx, server := testContext(t), start(t)
+	ear := hear(ctx, t, &Listener{URL: "http://" + server.listen, IDs: []string{"bob"}})
+	ear.reach(Open)
+	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
+	for data, expected := range map[string]string{deep: "gap", "1": "1"} {
+		body := strings.NewReader(`{"about":"bob","data":` + data + `}`)
+		answer, err := http.Post("http://"+server.api+"/send", "application/json", body)
+		if err != nil || answer.StatusCode != 200 {
+			t.Fatal(answer, err)
+		}
+		answer.Body.Close()
+		if heard := ear.next(); heard != expected {
+			t.Errorf("%s, not %s", heard, expected)
+		}
 	}
 }
 

@@ -14,12 +14,6 @@ import (
 	"time"
 )
 
-const (
-	ndjson = "application/x-ndjson"
-	// The server ends a stream of which nothing comes for 300 s.
-	silentBody = time.Minute
-)
-
 // StreamEnded says that a stream of sends ended before its last answer.
 type StreamEnded struct {
 	// Answered is how many answers had come.
@@ -38,54 +32,53 @@ func (ended *StreamEnded) Unwrap() error { return ended.Cause }
 //
 // Answers come while messages are still taken, which another goroutine does. One that is refused
 // is told as a [*Refused], and the stream goes on. A stream that ends before its last answer ends
-// with a [*StreamEnded]; so does what ctx ends. After either there is nothing more.
+// with a [*StreamEnded]; so does what ctx ends, and what owes an answer for client.Timeout. After
+// either there is nothing more.
 //
 // Who leaves the loop early leaves the stream; messages is asked for one more at most.
 func (client *Client) SendStream(
 	ctx context.Context, messages iter.Seq[Message],
 ) iter.Seq2[Sent, error] {
 	return func(yield func(Sent, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
 		read, write := io.Pipe()
 		defer read.CloseWithError(context.Canceled)
-		body := &lines{out: write}
+		body := &lines{out: write, timeout: client.timeout(), cancel: cancel}
 		go body.write(ctx, messages)
-		answered, err := client.answers(ctx, read, body, yield)
-		if err != nil {
-			yield(Sent{}, &StreamEnded{Answered: answered, Cause: err})
+		if err := client.answers(ctx, read, body, yield); err != nil {
+			yield(Sent{}, &StreamEnded{Answered: int(body.answered.Load()), Cause: err})
 		}
 	}
 }
 
 func (client *Client) answers(
 	ctx context.Context, read io.Reader, body *lines, yield func(Sent, error) bool,
-) (int, error) {
+) error {
 	request, err := client.request(ctx, "/send", read, ndjson)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	answer, err := client.http().Do(request)
+	var answer *http.Response
+	body.inTime(func() { answer, err = direct(client.HTTP).Do(request) })
 	if err != nil {
-		return 0, body.because(err)
+		return body.because(because(ctx, err))
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return 0, refusal(answer)
+		return refusal(answer)
 	}
-	answered := 0
 	var last error
-	reader := bufio.NewReader(answer.Body)
+	reader := bufio.NewReaderSize(&owing{answer.Body, body}, readBytes)
 	for {
-		line, err := reader.ReadBytes('\n')
-		if err != nil {
-			switch {
-			case err != io.EOF:
-				return answered, body.because(err)
-			case !body.ended.Load() || int64(answered) < body.taken.Load():
-				return answered, body.because(cmpOr(last, io.ErrUnexpectedEOF))
-			}
-			return answered, nil
+		line, err := readLine(reader)
+		switch {
+		case err == io.EOF && body.ended.Load() && body.answered.Load() >= body.taken.Load():
+			return nil
+		case err == io.EOF:
+			return body.because(cmpOr(last, io.ErrUnexpectedEOF))
+		case err != nil:
+			return body.because(because(ctx, err))
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
@@ -95,24 +88,27 @@ func (client *Client) answers(
 			problem
 		}
 		if err := json.Unmarshal(line, &told); err != nil {
-			return answered, err
+			return err
 		}
-		answered++
+		body.answered.Add(1)
 		last = nil
 		if told.problem.Status != 0 {
 			last = told.problem.refused()
 		}
 		if !yield(told.Sent, last) {
-			return answered, nil
+			return nil
 		}
 	}
 }
 
-// lines makes the body of messages, and counts them.
+// lines makes the body of messages, and counts them and their answers.
 type lines struct {
-	out   *io.PipeWriter
-	taken atomic.Int64
-	ended atomic.Bool
+	out      *io.PipeWriter
+	taken    atomic.Int64
+	answered atomic.Int64
+	ended    atomic.Bool
+	timeout  time.Duration
+	cancel   context.CancelCauseFunc
 
 	mutex  sync.Mutex
 	failed error
@@ -150,6 +146,38 @@ func (body *lines) write(ctx context.Context, messages iter.Seq[Message]) {
 	}
 	body.ended.Store(true)
 	body.out.Close()
+}
+
+// inTime waits, and ends the request where an answer is owed and nothing comes.
+func (body *lines) inTime(wait func()) {
+	done := make(chan struct{})
+	defer close(done)
+	owes := func() bool { return body.answered.Load() < body.taken.Load() }
+	go func() {
+		for owed := owes(); ; owed = owes() {
+			select {
+			case <-done:
+				return
+			case <-time.After(body.timeout):
+			}
+			if owed {
+				body.cancel(fmt.Errorf("encke: nothing came for %v", body.timeout))
+				return
+			}
+		}
+	}()
+	wait()
+}
+
+// owing is a body at each read of which an answer may be owed.
+type owing struct {
+	io.Reader
+	body *lines
+}
+
+func (answers *owing) Read(into []byte) (count int, err error) {
+	answers.body.inTime(func() { count, err = answers.Reader.Read(into) })
+	return count, err
 }
 
 func (body *lines) fail(err error) {
