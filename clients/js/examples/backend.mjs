@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 
 // Stands for your own: who is logged in with which cookie.
 const SESSIONS = new Map([["s-4711", "rj"]]);
-const { ENCKE_API_URL = "http://127.0.0.1:8001", ENCKE_KEY, PORT = "3000" } = process.env;
+const { ENCKE_API_URL = "http://127.0.0.1:8001", ENCKE_KEY, PORT = "0" } = process.env;
 
 async function say(request) {
   const session = /(?:^|; )session=([^;]*)/.exec(request.headers.cookie ?? "")?.[1];
@@ -22,12 +22,13 @@ async function say(request) {
   }
   const { text, id } = said ?? {};
   if (typeof text !== "string" || !text || text.length > 1000) return [400, {}];
-  if (typeof id !== "string" || !/^[\w-]{1,64}$/.test(id)) return [400, {}];
+  if (typeof id !== "string" || !/^[\w-]{36}$/.test(id)) return [400, {}];
   const headers = { "Content-Type": "application/json" };
   if (ENCKE_KEY) headers.Authorization = `Bearer ${ENCKE_KEY}`;
   // The page's own id lets a message that it sends twice be posted once.
   const event = { about: user, data: { text }, key: `${user}:${id}` };
-  const post = { method: "POST", headers, body: JSON.stringify(event) };
+  const signal = AbortSignal.timeout(10_000);
+  const post = { method: "POST", redirect: "error", headers, signal, body: JSON.stringify(event) };
   const answer = await fetch(`${ENCKE_API_URL}/send`, post);
   if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
   return [200, { delivered: (await answer.json()).delivered }];

@@ -17,7 +17,7 @@ def say(user: str | None, body: bytes) -> tuple[int, object]:
         return 401, {}
     try:
         match json.loads(body):
-            case {"text": str(text), "id": str(id)} if 0 < len(text) <= 1000 and 0 < len(id) <= 64:
+            case {"text": str(text), "id": str(id)} if 0 < len(text) <= 1000 and len(id) == 36:
                 # The page's own id lets a message that it sends twice be posted once.
                 sent = client.send(user, {"text": text}, key=f"{user}:{id}")
                 return 200, {"delivered": sent.delivered}
@@ -30,8 +30,10 @@ def say(user: str | None, body: bytes) -> tuple[int, object]:
 
 
 class Backend(BaseHTTPRequestHandler):
+    timeout = 10  # seconds in which the page must have said it
+
     def do_POST(self) -> None:
-        body = self.rfile.read(min(int(self.headers.get("Content-Length", 0)), 10_000))
+        body = self.rfile.read(max(0, min(int(self.headers.get("Content-Length", 0)), 10_000)))
         session = SimpleCookie(self.headers.get("Cookie")).get("session")
         user = SESSIONS.get(session.value) if session else None
         status, answer = say(user, body) if self.path == "/say" else (404, {})
@@ -41,6 +43,6 @@ class Backend(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(answer).encode())
 
 
-server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "3000"))), Backend)
+server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "0"))), Backend)
 print(f"http://127.0.0.1:{server.server_port}", flush=True)
 server.serve_forever()

@@ -2,10 +2,8 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"os"
@@ -18,37 +16,33 @@ var sessions = map[string]string{"s-4711": "rj"}
 
 var client = &encke.Client{API: os.Getenv("ENCKE_API_URL"), Key: os.Getenv("ENCKE_KEY")}
 
-func say(w http.ResponseWriter, r *http.Request) {
-	cookie, err := r.Cookie("session")
-	if err != nil || sessions[cookie.Value] == "" {
-		http.Error(w, "log in", http.StatusUnauthorized)
-		return
-	}
-	user := sessions[cookie.Value]
-	var said struct{ ID, Text string }
-	err = json.NewDecoder(http.MaxBytesReader(w, r.Body, 10_000)).Decode(&said)
-	if err != nil || said.Text == "" || said.ID == "" || len(said.ID) > 64 {
-		http.Error(w, "say something", http.StatusBadRequest)
-		return
-	}
-	// The page's own id lets a message that it sends twice be posted once.
-	data := map[string]string{"text": said.Text}
-	sent, err := client.Send(r.Context(), user, data, user+":"+said.ID)
-	if err != nil {
-		log.Print(err)
-		http.Error(w, "later", http.StatusBadGateway)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, "{\"delivered\": %d}\n", sent.Delivered)
-}
-
 func main() {
-	http.HandleFunc("POST /say", say)
-	listener, err := net.Listen("tcp", "127.0.0.1:"+cmp.Or(os.Getenv("PORT"), "3000"))
+	http.HandleFunc("POST /say", func(w http.ResponseWriter, r *http.Request) {
+		cookie, err := r.Cookie("session")
+		if err != nil || sessions[cookie.Value] == "" {
+			http.Error(w, "log in", http.StatusUnauthorized)
+			return
+		}
+		user := sessions[cookie.Value]
+		var say struct{ ID, Text string }
+		if json.NewDecoder(r.Body).Decode(&say) != nil || say.Text == "" || len(say.ID) != 36 {
+			http.Error(w, "say something", http.StatusBadRequest)
+			return
+		}
+		// The page's own id lets a message that it sends twice be posted once.
+		sent, err := client.Send(r.Context(), user, map[string]any{"text": say.Text}, user+":"+say.ID)
+		if err != nil {
+			fmt.Println(err)
+			http.Error(w, "later", http.StatusBadGateway)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, "{\"delivered\": %d}\n", sent.Delivered)
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:"+os.Getenv("PORT"))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Printf("http://%s\n", listener.Addr())
-	log.Fatal(http.Serve(listener, nil))
+	panic(http.Serve(listener, http.MaxBytesHandler(http.DefaultServeMux, 10_000)))
 }
