@@ -59,6 +59,8 @@ func (client *Client) answers(
 	if err != nil {
 		return err
 	}
+	// The server ends a connection whose stream it has refused, and the next call would meet that.
+	request.Close = true
 	var answer *http.Response
 	body.inTime(func() { answer, err = direct(client.HTTP).Do(request) })
 	if err != nil {
