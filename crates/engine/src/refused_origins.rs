@@ -4,6 +4,7 @@
 //! of [`ORIGIN_BYTES_MAX`]: what has no room is left out, and comes again with its page.
 
 use crossbeam_queue::ArrayQueue;
+use proto::request;
 
 /// How many may wait.
 const WAITING_MAX: usize = 64;
@@ -22,9 +23,11 @@ impl Default for RefusedOrigins {
 }
 
 impl RefusedOrigins {
-    /// A page of `origin` was refused.
+    /// A page of `origin` was refused. What no browser would say is left out: whoever reads the
+    /// log may put it into a command line as it stands there.
     pub(crate) fn note(&self, origin: &str) {
-        if origin.len() <= ORIGIN_BYTES_MAX && !self.0.is_full() {
+        let is_one = || origin == "null" || request::origin(origin).is_some();
+        if origin.len() <= ORIGIN_BYTES_MAX && !self.0.is_full() && is_one() {
             // Others may have filled it meanwhile.
             let _ = self.0.push(origin.into());
         }
@@ -43,9 +46,23 @@ mod tests {
     #[test]
     fn crowd_of_them_takes_no_memory() {
         let refused = RefusedOrigins::default();
-        refused.note(&"x".repeat(ORIGIN_BYTES_MAX + 1));
-        (0..1000).for_each(|n| refused.note(&n.to_string()));
+        refused.note(&format!("{}://a.test", "x".repeat(ORIGIN_BYTES_MAX)));
+        (0..1000).for_each(|n| refused.note(&format!("http://{n}.test")));
         let taken: Vec<_> = std::iter::from_fn(|| refused.take()).collect();
-        assert_eq!((taken.len(), &*taken[0]), (WAITING_MAX, "0"));
+        assert_eq!((taken.len(), &*taken[0]), (WAITING_MAX, "http://0.test"));
+    }
+
+    #[test]
+    fn what_a_shell_would_run_is_no_origin() {
+        let refused = RefusedOrigins::default();
+        for origin in ["https://a.test;id", "https://$(id)", "a b", "`id`", "https://a.test/#", ""]
+        {
+            refused.note(origin);
+        }
+        assert_eq!(refused.take(), None);
+        refused.note("null");
+        refused.note("capacitor://localhost");
+        assert_eq!(refused.take().as_deref(), Some("null"));
+        assert_eq!(refused.take().as_deref(), Some("capacitor://localhost"));
     }
 }
