@@ -317,7 +317,9 @@ impl From<Unposted> for ApiProblem {
                 "The log of the cluster (NATS JetStream) cannot be reached: send again when it is \
                  back. Nothing was sent.",
             ),
-            Unposted::Log(LogTrouble::Silent) => ApiProblem::unavailable(
+            // Without Retry-After, by which clients would send it again of themselves.
+            Unposted::Log(LogTrouble::Silent) => ApiProblem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
                 "The log of the cluster (NATS JetStream) does not answer: this may still be sent, \
                  once, so look whether it was before you send it again.",
             ),
@@ -395,5 +397,16 @@ mod tests {
         let response = ApiProblem::mailbox_full().into_response();
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
         assert_eq!(response.headers()[header::CONTENT_TYPE], CONTENT_TYPE);
+    }
+
+    #[test]
+    fn event_that_may_still_be_sent_is_not_asked_for_again() {
+        let asks = |trouble| {
+            let response = ApiProblem::from(Unposted::Log(trouble)).into_response();
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            response.headers().contains_key(header::RETRY_AFTER)
+        };
+        assert!(asks(LogTrouble::Full) && asks(LogTrouble::Away));
+        assert!(!asks(LogTrouble::Silent));
     }
 }
