@@ -33,8 +33,9 @@ pub(crate) enum SettingsError {
     Environment { variable: String, text: String },
     #[error("cannot read {}: {error}; check the path that --config gives", path.display())]
     Read { path: PathBuf, error: std::io::Error },
-    #[error("{} is not TOML: {error}", path.display())]
-    Syntax { path: PathBuf, error: Box<toml::de::Error> },
+    /// Its own text would show the line, in which a key may stand.
+    #[error("{} is not TOML, {fault}", path.display())]
+    Syntax { path: PathBuf, fault: Fault },
     #[error("{}, {fault}", path.display())]
     File { path: PathBuf, fault: Fault },
 }
@@ -130,6 +131,7 @@ impl Setting<'_> {
     /// Whether it is none that others may see.
     pub(crate) fn is_secret(&self) -> bool {
         is_secret(self.arg)
+            || self.values.iter().flatten().any(|value| has_password(self.arg, value))
     }
 }
 
@@ -231,7 +233,7 @@ fn text_of(error: &clap::Error, arg: &Arg) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let text = text.split("\n\nFor more information").next().unwrap_or_default().trim_end();
     match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) if is_secret(arg) || has_password(value) => {
+        Some(ContextValue::String(value)) if is_secret(arg) || has_password(arg, value) => {
             text.replace(value.as_str(), "…")
         }
         _ => text.to_owned(),
@@ -266,13 +268,17 @@ fn is_secret(arg: &Arg) -> bool {
     of == std::any::TypeId::of::<ApiKey>() || of == std::any::TypeId::of::<GivenToken>()
 }
 
-/// Whether a URL, or words as libpq takes them, have a password in them.
-pub(crate) fn has_password(value: &str) -> bool {
-    let user = value.split_once("://").and_then(|(_, rest)| {
+/// Whether a URL, or words as libpq takes them, may have a password in them. NATS takes a URL
+/// without its scheme, too, and a token where others have a user.
+fn has_password(arg: &Arg, value: &str) -> bool {
+    let takes_url = arg.get_value_names().is_some_and(|names| names == ["URL"]);
+    let after_scheme = value.split_once("://").map(|(_, rest)| rest);
+    let has_user = after_scheme.or(takes_url.then_some(value)).is_some_and(|rest| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        authority.rsplit_once('@')
+        authority.contains('@')
     });
-    user.is_some() || value.contains("password=") || value.contains("password =")
+    let mut words = value.split("password").skip(1);
+    has_user || words.any(|rest| rest.trim_start().starts_with('='))
 }
 
 /// The one of `names` that `name` may have been meant to be.

@@ -168,7 +168,6 @@ fn shown(setting: &Setting<'_>) -> Shown {
     match &setting.values {
         None => Shown::Nothing,
         Some(_) if setting.is_secret() => Shown::Secret,
-        Some(values) if values.iter().any(|value| settings::has_password(value)) => Shown::Secret,
         Some(values) => Shown::Values(values.clone()),
     }
 }

@@ -68,8 +68,13 @@ impl SettingsFile {
     pub(crate) fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
         let read = |error| SettingsError::Read { path: path.to_owned(), error };
         let text = fs::read_to_string(path).map_err(read)?;
-        let syntax =
-            |error| SettingsError::Syntax { path: path.to_owned(), error: Box::new(error) };
+        let syntax = |error: toml::de::Error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let before = text.as_bytes().iter().take(start);
+            let line = before.filter(|byte| **byte == b'\n').count() + 1;
+            let fault = Fault { line, text: error.message().to_owned() };
+            SettingsError::Syntax { path: path.to_owned(), fault }
+        };
         let table = DeTable::parse(&text).map_err(syntax)?;
         let mut entries = Vec::new();
         collect(table.get_ref(), &[], &text, &mut entries);

@@ -137,13 +137,22 @@ fn settings_are_listed_with_their_sources() {
 
 #[test]
 fn passwords_are_seen_in_urls() {
-    for (value, has) in [
-        ("postgresql://encke@db/app", true),
-        ("nats://user:word@host:4222", true),
-        ("host=db password=x", true),
-        ("postgresql://db/app", false),
-        ("https://example.org/@x", false),
+    let [url, name] = ["URL", "NAME@HOST"].map(|name| Arg::new("x").long("x").value_name(name));
+    for (arg, value, has) in [
+        (&url, "postgresql://encke@db/app", true),
+        (&url, "nats://user:word@host:4222", true),
+        (&url, "user:word@host:4222", true),
+        (&url, "token@host", true),
+        (&name, "https://user:word@host/jwks", true),
+        (&url, "host=db password=x", true),
+        (&url, "host=db password \t= x", true),
+        (&url, "postgresql://db/app?sslpassword=x", true),
+        (&url, "postgresql://db/app", false),
+        (&url, "https://example.org/@x", false),
+        (&url, "host:4222", false),
+        (&name, "encke@host", false),
+        (&name, "/run/secrets/password", false),
     ] {
-        assert_eq!(has_password(value), has, "{value}");
+        assert_eq!(has_password(arg, value), has, "{value}");
     }
 }

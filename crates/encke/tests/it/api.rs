@@ -102,12 +102,12 @@ fn other_media_types_are_415_and_parameters_do_not_matter() {
 fn page_of_another_origin_is_refused_and_nothing_is_sent() {
     let server = Server::start(&[]);
     let body = "{\"about\":1,\"data\":1}";
-    let post = |origin: &str| {
+    let post_as = |kind: &str, origin: &str| {
         let mut wire = Wire::connect(server.api.address());
         wire.send(
             format!(
                 "POST /send HTTP/1.1\r\nHost: push.test\r\nOrigin: {origin}\r\n\
-                 Connection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+                 Connection: close\r\nContent-Type: {kind}\r\n\
                  Content-Length: {}\r\n\r\n{body}",
                 body.len()
             )
@@ -116,11 +116,15 @@ fn page_of_another_origin_is_refused_and_nothing_is_sent() {
         let answer = String::from_utf8(wire.rest()).unwrap();
         answer[9..12].to_owned()
     };
-    for origin in ["https://evil.test", "null", "http://push.test.evil.test", "\u{e9}"] {
-        assert_eq!(post(origin), "403", "{origin}");
+    // What a page may send without asking before.
+    for kind in ["application/x-www-form-urlencoded", "text/plain;charset=UTF-8"] {
+        let post = |origin: &str| post_as(kind, origin);
+        for origin in ["https://evil.test", "null", "http://push.test.evil.test", "\u{e9}"] {
+            assert_eq!(post(origin), "403", "{origin}");
+        }
     }
     assert_eq!(server.api.stats()["events"], 0);
-    assert_eq!(post("http://push.test"), "200");
+    assert_eq!(post_as("text/plain", "http://push.test"), "200");
 }
 
 #[test]

@@ -110,7 +110,10 @@ fn check_names_every_line_that_is_wrong() {
     let flood = ["config", "check", "encke.toml", "flood"];
     assert_eq!(run(&flood, &[], "users = 5").code(), Some(0));
     assert_eq!(run(&check, &[], "users = 5").code(), Some(1));
-    refused(&run(&check, &[], "= 5"), &["encke.toml is not TOML", "line 1"]);
+    refused(&run(&check, &[], "= 5"), &["encke.toml is not TOML, line 1: "]);
+    let broken = run(&check, &[], "users = 5\nkey = encke_hidden");
+    refused(&broken, &["encke.toml is not TOML, line 2: "]);
+    assert!(!broken.stderr.contains("hidden"), "{broken:?}");
     assert_eq!(run(&["config", "check", "no.toml"], &[], "").code(), Some(1));
 }
 
