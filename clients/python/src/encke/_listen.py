@@ -200,7 +200,7 @@ def _parse(line: bytes) -> Event | Gap | None:
         told = json.loads(line)
     except (ValueError, RecursionError) as error:
         # An event's JSON may be good and more than Python reads: nested too deeply, a number of
-        # thousands of digits. It would come again for ever, so who sends such a one has to be borne.
+        # thousands of digits. It would come again for ever, and anybody may send one.
         if line.startswith(b'{"id":') and not isinstance(error, json.JSONDecodeError):
             return Gap()
         raise ConnectionFailed("a line of the stream is no JSON") from error
