@@ -22,7 +22,7 @@ pub(super) async fn tell(refused: Arc<RefusedOrigins>) {
     loop {
         looks.tick().await;
         while let Some(origin) = refused.take() {
-            if told.len() == TOLD_MAX || told.contains(&origin) {
+            if !is_to_be_told(&mut told, &origin) {
                 continue;
             }
             // A page without an address, as a file's, which cannot be listed by itself.
@@ -31,7 +31,24 @@ pub(super) async fn tell(refused: Arc<RefusedOrigins>) {
                 "a page of {origin} was refused with 403; if it is yours, start the server with \
                  --allow-origin {listed}"
             );
-            told.insert(origin);
         }
+    }
+}
+
+/// Whether it was not told before, and there is room to tell another one.
+fn is_to_be_told(told: &mut BTreeSet<Box<str>>, origin: &str) -> bool {
+    told.len() < TOLD_MAX && told.insert(origin.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crowd_of_origins_fills_no_log() {
+        let mut told = BTreeSet::new();
+        let lines = (0..2 * TOLD_MAX).chain(0..2 * TOLD_MAX);
+        let lines = lines.filter(|n| is_to_be_told(&mut told, &n.to_string())).count();
+        assert_eq!((lines, told.len()), (TOLD_MAX, TOLD_MAX));
     }
 }
