@@ -104,7 +104,9 @@ impl Bus {
         let end = Instant::now() + wait;
         let client = &self.shared.client;
         let inbox = client.new_inbox();
-        let mut answers = client.subscribe(inbox.clone()).await.map_err(|_| NotSent)?;
+        // Where the connection is gone, its commands wait for another one.
+        let subscribed = timeout_at(end, client.subscribe(inbox.clone())).await;
+        let mut answers = subscribed.map_err(|_| NotSent)?.map_err(|_| NotSent)?;
         let subject = self.shared.subject(subject);
         self.shared.send(client.publish_with_reply(subject, inbox, bytes)).await?;
         let mut heard = Vec::new();
