@@ -11,12 +11,12 @@ use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
 use plotters::element::{Circle, PathElement};
 use plotters::prelude::DrawingBackend;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, IntoFont, RGBColor, ShapeStyle};
+use plotters::style::text_anchor::HPos;
+use plotters::style::{Color, RGBColor, ShapeStyle};
 
 use super::axis::Axis;
 use super::theme::Colours;
-use crate::plot::{FONT, Look, MONOSPACE_FONT, Picture, PlotError, save};
+use crate::plot::{FONT, Look, MONOSPACE_FONT, Picture, PlotError, draw_text, save};
 
 /// Width and height in pixels.
 const SIZE: (u32, u32) = (1_200, 800);
@@ -270,15 +270,10 @@ impl<B: DrawingBackend> Chart<'_, B> {
         colour: RGBColor,
         side: HPos,
     ) -> Result<(), PlotError> {
-        if text.is_empty() {
-            return Ok(());
-        }
         // Only one of the fonts has the superscripts.
         let family = if text.starts_with("10") && !text.is_ascii() { MONOSPACE_FONT } else { FONT };
-        let font = (family, size * self.scale as i32).into_font();
-        let style = font.color(&colour).pos(Pos::new(side, VPos::Center));
-        self.area.draw_text(text, &style, self.pixel(at))?;
-        Ok(())
+        let font = (family, size * self.scale as i32);
+        draw_text(self.area, text, self.pixel(at), font, colour, side)
     }
 }
 

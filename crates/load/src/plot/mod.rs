@@ -22,7 +22,8 @@ use plotters::backend::{BitMapBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::prelude::DrawingBackend;
-use plotters::style::{FontStyle, register_font};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{FontStyle, IntoFont, RGBColor, register_font};
 
 const FONT: &str = "sans-serif";
 
@@ -150,6 +151,24 @@ fn averaged(pixels: &[u8], width: usize, side: usize) -> Vec<u8> {
         }
     }
     means
+}
+
+/// Draws `text` beside the pixel `at`, on whose height its middle is; `font` is a family and a size
+/// in pixels.
+fn draw_text<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    text: &str,
+    at: (i32, i32),
+    font: (&str, i32),
+    colour: RGBColor,
+    side: HPos,
+) -> Result<(), PlotError> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let style = font.into_font().color(&colour).pos(Pos::new(side, VPos::Center));
+    area.draw_text(text, &style, at)?;
+    Ok(())
 }
 
 fn register_fonts() -> Result<(), PlotError> {

@@ -17,14 +17,14 @@ use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
 use plotters::element::{Circle, PathElement, Rectangle};
 use plotters::prelude::DrawingBackend;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, FontStyle, IntoFont, RGBColor, ShapeStyle};
+use plotters::style::text_anchor::HPos;
+use plotters::style::{Color, RGBColor, ShapeStyle};
 
 use self::panel::{Quantity, Series, Stroke};
 use self::series::{Point, stretches, thinned};
 use super::axis::Axis;
 use super::theme::Colours;
-use super::{FONT, Picture, PlotError, Theme, save};
+use super::{FONT, Picture, PlotError, Theme, draw_text, save};
 
 const WIDTH: i32 = 1_000;
 const LEFT: i32 = 92;
@@ -282,14 +282,8 @@ impl<B: DrawingBackend> Sheet<'_, B> {
         colour: RGBColor,
         side: HPos,
     ) -> Result<(), PlotError> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        let font = (FONT, size * self.scale as i32).into_font().style(FontStyle::Normal);
-        let style = font.color(&colour).pos(Pos::new(side, VPos::Center));
-        let at = (at.0 * self.scale as i32, at.1 * self.scale as i32);
-        self.area.draw_text(text, &style, at)?;
-        Ok(())
+        let at = self.pixel((f64::from(at.0), f64::from(at.1)));
+        draw_text(self.area, text, at, (FONT, size * self.scale as i32), colour, side)
     }
 }
 
