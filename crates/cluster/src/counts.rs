@@ -177,6 +177,12 @@ impl Sums {
     pub(crate) fn len(&self) -> usize {
         self.by_sequence.len()
     }
+
+    /// How many counts are kept for records that were not read.
+    #[cfg(test)]
+    pub(crate) fn early(&self) -> usize {
+        self.early_counts
+    }
 }
 
 /// Counts of a record that are kept for who needs them again.

@@ -367,4 +367,6 @@ impl Node {
 }
 
 #[cfg(test)]
+mod forged;
+#[cfg(test)]
 mod tests;
