@@ -268,17 +268,27 @@ fn is_secret(arg: &Arg) -> bool {
     of == std::any::TypeId::of::<ApiKey>() || of == std::any::TypeId::of::<GivenToken>()
 }
 
-/// Whether a URL, or words as libpq takes them, may have a password in them. NATS takes a URL
-/// without its scheme, too, and a token where others have a user.
+/// What the names of a URL's parameters have in them whose values are secret.
+const SECRET_PARAMETERS: [&str; 6] = ["pass", "secret", "token", "key", "credential", "sig"];
+
+/// Whether a URL, or words as libpq takes them, may have a secret in them. NATS takes a URL without
+/// its scheme, too, and a token where others have a user; and its reader, as PostgreSQL's, finds a
+/// password before an `@` wherever that stands.
 fn has_password(arg: &Arg, value: &str) -> bool {
     let takes_url = arg.get_value_names().is_some_and(|names| names == ["URL"]);
     let after_scheme = value.split_once("://").map(|(_, rest)| rest);
-    let has_user = after_scheme.or(takes_url.then_some(value)).is_some_and(|rest| {
+    let has_user = after_scheme.is_some_and(|rest| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         authority.contains('@')
     });
+    let query = value.split_once('?').map_or("", |(_, query)| query);
+    let has_parameter =
+        query.split('&').filter_map(|parameter| parameter.split_once('=')).any(|(name, _)| {
+            SECRET_PARAMETERS.iter().any(|part| name.to_ascii_lowercase().contains(part))
+        });
     let mut words = value.split("password").skip(1);
-    has_user || words.any(|rest| rest.trim_start().starts_with('='))
+    let has_word = words.any(|rest| rest.trim_start().starts_with('='));
+    takes_url && value.contains('@') || has_user || has_parameter || has_word
 }
 
 /// The one of `names` that `name` may have been meant to be.
