@@ -46,8 +46,6 @@ const RETURNS = ["online", "pageshow", "visibilitychange"];
 export class Live<T> implements BaseConnection<T> {
   state: State = "connecting";
   #way: Way;
-  #retryMs: number;
-  #retryMaxMs: number;
   #shared: Shared;
   #attempt?: Attempt;
   /** The attempt was left on purpose. */
@@ -65,8 +63,6 @@ export class Live<T> implements BaseConnection<T> {
     const { openMs = OPEN_MS, silenceMs = SILENCE_MS } = options;
     const base = baseOf(url);
     this.#way = new parts.way(options.transports, base.href);
-    this.#retryMs = retryMs;
-    this.#retryMaxMs = retryMaxMs;
     this.#shared = {
       base,
       ids: new parts.ids(ids),
@@ -86,7 +82,7 @@ export class Live<T> implements BaseConnection<T> {
       throw new Error("Give an id and a transport.");
     }
     RETURNS.forEach((name) => globalThis.addEventListener?.(name, this.#back));
-    this.#run();
+    this.#run(retryMs, retryMaxMs);
   }
 
   get transport(): TransportName {
@@ -117,7 +113,7 @@ export class Live<T> implements BaseConnection<T> {
     this.#end();
   }
 
-  async #run(): Promise<void> {
+  async #run(retryMs: number, retryMaxMs: number): Promise<void> {
     const way = this.#way;
     let tries = 0;
     while (this.#turn("connecting")) {
@@ -149,9 +145,11 @@ export class Live<T> implements BaseConnection<T> {
         // Nobody else says that an address leads elsewhere, if it does for good.
         this.#shared.ears.complain(why);
       }
-      this.#turn("waiting", why);
-      const ceiling = attempt.ended ? MOST_TRIES : tries++;
-      await this.#pause(backoffMs(ceiling, this.#retryMs, this.#retryMaxMs, why.retryAfterMs));
+      // Who is told may close it, and then no timer is to keep a program from its end.
+      if (this.#turn("waiting", why)) {
+        const ceiling = attempt.ended ? MOST_TRIES : tries++;
+        await this.#pause(backoffMs(ceiling, retryMs, retryMaxMs, why.retryAfterMs));
+      }
     }
   }
 

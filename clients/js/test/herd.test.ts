@@ -86,6 +86,25 @@ test("full server that says nothing is asked by one transport and left alone", a
   assert.deepEqual(server.asked, Array(3).fill("sse /stream/bob"));
 });
 
+test("connection that is closed when it says that it waits leaves no timer", async (t) => {
+  const server = await FakeServer.start(t, {
+    stream: refuse(503, "Full.", { "retry-after": "86400" }),
+  });
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const connection = listen(t, server.url, { transports: ["sse"] });
+  const left = new Promise<number>((resolve) => {
+    connection.on("state", (state) => {
+      if (state === "waiting") {
+        connection.close();
+        const before = timers();
+        setImmediate(() => resolve(timers() - before));
+      }
+    });
+  });
+  assert.equal(await left, 0);
+  assert.equal(connection.state, "closed");
+});
+
 test("transport that has worked is tried again after a wait before others are", async (t) => {
   let up = true;
   const server = await FakeServer.start(t, {
