@@ -34,6 +34,7 @@ test("retry-after is read in seconds, and bounded by what a timer holds", async 
   assert.equal(await asked(503, "7"), 7000);
   assert.equal(await asked(503, "99999999"), 86_400_000);
   assert.equal(await asked(503), 5000, "one that says nothing is full all the same");
+  assert.equal(await asked(503, "-7"), 5000, "no wait ends before it has begun");
   assert.equal(await asked(429, "Fri, 31 Dec 1999 23:59:59 GMT"), 5000);
   assert.equal(await asked(502), 0);
 });
