@@ -10,6 +10,8 @@ import { cursor, FakeServer, type Handler, inTurn, stream } from "./server.js";
 /** What a page has and Node has not: its events, and whether it is seen. */
 class Page extends EventTarget {
   hidden = false;
+  /** How many listen to it. */
+  listeners = 0;
   /** So much later than it is. */
   #aheadMs = 0;
 
@@ -27,6 +29,16 @@ class Page extends EventTarget {
         delete (globalThis as any)[name];
       }
     });
+  }
+
+  override addEventListener(...words: Parameters<EventTarget["addEventListener"]>): void {
+    this.listeners++;
+    super.addEventListener(...words);
+  }
+
+  override removeEventListener(...words: Parameters<EventTarget["removeEventListener"]>): void {
+    this.listeners--;
+    super.removeEventListener(...words);
   }
 
   say(type: string, more = {}): void {
@@ -101,8 +113,10 @@ for (const [name, back] of STAYS) {
 test("closed connection listens for nothing", async (t) => {
   const { page, server, connection } = await open(t, stream(cursor("01")));
   await turned(connection, "open");
+  assert.equal(page.listeners, 3);
   connection.close();
+  assert.equal(page.listeners, 0);
   BACK.forEach(([, back]) => back(page));
-  await new Promise(setImmediate);
+  assert.equal(connection.state, "closed");
   assert.equal(server.asked.length, 1);
 });
