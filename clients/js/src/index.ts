@@ -44,14 +44,4 @@ class Loop<T> extends Live<T> implements Connection<T> {
   }
 }
 
-export type {
-  BaseConnection,
-  Connection,
-  EnckeEvent,
-  Failure,
-  Id,
-  Listeners,
-  Options,
-  State,
-  TransportName,
-} from "./types.js";
+export type * from "./types.js";

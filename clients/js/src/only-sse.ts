@@ -22,13 +22,4 @@ export function connect<T = unknown>(
   return new Live<T>(PARTS, url, options);
 }
 
-export type {
-  BaseConnection,
-  EnckeEvent,
-  Failure,
-  Id,
-  Listeners,
-  Options,
-  State,
-  TransportName,
-} from "./types.js";
+export type * from "./types.js";

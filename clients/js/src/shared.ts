@@ -246,3 +246,5 @@ class Tab<T> implements Connection<T> {
 function revived({ message, ...more }: { message: string }): Failure {
   return Object.assign(new Error(message), more);
 }
+
+export type * from "./types.js";
