@@ -227,6 +227,12 @@ test("the page says when the server is gone, and goes on when it is back", async
   // What is shown is of before, and says so.
   await says(page, "#figures-title", /^Figures as of \d+\ss ago, \d\d:\d\d:\d\d$/);
   await page.locator("body[data-stale]").waitFor();
+  // A machine that sleeps holds the page's own time, not the clock.
+  await page.evaluate(() => {
+    const now = Date.now;
+    Date.now = () => now() + 3 * 3_600_000;
+  });
+  await says(page, "#figures-title", /^Figures as of 3\sh ago/);
   await server.start(server.listen, server.api);
   await state(page, "live");
   await says(page, "#state", /restarted/);
@@ -284,6 +290,9 @@ test("who has logged in by a key logs out again, and no page of others can do it
   await page.getByLabel("Key").fill(key);
   await page.getByRole("button", { name: "Log in" }).click();
   await state(page, "live");
+  for (const command of ["#welcome-send", "#welcome-follow"]) {
+    await says(page, command, /^curl .* -H 'Authorization: Bearer KEY'$/);
+  }
   // With the cookies of the browser: the page to log in on may itself ask for nothing.
   const status = async (path: string) =>
     (await context.request.get(`http://${server.api}${path}`)).status();

@@ -11,6 +11,7 @@ const OLD_SECONDS = 5;
 
 export class Stale {
   private readonly title = byId("figures-title");
+  /** By the clock, which goes on while a machine sleeps. */
   private heardAt: number | null = null;
   private sample: Sample | null = null;
   /** The row under the cursor of the charts. */
@@ -23,7 +24,7 @@ export class Stale {
 
   /** Figures have come. */
   fresh(sample: Sample): void {
-    this.heardAt = performance.now();
+    this.heardAt = Date.now();
     this.sample = sample;
     this.say();
   }
@@ -35,7 +36,7 @@ export class Stale {
   }
 
   private say(): void {
-    const seconds = this.heardAt === null ? 0 : (performance.now() - this.heardAt) / 1000;
+    const seconds = this.heardAt === null ? 0 : (Date.now() - this.heardAt) / 1000;
     const isOld = seconds >= OLD_SECONDS;
     document.body.toggleAttribute("data-stale", isOld);
     const when = clock(this.sample?.unix_seconds ?? 0);

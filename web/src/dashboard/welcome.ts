@@ -8,19 +8,19 @@ export class Welcome {
   private readonly panel = byId("welcome");
 
   /** Puts the server's own addresses into the commands. */
-  to({ public_url: streams, token }: Facts): void {
+  to({ public_url: streams, token, session }: Facts): void {
     const api = location.origin;
-    const key = " -H 'Authorization: Bearer KEY'";
+    // Who has logged in here did so by a key, and a terminal has no session.
+    const key = session ? " -H 'Authorization: Bearer KEY'" : "";
     const listen =
       token === undefined
         ? `curl -N ${streams}/stream/alice`
         : `encke listen alice --url ${streams} --token-key FILE`;
     setText(byId("welcome-listen"), listen);
     const send = (path: string, body: string): string => `curl ${api}${path} --json '${body}'`;
-    const shown = byId("log-out").hidden ? "" : key;
-    setText(byId("welcome-send"), send("/send", '{"about":"alice","data":"hello"}') + shown);
+    setText(byId("welcome-send"), send("/send", '{"about":"alice","data":"hello"}') + key);
     const pair = '[{"subscriber":"bob","subscribee":"alice"}]';
-    setText(byId("welcome-follow"), send("/subscriptions/add", pair) + shown);
+    setText(byId("welcome-follow"), send("/subscriptions/add", pair) + key);
   }
 
   /** Shows it as long as nobody is online and nothing was sent or stored. */
