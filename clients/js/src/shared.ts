@@ -60,7 +60,9 @@ class Tab<T> implements Connection<T> {
   #refusal?: Failure;
   #stop?: () => void;
   #release = () => {};
-  /** What was said and is not answered. */
+  /** The hub is told of this tab before it is asked for anything. */
+  #joined = false;
+  /** What is to be said, or was and is not answered. */
   #asked = new Map<number, { said: Said; answer: (taken: boolean) => void }>();
   #asks = 0;
 
@@ -73,10 +75,11 @@ class Tab<T> implements Connection<T> {
     this.#name = `encke 1 ${this.#url} ${name}`;
     this.#plain = { ...plain, token: typeof token === "function" || token };
     this.#ids = new Set([ids].flat().map(String));
-    if (!this.#ids.size) {
-      throw new Error("Give an id.");
+    const { transports: [transport] = ["websocket"] } = options;
+    if (!this.#ids.size || !transport) {
+      throw new Error("Give an id and a transport.");
     }
-    this.transport = options.transports?.[0] ?? "websocket";
+    this.transport = transport;
     this.#cursor = new Cursor(after);
     this.#up = new BroadcastChannel(`${this.#name} up`);
     this.#down = new BroadcastChannel(`${this.#name} down`);
@@ -154,6 +157,7 @@ class Tab<T> implements Connection<T> {
   }
 
   #join(): void {
+    this.#joined = true;
     this.#say({ tab: this.#id, join: [...this.#ids], after: this.#cursor.at });
     // What the last hub did not answer this one does.
     this.#asked.forEach(({ said }) => this.#say(said));
@@ -167,7 +171,9 @@ class Tab<T> implements Connection<T> {
     ids.forEach((id) => this.#ids[change === "login" ? "add" : "delete"](id));
     const n = ++this.#asks;
     const said: Said = { tab: this.#id, act: change, ids, n };
-    this.#say(said);
+    if (this.#joined) {
+      this.#say(said);
+    }
     return new Promise((answer) => this.#asked.set(n, { said, answer }));
   }
 
