@@ -77,6 +77,8 @@ class Hub {
   #connection?: Connection;
   /** Tabs are gathered, and then there is a connection. */
   #ready?: Promise<void>;
+  /** The server knows, or refuses, all ids that tabs have come with. */
+  #known?: Promise<unknown>;
   /** The lowest place that a tab has brought meanwhile. */
   #after = "";
   #recent: EnckeEvent[] = [];
@@ -159,7 +161,9 @@ class Hub {
         this.#tell({ to: tab, gap: true });
       }
     }
-    void connection.login(...news);
+    if (news[0]) {
+      this.#known = connection.login(...news);
+    }
     this.#tell({ to: tab, state: connection.state, transport: connection.transport });
     this.#tell({ to: tab, place: connection.cursor });
   }
@@ -176,6 +180,9 @@ class Hub {
     const connection = connect(this.url, { ...this.options, ids, after: this.#after, token });
     this.#connection = connection;
     this.#after = "";
+    this.#known = new Promise<void>((known) => {
+      connection.on("state", (state) => ["open", "closed"].includes(state) && known());
+    });
     connection.on("event", (event) => {
       this.#since ||= event.id;
       this.#recent.push(event);
@@ -219,6 +226,8 @@ class Hub {
     const taken = await this.#connection[change](
       ...ids.filter((id) => (change === "login" ? !before.has(id) : !this.#all.has(id))),
     );
+    // What was asked for may be among what its tab, or another one, came with.
+    await this.#known;
     if (!taken && change === "login") {
       ids.forEach((id) => own.delete(id));
     }
