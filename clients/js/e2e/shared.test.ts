@@ -11,10 +11,12 @@ import { Front } from "./front.js";
 import { Encke, until } from "./server.js";
 
 /** Where the connection is kept. */
-const KEPT: [string, Pick<SharedOptions, "worker">][] = [
+const KEPT: [string, Pick<SharedOptions, "worker" | "openMs">][] = [
   ["in a worker", {}],
   ["in a tab", { worker: false }],
   ["in a tab since the worker is not there", { worker: "/e2e/dist/none.js" }],
+  // Some other script.
+  ["in a tab since the worker is silent", { worker: "/e2e/dist/only-sse.js", openMs: 3000 }],
 ];
 
 /** More than a browser lets a page have streams to one server over HTTP/1.1. */

@@ -8,6 +8,7 @@
  * connection of its own.
  */
 
+import { OPEN_MS } from "./connection.js";
 import { Cursor } from "./cursor.js";
 import { type HubOptions, lead, type Said, type Told } from "./hub.js";
 import { connect as connectAlone } from "./index.js";
@@ -140,6 +141,8 @@ class Tab<T> implements Connection<T> {
           });
       shared.onerror = () => this.#lead();
       shared.port.postMessage([this.#name, this.#url, this.#plain]);
+      // One that is loaded and fails then tells nobody.
+      setTimeout(() => this.#lead(), this.options.openMs || OPEN_MS);
     } catch {
       // There are none here, or the page's policy lets none in.
       this.#lead();
