@@ -126,6 +126,8 @@ test("an event is sent and seen to arrive", async (t) => {
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await says(page, "#arrivals .took", /ms$/);
   await says(page, "#send-status", /^Delivered to 1 connection, this page, .* Here after .*ms\.$/);
+  const status = (await page.locator("#send-status").textContent())!;
+  assert.match(status, /\d\u202fms\. Here after [\d.]+\u202fms\.$/, "no line begins with a unit");
   await says(page, "#arrivals code", /^"<i>hello<\/i>"$/);
   await server.send("alice", { from: "outside" });
   await says(page, "#others", /1 event of others, the last \{"from":"outside"\}/);

@@ -28,7 +28,7 @@ interface Panel {
   span: number;
 }
 
-const percent = (value: number): string => `${(100 * value).toFixed(value < 0.1 ? 1 : 0)}\u2009%`;
+const percent = (value: number): string => `${(100 * value).toFixed(value < 0.1 ? 1 : 0)}\u202f%`;
 
 export const PANELS: Panel[] = [
   {

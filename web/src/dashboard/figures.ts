@@ -138,7 +138,7 @@ export class Figures {
         { text: grouped(open), share: open / most },
         or(rate(workers.deliveries, before?.workers.deliveries, at), rounded),
         or(rate(workers.turns, before?.workers.turns, at), rounded),
-        { text: busy === null ? unknown : `${(100 * share).toFixed(1)}\u2009%`, share },
+        { text: busy === null ? unknown : `${(100 * share).toFixed(1)}\u202f%`, share },
         (workers.full[at] ?? 0) > 0 ? "full" : "no",
       ];
     });

@@ -32,7 +32,7 @@ function shown(data: unknown): string {
   return text.length > PAYLOAD_MAX ? `${text.slice(0, PAYLOAD_MAX)}…` : text;
 }
 
-const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)}\u2009ms`;
+const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)}\u202fms`;
 
 export class Send {
   private readonly about = byId<HTMLInputElement>("send-about");

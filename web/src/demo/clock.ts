@@ -95,7 +95,7 @@ export class Rate {
 
 /** 0.62 ms, 12 ms, 1.4 s */
 export function travel(ms: number): string {
-  if (ms < 1) return `${ms.toFixed(2)}\u2009ms`;
-  if (ms < 10) return `${ms.toFixed(1)}\u2009ms`;
-  return ms < 1000 ? `${ms.toFixed(0)}\u2009ms` : `${(ms / 1000).toFixed(1)}\u2009s`;
+  if (ms < 1) return `${ms.toFixed(2)}\u202fms`;
+  if (ms < 10) return `${ms.toFixed(1)}\u202fms`;
+  return ms < 1000 ? `${ms.toFixed(0)}\u202fms` : `${(ms / 1000).toFixed(1)}\u202fs`;
 }

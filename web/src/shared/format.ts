@@ -1,5 +1,5 @@
 // Figures as people read them. Units are SI: a kB is 1,000 bytes, as in all that the program
-// prints.
+// prints. A narrow space at which no line breaks (U+202F) keeps a figure and its unit together.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
@@ -15,7 +15,7 @@ export function counted(value: number, name: string): string {
 
 /** 950, 12.3 k, 4.56 M: three digits that count. */
 export function short(value: number): string {
-  const units = ["", "\u2009k", "\u2009M", "\u2009G"];
+  const units = ["", "\u202fk", "\u202fM", "\u202fG"];
   let unit = 0;
   while (Math.abs(value) >= 999.5 && unit < units.length - 1) {
     value /= 1000;
@@ -42,21 +42,21 @@ export function bytes(value: number): string {
     value /= 1000;
     unit += 1;
   }
-  return `${digits(value, unit === 0)}\u2009${units[unit]}`;
+  return `${digits(value, unit === 0)}\u202f${units[unit]}`;
 }
 
 /** 0.45 ms, 12.1 ms, 1.2 s, out of seconds. */
 export function duration(seconds: number): string {
-  if (seconds < 1e-3) return `${digits(seconds * 1e6, false)}\u2009µs`;
-  if (seconds < 1) return `${digits(seconds * 1e3, false)}\u2009ms`;
-  return `${digits(seconds, false)}\u2009s`;
+  if (seconds < 1e-3) return `${digits(seconds * 1e6, false)}\u202fµs`;
+  if (seconds < 1) return `${digits(seconds * 1e3, false)}\u202fms`;
+  return `${digits(seconds, false)}\u202fs`;
 }
 
 /** 12 s, 3 min, 2 h: how long ago something was. */
 export function age(seconds: number): string {
-  if (seconds < 120) return `${Math.floor(seconds)}\u2009s`;
-  if (seconds < 7200) return `${Math.floor(seconds / 60)}\u2009min`;
-  return `${Math.floor(seconds / 3600)}\u2009h`;
+  if (seconds < 120) return `${Math.floor(seconds)}\u202fs`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}\u202fmin`;
+  return `${Math.floor(seconds / 3600)}\u202fh`;
 }
 
 /** 3 d 4:05:06 */
