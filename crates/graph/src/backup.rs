@@ -11,6 +11,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use heed::{CompactionOption, RoTxn};
@@ -299,8 +300,14 @@ fn look_through(
     Ok((Backup { transaction, subscriptions, digest, bytes }, marker))
 }
 
+/// Copies into a file of its own, which only its owner may read, as LMDB makes them: the key of the
+/// names is in it. What stood there, perhaps a link that somebody else has put, is not followed.
 fn copy(from: &mut File, to: &Path) -> io::Result<()> {
-    let mut file = File::create(to)?;
+    match fs::remove_file(to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(to)?;
     io::copy(from, &mut file)?;
     file.sync_all()
 }

@@ -1,6 +1,7 @@
 //! A replica that is made anew while it is read, copied, and summed up.
 
 use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use hub::{BUCKETS, PairHash, pair_hash};
 
@@ -241,7 +242,14 @@ fn copy_of_a_replica_is_no_backup_and_its_directory_takes_none() {
     let refused = restore(&backup, dir.path(), &mut |_, _| {}).unwrap_err();
     assert!(refused.to_string().contains("a node of a cluster keeps"), "{refused}");
     assert!(fs::read(dir.path().join("data.mdb")).unwrap() == before);
+    // Who may write into the directory leads nobody astray, and others do not read what comes there.
+    let elsewhere = other.path().join("elsewhere");
+    fs::write(&elsewhere, "of somebody else").unwrap();
+    symlink(&elsewhere, to.join("data.mdb.partial")).unwrap();
     restore(&backup, &to, &mut |_, _| {}).unwrap();
+    assert_eq!(fs::read(&elsewhere).unwrap(), b"of somebody else");
+    let mode = fs::metadata(to.join("data.mdb")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     assert_eq!(open(&to).subscriptions(), 0);
 }
 
