@@ -2,12 +2,16 @@
 //! `GET /graph/export`, its pairs as text; `GET /graph/stats`, what it looks like.
 //!
 //! Each is a walk through a snapshot on a thread of its own. While one is open the store's file
-//! grows by what is changed, so there is one at a time, which is cut off when it takes too long.
+//! grows by what is changed, so there is one at a time, which is cut off when it takes too long,
+//! also if its client takes nothing: an answer by HTTP/2 may wait for its window for ever.
 //! What is sent has its end only when all of it was read well: one that fails is cut short.
 
 use std::fs::File;
-use std::io::{self, BufWriter, PipeReader};
+use std::future::pending;
+use std::io::{self, BufWriter};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
+use std::os::unix::net;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,15 +27,15 @@ use graph::{Graph, Stats};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
+use tokio::net::UnixStream;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{AbortHandle, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
 use crate::api::state::Api;
 use crate::http::problem::ApiProblem;
 
-/// Bytes of a piece of an answer: what a pipe holds.
+/// Bytes of a piece of an answer. About three of them wait in the socket between the two.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// How long an answer may take: so long, and what its bytes take at the least rate.
@@ -58,14 +62,14 @@ pub(crate) async fn backup(State(api): State<Arc<Api>>) -> Result<Response, ApiP
                       that it is of: each node makes its copy from there.";
         return Err(ApiProblem::new(StatusCode::CONFLICT, detail));
     }
-    let work = |graph: Graph, mut pipe: File| graph.backup_to(&mut pipe).map_err(io::Error::other);
+    let work = |graph: Graph, mut out: File| graph.backup_to(&mut out).map_err(io::Error::other);
     answer(&api, place, "application/octet-stream", Some("encke-graph.mdb"), work)
 }
 
 pub(crate) async fn export(State(api): State<Arc<Api>>) -> Result<Response, ApiProblem> {
     let place = place(&api)?;
-    let work = |graph: Graph, pipe: File| {
-        let mut out = BufWriter::with_capacity(PIECE_BYTES, pipe);
+    let work = |graph: Graph, out: File| {
+        let mut out = BufWriter::with_capacity(PIECE_BYTES, out);
         graph.export(&mut out, &mut |_, _| {}).map(drop).map_err(io::Error::other)
     };
     answer(&api, place, "text/plain; charset=utf-8", None, work)
@@ -120,7 +124,7 @@ fn place(api: &Api) -> Result<OwnedSemaphorePermit, ApiProblem> {
     })
 }
 
-/// An answer of what `work` writes into a pipe.
+/// An answer of what `work` writes.
 fn answer(
     api: &Api,
     place: OwnedSemaphorePermit,
@@ -128,12 +132,12 @@ fn answer(
     name: Option<&str>,
     work: impl FnOnce(Graph, File) -> io::Result<()> + Send + 'static,
 ) -> Result<Response, ApiProblem> {
-    let failed = |error| ApiProblem::unavailable(format!("No pipe for the answer: {error}."));
-    let (reader, writer) = io::pipe().map_err(failed)?;
-    let walk = Walk::begin(api, place, reader, move |graph| {
-        work(graph, File::from(OwnedFd::from(writer)))
-    });
-    let body = stream::unfold(walk.map_err(failed)?, Walk::next);
+    let failed = |error| ApiProblem::unavailable(format!("The answer cannot begin: {error}."));
+    let bytes = api.graph.disk_bytes().map_err(|error| failed(io::Error::other(error)))?;
+    let ends_at = Instant::now() + TIME_MIN + Duration::from_secs(bytes / RATE_MIN);
+    let graph = api.graph.clone();
+    let walk = Walk::begin(place, ends_at, move |out| work(graph, out)).map_err(failed)?;
+    let body = stream::unfold(walk, Walk::next);
     let mut fields = HeaderMap::new();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -145,38 +149,43 @@ fn answer(
     Ok((fields, Body::from_stream(body)).into_response())
 }
 
-/// A walk whose bytes are on their way to a client. Dropped, its pipe breaks, which ends it.
+/// A walk whose bytes are on their way to a client, through a socket: unlike a pipe it can be ended
+/// from outside, which ends the walk. So does dropping it.
 struct Walk {
-    pipe: pipe::Receiver,
+    socket: UnixStream,
     work: Option<JoinHandle<io::Result<()>>>,
     ends_at: Instant,
+    /// Who ends it in time, whether or not the client asks for more.
+    watch: AbortHandle,
 }
 
 impl Walk {
     fn begin(
-        api: &Api,
         place: OwnedSemaphorePermit,
-        reader: PipeReader,
-        work: impl FnOnce(Graph) -> io::Result<()> + Send + 'static,
+        ends_at: Instant,
+        work: impl FnOnce(File) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Walk> {
-        let pipe = pipe::Receiver::from_owned_fd(reader.into())?;
-        let bytes = api.graph.disk_bytes().map_err(io::Error::other)?;
-        let graph = api.graph.clone();
+        let (reader, writer) = net::UnixStream::pair()?;
+        reader.set_nonblocking(true)?;
+        let same = reader.try_clone()?;
+        let socket = UnixStream::from_std(reader)?;
         let work = spawn_blocking(move || {
-            let done = work(graph);
+            let done = work(File::from(OwnedFd::from(writer)));
             drop(place);
             done
         });
-        let time = TIME_MIN + Duration::from_secs(bytes / RATE_MIN);
-        Ok(Walk { pipe, work: Some(work), ends_at: Instant::now() + time })
+        let watch = tokio::spawn(async move {
+            let _ = timeout_at(ends_at, pending::<()>()).await;
+            // It fails only where the walk has ended.
+            let _ = same.shutdown(Shutdown::Both);
+        });
+        Ok(Walk { socket, work: Some(work), ends_at, watch: watch.abort_handle() })
     }
 
     /// The next piece; an error cuts the answer short.
     async fn next(mut self) -> Option<(io::Result<Bytes>, Walk)> {
         let mut piece = BytesMut::with_capacity(PIECE_BYTES);
-        let read = timeout_at(self.ends_at, self.pipe.read_buf(&mut piece)).await;
-        let read = read.unwrap_or_else(|_| Err(io::Error::other("it took too long")));
-        let failed = match read {
+        let failed = match self.socket.read_buf(&mut piece).await {
             Ok(1..) => return Some((Ok(piece.freeze()), self)),
             Ok(0) => self.outcome().await,
             Err(error) => Some(error),
@@ -186,11 +195,67 @@ impl Walk {
         Some((Err(error), self))
     }
 
-    /// What went wrong, at the end of the pipe.
+    /// What went wrong, at the end of what was written.
     async fn outcome(&mut self) -> Option<io::Error> {
         match self.work.take()?.await {
+            Ok(Err(_)) if Instant::now() >= self.ends_at => {
+                Some(io::Error::other("it took too long"))
+            }
             Ok(done) => done.err(),
             Err(_) => Some(io::Error::other("the server is stopping")),
         }
+    }
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        // It has the other descriptor of the socket.
+        self.watch.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use tokio::sync::Semaphore;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn walk(places: &Arc<Semaphore>, time: Duration) -> Walk {
+        let place = Arc::clone(places).try_acquire_owned().unwrap();
+        let endless = |mut out: File| -> io::Result<()> {
+            loop {
+                out.write_all(&[7; PIECE_BYTES])?;
+            }
+        };
+        Walk::begin(place, Instant::now() + time, endless).unwrap()
+    }
+
+    #[tokio::test]
+    async fn walk_whose_client_takes_nothing_ends_in_time_and_is_cut_short() {
+        let places = Arc::new(Semaphore::new(1));
+        let mut walk = walk(&places, Duration::from_millis(50));
+        drop(timeout(LONG, places.acquire()).await.expect("its place comes back").unwrap());
+        loop {
+            let (piece, more) = walk.next().await.expect("it has an error at its end");
+            walk = more;
+            if let Err(error) = piece {
+                break assert!(error.to_string().contains("too long"), "{error}");
+            }
+        }
+        assert!(walk.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn walk_whose_client_is_gone_ends() {
+        let places = Arc::new(Semaphore::new(1));
+        let (piece, walk) = walk(&places, LONG).next().await.unwrap();
+        assert!(piece.unwrap().iter().all(|&byte| byte == 7));
+        drop(walk);
+        drop(timeout(LONG, places.acquire()).await.expect("its place comes back").unwrap());
     }
 }
