@@ -3,17 +3,23 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 use graph::{Graph, OpenError, OpenReason};
 use http_body_util::BodyExt;
 use server::open_graph;
+use tokio::time::timeout;
 
 use crate::cli::client::{ApiArgs, runtime};
 use crate::cli::work::Progress;
 use crate::client::{ApiClient, ServerUrl};
 use crate::signals::Signals;
+
+/// How long a server may say nothing: it reads from its disk, and waits for a commit at most. Who
+/// makes a backup each night must hear that one has not come.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// The server, or the directory.
 #[derive(Debug, Args)]
@@ -74,10 +80,10 @@ pub(super) fn download(server: &ServerUrl, path: &str, out: &mut dyn Write) -> R
 }
 
 async fn pieces(server: &ServerUrl, path: &str, out: &mut dyn Write) -> Result<()> {
-    let mut client = ApiClient::connect(server).await?;
-    let mut body = client.open(path).await?;
+    let mut client = said(server, ApiClient::connect(server)).await??;
+    let mut body = said(server, client.open(path)).await??;
     let (mut progress, mut bytes) = (Progress::new("bytes"), 0);
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = said(server, body.frame()).await? {
         let frame = frame.map_err(|error| {
             anyhow!("the server's answer broke off ({error}); its log may say why")
         })?;
@@ -88,6 +94,14 @@ async fn pieces(server: &ServerUrl, path: &str, out: &mut dyn Write) -> Result<(
         }
     }
     Ok(out.flush()?)
+}
+
+/// What comes of the server, if it does.
+async fn said<T>(server: &ServerUrl, what: impl Future<Output = T>) -> Result<T> {
+    timeout(SILENCE_MAX, what).await.map_err(|_| {
+        let seconds = SILENCE_MAX.as_secs();
+        anyhow!("{server} has said nothing for {seconds} s; see that it runs, and try again")
+    })
 }
 
 /// The snapshot of the store in `data`, into `file`.
