@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// Writes beside `path`, in a file that only its owner may read, and renames that when `write` has
 /// succeeded and all is on the disk. So nothing half done ever stands at `path`, and what stood
@@ -14,6 +14,9 @@ pub(super) fn whole<T>(
     write: impl FnOnce(&mut File, &Path) -> Result<T>,
 ) -> Result<T> {
     let name = path.file_name().context("it needs the name of a file")?;
+    // The rename would put a file in the place of a device, or of a link.
+    let is_other = fs::symlink_metadata(path).is_ok_and(|there| !there.is_file());
+    ensure!(!is_other, "{} is there and no file: name one, or a new one", path.display());
     let partial = path.with_file_name(format!("{}.partial", name.to_string_lossy()));
     let written = finish(&partial, path, write);
     if written.is_err() {
@@ -38,4 +41,30 @@ fn finish<T>(
     let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     File::open(directory.map_or_else(|| PathBuf::from("."), Path::to_owned))?.sync_all()?;
     Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_not_replaced_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| dir.path().join(name));
+        let write = |path: &Path| whole(path, |out, _| Ok(out.write_all(b"new")?));
+        fs::write(&file, "old").unwrap();
+        symlink(&file, &link).unwrap();
+        for path in [link.as_path(), dir.path()] {
+            let refused = format!("{:#}", write(path).unwrap_err());
+            assert!(refused.contains("no file"), "{refused}");
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        write(&file).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
 }
