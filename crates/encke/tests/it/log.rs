@@ -14,12 +14,12 @@ fn lines(stderr: &str) -> Vec<Value> {
 #[test]
 fn clients_that_are_refused_or_too_slow_have_lines_in_the_log() {
     let server = Server::start(&["--log-format=json"]);
-    let mut refused = server.ask(get("/stream/x", &["Origin: https://evil.test"]));
+    let mut refused = server.ask(get("/nowhere", &[]));
     let from = refused.socket().local_addr().unwrap().to_string();
-    assert_eq!(refused.head().status, 403);
+    assert_eq!(refused.head().status, 404);
     wait_for("the log tells of it", || {
         let lines = lines(&server.stderr());
-        lines.iter().any(|line| line["status"] == 403 && line["peer"] == *from)
+        lines.iter().any(|line| line["status"] == 404 && line["peer"] == *from)
     });
     let slow = server.listener("bob");
     let payload = "z".repeat(60_000);
@@ -47,11 +47,15 @@ fn crowd_that_is_refused_does_not_fill_the_log() {
     for _ in 0..300 {
         let mut wire = server.ask(get("/stream/x", &["Origin: https://evil.test"]));
         assert_eq!(wire.head().status, 403);
+        assert_eq!(server.ask(get("/nowhere", &[])).head().status, 404);
     }
     wait_for("some are told", || server.stderr().contains("a client was refused"));
+    wait_for("the origin is told", || server.stderr().contains("https://evil.test"));
     // Ten a minute.
     let told = server.stderr().matches("a client was refused").count();
     assert!(told <= 50, "{told} lines");
+    let of_origin = |line: &&str| line.contains("https://evil.test");
+    assert_eq!(server.stderr().lines().filter(of_origin).count(), 1, "{}", server.stderr());
     assert_eq!(server.stop("TERM").code(), Some(0));
 }
 

@@ -172,7 +172,9 @@ impl<S: Sockets> Core<S> {
         if let (Some(origin), None) = (request.origin, cors) {
             self.rules.config.refused_origins.note(origin);
             let reply = Reply { cors: Some(Cors::plain(origin)), ..reply };
-            return self.refuse(at, &Problem::forbidden_origin(origin), &reply);
+            let problem = Problem::forbidden_origin(origin);
+            // The log is told of its origin, once, and not of each client.
+            return self.refuse_unnoted(at, &problem, &reply, DisconnectReason::BadRequest);
         }
         match request.route {
             Route::Page => return self.show_page(at, request),
@@ -282,6 +284,16 @@ impl<S: Sockets> Core<S> {
         reason: DisconnectReason,
     ) -> Lives {
         self.note_refusal(at, problem);
+        self.refuse_unnoted(at, problem, reply, reason)
+    }
+
+    fn refuse_unnoted(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        problem: &Problem,
+        reply: &Reply<'_>,
+        reason: DisconnectReason,
+    ) -> Lives {
         self.answer.clear();
         response::problem(problem, reply.head_only, reply.cors, &mut self.answer);
         self.answered(at, reason)
