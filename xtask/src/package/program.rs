@@ -1,7 +1,9 @@
 //! The program as it is packed, and what comes with it: completions and manual pages, if it can
 //! write them, licences and documents.
 
+use std::env;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,20 +26,58 @@ pub(super) struct Program {
     pub(super) share: PathBuf,
 }
 
-/// Builds it with the versions that the lockfile names.
+/// Builds it with the versions that the lockfile names. One that is for others is built anew, in a
+/// folder of its own, so that no path of this machine is in it.
 pub(super) fn build(wanted: &Wanted) -> anyhow::Result<Program> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--locked", "--package", "encke", "--profile", &wanted.profile]);
+    let is_quick = wanted.profile == "dev";
+    let mut target = std::path::absolute(node::target(&wanted.root))?;
+    let mut hidden = Vec::new();
+    if !is_quick {
+        target.push("packaged");
+        hidden.extend(paths(&wanted.root, &target)?);
+        hide(&hidden, &mut cargo)?;
+        cargo.env("CARGO_TARGET_DIR", &target);
+    }
     done(cargo.current_dir(&wanted.root))?;
-    let folder = if wanted.profile == "dev" { "debug" } else { &wanted.profile };
-    let built = node::target(&wanted.root).join(folder).join("encke");
+    let folder = if is_quick { "debug" } else { &wanted.profile };
+    let built = target.join(folder).join("encke");
     let path = wanted.stage("program/encke");
     archive::copy(&built, &path, 0o755)?;
     // The lines of sources go, the names of functions stay: for `perf`, and for a panic.
     done(Command::new("strip").arg("--strip-debug").arg(&path))?;
+    let program = fs::read(&path)?;
+    for (from, _) in &hidden {
+        let from = from.as_os_str().as_bytes();
+        let is_there = program.windows(from.len()).any(|bytes| bytes == from);
+        ensure!(!is_there, "{} is in the program", from.escape_ascii());
+    }
     let share = wanted.stage("program/share");
     describe(&path, &share)?;
     Ok(Program { path, share })
+}
+
+/// What of this machine compilers write into panics and assertions, and what they are to write: the
+/// same tree makes the same program wherever it is built, and tells nobody whose home that was.
+fn paths(root: &Path, target: &Path) -> anyhow::Result<[(PathBuf, &'static str); 3]> {
+    let of_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cargo"));
+    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(of_home);
+    let cargo = cargo.context("neither CARGO_HOME nor HOME is set")?;
+    Ok([(fs::canonicalize(root)?, "/encke"), (target.to_owned(), "/target"), (cargo, "/cargo")])
+}
+
+/// Has rustc and compilers of C write these paths otherwise.
+fn hide(paths: &[(PathBuf, &str)], cargo: &mut Command) -> anyhow::Result<()> {
+    let (mut rust, mut c) = (Vec::new(), env::var("CFLAGS").unwrap_or_default());
+    for (from, to) in paths {
+        let from = from.to_str().context("a path is no text")?;
+        rust.push(format!("--remap-path-prefix={from}={to}"));
+        c += &format!(" -ffile-prefix-map={from}={to}");
+    }
+    // Flags of who packs would be overruled: so they are none.
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", rust.join("\x1f")).env("CFLAGS", c.trim());
+    Ok(())
 }
 
 /// Lets the program write its completions and manual pages. One that cannot is packed without.
