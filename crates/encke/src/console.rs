@@ -161,10 +161,23 @@ pub(crate) fn complain(text: &str) {
             // It writes into memory.
             let _ = SystemTime.format_time(&mut Writer::new(&mut stamp));
             let line = json!({ "timestamp": stamp, "level": "ERROR", "message": text });
-            tell(line.to_string());
+            tell(escaped(&line.to_string()));
         }
         _ => tell(format!("encke: {text}")),
     }
+}
+
+/// `json` with the control characters that JSON leaves in its strings as it escapes others (RFC
+/// 8259, section 7), so that it is JSON still where they steer no terminal.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c.is_control() {
+            true => out += &format!("\\u{:04x}", u32::from(c)),
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -179,6 +192,16 @@ mod tests {
         assert!(!trace.would_enable("async_nats::connection", &tracing::Level::TRACE));
         let warn = logged(LevelFilter::WARN);
         assert!(!warn.would_enable("async_nats::connection", &tracing::Level::INFO));
+    }
+
+    #[test]
+    fn line_of_json_is_one_whatever_it_tells() {
+        let text = "two\nlines \x1b[2J \u{9b}31m \x7f \"ä\" \\ 漢";
+        let line = escaped(&json!({ "message": text }).to_string());
+        assert_eq!(printable(&line), line);
+        assert!(!line.contains(char::is_control), "{line}");
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(read["message"], text);
     }
 
     #[test]
