@@ -141,7 +141,7 @@ fn newest_glibc(text: &str) -> Option<u32> {
 
 /// For Linux with a glibc that is new enough: unpack it anywhere.
 pub(super) fn tarball(wanted: &Wanted, program: &Program) -> anyhow::Result<PathBuf> {
-    let name = format!("encke-{}-{}-linux", wanted.version, std::env::consts::ARCH);
+    let name = format!("encke-{}-{}-linux", wanted.version, env::consts::ARCH);
     let folder = wanted.stage("tarball");
     let own = folder.join(&name);
     archive::copy(&program.path, &own.join("bin/encke"), 0o755)?;
