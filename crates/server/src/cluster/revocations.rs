@@ -12,14 +12,15 @@
 //! what a server had revoked before it was one of many.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use bus::{Bus, Bytes, LogError, NotSwapped, Proposal, VALUE_BYTES_MAX};
 use cluster::limits::LEASE_MS;
+use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sys::clock;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::posting::LogTrouble;
@@ -134,16 +135,10 @@ pub(super) async fn learn(bus: Bus, office: TokenOffice) {
 }
 
 async fn try_to_learn(bus: &Bus, office: &TokenOffice) -> Result<(), LogError> {
-    let mut reads = JoinSet::new();
-    let (mut begun, mut all) = (0, vec![Vec::new(); VALUES]);
-    loop {
-        while begun < VALUES && reads.len() < READS {
-            let (bus, value) = (bus.clone(), begun);
-            reads.spawn(async move { (value, bus.value(&key(value)).await) });
-            begun += 1;
-        }
-        let Some(done) = reads.join_next().await else { break };
-        let Ok((value, entry)) = done else { continue };
+    let read_value = async |value| (value, bus.value(&key(value)).await);
+    let mut reads = pin!(stream::iter(0..VALUES).map(read_value).buffer_unordered(READS));
+    let mut all = vec![Vec::new(); VALUES];
+    while let Some((value, entry)) = reads.next().await {
         if let Some(entry) = entry? {
             all[value] = read(&entry.value)?;
         }
