@@ -242,7 +242,7 @@ fn copy_of_a_replica_is_no_backup_and_its_directory_takes_none() {
     let refused = restore(&backup, dir.path(), &mut |_, _| {}).unwrap_err();
     assert!(refused.to_string().contains("a node of a cluster keeps"), "{refused}");
     assert!(fs::read(dir.path().join("data.mdb")).unwrap() == before);
-    // Who may write into the directory leads nobody astray, and others do not read what comes there.
+    // Who may write into the directory leads nobody astray; others do not read what comes there.
     let elsewhere = other.path().join("elsewhere");
     fs::write(&elsewhere, "of somebody else").unwrap();
     symlink(&elsewhere, to.join("data.mdb.partial")).unwrap();
