@@ -120,12 +120,17 @@ for (const place of PLACES) {
   });
 }
 
-test("dashboard hears its figures where streams ask for tokens", async (t) => {
+test("dashboard hears its figures, and sends, where streams ask for tokens", async (t) => {
   const { server } = await open(t);
   const page = await openPage(t, await openContext(t), `http://${server.api}/`, {
     hosts: [server.listen],
+    console: FAILED,
   });
   await page.locator('#state[data-state="live"]').waitFor();
+  await page.getByLabel("About").fill("alice");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  const status = page.locator("#send-status");
+  await status.filter({ hasText: /^Delivered to 0 connections, .* hears nothing of it: / }).waitFor();
 });
 
 test("demo page hears the users of a demo whose streams ask for tokens", async (t) => {

@@ -79,14 +79,17 @@ export class Send {
     const about = this.about.value.trim();
     if (about === "") return;
     try {
-      await this.watch(about);
+      // What cannot be watched can be sent all the same.
+      const unheard = await this.watch(about).then(() => null, reason);
       const start = performance.now();
       const { delivered, id, at_least } = await send(about, asJson(this.data.value.trim()));
       const answered = ms(performance.now() - start);
       const connections = counted(delivered, "connection");
       const all = at_least ? `at least ${connections}` : connections;
-      const many = delivered === 1 ? `${all}, this page` : `${all}, this page among them`;
-      setText(this.status, `Delivered to ${many}, answered after ${answered}.`);
+      const here = delivered === 1 ? ", this page" : ", this page among them";
+      const many = unheard === null ? all + here : all;
+      const why = unheard === null ? "" : ` This page hears nothing of it: ${unheard}`;
+      setText(this.status, `Delivered to ${many}, answered after ${answered}.${why}`);
       const heard = this.heard.get(id);
       if (heard === undefined) {
         keep(this.awaited, id, start, SHOWN_MAX);
