@@ -1,4 +1,5 @@
-//! Says which pages were refused because of their origin, each origin once, and what lets them in.
+//! Says which pages were refused because of their origin, each origin once an hour at most, and what
+//! lets them in.
 //! Workers only note them ([`engine::RefusedOrigins`]); they must not wait for a log.
 
 use std::collections::BTreeSet;
@@ -11,16 +12,24 @@ use tokio::time::{MissedTickBehavior, interval};
 /// How often it is looked whether there was any.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Origins that are told in all, since anybody can name any: 64 of 270 bytes.
+/// Origins that are told in [`FORGOTTEN_AFTER`], since anybody can name any: 64 of 270 bytes.
 const TOLD_MAX: usize = 64;
+
+/// After that it may be told again: who names many origins silences a true one for no longer.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
 /// Looks and tells for as long as the runtime lives.
 pub(super) async fn tell(refused: Arc<RefusedOrigins>) {
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = BTreeSet::new();
+    let mut since = looks.tick().await;
     loop {
-        looks.tick().await;
+        let now = looks.tick().await;
+        if now - since >= FORGOTTEN_AFTER {
+            told.clear();
+            since = now;
+        }
         while let Some(origin) = refused.take() {
             if !is_to_be_told(&mut told, &origin) {
                 continue;
