@@ -22,6 +22,7 @@ use crate::client::GivenToken;
 pub(crate) use environment::{Environment, with_variables};
 pub(crate) use file::{Fault, SettingsFile};
 use proto::ApiKey;
+use server::TraceHeaders;
 
 /// Why there are no options to go by.
 #[derive(Debug, Error)]
@@ -262,10 +263,12 @@ fn parse_flag(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Keys and tokens have types of their own, whose text is nowhere shown.
+/// Keys, tokens and what a collector is shown have types of their own, whose text is nowhere shown.
 fn is_secret(arg: &Arg) -> bool {
-    let of = arg.get_value_parser().type_id();
-    of == std::any::TypeId::of::<ApiKey>() || of == std::any::TypeId::of::<GivenToken>()
+    use std::any::TypeId;
+    let secrets =
+        [TypeId::of::<ApiKey>(), TypeId::of::<GivenToken>(), TypeId::of::<TraceHeaders>()];
+    secrets.iter().any(|secret| arg.get_value_parser().type_id() == *secret)
 }
 
 /// What the names of a URL's parameters have in them whose values are secret.

@@ -4,7 +4,7 @@
 //! posted, and ends all streams at once. A node whose cluster goes on sends its clients there
 //! first, a few at a time, and is a member until the last stream is gone: so each stream hears all
 //! of the log until its end, and is counted as long as it hears. Only then it leaves, and nobody
-//! waits for its counts.
+//! waits for its counts. The last traces are sent while the streams end.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::Server;
 use crate::cluster::Cluster;
+use crate::traces::limits::FLUSH_TIME_MAX;
 
 /// The part of the grace time in which clients are sent to other nodes, at most.
 const MOVE_SHARE: f64 = 0.6;
@@ -38,6 +39,7 @@ impl Server {
     /// Ends everything within `grace`.
     pub async fn stop(self, grace: Duration) -> Result<()> {
         let Server { engine, graph, cluster, running, stop, mut api_task, erlang_task, .. } = self;
+        let traces = self.traces;
         let deadline = Instant::now() + grace;
         if let Some(cluster) = cluster.as_ref().filter(|_| !stop.is_cancelled()) {
             move_clients(&engine, cluster, grace.mul_f64(MOVE_SHARE)).await;
@@ -68,7 +70,14 @@ impl Server {
             // the process' end does, and what was acknowledged is on disk already.
             drop(graph);
         });
-        blocking.await.context("the server did not stop in order")
+        let left = deadline.saturating_duration_since(Instant::now()).min(FLUSH_TIME_MAX);
+        let last_traces = async {
+            if let Some(traces) = traces {
+                traces.end(left).await;
+            }
+        };
+        let (drained, ()) = tokio::join!(blocking, last_traces);
+        drained.context("the server did not stop in order")
     }
 }
 

@@ -37,6 +37,7 @@ mod resumes;
 mod shortage;
 mod token_door;
 pub mod tokens;
+mod traces;
 mod wake_fd;
 mod web;
 
@@ -76,6 +77,8 @@ use crate::posting::Sender;
 pub use crate::token_door::StreamAccess;
 use crate::token_door::open_doors;
 use crate::tokens::Verifier;
+pub use crate::traces::{CollectorUrl, Sampling, TraceHeaders, TracesConfig};
+use crate::traces::{Traces, TracesEnd};
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
 /// is ever handed from one to another, which would wake one thread more for it.
@@ -114,6 +117,8 @@ pub struct ServeConfig {
     pub cluster: Option<ClusterConfig>,
     /// Our node among Erlang nodes, if it is to be one.
     pub erlang: Option<ErlangConfig>,
+    /// Where traces of sends go, if anywhere.
+    pub traces: Option<TracesConfig>,
     /// The demo whose page the public port shows, if it is one.
     pub demo: Option<DemoFacts>,
 }
@@ -137,6 +142,8 @@ pub struct Server {
     stop: CancellationToken,
     api_task: JoinHandle<()>,
     erlang_task: Option<JoinHandle<()>>,
+    /// What sends traces, if a collector is named.
+    traces: Option<TracesEnd>,
 }
 
 /// The runtime of the control plane.
@@ -180,6 +187,9 @@ impl Server {
         config.engine.tls = config
             .tls_listen
             .map(|listen| TlsConfig { listen, config: certificates.stream_config() });
+        let node = config.cluster.as_ref().map(|cluster| cluster.node.as_str());
+        let traces = config.traces.map(|config| Traces::start(config, node)).transpose()?;
+        let (traces, traces_end) = traces.unzip();
         let age_ms = config.engine.history.age_ms_max;
         if let Some(cluster) = &mut config.cluster {
             cluster.history = Duration::from_millis(age_ms);
@@ -285,6 +295,7 @@ impl Server {
             trusted,
             public_url: config.public_url,
             erlang,
+            traces,
             idle_limit: permits.idle_limit(),
             stop: stop.clone(),
         })?);
@@ -320,6 +331,7 @@ impl Server {
             stop: ended,
             api_task,
             erlang_task,
+            traces: traces_end,
         })
     }
 

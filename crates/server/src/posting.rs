@@ -11,6 +11,7 @@ use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::cluster::{Cluster, GraphTrouble, Outgoing, Pending};
+use crate::traces::Marks;
 
 /// How long to wait before a full mailbox is tried again.
 const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
@@ -72,6 +73,8 @@ pub(crate) struct Parcel<'p> {
     pub(crate) term: Option<Frame>,
     /// It is for the connections of the subject alone.
     pub(crate) alone: bool,
+    /// Who is told how far it has come: only where it has a trace.
+    pub(crate) marks: Option<Arc<Marks>>,
 }
 
 /// What a send came to.
@@ -98,9 +101,10 @@ impl Sender {
     /// Hands `parcel` to the mailboxes of all workers that have listeners of it, or to the log of
     /// the cluster.
     pub(crate) async fn send(&self, parcel: Parcel<'_>) -> Result<Delivery, Unposted> {
-        let Parcel { about, draft, term, alone } = parcel;
+        let Parcel { about, draft, term, alone, marks } = parcel;
         if let Some(cluster) = &self.cluster {
-            let outgoing = Outgoing { about: about.to_string(), draft, term, alone };
+            let about = about.to_string();
+            let outgoing = Outgoing { about, draft, term, alone, marks };
             return Ok(Delivery::Everywhere(cluster.send(outgoing).await?));
         }
         let sending =
@@ -110,6 +114,9 @@ impl Sender {
             None => sending,
         };
         let receipt = finish(&mut sending, &self.graph).await?;
+        if let Some(marks) = marks {
+            marks.posted(Instant::now());
+        }
         let event = Arc::clone(sending.event().expect("what is posted has its number"));
         Ok(Delivery::Here { event, receipt })
     }

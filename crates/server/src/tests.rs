@@ -34,6 +34,7 @@ fn control_plane_goes_on_while_the_engine_drains() {
         data: data.path().to_owned(),
         cluster: None,
         erlang: None,
+        traces: None,
         demo: None,
     };
     let runtime = runtime().unwrap();

@@ -19,6 +19,7 @@ mod listen;
 mod man;
 mod names;
 mod nodes;
+mod otlp;
 mod plot;
 mod postgres;
 mod ready;

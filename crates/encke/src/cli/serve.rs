@@ -22,6 +22,7 @@ use self::tls::TlsArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
 use super::names::{NameArgs, Port};
+use super::otlp::OtlpArgs;
 use super::strangers::StrangerArgs;
 use super::tokens::TokenArgs;
 use crate::cli::UsageError;
@@ -77,6 +78,8 @@ pub(crate) struct ServeArgs {
     erlang: ErlangArgs,
     #[command(flatten)]
     tokens: TokenArgs,
+    #[command(flatten)]
+    otlp: OtlpArgs,
     /// How long to end connections in order, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     grace: Duration,
@@ -281,6 +284,7 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
             data: args.data,
             cluster: args.cluster.config()?,
             erlang: args.erlang.config()?,
+            traces: args.otlp.config(),
             demo: args.demo_page,
         };
         let server = tokio::select! {

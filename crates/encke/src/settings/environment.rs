@@ -3,7 +3,8 @@
 //! Each long option has a name of its own, with the words of its command: `--rate` of `encke flood`
 //! is `ENCKE_FLOOD_RATE`, `--both` of `encke graph load` is `ENCKE_GRAPH_LOAD_BOTH`. Those of the
 //! server go without its word too, `ENCKE_MAX_BACKLOG`, as do those that mean the same to all who
-//! take them, `ENCKE_KEY`. Where both are there the longer name is meant more closely.
+//! take them, `ENCKE_KEY`. Where both are there the longer name is meant more closely. Some of the
+//! server have a name that OpenTelemetry gives them, which is meant least closely.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -36,6 +37,16 @@ const SHARED_TOKEN: &str = "token";
 /// This command makes a server and a directory of its own: what is said of others is not for it.
 const ALONE: &str = "demo";
 
+/// What OpenTelemetry calls options of the server ("OpenTelemetry Environment Variable
+/// Specification"). There, an empty variable is none.
+const STANDARD: [(&str, &str); 5] = [
+    ("otlp", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+    ("otlp-headers", "OTEL_EXPORTER_OTLP_HEADERS"),
+    ("otlp-service", "OTEL_SERVICE_NAME"),
+    ("otlp-sampler", "OTEL_TRACES_SAMPLER"),
+    ("otlp-ratio", "OTEL_TRACES_SAMPLER_ARG"),
+];
+
 /// Names that are no options: where the demo finds programs.
 const OTHERS: [&str; 2] = ["ENCKE_NATS_SERVER", "ENCKE_POSTGRES_BIN"];
 
@@ -62,6 +73,7 @@ impl Environment {
         let unknown = self
             .variables
             .iter()
+            .filter(|(name, _)| name.starts_with(PREFIX))
             .filter(|(name, value)| !is_known(name.as_str()) && !is_service_link(name, value));
         unknown.map(|(name, _)| sentence(name, &known)).collect()
     }
@@ -69,7 +81,12 @@ impl Environment {
 
 impl FromIterator<(String, String)> for Environment {
     fn from_iter<T: IntoIterator<Item = (String, String)>>(variables: T) -> Environment {
-        let variables = variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX));
+        let is_standard = |name: &str, value: &str| {
+            !value.is_empty() && STANDARD.iter().any(|(_, standard)| *standard == name)
+        };
+        let variables = variables
+            .into_iter()
+            .filter(|(name, value)| name.starts_with(PREFIX) || is_standard(name, value));
         Environment { variables: variables.collect() }
     }
 }
@@ -83,7 +100,9 @@ pub(crate) fn with_variables(program: Command, environment: &Environment) -> Com
 fn with_variables_below(command: Command, words: &str, environment: &Environment) -> Command {
     let with_variable = |arg: Arg| {
         let names = names(&arg, words);
-        let set = names.iter().find(|name| environment.variables.contains_key(*name));
+        let standard = standard(&arg, words);
+        let mut all = names.iter().chain(&standard);
+        let set = all.find(|name| environment.variables.contains_key(*name));
         // The shortest is the one to read about.
         let Some(name) = set.or(names.last()) else { return arg };
         with_words(arg.env(name.clone()).hide_env_values(true))
@@ -115,6 +134,13 @@ fn names(arg: &Arg, words: &str) -> Vec<String> {
         (words, true) => vec![variable(words), variable("")],
         (words, false) => vec![variable(words)],
     }
+}
+
+/// The name that OpenTelemetry gives it, if it is such an option of the server.
+fn standard(arg: &Arg, words: &str) -> Option<String> {
+    let is_server = words.trim_end_matches('-') == SERVER;
+    let long = arg.get_long().filter(|_| is_server)?;
+    STANDARD.iter().find(|(option, _)| *option == long).map(|(_, name)| (*name).to_owned())
 }
 
 fn collect_names(command: &Command, words: &str, into: &mut Vec<String>) {
@@ -201,6 +227,27 @@ mod tests {
         assert_eq!(variable(&Environment::default()), "ENCKE_MAX_BACKLOG");
         let long = environment("ENCKE_SERVE_MAX_BACKLOG", "1");
         assert_eq!(variable(&long), "ENCKE_SERVE_MAX_BACKLOG");
+    }
+
+    #[test]
+    fn names_of_opentelemetry_are_meant_least_closely_and_are_none_when_empty() {
+        let variable = |variables: &[(&str, &str)]| {
+            let variables = variables.iter().map(|(name, value)| (*name, *value));
+            let environment: Environment =
+                variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            assert_eq!(environment.unknown(&program()), [""; 0]);
+            let program = with_variables(program(), &environment);
+            let serve = program.find_subcommand("serve").unwrap();
+            let arg = serve.get_arguments().find(|arg| arg.get_long() == Some("otlp"));
+            arg.unwrap().get_env().unwrap().to_str().unwrap().to_owned()
+        };
+        let standard = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
+        assert_eq!(variable(&[]), "ENCKE_OTLP");
+        assert_eq!(variable(&[standard]), standard.0);
+        assert_eq!(variable(&[(standard.0, "")]), "ENCKE_OTLP");
+        assert_eq!(variable(&[standard, ("ENCKE_OTLP", "none")]), "ENCKE_OTLP");
+        assert_eq!(variable(&[standard, ("ENCKE_SERVE_OTLP", "none")]), "ENCKE_SERVE_OTLP");
+        assert_eq!(variable(&[("OTEL_PROPAGATORS", "b3")]), "ENCKE_OTLP");
     }
 
     #[test]

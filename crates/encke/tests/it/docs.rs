@@ -12,7 +12,7 @@ const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     PROTOCOL,
     WATCHING,
     TLS,
@@ -23,6 +23,7 @@ const PAGES: [&str; 10] = [
     include_str!("../../../../docs/postgres.md"),
     include_str!("../../../../docs/strangers.md"),
     include_str!("../../../../docs/tokens.md"),
+    include_str!("../../../../docs/traces.md"),
 ];
 
 /// Whether `page` has `word` as code, perhaps with labels or a value behind it.
@@ -39,7 +40,8 @@ fn members(value: &Value) -> Vec<&String> {
 #[test]
 fn pages_name_every_metric() {
     let authority = Authority::new();
-    let server = tls_api::server(&authority, &[&format!("--token-key={}", TOKEN_SECRET)]);
+    let token_key = format!("--token-key={}", TOKEN_SECRET);
+    let server = tls_api::server(&authority, &[&token_key, "--otlp=http://127.0.0.1:9"]);
     let text = server.api.get("/metrics").body;
     let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let mut missing: Vec<&str> = families.filter_map(|line| line.split(' ').next()).collect();

@@ -82,6 +82,7 @@ mod tls_reload;
 mod tls_streams;
 mod token_commands;
 mod tokens;
+mod traces;
 mod tune;
 mod watch;
 mod websocket;

@@ -30,6 +30,7 @@ use crate::http::tls::Handshakes;
 use crate::keys::ring::KeyRing;
 use crate::posting::Sender;
 use crate::token_door::TokenOffice;
+use crate::traces::Traces;
 
 /// What the endpoints share.
 pub(crate) struct Api {
@@ -69,6 +70,8 @@ pub(crate) struct Api {
     pub(super) idempotency: Arc<IdempotencyKeys>,
     pub(super) durations: SendDurations,
     pub(super) sockets: SocketMemoryReader,
+    /// Who makes traces of sends, if a collector is named.
+    pub(super) traces: Option<Traces>,
     /// The Erlang side, if there is one.
     pub(super) erlang: Option<Erlang>,
     /// Whether others wait for the places of those who say nothing.
@@ -89,6 +92,7 @@ pub(crate) struct ApiParts {
     pub(crate) trusted: Networks,
     pub(crate) public_url: Option<PublicUrl>,
     pub(crate) erlang: Option<Erlang>,
+    pub(crate) traces: Option<Traces>,
     pub(crate) idle_limit: IdleLimit,
     pub(crate) stop: CancellationToken,
 }
@@ -124,6 +128,7 @@ impl Api {
             idempotency: IdempotencyKeys::new().context("the system's random source fails")?,
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
+            traces: parts.traces,
             erlang: parts.erlang,
             idle_limit: parts.idle_limit,
             stop: parts.stop,

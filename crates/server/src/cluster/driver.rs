@@ -26,6 +26,7 @@ use super::messages::Messages;
 use super::poster::{self, ALONE, Counted, Work};
 use super::status::{Membership, NodeStatus};
 use super::tasks::{self, Happened};
+use super::traced::Traced;
 use super::{Command, Joining, Outgoing, Reply};
 use crate::log_interval::LogInterval;
 use crate::posting::LogTrouble;
@@ -95,6 +96,7 @@ pub(super) struct Driver {
     /// member.
     times: VecDeque<(u64, u64)>,
     replies: HashMap<Ticket, Reply>,
+    traced: Traced,
     keeping: Option<Keeping>,
     /// Where the log must be read from for the graph's sake, at a start.
     graph_at: u64,
@@ -159,6 +161,7 @@ impl Driver {
             following: None,
             times: VecDeque::new(),
             replies: HashMap::new(),
+            traced: Traced::default(),
             keeping,
             graph_at,
             admitting: Admitting::new(tokens),
@@ -241,8 +244,10 @@ impl Driver {
 
     fn command(&mut self, command: Command) {
         let now = clock::monotonic_ms();
+        let mut traced = None;
         let (taken, reply) = match command {
-            Command::Send(Outgoing { about, draft, term, alone }, reply) => {
+            Command::Send(Outgoing { about, draft, term, alone, marks }, reply) => {
+                traced = marks;
                 let (line, flags) = (draft.into_line(), if alone { ALONE } else { 0 });
                 let term = term.map(|term| term.body().to_vec());
                 let event = Event { subject: about, line, flags, term };
@@ -255,7 +260,10 @@ impl Driver {
             }
         };
         match taken {
-            Ok(ticket) => drop(self.replies.insert(ticket, reply)),
+            Ok(ticket) => {
+                self.traced.begin(ticket, traced);
+                self.replies.insert(ticket, reply);
+            }
             Err(why) => drop(reply.send(Err(match why {
                 NotTaken::Full => LogTrouble::Full,
                 NotTaken::TooLarge => LogTrouble::TooLarge,

@@ -25,6 +25,7 @@ mod questions;
 mod revocations;
 mod status;
 mod tasks;
+mod traced;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -60,6 +61,7 @@ pub(crate) use self::status::{Membership, NodeStatus};
 use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
 use crate::token_door::TokenOffice;
 use crate::tokens::Revocation;
+use crate::traces::Marks;
 
 /// What senders have handed over and the driver has not taken yet. More of them wait with their
 /// requests.
@@ -97,6 +99,8 @@ pub(crate) struct Outgoing {
     pub(crate) term: Option<Frame>,
     /// It is for the connections of the subject alone.
     pub(crate) alone: bool,
+    /// Who is told when the log has it: only where it has a trace.
+    pub(crate) marks: Option<Arc<Marks>>,
 }
 
 /// What the task that drives the node is asked for.

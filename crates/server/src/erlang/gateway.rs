@@ -124,7 +124,8 @@ impl Gateway {
         let id = IdText::parse(about).map_err(|_| Refusal::BadId)?;
         let draft = Draft::new(about, data);
         let term = Some(payload::message(payload));
-        let delivery = self.sender.send(Parcel { about: id, draft, term, alone }).await?;
+        let delivery =
+            self.sender.send(Parcel { about: id, draft, term, alone, marks: None }).await?;
         self.counts.events.add(1);
         Ok(delivery)
     }

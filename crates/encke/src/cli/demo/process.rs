@@ -223,7 +223,9 @@ fn ended_early(status: ExitStatus) -> anyhow::Error {
 }
 
 fn is_setting(name: &std::ffi::OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b"ENCKE_")
+    let name = name.as_encoded_bytes();
+    // A demo is no service whose traces anybody collects.
+    name.starts_with(b"ENCKE_") || name.starts_with(b"OTEL_")
 }
 
 /// The demo's, but that the server's ordinary start and end are no news here.

@@ -25,7 +25,7 @@ pub(crate) fn encke<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>
 pub(crate) fn without_settings(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("ENCKE_") {
+        if ["ENCKE_", "OTEL_"].iter().any(|of| name.to_string_lossy().starts_with(of)) {
             command.env_remove(name);
         }
     }

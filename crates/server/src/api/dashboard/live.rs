@@ -65,7 +65,7 @@ pub(crate) async fn run(api: Arc<Api>) {
 async fn send(api: &Api, id: IdText<'_>, sample: Sample) {
     let data = sample.into_json(api.backlog_bytes_max);
     let draft = Draft::new(&api.live_id, &data);
-    let parcel = Parcel { about: id, draft, term: None, alone: false };
+    let parcel = Parcel { about: id, draft, term: None, alone: false, marks: None };
     // Who misses one hears the next.
     let Ok(delivery) = api.sender.send(parcel).await else { return };
     if let Ok(Ok(delivered)) = timeout(INTERVAL, delivery.answer()).await {

@@ -17,6 +17,7 @@ use crate::api::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
 use crate::api::state::Api;
 use crate::http::problem::ApiProblem;
 use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
+use crate::traces::Marks;
 
 /// How long a repeat waits until the first send is posted: as long as that may take where a mailbox
 /// is full, and as long again for an audience that is looked up slowly.
@@ -41,12 +42,13 @@ impl Api {
         grant: &Grant,
         body: &EventBody<'_>,
         key: &IdempotencyKey<'_>,
+        marks: Option<&Arc<Marks>>,
     ) -> Result<Once, ApiProblem> {
         let deadline = tokio::time::Instant::now() + POSTED_TIMEOUT;
         loop {
             match self.idempotency.claim(grant.key_id(), key, &body.about.0, body.data.get())? {
                 Claimed::First(claim) => {
-                    return Ok(self.follow(claim, self.post(body).await?));
+                    return Ok(self.follow(claim, self.post(body, marks).await?));
                 }
                 Claimed::UnderWay(mut progress) => {
                     let is_posted = |progress: &Progress| {

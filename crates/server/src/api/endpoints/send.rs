@@ -6,6 +6,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 
 use super::event::{EventBody, Posted, push_answer};
@@ -16,6 +17,8 @@ use crate::api::state::Api;
 use crate::http::body::{BodyKind, read_whole};
 use crate::http::object::Object;
 use crate::http::problem::ApiProblem;
+use crate::posting::Delivered;
+use crate::traces::{Marks, SendTrace};
 
 /// The largest body with one event.
 const EVENT_BODY_BYTES_MAX: usize = 1 << 20;
@@ -26,14 +29,41 @@ pub(crate) async fn send(
     request: Request,
 ) -> Result<Response, ApiProblem> {
     let (head, body) = request.into_parts();
+    let mut trace = api.traces.as_ref().and_then(|traces| traces.begin(&head.headers));
+    let answer = answer(&api, &head, body, &mut trace).await;
+    if let (Err(problem), Some(trace)) = (&answer, trace) {
+        trace.end_one(Err(problem.status()));
+    }
+    answer
+}
+
+/// The answer. With a good one goes `trace`, if there is one.
+async fn answer(
+    api: &Arc<Api>,
+    head: &Parts,
+    body: Body,
+    trace: &mut Option<SendTrace>,
+) -> Result<Response, ApiProblem> {
     let key = IdempotencyKey::of(&head.headers)?;
     let grant = Grant::of(&head.extensions)?;
     match BodyKind::of(&head.headers)? {
-        BodyKind::Json => send_one(&api, &grant, body, key).await,
+        BodyKind::Json => {
+            let marks = trace.as_ref().map(SendTrace::marks);
+            let delivered = send_one(api, &grant, body, key, marks).await?;
+            if let Some(trace) = trace.take() {
+                trace.end_one(Ok(&delivered));
+            }
+            let mut text = Vec::with_capacity(64);
+            push_answer(&mut text, &delivered);
+            text.push(b'\n');
+            Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+        }
         BodyKind::Ndjson if key.is_some() => Err(ApiProblem::key_of_stream()),
         BodyKind::Ndjson => {
             let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
-            Ok((content_type, SendStream::new(api, grant, body).into_body()).into_response())
+            let trace = trace.take().map(SendTrace::stream);
+            let stream = SendStream::new(Arc::clone(api), grant, body, trace);
+            Ok((content_type, stream.into_body()).into_response())
         }
     }
 }
@@ -43,7 +73,8 @@ async fn send_one(
     grant: &Grant,
     body: Body,
     key: Option<IdempotencyKey<'_>>,
-) -> Result<Response, ApiProblem> {
+    marks: Option<&Arc<Marks>>,
+) -> Result<Delivered, ApiProblem> {
     let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.idle_limit).await?;
     let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
@@ -53,16 +84,11 @@ async fn send_one(
         (Some(field), Some(member)) if field != member => return Err(ApiProblem::two_keys()),
         (field, member) => field.or(member),
     };
-    let mut text = Vec::with_capacity(64);
     if let Some(key) = key {
-        let answer = api.post_once(grant, &body, &key).await?.answer().await?;
-        push_answer(&mut text, &answer);
-    } else {
-        let Posted { delivery, accepted } = api.post(&body).await?;
-        let delivered = delivery.answer().await?;
-        api.durations.record(accepted, Instant::now());
-        push_answer(&mut text, &delivered);
+        return api.post_once(grant, &body, &key, marks).await?.answer().await;
     }
-    text.push(b'\n');
-    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+    let Posted { delivery, accepted } = api.post(&body, marks).await?;
+    let delivered = delivery.answer().await?;
+    api.durations.record(accepted, Instant::now());
+    Ok(delivered)
 }

@@ -30,6 +30,8 @@ use crate::http::body::Pieces;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
 use crate::http::problem::ApiProblem;
+use crate::posting::Delivered;
+use crate::traces::SendTrace;
 
 /// Events that wait for their count. Answers go out in order, so the slowest worker holds up all,
 /// and a turn of one among 53 on two cores that are busy with a million clients' storm can take a
@@ -54,6 +56,7 @@ pub(crate) struct SendStream {
     window: VecDeque<Pending>,
     window_bytes: usize,
     answers: Vec<u8>,
+    trace: Option<SendTrace>,
     stop: CancellationToken,
 }
 
@@ -68,7 +71,12 @@ enum Pending {
 }
 
 impl SendStream {
-    pub(crate) fn new(api: Arc<Api>, grant: Grant, body: Body) -> SendStream {
+    pub(crate) fn new(
+        api: Arc<Api>,
+        grant: Grant,
+        body: Body,
+        trace: Option<SendTrace>,
+    ) -> SendStream {
         let stop = api.stop.clone();
         let body = Pieces::of_stream(body, &api.idle_limit);
         SendStream {
@@ -80,6 +88,7 @@ impl SendStream {
             window: VecDeque::new(),
             window_bytes: 0,
             answers: Vec::new(),
+            trace,
             stop,
         }
     }
@@ -110,6 +119,9 @@ impl SendStream {
                 return Some(self.take_answers());
             }
             if !self.reading && self.window.is_empty() {
+                if let Some(trace) = self.trace.take() {
+                    trace.end_stream();
+                }
                 return None;
             }
             self.wait(room && self.reading).await;
@@ -176,6 +188,7 @@ impl SendStream {
             match first {
                 Pending::ApiProblem(problem) => {
                     self.answers.extend_from_slice(problem.to_json().as_bytes());
+                    count(&mut self.trace, None);
                 }
                 Pending::Event(Posted { delivery, accepted }, line) => match delivery.ready() {
                     None => return,
@@ -183,10 +196,12 @@ impl SendStream {
                         self.api.durations.record(*accepted, Instant::now());
                         push_answer(&mut self.answers, &delivered);
                         self.answers.push(b'\n');
+                        count(&mut self.trace, Some(&delivered));
                     }
                     Some(Err(unposted)) => {
                         let problem = ApiProblem::from(unposted).on_line(*line).to_json();
                         self.answers.extend_from_slice(problem.as_bytes());
+                        count(&mut self.trace, None);
                     }
                 },
                 Pending::Once(once, line) => match once.ready() {
@@ -194,10 +209,12 @@ impl SendStream {
                     Some(Ok(answer)) => {
                         push_answer(&mut self.answers, &answer);
                         self.answers.push(b'\n');
+                        count(&mut self.trace, Some(&answer));
                     }
                     Some(Err(problem)) => {
                         let problem = problem.on_line(*line).to_json();
                         self.answers.extend_from_slice(problem.as_bytes());
+                        count(&mut self.trace, None);
                     }
                 },
             }
@@ -212,6 +229,13 @@ impl SendStream {
 
     fn take_answers(&mut self) -> Bytes {
         Bytes::from(std::mem::take(&mut self.answers))
+    }
+}
+
+/// Counts an answer for the trace of its stream, if that has one.
+fn count(trace: &mut Option<SendTrace>, delivered: Option<&Delivered>) {
+    if let Some(trace) = trace {
+        trace.count(delivered);
     }
 }
 
@@ -233,7 +257,7 @@ async fn post(api: &Arc<Api>, grant: &Grant, line: Line) -> Result<Pending, ApiP
     let may = api.access.check_about(grant, &body.about.0);
     may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
-        None => api.post(&body).await.map(|posted| Pending::Event(posted, line.number)),
+        None => api.post(&body, None).await.map(|posted| Pending::Event(posted, line.number)),
         Some(key) => {
             post_once(api, grant, &body, key).await.map(|once| Pending::Once(once, line.number))
         }
@@ -248,5 +272,5 @@ async fn post_once(
     key: Box<str>,
 ) -> Result<Once, ApiProblem> {
     let key = IdempotencyKey::new(String::from(key))?;
-    api.post_once(grant, body, &key).await
+    api.post_once(grant, body, &key, None).await
 }

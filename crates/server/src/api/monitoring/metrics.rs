@@ -24,6 +24,7 @@ use super::tokens::{self, TokenStats};
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
 use crate::http::problem::ApiProblem;
+use crate::traces::Traces;
 
 pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, ApiProblem> {
     let erlang = api.erlang.as_ref().map(Erlang::report);
@@ -42,6 +43,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         tls::of_streams(&api.certificates, &snapshot.whole().tls),
         workers(&snapshot.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
+        api.traces.as_ref().map(traces).into_iter().collect(),
     ]
     .concat();
     let mut text = Vec::new();
@@ -320,6 +322,19 @@ fn erlang(report: &Report) -> Vec<MetricFamily> {
         by_reason(&report.refused),
     ));
     families
+}
+
+/// Spans of sends, where a collector is named.
+fn traces(traces: &Traces) -> MetricFamily {
+    let counts = traces.counts();
+    let counts =
+        counts.map(|(outcome, count)| metric(&[("outcome", outcome)], counter_of(count as f64)));
+    family(
+        "encke_trace_spans_total",
+        "Spans of traces, by what became of them.",
+        MetricType::COUNTER,
+        counts.to_vec(),
+    )
 }
 
 fn turns_of(worker: &WorkerSnapshot) -> Metric {

@@ -165,6 +165,7 @@ impl Driver {
 
     fn deliver(&mut self, deliver: Deliver) {
         let Deliver { sequence, index, number, event } = deliver;
+        self.traced.read(number);
         let place = self.place(sequence, index);
         let id = EventId::new(number, self.agreed.tag());
         let age_ms = (self.status.membership == Membership::Joining).then(|| self.age_ms(sequence));
@@ -181,6 +182,7 @@ impl Driver {
     }
 
     fn answer(&mut self, ticket: Ticket, outcome: Outcome) {
+        self.traced.end(ticket, outcome);
         let Some(reply) = self.replies.remove(&ticket) else { return };
         let outcomes = &mut self.status.outcomes;
         let answer = match outcome {
