@@ -13,18 +13,20 @@ const HISTORY: &str = "CHANGELOG.md";
 
 /// Where documents, scripts and manifests may lead: standards, and what the project's own files are
 /// modelled on. Names that no one can own (RFC 2606) and this machine need no entry.
-const HOSTS: [&str; 11] = [
+const HOSTS: [&str; 13] = [
     "html.spec.whatwg.org",
     "fetch.spec.whatwg.org",
     "keepachangelog.com",
     "man7.org",
     "nats.io",
+    "opentelemetry.io",
     "prometheus.io",
     "pyjwt.readthedocs.io",
     "semver.org",
     "www.apache.org",
     "www.npmjs.com",
     "www.rfc-editor.org",
+    "www.w3.org",
 ];
 
 pub(super) fn paths(tree: &Tree) -> Vec<Fault> {

@@ -183,7 +183,7 @@ fn caller_decides_whether_its_send_has_a_trace_and_the_ratio_where_it_does_not()
         of("all").into_iter().partition(|span| span["traceId"] == TRACE);
     assert_eq!((theirs.len(), own.len()), (1, 2));
     // Without a parent, or with one that is malformed.
-    assert!(own.iter().all(|span| span["parentSpanId"] == ""), "{own:?}");
+    assert!(own.iter().all(|span| span["parentSpanId"].is_null()), "{own:?}");
     assert_ne!(own[0]["traceId"], own[1]["traceId"]);
 }
 
@@ -210,7 +210,7 @@ fn stream_of_sends_is_one_span_with_their_number_and_a_refused_send_has_its_stat
     // A caller's mistake is no error of the server.
     assert_eq!(spans[1]["attributes"]["error.type"], Value::Null);
 
-    // A client that leaves its stream has no answer.
+    // A client leaves before its last line is whole.
     let mut wire = crate::harness::Wire::connect(server.api.address());
     wire.send(
         "POST /send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n\
@@ -219,7 +219,7 @@ fn stream_of_sends_is_one_span_with_their_number_and_a_refused_send_has_its_stat
     wire.try_head().unwrap();
     drop(wire);
     let spans = collector.spans(3);
-    assert_eq!(spans[2]["attributes"]["error.type"], "aborted");
+    assert_eq!(spans[2]["attributes"]["encke.events"], "1");
 }
 
 #[test]
@@ -238,6 +238,26 @@ fn send_of_a_node_shows_how_long_the_log_took() {
     let (publish, deliver) = (named(&spans, "publish"), named(&spans, "deliver"));
     assert_eq!(publish["kind"], 4);
     check_steps(root, &[publish, deliver]);
+
+    // A log that is stuck, and a caller that waits no longer.
+    nats.pause();
+    let mut wire = crate::harness::Wire::connect(node.api.address());
+    let body = r#"{"about":1,"data":2}"#;
+    wire.send(format!(
+        "POST /send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    wait_for("the send waits for the log", || node.api.stats()["events"] == 2);
+    wire.reset();
+    let spans = collector.spans(5).split_off(3);
+    let (root, publish) = (named(&spans, "POST /send"), named(&spans, "publish"));
+    check_steps(root, &[publish]);
+    for span in [root, publish] {
+        assert_eq!(span["attributes"]["error.type"], "aborted");
+        assert_eq!(span["status"]["code"], 2);
+    }
+    nats.resume();
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl SendTrace {
     pub(crate) fn end_one(mut self, answer: Result<&Delivered, StatusCode>) {
         let now = Instant::now();
         let status = answer.err().unwrap_or(StatusCode::OK);
-        self.steps(now, answer);
+        self.steps(now, answer.err().as_ref().map(StatusCode::as_str));
         if let Ok(delivered) = answer {
             let span = self.span();
             span.set_attribute(KeyValue::new("encke.delivered", i64::from(delivered.count)));
@@ -127,15 +127,14 @@ impl SendTrace {
         self.end(now, Some(status));
     }
 
-    /// What posting the event took, and waiting for its count.
-    fn steps(&self, end: Instant, answer: Result<&Delivered, StatusCode>) {
+    /// What posting the event took, and waiting for its count. An error is the last one's.
+    fn steps(&self, end: Instant, error: Option<&str>) {
         let Some(&accepted) = self.marks.accepted.get() else { return };
         let posted = self.marks.posted_at();
         let (name, kind) = match self.in_cluster {
             true => ("publish", SpanKind::Producer),
             false => ("post", SpanKind::Internal),
         };
-        let error = answer.err();
         let of_posting = error.filter(|_| posted.is_none());
         self.step(name, kind, (accepted, posted.unwrap_or(end)), of_posting);
         if let Some(posted) = posted {
@@ -148,13 +147,13 @@ impl SendTrace {
         name: &'static str,
         kind: SpanKind,
         (from, to): (Instant, Instant),
-        error: Option<StatusCode>,
+        error: Option<&str>,
     ) {
         let builder = self.tracer.span_builder(name).with_kind(kind);
         let builder = builder.with_start_time(self.time(from));
         let mut span = builder.start_with_context(&self.tracer, &self.context);
-        if let Some(status) = error {
-            span.set_attribute(KeyValue::new("error.type", status.as_str().to_owned()));
+        if let Some(error) = error {
+            span.set_attribute(KeyValue::new("error.type", error.to_owned()));
             span.set_status(Status::error(""));
         }
         span.end_with_timestamp(self.time(to));
@@ -220,7 +219,9 @@ impl SendTrace {
 impl Drop for SendTrace {
     fn drop(&mut self) {
         if !self.is_ended {
-            self.end(Instant::now(), None);
+            let now = Instant::now();
+            self.steps(now, Some(ABORTED));
+            self.end(now, None);
         }
     }
 }
