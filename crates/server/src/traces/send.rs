@@ -24,7 +24,7 @@ use crate::posting::Delivered;
 /// What a request is called: its method, and the path that it was routed by.
 const NAME: &str = "POST /send";
 
-/// The type of an error that is none of the answer's: nobody waited for that.
+/// The type of an error that is none of an answer's: there was nobody left to answer.
 const ABORTED: &str = "aborted";
 
 /// How far a send has come, said by whoever takes it there.
@@ -52,8 +52,7 @@ impl Marks {
     }
 }
 
-/// The trace of one request that is sampled. Dropped without an answer it is one that nobody
-/// waited for.
+/// The trace of one request that is sampled. Dropped without an answer it is one that was given up.
 #[derive(Debug)]
 pub(crate) struct SendTrace {
     tracer: SdkTracer,
@@ -223,5 +222,55 @@ impl Drop for SendTrace {
             self.steps(now, Some(ABORTED));
             self.end(now, None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use opentelemetry::trace::TracerProvider;
+    use opentelemetry_sdk::error::OTelSdkResult;
+    use opentelemetry_sdk::trace::{SdkTracerProvider, Span, SpanData, SpanProcessor};
+
+    use super::*;
+
+    /// Keeps all spans.
+    #[derive(Clone, Debug, Default)]
+    struct Kept(Arc<Mutex<Vec<SpanData>>>);
+
+    impl SpanProcessor for Kept {
+        fn on_start(&self, _: &mut Span, _: &Context) {}
+
+        fn on_end(&self, span: SpanData) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(span);
+        }
+
+        fn force_flush(&self) -> OTelSdkResult {
+            Ok(())
+        }
+
+        fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn request_that_is_given_up_ends_with_the_step_that_it_was_in() {
+        let kept = Kept::default();
+        let provider = SdkTracerProvider::builder().with_span_processor(kept.clone()).build();
+        let tracer = provider.tracer("test");
+        let trace = SendTrace::begin(&tracer, &Context::new(), true).unwrap();
+        trace.marks().accepted(Instant::now());
+        trace.marks().posted(Instant::now());
+        drop(trace);
+        let spans = kept.0.lock().unwrap();
+        let error = |span: &SpanData| {
+            let mut attributes = span.attributes.iter();
+            attributes.find(|it| it.key.as_str() == "error.type").map(|it| it.value.to_string())
+        };
+        let told: Vec<_> = spans.iter().map(|span| (&*span.name, error(span))).collect();
+        let aborted = || Some(ABORTED.to_owned());
+        assert_eq!(told, [("publish", None), ("deliver", aborted()), (NAME, aborted())]);
     }
 }
