@@ -1,5 +1,5 @@
-//! Says which pages were refused because of their origin, each origin once an hour at most, and what
-//! lets them in.
+//! Says which pages were refused because of their origin, each origin once an hour at most, and
+//! what lets them in.
 //! Workers only note them ([`engine::RefusedOrigins`]); they must not wait for a log.
 
 use std::collections::BTreeSet;

@@ -7,9 +7,9 @@
 //! What they say is of the server: no id of anybody, no payload, no key, no address of a client.
 //! Callers choose what is in `tracestate`, which is passed on as the standard asks.
 //!
-//! A caller may ask for a trace of each of its sends (`sampled`). That costs the processor time of
-//! three spans each, and memory no more than the queue's bound. Without a collector there is nothing
-//! of all this but an empty [`Option`].
+//! A caller may ask for a trace of each of its sends (`sampled`). That costs the processor time
+//! of three spans each, and memory no more than the queue's bound. Without a collector there is
+//! nothing of all this but an empty [`Option`].
 
 mod client;
 mod config;
