@@ -94,6 +94,7 @@ fn stream_of_events_is_answered_up_to_where_it_was_stopped() {
     assert_eq!((answers.len(), &answers[0]["delivered"]), (2, &json!(1)));
     check_problem(&answers[1], 503);
     assert_eq!(answers[1]["line"], 2);
+    assert!(answers[1]["detail"].as_str().unwrap().contains("Nothing was sent"), "{answers:?}");
     listener.expect_last_chunk();
 }
 

@@ -45,6 +45,10 @@ const WINDOW_BYTES_MAX: usize = 1 << 20;
 /// Answers are handed to the connection when there are this many bytes, or nothing else to do.
 const ANSWER_BYTES: usize = 32 * 1024;
 
+/// Why no further line is taken by a server on its way out.
+const STOPPING: &str = "The server is stopping, and takes neither this line nor those after it. \
+                        Nothing was sent of them: send them again when it is back.";
+
 /// A stream of events and of its answers.
 pub(crate) struct SendStream {
     api: Arc<Api>,
@@ -144,7 +148,7 @@ impl SendStream {
         tokio::select! {
             biased;
             () = first => {}
-            () = stop.cancelled(), if read => self.stop_reading(ApiProblem::stopping()),
+            () = stop.cancelled(), if read => self.stop_reading(ApiProblem::unavailable(STOPPING)),
             piece = body.next(), if read => match piece {
                 // A key may be revoked while its stream goes on.
                 Ok(Some(piece)) => match self.api.access.check(&self.grant) {
