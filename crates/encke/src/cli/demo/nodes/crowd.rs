@@ -131,6 +131,8 @@ impl Listener {
             if head.status != 200 {
                 return Err(io::Error::other(format!("the node answered {}", head.status)));
             }
+            // Where it begins: who hears nothing before the node is killed goes on there.
+            self.place = head.next.map(str::to_owned).or(self.place.take());
             let decoder = StreamDecoder::new(Transport::Sse, head.body);
             read.drain(..head.head_len);
             return Ok((socket, decoder, read));
