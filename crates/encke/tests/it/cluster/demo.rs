@@ -108,6 +108,20 @@ fn node_that_is_killed_costs_nobody_an_event() {
 }
 
 #[test]
+fn who_has_heard_nothing_before_its_node_is_killed_loses_nothing_either() {
+    // Some 60 events for 800 users: a third of them hear none before.
+    let options = ["--nodes=2", "--users=800", "--rate=20", "--seconds=6"];
+    let Some(demo) = Demo::start(&options) else { return };
+    let finished = demo.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let told: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(
+        (&told["lost"], &told["gaps"], &told["resumed"]),
+        (&0.into(), &0.into(), &400.into())
+    );
+}
+
+#[test]
 fn without_postgresql_the_graph_stands_still_and_the_demo_says_what_to_install() {
     let options = ["--nodes=2", "--users=20", "--rate=50", "--seconds=2"];
     let Some(demo) = Demo::start_with(&options, "/nowhere") else { return };
