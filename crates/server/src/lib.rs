@@ -27,6 +27,7 @@ mod http;
 pub mod keys;
 mod log_interval;
 mod memory;
+mod outgoing;
 mod panics;
 mod ports;
 mod posting;

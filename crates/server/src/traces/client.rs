@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use hyper::{Request, Response, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use opentelemetry_http::HttpClient;
 use opentelemetry_http::hyper::HyperClient;
-use rustls::crypto::aws_lc_rs;
 
 use super::limits::{EXPORT_TIME_MAX, REASON_CHARS_MAX};
+use crate::outgoing;
 
 /// Why the last request failed, if it did.
 pub(super) type LastError = Arc<Mutex<Option<String>>>;
@@ -30,26 +30,12 @@ pub(super) struct Client {
 type Sent = std::result::Result<Response<Bytes>, opentelemetry_http::HttpError>;
 
 impl Client {
-    /// One for `url`. Whom the system trusts is trusted.
+    /// One for `url`.
     pub(super) fn new(url: &Uri) -> Result<(Client, LastError)> {
-        let builder = HttpsConnectorBuilder::new();
-        let connector = if url.scheme_str() == Some("https") {
-            let builder = builder.with_provider_and_native_roots(aws_lc_rs::default_provider());
-            let trusted = builder.context(
-                "--otlp: this system trusts no certificates: install ca-certificates, or name a \
-                 file of them in SSL_CERT_FILE",
-            );
-            trusted?.https_only().enable_http1().build()
-        } else {
-            // Roots are read from disk, and http needs none.
-            let provider = Arc::new(aws_lc_rs::default_provider());
-            let config = rustls::ClientConfig::builder_with_provider(provider)
-                .with_safe_default_protocol_versions()
-                .expect("the provider has the suites of its own versions")
-                .with_root_certificates(rustls::RootCertStore::empty())
-                .with_no_client_auth();
-            builder.with_tls_config(config).https_or_http().enable_http1().build()
-        };
+        let connector = outgoing::connector(url).context(
+            "--otlp: this system trusts no certificates: install ca-certificates, or name a file \
+             of them in SSL_CERT_FILE",
+        )?;
         let last = LastError::default();
         let inner = HyperClient::new(connector, EXPORT_TIME_MAX, None);
         Ok((Client { inner, last: Arc::clone(&last) }, last))

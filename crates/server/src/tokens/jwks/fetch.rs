@@ -6,12 +6,13 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::header::{ACCEPT, CACHE_CONTROL, USER_AGENT};
 use hyper::{HeaderMap, Request, StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use thiserror::Error;
 
+use crate::outgoing;
 use crate::tokens::limits::{
     JWKS_AGE, JWKS_AGE_MAX, JWKS_AGE_MIN, JWKS_TIME_MAX, KEY_FILE_BYTES_MAX,
 };
@@ -54,24 +55,7 @@ pub(super) struct Fetcher {
 
 impl Fetcher {
     pub(super) fn new(url: Uri) -> Result<Fetcher, FetchError> {
-        let builder = HttpsConnectorBuilder::new();
-        let connector = match url.scheme_str() {
-            // Roots are read from disk, and http needs none.
-            Some("http") => {
-                let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-                let config = rustls::ClientConfig::builder_with_provider(provider)
-                    .with_safe_default_protocol_versions()
-                    .expect("the provider has the suites of its own versions")
-                    .with_root_certificates(rustls::RootCertStore::empty())
-                    .with_no_client_auth();
-                builder.with_tls_config(config).https_or_http().enable_http1().build()
-            }
-            _ => {
-                let provider = rustls::crypto::aws_lc_rs::default_provider();
-                let builder = builder.with_provider_and_native_roots(provider);
-                builder.map_err(FetchError::Roots)?.https_only().enable_http1().build()
-            }
-        };
+        let connector = outgoing::connector(&url).map_err(FetchError::Roots)?;
         // A request in five minutes: its connection is not kept.
         let client =
             Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
