@@ -8,12 +8,14 @@
 #![allow(clippy::print_stdout, reason = "a skipped test says why")]
 
 mod nats;
+mod port;
 pub mod postgres;
 mod relay;
 mod small_disk;
 mod tools;
 
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
+pub use port::free_port;
 pub use relay::TcpRelay;
 pub use small_disk::SmallDisk;
 pub use tools::{found, tool};

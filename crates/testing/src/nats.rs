@@ -4,13 +4,15 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::free_port;
 
 /// Names the program of a current NATS server, where tests do not find it by themselves.
 pub const NATS_SERVER: &str = "ENCKE_NATS_SERVER";
@@ -233,11 +235,4 @@ impl Drop for NatsServer {
         self.kill();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// A port that nobody has at this moment. Servers of a cluster must know each other's before they
-/// start, so the kernel cannot give them one as they listen.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    listener.local_addr().expect("it has an address").port()
 }

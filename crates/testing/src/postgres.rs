@@ -3,7 +3,7 @@
 //! It does not run as root, so there it runs as the user `postgres`, as Debian's package makes it.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +11,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
+
+use crate::free_port;
 
 /// Where Debian keeps the newest it has, and others their only one.
 fn programs() -> Option<&'static Path> {
@@ -301,9 +303,4 @@ fn children(pid: u32) -> Vec<String> {
     };
     let names = processes.filter(is_child).map(|entry| entry.file_name());
     names.filter_map(|name| name.into_string().ok()).collect()
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
-    listener.local_addr().expect("it is bound").port()
 }

@@ -1,7 +1,7 @@
 //! The bounds of the API port: who may be silent, how long, and who is answered all the same.
 
 use std::io;
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -151,8 +151,7 @@ fn nobody_is_served_by_a_server_that_does_not_start() {
     let erlang = format!("--erlang-port={}", taken.local_addr().unwrap().port());
     for _ in 0..5 {
         let data = tempfile::tempdir().unwrap();
-        // Free a moment ago: whoever takes it in between makes the start fail, too.
-        let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let listen = SocketAddr::from(([127, 0, 0, 1], testing::free_port()));
         let mut command = crate::harness::encke(["serve", "--json", "--api=127.0.0.1:0", &erlang]);
         command.args(["--erlang-node=encke@127.0.0.1", "--erlang-cookie-file"]).arg(cookie.path());
         command.arg(format!("--listen={listen}")).arg("--data").arg(data.path());

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 
@@ -15,13 +15,6 @@ use crate::harness::{
 };
 use crate::strangers::own_address;
 use crate::tls_api::metric_if_any;
-
-/// Ports that are free now. No proxy tells which one it took.
-pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners: [TcpListener; N] =
-        std::array::from_fn(|_| TcpListener::bind("0.0.0.0:0").unwrap());
-    listeners.each_ref().map(|listener| listener.local_addr().unwrap().port())
-}
 
 pub(crate) fn is_here(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
@@ -70,7 +63,7 @@ fn check_behind(server: &Server, stranger: IpAddr, port: u16, claims: &[&str]) {
 /// ends with.
 fn haproxy<const N: usize>(target: SocketAddr, lines: [&str; N]) -> (Program, [u16; N]) {
     let dir = tempfile::tempdir().unwrap();
-    let ports = free_ports::<N>();
+    let ports = [(); N].map(|()| testing::free_port());
     let mut config =
         "defaults\n  timeout connect 30s\n  timeout client 60s\n  timeout server 60s\n\n"
             .to_owned();
@@ -170,7 +163,7 @@ fn nginx_names_its_clients_by_field_on_connections_that_it_keeps() {
     }
     let server = Server::start(&["--trust=127.0.0.1", "--max-connections-per-address=2"]);
     let dir = tempfile::tempdir().unwrap();
-    let [port] = free_ports::<1>();
+    let port = testing::free_port();
     let (here, target) = (dir.path().display(), server.listen());
     let config = format!(
         "daemon off; master_process off; pid {here}/pid; error_log {here}/error.log;\n\

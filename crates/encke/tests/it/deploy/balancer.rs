@@ -14,7 +14,7 @@ use testing::postgres::Postgres;
 use super::{compose, text};
 use crate::harness::{Api, Program, Server, TOKEN_SECRET, Wire, encke, get, token_for, wait_for};
 use crate::keys::new_key;
-use crate::strangers_proxies::{free_ports, is_here, start};
+use crate::strangers_proxies::{is_here, start};
 
 /// All but the balancer.
 struct World {
@@ -87,7 +87,7 @@ impl World {
 
     /// HAProxy with its settings before two nodes. The third one is away.
     fn balancer(&self, nodes: &[(&str, &Server)]) -> (Program, SocketAddr, SocketAddr) {
-        let [streams, api] = free_ports::<2>();
+        let [streams, api] = [(); 2].map(|()| testing::free_port());
         let mut settings = String::new();
         for line in text("compose/haproxy.cfg").lines() {
             let mut line = line.to_owned();

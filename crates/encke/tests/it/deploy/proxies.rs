@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::text;
 use crate::harness::{Authority, Program, Server, get, tls_client};
 use crate::strangers::own_address;
-use crate::strangers_proxies::{free_ports, is_here, start};
+use crate::strangers_proxies::{is_here, start};
 
 const NAME: &str = "push.example.org";
 
@@ -39,7 +39,7 @@ impl World {
         let server = Server::start(&options);
         let authority = Authority::new();
         let issued = authority.issue("own", &[NAME]);
-        let [port] = free_ports::<1>();
+        let port = testing::free_port();
         let dir = tempfile::tempdir().unwrap();
         Some(World {
             server,

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::Write;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::process::{ChildStdin, Command};
 
 use serde_json::Value;
@@ -42,9 +42,7 @@ pub(crate) struct World {
 impl World {
     /// One without an epmd as yet.
     pub(crate) fn without_epmd() -> World {
-        // Nobody else takes the port between here and epmd's start, or epmd says so.
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let port = testing::free_port();
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("cookie"), format!("{COOKIE}\n")).unwrap();
         World { port, home, epmd: RefCell::new(None) }

@@ -37,7 +37,7 @@ impl Directory {
         }
         let authority = Authority::new();
         let own = authority.issue("pebble", &["localhost"]);
-        let [port, management, tls_port, http_port] = free_ports();
+        let [port, management, tls_port, http_port] = [(); 4].map(|()| testing::free_port());
         let config = json!({ "pebble": {
             "listenAddress": format!("127.0.0.1:{port}"),
             "managementListenAddress": format!("127.0.0.1:{management}"),
@@ -83,12 +83,6 @@ impl Directory {
         std::fs::write(&path, &answer[start..]).unwrap();
         path
     }
-}
-
-/// Ports that were free a moment ago.
-fn free_ports() -> [u16; 4] {
-    let taken = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    taken.map(|listener| listener.local_addr().unwrap().port())
 }
 
 /// Answers every question for an IPv4 address with this machine's, and all others with nothing

@@ -1,7 +1,7 @@
 //! `encke serve` on free ports.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl Server {
 
     /// One that may take its time to start, with its API on a port that is known before.
     pub(crate) fn starting_in(data: &Path, options: &[&str]) -> (Program, Api) {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let port = SocketAddr::from((Ipv4Addr::LOCALHOST, testing::free_port()));
         let mut args = serve_args(data, options);
         args.retain(|arg| !arg.to_string_lossy().starts_with("--api="));
         args.push(format!("--api={port}").into());

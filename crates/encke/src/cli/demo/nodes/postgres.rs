@@ -185,10 +185,17 @@ impl User {
     }
 }
 
-/// A port that nobody has. Another may take it before PostgreSQL does, which then says so.
+/// A port that nobody has: none of those that the kernel gives to whoever asks for any
+/// (`net.ipv4.ip_local_port_range`), or one of the demo's own connections might take it before
+/// PostgreSQL does.
 fn free() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("there is no free port")?;
-    Ok(listener.local_addr()?.port())
+    for _ in 0..100 {
+        let port = 10_000 + u16::try_from(getrandom::u32()? % 22_000)?;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("there is no free port from 10000 to 31999")
 }
 
 /// The folder of its programs: what the environment names, that of the newest version that Debian
