@@ -1,11 +1,11 @@
 //! The program as a child process: its lines, its end, its signals, its memory and descriptors.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,9 @@ pub(crate) fn without_settings(program: &Path) -> Command {
 pub(crate) struct Program {
     child: Child,
     lines: Receiver<String>,
-    errors: Arc<Mutex<String>>,
-    readers: Vec<JoinHandle<()>>,
+    reader: Option<JoinHandle<()>>,
+    /// A file, so that what it has said is there to be read at once.
+    errors: File,
 }
 
 /// A child that has ended.
@@ -70,24 +71,18 @@ impl Program {
     }
 
     fn start(command: &mut Command) -> Program {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let errors = tempfile::tempfile().unwrap();
+        let stderr = errors.try_clone().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let (sender, lines) = mpsc::sync_channel(LINES_MAX);
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        let out = thread::spawn(move || {
+        let reader = thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
                 // Fails only when the test has no more interest.
                 let _ = sender.send(line);
             }
         });
-        let errors = Arc::new(Mutex::new(String::new()));
-        let (mut stderr, shared) = (child.stderr.take().unwrap(), Arc::clone(&errors));
-        let err = thread::spawn(move || {
-            let mut piece = [0; 4096];
-            while let Ok(len @ 1..) = stderr.read(&mut piece) {
-                shared.lock().unwrap().push_str(&String::from_utf8_lossy(&piece[..len]));
-            }
-        });
-        Program { child, lines, errors, readers: vec![out, err] }
+        Program { child, lines, reader: Some(reader), errors }
     }
 
     /// Runs `command` to its end.
@@ -113,7 +108,9 @@ impl Program {
 
     /// What standard error has said so far.
     pub(crate) fn stderr(&self) -> String {
-        self.errors.lock().unwrap().clone()
+        let mut said = vec![0; usize::try_from(self.errors.metadata().unwrap().len()).unwrap()];
+        self.errors.read_exact_at(&mut said, 0).unwrap();
+        String::from_utf8_lossy(&said).into_owned()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -150,7 +147,9 @@ impl Program {
         }
         let status = self.child.wait().unwrap();
         self.lines.iter().for_each(&mut take);
-        self.readers.drain(..).for_each(|reader| reader.join().unwrap());
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
         Finished { status, stdout, stderr: self.stderr() }
     }
 

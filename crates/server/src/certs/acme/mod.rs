@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -143,24 +143,25 @@ async fn keep(acme: &Acme, certificates: &Arc<Certificates>) {
                 (pauses, tries) = (PAUSES.build(), 0);
             }
             Err(error) => {
+                let pause = pauses.next().expect("there is always another try");
+                tell(acme, &error, pause);
+                // After it was told: who sees the figure finds the reason in the log.
                 failed.fetch_add(1, Ordering::Relaxed);
-                pause(acme, &error, &mut pauses).await;
+                // Who rang before that knew nothing of this failure.
+                rung_or_after(&acme.now, pause).await;
             }
         }
     }
 }
 
-/// Tells of a try that failed, and waits for the time of the next.
-async fn pause(acme: &Acme, error: &anyhow::Error, pauses: &mut ExponentialBackoff) {
-    let pause = pauses.next().expect("there is always another try");
+/// Tells of a try that failed, and when the next is.
+fn tell(acme: &Acme, error: &anyhow::Error, pause: Duration) {
     tracing::error!(
         directory = acme.config.directory,
         "no certificate for {}: {error:#}; the next try is in {} s, or on SIGHUP",
         acme.config.domains.join(", "),
         pause.as_secs(),
     );
-    // Who rang before that knew nothing of this failure.
-    rung_or_after(&acme.now, pause).await;
 }
 
 /// Waits until somebody rings or `time` is over.
