@@ -64,12 +64,7 @@ impl Draft {
 
     /// The draft that [`Draft::into_line`] was made of; `None` of what has another form.
     pub fn of_line(line: String) -> Option<Draft> {
-        let rest = line.strip_prefix(BEFORE_ID)?.strip_prefix(NO_ID)?;
-        let is_draft = rest.starts_with(BEFORE_SUBJECT)
-            && rest.contains(BEFORE_DATA)
-            && rest.ends_with('}')
-            && !rest.bytes().any(|byte| matches!(byte, b'\n' | b'\r'));
-        is_draft.then_some(Draft { json: line })
+        (id_of(&line)? == NO_ID).then_some(Draft { json: line })
     }
 
     /// The event `id` (see [`EventIds::next`](crate::EventIds::next)).
@@ -89,6 +84,12 @@ impl<F> Event<F> {
         Draft::new(about, data).numbered(EventId::new(number, Tag::of(0)))
     }
 
+    /// The event whose [line](Event::json) this is; `None` of what has another form.
+    pub fn of_line(line: String) -> Option<Event<F>> {
+        let number = EventId::parse(id_of(&line)?.as_bytes())?.number();
+        Some(Event { number, json: line.into_boxed_str(), frames: Frames::default() })
+    }
+
     /// The number that orders this event among all.
     pub fn number(&self) -> u64 {
         self.number
@@ -104,11 +105,22 @@ impl<F> Event<F> {
         &self.json
     }
 
+    /// The subject's id. It is read out of the line.
+    pub fn about(&self) -> String {
+        let start = BEFORE_ID.len() + ID_LEN + BEFORE_SUBJECT.len();
+        let mut escaped = self.json[start..self.place_of_data()].chars();
+        let next = || escaped.next().and_then(|c| if c == '\\' { escaped.next() } else { Some(c) });
+        std::iter::from_fn(next).collect()
+    }
+
     /// The payload as JSON. It is searched for: only one transport asks, once, and an event is
     /// shorter without the place.
     pub fn data(&self) -> &str {
-        let before = self.json.find(BEFORE_DATA).expect("a draft puts it there");
-        &self.json[before + BEFORE_DATA.len()..self.json.len() - 1]
+        &self.json[self.place_of_data() + BEFORE_DATA.len()..self.json.len() - 1]
+    }
+
+    fn place_of_data(&self) -> usize {
+        self.json.find(BEFORE_DATA).expect("a draft puts it there")
     }
 
     /// The encoded form in `slot`, made by `encode` on first need: everybody is handed the same
@@ -124,6 +136,14 @@ impl<F> Event<F> {
     pub(crate) fn forget_frames(&mut self) {
         self.frames = Frames::default();
     }
+}
+
+/// The id in an event's line, or what stands in its place; `None` of what is no such line.
+fn id_of(line: &str) -> Option<&str> {
+    let (id, rest) = line.strip_prefix(BEFORE_ID)?.split_at_checked(ID_LEN)?;
+    let (_, behind) = rest.strip_prefix(BEFORE_SUBJECT)?.split_once(BEFORE_DATA)?;
+    let is_line = behind.ends_with('}') && !rest.bytes().any(|byte| matches!(byte, b'\n' | b'\r'));
+    is_line.then_some(id)
 }
 
 /// Ids have no control characters, so only quote and backslash need care (RFC 8259, section 7).

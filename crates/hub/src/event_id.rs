@@ -35,7 +35,7 @@ impl Tag {
     }
 
     /// The tag as a number, to be kept where only numbers can be.
-    pub(crate) fn to_bits(self) -> u64 {
+    pub fn to_bits(self) -> u64 {
         self.0.iter().fold(0, |bits, digit| bits << 8 | u64::from(*digit))
     }
 
@@ -43,6 +43,12 @@ impl Tag {
     pub(crate) fn from_bits(bits: u64) -> Tag {
         let [.., a, b, c, d, e] = bits.to_be_bytes();
         Tag([a, b, c, d, e])
+    }
+
+    /// The same for a number that may be anybody's: `None` when no tag has it.
+    pub fn of_bits(bits: u64) -> Option<Tag> {
+        let tag = Tag::from_bits(bits);
+        (tag.to_bits() == bits && tag.0.iter().all(u8::is_ascii_alphanumeric)).then_some(tag)
     }
 }
 

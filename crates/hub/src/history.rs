@@ -26,6 +26,7 @@
 //! seconds a frame.
 
 mod evicted;
+mod inherited;
 mod kept;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ mod tests;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evicted::Evicted;
+pub use inherited::{Oblivion, Remembered};
 use kept::Kept;
 
 use crate::event::Event;
@@ -99,6 +101,8 @@ struct State<F> {
     /// Sends that are not posted yet.
     begun: Vec<Open>,
     tickets: u64,
+    /// Where the last dump has ended.
+    dumped: u32,
 }
 
 /// The mark of a send that has begun. It must be recorded or abandoned.
@@ -190,6 +194,7 @@ impl<F> History<F> {
             floor: 0,
             begun: Vec::new(),
             tickets: 0,
+            dumped: 0,
         };
         History { names, limits, state: Mutex::new(state) }
     }
@@ -256,10 +261,7 @@ impl<F> History<F> {
         }
         let is_full = state.kept.bytes() > self.limits.bytes_max;
         cool(&mut state, now_ms, is_full, COOLED_PER_RECORD);
-        while state.kept.bytes() > self.limits.bytes_max {
-            let Some(subject) = state.kept.oldest().map(|(subject, _)| subject) else { break };
-            self.forget(&mut state, subject);
-        }
+        self.forget_beyond(&mut state);
         self.forget_aged(&mut state, now_ms, EXPIRED_PER_RECORD);
     }
 
@@ -324,6 +326,14 @@ impl<F> History<F> {
     pub fn stats(&self) -> HistoryStats {
         let kept = &self.lock().kept;
         HistoryStats { events: kept.len(), bytes: kept.bytes(), subjects: kept.subjects() }
+    }
+
+    /// Forgets the oldest events until the others have room.
+    fn forget_beyond(&self, state: &mut State<F>) {
+        while state.kept.bytes() > self.limits.bytes_max {
+            let Some((subject, _)) = state.kept.oldest() else { break };
+            self.forget(state, subject);
+        }
     }
 
     fn forget_aged(&self, state: &mut State<F>, now_ms: u64, most: usize) -> bool {

@@ -171,6 +171,35 @@ impl Names {
         stripe.insert_unique(spread(hash), entry, |entry| spread(entry.id.name_hash()));
     }
 
+    /// Puts a name in that another process has stored under `id`. `false`, and nothing is changed,
+    /// when the name has another id here, or the id another name.
+    #[must_use]
+    pub fn adopt(&self, id: Id, name: &str) -> bool {
+        let hash = id.name_hash();
+        self.counter.fetch_max((id.to_bits() as u32).wrapping_add(1), Ordering::Relaxed);
+        let mut stripe = self.stripe(hash);
+        if let Some(entry) = stripe.find_mut(spread(hash), |entry| *entry.name == *name) {
+            let same = entry.id == id;
+            self.count(entry, |entry| entry.pinned |= same);
+            return same;
+        }
+        let is_free = stripe.find(spread(hash), |entry| entry.id == id).is_none();
+        if is_free {
+            let entry = Entry { id, online: 0, pinned: true, name: name.into() };
+            stripe.insert_unique(spread(hash), entry, |entry| spread(entry.id.name_hash()));
+        }
+        is_free
+    }
+
+    /// All that the store refers to, in no order.
+    pub fn pinned(&self) -> Vec<Id> {
+        let mut ids = Vec::new();
+        for stripe in &self.stripes {
+            ids.extend(lock(stripe).iter().filter(|entry| entry.pinned).map(|entry| entry.id));
+        }
+        ids
+    }
+
     /// The text of `id`: the digits of an integer, the name of a name that still has an entry.
     pub fn text(&self, id: Id) -> Option<String> {
         if let Some(number) = id.as_integer() {

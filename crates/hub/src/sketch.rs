@@ -76,6 +76,17 @@ impl AddressKeys {
         AddressKeys(random.hash_one(0_u8), random.hash_one(1_u8))
     }
 
+    /// The keys that [`AddressKeys::parts`] were told of.
+    pub fn of_parts([first, second]: [u64; 2]) -> AddressKeys {
+        AddressKeys(first, second)
+    }
+
+    /// The keys for another process, which knows an address by the same key then. No client may
+    /// learn of them.
+    pub fn parts(&self) -> [u64; 2] {
+        [self.0, self.1]
+    }
+
     /// What stands for everybody who has `address`.
     pub fn key(&self, address: IpAddr) -> AddressKey {
         let mut hasher = SipHasher13::new_with_keys(self.0, self.1);
@@ -88,6 +99,16 @@ impl AddressKeys {
 }
 
 impl AddressKey {
+    /// It as a number, for another process that has the same [`AddressKeys`].
+    pub fn bits(self) -> u64 {
+        self.0.get()
+    }
+
+    /// That number, in the other process; `None` where it is none.
+    pub fn of_bits(bits: u64) -> Option<AddressKey> {
+        NonZeroU64::new(bits).map(AddressKey)
+    }
+
     /// Its cell in each row.
     fn cells(self) -> impl Iterator<Item = usize> {
         let hash = self.0.get();

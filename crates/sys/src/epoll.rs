@@ -37,7 +37,8 @@ impl Epoll {
         self.add(fd, token, libc::EPOLLIN | libc::EPOLLET)
     }
 
-    /// Reports `fd` no more.
+    /// Reports `fd` no more, whoever else has a descriptor of the same thing: a close would leave
+    /// it in as long as another lives.
     pub fn remove(&self, fd: &impl AsFd) -> io::Result<()> {
         let (epoll, fd) = (self.fd.as_raw_fd(), fd.as_fd().as_raw_fd());
         // SAFETY: both descriptors are borrowed for the call; DEL takes no event.
@@ -115,5 +116,26 @@ impl Event {
     /// There is room to write.
     pub fn writable(self) -> bool {
         self.events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::waker::Waker;
+
+    #[test]
+    fn removed_descriptor_is_silent_although_another_lives() {
+        let (epoll, mut events) = (Epoll::new().unwrap(), Events::with_capacity(1));
+        let waker = Waker::new().unwrap();
+        let copy = waker.as_fd().try_clone_to_owned().unwrap();
+        epoll.add_source(&copy, 7).unwrap();
+        waker.ring();
+        epoll.wait(&mut events, Some(0)).unwrap();
+        assert_eq!(events.iter().map(|event| event.token).collect::<Vec<_>>(), [7]);
+        epoll.remove(&copy).unwrap();
+        drop(copy);
+        epoll.wait(&mut events, Some(0)).unwrap();
+        assert_eq!(events.iter().count(), 0);
     }
 }

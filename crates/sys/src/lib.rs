@@ -2,9 +2,9 @@
 //!
 //! The only crate with `unsafe`: each block is one system call, behind a safe function. It decides
 //! nothing; it gives the engine and the load tools epoll, a waker, sockets, private descriptor
-//! tables, clocks and the figures of the process and of the machine's sockets, and it guards the
-//! graph's mapped file. Cost: the system
-//! call, and no allocation on any path that a connection takes.
+//! tables, descriptors from process to process, clocks and the figures of the process and of the
+//! machine's sockets, and it guards the graph's mapped file. Cost: the system call, and no
+//! allocation on any path that a connection takes.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
@@ -14,6 +14,7 @@ pub mod epoll;
 pub mod group;
 pub mod limits;
 pub mod mapped;
+pub mod passing;
 pub mod priority;
 pub mod process;
 pub mod secrets;

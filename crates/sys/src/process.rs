@@ -33,6 +33,12 @@ fn parse_status(status: &str) -> Resident {
     Resident { total: bytes("VmRSS:"), anonymous: bytes("RssAnon:"), file: bytes("RssFile:") }
 }
 
+/// The effective user of this process.
+pub fn user() -> u32 {
+    // SAFETY: no pointers are passed, and it cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -110,7 +110,15 @@ pub fn send_parts(socket: &impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize
     if let [part] = parts {
         return send(socket, part);
     }
-    let message = libc::msghdr {
+    let message = message(parts);
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: `message` and the parts that it points at outlive the call.
+    crate::check_len(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) })
+}
+
+/// What sendmsg(2) is told of `parts`.
+pub(crate) fn message(parts: &[IoSlice<'_>]) -> libc::msghdr {
+    libc::msghdr {
         msg_name: std::ptr::null_mut(),
         msg_namelen: 0,
         // IoSlice is the platform's iovec, std guarantees it; the kernel only reads them.
@@ -119,15 +127,28 @@ pub fn send_parts(socket: &impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize
         msg_control: std::ptr::null_mut(),
         msg_controllen: 0,
         msg_flags: 0,
-    };
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: `message` and the parts that it points at outlive the call.
-    crate::check_len(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) })
+    }
 }
 
 /// Ends our sending side; the peer reads the end of the stream.
 pub fn shutdown_write(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).shutdown(Shutdown::Write)
+}
+
+/// Ends both sides of the connection, however many descriptors of it there are, in this process or
+/// in others: the peer reads the end of the stream behind what was sent (FIN).
+pub fn shutdown_both(socket: &impl AsFd) -> io::Result<()> {
+    SockRef::from(socket).shutdown(Shutdown::Both)
+}
+
+/// Resets the connection (RST) at once, however many descriptors of it there are: tcp(7) and
+/// connect(2) with `AF_UNSPEC`. What was not sent yet is lost. A close would do neither while
+/// another process has a descriptor.
+pub fn disconnect(socket: &impl AsFd) -> io::Result<()> {
+    let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as u16, sa_data: [0; 14] };
+    let (fd, len) = (socket.as_fd().as_raw_fd(), size_of::<libc::sockaddr>() as u32);
+    // SAFETY: `nowhere` has `len` bytes and outlives the call.
+    crate::check(unsafe { libc::connect(fd, &raw const nowhere, len) }).map(drop)
 }
 
 /// Makes the coming close a reset (RST): no FIN, no TIME_WAIT.

@@ -1,5 +1,7 @@
 //! What a connection keeps of TLS once its handshake is done.
 
+mod written;
+
 use std::fmt;
 
 use rustls::{ConnectionTrafficSecrets, ExtractedSecrets};
@@ -9,6 +11,8 @@ use crate::Failure;
 use crate::capture::Capture;
 use crate::cipher::{Cipher, NONCE_BYTES};
 use crate::derive::{self, SECRET_BYTES};
+
+pub use written::KEYS_BYTES;
 
 /// Bytes of an AES-128 key.
 const AES_BYTES: usize = 16;

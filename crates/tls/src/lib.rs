@@ -7,6 +7,8 @@
 //!                                                 '-> Opener: records -> plain text, in place
 //! ```
 //!
+//! Keys can be written down, and another process that reads them back goes on with the connection.
+//!
 //! It follows RFC 8446 (TLS 1.3) and RFC 5246 with RFC 5288 and RFC 7905 (TLS 1.2). It does no IO,
 //! reads no clock but the one that rustls checks tickets by, and starts no thread: bytes come in,
 //! bytes go out, "needs more" is a value.
@@ -40,7 +42,7 @@ pub use config::{Choice, client_config, client_config_with, server_config};
 pub use fault::{Failure, Fault, Unsealed};
 pub use handshake::{Agreed, Handshake, Step};
 pub use hello::is_whole as is_hello_whole;
-pub use keys::{Keys, Suite, Version};
+pub use keys::{KEYS_BYTES, Keys, Suite, Version};
 pub use open::{Opened, Opener};
 pub use seal::{Sealed, Sealer};
 

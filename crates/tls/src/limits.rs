@@ -37,6 +37,9 @@ pub const RECORDS_PER_KEY: u32 = 1 << 23;
 /// Records that one key seals where it cannot be updated, in TLS 1.2: then the connection ends.
 pub const RECORDS_PER_CONNECTION: u32 = 1 << 24;
 
+/// Records that a connection of TLS 1.2 may seal beyond its last data: its alerts.
+pub(crate) const LAST_RECORDS: u32 = 8;
+
 /// Bytes that a peer may send until its handshake is done: a message of the largest size that
 /// rustls takes, 64 KiB, in records of their own, and another record.
 pub const HANDSHAKE_BYTES_MAX: usize = (64 << 10) + 2 * RECORD_BYTES_MAX;

@@ -8,8 +8,8 @@ use std::ops::Deref;
 use crate::cipher::{Cipher, TAG_BYTES};
 use crate::keys::Flags;
 use crate::limits::{
-    ALERT_BYTES_MAX, HEADER_BYTES, KEY_UPDATE_BYTES, OVERHEAD_BYTES_MAX, PLAIN_BYTES_MAX,
-    RECORDS_PER_CONNECTION, RECORDS_PER_KEY,
+    ALERT_BYTES_MAX, HEADER_BYTES, KEY_UPDATE_BYTES, LAST_RECORDS, OVERHEAD_BYTES_MAX,
+    PLAIN_BYTES_MAX, RECORDS_PER_CONNECTION, RECORDS_PER_KEY,
 };
 use crate::message::OUR_KEY_UPDATE;
 use crate::record::{aad_of_tls12, header, kind};
@@ -17,9 +17,6 @@ use crate::{Alert, Keys, Suite, Unsealed, Version};
 
 /// Bytes of the nonce that go along with a record of TLS 1.2.
 const EXPLICIT_BYTES: usize = 8;
-
-/// Records that a connection of TLS 1.2 may seal beyond its last data: its alerts.
-const LAST_RECORDS: u32 = 8;
 
 /// What one call has sealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

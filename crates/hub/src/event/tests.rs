@@ -37,3 +37,32 @@ fn frame_is_encoded_once() {
     event.forget_frames();
     assert_eq!(*event.frame(2, |_| 8), 8);
 }
+
+#[test]
+fn event_is_made_again_of_its_line() {
+    for about in ["17", "bob", "\",\"data\":", "\\", "a\\\",\"data\":\\", "é\"\\\\\"😀"] {
+        for data in ["1", "{\"about\":\"x\",\"data\":{}}"] {
+            let id = EventId::new(77, Tag::of(u64::MAX));
+            let event: Event<()> = Draft::new(about, data).numbered(id);
+            let again: Event<()> = Event::of_line(event.json().to_owned()).unwrap();
+            assert_eq!((again.number(), again.id(), again.json()), (77, event.id(), event.json()));
+            assert_eq!((again.about(), again.data()), (about.to_owned(), data));
+            assert!(Draft::of_line(event.json().to_owned()).is_none(), "it has an id");
+        }
+    }
+}
+
+#[test]
+fn line_of_another_form_is_no_event() {
+    let event: Event<()> = Event::new(5, "bob", "[\"x\"]");
+    let line = event.json();
+    for len in 0..line.len() {
+        assert!(Event::<()>::of_line(line[..len].to_owned()).is_none(), "{len} bytes");
+    }
+    for (from, to) in
+        [("0000", "000\u{e9}"), ("0000", "-000"), ("about", "data"), ("[", "\n["), ("{", " {")]
+    {
+        let changed = line.replacen(from, to, 1);
+        assert!(Event::<()>::of_line(changed.clone()).is_none(), "{changed}");
+    }
+}

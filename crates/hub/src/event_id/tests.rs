@@ -74,3 +74,14 @@ fn tags_use_all_their_room_evenly() {
     assert!(thirds.iter().all(|third| (9_500..10_500).contains(third)), "{thirds:?}");
     assert_eq!((Tag::of(0), Tag::of(u64::MAX)), (Tag(*b"00000"), Tag(*b"zzzzz")));
 }
+
+#[test]
+fn tag_is_its_number_and_other_numbers_are_no_tags() {
+    for tag in [Tag::of(0), Tag::of(fastrand::u64(..)), Tag::of(u64::MAX)] {
+        let bits = tag.to_bits();
+        assert_eq!(Tag::of_bits(bits), Some(tag));
+        for other in [0, bits | 1 << 40, bits & !0xff, bits | 0x80, u64::MAX] {
+            assert_eq!(Tag::of_bits(other), None, "{other:x}");
+        }
+    }
+}

@@ -53,14 +53,17 @@ impl Evicted {
 
     /// `subject` has lost its last event, `number`. Numbers come in ascending order.
     pub(super) fn note(&mut self, subject: Id, number: u64) {
+        self.note_bits(subject.lasting_bits(), number);
+    }
+
+    fn note_bits(&mut self, bits: u64, number: u64) {
         debug_assert!(number > self.young.last, "the oldest of all events goes first");
-        let bits = subject.lasting_bits();
         let hash = self.keys.hash(bits);
         if let Some(lost) = self.young.lost.find_mut(hash, |(other, _)| *other == bits) {
             lost.1 = number;
         } else {
             if self.young.lost.len() == self.subjects_max {
-                self.floor = self.old.last;
+                self.floor = self.floor.max(self.old.last);
                 mem::swap(&mut self.young, &mut self.old);
                 self.young.lost.clear();
             }
@@ -68,6 +71,39 @@ impl Evicted {
             self.young.lost.insert_unique(hash, (bits, number), |(bits, _)| keys.hash(*bits));
         }
         self.young.last = number;
+    }
+
+    /// The number that was noted last.
+    pub(super) fn last(&self) -> u64 {
+        self.young.last
+    }
+
+    /// Of what is not listed nothing above this number was lost.
+    pub(super) fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// Each subject's lasting bits, and its number, in the order of the numbers.
+    pub(super) fn list(&self) -> Vec<(u64, u64)> {
+        let is_known = |bits: u64| {
+            self.young.lost.find(self.keys.hash(bits), |(other, _)| *other == bits).is_some()
+        };
+        let old = self.old.lost.iter().filter(|(bits, _)| !is_known(*bits));
+        let mut list: Vec<(u64, u64)> = old.chain(&self.young.lost).copied().collect();
+        list.sort_unstable_by_key(|&(_, number)| number);
+        list
+    }
+
+    /// Takes over another one's floor and list, of which all is older than what was noted here, or
+    /// stands for the same losses.
+    pub(super) fn inherit(&mut self, floor: u64, list: &[(u64, u64)]) {
+        let last = list.last().map_or(0, |&(_, number)| number).max(floor);
+        let own = self.list().into_iter().filter(|&(_, number)| number > last);
+        let floor = if self.floor > last { self.floor } else { floor };
+        let mut whole = Evicted { floor, ..Evicted::new(self.subjects_max) };
+        let theirs = list.iter().copied().filter(|&(_, number)| number > floor);
+        theirs.chain(own).for_each(|(bits, number)| whole.note_bits(bits, number));
+        *self = whole;
     }
 
     /// No event of `subject` above this number was lost.
@@ -107,5 +143,26 @@ mod tests {
         let mut evicted = Evicted::new(100);
         (1..1_000).for_each(|number| evicted.note(id(number % 100), number));
         assert_eq!((evicted.newest(id(99)), evicted.newest(id(100))), (999, 0));
+    }
+
+    #[test]
+    fn heir_knows_of_each_subject_what_this_one_knows() {
+        let mut evicted = Evicted::new(50);
+        for number in 1..1_500 {
+            evicted.note(id(number * number % 250), number);
+            let mut heir = Evicted::new(50);
+            heir.inherit(evicted.floor(), &evicted.list());
+            assert!(
+                (0..250).all(|subject| heir.newest(id(subject)) == evicted.newest(id(subject)))
+            );
+            assert_eq!(heir.last(), evicted.last());
+        }
+        let mut heir = Evicted::new(50);
+        heir.note(id(1), 1);
+        heir.note(id(2), 2_000);
+        heir.inherit(evicted.floor(), &evicted.list());
+        assert_eq!((heir.newest(id(1)), heir.newest(id(2))), (evicted.newest(id(1)), 2_000));
+        (2_001..2_200).for_each(|number| heir.note(id(number), number));
+        assert!((0..250).all(|subject| heir.newest(id(subject)) >= evicted.newest(id(subject))));
     }
 }

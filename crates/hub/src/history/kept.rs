@@ -10,6 +10,7 @@
 //! little later its frames are forgotten, unless somebody slow still has them to send; whoever
 //! comes back for it has them made again.
 
+use std::iter;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -46,6 +47,14 @@ struct Slot<F> {
     events: u32,
     /// The bytes that it is counted for.
     cost: u32,
+}
+
+/// An event as it stands in the list of all.
+pub(super) struct Listed<'k, F> {
+    pub(super) event: &'k Event<F>,
+    pub(super) at_ms: u64,
+    /// Of a subject's oldest event: the number of the last one that it has lost before.
+    pub(super) lost: u64,
 }
 
 pub(super) struct Kept<F> {
@@ -99,6 +108,51 @@ impl<F> Kept<F> {
     pub(super) fn oldest(&self) -> Option<(Id, u64)> {
         let slot = self.slots.get(self.oldest as usize)?;
         Some((slot.subject, slot.at_ms))
+    }
+
+    /// The subject of the oldest event of all, and the event's number.
+    pub(super) fn oldest_number(&self) -> Option<(Id, u64)> {
+        Some((self.oldest()?.0, self.number(self.oldest)?))
+    }
+
+    /// The number of the newest event of all; 0 when there is none.
+    pub(super) fn newest_number(&self) -> u64 {
+        self.number(self.newest).unwrap_or(0)
+    }
+
+    /// The events above `number` in ascending order, each with its slot. To begin behind the event
+    /// in the slot `hint`, if that has this number, costs nothing.
+    pub(super) fn above(
+        &self,
+        number: u64,
+        hint: u32,
+    ) -> impl Iterator<Item = (u32, Listed<'_, F>)> {
+        let mut next = self.first_above(number, hint);
+        iter::from_fn(move || {
+            let (at, slot) = (next, self.slots.get(next as usize)?);
+            next = slot.newer;
+            let event = slot.event.as_ref().expect(LISTED);
+            Some((at, Listed { event, at_ms: slot.at_ms, lost: slot.lost }))
+        })
+    }
+
+    fn first_above(&self, number: u64, hint: u32) -> u32 {
+        if self.number(hint) == Some(number) {
+            return self.slots[hint as usize].newer;
+        }
+        if self.number(self.oldest).is_none_or(|oldest| oldest > number) {
+            return self.oldest;
+        }
+        let (mut first, mut at) = (NONE, self.newest);
+        while self.number(at).is_some_and(|newer| newer > number) {
+            (first, at) = (at, self.slots[at as usize].older);
+        }
+        first
+    }
+
+    /// The number of the event in a slot, if there is one.
+    fn number(&self, slot: u32) -> Option<u64> {
+        self.slots.get(slot as usize)?.event.as_ref().map(|event| event.number())
     }
 
     /// Adds the newest event, that came `at_ms`, or with the one before it if that came later.
@@ -174,6 +228,19 @@ impl<F> Kept<F> {
         Some((number, is_last))
     }
 
+    /// Takes the events of `subject` up to `number` out, of which its newest one is none: it counts
+    /// as having lost that one.
+    pub(super) fn lose_up_to(&mut self, subject: Id, number: u64) {
+        while let Some(slot) = self.first_slot(subject) {
+            if self.number(slot).is_none_or(|first| first > number) {
+                let first = &mut self.slots[slot as usize];
+                first.lost = first.lost.max(number);
+                return;
+            }
+            self.pop(subject);
+        }
+    }
+
     /// Puts the events of `subject` above the number `after` into `events`, the oldest `most` of
     /// them. Tells the number of the last one that it has lost of late, and the number up to which
     /// none is left out; `None` when none is.
@@ -223,10 +290,14 @@ impl<F> Kept<F> {
     }
 
     fn first(&self, subject: Id) -> Option<&Slot<F>> {
-        let slot = |first: u32| &self.slots[first as usize];
+        self.slots.get(self.first_slot(subject)? as usize)
+    }
+
+    /// Where the oldest event of `subject` is.
+    fn first_slot(&self, subject: Id) -> Option<u32> {
         let hash = self.keys.hash(subject.to_bits());
-        let found = self.subjects.find(hash, |&first| slot(first).subject == subject);
-        found.map(|&first| slot(first))
+        let of = |first: u32| self.slots[first as usize].subject;
+        self.subjects.find(hash, |&first| of(first) == subject).copied()
     }
 
     fn event(&self, slot: u32) -> &Arc<Event<F>> {

@@ -1,5 +1,7 @@
 //! The memory against its bounds, and against a plain list that forgets nothing.
 
+mod inherited;
+
 use super::*;
 
 fn limits(events_max: usize, age_ms_max: u64, bytes_max: usize) -> HistoryLimits {
@@ -184,49 +186,77 @@ fn frames_are_forgotten_a_second_later_but_those_that_are_still_to_be_sent() {
 /// exact or says that it is not, and says so only when something is missing.
 #[test]
 fn answers_are_exact_or_say_that_they_are_not() {
+    by_seed("answers_are_exact", |seed| {
+        let mut run = Run::new(seed);
+        let history = history(run.bounds);
+        (0..1_000).for_each(|_| run.step(&history));
+        while history.expire(u64::MAX) {}
+        assert!(history.names.is_empty() && history.stats() == HistoryStats::default());
+    });
+}
+
+fn by_seed(test: &str, run: impl Fn(u64)) {
     let given = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
     for seed in given.map_or(0..100, |seed| seed..seed + 1) {
-        eprintln!("again with: ENCKE_SEED={seed} cargo test -p hub answers_are_exact");
-        random_run(seed);
+        eprintln!("again with: ENCKE_SEED={seed} cargo test -p hub {test}");
+        run(seed);
     }
 }
 
-fn random_run(seed: u64) {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut below = |bound: u64| random.u64(..bound);
-    let bounds = limits(1 + below(20) as usize, 1 + below(500), 1_000 + below(40_000) as usize);
-    let history = history(bounds);
-    let subjects: Vec<String> = (0..1 + below(12))
-        .map(|n| if n % 2 == 0 { n.to_string() } else { format!("s{n}") })
-        .collect();
-    let of_all = |count: u64| subjects[count as usize % subjects.len()].as_str();
-    let mut sent: Vec<(&str, u64)> = Vec::new();
-    let (mut now_ms, mut number) = (0, 1);
-    for _ in 0..1_000 {
-        now_ms += below(10);
-        match below(20) {
-            0 => while history.expire(now_ms) {},
-            1 => history.abandon(history.begin(about(of_all(below(100))))),
-            2..5 => {
-                let asked: Vec<&str> =
-                    subjects.iter().map(String::as_str).filter(|_| below(2) == 0).collect();
-                let after = below(number);
-                let (found, covered) = since(&history, &asked, after);
-                let due =
-                    |(subject, number): &&(&str, u64)| *number > after && asked.contains(subject);
-                let all: Vec<u64> = sent.iter().filter(due).map(|(_, number)| *number).collect();
-                assert_eq!(found == all, covered, "{found:?} of {all:?} after {after}");
-                assert!(found.iter().all(|number| all.contains(number)));
-            }
+/// Random events, and the plain list of all that were sent.
+struct Run {
+    random: fastrand::Rng,
+    bounds: HistoryLimits,
+    subjects: Vec<String>,
+    /// Which subject, and the number.
+    sent: Vec<(usize, u64)>,
+    now_ms: u64,
+    number: u64,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut below = |bound: u64| random.u64(..bound);
+        let bounds = limits(1 + below(20) as usize, 1 + below(500), 1_000 + below(40_000) as usize);
+        let name = |n: u64| if n.is_multiple_of(2) { n.to_string() } else { format!("s{n}") };
+        let subjects = (0..1 + below(12)).map(name).collect();
+        Run { random, bounds, subjects, sent: Vec::new(), now_ms: 0, number: 1 }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random.u64(..bound)
+    }
+
+    fn step(&mut self, history: &History<()>) {
+        self.now_ms += self.below(10);
+        let subject = self.random.usize(..self.subjects.len());
+        match self.below(20) {
+            0 => while history.expire(self.now_ms) {},
+            1 => history.abandon(history.begin(about(&self.subjects[subject]))),
+            2..5 => drop(self.ask(&[history])),
             _ => {
-                number += 1 + below(3);
-                let subject = of_all(below(100));
-                record(&history, subject, number, now_ms);
-                sent.push((subject, number));
+                self.number += 1 + self.below(3);
+                record(history, &self.subjects[subject], self.number, self.now_ms);
+                self.sent.push((subject, self.number));
             }
         }
-        assert!(history.stats().bytes <= bounds.bytes_max);
+        assert!(history.stats().bytes <= self.bounds.bytes_max);
     }
-    while history.expire(u64::MAX) {}
-    assert!(history.names.is_empty() && history.stats() == HistoryStats::default());
+
+    /// Asks all of them for the same, holds each answer against the list, and returns them.
+    fn ask(&mut self, histories: &[&History<()>]) -> Vec<(Vec<u64>, bool)> {
+        let asked: Vec<usize> = (0..self.subjects.len()).filter(|_| self.random.bool()).collect();
+        let after = self.below(self.number);
+        let due = |(subject, number): &&(usize, u64)| *number > after && asked.contains(subject);
+        let all: Vec<u64> = self.sent.iter().filter(due).map(|(_, number)| *number).collect();
+        let subjects: Vec<&str> = asked.iter().map(|&at| self.subjects[at].as_str()).collect();
+        let answer = |history: &&History<()>| {
+            let (found, covered) = since(history, &subjects, after);
+            assert_eq!(found == all, covered, "{found:?} of {all:?} after {after}");
+            assert!(found.iter().all(|number| all.contains(number)));
+            (found, covered)
+        };
+        histories.iter().map(answer).collect()
+    }
 }

@@ -135,3 +135,21 @@ fn name_that_the_store_keeps_is_no_clients() {
     names.unpin(id);
     assert_eq!((names.bytes(), names.len()), (0, 0));
 }
+
+#[test]
+fn name_that_another_process_stored_is_adopted_unless_it_or_its_id_is_taken() {
+    let (ours, theirs) = (Names::new([6; 16]), Names::new([6; 16]));
+    let bob = theirs.pin(name("bob"));
+    assert!(ours.adopt(bob, "bob") && ours.adopt(bob, "bob"));
+    assert_eq!((ours.pinned(), ours.bytes()), (vec![bob], 0));
+    // Online here under an id of ours, stored there under another one.
+    let alice = ours.login(name("alice"), true).unwrap();
+    let (bytes, stored) = (ours.bytes(), Id::name(alice.name_hash(), 77));
+    assert!(!ours.adopt(stored, "alice"));
+    assert_eq!((ours.lookup(name("alice")), ours.bytes()), (Some(alice), bytes));
+    assert!(!ours.adopt(alice, "another with the same hash"));
+    assert!(ours.adopt(alice, "alice") && ours.bytes() < bytes);
+    assert_eq!(ours.pinned().len(), 2);
+    let fresh = ours.acquire(name("carol"));
+    assert!(fresh.to_bits() as u32 > 77, "ids of others are not given out again");
+}

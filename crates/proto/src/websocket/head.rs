@@ -30,7 +30,7 @@ pub(crate) enum Opcode {
 }
 
 impl Opcode {
-    fn of(bits: u8) -> Option<Opcode> {
+    pub(crate) fn of(bits: u8) -> Option<Opcode> {
         Some(match bits {
             0 => Opcode::Continuation,
             1 => Opcode::Text,
@@ -69,6 +69,19 @@ pub(crate) struct PartialHead {
 impl PartialHead {
     pub(crate) fn is_empty(self) -> bool {
         self.len == 0
+    }
+
+    /// What has come of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// The head of which so much has come; `None` where that breaks a rule, or is a whole one.
+    pub(crate) fn of(bytes: &[u8]) -> Option<PartialHead> {
+        let mut head = PartialHead::default();
+        let masked = bytes.get(1).is_some_and(|second| second & MASKED != 0);
+        let (_, whole) = head.gather(bytes, masked, true).ok()?;
+        whole.is_none().then_some(head)
     }
 
     /// Takes what it needs off the front of `input`. Returns how many bytes that were, and the head

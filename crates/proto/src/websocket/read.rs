@@ -8,6 +8,8 @@
 //!
 //! Cost: each byte is unmasked once and looked at once, or twice if its message came in pieces.
 
+mod written;
+
 use crate::websocket::close::{Close, CloseCode, may_be_sent};
 use crate::websocket::head::{Head, Opcode, PartialHead};
 use crate::websocket::mask;

@@ -54,6 +54,18 @@ impl Utf8 {
         Ok(())
     }
 
+    /// The start of a character whose rest has not come.
+    pub(crate) fn torn(&self) -> &[u8] {
+        &self.torn[..usize::from(self.len)]
+    }
+
+    /// A text that ends with the start of this character; `None` where that is none.
+    pub(crate) fn of_torn(torn: &[u8]) -> Option<Utf8> {
+        let mut utf8 = Utf8::default();
+        utf8.feed(torn).ok()?;
+        (usize::from(utf8.len) == torn.len()).then_some(utf8)
+    }
+
     /// Whether the text may end here.
     pub(crate) fn is_whole(self) -> bool {
         self.len == 0

@@ -66,3 +66,45 @@ fn reset_reaches_the_peer_as_an_error() {
     let error = receive(&server, &mut [0; 8]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 }
+
+#[test]
+fn disconnect_resets_although_another_descriptor_lives() {
+    let (client, server) = pair();
+    let copy = server.try_clone().unwrap();
+    // What lies unsent in the kernel does not hold it up.
+    while send(&server, &[0; 4096]).is_ok() {}
+    disconnect(&server).unwrap();
+    let epoll = Epoll::new().unwrap();
+    epoll.add_stream(&client, 7).unwrap();
+    let mut events = Events::with_capacity(1);
+    epoll.wait(&mut events, None).unwrap();
+    // A reset takes what was not read with it.
+    let error = loop {
+        match receive(&client, &mut [0; 4096]) {
+            Ok(0) => panic!("the stream ended without a reset"),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                epoll.wait(&mut events, None).unwrap();
+            }
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    // It is one connection, which knows its end by both descriptors.
+    assert_eq!(send(&copy, b"x").unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+    assert_eq!(send(&copy, b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn shutdown_ends_the_stream_although_another_descriptor_lives() {
+    let (client, server) = pair();
+    let copy = server.try_clone().unwrap();
+    send(&server, b"last").unwrap();
+    shutdown_both(&server).unwrap();
+    assert_eq!(receive_all(&client, 4), b"last");
+    let epoll = Epoll::new().unwrap();
+    epoll.add_source(&client, 7).unwrap();
+    epoll.wait(&mut Events::with_capacity(1), None).unwrap();
+    assert_eq!(receive(&client, &mut [0; 8]).unwrap(), 0);
+    assert_eq!(send(&copy, b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+}

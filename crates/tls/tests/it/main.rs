@@ -7,3 +7,4 @@ mod handshakes;
 mod memory;
 mod parties;
 mod records;
+mod written;

@@ -5,7 +5,7 @@
 //! of the well-known conformance suite, by its chapters: framing (1), pings (2), reserved bits (3)
 //! and opcodes (4) in `framing`, fragmentation (5) in `fragments`, UTF-8 (6) in `texts`, close
 //! handling (7) in `closing`, limits and pieces (9, 10) in `limits`. `oracle` holds the reader
-//! against one of another make.
+//! against one of another make, `written` against itself after it was written down.
 
 mod closing;
 mod fragments;
@@ -15,3 +15,4 @@ mod oracle;
 mod outcome;
 mod reading;
 mod texts;
+mod written;

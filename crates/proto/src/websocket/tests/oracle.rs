@@ -66,7 +66,7 @@ fn theirs(wire: &[u8]) -> (Vec<Outcome>, bool) {
 use tungstenite::error::ProtocolError::ResetWithoutClosingHandshake as RESET;
 
 /// Whole frames, most of them good.
-fn random_frames(rng: &mut fastrand::Rng) -> Vec<u8> {
+pub(super) fn random_frames(rng: &mut fastrand::Rng) -> Vec<u8> {
     let (mut wire, mut in_message) = (Vec::new(), false);
     for _ in 0..rng.usize(1..12) {
         let opcode = match rng.u8(..20) {

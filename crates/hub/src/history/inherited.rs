@@ -1,0 +1,135 @@
+//! The memory handed on to the process that goes on for this one.
+//!
+//! ```text
+//! dump, dump, …        while events come, a slice at a time   -> inherit, each in its turn
+//! dump, the rest       once none come any more                -> inherit
+//! oblivion             after that                             -> inherit_oblivion
+//! ```
+//!
+//! What was forgotten while it was handed on, the heir forgets with the last step, so that it
+//! answers as this memory would have; it may still know an event that is forgotten here. Up to that
+//! step it holds no bound but that of a subject's events.
+//!
+//! Both must have the same key of names ([`Names::key`](crate::Names::key)): of subjects without
+//! events nothing is known but their hash.
+//!
+//! Cost: of each event a copy of its line, under the lock for as long as a slice takes.
+
+use std::sync::Arc;
+
+use super::{History, State};
+use crate::event::Event;
+use crate::id::IdText;
+
+/// One event of a memory that is handed on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Remembered {
+    /// Its number, which the line has, too.
+    pub number: u64,
+    /// [`Event::json`].
+    pub line: String,
+    /// For how many milliseconds it has been remembered.
+    pub age_ms: u64,
+    /// The number of the last event before it that its subject has lost; 0 when it has lost none,
+    /// or when that is known already.
+    pub lost: u64,
+}
+
+/// What a memory that is handed on has forgotten altogether.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Oblivion {
+    /// Of no subject anything is known up to this number.
+    pub floor: u64,
+    /// Subjects that are not listed have lost no event above this number.
+    pub evicted_floor: u64,
+    /// Subjects that have no events any more, as what lasts of their ids, and the number of the
+    /// last one that they had. Ascending numbers, 114,688 at most.
+    pub evicted: Vec<(u64, u64)>,
+}
+
+impl Oblivion {
+    /// All events up to here are forgotten: of all events the oldest goes first.
+    fn last(&self) -> u64 {
+        self.evicted.last().map_or(0, |&(_, number)| number).max(self.evicted_floor)
+    }
+}
+
+impl<F> History<F> {
+    /// The events above the number `after`, in ascending order, until their lines have
+    /// `most_bytes` together, one at least. None: there are no more for now.
+    ///
+    /// To go on where the last call has ended costs nothing; from elsewhere the list is walked.
+    pub fn dump(&self, after: u64, most_bytes: usize, now_ms: u64) -> Vec<Remembered> {
+        let mut state = self.lock();
+        let State { kept, dumped, floor, .. } = &mut *state;
+        let (mut slice, mut bytes) = (Vec::new(), 0);
+        for (slot, listed) in kept.above(after.max(*floor), *dumped) {
+            if bytes >= most_bytes && !slice.is_empty() {
+                break;
+            }
+            bytes += listed.event.json().len();
+            slice.push(Remembered {
+                number: listed.event.number(),
+                line: listed.event.json().to_owned(),
+                age_ms: now_ms.saturating_sub(listed.at_ms),
+                lost: listed.lost,
+            });
+            *dumped = slot;
+        }
+        slice
+    }
+
+    /// What was forgotten, to be asked for when the last event has been dumped.
+    pub fn oblivion(&self) -> Oblivion {
+        let state = self.lock();
+        let (evicted_floor, evicted) = (state.evicted.floor(), state.evicted.list());
+        Oblivion { floor: state.floor, evicted_floor, evicted }
+    }
+
+    /// Takes over an event that another memory has dumped. `false`, and nothing is changed, when it
+    /// is none, or not newer than all that are here.
+    #[must_use]
+    pub fn inherit(&self, remembered: Remembered, now_ms: u64) -> bool {
+        let Remembered { number, line, age_ms, lost } = remembered;
+        let event = Event::of_line(line).filter(|event| event.number() == number && lost < number);
+        let Some(event) = event else { return false };
+        let about = event.about();
+        let Ok(about) = IdText::parse(&about) else { return false };
+        let subject = self.names.acquire(about);
+        let mut state = self.lock();
+        if number <= state.kept.newest_number().max(state.evicted.last()) {
+            self.names.release(subject);
+            return false;
+        }
+        let at_ms = now_ms.saturating_sub(age_ms);
+        if !state.kept.push(subject, Arc::new(event), at_ms) {
+            // The subject has its name already.
+            self.names.release(subject);
+        }
+        // Nobody is being sent it here.
+        state.kept.cool(0, true, 1);
+        state.kept.lose_up_to(subject, lost);
+        if state.kept.events_of(subject) > self.limits.events_max {
+            self.forget(&mut state, subject);
+        }
+        true
+    }
+
+    /// Forgets what the other memory has forgotten, after all of its events have been inherited,
+    /// and what is beyond the bounds.
+    pub fn inherit_oblivion(&self, oblivion: Oblivion, now_ms: u64) {
+        let mut state = self.lock();
+        state.floor = state.floor.max(oblivion.floor);
+        while let Some((subject, number)) = state.kept.oldest_number()
+            && number <= oblivion.last()
+        {
+            // It is listed there, or below that floor, unless it has a later event here.
+            if let Some((_, true)) = state.kept.pop(subject) {
+                self.names.release(subject);
+            }
+        }
+        state.evicted.inherit(oblivion.evicted_floor, &oblivion.evicted);
+        self.forget_beyond(&mut state);
+        self.forget_aged(&mut state, now_ms, usize::MAX);
+    }
+}
