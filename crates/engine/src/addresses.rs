@@ -37,17 +37,27 @@ pub(crate) enum Peer {
 }
 
 impl Addresses {
-    pub(crate) fn new(limits: AddressLimits, trusted: Networks) -> Addresses {
+    /// Those that are known under keys that nobody knows, or under another process' keys.
+    pub(crate) fn new(
+        limits: AddressLimits,
+        trusted: Networks,
+        keys: Option<[u64; 2]>,
+    ) -> Addresses {
         let connects = limits.connects_per_second.into();
         let bytes = limits.request_bytes_per_second.into();
         Addresses {
             limits,
             trusted,
-            keys: AddressKeys::random(),
+            keys: keys.map_or_else(AddressKeys::random, AddressKeys::of_parts),
             connections: CountSketch::default(),
             connects: RateSketch::new(connects, limits::CONNECTS_AT_ONCE_SECONDS),
             request_bytes: RateSketch::new(bytes, limits::REQUEST_BYTES_AT_ONCE_SECONDS),
         }
+    }
+
+    /// Under what they are known.
+    pub(crate) fn keys(&self) -> [u64; 2] {
+        self.keys.parts()
     }
 
     /// Who it is that has connected from `address`.
@@ -95,6 +105,11 @@ impl Addresses {
             true => Ok(()),
             false => Err(Bound::ConnectionsPerAddress),
         }
+    }
+
+    /// Counts one more connection of `key` that was let in by another process.
+    pub(crate) fn inherit(&self, key: AddressKey) {
+        self.connections.add(key, u32::MAX);
     }
 
     /// Counts one connection of `key` less.

@@ -22,6 +22,9 @@ const CLASSIC_PREFIX_BYTES: usize = 24;
 /// client could have us keep many times the bound in replies of two bytes.
 const REPLY_COST_BYTES: usize = 64;
 
+/// From this length on that makes no difference.
+const LONG_REPLY_BYTES: usize = 4096;
+
 /// Unsent things in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
@@ -63,6 +66,16 @@ impl Backlog {
         debug_assert_eq!(self.sent, 0);
         self.bytes += piece.cost(form);
         self.pieces.push_front(piece);
+    }
+
+    /// All that waits, in its order.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter()
+    }
+
+    /// Bytes of the first piece that are sent.
+    pub(crate) fn sent(&self) -> usize {
+        self.sent
     }
 
     /// The events that wait.
@@ -127,8 +140,21 @@ impl Backlog {
 }
 
 impl Piece {
-    fn is_event(&self) -> bool {
+    pub(crate) fn is_event(&self) -> bool {
         matches!(self, Piece::Event(_))
+    }
+
+    /// Appends its bytes on the wire, when `messages` have been sent before it.
+    pub(crate) fn write(&self, form: Form, messages: u32, out: &mut Vec<u8>) {
+        match self {
+            Piece::Reply(bytes) => out.extend_from_slice(bytes),
+            Piece::Event(event) => {
+                if let Some(prefix) = form.prefix(event, messages) {
+                    out.extend_from_slice(prefix.as_bytes());
+                }
+                out.extend_from_slice(form.body(event, messages));
+            }
+        }
     }
 
     /// Its bytes on the wire, when `messages` have been sent before it.
@@ -146,7 +172,8 @@ impl Piece {
     /// The bytes that it counts for in a backlog.
     fn cost(&self, form: Form) -> usize {
         match self {
-            Piece::Reply(bytes) => bytes.len() + REPLY_COST_BYTES,
+            Piece::Reply(bytes) if bytes.len() < LONG_REPLY_BYTES => bytes.len() + REPLY_COST_BYTES,
+            Piece::Reply(bytes) => bytes.len(),
             Piece::Event(event) => {
                 let is_classic = form.transport == Transport::Classic;
                 let prefix = if is_classic { CLASSIC_PREFIX_BYTES } else { 0 };

@@ -12,7 +12,7 @@ use crate::limits;
 /// The tokens of doors are the highest, one for each.
 const FIRST_TOKEN: u64 = u64::MAX - 1;
 
-/// Doors of a worker at most.
+/// Kinds of doors.
 pub(crate) const DOORS_MAX: usize = 2;
 
 /// A listener, and who comes in by it.
@@ -33,6 +33,13 @@ impl Door {
         let listener = socket::listen_in_group(listen, limits::LISTEN_BACKLOG)?;
         socket::bound_kernel_buffers(&listener, limits::KERNEL_UNSENT_BYTES, limits::VANISHED_MS)?;
         socket::defer_accept(&listener, limits::DEFER_ACCEPT_SECONDS)?;
+        let mut door = Door { listener, is_tls, accepts: 1, is_watched: false };
+        door.watch(epoll)?;
+        Ok(door)
+    }
+
+    /// One that another process has opened.
+    pub(crate) fn inherited(listener: OwnedFd, is_tls: bool, epoll: &Epoll) -> io::Result<Door> {
         let mut door = Door { listener, is_tls, accepts: 1, is_watched: false };
         door.watch(epoll)?;
         Ok(door)

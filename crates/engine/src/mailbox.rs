@@ -18,6 +18,7 @@ use tls::rustls::ServerConfig;
 
 use crate::Event;
 use crate::doorbell::Doorbell;
+use crate::handover::Giving;
 use crate::limits::{HELD_EVENT_BYTES, MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::Stub;
 use crate::settings::Settings;
@@ -103,6 +104,8 @@ pub(crate) struct Mailbox {
     settings: ArrayQueue<Arc<Settings>>,
     /// Over how many milliseconds all connections are to be ended, if they are.
     moves: ArrayQueue<u64>,
+    /// That all connections go to another process, and each time that there is more to do for it.
+    handovers: ArrayQueue<Arc<Giving>>,
     /// Mails in the queue, and those that room is reserved for.
     mails: AtomicUsize,
     /// What those mails weigh. A bound on memory, good to within what senders reserve at once.
@@ -128,6 +131,7 @@ impl Mailbox {
             texts: ArrayQueue::new(1),
             settings: ArrayQueue::new(1),
             moves: ArrayQueue::new(1),
+            handovers: ArrayQueue::new(1),
             mails: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
             doorbell: Doorbell::new(),
@@ -202,6 +206,17 @@ impl Mailbox {
         self.moves.pop()
     }
 
+    /// Posts that all connections go to another process, or that it is told something of that.
+    pub(crate) fn post_handover(&self, giving: Arc<Giving>) {
+        let _ = self.handovers.force_push(giving);
+        self.ring();
+    }
+
+    /// That, for the worker.
+    pub(crate) fn take_handover(&self) -> Option<Arc<Giving>> {
+        self.handovers.pop()
+    }
+
     fn push(&self, mail: Mail) -> Result<(), Mail> {
         self.queue.push(mail)?;
         self.ring();
@@ -234,7 +249,8 @@ impl Mailbox {
             && self.tls.is_empty()
             && self.texts.is_empty()
             && self.settings.is_empty()
-            && self.moves.is_empty();
+            && self.moves.is_empty()
+            && self.handovers.is_empty();
         if is_empty {
             return true;
         }

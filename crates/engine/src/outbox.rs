@@ -77,6 +77,25 @@ impl<S> Conn<S> {
         Flushed::Blocked
     }
 
+    /// All bytes that wait, from the first that is not sent on, and how many messages will have
+    /// been sent with them; `None` when nothing waits.
+    pub(crate) fn unsent(&self) -> Option<(Vec<u8>, u32)> {
+        let backlog = self.work().map(|work| &work.backlog);
+        let pieces = backlog.into_iter().flat_map(|backlog| backlog.pieces());
+        let sent = backlog.map_or(0, |backlog| backlog.sent());
+        let (form, mut messages, mut bytes) = (self.form(), self.messages, Vec::new());
+        for piece in pieces {
+            piece.write(form, messages, &mut bytes);
+            messages = messages.wrapping_add(u32::from(piece.is_event()));
+        }
+        if let Some(event) = &self.pending {
+            Piece::Event(event.clone()).write(form, messages, &mut bytes);
+            messages = messages.wrapping_add(1);
+        }
+        bytes.drain(..sent);
+        (!bytes.is_empty()).then_some((bytes, messages))
+    }
+
     /// Bytes that wait in the backlog.
     pub(crate) fn backlog_bytes(&self) -> usize {
         self.work().map_or(0, |work| work.backlog.bytes())

@@ -225,6 +225,12 @@ impl Resumes {
     pub fn gaps(&self) -> u64 {
         self.gaps.load(Ordering::Relaxed)
     }
+
+    /// Counts on from what another process has counted.
+    pub fn count_on(&self, resumed: u64, gaps: u64) {
+        self.resumed.fetch_add(resumed, Ordering::Relaxed);
+        self.gaps.fetch_add(gaps, Ordering::Relaxed);
+    }
 }
 
 /// What is read of the history at a time.

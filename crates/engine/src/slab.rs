@@ -97,6 +97,12 @@ impl<T> Slab<T> {
         Some((&mut place.generation, place.value.as_mut()?))
     }
 
+    /// The value in `slot`, to look at.
+    pub(crate) fn look_at(&self, slot: u32) -> Option<&T> {
+        let chunk = self.chunks.get(slot as usize / CHUNK)?;
+        chunk[slot as usize % CHUNK].value.as_ref()
+    }
+
     /// One past the highest slot there is.
     pub(crate) fn slots(&self) -> u32 {
         (self.chunks.len() * CHUNK) as u32

@@ -6,6 +6,8 @@
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
+use crate::handover::state::Secured;
+
 /// The sockets of a shard.
 pub(crate) trait Sockets {
     /// An open connection. Whoever holds it must [`Sockets::close`] it.
@@ -46,6 +48,18 @@ pub(crate) trait Sockets {
         Ok(true)
     }
 
+    /// What there is below of the connection beside the socket, for another process; an error where
+    /// that cannot be written down.
+    fn write_down(&self, _socket: &Self::Socket) -> Result<Option<Secured>, Unwritable> {
+        Ok(None)
+    }
+
+    /// Goes on with that, on a connection of `owner`. Whether there is something to read that
+    /// nobody will report.
+    fn take_over(&mut self, _socket: &Self::Socket, _owner: u32, _secured: Secured) -> bool {
+        false
+    }
+
     /// The bytes that are kept below for the connection, beside what a silent one has.
     fn kept_bytes(&self, _socket: &Self::Socket) -> usize {
         0
@@ -57,6 +71,10 @@ pub(crate) trait Sockets {
         0
     }
 }
+
+/// What is below cannot be written down: rustls is in the midst of a handshake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Unwritable;
 
 /// What was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

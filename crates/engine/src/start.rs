@@ -1,5 +1,8 @@
 //! Starting the workers, reading their counters, and ending them.
 
+mod error;
+mod passing_on;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,10 +10,11 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use hub::{ConnRef, Directory, Epoch, EventIds, Names};
-use sys::{clock, group, limits as process_limits, socket};
-use thiserror::Error;
+use sys::{clock, group, limits as process_limits, table};
 use tls::rustls::ServerConfig;
 
+pub use self::error::StartError;
+use self::error::claim;
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::clock::Clock;
@@ -18,38 +22,24 @@ use crate::config::EngineConfig;
 use crate::connection_limit::ConnectionLimit;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
+use crate::handover::{Inherited, Taker, Taking};
 use crate::limits;
 use crate::mailbox::Mailbox;
-use crate::nap::Nap;
 use crate::notices::Notices;
 use crate::replies::Replies;
 use crate::resume::Resumes;
 use crate::room::{Rooms, WorkerRoom};
 use crate::router::Router;
 use crate::settings::Settings;
-use crate::shard::{Shard, Shared};
-use crate::tls::{HandshakeLimits, Tls};
+use crate::shard::Shared;
+use crate::tls::HandshakeLimits;
 use crate::token_desk::TokenDesk;
 use crate::tokens::Tokens;
 use crate::well_known::WellKnown;
-use crate::worker::{Kernel, Worker};
+use crate::worker::Worker;
 
-/// Why the data plane does not start. The text says what to do.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// Somebody listens there.
-    #[error("{0} is in use: stop the program that listens there, or choose another address")]
-    AddressInUse(SocketAddr),
-    /// Not an address of ours, or one that needs rights that we lack.
-    #[error("cannot listen on {0}: {1}; choose an address of this machine and a port from 1024 on")]
-    Listen(SocketAddr, io::Error),
-    /// There is no way in.
-    #[error("there is no port for streams: give an address, for plain HTTP or for TLS")]
-    NoPort,
-    /// The kernel refused something else.
-    #[error("cannot start a worker: {0}; check the limits on descriptors and threads")]
-    Worker(io::Error),
-}
+/// How far back the time of one that takes connections over reaches.
+const HEIR_PAST_MS: u64 = 600_000;
 
 /// The running data plane.
 pub struct Engine {
@@ -65,6 +55,9 @@ pub struct Engine {
     account: Arc<Account>,
     notices: Arc<Notices>,
     rooms: Arc<Rooms>,
+    addresses: Arc<Addresses>,
+    /// Where clients connect without TLS.
+    plain_address: Option<SocketAddr>,
     /// What the workers are to be told; `None` once they have been.
     closed: Option<(EngineConfig, Vec<Shared>)>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -93,7 +86,17 @@ impl Engine {
         if let Some(tls) = &mut config.tls {
             tls.listen = claim(tls.listen)?;
         }
+        Engine::assemble(config, epoch, names, None)
+    }
+
+    fn assemble(
+        mut config: EngineConfig,
+        epoch: Epoch,
+        names: Arc<Names>,
+        from: Option<&Inherited>,
+    ) -> Result<Engine, StartError> {
         let tls_address = config.tls.as_ref().map(|tls| tls.listen);
+        let plain_address = config.listen;
         let address = config.listen.or(tls_address).ok_or(StartError::NoPort)?;
         names.set_bytes_max(config.ids_bytes_max);
         let guests = usize::from(config.guest);
@@ -102,7 +105,9 @@ impl Engine {
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
-        let addresses = Arc::new(Addresses::new(config.per_address, config.trusted.clone()));
+        let keys = from.map(|from| from.address_keys);
+        let addresses = Addresses::new(config.per_address, config.trusted.clone(), keys);
+        let addresses = Arc::new(addresses);
         let mailboxes: io::Result<Arc<[_]>> =
             (0..config.workers + guests).map(|_| Mailbox::new().map(Arc::new)).collect();
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
@@ -114,7 +119,7 @@ impl Engine {
         };
         let event_ids = Arc::new(event_ids);
         let resumes = Arc::new(Resumes::new(replies.clone()));
-        let tokens = Arc::new(Tokens::default());
+        let tokens = Arc::new(Tokens::new(names.key()));
         let notices = Arc::<Notices>::default();
         let router = Router::new(
             names.clone(),
@@ -130,7 +135,9 @@ impl Engine {
         });
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let handshake_limits = HandshakeLimits::new(config.workers, config.connections_max, cores);
-        let started_ms = clock::monotonic_ms();
+        // What has come over has a past, which no time before the start could hold.
+        let past_ms = if from.is_some() { HEIR_PAST_MS } else { 0 };
+        let started_ms = clock::monotonic_ms().saturating_sub(past_ms);
         let shared = |_| Shared {
             names: names.clone(),
             directory: directory.clone(),
@@ -160,6 +167,8 @@ impl Engine {
             account,
             notices,
             rooms: Arc::new(Rooms::new(config.workers)),
+            addresses,
+            plain_address,
             closed: Some((config, shared)),
             threads: Vec::new(),
         })
@@ -171,7 +180,7 @@ impl Engine {
         // One after the other, and each listens before the next is begun: so a worker's number is
         // its listener's index in the group, by which the kernel is told who is full.
         for (worker, shared) in shared.into_iter().enumerate() {
-            if let Err(error) = self.spawn(worker, config.clone(), shared) {
+            if let Err(error) = self.spawn(worker, config.clone(), shared, None) {
                 self.drain(0);
                 return Err(StartError::Worker(error));
             }
@@ -297,29 +306,40 @@ impl Engine {
         }
     }
 
-    fn spawn(&mut self, worker: usize, config: EngineConfig, shared: Shared) -> io::Result<()> {
+    fn spawn(
+        &mut self,
+        worker: usize,
+        config: EngineConfig,
+        shared: Shared,
+        taking: Option<Arc<Taking>>,
+    ) -> io::Result<()> {
         let (mailbox, replies) = (self.mailboxes[worker].clone(), self.replies.clone());
         let room = WorkerRoom::new(self.rooms.clone(), worker);
         let (started, start) = mpsc::sync_channel(1);
         let run = move || {
             let _guard = EndProcessOnPanic;
-            let counters = shared.counters.clone();
             let tls_listen = config.tls.as_ref().map(|tls| (tls.listen, true));
             let plain = config.listen.map(|listen| (listen, false));
             let listen: Vec<_> = plain.into_iter().chain(tls_listen).collect();
-            let met = config.tls.as_ref().map(|tls| tls.config.clone());
-            let sockets = Tls::new(Kernel, met, shared.handshake_limits.clone(), counters.clone());
-            let cores = thread::available_parallelism().map_or(1, usize::from);
-            let nap = Nap::new(config.workers, cores);
-            let shard = Shard::new(worker, sockets, config, shared);
-            let worker = Worker::new(&listen, shard, mailbox, &replies, counters, nap, room);
-            let (worker, outcome) = match worker {
-                Ok(worker) => (Some(worker), Ok(())),
+            let at_once = if taking.is_some() { &[][..] } else { &listen };
+            let is_in_order = taking.as_ref().is_some_and(|taking| taking.is_one_to_one());
+            let begin = || {
+                table::make_private(&[&*mailbox, &*replies])?;
+                let worker = Worker::new(at_once, worker, config, shared, mailbox, room)?;
+                let taker = taking.map(|taking| Taker::new(taking, worker.number())).transpose()?;
+                Ok((worker, taker))
+            };
+            let (begun, outcome) = match begin() {
+                Ok(begun) => (Some(begun), Ok(())),
                 Err(error) => (None, Err(error)),
             };
             // Fails only when the starter is gone, and then nobody wants to know.
             let _ = started.send(outcome);
-            worker.map_or(Ok(()), Worker::run)
+            match begun {
+                Some((worker, Some(taker))) => worker.inherit(taker, &listen, is_in_order),
+                Some((worker, None)) => worker.run(),
+                None => Ok(()),
+            }
         };
         let thread = thread::Builder::new().name(format!("worker-{worker}")).spawn(run)?;
         let outcome = start.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended")));
@@ -340,11 +360,4 @@ impl Drop for EndProcessOnPanic {
             std::process::abort();
         }
     }
-}
-
-fn claim(listen: SocketAddr) -> Result<SocketAddr, StartError> {
-    socket::claim(listen).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => StartError::AddressInUse(listen),
-        _ => StartError::Listen(listen, error),
-    })
 }

@@ -48,6 +48,11 @@ impl Wheel {
         Wheel { heads: vec![NONE; SLOTS as usize].into(), links: Vec::new(), done: 0 }
     }
 
+    /// Nothing was due up to `now`: before the first timer is started.
+    pub(crate) fn begin_at(&mut self, now: Tick) {
+        self.done = now;
+    }
+
     /// Starts the timer of `owner` for the tick `at`, at the next one at the earliest. A timer that
     /// runs already is moved.
     pub(crate) fn start(&mut self, owner: u32, at: Tick) {

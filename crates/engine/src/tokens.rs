@@ -10,7 +10,7 @@
 //! when it is revoked. Of a WebSocket, which may log in later, all that is granted.
 
 use std::fmt::{self, Debug};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::Thread;
@@ -18,6 +18,7 @@ use std::thread::Thread;
 use crossbeam_queue::SegQueue;
 use hub::{ConnRef, Grant, TokenRefusal, TokenUses};
 use proto::Secret;
+use siphasher::sip::SipHasher13;
 
 use crate::limits::{TOKEN_QUESTION_BYTES_MAX, TOKEN_QUESTIONS_MAX};
 
@@ -131,12 +132,12 @@ impl TokenQuestions {
 }
 
 /// What all workers share of tokens.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Tokens {
     pub(crate) questions: TokenQuestions,
     pub(crate) uses: TokenUses,
-    /// Keyed anew by each process, so that nobody outside can aim at another's token.
-    hash: RandomState,
+    /// What tokens are hashed under: nobody outside knows it, so nobody can aim at another's.
+    key: [u8; 16],
 }
 
 /// What is kept of the token of a connection beside its end: enough to find it when it is revoked.
@@ -171,7 +172,19 @@ pub(crate) enum Revoked {
     Subject { subject: u32, before: u32 },
 }
 
+impl Debug for Tokens {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Tokens").field("uses", &self.uses).finish_non_exhaustive()
+    }
+}
+
 impl Tokens {
+    /// Those of a server that has the store with this [`hub::Names::key`], and goes on with what
+    /// another process has kept of them.
+    pub(crate) fn new(key: [u8; 16]) -> Tokens {
+        Tokens { key, ..Tokens::default() }
+    }
+
     pub(crate) fn session(&self, grant: &Grant) -> Session {
         Session {
             token: grant.token.as_deref().map_or(0, |token| self.short(token)),
@@ -191,16 +204,33 @@ impl Tokens {
 
     /// By what the uses of a token are counted: its name, or its subject where it has none.
     pub(crate) fn use_of(&self, grant: &Grant) -> u64 {
-        self.hash.hash_one((&grant.token, grant.token.is_none().then_some(&grant.subject)))
+        self.hash((&grant.token, grant.token.is_none().then_some(&grant.subject)))
+    }
+
+    /// The same in each process that has the key.
+    fn hash(&self, value: impl Hash) -> u64 {
+        let mut hasher = SipHasher13::new_with_key(&self.key);
+        value.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// 0 is for what is not there.
     fn short(&self, text: &str) -> u32 {
-        (self.hash.hash_one(text) as u32).max(1)
+        (self.hash(text) as u32).max(1)
     }
 }
 
 impl Session {
+    /// What it is made of, for another process.
+    pub(crate) fn parts(self) -> (u32, u32, u32) {
+        (self.token, self.subject, self.issued)
+    }
+
+    /// That, in the other process.
+    pub(crate) fn of_parts((token, subject, issued): (u32, u32, u32)) -> Session {
+        Session { token, subject, issued }
+    }
+
     pub(crate) fn is_of(self, revoked: Revoked) -> bool {
         match revoked {
             Revoked::Token(token) => self.token == token,

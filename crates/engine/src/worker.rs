@@ -4,77 +4,45 @@
 //! write once to each connection, and again. Each step has its budget in [`crate::limits`], so no
 //! step keeps the others waiting for more than a few milliseconds.
 
+mod accepting;
+
 use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice};
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
 
-use hub::DisconnectReason;
-use proto::request::HEAD_BYTES_MAX;
 use sys::epoll::{Epoll, Events};
-use sys::{clock, group, socket, table};
+use sys::{clock, group, priority, table};
 
+use crate::config::EngineConfig;
 use crate::counters::Counters;
 use crate::door::{DOORS_MAX, Door, is_tls_door};
+use crate::handover::{Given, Giver, Taken, Taker};
+use crate::kernel::Kernel;
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::nap::Nap;
-use crate::replies::Replies;
 use crate::room::{Room, WorkerRoom};
-use crate::shard::{NoPlace, Shard};
+use crate::shard::{Shard, Shared};
 use crate::shortage::Shortage;
-use crate::sockets::{Received, Sockets};
-use crate::tls::{Numbered, Tls};
+use crate::tls::Tls;
 
 const MAILBOX: u64 = u64::MAX - DOORS_MAX as u64;
 
-/// How long a worker that the kernel gives no descriptor or memory leaves its listener alone.
-const ACCEPT_PAUSE_MS: u64 = 100;
+/// By how much a worker gives way whose connections are another's.
+const LEAVING_NICE: u8 = 19;
 
-/// Sockets of the kernel's own.
-pub(crate) struct Kernel;
-
-impl Sockets for Kernel {
-    type Socket = OwnedFd;
-
-    fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Received> {
-        socket::receive(socket, buffer).map(|len| Received::of(len, buffer.len()))
-    }
-
-    fn send(&mut self, socket: &OwnedFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        socket::send_parts(socket, parts)
-    }
-
-    fn shutdown(&mut self, socket: &OwnedFd) {
-        // Fails only on a connection that is broken already, which the next read shows.
-        let _ = socket::shutdown_write(socket);
-    }
-
-    fn peer(&self, socket: &OwnedFd) -> Option<SocketAddr> {
-        socket::peer_address(socket).ok()
-    }
-
-    fn close(&mut self, socket: OwnedFd, abort: bool) {
-        if abort {
-            let _ = socket::reset_on_close(&socket);
-        }
-        drop(socket);
-    }
-}
-
-impl Numbered for Kernel {
-    fn number(socket: &OwnedFd) -> u32 {
-        socket.as_raw_fd() as u32
-    }
-}
+/// How often a worker that has written all down looks whose it is.
+const FROZEN_LOOK_MS: u64 = 2;
 
 /// A worker, made and run on its own thread.
 pub(crate) struct Worker {
     shard: Shard<Tls<Kernel>>,
     mailbox: Arc<Mailbox>,
     counters: Arc<Counters>,
-    epoll: Epoll,
+    epoll: Rc<Epoll>,
     /// Gone once the worker drains.
     doors: Vec<Door>,
     /// Given up for a moment to answer a client for whom there is no descriptor.
@@ -86,26 +54,35 @@ pub(crate) struct Worker {
     room: WorkerRoom,
     /// Of what the kernel gives for a connection, although there are places.
     shortage: Shortage,
+    /// All goes to another process.
+    giver: Option<Box<Giver>>,
+    /// Whether the kernel may be told who is full: the worker's number is its listener's index.
+    is_in_order: bool,
 }
 
 impl Worker {
-    /// Gives the calling thread its private descriptor table and opens its part of each address in
-    /// `listen`, beside which stands whether TLS is spoken there.
+    /// The worker `number`, which opens its part of each address in `listen`, beside which stands
+    /// whether TLS is spoken there. The calling thread has a descriptor table of its own.
     pub(crate) fn new(
         listen: &[(SocketAddr, bool)],
-        shard: Shard<Tls<Kernel>>,
+        number: usize,
+        config: EngineConfig,
+        shared: Shared,
         mailbox: Arc<Mailbox>,
-        replies: &Replies,
-        counters: Arc<Counters>,
-        nap: Nap,
         room: WorkerRoom,
     ) -> io::Result<Worker> {
-        table::make_private(&[&*mailbox, replies])?;
         clock::set_timer_slack(limits::TIMER_SLACK_NS)?;
-        let epoll = Epoll::new()?;
+        let epoll = Rc::new(Epoll::new()?);
         let doors = listen.iter().map(|&(address, is_tls)| Door::open(address, is_tls, &epoll));
         let doors = doors.collect::<io::Result<_>>()?;
         epoll.add_edges(&*mailbox, MAILBOX)?;
+        let counters = shared.counters.clone();
+        let met = config.tls.as_ref().map(|tls| tls.config.clone());
+        let limits = shared.handshake_limits.clone();
+        let sockets = Tls::new(Kernel::new(Rc::clone(&epoll)), met, limits, counters.clone());
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let nap = Nap::new(config.workers, cores);
+        let shard = Shard::new(number, sockets, config, shared);
         Ok(Worker {
             started_ms: shard.started_ms(),
             shard,
@@ -118,27 +95,109 @@ impl Worker {
             nap,
             room,
             shortage: Shortage::default(),
+            giver: None,
+            is_in_order: true,
         })
     }
 
-    /// Turns until it is drained.
+    /// Its number.
+    pub(crate) fn number(&self) -> usize {
+        self.shard.worker()
+    }
+
+    /// Takes over what `taker` gets, and then turns as [`Worker::run`] does. `listen` is for one
+    /// that gets no listener.
+    pub(crate) fn inherit(
+        mut self,
+        taker: Taker,
+        listen: &[(SocketAddr, bool)],
+        is_in_order: bool,
+    ) -> io::Result<()> {
+        let listeners = match taker.run(&mut self.shard, &self.epoll)? {
+            Taken::Ours(listeners) => listeners,
+            Taken::Nothing => return Ok(()),
+        };
+        for (listener, is_tls) in listeners {
+            // Whom the other process knew to be full is not who is full here.
+            let _ = group::prefer_none(&listener);
+            self.doors.push(Door::inherited(listener, is_tls, &self.epoll)?);
+        }
+        if self.doors.is_empty() {
+            let open =
+                |&(address, is_tls): &(SocketAddr, bool)| Door::open(address, is_tls, &self.epoll);
+            self.doors = listen.iter().map(open).collect::<io::Result<_>>()?;
+        }
+        self.is_in_order = is_in_order;
+        self.run()
+    }
+
+    /// Turns until it is drained, or all is another's.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(limits::EVENTS_PER_WAIT);
-        let mut busy = false;
+        // What was taken over may have something to be done, which nothing reports.
+        let mut busy = self.shard.is_busy();
         while !self.is_drained() {
             let timeout = self.timeout_ms(busy);
             self.epoll.wait(&mut events, timeout)?;
             self.mailbox.awake();
             busy = self.turn(&events);
+            match self.give() {
+                Given::Giving { busy: gives } => busy |= gives,
+                // Without a turn in between, which would do something to what is another's.
+                Given::Written if self.wait_frozen()? => return self.leave(),
+                Given::Written => busy = true,
+                Given::GoOn => {
+                    self.giver = None;
+                    self.shard.sockets().below().forget_copies();
+                    busy = true;
+                }
+                // What is closed here is open there.
+                Given::Leave => return self.leave(),
+            }
             if busy {
                 // Bulk work goes on for many turns. Whoever shares this core, be it a sender or a
                 // reader, gets it in between: with 6,000 followers of one subject written to twice
                 // a second, others' p99 was 3 ms without this and is 1 ms with it.
-                std::thread::yield_now();
+                thread::yield_now();
             }
         }
         self.shard.abort_all();
         Ok(())
+    }
+
+    /// Does what is to be done to give all to another process.
+    fn give(&mut self) -> Given {
+        if let Some(giving) = self.mailbox.take_handover()
+            && !self.giver.as_ref().is_some_and(|giver| giver.is_of(&giving))
+        {
+            self.giver = Some(Box::new(Giver::new(giving, self.shard.worker())));
+        }
+        let Some(giver) = &mut self.giver else { return Given::Giving { busy: false } };
+        let listeners: Vec<_> =
+            self.doors.iter().map(|door| (&door.listener, door.is_tls)).collect();
+        let has_mail = self.mailbox.len() > 0;
+        giver.turn(&mut self.shard, &listeners, has_mail)
+    }
+
+    /// Forgets everything, which is another's now, when it is this worker's turn: to close a
+    /// million descriptors takes the kernel a second, in which others have more to do.
+    fn leave(mut self) -> io::Result<()> {
+        let Some(mut giver) = self.giver.take() else { return Ok(()) };
+        // Where it cannot be had, it is as fast as it is.
+        let _ = priority::give_way(LEAVING_NICE);
+        while !giver.is_its_turn() && giver.wait(FROZEN_LOOK_MS).is_ok() {}
+        drop(self);
+        giver.has_gone();
+        Ok(())
+    }
+
+    /// Does nothing until it is said whose the connections are. Whether they are another's.
+    fn wait_frozen(&mut self) -> io::Result<bool> {
+        let Some(giver) = &mut self.giver else { return Ok(false) };
+        while giver.is_frozen() {
+            giver.wait(FROZEN_LOOK_MS)?;
+        }
+        Ok(giver.has_left())
     }
 
     /// One turn. `true` when work is left that waits for no report.
@@ -202,7 +261,7 @@ impl Worker {
     fn mind_room(&mut self) {
         let (taken, slots) = (self.shard.connections(), self.shard.slots_max());
         let most = self.shortage.connections_max(slots);
-        if self.doors.is_empty() {
+        if self.doors.is_empty() || !self.is_in_order {
             return;
         }
         let changed = self.room.update(most.saturating_sub(taken), slots, |runs| {
@@ -242,7 +301,8 @@ impl Worker {
         let timers = [self.shard.next_tick_ms(), self.shard.next_move_ms()];
         let timer = timers.into_iter().flatten().min().map(|at| self.started_ms + at);
         let shortage = self.shortage.due_ms();
-        let times = [timer, self.accept_again_ms, self.shard.drain_deadline_ms(), shortage];
+        let giver = self.giver.as_ref().and_then(|giver| giver.due_ms());
+        let times = [timer, self.accept_again_ms, self.shard.drain_deadline_ms(), shortage, giver];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic_ms()))
     }
@@ -251,112 +311,6 @@ impl Worker {
         self.shard.drain_deadline_ms().is_some_and(|deadline| {
             self.shard.connections() == 0 || clock::monotonic_ms() >= deadline
         })
-    }
-
-    /// One client, or up to twice as many as last time: to find the queue empty costs the kernel
-    /// a socket made and thrown away, about as much as a client.
-    fn accept(&mut self, door: usize) {
-        let clients = self.doors[door].accepts;
-        self.doors[door].accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
-        for nth in 0..clients {
-            let Door { listener, is_tls, .. } = &self.doors[door];
-            let is_tls = *is_tls;
-            // Hellos for which there is no time wait better in the kernel's queue than here, where
-            // what established clients say would have to wait behind them.
-            if is_tls && nth > 0 && self.shard.is_spent() {
-                return;
-            }
-            match socket::accept_from(listener) {
-                Ok((socket, address)) => self.admit(socket, address, is_tls),
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return,
-                    // The client was gone before it was accepted (accept(2), ECONNABORTED).
-                    ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
-                    _ => return self.accept_failed(door, &error),
-                },
-            }
-        }
-    }
-
-    fn admit(&mut self, socket: OwnedFd, address: IpAddr, is_tls: bool) {
-        if let Some(why) = self.shard.lets_nobody_in() {
-            return self.refuse(&socket, why, is_tls);
-        }
-        let slot = match self.shard.accept(socket, address) {
-            Ok(key) => key.slot,
-            Err((socket, why)) => return self.refuse(&socket, why, is_tls),
-        };
-        if is_tls {
-            self.shard.secure(slot);
-        }
-        self.shortage.holds(self.shard.connections());
-        // Before the answer goes out: who has the last place must not find others sent here.
-        self.mind_room();
-        // Its request is here already, or it has let us wait for it too long.
-        self.shard.readable(slot, false);
-        let added =
-            self.shard.socket(slot).map(|socket| self.epoll.add_stream(socket, u64::from(slot)));
-        if let Some(Err(_)) = added {
-            self.shard.give_up(slot);
-        }
-    }
-
-    /// No descriptor, or no memory for one: the next client in line is answered 503 by means of the
-    /// spare descriptor. If even that fails, the listener is left alone for a moment, or it would
-    /// be reported again at once and spin the core.
-    fn accept_failed(&mut self, door: usize, error: &io::Error) {
-        if socket::is_shortage(error) {
-            self.counters.shortages.add(1);
-            self.shortage.met(self.shard.connections(), clock::monotonic_ms());
-            self.mind_room();
-        }
-        self.spare = None;
-        let Door { listener, is_tls, .. } = &self.doors[door];
-        let (accepted, is_tls) = (socket::accept(listener), *is_tls);
-        let refused = accepted.is_ok();
-        if let Ok(socket) = accepted {
-            self.refuse(&socket, NoPlace::Full, is_tls);
-        }
-        self.spare = File::open("/dev/null").ok();
-        if !refused || self.spare.is_none() {
-            self.pause_accepting();
-        }
-    }
-
-    /// Who speaks TLS could not read an answer, and is closed without one.
-    fn refuse(&mut self, socket: &OwnedFd, why: NoPlace, is_tls: bool) {
-        // All that it has sent is read, because closing over unread bytes would reset the answer
-        // away. Best effort: a client that cannot even take the answer is closed all the same.
-        let mut head = [0; HEAD_BYTES_MAX];
-        let len = socket::receive(socket, &mut head).unwrap_or(0);
-        if !is_tls {
-            let _ = socket::send(socket, &self.shard.no_place_answer(&head[..len], why));
-        }
-        let _ = socket::shutdown_write(socket);
-        self.shard.note_no_place(socket, why);
-        let reason = match why {
-            NoPlace::Full => DisconnectReason::Full,
-            NoPlace::Bound(_) => DisconnectReason::AddressLimit,
-            NoPlace::Moving => DisconnectReason::Moved,
-        };
-        self.counters.opened.add(1);
-        self.counters.closed[reason as usize].add(1);
-    }
-
-    fn pause_accepting(&mut self) {
-        let left = self.doors.iter_mut().map(|door| door.leave(&self.epoll));
-        if left.fold(true, |all, left| all & left.is_ok()) {
-            self.accept_again_ms = Some(clock::monotonic_ms() + ACCEPT_PAUSE_MS);
-        }
-    }
-
-    fn resume_accepting(&mut self) {
-        let due = self.accept_again_ms.is_some_and(|at| clock::monotonic_ms() >= at);
-        if due {
-            let watched = self.doors.iter_mut().map(|door| door.watch(&self.epoll));
-            let all = watched.fold(true, |all, watched| all & watched.is_ok());
-            self.accept_again_ms = (!all).then(|| clock::monotonic_ms() + ACCEPT_PAUSE_MS);
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use hub::{Grant, Id};
 use proto::{Framing, Transport};
 
 pub(crate) use ids::SOME_IDS;
-pub(crate) use work::{Held, Work};
+pub(crate) use work::{Held, Partial, Work};
 
 use self::life::{Act, Facts, Input, Life};
 use crate::Event;
@@ -84,6 +84,9 @@ impl Marks {
     /// It is in the queue of those that are written to in their slice.
     const BULK: Marks = Marks(128);
 
+    /// What is so wherever the connection is. The numbers are written down, and stay what they are.
+    const LASTING: u8 = Self::CORS.0 | Self::GAP.0 | Self::DEFLATE.0 | Self::CLOSE.0;
+
     /// What belongs to one request, and not to the connection.
     const OF_REQUEST: u8 = Self::CORS.0 | Self::GAP.0 | Self::DEFLATE.0;
 }
@@ -114,6 +117,16 @@ impl<S> Conn<S> {
             transport: Transport::Ndjson,
             marks: Marks::default(),
         }
+    }
+
+    /// It is the one that another process has written down.
+    pub(crate) fn inherit(&mut self, life: Life, marks: u8) {
+        (self.life, self.marks) = (life, Marks(marks & Marks::LASTING));
+    }
+
+    /// What is noted of it beside where it waits.
+    pub(crate) fn lasting_marks(&self) -> u8 {
+        self.marks.0 & Marks::LASTING
     }
 
     /// Where it is.

@@ -34,6 +34,8 @@ pub(crate) struct TokenWork {
     pub(crate) asked: Option<Arc<()>>,
     /// It has come.
     pub(crate) outcome: Option<Outcome>,
+    /// It was asked for in another process, and nobody will answer.
+    pub(crate) is_lost: bool,
 }
 
 /// What has come of a WebSocket's message that is not whole.
@@ -75,6 +77,7 @@ impl Work {
             && self.held.catch_up.is_none()
             && self.token.asked.is_none()
             && self.token.outcome.is_none()
+            && !self.token.is_lost
             && self.origin.is_none()
     }
 }

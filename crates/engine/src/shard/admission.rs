@@ -129,7 +129,13 @@ impl<S: Sockets> Core<S> {
             Life::Stream | Life::Held if conn.transport == Transport::WebSocket => {
                 self.hear(at, &mut unread)
             }
-            Life::Head | Life::Verdict | Life::Between | Life::Poll | Life::HeldPoll => {
+            // What a proxy says before a handshake may be half there as well.
+            Life::Handshake
+            | Life::Head
+            | Life::Verdict
+            | Life::Between
+            | Life::Poll
+            | Life::HeldPoll => {
                 if unread.len() > limits::PIPELINED_BYTES_MAX {
                     return Err(End { reason: DisconnectReason::BadRequest, abort: true });
                 }
@@ -143,7 +149,7 @@ impl<S: Sockets> Core<S> {
                 Ok(())
             }
             Life::Stream | Life::Held | Life::Leaving(_) => Ok(()),
-            Life::Handshake | Life::Ending(_) | Life::Lingering(_) => Ok(()),
+            Life::Ending(_) | Life::Lingering(_) => Ok(()),
         }
     }
 

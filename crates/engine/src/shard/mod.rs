@@ -13,6 +13,7 @@
 mod admission;
 mod core;
 mod deliver;
+mod down;
 mod ending;
 mod full;
 mod gap;
@@ -20,6 +21,8 @@ mod mail;
 mod moving;
 mod naming;
 mod notices;
+#[cfg(test)]
+mod observed;
 mod page;
 mod parked;
 mod poll;
@@ -27,6 +30,7 @@ mod presence;
 mod reading;
 mod resume;
 mod tokens;
+mod up;
 mod websocket;
 mod writing;
 
@@ -40,6 +44,7 @@ use self::core::{At, Core, End, Lives};
 use self::ending::LeavingBatch;
 use self::moving::Moving;
 use self::parked::Parked;
+pub(crate) use self::up::Untaken;
 use crate::account::Account;
 use crate::addresses::{Addresses, Peer};
 use crate::config::EngineConfig;
@@ -73,6 +78,8 @@ pub(crate) struct Shard<S: Sockets> {
     drained_to: Option<u32>,
     /// All connections are to be ended by and by.
     moving: Option<Moving>,
+    /// Connections of another process for which something is to be done now that they are ours.
+    inherited: VecDeque<u32>,
 }
 
 /// What a shard shares with the rest.
@@ -122,7 +129,13 @@ impl<S: Sockets> Shard<S> {
             drain_deadline_ms: None,
             drained_to: None,
             moving: None,
+            inherited: VecDeque::new(),
         }
+    }
+
+    /// Its worker's number.
+    pub(crate) fn worker(&self) -> usize {
+        self.core.worker
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -181,6 +194,16 @@ impl<S: Sockets> Shard<S> {
     /// The socket of the connection in `slot`, as long as it lives.
     pub(crate) fn socket(&mut self, slot: u32) -> Option<&S::Socket> {
         self.conns.at(slot).map(|(_, conn)| &conn.socket)
+    }
+
+    /// The sockets of the connections in `slots`, of each that lives.
+    pub(crate) fn sockets_of(&self, slots: &[u32]) -> impl Iterator<Item = &S::Socket> {
+        slots.iter().filter_map(|&slot| self.conns.look_at(slot).map(|conn| &conn.socket))
+    }
+
+    /// One past the highest slot there is.
+    pub(crate) fn slots(&self) -> u32 {
+        self.conns.slots()
     }
 
     /// There is something to read. With `hung_up` the end of the client's side is in there too.
@@ -250,6 +273,7 @@ impl<S: Sockets> Shard<S> {
             let Some(slot) = self.core.wheel.fire(self.core.now) else { break };
             self.serve(slot, |core, at| core.time_has_come(at));
         }
+        self.go_on_inherited();
         self.end_some();
         self.move_some();
         self.end_revoked();
@@ -266,6 +290,7 @@ impl<S: Sockets> Shard<S> {
         !self.core.deferred.is_empty()
             || !self.leaving.is_empty()
             || !self.revoked.is_empty()
+            || !self.inherited.is_empty()
             || !self.parked.is_empty()
             || self.core.untold.is_some()
             || self.drained_to.is_some()
@@ -317,77 +342,6 @@ impl<S: Sockets> Shard<S> {
     /// The kernel does not take the connection in `slot`.
     pub(crate) fn give_up(&mut self, slot: u32) {
         self.close(slot, End { reason: DisconnectReason::Full, abort: true });
-    }
-}
-
-/// For the simulator, which does at any moment what clients do by commands.
-#[cfg(test)]
-impl<S: Sockets> Shard<S> {
-    pub(crate) fn reply(&mut self, slot: u32, bytes: &[u8]) {
-        self.serve(slot, |core, at| core.reply(at, bytes));
-    }
-
-    pub(crate) fn login(&mut self, slot: u32, texts: &[hub::IdText<'_>]) -> usize {
-        let mut new = 0;
-        self.serve(slot, |core, at| {
-            new = core.login(at, texts, None).unwrap();
-            Ok(())
-        });
-        new
-    }
-
-    pub(crate) fn logout(&mut self, slot: u32, texts: &[hub::IdText<'_>]) -> usize {
-        let mut gone = 0;
-        self.serve(slot, |core, at| {
-            gone = core.logout(at, texts);
-            Ok(())
-        });
-        gone
-    }
-
-    /// Does all that a turn had no time for.
-    pub(crate) fn finish_mail(&mut self) {
-        while !self.parked.is_empty() {
-            self.core.spent_on_full = 0;
-            self.go_on();
-        }
-    }
-
-    /// All mail up to `posted` is taken.
-    pub(crate) fn settle(&mut self, posted: u64) {
-        self.core.settle(posted);
-    }
-
-    /// Whether a connection waits for its turn to be written to.
-    pub(crate) fn owes_writes(&self) -> bool {
-        !self.core.express.is_empty() || !self.core.bulk.is_empty()
-    }
-
-    /// Whether it may not have done all that is due: for want of time, or somebody is to end or to
-    /// be written to in another turn.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.core.budget.is_spent() || self.is_busy() || self.owes_writes()
-    }
-
-    /// Whether all that is kept for its connections is entered in the account, and nothing else.
-    pub(crate) fn accounts_truly(&mut self) -> bool {
-        let mut slots = 0..self.conns.slots();
-        slots.all(|slot| {
-            self.conns.at(slot).is_none_or(|(_, conn)| {
-                let below = self.core.io.kept_bytes(&conn.socket) as u32;
-                conn.charged == conn.kept_bytes() + below
-            })
-        })
-    }
-
-    /// Gives it another budget a turn.
-    pub(crate) fn set_work_per_turn(&mut self, work: u32) {
-        self.core.budget.set(work);
-    }
-
-    /// Has it read no more than that at a time.
-    pub(crate) fn set_read_bytes(&mut self, bytes: usize) {
-        self.core.scratch = vec![0; bytes].into();
     }
 }
 

@@ -4,6 +4,7 @@
 use hub::{DisconnectReason, HistoryLimits, Nobody};
 
 use super::one::{One, STREAM};
+use super::random::Random;
 use super::server::{Place, UNBOUNDED, config};
 use super::talk::client_frame;
 use crate::config::EngineConfig;
@@ -63,7 +64,12 @@ fn websocket(ids: &str) -> String {
 
 #[test]
 fn message_that_does_not_come_whole_is_refused_in_its_time() {
-    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let config = EngineConfig { keepalive_ms: 0, ..config() };
+    not_whole(One::start(config.clone()));
+    not_whole(One::start(config).upgraded());
+}
+
+fn not_whole(mut one: One) {
     let client = one.client(1 << 20, &websocket("1"));
     one.reads(client);
     // A fragment, and a ping before the next one, which makes the message no younger.
@@ -79,7 +85,12 @@ fn message_that_does_not_come_whole_is_refused_in_its_time() {
 
 #[test]
 fn head_timeout_beyond_the_wheel_holds() {
-    let mut one = One::start(EngineConfig { head_timeout_ms: 300_000, ..config() });
+    let config = EngineConfig { head_timeout_ms: 300_000, ..config() };
+    head_timeout(One::start(config.clone()));
+    head_timeout(One::start(config).upgraded());
+}
+
+fn head_timeout(mut one: One) {
     let client = one.client(1 << 20, "GET /stream");
     for _ in 0..299 {
         one.turn_after(1_000);
@@ -105,7 +116,12 @@ fn head_with_too_many_ids_is_refused() {
 #[test]
 fn client_that_comes_back_is_kept_a_window_and_hears_all_if_it_reads() {
     let history = HistoryLimits { events_max: 10_000, ..HistoryLimits::default() };
-    let mut one = One::start(EngineConfig { history, ..config() });
+    let config = EngineConfig { history, ..config() };
+    hears_all_if_it_reads(One::start(config.clone()));
+    hears_all_if_it_reads(One::start(config).upgraded());
+}
+
+fn hears_all_if_it_reads(mut one: One) {
     one.send("1", "0");
     let after = one.server.event_ids.id(one.server.event_ids.last()).to_string();
     let (events, data) = (1_000, "x".repeat(1_000));
@@ -175,7 +191,11 @@ fn bytes_that_nobody_expects_spend_the_budget() {
 /// would have been cut is none of its keep-alive's.
 #[test]
 fn stream_that_was_blocked_is_kept_alive_in_its_time() {
-    let mut one = One::start(config());
+    is_kept_alive(One::start(config()));
+    is_kept_alive(One::start(config()).upgraded());
+}
+
+fn is_kept_alive(mut one: One) {
     let client = one.client(240, STREAM);
     one.reads(client);
     one.send("1", &format!("\"{}\"", "x".repeat(300)));
@@ -313,5 +333,29 @@ fn resumes_of_clients_that_are_gone_take_no_time_and_small_ones_do_not_wait_for_
     while one.turn_after(1) {}
     for client in [small, clients[0]] {
         assert!(one.reads(client).starts_with("HTTP/1.1 200"));
+    }
+}
+
+/// The place that a client is told in the first turn of another version, before it takes any mail,
+/// is that of now.
+#[test]
+fn place_that_is_told_right_after_an_upgrade_is_none_of_long_ago() {
+    let mut one = One::start(config());
+    let socket = one.client(1 << 20, &websocket("7"));
+    one.send("1", "1");
+    let poll = one.client(1 << 20, "GET /poll/7?wait=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    while one.turn_after(1) {}
+    one.answer(&Nobody);
+    while one.turn_after(1) {}
+    let place = one.server.event_ids.id(one.server.event_ids.last()).to_string();
+    one.upgrade(&mut Random::new(1));
+    one.reads(poll);
+    one.wire(socket).client_reads(usize::MAX);
+    one.server.clock.pass(1_000);
+    one.server.begin_turn(0);
+    one.say(socket, &client_frame(0x81, b"{\"ping\":1}"));
+    for client in [poll, socket] {
+        let told = one.wire(client).client_reads(usize::MAX);
+        assert!(String::from_utf8_lossy(&told).contains(&place), "{}", told.escape_ascii());
     }
 }

@@ -53,7 +53,8 @@ pub(super) struct Wire {
     sent_ms: u64,
     /// The kernel had no room for all that it was to send then.
     cut: bool,
-    /// Which connection of the shard it is.
+    /// At which shard it is, and which connection of that.
+    worker: usize,
     key: Option<Key>,
 }
 
@@ -67,9 +68,9 @@ pub(super) struct Report {
 }
 
 impl Wire {
-    fn new(room: usize) -> Wire {
+    fn new(worker: usize, room: usize) -> Wire {
         // Who is put under an epoll is reported at once if there is room.
-        Wire { room, edge: true, ..Wire::default() }
+        Wire { worker, room, edge: true, ..Wire::default() }
     }
 
     pub(super) fn client_sends(&mut self, bytes: &[u8]) {
@@ -162,9 +163,11 @@ fn is_keep_alive(bytes: &[u8]) -> bool {
     STREAMS.iter().flat_map(of).any(|keep_alive| keep_alive == bytes)
 }
 
-/// All wires of one shard, which holds them too.
+/// What a shard sees of all wires, which holds them too.
 #[derive(Clone, Debug)]
 pub(super) struct Net {
+    worker: usize,
+    /// Those of all shards: one may be another's when there is a new version of the server.
     wires: Rc<RefCell<Vec<Wire>>>,
     /// What the calls have cost, as [`work`] counts them.
     cost: Rc<Cell<u32>>,
@@ -175,8 +178,22 @@ pub(super) struct Net {
 }
 
 impl Net {
-    pub(super) fn new(keepalive_ms: u64) -> Net {
-        Net { wires: Rc::default(), cost: Rc::default(), now_ms: Rc::default(), keepalive_ms }
+    /// A network, as each of so many shards sees it.
+    pub(super) fn new(shards: usize, keepalive_ms: u64) -> Vec<Net> {
+        let wires = Rc::default();
+        let net = |worker| Net {
+            worker,
+            wires: Rc::clone(&wires),
+            cost: Rc::default(),
+            now_ms: Rc::default(),
+            keepalive_ms,
+        };
+        (0..shards).map(net).collect()
+    }
+
+    /// The same network, for whoever takes the shard's place.
+    pub(super) fn for_heir(&self) -> Net {
+        Net { cost: Rc::default(), now_ms: Rc::default(), ..self.clone() }
     }
 
     /// The shard is told what time it is.
@@ -188,7 +205,8 @@ impl Net {
     pub(super) fn check_silence(&self) {
         let now_ms = self.now_ms.get();
         let flows = |wire: &&Wire| self.keepalive_ms > 0 && wire.flows();
-        for wire in self.wires.borrow().iter().filter(flows) {
+        let wires = self.wires.borrow();
+        for wire in wires.iter().filter(|wire| wire.worker == self.worker).filter(flows) {
             let silent_ms = now_ms - wire.sent_ms;
             assert!(silent_ms < self.keepalive_ms, "{silent_ms} ms of silence: {wire:?}");
         }
@@ -196,7 +214,7 @@ impl Net {
 
     /// A client connects, for whom the kernel takes so many bytes. Answers its socket.
     pub(super) fn connect(&self, room: usize) -> usize {
-        self.wires.borrow_mut().push(Wire::new(room));
+        self.wires.borrow_mut().push(Wire::new(self.worker, room));
         self.wires.borrow().len() - 1
     }
 
@@ -205,12 +223,35 @@ impl Net {
         self.wire(socket).key = Some(key);
     }
 
+    /// The process to which all connections belonged is gone, and with it what it had under its
+    /// epolls.
+    pub(super) fn forget_keys(&self) {
+        self.wires.borrow_mut().iter_mut().for_each(|wire| wire.key = None);
+    }
+
+    /// The shard has put a socket of another process under its epoll, as this connection.
+    pub(super) fn taken_over(&self, socket: usize, key: Key) {
+        let mut wire = self.wire(socket);
+        (wire.worker, wire.key, wire.edge) = (self.worker, Some(key), true);
+        // There is room later, and then it is reported.
+        wire.starved = wire.to_client.len() >= wire.room;
+    }
+
+    /// At which shard a socket is, and which connection of that, as long as it is one.
+    pub(super) fn owner(&self, socket: usize) -> Option<(usize, Key)> {
+        let wire = self.wire(socket);
+        wire.key.map(|key| (wire.worker, key))
+    }
+
     pub(super) fn wire(&self, socket: usize) -> RefMut<'_, Wire> {
         RefMut::map(self.wires.borrow_mut(), |wires| &mut wires[socket])
     }
 
-    pub(super) fn wires(&self) -> usize {
-        self.wires.borrow().len()
+    /// The sockets of the shard, open or not.
+    pub(super) fn sockets(&self) -> Vec<usize> {
+        let wires = self.wires.borrow();
+        let own = wires.iter().enumerate().filter(|(_, wire)| wire.worker == self.worker);
+        own.map(|(socket, _)| socket).collect()
     }
 
     /// What the calls since the last time that somebody asked have cost.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use hub::{Draft, Epoch, Followers, IdText, Names, Nobody, Tag};
 
+use super::lives::To;
 use super::net::Wire;
-use super::server::{Place, Server, posted};
+use super::random::Random;
+use super::server::{Place, SHARDS, Server, posted};
 use crate::config::EngineConfig;
 use crate::limits::WORK_PER_TURN;
 use crate::resume::{ResumeStep, Resuming};
@@ -19,6 +21,8 @@ pub(super) const STREAM: &str = "GET /stream/1 HTTP/1.0\r\n\r\n";
 pub(super) struct One {
     pub(super) router: Router,
     pub(super) server: Server,
+    /// Before each turn that is asked for, another version takes over.
+    upgrades: Option<Random>,
 }
 
 impl One {
@@ -36,7 +40,29 @@ impl One {
         let epoch = Epoch::begin(Tag::of(0), 0, 1_000);
         let (router, mut server) = Server::start(names, config, epoch, secured_by);
         server.set_work_per_turn(WORK_PER_TURN);
-        One { router, server }
+        One { router, server, upgrades: None }
+    }
+
+    /// The same, which another version takes over before each turn that is asked for.
+    pub(super) fn upgraded(self) -> One {
+        One { upgrades: Some(Random::new(1)), ..self }
+    }
+
+    /// Another version takes over. Clients stay where they are, but for their keys.
+    pub(super) fn upgrade(&mut self, random: &mut Random) {
+        loop {
+            // What is for all shards is for the other one too.
+            for shard in 0..SHARDS {
+                while !self.server.is_at_rest(shard) {
+                    self.server.turn(shard);
+                }
+            }
+            if self.server.tick_at_rest() {
+                break;
+            }
+        }
+        let names = Arc::new(Names::new(self.router.names().key()));
+        self.router = self.server.upgrade(&self.router, names, To::SameShard, random);
     }
 
     /// A client with `room` bytes in the kernel, who says this and has it read.
@@ -67,6 +93,10 @@ impl One {
     /// Whether there is more to do.
     pub(super) fn turn_after(&mut self, ms: u64) -> bool {
         self.server.clock.pass(ms);
+        if let Some(mut upgrades) = self.upgrades.take() {
+            self.upgrade(&mut upgrades);
+            self.upgrades = Some(upgrades);
+        }
         self.server.turn(0)
     }
 

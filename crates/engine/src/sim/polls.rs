@@ -14,10 +14,12 @@ use hub::{DisconnectReason, Draft, Epoch, HistoryLimits, IdText, Names, Tag};
 
 pub(super) use self::model::{Answer, request};
 use self::model::{Client, Poll, SentEvent};
+use super::lives::To;
 use super::random::Random;
 use super::scene::{Graph, id_text};
 use super::server::{SHARDS, Server, config, posted};
-use super::{ended, run_seeds_of};
+use super::world::NEVER;
+use super::{UPGRADES, ended, run_seeds_of};
 use crate::config::EngineConfig;
 use crate::counters::WorkerSnapshot;
 use crate::mailbox::Mail;
@@ -37,19 +39,23 @@ struct Plan {
     pause_one_in: usize,
     /// All clients speak TLS.
     tls: bool,
+    /// In how many steps another version takes over.
+    upgrade_one_in: usize,
 }
 
 const PLAN: Plan = Plan {
     steps: 1500,
     backlog_bytes_max: 64 * 1024,
     slow_one_in: 5,
-    jump_one_in: 1_000_000,
-    pause_one_in: 1_000_000,
+    jump_one_in: NEVER,
+    pause_one_in: NEVER,
     tls: false,
+    upgrade_one_in: NEVER,
 };
 
 struct World {
     random: Random,
+    upgrades: Random,
     plan: Plan,
     router: Router,
     server: Server,
@@ -72,6 +78,7 @@ impl World {
         server.set_read_bytes(64);
         World {
             random: Random::new(seed),
+            upgrades: Random::new(!seed),
             plan,
             router,
             server,
@@ -91,6 +98,9 @@ impl World {
     }
 
     fn step(&mut self) {
+        if self.upgrades.one_in(self.plan.upgrade_one_in) {
+            self.upgrade();
+        }
         let open = self.clients.iter().filter(|client| !client.left).count();
         match self.random.below(10) {
             0 if open < CLIENTS => self.connect(),
@@ -113,6 +123,23 @@ impl World {
         }
         for client in 0..self.clients.len() {
             self.act(client);
+        }
+    }
+
+    /// Another version of the server takes over. Nobody can see that.
+    fn upgrade(&mut self) {
+        loop {
+            (0..SHARDS).for_each(|shard| self.take_all(shard));
+            if self.server.tick_at_rest() {
+                break;
+            }
+        }
+        let names = Arc::new(Names::new(self.graph.names.key()));
+        self.graph = self.graph.restored(names.clone());
+        let to = To::AnyShard;
+        self.router = self.server.upgrade(&self.router, names, to, &mut self.upgrades);
+        for client in &mut self.clients {
+            client.place = self.server.find(client.place);
         }
     }
 
@@ -315,7 +342,10 @@ fn check_time(poll: &Poll, answer: &Answer) {
 }
 
 fn run_seeds(name: &str, seeds: u64, plan: Plan, happened: impl Fn(&WorkerSnapshot) -> bool) {
-    run_seeds_of(name, seeds, |seed| World::new(seed, plan).run(), happened);
+    for upgrade_one_in in UPGRADES {
+        let plan = Plan { upgrade_one_in, ..plan };
+        run_seeds_of(name, seeds, |seed| World::new(seed, plan).run(), &happened);
+    }
 }
 
 #[test]

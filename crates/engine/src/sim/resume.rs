@@ -8,6 +8,7 @@
 mod check;
 mod clients;
 mod moves;
+mod upgrades;
 pub(super) mod user;
 mod world;
 
@@ -16,6 +17,7 @@ use hub::HistoryLimits;
 use self::world::Resumers;
 use super::each_seed;
 use super::server::UNBOUNDED;
+use super::world::NEVER;
 
 const IDS: usize = 12;
 const USERS: usize = 20;
@@ -34,6 +36,8 @@ struct Plan {
     logout_one_in: usize,
     /// All clients speak TLS.
     tls: bool,
+    /// After how many steps, about, another version takes over.
+    upgrade_after: usize,
 }
 
 const PLAN: Plan = Plan {
@@ -44,7 +48,11 @@ const PLAN: Plan = Plan {
     work_per_turn: UNBOUNDED,
     logout_one_in: 1_000_000,
     tls: false,
+    upgrade_after: NEVER,
 };
+
+/// Each plan is run without another version and with some.
+const UPGRADES: [usize; 2] = [NEVER, 400];
 
 /// What the runs of all seeds came to.
 #[derive(Default, Debug)]
@@ -75,15 +83,22 @@ impl Outcome {
     }
 }
 
-fn run(name: &str, seeds: u64, plan: Plan) -> Outcome {
+/// What runs with and without upgrades came to.
+fn run(name: &str, seeds: u64, plan: Plan) -> [Outcome; 2] {
+    UPGRADES.map(|upgrade_after| run_seeds(name, seeds, Plan { upgrade_after, ..plan }))
+}
+
+fn run_seeds(name: &str, seeds: u64, plan: Plan) -> Outcome {
     let mut outcome = Outcome::default();
     outcome.all = each_seed(name, seeds, |seed| {
         let (mut control, mut world) = Resumers::new(seed, plan);
         for _ in 1..plan.lives {
-            drop(world.work(&control, 4_000, false));
+            let left = world.work_and_upgrade(&mut control, 4_000);
+            drop(world.work(&control, left, false));
             control = world.restart();
         }
-        let under_way = world.work(&control, 12_000, true);
+        let left = world.work_and_upgrade(&mut control, 12_000);
+        let under_way = world.work(&control, left, true);
         world.end(&control, under_way);
         outcome.add(&mut world);
     });
@@ -92,34 +107,38 @@ fn run(name: &str, seeds: u64, plan: Plan) -> Outcome {
 
 #[test]
 fn client_that_comes_back_hears_all_it_missed_once_and_in_order() {
-    let came = run("client_that_comes_back", 25, PLAN);
-    // One in twenty came with the id of another server.
-    came.expect(came.resumed > 1_000 && came.gaps > 0 && came.gaps * 10 < came.resumed);
-    assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+    for came in run("client_that_comes_back", 25, PLAN) {
+        // One in twenty came with the id of another server.
+        came.expect(came.resumed > 1_000 && came.gaps > 0 && came.gaps * 10 < came.resumed);
+        assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+    }
 }
 
 #[test]
 fn client_that_missed_more_than_is_remembered_is_told_of_a_gap() {
     let history = HistoryLimits { events_max: 2, ..PLAN.history };
-    let came = run("client_that_missed_more", 25, Plan { history, ..PLAN });
-    came.expect(came.resumed > 1_000 && came.gaps * 10 > came.resumed);
+    for came in run("client_that_missed_more", 25, Plan { history, ..PLAN }) {
+        came.expect(came.resumed > 1_000 && came.gaps * 10 > came.resumed);
+    }
 }
 
 #[test]
 fn client_that_was_away_for_longer_than_is_remembered_is_told_of_a_gap() {
     let history = HistoryLimits { age_ms_max: 100, ..PLAN.history };
-    let came = run("client_that_was_away", 20, Plan { history, ..PLAN });
-    came.expect(came.resumed > 500 && came.gaps * 10 > came.resumed);
+    for came in run("client_that_was_away", 20, Plan { history, ..PLAN }) {
+        came.expect(came.resumed > 500 && came.gaps * 10 > came.resumed);
+    }
 }
 
 #[test]
 fn client_of_a_server_that_was_ended_is_told_of_a_gap() {
     let (seeds, lives) = (15, 3);
     let plan = Plan { lives, work_per_turn: 600, ..PLAN };
-    let came = run("client_of_a_server_that", seeds, plan);
-    // Nearly everybody comes back to the second life and to the third.
-    let expected = seeds * 2 * USERS as u64 / 2;
-    came.expect(came.resumed > came.gaps && came.gaps > expected);
+    for came in run("client_of_a_server_that", seeds, plan) {
+        // Nearly everybody comes back to the second life and to the third.
+        let expected = seeds * 2 * USERS as u64 / 2;
+        came.expect(came.resumed > came.gaps && came.gaps > expected);
+    }
 }
 
 /// What clients have missed is more than may wait for them, and more comes meanwhile; some read
@@ -133,16 +152,18 @@ fn client_that_catches_up_in_windows_hears_all_once_and_in_order() {
         logout_one_in: 20,
         ..PLAN
     };
-    let came = run("client_that_catches_up", 30, plan);
-    came.expect(came.resumed > 1_000 && came.slow > 100 && came.gaps * 10 < came.resumed);
+    for came in run("client_that_catches_up", 30, plan) {
+        came.expect(came.resumed > 1_000 && came.slow > 100 && came.gaps * 10 < came.resumed);
+    }
 }
 
 /// The same through TLS: what was cut off within a record is missed, and heard after it.
 #[test]
 fn client_that_comes_back_through_tls_hears_all_it_missed_once_and_in_order() {
-    let came = run("comes_back_through_tls", 15, Plan { tls: true, ..PLAN });
-    came.expect(came.resumed > 500 && came.gaps > 0 && came.gaps * 10 < came.resumed);
-    assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+    for came in run("comes_back_through_tls", 15, Plan { tls: true, ..PLAN }) {
+        came.expect(came.resumed > 500 && came.gaps > 0 && came.gaps * 10 < came.resumed);
+        assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+    }
 }
 
 #[test]
@@ -155,20 +176,23 @@ fn client_that_catches_up_through_tls_hears_all_once_and_in_order() {
         tls: true,
         ..PLAN
     };
-    let came = run("catches_up_through_tls", 15, plan);
-    came.expect(came.resumed > 500 && came.slow > 50 && came.gaps * 10 < came.resumed);
+    for came in run("catches_up_through_tls", 15, plan) {
+        came.expect(came.resumed > 500 && came.slow > 50 && came.gaps * 10 < came.resumed);
+    }
 }
 
 /// Of two servers each has its own numbers: a place of one is a gap at the other. Who comes back
 /// with a place that it kept of this one hears all that it missed here.
 #[test]
 fn client_that_moves_between_two_servers_is_told_of_a_gap_and_back_hears_all() {
-    let mut came = Outcome::default();
-    came.all = each_seed("client_that_moves", 25, |seed| {
-        for mut world in moves::run(seed, PLAN) {
-            came.add(&mut world);
-        }
-    });
-    came.expect(came.gaps > 1_000 && came.resumed > came.gaps + 1_000);
-    assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+    for upgrade_after in UPGRADES {
+        let mut came = Outcome::default();
+        came.all = each_seed("client_that_moves", 25, |seed| {
+            for mut world in moves::run(seed, Plan { upgrade_after, ..PLAN }) {
+                came.add(&mut world);
+            }
+        });
+        came.expect(came.gaps > 1_000 && came.resumed > came.gaps + 1_000);
+        assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+    }
 }

@@ -1,31 +1,30 @@
 //! The fake network with TLS on it: the shard's side is the real one, the clients' is cut down to
-//! keys as well.
-//!
-//! What goes over the wire is cut anywhere: a read brings some of the bytes that are there, and the
-//! others are there at once or come later, as a report of their own; a write for which there is too
-//! little room is taken up to any byte. Text is on the [wire](super::net) when its record is whole.
-//! So clients and the model see what they see without TLS.
+//! keys as well, see [`relay`].
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::io::{self, ErrorKind, IoSlice};
-use std::rc::Rc;
+mod relay;
+mod stalled;
+mod tests;
+
+use std::io::{self, IoSlice};
 use std::sync::{Arc, OnceLock};
 
 use rcgen::generate_simple_self_signed;
 use tls::rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use tls::rustls::pki_types::{PrivateKeyDer, ServerName};
+use tls::rustls::pki_types::PrivateKeyDer;
 use tls::rustls::server::{ClientHello, ResolvesServerCert};
 use tls::rustls::sign::CertifiedKey;
 use tls::rustls::{ClientConfig, RootCertStore, ServerConfig};
-use tls::{Alert, Choice, Fault, Handshake, Keys, Opened, Step};
+use tls::{Alert, Choice};
 
+pub(super) use self::relay::Ends;
+use self::relay::Relay;
 use super::net::Net;
 use super::random::Random;
 use crate::counters::Counters;
+use crate::handover::state::Secured;
 use crate::limits::work;
-use crate::sockets::{Received, Sockets};
-use crate::tls::{HandshakeLimits, Numbered, Tls};
+use crate::sockets::{Received, Sockets, Unwritable};
+use crate::tls::{HandshakeLimits, Tls};
 
 const NAME: &str = "push.test";
 
@@ -67,16 +66,12 @@ impl SimSockets {
     /// All of whose clients speak TLS, cut by `seed`.
     pub(super) fn secure(
         net: Net,
+        ends: Ends,
         seed: u64,
         limits: HandshakeLimits,
         counters: Arc<Counters>,
     ) -> SimSockets {
-        let relay = Relay {
-            net: net.clone(),
-            clients: Rc::default(),
-            alerts: Rc::default(),
-            random: Random::new(seed),
-        };
+        let relay = Relay::new(net.clone(), ends, Random::new(seed));
         let tls = Tls::new(relay, Some(configs().0.clone()), limits, counters);
         SimSockets { net, tls: Some(tls) }
     }
@@ -142,11 +137,28 @@ impl SimSockets {
 
     /// The alert that a client was sent last.
     pub(super) fn alert_to(&mut self, socket: usize) -> Option<Alert> {
-        self.relay().alerts.borrow().iter().rfind(|(to, _)| *to == socket).map(|(_, alert)| *alert)
+        self.relay().alert_to(socket)
+    }
+
+    /// A socket of another process is under the shard's epoll: what has come to it is reported.
+    pub(super) fn watch(&mut self, socket: usize) {
+        if self.is_secure() {
+            self.relay().with(socket, |client, net, _| {
+                net.wire(socket).arrives(client.there.len());
+            });
+        }
+    }
+
+    /// The process ends without having given a socket away.
+    pub(super) fn lose(&mut self, socket: usize) {
+        if self.is_secure() {
+            self.relay().forget(socket);
+        }
+        self.net.wire(socket).server_closed = true;
     }
 
     fn relay(&mut self) -> &mut Relay {
-        self.tls.as_mut().unwrap().sockets()
+        self.tls.as_mut().unwrap().below()
     }
 }
 
@@ -198,6 +210,14 @@ impl Sockets for SimSockets {
         self.tls.as_mut().map_or(Ok(true), |tls| tls.shake(socket))
     }
 
+    fn write_down(&self, socket: &usize) -> Result<Option<Secured>, Unwritable> {
+        self.tls.as_ref().map_or(Ok(None), |tls| tls.write_down(socket))
+    }
+
+    fn take_over(&mut self, socket: &usize, owner: u32, secured: Secured) -> bool {
+        self.tls.as_mut().is_some_and(|tls| tls.take_over(socket, owner, secured))
+    }
+
     fn kept_bytes(&self, socket: &usize) -> usize {
         self.tls.as_ref().map_or(0, |tls| tls.kept_bytes(socket))
     }
@@ -206,176 +226,3 @@ impl Sockets for SimSockets {
         self.tls.as_mut().map_or(0, Tls::take_work)
     }
 }
-
-/// Between the shard's TLS and a wire of text: the clients' ends.
-struct Relay {
-    net: Net,
-    clients: Rc<RefCell<Vec<Option<Client>>>>,
-    /// Alerts that say that something is wrong, and to whom.
-    alerts: Rc<RefCell<Vec<(usize, Alert)>>>,
-    random: Random,
-}
-
-/// A client's end of TLS.
-struct Client {
-    handshake: Option<Handshake>,
-    keys: Box<Keys>,
-    /// Bytes on their way to the server.
-    there: VecDeque<u8>,
-    /// Bytes from it that are no whole record yet.
-    back: Vec<u8>,
-    /// It answers nothing.
-    is_mute: bool,
-}
-
-impl Client {
-    fn new() -> Client {
-        let name = ServerName::try_from(NAME).unwrap();
-        let mut handshake = Handshake::client(&configs().1, name).unwrap();
-        let (mut hello, mut keys) = (Vec::new(), Box::default());
-        handshake.step(&[], &mut hello, &mut keys).unwrap();
-        let (there, back) = (hello.into(), Vec::new());
-        Client { handshake: Some(handshake), keys, there, back, is_mute: false }
-    }
-
-    /// Takes bytes of the server, and gives the text that is whole with them, and the alert.
-    fn hear(&mut self, bytes: &[u8]) -> (Vec<u8>, Option<Alert>) {
-        if self.is_mute {
-            return (Vec::new(), None);
-        }
-        if let Some(handshake) = &mut self.handshake {
-            let mut out = Vec::new();
-            let step = handshake.step(bytes, &mut out, &mut self.keys).unwrap();
-            self.there.extend(out);
-            let Step::Done { rest, .. } = step else { return (Vec::new(), None) };
-            (self.handshake, self.back) = (None, rest);
-        } else {
-            self.back.extend_from_slice(bytes);
-        }
-        let (mut text, mut used, mut alert) = (Vec::new(), 0, None);
-        let mut opener = self.keys.opener();
-        loop {
-            match opener.next(&mut self.back[used..]) {
-                Ok(Opened::NeedMore { .. } | Opened::Closed) => break,
-                Ok(Opened::Idle { record }) => used += record,
-                Ok(Opened::Data { record, text: range }) => {
-                    text.extend_from_slice(&self.back[used..][range]);
-                    used += record;
-                }
-                Err(Fault::Received(said)) => alert = Some(said),
-                Err(fault) => panic!("the server's TLS is wrong: {fault}"),
-            }
-        }
-        self.back.drain(..used);
-        (text, alert)
-    }
-
-    /// Seals text of the client, in records of every size.
-    fn say(&mut self, text: &[u8], random: &mut Random) {
-        let mut rest = text;
-        let mut out = vec![0; tls::limits::SEALED_BYTES_MAX];
-        while !rest.is_empty() {
-            let most = if random.one_in(3) { 3 } else { rest.len() };
-            let (some, others) = rest.split_at(1 + random.below(most.min(rest.len())));
-            let sealed = self.keys.sealer().seal(&[some], 0, &mut out).unwrap();
-            self.there.extend(&out[..sealed.bytes]);
-            rest = others;
-        }
-    }
-}
-
-impl Relay {
-    fn with<R>(
-        &mut self,
-        socket: usize,
-        work: impl FnOnce(&mut Client, &Net, &mut Random) -> R,
-    ) -> R {
-        let mut clients = self.clients.borrow_mut();
-        if socket >= clients.len() {
-            clients.resize_with(socket + 1, || None);
-        }
-        work(clients[socket].get_or_insert_with(Client::new), &self.net, &mut self.random)
-    }
-}
-
-impl Numbered for Relay {
-    fn number(socket: &usize) -> u32 {
-        *socket as u32
-    }
-}
-
-impl Sockets for Relay {
-    type Socket = usize;
-
-    fn receive(&mut self, &socket: &usize, buffer: &mut [u8]) -> io::Result<Received> {
-        self.with(socket, |client, net, random| {
-            let mut wire = net.wire(socket);
-            assert!(!wire.server_closed, "receive on a closed socket");
-            if wire.client_reset {
-                return Err(ErrorKind::ConnectionReset.into());
-            }
-            if client.handshake.is_none() {
-                let text: Vec<u8> = wire.to_server.drain(..).collect();
-                client.say(&text, random);
-            }
-            if client.there.is_empty() {
-                let has_ended = wire.client_ended && wire.to_server.is_empty();
-                let end = Received::of(0, buffer.len());
-                return if has_ended { Ok(end) } else { Err(ErrorKind::WouldBlock.into()) };
-            }
-            let len = 1 + random.below(client.there.len().min(buffer.len()));
-            for byte in &mut buffer[..len] {
-                *byte = client.there.pop_front().unwrap();
-            }
-            // What is left is there already, or comes later and is reported then.
-            let comes_later = random.one_in(2);
-            if comes_later {
-                wire.arrives(client.there.len());
-            }
-            let emptied = len < buffer.len() && (comes_later || client.there.is_empty());
-            Ok(Received { len, emptied })
-        })
-    }
-
-    fn send(&mut self, &socket: &usize, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let alerts = self.alerts.clone();
-        self.with(socket, |client, net, random| {
-            let mut wire = net.wire(socket);
-            assert!(wire.is_open(), "send after the end");
-            if wire.client_reset {
-                return Err(ErrorKind::BrokenPipe.into());
-            }
-            let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter()).copied().collect();
-            assert!(!bytes.is_empty(), "a call for nothing");
-            let taken = match wire.room.saturating_sub(wire.to_client.len()) {
-                0 => 0,
-                room if room >= bytes.len() => bytes.len(),
-                room => 1 + random.below(room),
-            };
-            let (text, alert) = client.hear(&bytes[..taken]);
-            alerts.borrow_mut().extend(alert.map(|alert| (socket, alert)));
-            wire.arrives(client.there.len());
-            net.hear(&mut wire, &text);
-            wire.hides = taken < bytes.len();
-            if taken < bytes.len() {
-                wire.starve();
-            }
-            if taken == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
-        })
-    }
-
-    fn shutdown(&mut self, socket: &usize) {
-        self.net.shutdown(socket);
-    }
-
-    fn close(&mut self, socket: usize, abort: bool) {
-        // Who was never read has no end of TLS.
-        self.clients.borrow_mut().get_mut(socket).map(Option::take);
-        self.net.close(socket, abort);
-    }
-}
-
-#[cfg(test)]
-mod stalled;
-#[cfg(test)]
-mod tests;

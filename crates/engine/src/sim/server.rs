@@ -1,32 +1,29 @@
-//! A server of a few shards under fake networks and a made-up clock, put together as `start` does
-//! it under a kernel, and driven in the worker's order.
+//! A server of a few shards under fake networks and a made-up clock, [put together](super::lives)
+//! as `start` does it under a kernel, and driven in the worker's order.
 
 use std::cell::RefMut;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, Epoch, EventIds, Followers, Names};
+use hub::{Directory, Epoch, EventIds, Followers};
 use proto::Transport;
 
 use super::net::{Net, Wire};
-use super::secure::SimSockets;
+use super::secure::{Ends, SimSockets};
 use crate::account::Account;
 use crate::addresses::Addresses;
-use crate::clock::{Clock, MadeClock};
+use crate::clock::MadeClock;
 use crate::config::EngineConfig;
 use crate::connection_limit::ConnectionLimit;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits::{self, LAST_BYTES_STILL_MS, LINGER_MS, work};
 use crate::mailbox::{Mail, Mailbox};
 use crate::receipt::Receipt;
-use crate::replies::Replies;
 use crate::resume::Resumes;
-use crate::router::{Router, Sending, Step};
-use crate::shard::{NoPlace, Shard, Shared};
+use crate::router::{Sending, Step};
+use crate::shard::{NoPlace, Shard};
 use crate::slab::Key;
-use crate::tls::HandshakeLimits;
 use crate::token_desk::TokenDesk;
-use crate::tokens::Tokens;
 
 pub(super) const SHARDS: usize = 2;
 
@@ -59,11 +56,24 @@ pub(super) struct Server {
     pub(super) addresses: Arc<Addresses>,
     pub(super) clock: Arc<MadeClock>,
     pub(super) backlog_bytes_max: usize,
-    work_per_turn: u32,
+    pub(super) work_per_turn: u32,
     /// The most bytes that a shard reads at a time.
-    read_bytes: usize,
+    pub(super) read_bytes: usize,
     /// Work that has not made a whole millisecond.
-    work_left: u32,
+    pub(super) work_left: u32,
+    /// From when the shards count their time, in the clock's milliseconds: in multiples of a tick.
+    pub(super) started_ms: i64,
+    /// What it is made of.
+    pub(super) nature: Nature,
+}
+
+/// What another version of the server has in common with it.
+#[derive(Clone)]
+pub(super) struct Nature {
+    pub(super) config: EngineConfig,
+    pub(super) epoch: Epoch,
+    /// The clients' ends of TLS and the seed by which it is cut, where they speak that.
+    pub(super) secured: Option<(Ends, u64)>,
 }
 
 /// The defaults, for an address that nobody listens at.
@@ -84,91 +94,6 @@ pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Re
 }
 
 impl Server {
-    /// A server whose events have the numbers of `epoch`. With a seed its clients speak TLS that is
-    /// cut by it.
-    pub(super) fn start(
-        names: Arc<Names>,
-        config: EngineConfig,
-        epoch: Epoch,
-        secured_by: Option<u64>,
-    ) -> (Router, Server) {
-        let clock = Arc::new(MadeClock::new(0));
-        let directory = Arc::new(Directory::default());
-        let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();
-        let replies = Arc::new(Replies::new().unwrap());
-        let resumes = Arc::new(Resumes::new(replies.clone()));
-        let tokens = Arc::new(Tokens::default());
-        let event_ids = match config.cluster {
-            true => EventIds::of_cluster(epoch),
-            false => EventIds::new(epoch),
-        };
-        let event_ids = Arc::new(event_ids);
-        let account = Arc::new(Account::new(config.buffered_bytes_max));
-        let addresses = Arc::new(Addresses::new(config.per_address, config.trusted.clone()));
-        let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
-        let handshake_limits = HandshakeLimits::new(SHARDS, config.connections_max, SHARDS);
-        let (mut nets, mut shards, mut counters) = (Vec::new(), Vec::new(), Vec::new());
-        for worker in 0..SHARDS {
-            let net = Net::new(config.keepalive_ms);
-            let counted: Arc<Counters> = Arc::default();
-            let shared = Shared {
-                names: names.clone(),
-                directory: directory.clone(),
-                counters: counted.clone(),
-                connection_limit: connection_limit.clone(),
-                account: account.clone(),
-                addresses: addresses.clone(),
-                event_ids: event_ids.clone(),
-                resumes: resumes.clone(),
-                tokens: tokens.clone(),
-                notices: Arc::default(),
-                handshake_limits: handshake_limits.clone(),
-                slots_max: ConnRef::SLOTS_MAX,
-                started_ms: 0,
-            };
-            let sockets = match secured_by {
-                Some(seed) => {
-                    let (net, seed) = (net.clone(), seed + worker as u64);
-                    SimSockets::secure(net, seed, handshake_limits.clone(), counted.clone())
-                }
-                None => SimSockets::plain(net.clone()),
-            };
-            let mut shard = Shard::new(worker, sockets, config.clone(), shared);
-            shard.set_work_per_turn(UNBOUNDED);
-            shards.push(shard);
-            nets.push(net);
-            counters.push(counted);
-        }
-        let router = Router::new(
-            names,
-            directory.clone(),
-            mailboxes.clone(),
-            replies,
-            event_ids.clone(),
-            config.history,
-            Clock::Made(clock.clone()),
-        );
-        let server = Server {
-            token_desk: TokenDesk::new(mailboxes.clone(), tokens),
-            mailboxes,
-            directory,
-            resumes,
-            event_ids,
-            counters,
-            nets,
-            shards,
-            account,
-            connection_limit,
-            addresses,
-            clock,
-            backlog_bytes_max: config.backlog_bytes_max,
-            work_per_turn: UNBOUNDED,
-            read_bytes: limits::SCRATCH_BYTES,
-            work_left: 0,
-        };
-        (router, server)
-    }
-
     /// A client connects to a shard, whose kernel takes so many bytes for it.
     pub(super) fn connect(&mut self, shard: usize, room: usize) -> Place {
         self.connect_from(Ipv4Addr::LOCALHOST.into(), shard, room).unwrap()
@@ -228,7 +153,7 @@ impl Server {
     pub(super) fn tick(&mut self, shard: usize) {
         let now_ms = self.clock.now_ms();
         self.nets[shard].tell(now_ms);
-        self.shards[shard].tick(now_ms);
+        self.shards[shard].tick((now_ms as i64 - self.started_ms) as u64);
         if !self.shards[shard].is_behind() {
             self.nets[shard].check_silence();
         }
@@ -296,7 +221,7 @@ impl Server {
 
     /// What the kernel reports.
     pub(super) fn report(&mut self, shard: usize) {
-        for socket in 0..self.nets[shard].wires() {
+        for socket in self.nets[shard].sockets() {
             let report = self.nets[shard].wire(socket).report();
             let Some(report) = report else { continue };
             if report.writable {
@@ -353,7 +278,7 @@ impl Server {
             self.clock.pass(if moment_ms > 0 { moment_ms + 1000 } else { 0 });
             for shard in 0..SHARDS {
                 self.begin_turn(shard);
-                while (0..self.nets[shard].wires()).any(|at| self.nets[shard].wire(at).has_news()) {
+                while self.has_news(shard) {
                     self.begin_turn(shard);
                 }
                 while self.take_mail(shard) {}
@@ -364,6 +289,12 @@ impl Server {
             let all_gone = shard.connections() == 0;
             assert!(!all_gone || shard.sockets().are_empty(), "keys of somebody who has gone");
         }
+    }
+
+    /// Whether there is something to report to a shard.
+    fn has_news(&self, shard: usize) -> bool {
+        let net = &self.nets[shard];
+        net.sockets().into_iter().any(|socket| net.wire(socket).has_news())
     }
 
     /// Nothing is left of clients that have all gone.

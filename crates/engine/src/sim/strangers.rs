@@ -11,11 +11,14 @@ use std::sync::Arc;
 
 use hub::{Bound, DisconnectReason, Epoch, HistoryLimits, Names, Tag};
 
+use super::lives::To;
 use super::random::Random;
 use super::server::{Place, SHARDS, Server, config};
+use super::world::NEVER;
 use super::{ended, run_seeds_of};
 use crate::config::{AddressLimits, EngineConfig};
 use crate::counters::WorkerSnapshot;
+use crate::router::Router;
 use crate::shard::NoPlace;
 
 const PROXY: &str = "10.0.0.1";
@@ -46,14 +49,19 @@ struct Client {
 
 struct World {
     random: Random,
+    upgrades: Random,
+    /// At how many moments another version takes over, and how many have.
+    upgrade_one_in: usize,
+    upgraded: u64,
     tls: bool,
+    router: Router,
     server: Server,
     clients: Vec<Client>,
     bounds_met: u64,
 }
 
 impl World {
-    fn new(seed: u64, tls: bool) -> World {
+    fn new(seed: u64, tls: bool, upgrade_one_in: usize) -> World {
         let per_address = AddressLimits {
             connections: MOST,
             connects_per_second: 0,
@@ -67,9 +75,19 @@ impl World {
         };
         let names = Arc::new(Names::new([9; 16]));
         let epoch = Epoch::begin(Tag::of(0), 0, 0);
-        let (_, mut server) = Server::start(names, config, epoch, tls.then_some(seed));
+        let (router, mut server) = Server::start(names, config, epoch, tls.then_some(seed));
         server.set_read_bytes(64);
-        World { random: Random::new(seed), tls, server, clients: Vec::new(), bounds_met: 0 }
+        World {
+            random: Random::new(seed),
+            upgrades: Random::new(!seed),
+            upgrade_one_in,
+            upgraded: 0,
+            tls,
+            router,
+            server,
+            clients: Vec::new(),
+            bounds_met: 0,
+        }
     }
 
     fn address(&mut self) -> &'static str {
@@ -120,7 +138,7 @@ impl World {
             let header = header(named);
             self.server.shards[place.shard].sockets().say_first(place.socket, &header);
         }
-        let before = self.server.figures();
+        let (before, upgraded) = (self.server.figures(), self.upgraded);
         self.settle(place);
         let after = self.server.figures();
         let done = |figures: &WorkerSnapshot| {
@@ -129,8 +147,12 @@ impl World {
         };
         let ((agreed_before, failed_before), (agreed, failed)) = (done(&before), done(&after));
         let is_agreed = !fails && !is_bound;
-        assert_eq!(agreed - agreed_before, u64::from(is_agreed), "{named}, {with_header}");
-        assert_eq!(failed - failed_before, u64::from(fails), "a header of a stranger's is no TLS");
+        // Another version counts these anew.
+        if upgraded == self.upgraded {
+            assert_eq!(agreed - agreed_before, u64::from(is_agreed), "{named}, {with_header}");
+            let failed = failed - failed_before;
+            assert_eq!(failed, u64::from(fails), "a header of a stranger's is no TLS");
+        }
         self.bounds_met += u64::from(is_bound);
         match is_agreed {
             true if with_header => {
@@ -144,7 +166,23 @@ impl World {
 
     /// Has a shard do all there is.
     fn settle(&mut self, place: Place) {
-        while self.server.turn(place.shard) || self.server.wire(place).has_news() {}
+        self.upgrade(place);
+        while self.server.turn(place.shard) || self.server.wire(place).has_news() {
+            self.upgrade(place);
+        }
+    }
+
+    /// Perhaps another version takes over: unless a handshake has begun, which would be lost.
+    fn upgrade(&mut self, Place { shard, socket, .. }: Place) {
+        if !self.upgrades.one_in(self.upgrade_one_in)
+            || self.server.shards[shard].sockets().has_begun(socket)
+        {
+            return;
+        }
+        assert!(self.server.tick_at_rest(), "there is no mail");
+        let (names, to) = (Arc::new(Names::new([9; 16])), To::SameShard);
+        self.router = self.server.upgrade(&self.router, names, to, &mut self.upgrades);
+        self.upgraded += 1;
     }
 
     /// A poll that is answered at once, with whatever may stand before it and in it.
@@ -252,15 +290,17 @@ fn header(client: &str) -> Vec<u8> {
 }
 
 fn run_seeds(name: &str, tls: bool, happened: impl Fn(&WorkerSnapshot) -> bool) {
-    run_seeds_of(
-        name,
-        40,
-        |seed| World::new(seed, tls).run(),
-        |figures| {
-            let reasons = [DisconnectReason::AddressLimit, DisconnectReason::BadRequest];
-            reasons.iter().all(|&reason| ended(figures, reason) > 100) && happened(figures)
-        },
-    );
+    for upgrade_one_in in [NEVER, 30] {
+        run_seeds_of(
+            name,
+            40,
+            |seed| World::new(seed, tls, upgrade_one_in).run(),
+            |figures| {
+                let reasons = [DisconnectReason::AddressLimit, DisconnectReason::BadRequest];
+                reasons.iter().all(|&reason| ended(figures, reason) > 100) && happened(figures)
+            },
+        );
+    }
 }
 
 #[test]

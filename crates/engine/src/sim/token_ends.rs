@@ -10,18 +10,24 @@ use super::random::Random;
 use super::server::Place;
 use super::talk::client_frame;
 use super::tokens::{guarded, guarded_by, judge, request, status, websocket};
+use super::world::NEVER;
 use crate::limits::WORK_PER_TURN;
 use crate::tokens::Revocation;
 
-/// Without TLS, and through TLS that is cut by some seeds.
-fn with_and_without_tls(test: fn(One)) {
+/// Without TLS, and through TLS that is cut by some seeds; by one server, and by one version after
+/// the other.
+fn in_all_ways(test: fn(One)) {
     test(guarded());
-    (0..20).for_each(|seed| test(guarded_by(Some(seed))));
+    test(guarded().upgraded());
+    for seed in 0..20 {
+        test(guarded_by(Some(seed)));
+        test(guarded_by(Some(seed)).upgraded());
+    }
 }
 
 #[test]
 fn stream_ends_with_its_token_and_says_why() {
-    with_and_without_tls(ends_with_its_token);
+    in_all_ways(ends_with_its_token);
 }
 
 fn ends_with_its_token(mut one: One) {
@@ -55,7 +61,7 @@ fn ends_with_its_token(mut one: One) {
 
 #[test]
 fn websocket_goes_on_with_another_token() {
-    with_and_without_tls(goes_on_with_another_token);
+    in_all_ways(goes_on_with_another_token);
 }
 
 fn goes_on_with_another_token(mut one: One) {
@@ -90,7 +96,10 @@ fn goes_on_with_another_token(mut one: One) {
 
 #[test]
 fn revoked_tokens_end_their_streams_and_no_others() {
-    let mut one = guarded();
+    in_all_ways(revoked_tokens_end);
+}
+
+fn revoked_tokens_end(mut one: One) {
     let tokens = ["sub=bob;jti=t1;iat=10", "sub=bob;jti=t2;iat=20", "sub=bob", "sub=eve;jti=t3"];
     let clients = tokens.map(|token| one.client(1 << 20, &request("/stream", token)));
     let mut ended_after = |revocation| {
@@ -168,9 +177,13 @@ fn revoked_token_is_forgotten_with_its_stream() {
 
 #[test]
 fn token_is_good_for_so_many_connections() {
-    let mut one = guarded();
+    in_all_ways(is_good_for_so_many);
+}
+
+fn is_good_for_so_many(mut one: One) {
     let says = request("/stream/bob", "sub=bob;jti=t1;uses=2");
     let clients = [0; 3].map(|_| one.client(1 << 20, &says));
+    one.turn_after(1);
     let answers = clients.map(|client| one.reads(client));
     assert_eq!(answers.each_ref().map(|answer| status(answer)), ["200", "200", "429"]);
     assert_eq!(one.server.token_desk.tokens_in_use(), 1);
@@ -197,17 +210,19 @@ fn token_is_good_for_so_many_connections() {
 /// hear of whom they may, and nothing is left of them.
 #[test]
 fn crowd_hears_what_its_tokens_grant_and_leaves_nothing() {
-    crowd("crowd_hears_what_its_tokens_grant", 40, false);
+    crowd("crowd_hears_what_its_tokens_grant", 40, false, NEVER);
+    crowd("crowd_hears_what_its_tokens_grant", 40, false, 20);
 }
 
 #[test]
 fn crowd_through_tls_hears_what_its_tokens_grant_and_leaves_nothing() {
-    crowd("crowd_through_tls_hears_what_its_tokens_grant", 20, true);
+    crowd("crowd_through_tls_hears_what_its_tokens_grant", 20, true, NEVER);
+    crowd("crowd_through_tls_hears_what_its_tokens_grant", 20, true, 20);
 }
 
-fn crowd(name: &str, seeds: u64, tls: bool) {
+fn crowd(name: &str, seeds: u64, tls: bool, upgrade_one_in: usize) {
     super::each_seed(name, seeds, |seed| {
-        let mut random = Random::new(seed);
+        let (mut random, mut upgrades) = (Random::new(seed), Random::new(!seed));
         let mut one = guarded_by(tls.then_some(seed));
         one.server.set_work_per_turn([400, 10_000][random.below(2)]);
         // Records are longer than what is read at a time, and than what there is room for.
@@ -215,6 +230,9 @@ fn crowd(name: &str, seeds: u64, tls: bool) {
         let room = [600, 4_000][random.below(2)];
         let mut clients: BTreeMap<usize, Bearer> = BTreeMap::new();
         for step in 0..600 {
+            if upgrades.one_in(upgrade_one_in) {
+                one.upgrade(&mut upgrades);
+            }
             let who = random.below(12);
             let late = ["", "late;"][random.below(2)];
             let uses = ["", ";uses=2"][random.below(2)];
@@ -278,6 +296,34 @@ fn crowd(name: &str, seeds: u64, tls: bool) {
         one.server.check_nothing_is_left();
         assert_eq!(one.server.token_desk.tokens_in_use(), 0);
     });
+}
+
+/// A token is being judged when another version takes over: its client is told that it was not.
+/// Unless it is at its end, or gone, and somebody else is in its place.
+#[test]
+fn token_that_nobody_judges_any_more_is_told_to_whom_it_matters() {
+    for seed in 0..20 {
+        let (mut one, random) = (guarded(), &mut Random::new(seed));
+        let token = "sub=bob;ms=5000";
+        let clients = [0; 3].map(|_| one.client(1 << 20, &websocket("/stream/bob", token)));
+        for client in clients {
+            assert_eq!(one.says(client, r#"{"token":"late;sub=bob"}"#), "");
+        }
+        one.turn_after(2_000);
+        one.upgrade(random);
+        let [gone, stays, _] = clients;
+        one.wire(gone).client_resets();
+        one.server.report_one(gone);
+        let next = one.client(1 << 20, &request("/stream/bob", "sub=bob"));
+        one.turn_after(1);
+        assert_eq!(status(&one.reads(next)), "200");
+        assert!(one.texts(stays).contains("\"status\":503"));
+        assert_eq!(one.says(stays, r#"{"token":"late;sub=bob"}"#), "", "it is asked for anew");
+        one.server.clock.pass(2_900);
+        one.upgrade(random);
+        one.turn_after(200);
+        assert!(one.texts(stays).is_empty() && one.wire(stays).server_ended);
+    }
 }
 
 /// One of the crowd.

@@ -11,6 +11,7 @@ use hub::{ConnRef, DisconnectReason, Draft, Epoch, IdText, Names, Tag};
 use proto::Framing;
 
 use super::client::{Client, SentEvent};
+use super::lives::To;
 use super::random::Random;
 use super::scene::{Graph, STREAMS, id_text, request};
 use super::server::{Place, SHARDS, Server, UNBOUNDED, config, posted};
@@ -42,6 +43,8 @@ pub(super) struct Plan {
     pub(super) read_bytes: usize,
     /// All clients speak TLS.
     pub(super) tls: bool,
+    /// In how many steps another version takes over.
+    pub(super) upgrade_one_in: usize,
 }
 
 impl Default for Plan {
@@ -61,15 +64,21 @@ impl Default for Plan {
             work_per_turn: UNBOUNDED,
             read_bytes: 64,
             tls: false,
+            upgrade_one_in: NEVER,
         }
     }
 }
+
+/// In so many steps nothing ever happens.
+pub(super) const NEVER: usize = 100_000_000;
 
 /// When the server was started, in milliseconds since 1970.
 pub(super) const STARTED_MS: u64 = 1_700_000_000_000;
 
 pub(super) struct World {
     pub(super) random: Random,
+    /// By which it is upgraded: without that a seed's run is what it was.
+    upgrades: Random,
     pub(super) plan: Plan,
     pub(super) router: Router,
     pub(super) server: Server,
@@ -90,7 +99,8 @@ impl World {
         let (router, mut server) = Server::start(names.clone(), config, epoch, secured_by);
         server.set_read_bytes(plan.read_bytes);
         let (clients, events) = (Vec::new(), Vec::new());
-        World { random, plan, router, server, graph, names, clients, events }
+        let upgrades = Random::new(!seed);
+        World { random, upgrades, plan, router, server, graph, names, clients, events }
     }
 
     /// Runs to the end and returns what the shards have counted.
@@ -101,10 +111,18 @@ impl World {
         self.settle();
         self.check_streams();
         self.leave_all();
-        self.server.figures()
+        let figures = self.server.figures();
+        if self.plan.tls && self.plan.upgrade_one_in == NEVER {
+            let handshakes: u64 = figures.tls.handshakes().map(|(.., count)| count).sum();
+            assert_eq!(handshakes, figures.opened);
+        }
+        figures
     }
 
     fn step(&mut self) {
+        if self.upgrades.one_in(self.plan.upgrade_one_in) {
+            self.upgrade();
+        }
         let open = self.clients.iter().filter(|client| !client.left).count();
         match self.random.below(8) {
             0 | 1 if open < self.plan.clients => self.connect(),
@@ -125,6 +143,24 @@ impl World {
         self.server.clock.pass(self.random.below(jump) as u64);
         for client in 0..self.clients.len() {
             self.act(client);
+        }
+    }
+
+    /// Another version of the server takes over. Nobody can see that.
+    fn upgrade(&mut self) {
+        self.server.set_work_per_turn(UNBOUNDED);
+        loop {
+            (0..SHARDS).for_each(|shard| self.drain_mail(shard));
+            if self.server.tick_at_rest() {
+                break;
+            }
+        }
+        self.names = Arc::new(Names::new(self.names.key()));
+        self.graph = self.graph.restored(self.names.clone());
+        let (names, to) = (self.names.clone(), To::AnyShard);
+        self.router = self.server.upgrade(&self.router, names, to, &mut self.upgrades);
+        for client in &mut self.clients {
+            client.place = self.server.find(client.place);
         }
     }
 

@@ -25,6 +25,7 @@
 
 mod crowd;
 mod figures;
+mod handing;
 mod places;
 mod receive;
 mod send;
@@ -45,7 +46,8 @@ pub(crate) use self::figures::TlsCounters;
 pub use self::figures::TlsSnapshot;
 use self::places::Places;
 use crate::counters::Counters;
-use crate::sockets::{Received, Sockets};
+use crate::handover::state::Secured;
+use crate::sockets::{Received, Sockets, Unwritable};
 
 /// A record's most bytes, be it received or sealed.
 const WIRE_BYTES: usize =
@@ -200,9 +202,8 @@ impl<S: Numbered> Tls<S> {
             && self.places.are_empty()
     }
 
-    /// The sockets below, for the simulator.
-    #[cfg(test)]
-    pub(crate) fn sockets(&mut self) -> &mut S {
+    /// The sockets below.
+    pub(crate) fn below(&mut self) -> &mut S {
         &mut self.io
     }
 
@@ -296,6 +297,14 @@ impl<S: Numbered> Sockets for Tls<S> {
 
     fn peer(&self, socket: &S::Socket) -> Option<SocketAddr> {
         self.io.peer(socket)
+    }
+
+    fn write_down(&self, socket: &S::Socket) -> Result<Option<Secured>, Unwritable> {
+        self.secured(S::number(socket))
+    }
+
+    fn take_over(&mut self, socket: &S::Socket, owner: u32, secured: Secured) -> bool {
+        self.go_on(S::number(socket), owner, secured)
     }
 
     fn kept_bytes(&self, socket: &S::Socket) -> usize {

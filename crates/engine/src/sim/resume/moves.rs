@@ -8,6 +8,7 @@ use super::user::User;
 use super::world::{Control, ENDING_STEPS, Resumers, UnderWay};
 use super::{Plan, USERS};
 use crate::sim::random::Random;
+use crate::sim::world::NEVER;
 
 /// Steps of both servers together.
 const STEPS: usize = 16_000;
@@ -25,8 +26,17 @@ pub(super) fn run(seed: u64, plan: Plan) -> [Resumers; 2] {
     let (other_control, mut other) = Resumers::new(random.next(), plan);
     other.users = one.users.iter().map(User::elsewhere).collect();
     let mut movers = Movers { random, worlds: [one, other] };
-    let controls = [one_control, other_control];
-    let mut under_way = movers.work(&controls).into_iter();
+    let mut controls = [one_control, other_control];
+    let mut left = STEPS;
+    while plan.upgrade_after < NEVER && left > STEPS / 2 {
+        let steps = 1 + movers.random.below(4 * plan.upgrade_after);
+        drop(movers.work(&controls, steps, false));
+        for (world, control) in movers.worlds.iter_mut().zip(&mut controls) {
+            world.upgrade(control);
+        }
+        left = left.saturating_sub(steps);
+    }
+    let mut under_way = movers.work(&controls, left, true).into_iter();
     for (here, control) in controls.iter().enumerate() {
         (0..USERS).for_each(|user| movers.come(user, here));
         let under_way = under_way.next().expect("for each of both");
@@ -36,10 +46,15 @@ pub(super) fn run(seed: u64, plan: Plan) -> [Resumers; 2] {
 }
 
 impl Movers {
-    fn work<'r>(&mut self, controls: &'r [Control; 2]) -> [UnderWay<'r>; 2] {
+    fn work<'r>(
+        &mut self,
+        controls: &'r [Control; 2],
+        steps: usize,
+        ends: bool,
+    ) -> [UnderWay<'r>; 2] {
         let mut under_way = [UnderWay::default(), UnderWay::default()];
-        for step in 0..STEPS {
-            let ending = step > STEPS - 2 * ENDING_STEPS;
+        for step in 0..steps {
+            let ending = ends && step > steps - 2 * ENDING_STEPS;
             let here = self.random.below(2);
             if !ending && self.random.one_in(40) {
                 let user = self.random.below(USERS);

@@ -26,8 +26,8 @@ pub(super) const ENDING_STEPS: usize = 1_000;
 
 /// What is outside of the shards: all that is under way borrows from it.
 pub(super) struct Control {
-    router: Router,
-    mailboxes: Arc<[Arc<Mailbox>]>,
+    pub(super) router: Router,
+    pub(super) mailboxes: Arc<[Arc<Mailbox>]>,
 }
 
 /// What senders and clients that came back have begun.
@@ -46,6 +46,7 @@ type Under<'r> = (Option<usize>, Sending<'r>);
 
 pub(super) struct Resumers {
     pub(super) random: Random,
+    pub(super) upgrades: Random,
     pub(super) plan: Plan,
     pub(super) graph: Graph,
     pub(super) server: Server,
@@ -88,6 +89,7 @@ impl Resumers {
         let users = (0..USERS).map(|_| User::random(&mut random)).collect();
         let world = Resumers {
             random,
+            upgrades: Random::new(!seed),
             plan,
             graph,
             server,
@@ -141,8 +143,7 @@ impl Resumers {
     }
 
     pub(super) fn count(&mut self) {
-        self.resumed += self.server.resumes.resumed();
-        self.gaps += self.server.resumes.gaps();
+        self.count_resumes();
         self.slow += self.server.figures().closed[DisconnectReason::SlowReader as usize];
     }
 

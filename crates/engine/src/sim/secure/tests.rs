@@ -7,6 +7,7 @@ use tls::Alert;
 
 use super::super::ended;
 use super::super::one::{One, STREAM};
+use super::super::random::Random;
 use super::super::server::{Place, config};
 use crate::config::{AddressLimits, EngineConfig};
 use crate::limits::{HELLO_BYTES_MAX, LINGER_MS};
@@ -133,6 +134,36 @@ fn client_that_goes_within_its_handshake_leaves_nothing() {
     }
 }
 
+/// What rustls has begun cannot be written down: it ends with its process. A hello that is not
+/// whole goes along.
+#[test]
+fn handshake_under_way_ends_with_an_upgrade_and_no_other() {
+    for seed in 0..20 {
+        let mut one = start();
+        let random = &mut Random::new(seed);
+        let (good, half) = (one.client(1 << 20, STREAM), silent(&mut one));
+        let sockets = one.server.shards[0].sockets();
+        let rest = sockets.say_nothing_more(half.socket);
+        let (first, rest) = rest.split_at(random.below(rest.len()));
+        sockets.inject(half.socket, first);
+        one.hear_out(half);
+        let begun = silent(&mut one);
+        while !one.server.shards[0].sockets().has_begun(begun.socket) {
+            one.server.report_one(begun);
+        }
+        one.upgrade(random);
+        assert!(one.is_closed(begun) && !one.is_closed(half) && !one.is_closed(good));
+        assert_eq!(one.server.figures().connections_open, 2);
+        one.server.shards[0].sockets().inject(half.socket, rest);
+        one.hear_out(half);
+        one.say(half, STREAM.as_bytes());
+        one.send("1", "5");
+        one.settle();
+        assert!([good, half].iter().all(|&client| one.reads(client).ends_with("\"data\":5}\n")));
+        one.all_leave(&[good, half]);
+    }
+}
+
 #[test]
 fn broken_record_ends_its_connection_with_an_alert_and_no_other() {
     let mut one = start();
@@ -221,6 +252,7 @@ fn header_before_the_hello_is_read_wherever_it_is_cut() {
         let config = EngineConfig { keepalive_ms: 0, per_address, trusted, ..config() };
         let mut one = One::start_secure(config, 7);
         let stranger: IpAddr = STRANGER.parse().unwrap();
+        let (mut random, mut agreed) = (Random::new(7), 0);
         for cut in 0..header.len() + 300 {
             let proxy: IpAddr = "10.0.0.1".parse().unwrap();
             let client = one.server.connect_silent(proxy, 0, 1 << 20).unwrap();
@@ -228,11 +260,15 @@ fn header_before_the_hello_is_read_wherever_it_is_cut() {
             let hello = sockets.say_nothing_more(client.socket);
             let says = [header, &hello].concat();
             let (first, rest) = says.split_at(cut.min(says.len()));
-            for part in [first, rest] {
-                one.server.shards[0].sockets().inject(client.socket, part);
-                one.hear_out(client);
+            one.server.shards[0].sockets().inject(client.socket, first);
+            one.hear_out(client);
+            if cut % 2 == 0 && !one.server.shards[0].sockets().has_begun(client.socket) {
+                agreed += one.handshakes_done();
+                one.upgrade(&mut random);
             }
-            assert_eq!(one.handshakes_done(), cut as u64 + 1, "cut at {cut}");
+            one.server.shards[0].sockets().inject(client.socket, rest);
+            one.hear_out(client);
+            assert_eq!(agreed + one.handshakes_done(), cut as u64 + 1, "cut at {cut}");
             assert!(one.server.connect_silent(stranger, 0, 1).is_err(), "its address counts");
             one.say(client, STREAM.as_bytes());
             one.hear_out(client);

@@ -1,0 +1,337 @@
+//! A worker gives its connections away.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sys::epoll::{Epoll, Events};
+use sys::{clock, passing};
+use zeroize::Zeroize;
+
+use super::giving::{Command, Giving};
+use super::wire::{self, Kind, Way};
+use crate::kernel::Kernel;
+use crate::shard::Shard;
+use crate::tls::Tls;
+
+/// How long one who takes may take nothing, once all waits for it.
+const STILL: Duration = Duration::from_secs(5);
+
+/// How long a worker may take to come to the end of its mail.
+const QUIET_MS: u64 = 3_000;
+
+/// After how long a worker whose copies find no room tries again.
+const AGAIN_MS: u64 = 2;
+
+/// States are sent when they have become so many bytes.
+const STATES_BYTES: usize = 128 << 10;
+
+/// The worker's side of a handover.
+pub(crate) struct Giver {
+    giving: Arc<Giving>,
+    worker: usize,
+    /// Where all goes; none before it has begun.
+    ways: Vec<Way>,
+    /// The slot whose descriptor is copied next; all had their turn when there is no such slot.
+    next: u32,
+    copied: u64,
+    /// There was no room; when to try again, in monotonic milliseconds.
+    again_ms: Option<u64>,
+    /// When it is to be quiet at the latest.
+    quiet_by_ms: Option<u64>,
+    /// It cannot be done, and that was said.
+    has_failed: bool,
+    /// What it waits in while nothing that is reported may be taken: it is for whoever goes on.
+    still: Option<(Epoll, Events)>,
+}
+
+/// What has come of it in a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Given {
+    /// It goes on; at once, where there is more to do.
+    Giving { busy: bool },
+    /// All is written down: the worker stops, until it hears more.
+    Written,
+    /// It will not be: the worker goes on.
+    GoOn,
+    /// All is another's.
+    Leave,
+}
+
+impl Giver {
+    pub(crate) fn new(giving: Arc<Giving>, worker: usize) -> Giver {
+        let (ways, again_ms, quiet_by_ms) = (Vec::new(), None, None);
+        Giver {
+            giving,
+            worker,
+            ways,
+            next: 0,
+            copied: 0,
+            again_ms,
+            quiet_by_ms,
+            has_failed: false,
+            still: None,
+        }
+    }
+
+    /// Whether it is of that handover.
+    pub(crate) fn is_of(&self, giving: &Arc<Giving>) -> bool {
+        Arc::ptr_eq(&self.giving, giving)
+    }
+
+    /// Whether nothing is said of whose the connections are.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.giving.command() == Command::Freeze
+    }
+
+    /// Whether they are another's.
+    pub(crate) fn has_left(&self) -> bool {
+        self.giving.command() == Command::Leave
+    }
+
+    /// Whether all before it have gone.
+    pub(crate) fn is_its_turn(&self) -> bool {
+        self.giving.gone() >= self.worker
+    }
+
+    /// It has.
+    pub(crate) fn has_gone(&self) {
+        self.giving.note_gone();
+    }
+
+    /// Waits, and takes nothing that is reported.
+    pub(crate) fn wait(&mut self, ms: u64) -> io::Result<()> {
+        let Some((epoll, events)) = &mut self.still else {
+            std::thread::yield_now();
+            return Ok(());
+        };
+        epoll.wait(events, Some(ms))
+    }
+
+    /// When it wants to go on, in monotonic milliseconds.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        self.again_ms
+    }
+
+    /// Does its part of a turn, behind which mail waits or not.
+    pub(crate) fn turn(
+        &mut self,
+        shard: &mut Shard<Tls<Kernel>>,
+        listeners: &[(&OwnedFd, bool)],
+        has_mail: bool,
+    ) -> Given {
+        let done = match self.giving.command() {
+            Command::GoOn => return Given::GoOn,
+            Command::Leave => return Given::Leave,
+            _ if self.has_failed => return Given::Giving { busy: false },
+            _ if shard.is_ending() => Err(io::Error::other("the server is stopping")),
+            Command::Copy => self.copy(shard).map(|busy| Given::Giving { busy }),
+            Command::Freeze if !has_mail && shard.is_quiet() => {
+                self.write_all(shard, listeners).map(|()| Given::Written)
+            }
+            Command::Freeze => {
+                let now_ms = clock::monotonic_ms();
+                match *self.quiet_by_ms.get_or_insert(now_ms + QUIET_MS) > now_ms {
+                    true => Ok(Given::Giving { busy: true }),
+                    false => Err(io::Error::other("a worker has too much to do to stop")),
+                }
+            }
+        };
+        done.unwrap_or_else(|error| {
+            self.giving.fail(format!("worker {}: {error}", self.worker));
+            // That is heard of, and then it is told to go on.
+            (self.has_failed, self.again_ms) = (true, None);
+            Given::Giving { busy: false }
+        })
+    }
+
+    /// Sends copies of the next descriptors. Whether there are more, and room for them.
+    fn copy(&mut self, shard: &mut Shard<Tls<Kernel>>) -> io::Result<bool> {
+        self.again_ms = None;
+        if self.ways.is_empty() {
+            self.ways = self.connect()?;
+            shard.sockets().below().note_copies();
+        }
+        let slots = shard.slots();
+        let end = slots.min(self.next + passing::DESCRIPTORS_MAX as u32);
+        for taker in 0..self.ways.len() {
+            if !self.copy_to(taker, shard, self.next..end)? {
+                self.again_ms = Some(clock::monotonic_ms() + AGAIN_MS);
+                return Ok(false);
+            }
+        }
+        self.next = end;
+        let connections = shard.connections() as u64;
+        self.giving.note_copied(self.worker, self.copied, connections, end == slots);
+        Ok(end < slots)
+    }
+
+    /// Sends one taker its part of those in `slots`. Whether there was room.
+    fn copy_to(
+        &mut self,
+        taker: usize,
+        shard: &mut Shard<Tls<Kernel>>,
+        slots: std::ops::Range<u32>,
+    ) -> io::Result<bool> {
+        let ways = self.ways.len();
+        let (mut slots_of_it, mut body) = (Vec::new(), Vec::new());
+        for slot in slots {
+            let Some(number) = shard.socket(slot).map(|socket| socket.as_raw_fd() as u32) else {
+                continue;
+            };
+            if way_of(number, ways) == taker && !shard.sockets().below().is_copied(number) {
+                slots_of_it.push(slot);
+                body.extend_from_slice(&number.to_le_bytes());
+            }
+        }
+        if slots_of_it.is_empty() {
+            return self.ways[taker].flush();
+        }
+        let sockets = descriptors(shard, &slots_of_it);
+        let sent = wire::send(&mut self.ways[taker], Kind::Copies, &body, &sockets)?;
+        if sent {
+            self.copied += slots_of_it.len() as u64;
+            for number in body.chunks_exact(4) {
+                let number = u32::from_le_bytes([number[0], number[1], number[2], number[3]]);
+                shard.sockets().below().set_copied(number);
+            }
+        }
+        Ok(sent)
+    }
+
+    fn connect(&mut self) -> io::Result<Vec<Way>> {
+        // Now, since a table that is full has to be known before anything stops.
+        self.still = Some((Epoll::new()?, Events::with_capacity(1)));
+        let ways =
+            super::takers_of(self.worker, self.giving.givers(), self.giving.takers).map(|taker| {
+                let path = super::taker::socket_path(&self.giving.dir, taker);
+                let socket = UnixStream::connect(&path)
+                    .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+                let mut way = Way::new(socket);
+                wire::send(&mut way, Kind::Giver, &(self.worker as u32).to_le_bytes(), &[])?;
+                way.socket.set_nonblocking(true)?;
+                Ok(way)
+            });
+        ways.collect()
+    }
+
+    /// Writes down all connections, and hands over the listeners.
+    fn write_all(
+        &mut self,
+        shard: &mut Shard<Tls<Kernel>>,
+        listeners: &[(&OwnedFd, bool)],
+    ) -> io::Result<()> {
+        if self.ways.is_empty() {
+            self.ways = self.connect()?;
+        }
+        for way in &mut self.ways {
+            way.socket.set_nonblocking(false)?;
+            way.socket.set_write_timeout(Some(STILL))?;
+            way.flush().and_then(has_gone)?;
+        }
+        let ways = self.ways.len();
+        let mut written = Vec::new();
+        for way in 0..ways {
+            written.push(self.write_to(way, shard)?);
+        }
+        let to = self.worker % ways;
+        for &(listener, is_tls) in listeners {
+            let way = &mut self.ways[to];
+            wire::send(way, Kind::Listeners, &[u8::from(is_tls)], &[listener.as_fd()])
+                .and_then(has_gone)?;
+        }
+        for (way, written) in self.ways.iter_mut().zip(&written) {
+            wire::send(way, Kind::End, &written.to_le_bytes(), &[]).and_then(has_gone)?;
+            way.flush().and_then(has_gone)?;
+        }
+        self.giving.note_written(self.worker, written.iter().sum());
+        Ok(())
+    }
+
+    /// Writes down what is one taker's. How many connections that is.
+    fn write_to(&mut self, taker: usize, shard: &mut Shard<Tls<Kernel>>) -> io::Result<u64> {
+        let ways = self.ways.len();
+        let (mut states, mut newcomers, mut slots) = (Vec::new(), Vec::new(), Vec::new());
+        let mut written = 0;
+        for slot in 0..shard.slots() {
+            let Some(number) = shard.socket(slot).map(|socket| socket.as_raw_fd() as u32) else {
+                continue;
+            };
+            if way_of(number, ways) != taker {
+                continue;
+            }
+            let Some(mut state) = shard.write_down(slot) else { continue };
+            state.descriptor = number;
+            written += 1;
+            if shard.sockets().below().is_copied(number) {
+                state.write(&mut states);
+            } else {
+                state.write(&mut newcomers);
+                slots.push(slot);
+            }
+            if states.len() >= STATES_BYTES {
+                self.send_states(taker, &mut states)?;
+            }
+            if slots.len() == passing::DESCRIPTORS_MAX || newcomers.len() >= STATES_BYTES {
+                self.send_newcomers(taker, &mut newcomers, &mut slots, shard)?;
+            }
+        }
+        self.send_states(taker, &mut states)?;
+        self.send_newcomers(taker, &mut newcomers, &mut slots, shard)?;
+        Ok(written)
+    }
+
+    fn send_states(&mut self, taker: usize, states: &mut Vec<u8>) -> io::Result<()> {
+        if !states.is_empty() {
+            let way = &mut self.ways[taker];
+            wire::send(way, Kind::States, states, &[]).and_then(has_gone)?;
+            // There are keys among it.
+            states.zeroize();
+        }
+        Ok(())
+    }
+
+    fn send_newcomers(
+        &mut self,
+        taker: usize,
+        states: &mut Vec<u8>,
+        slots: &mut Vec<u32>,
+        shard: &mut Shard<Tls<Kernel>>,
+    ) -> io::Result<()> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let way = &mut self.ways[taker];
+        let by_ms = clock::monotonic_ms() + STILL.as_millis() as u64;
+        // Where too many are on their way, some have to arrive first.
+        while !wire::send(way, Kind::Newcomers, states, &descriptors(shard, slots))? {
+            if clock::monotonic_ms() > by_ms {
+                return has_gone(false);
+            }
+            std::thread::yield_now();
+        }
+        states.zeroize();
+        slots.clear();
+        Ok(())
+    }
+}
+
+/// The descriptors of the connections in `slots`.
+fn descriptors<'s>(shard: &'s Shard<Tls<Kernel>>, slots: &'s [u32]) -> Vec<BorrowedFd<'s>> {
+    shard.sockets_of(slots).map(|socket| socket.as_fd()).collect()
+}
+
+/// Which of a worker's ways the connection with this descriptor goes, whenever something of it
+/// goes there.
+fn way_of(number: u32, ways: usize) -> usize {
+    number as usize % ways
+}
+
+fn has_gone(sent: bool) -> io::Result<()> {
+    match sent {
+        true => Ok(()),
+        false => Err(io::Error::other("whoever takes the connections takes nothing more")),
+    }
+}

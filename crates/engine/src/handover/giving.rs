@@ -1,0 +1,203 @@
+//! What the control plane of the process that gives says to its workers, and hears of them.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::mailbox::Mailbox;
+
+/// What the workers are to do. The numbers grow: nothing is taken back but by [`Command::GoOn`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+#[repr(u8)]
+pub(crate) enum Command {
+    /// Send copies of descriptors, and serve.
+    Copy = 0,
+    /// Finish the mail, write all down, and stop.
+    Freeze = 1,
+    /// Serve as before.
+    GoOn = 2,
+    /// All is another's: forget it and end.
+    Leave = 3,
+}
+
+/// What both sides of it see.
+pub(crate) struct Giving {
+    /// Where the sockets of those who take are.
+    pub(crate) dir: PathBuf,
+    pub(crate) takers: usize,
+    /// Ordering: what was told before a command is seen with it (release, acquire).
+    command: AtomicU8,
+    workers: Box<[Progress]>,
+    failed: OnceLock<String>,
+    /// Workers that have gone, one after the other. Ordering: relaxed, only the number counts.
+    gone: AtomicUsize,
+}
+
+/// How far a worker has come. Ordering: relaxed, but for `is_written`, behind which nothing of the
+/// worker's follows.
+#[derive(Default)]
+struct Progress {
+    copied: AtomicU64,
+    connections: AtomicU64,
+    is_copied: AtomicU8,
+    written: AtomicU64,
+    is_written: AtomicU8,
+}
+
+impl Giving {
+    pub(crate) fn command(&self) -> Command {
+        match self.command.load(Ordering::Acquire) {
+            0 => Command::Copy,
+            1 => Command::Freeze,
+            2 => Command::GoOn,
+            _ => Command::Leave,
+        }
+    }
+
+    /// How many workers give.
+    pub(crate) fn givers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// How many workers have gone.
+    pub(crate) fn gone(&self) -> usize {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    /// Another one has.
+    pub(crate) fn note_gone(&self) {
+        self.gone.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A worker has sent so many copies, and has so many connections.
+    pub(crate) fn note_copied(&self, worker: usize, copied: u64, connections: u64, done: bool) {
+        let progress = &self.workers[worker];
+        progress.copied.store(copied, Ordering::Relaxed);
+        progress.connections.store(connections, Ordering::Relaxed);
+        progress.is_copied.store(u8::from(done), Ordering::Relaxed);
+    }
+
+    /// A worker has written all down that it has.
+    pub(crate) fn note_written(&self, worker: usize, connections: u64) {
+        let progress = &self.workers[worker];
+        progress.written.store(connections, Ordering::Relaxed);
+        progress.is_written.store(1, Ordering::Release);
+    }
+
+    /// It cannot be done. The first reason counts.
+    pub(crate) fn fail(&self, why: String) {
+        let _ = self.failed.set(why);
+    }
+}
+
+/// Connections on their way to another process.
+///
+/// Copies of their descriptors cross while they are served. Then: [`freeze`](Handover::freeze), and
+/// when all is [written](Handover::written) either [`go_on`](Handover::go_on) or
+/// [`leave`](Handover::leave). Dropped before that, the workers go on.
+pub struct Handover {
+    giving: Arc<Giving>,
+    mailboxes: Arc<[Arc<Mailbox>]>,
+}
+
+/// How far the copies have come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Copying {
+    /// Descriptors that have crossed.
+    pub copied: u64,
+    /// Connections that there are.
+    pub of: u64,
+    /// Every connection has had its turn.
+    pub done: bool,
+    /// Why it cannot be done.
+    pub failed: Option<String>,
+}
+
+impl Handover {
+    pub(crate) fn begin(
+        dir: PathBuf,
+        takers: usize,
+        workers: usize,
+        mailboxes: Arc<[Arc<Mailbox>]>,
+    ) -> Handover {
+        let giving = Giving {
+            dir,
+            takers,
+            command: AtomicU8::new(Command::Copy as u8),
+            workers: (0..workers).map(|_| Progress::default()).collect(),
+            failed: OnceLock::new(),
+            gone: AtomicUsize::new(0),
+        };
+        let handover = Handover { giving: Arc::new(giving), mailboxes };
+        handover.wake();
+        handover
+    }
+
+    /// How far the copies have come.
+    pub fn progress(&self) -> Copying {
+        let workers = &self.giving.workers;
+        let sum = |of: fn(&Progress) -> &AtomicU64| {
+            workers.iter().map(|progress| of(progress).load(Ordering::Relaxed)).sum()
+        };
+        Copying {
+            copied: sum(|progress| &progress.copied),
+            of: sum(|progress| &progress.connections),
+            done: workers.iter().all(|progress| progress.is_copied.load(Ordering::Relaxed) > 0),
+            failed: self.giving.failed.get().cloned(),
+        }
+    }
+
+    /// Has the workers finish their mail, write down every connection, and stop. Nobody may send
+    /// meanwhile, or they never come to the end of it.
+    pub fn freeze(&self) {
+        self.command(Command::Freeze);
+    }
+
+    /// `None` until all workers have written down all that they have; then how many connections
+    /// that is, or why it cannot be done.
+    pub fn written(&self) -> Option<Result<u64, String>> {
+        if let Some(why) = self.giving.failed.get() {
+            return Some(Err(why.clone()));
+        }
+        let workers = &self.giving.workers;
+        let written =
+            workers.iter().all(|progress| progress.is_written.load(Ordering::Acquire) > 0);
+        let connections = workers.iter().map(|progress| progress.written.load(Ordering::Relaxed));
+        written.then(|| Ok(connections.sum()))
+    }
+
+    /// Has the workers serve on, as if nothing had been: whoever was to take all has not, and never
+    /// will. Does nothing once they leave.
+    pub fn go_on(&self) {
+        self.command(Command::GoOn);
+    }
+
+    /// Has the workers forget all that they have, which is another's now, and end.
+    /// [`Engine::drain`](crate::Engine::drain) waits for that.
+    pub fn leave(&self) {
+        self.command(Command::Leave);
+    }
+
+    fn command(&self, command: Command) {
+        let later = |before| {
+            (before < command as u8 && before != Command::GoOn as u8).then_some(command as u8)
+        };
+        let command = &self.giving.command;
+        let _ = command.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        for mailbox in self.mailboxes.iter().take(self.giving.workers.len()) {
+            mailbox.post_handover(Arc::clone(&self.giving));
+        }
+    }
+}
+
+impl Drop for Handover {
+    fn drop(&mut self) {
+        if self.giving.command() != Command::Leave {
+            self.go_on();
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A connection as one process writes it down and another reads it.
+//!
+//! CBOR (RFC 8949) with a number for each field. The rules that keep versions apart by one able to
+//! read each other: a number is never given away again, a new field is an `Option` or has a
+//! default, what is not known is skipped. What has no meaning beside the socket it belongs to (a
+//! queue that it is in, the room that the kernel has) is not written.
+//!
+//! Times are milliseconds from the moment of writing on: the two processes count from different
+//! starts.
+
+use std::fmt;
+
+use minicbor::bytes::ByteVec;
+use minicbor::{Decode, Encode};
+use zeroize::Zeroize;
+
+/// All that is kept of one connection: what each has, and what most have not.
+#[derive(Clone, PartialEq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct ConnState {
+    /// The number of its descriptor at the one who writes.
+    #[n(0)]
+    pub(crate) descriptor: u32,
+    /// Where it is in its life.
+    #[n(1)]
+    pub(crate) phase: Phase,
+    /// What is noted of it.
+    #[n(2)]
+    pub(crate) marks: u8,
+    /// Its transport, by [`proto::Transport::index`].
+    #[n(3)]
+    pub(crate) transport: Option<u8>,
+    /// An id that it is logged in under, where that is an integer.
+    #[n(4)]
+    pub(crate) id: Option<u64>,
+    /// When its client last took something; of a poll, when it is answered at the latest.
+    #[n(5)]
+    pub(crate) active_ms: i64,
+    #[n(6)]
+    pub(crate) more: Option<Box<More>>,
+}
+
+/// Where a connection is, as [`Life`](crate::conn::life::Life) knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(index_only)]
+pub(crate) enum Phase {
+    #[n(0)]
+    #[default]
+    Head,
+    #[n(1)]
+    Handshake,
+    #[n(2)]
+    Stream,
+    #[n(3)]
+    Held,
+    #[n(4)]
+    Poll,
+    #[n(5)]
+    HeldPoll,
+    #[n(6)]
+    Between,
+    #[n(7)]
+    Ending,
+    #[n(8)]
+    Lingering,
+}
+
+/// What most connections have not.
+#[derive(Clone, PartialEq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct More {
+    /// Why it ends, as [`hub::DisconnectReason::as_str`] has it.
+    #[n(0)]
+    pub(crate) reason: Option<String>,
+    /// The other ids that it is logged in under, as texts.
+    #[n(1)]
+    #[cbor(default)]
+    pub(crate) ids: Vec<String>,
+    #[n(2)]
+    pub(crate) messages: Option<u32>,
+    /// When the time of its token is over.
+    #[n(3)]
+    pub(crate) expires_ms: Option<i64>,
+    /// By what its token is found when it is revoked: the token, its subject, when it was made.
+    #[n(4)]
+    pub(crate) session: Option<(u32, u32, u32)>,
+    /// What its token grants, where that is kept.
+    #[n(5)]
+    pub(crate) grant: Option<GrantState>,
+    /// Bytes of its client that are not dealt with.
+    #[n(6)]
+    pub(crate) unread: Option<ByteVec>,
+    /// A WebSocket's message that is not whole.
+    #[n(7)]
+    pub(crate) partial: Option<PartialState>,
+    /// Bytes that its client has not taken, from the first that is not sent on.
+    #[n(8)]
+    pub(crate) unsent: Option<ByteVec>,
+    /// Up to this number its client has been handed all.
+    #[n(9)]
+    pub(crate) after: Option<u64>,
+    /// What it has missed since then has been asked for, and not answered.
+    #[n(10)]
+    #[cbor(default)]
+    pub(crate) asks: bool,
+    /// The page's origin that is named in the answer to a poll.
+    #[n(11)]
+    pub(crate) origin: Option<String>,
+    /// A token in a message is being judged, and nobody will answer.
+    #[n(12)]
+    #[cbor(default)]
+    pub(crate) token_asked: bool,
+    /// For which address it counts.
+    #[n(13)]
+    pub(crate) source: Option<u64>,
+    /// Whether its peer is believed: 1 for fields, 2 for a header too.
+    #[n(14)]
+    pub(crate) belief: Option<u8>,
+    /// TLS, where it speaks that.
+    #[n(15)]
+    pub(crate) secured: Option<Secured>,
+}
+
+/// What a token grants; see [`hub::Grant`].
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct GrantState {
+    #[n(0)]
+    pub(crate) subject: Option<String>,
+    #[n(1)]
+    #[cbor(default)]
+    pub(crate) ids: Vec<String>,
+    #[n(2)]
+    #[cbor(default)]
+    pub(crate) prefixes: Vec<String>,
+    #[n(3)]
+    pub(crate) expires: Option<u64>,
+    #[n(4)]
+    pub(crate) issued: Option<u64>,
+    #[n(5)]
+    pub(crate) token: Option<String>,
+    #[n(6)]
+    pub(crate) ids_max: Option<u32>,
+    #[n(7)]
+    pub(crate) connections_max: Option<u32>,
+}
+
+/// What has come of a WebSocket's message.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct PartialState {
+    /// As [`proto::websocket::Reader`] writes itself down.
+    #[n(0)]
+    pub(crate) reader: ByteVec,
+    #[n(1)]
+    pub(crate) bytes: ByteVec,
+    #[n(2)]
+    pub(crate) since_ms: i64,
+}
+
+/// What there is of TLS on a connection. Its keys are wiped when it is dropped, and never printed.
+#[derive(Clone, PartialEq, Eq, Default, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct Secured {
+    /// As [`tls::Keys`] writes them down; none as long as its client's hello is not whole.
+    #[n(0)]
+    pub(crate) keys: Option<ByteVec>,
+    /// Its peer has broken the rules.
+    #[n(1)]
+    #[cbor(default)]
+    pub(crate) faulty: bool,
+    /// Bytes of its client that are not opened.
+    #[n(2)]
+    pub(crate) sealed: Option<ByteVec>,
+    /// Text that is opened and not taken.
+    #[n(3)]
+    pub(crate) text: Option<ByteVec>,
+    /// Bytes for its client that the kernel has not taken.
+    #[n(4)]
+    pub(crate) unsent: Option<ByteVec>,
+    /// They end with a byte of text that was not reported as sent.
+    #[n(5)]
+    #[cbor(default)]
+    pub(crate) owes_byte: bool,
+}
+
+impl fmt::Debug for Secured {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Secured").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Secured {
+    fn drop(&mut self) {
+        self.keys.iter_mut().for_each(|keys| keys.zeroize());
+    }
+}
+
+impl ConnState {
+    /// Appends it to `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        // Into memory nothing fails.
+        let _ = minicbor::encode(self, out);
+    }
+
+    /// The states that `bytes` are made of, one after the other; `None` where they are no such
+    /// thing.
+    pub(crate) fn read_all(bytes: &[u8]) -> impl Iterator<Item = Option<ConnState>> + '_ {
+        let mut decoder = minicbor::Decoder::new(bytes);
+        let mut is_good = true;
+        std::iter::from_fn(move || {
+            if !is_good || decoder.position() >= bytes.len() {
+                return None;
+            }
+            let state = decoder.decode().ok();
+            is_good = state.is_some();
+            Some(state)
+        })
+    }
+}
+
+impl GrantState {
+    /// That of `grant`.
+    pub(crate) fn of(grant: &hub::Grant) -> GrantState {
+        let texts = |texts: &[Box<str>]| texts.iter().map(|text| text.to_string()).collect();
+        let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+        GrantState {
+            subject: text(&grant.subject),
+            ids: texts(&grant.ids),
+            prefixes: texts(&grant.prefixes),
+            expires: grant.expires,
+            issued: grant.issued,
+            token: text(&grant.token),
+            ids_max: grant.ids_max,
+            connections_max: grant.connections_max,
+        }
+    }
+
+    /// The grant that it was of.
+    pub(crate) fn into_grant(self) -> hub::Grant {
+        let texts = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
+        hub::Grant {
+            subject: self.subject.map(Into::into),
+            ids: texts(self.ids),
+            prefixes: texts(self.prefixes),
+            expires: self.expires,
+            issued: self.issued,
+            token: self.token.map(Into::into),
+            ids_max: self.ids_max,
+            connections_max: self.connections_max,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

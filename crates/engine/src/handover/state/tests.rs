@@ -1,0 +1,122 @@
+//! What is written of a connection is read: by this version, and what one before has written.
+
+use super::*;
+
+/// What version 1 has written: one of everything that can be written.
+const VERSION_1: &[u8] = include_bytes!("states-1.cbor");
+
+fn bytes(text: &str) -> Option<ByteVec> {
+    Some(text.as_bytes().to_vec().into())
+}
+
+/// The connections that [`VERSION_1`] was written of.
+fn of_version_1() -> Vec<ConnState> {
+    let silent = ConnState {
+        descriptor: 17,
+        phase: Phase::Stream,
+        marks: 33,
+        transport: Some(0),
+        id: Some(123),
+        active_ms: -4_200,
+        more: None,
+    };
+    let grant = GrantState {
+        subject: Some("bob".into()),
+        ids: vec!["chess".into(), "news".into()],
+        prefixes: vec!["room:".into()],
+        expires: Some(1_900_000_000),
+        issued: Some(1_800_000_000),
+        token: Some("t1".into()),
+        ids_max: Some(9),
+        connections_max: Some(3),
+    };
+    let partial = PartialState {
+        reader: vec![1, 2, 3].into(),
+        bytes: b"{\"log".to_vec().into(),
+        since_ms: -300,
+    };
+    let secured = Secured {
+        keys: Some(vec![7; 104].into()),
+        faulty: false,
+        sealed: bytes("\x17\x03\x03"),
+        text: bytes("GET"),
+        unsent: bytes("sealed"),
+        owes_byte: true,
+    };
+    let all = More {
+        reason: Some("slow_reader".into()),
+        ids: vec!["bob".into(), "room:7".into()],
+        messages: Some(4),
+        expires_ms: Some(60_000),
+        session: Some((1, 2, 3)),
+        grant: Some(grant),
+        unread: bytes("GET /str"),
+        partial: Some(partial),
+        unsent: bytes("data: x\n\n"),
+        after: Some(u64::MAX),
+        asks: true,
+        origin: Some("https://example.org".into()),
+        token_asked: true,
+        source: Some(1 << 63),
+        belief: Some(2),
+        secured: Some(secured),
+    };
+    let busy = ConnState {
+        descriptor: 70_000,
+        phase: Phase::Ending,
+        more: Some(Box::new(all)),
+        ..ConnState::default()
+    };
+    let phases = [
+        Phase::Head,
+        Phase::Handshake,
+        Phase::Held,
+        Phase::Poll,
+        Phase::HeldPoll,
+        Phase::Between,
+        Phase::Lingering,
+    ];
+    let others = phases.map(|phase| ConnState { phase, ..ConnState::default() });
+    [silent, busy].into_iter().chain(others).collect()
+}
+
+fn read(bytes: &[u8]) -> Vec<ConnState> {
+    ConnState::read_all(bytes).map(|state| state.expect("a state")).collect()
+}
+
+#[test]
+fn what_version_1_has_written_is_read() {
+    let mut written = Vec::new();
+    of_version_1().iter().for_each(|state| state.write(&mut written));
+    if std::env::var_os("ENCKE_WRITE_STATES").is_some() {
+        std::fs::write("src/handover/state/states-1.cbor", &written).unwrap();
+    }
+    assert_eq!(read(VERSION_1), of_version_1());
+    assert_eq!(read(&written), of_version_1());
+}
+
+/// A later version writes more.
+#[test]
+fn what_is_not_known_is_skipped() {
+    let mut whole = Vec::new();
+    ConnState { descriptor: 5, ..ConnState::default() }.write(&mut whole);
+    // One entry more in the map, which stands for all that may come.
+    whole[0] += 1;
+    whole.extend([0x18, 200, 0x82, 0x61, b'a', 0xf5]);
+    assert_eq!(ConnState::read_all(&whole).next().flatten().unwrap().descriptor, 5);
+}
+
+#[test]
+fn what_is_no_state_is_none_and_nothing_panics() {
+    let mut random = crate::sim::Random::from_env("ENCKE_SEED");
+    for _ in 0..20_000 {
+        let mut bytes = VERSION_1.to_vec();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len());
+            bytes[at] = random.below(256) as u8;
+        }
+        bytes.truncate(random.below(bytes.len() + 1));
+        ConnState::read_all(&bytes).for_each(drop);
+    }
+    assert_eq!(ConnState::read_all(&[0xff]).next(), Some(None));
+}

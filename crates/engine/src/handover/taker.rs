@@ -1,0 +1,272 @@
+//! A worker takes connections over.
+
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sys::epoll::{Epoll, Events};
+use sys::{clock, passing, process};
+
+use super::state::ConnState;
+use super::taking::{Order, Taking};
+use super::wire::{Frame, Kind, Source};
+use crate::kernel::Kernel;
+use crate::limits;
+use crate::shard::{Shard, Untaken};
+use crate::tls::Tls;
+
+/// How often it is looked what the control plane says.
+const LOOK_MS: u64 = 2;
+
+/// Why it cannot be done.
+const FULL: &str = "there are more connections than there is room for";
+const UNKNOWN: &str = "a connection is described in a way that this version does not know";
+
+/// The token of the socket where givers come; those of the givers are their places.
+const LISTENER: u64 = u64::MAX;
+
+/// Where the worker `taker` waits for those who give, in `dir`.
+pub(super) fn socket_path(dir: &Path, taker: usize) -> PathBuf {
+    dir.join(format!("worker-{taker}.sock"))
+}
+
+/// The worker's side of a handover.
+pub(crate) struct Taker {
+    taking: Arc<Taking>,
+    worker: usize,
+    listener: UnixListener,
+    epoll: Epoll,
+    givers: Vec<Giver>,
+    listeners: Vec<(OwnedFd, bool)>,
+    taken: u64,
+    /// Connections of which something was reported before they were ours.
+    reported: BTreeSet<u32>,
+    reports: Events,
+}
+
+/// One who gives.
+struct Giver {
+    source: Source,
+    /// The slots where connections are expected of whose descriptors copies have come, by their
+    /// numbers there.
+    expected: Vec<Option<u32>>,
+    /// It has said how many there were.
+    is_done: bool,
+    /// What was taken of it.
+    taken: u64,
+}
+
+/// What has come of it.
+pub(crate) enum Taken {
+    /// All is ours; these are the listeners, and whether TLS is spoken there.
+    Ours(Vec<(OwnedFd, bool)>),
+    /// Nothing is.
+    Nothing,
+}
+
+impl Taker {
+    /// Waits for givers from now on, in the calling thread's table of descriptors.
+    pub(crate) fn new(taking: Arc<Taking>, worker: usize) -> io::Result<Taker> {
+        let listener = UnixListener::bind(socket_path(&taking.dir, worker))?;
+        listener.set_nonblocking(true)?;
+        let epoll = Epoll::new()?;
+        epoll.add_source(&listener, LISTENER)?;
+        let (givers, listeners, reported) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let reports = Events::with_capacity(limits::EVENTS_PER_WAIT);
+        let taken = 0;
+        Ok(Taker { taking, worker, listener, epoll, givers, listeners, taken, reported, reports })
+    }
+
+    /// Takes all that comes, into `shard` and under the eyes of `epoll`, until it is said that it
+    /// is ours, or that it is not to be.
+    pub(crate) fn run(
+        mut self,
+        shard: &mut Shard<Tls<Kernel>>,
+        epoll: &Epoll,
+    ) -> io::Result<Taken> {
+        let mut events = Events::with_capacity(64);
+        loop {
+            match self.taking.order() {
+                Order::Take => {}
+                Order::Drop => return Ok(Taken::Nothing),
+                Order::Serve => {
+                    if self.worker == 0 {
+                        shard.count_on(self.taking.totals());
+                    }
+                    shard.begin(self.reported);
+                    return Ok(Taken::Ours(self.listeners));
+                }
+            }
+            self.epoll.wait(&mut events, Some(LOOK_MS))?;
+            shard.set_time(clock::monotonic_ms().saturating_sub(shard.started_ms()));
+            self.take_reports(epoll)?;
+            for event in events.iter() {
+                let done = match event.token {
+                    LISTENER => self.accept(),
+                    giver => self.hear(giver as usize, shard, epoll),
+                };
+                if let Err(error) = done {
+                    self.taking.fail(format!("worker {}: {error}", self.worker));
+                }
+            }
+        }
+    }
+
+    /// Takes what is reported of those who are to come. That there is room to write is so of nearly
+    /// all, and means nothing: whoever writes finds out. All of it at the end would keep everybody
+    /// waiting who is ours by then.
+    fn take_reports(&mut self, epoll: &Epoll) -> io::Result<()> {
+        loop {
+            epoll.wait(&mut self.reports, Some(0))?;
+            let readable = self.reports.iter().filter(|report| report.readable());
+            // Others than slots are doors and the mailbox, which are looked at anyway.
+            self.reported.extend(readable.filter_map(|report| u32::try_from(report.token).ok()));
+            if self.reports.iter().count() < limits::EVENTS_PER_WAIT {
+                return Ok(());
+            }
+        }
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        let (socket, _) = match self.listener.accept() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            accepted => accepted?,
+        };
+        if !is_trusted(&socket)? {
+            // Somebody else's, whatever the directory lets in.
+            return Ok(());
+        }
+        socket.set_nonblocking(true)?;
+        self.epoll.add_source(&socket, self.givers.len() as u64)?;
+        let (source, expected) = (Source::new(socket), Vec::new());
+        self.givers.push(Giver { source, expected, is_done: false, taken: 0 });
+        Ok(())
+    }
+
+    fn hear(
+        &mut self,
+        giver: usize,
+        shard: &mut Shard<Tls<Kernel>>,
+        epoll: &Epoll,
+    ) -> io::Result<()> {
+        let source = &mut self.givers[giver].source;
+        let goes_on = source.read()?;
+        let frames = source.frames()?;
+        for frame in frames {
+            self.frame(giver, frame, shard, epoll)?;
+        }
+        if !goes_on {
+            self.epoll.remove(&self.givers[giver].source.socket)?;
+            if !self.givers[giver].is_done {
+                return Err(io::Error::other("whoever gives the connections has gone"));
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(
+        &mut self,
+        giver: usize,
+        frame: Frame,
+        shard: &mut Shard<Tls<Kernel>>,
+        epoll: &Epoll,
+    ) -> io::Result<()> {
+        let Frame { kind, body, descriptors } = frame;
+        let from = &mut self.givers[giver];
+        match kind {
+            // There is nothing to be done about which of them it is.
+            Kind::Giver => {}
+            Kind::Copies => {
+                for (number, descriptor) in body.chunks_exact(4).zip(descriptors) {
+                    let number = number.iter().rev().fold(0, |sum, &b| sum << 8 | u32::from(b));
+                    from.expect(number, descriptor, shard, epoll)?;
+                }
+            }
+            Kind::Listeners => {
+                let listeners = descriptors.into_iter().zip(body.iter().map(|&is_tls| is_tls > 0));
+                self.listeners.extend(listeners);
+            }
+            Kind::States | Kind::Newcomers => {
+                let mut descriptors = descriptors.into_iter();
+                for state in ConnState::read_all(&body) {
+                    let state = state.ok_or_else(|| io::Error::other(UNKNOWN))?;
+                    if kind == Kind::Newcomers {
+                        let descriptor = descriptors.next().ok_or_else(without_descriptor)?;
+                        from.expect(state.descriptor, descriptor, shard, epoll)?;
+                    }
+                    let slot = from.expected.get_mut(state.descriptor as usize);
+                    let slot = slot.and_then(Option::take).ok_or_else(without_descriptor)?;
+                    shard.take_over(slot, state).map_err(|why| {
+                        io::Error::other(if why == Untaken::Full { FULL } else { UNKNOWN })
+                    })?;
+                    from.taken += 1;
+                }
+            }
+            Kind::End => {
+                let given = body.iter().rev().fold(0_u64, |sum, &b| sum << 8 | u64::from(b));
+                if given != from.taken {
+                    let sentence = format!("{given} connections were given, {} came", from.taken);
+                    return Err(io::Error::other(sentence));
+                }
+                // What is left are copies of connections that have ended.
+                let expected = std::mem::take(&mut from.expected);
+                expected.into_iter().flatten().for_each(|slot| forget(slot, shard, epoll));
+                from.is_done = true;
+                self.taken += given;
+                self.note_all();
+            }
+        }
+        Ok(())
+    }
+
+    fn note_all(&self) {
+        let givers = super::givers_of(self.taking.givers, self.taking.takers);
+        if self.givers.iter().filter(|giver| giver.is_done).count() == givers {
+            self.taking.note_all(self.worker, self.taken);
+        }
+    }
+}
+
+impl Giver {
+    /// A connection will come whose descriptor has that number there, and is this one here. It is
+    /// reported from now on: what was reported to the other before is reported anew.
+    fn expect(
+        &mut self,
+        number: u32,
+        descriptor: OwnedFd,
+        shard: &mut Shard<Tls<Kernel>>,
+        epoll: &Epoll,
+    ) -> io::Result<()> {
+        let number = number as usize;
+        if number >= self.expected.len() {
+            self.expected.resize(number + 1, None);
+        }
+        // One that was there is of a connection that has ended.
+        if let Some(slot) = self.expected[number].take() {
+            forget(slot, shard, epoll);
+        }
+        let slot = shard.expect(descriptor).map_err(|_| io::Error::other(FULL))?;
+        self.expected[number] = Some(slot);
+        shard.socket(slot).map_or(Ok(()), |socket| epoll.add_stream(socket, u64::from(slot)))
+    }
+}
+
+/// Closes a copy. As long as the other process has the connection this is what ends its reports.
+fn forget(slot: u32, shard: &mut Shard<Tls<Kernel>>, epoll: &Epoll) {
+    if let Some(socket) = shard.forget(slot) {
+        let _ = epoll.remove(&socket);
+    }
+}
+
+fn without_descriptor() -> io::Error {
+    io::Error::other("a connection came without its descriptor")
+}
+
+/// Whether a process of our own user, or of root, is at the other end.
+fn is_trusted(socket: &UnixStream) -> io::Result<bool> {
+    let uid = passing::peer_credentials(socket)?.uid;
+    Ok(uid == 0 || uid == process::user())
+}

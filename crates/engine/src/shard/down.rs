@@ -1,0 +1,145 @@
+//! A connection is written down for another process, which goes on with it.
+//!
+//! Nothing is changed by that: as long as nobody says that it is the other's, this process may go
+//! on as if nothing had been. It is done when no mail waits and nobody is to be written to in his
+//! turn, so what lies here is what clients have sent, what they do not take, and who they are.
+
+use hub::{DisconnectReason, Id};
+use minicbor::bytes::ByteVec;
+
+use super::Shard;
+use super::core::Core;
+use super::naming::Belief;
+use crate::conn::life::Life;
+use crate::conn::{Conn, Marks, Partial};
+use crate::handover::state::{ConnState, GrantState, More, PartialState, Phase};
+use crate::sockets::Sockets;
+use crate::timer::{TICK_MS, Tick};
+
+impl<S: Sockets> Shard<S> {
+    /// The connection in `slot` as it stands; `None` where there is none, or one that cannot be
+    /// written down: rustls is in the midst of its handshake.
+    pub(crate) fn write_down(&mut self, slot: u32) -> Option<ConnState> {
+        let (_, conn) = self.conns.at(slot)?;
+        self.core.write_down(slot, conn)
+    }
+
+    /// Whether nothing is left to be done here but what waits for clients: no mail that waits for
+    /// time, nobody to be ended, told or written to in a later turn.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.leaving.is_empty()
+            && self.revoked.is_empty()
+            && self.parked.is_empty()
+            && self.core.untold.is_none()
+            && self.core.express.is_empty()
+            && self.core.bulk.is_empty()
+    }
+
+    /// Whether all connections are being ended.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.drain_deadline_ms.is_some() || self.moving.is_some()
+    }
+}
+
+impl<S: Sockets> Core<S> {
+    fn write_down(&self, slot: u32, conn: &Conn<S::Socket>) -> Option<ConnState> {
+        let life = conn.life();
+        let (phase, reason) = phase(life)?;
+        let has_transport = life.is_logged_in() || matches!(life, Life::Between | Life::Head);
+        let least = conn.ids().next().and_then(Id::as_integer);
+        let more = self.write_more(slot, conn, reason, least.is_some())?;
+        Some(ConnState {
+            descriptor: 0,
+            phase,
+            marks: conn.lasting_marks(),
+            transport: has_transport.then(|| conn.transport.index() as u8),
+            id: least,
+            active_ms: self.ms_from_now(conn.active),
+            more: (more != More::default()).then(|| Box::new(more)),
+        })
+    }
+
+    fn write_more(
+        &self,
+        slot: u32,
+        conn: &Conn<S::Socket>,
+        reason: Option<DisconnectReason>,
+        is_first_written: bool,
+    ) -> Option<More> {
+        let life = conn.life();
+        let unsent = conn.unsent();
+        let messages = unsent.as_ref().map_or(conn.messages, |(_, messages)| *messages);
+        let ids = conn.ids().skip(usize::from(is_first_written));
+        let mut more = More {
+            reason: reason.map(|reason| reason.as_str().to_owned()),
+            ids: ids.map(|id| self.names.text(id).unwrap_or_default()).collect(),
+            messages: (messages > 0).then_some(messages),
+            expires_ms: (conn.expires < Tick::MAX).then(|| self.ms_from_now(conn.expires)),
+            grant: conn.grant().map(|grant| GrantState::of(grant)),
+            unsent: unsent.map(|(bytes, _)| bytes.into()),
+            source: self.sources.get(slot).map(|key| key.bits()),
+            belief: match self.beliefs.get(slot) {
+                Belief::Nothing => None,
+                Belief::Fields => Some(1),
+                Belief::Header => Some(2),
+            },
+            secured: self.io.write_down(&conn.socket).ok()?,
+            ..More::default()
+        };
+        if self.rules.config.tokens.is_some() && life.is_logged_in() {
+            more.session = Some(self.sessions.get(slot).parts());
+        }
+        if let Some(work) = conn.work() {
+            more.unread = (!work.unread.is_empty()).then(|| work.unread.clone().into());
+            more.partial = self.partial(&work.partial);
+            more.after = (work.held.after > 0 || life.is_held()).then_some(work.held.after);
+            more.asks = work.held.asked.is_some() || work.held.catch_up.is_some();
+            more.origin = work.origin.as_deref().map(str::to_owned);
+            more.token_asked = life.is_logged_in() && work.token.asked.is_some();
+        }
+        Some(more)
+    }
+
+    fn partial(&self, partial: &Partial) -> Option<PartialState> {
+        if partial.reader.is_idle() {
+            return None;
+        }
+        let mut reader = Vec::new();
+        partial.reader.write_down(&mut reader);
+        Some(PartialState {
+            reader: reader.into(),
+            bytes: ByteVec::from(partial.bytes.clone()),
+            since_ms: self.ms_from_now(partial.since),
+        })
+    }
+
+    fn ms_from_now(&self, tick: Tick) -> i64 {
+        (i64::from(tick) - i64::from(self.now)) * TICK_MS as i64
+    }
+}
+
+fn phase(life: Life) -> Option<(Phase, Option<DisconnectReason>)> {
+    Some(match life {
+        Life::Handshake => (Phase::Handshake, None),
+        // Its request is read again, and its token judged again.
+        Life::Head | Life::Verdict => (Phase::Head, None),
+        Life::Stream => (Phase::Stream, None),
+        Life::Held => (Phase::Held, None),
+        Life::Poll => (Phase::Poll, None),
+        Life::HeldPoll => (Phase::HeldPoll, None),
+        Life::Between => (Phase::Between, None),
+        Life::Ending(reason) => (Phase::Ending, Some(reason)),
+        Life::Lingering(reason) => (Phase::Lingering, Some(reason)),
+        // All of them have been ended.
+        Life::Leaving(_) => return None,
+    })
+}
+
+impl<S> Conn<S> {
+    /// Whether it has to be looked at when it has come to another process, although nothing is
+    /// reported: something of its client is read and not dealt with.
+    pub(super) fn has_input(&self) -> bool {
+        let work = self.work();
+        self.is(Marks::DEFERRED) || work.is_some_and(|work| !work.unread.is_empty())
+    }
+}

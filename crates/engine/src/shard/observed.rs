@@ -1,0 +1,79 @@
+//! For the simulator, which does at any moment what clients do by commands, and looks inside.
+
+use super::Shard;
+use crate::slab::Key;
+use crate::sockets::Sockets;
+
+impl<S: Sockets> Shard<S> {
+    pub(crate) fn reply(&mut self, slot: u32, bytes: &[u8]) {
+        self.serve(slot, |core, at| core.reply(at, bytes));
+    }
+
+    pub(crate) fn login(&mut self, slot: u32, texts: &[hub::IdText<'_>]) -> usize {
+        let mut new = 0;
+        self.serve(slot, |core, at| {
+            new = core.login(at, texts, None).unwrap();
+            Ok(())
+        });
+        new
+    }
+
+    pub(crate) fn logout(&mut self, slot: u32, texts: &[hub::IdText<'_>]) -> usize {
+        let mut gone = 0;
+        self.serve(slot, |core, at| {
+            gone = core.logout(at, texts);
+            Ok(())
+        });
+        gone
+    }
+
+    /// Does all that a turn had no time for.
+    pub(crate) fn finish_mail(&mut self) {
+        while !self.parked.is_empty() {
+            self.core.spent_on_full = 0;
+            self.go_on();
+        }
+    }
+
+    /// All mail up to `posted` is taken.
+    pub(crate) fn settle(&mut self, posted: u64) {
+        self.core.settle(posted);
+    }
+
+    /// Whether a connection waits for its turn to be written to.
+    pub(crate) fn owes_writes(&self) -> bool {
+        !self.core.express.is_empty() || !self.core.bulk.is_empty()
+    }
+
+    /// Whether it may not have done all that is due: for want of time, or somebody is to end or to
+    /// be written to in another turn.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.core.budget.is_spent() || self.is_busy() || self.owes_writes()
+    }
+
+    /// Whether all that is kept for its connections is entered in the account, and nothing else.
+    pub(crate) fn accounts_truly(&mut self) -> bool {
+        let mut slots = 0..self.conns.slots();
+        slots.all(|slot| {
+            self.conns.at(slot).is_none_or(|(_, conn)| {
+                let below = self.core.io.kept_bytes(&conn.socket) as u32;
+                conn.charged == conn.kept_bytes() + below
+            })
+        })
+    }
+
+    /// The key of the connection in `slot`.
+    pub(crate) fn key_in(&mut self, slot: u32) -> Option<Key> {
+        self.conns.at(slot).map(|(generation, _)| Key { slot, generation: *generation })
+    }
+
+    /// Gives it another budget a turn.
+    pub(crate) fn set_work_per_turn(&mut self, work: u32) {
+        self.core.budget.set(work);
+    }
+
+    /// Has it read no more than that at a time.
+    pub(crate) fn set_read_bytes(&mut self, bytes: usize) {
+        self.core.scratch = vec![0; bytes].into();
+    }
+}

@@ -1,0 +1,71 @@
+//! An engine that takes another process' connections over, or gives its own away.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hub::{Epoch, Names};
+
+use super::{Engine, StartError};
+use crate::config::EngineConfig;
+use crate::handover::{self, Handover, Heritage, Inherited, Inheriting, Taking, Total};
+
+impl Engine {
+    /// As [`Engine::prepare`] for one that takes another process' connections over, and its ports:
+    /// see [`Engine::inherit`].
+    pub fn prepare_heir(
+        mut config: EngineConfig,
+        epoch: Epoch,
+        names: Arc<Names>,
+        from: &Inherited,
+    ) -> Result<Engine, StartError> {
+        config.listen = from.listen;
+        if let (Some(tls), Some(listen)) = (&mut config.tls, from.tls_listen) {
+            tls.listen = listen;
+        }
+        Engine::assemble(config, epoch, names, Some(from))
+    }
+
+    /// Starts the workers, once, which take over what the workers of `from` give: each waits for
+    /// them at a Unix socket in `dir`.
+    pub fn inherit(&mut self, dir: &Path, from: &Inherited) -> Result<Inheriting, StartError> {
+        let workers = self.counters.len();
+        let taking = Arc::new(Taking::new(dir.to_owned(), from.workers, workers));
+        let inheriting = Inheriting(Arc::clone(&taking));
+        let Some((config, shared)) = self.closed.take() else { return Ok(inheriting) };
+        for (worker, shared) in shared.into_iter().enumerate() {
+            // Dropped, what has begun is given up.
+            self.spawn(worker, config.clone(), shared, Some(Arc::clone(&taking)))
+                .map_err(StartError::Worker)?;
+        }
+        Ok(inheriting)
+    }
+
+    /// Begins to give all connections to another process, of which so many workers wait in `dir`.
+    pub fn begin_handover(&self, dir: &Path, takers: usize) -> Handover {
+        Handover::begin(dir.to_owned(), takers, self.threads.len(), self.mailboxes.clone())
+    }
+
+    /// What another process has to know to take all over.
+    pub fn heritage(&self) -> Heritage {
+        let snapshot = self.snapshot();
+        let of_a_worker = snapshot.workers.iter().map(|worker| worker.connections_open).max();
+        Heritage {
+            listen: self.plain_address,
+            tls_listen: self.tls_address,
+            workers: self.counters.len(),
+            connections_of_a_worker: of_a_worker.unwrap_or_default(),
+            connections: snapshot.whole().connections_open,
+            address_keys: self.addresses.keys(),
+        }
+    }
+
+    /// What is counted and goes on, as it stands.
+    pub fn totals(&self) -> Vec<Total> {
+        handover::totals(&self.snapshot().whole())
+    }
+
+    /// Connections that one worker has room for.
+    pub fn places_of_a_worker(&self) -> Option<usize> {
+        self.closed.as_ref().and_then(|(_, shared)| shared.first().map(|first| first.slots_max))
+    }
+}

@@ -1,0 +1,126 @@
+//! Clients come: they are accepted within a budget, or answered that there is no place.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use hub::DisconnectReason;
+use proto::request::HEAD_BYTES_MAX;
+use sys::{clock, socket};
+
+use super::Worker;
+use crate::door::Door;
+use crate::limits;
+use crate::shard::NoPlace;
+
+/// How long a worker that the kernel gives no descriptor or memory leaves its listener alone.
+const ACCEPT_PAUSE_MS: u64 = 100;
+
+impl Worker {
+    /// One client, or up to twice as many as last time: to find the queue empty costs the kernel
+    /// a socket made and thrown away, about as much as a client.
+    pub(super) fn accept(&mut self, door: usize) {
+        let clients = self.doors[door].accepts;
+        self.doors[door].accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
+        for nth in 0..clients {
+            let Door { listener, is_tls, .. } = &self.doors[door];
+            let is_tls = *is_tls;
+            // Hellos for which there is no time wait better in the kernel's queue than here, where
+            // what established clients say would have to wait behind them.
+            if is_tls && nth > 0 && self.shard.is_spent() {
+                return;
+            }
+            match socket::accept_from(listener) {
+                Ok((socket, address)) => self.admit(socket, address, is_tls),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return,
+                    // The client was gone before it was accepted (accept(2), ECONNABORTED).
+                    ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
+                    _ => return self.accept_failed(door, &error),
+                },
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: OwnedFd, address: IpAddr, is_tls: bool) {
+        if let Some(why) = self.shard.lets_nobody_in() {
+            return self.refuse(&socket, why, is_tls);
+        }
+        let slot = match self.shard.accept(socket, address) {
+            Ok(key) => key.slot,
+            Err((socket, why)) => return self.refuse(&socket, why, is_tls),
+        };
+        if is_tls {
+            self.shard.secure(slot);
+        }
+        self.shortage.holds(self.shard.connections());
+        // Before the answer goes out: who has the last place must not find others sent here.
+        self.mind_room();
+        // Its request is here already, or it has let us wait for it too long.
+        self.shard.readable(slot, false);
+        let added =
+            self.shard.socket(slot).map(|socket| self.epoll.add_stream(socket, u64::from(slot)));
+        if let Some(Err(_)) = added {
+            self.shard.give_up(slot);
+        }
+    }
+
+    /// No descriptor, or no memory for one: the next client in line is answered 503 by means of the
+    /// spare descriptor. If even that fails, the listener is left alone for a moment, or it would
+    /// be reported again at once and spin the core.
+    fn accept_failed(&mut self, door: usize, error: &io::Error) {
+        if socket::is_shortage(error) {
+            self.counters.shortages.add(1);
+            self.shortage.met(self.shard.connections(), clock::monotonic_ms());
+            self.mind_room();
+        }
+        self.spare = None;
+        let Door { listener, is_tls, .. } = &self.doors[door];
+        let (accepted, is_tls) = (socket::accept(listener), *is_tls);
+        let refused = accepted.is_ok();
+        if let Ok(socket) = accepted {
+            self.refuse(&socket, NoPlace::Full, is_tls);
+        }
+        self.spare = File::open("/dev/null").ok();
+        if !refused || self.spare.is_none() {
+            self.pause_accepting();
+        }
+    }
+
+    /// Who speaks TLS could not read an answer, and is closed without one.
+    fn refuse(&mut self, socket: &OwnedFd, why: NoPlace, is_tls: bool) {
+        // All that it has sent is read, because closing over unread bytes would reset the answer
+        // away. Best effort: a client that cannot even take the answer is closed all the same.
+        let mut head = [0; HEAD_BYTES_MAX];
+        let len = socket::receive(socket, &mut head).unwrap_or(0);
+        if !is_tls {
+            let _ = socket::send(socket, &self.shard.no_place_answer(&head[..len], why));
+        }
+        let _ = socket::shutdown_write(socket);
+        self.shard.note_no_place(socket, why);
+        let reason = match why {
+            NoPlace::Full => DisconnectReason::Full,
+            NoPlace::Bound(_) => DisconnectReason::AddressLimit,
+            NoPlace::Moving => DisconnectReason::Moved,
+        };
+        self.counters.opened.add(1);
+        self.counters.closed[reason as usize].add(1);
+    }
+
+    fn pause_accepting(&mut self) {
+        let left = self.doors.iter_mut().map(|door| door.leave(&self.epoll));
+        if left.fold(true, |all, left| all & left.is_ok()) {
+            self.accept_again_ms = Some(clock::monotonic_ms() + ACCEPT_PAUSE_MS);
+        }
+    }
+
+    pub(super) fn resume_accepting(&mut self) {
+        let due = self.accept_again_ms.is_some_and(|at| clock::monotonic_ms() >= at);
+        if due {
+            let watched = self.doors.iter_mut().map(|door| door.watch(&self.epoll));
+            let all = watched.fold(true, |all, watched| all & watched.is_ok());
+            self.accept_again_ms = (!all).then(|| clock::monotonic_ms() + ACCEPT_PAUSE_MS);
+        }
+    }
+}
