@@ -19,7 +19,14 @@ pub(crate) enum State {
     Reloading,
     /// It ends in order.
     Stopping,
+    /// A new version begins to take over.
+    Upgrading,
+    /// The process of this number serves in its place; 0 where the number is not known here.
+    Moved(u32),
 }
+
+/// What it does while it reloads.
+const READING: &str = "reading settings again";
 
 impl State {
     fn message(self) -> String {
@@ -28,8 +35,12 @@ impl State {
             // The time lets `Type=notify-reload` know which reload this is.
             State::Reloading => {
                 let now_us = sys::clock::monotonic_ns() / 1000;
-                format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=reading settings again")
+                format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS={READING}")
             }
+            State::Upgrading => State::Reloading.message().replace(READING, "being upgraded"),
+            // The manager then watches the other, and no more this one's end.
+            State::Moved(0) => State::Ready.message(),
+            State::Moved(pid) => format!("MAINPID={pid}\n{}", State::Ready.message()),
             State::Stopping => "STOPPING=1\nSTATUS=ending streams in order".into(),
         }
     }
@@ -69,6 +80,15 @@ mod tests {
         let len = manager.recv(&mut heard).unwrap();
         assert_eq!(&heard[..len], b"READY=1\nSTATUS=serving");
         assert!(send(b"/nowhere/notify", "READY=1").is_err());
+    }
+
+    #[test]
+    fn who_takes_over_is_the_service_from_then_on() {
+        let message = State::Moved(123).message();
+        assert_eq!(message, "MAINPID=123\nREADY=1\nSTATUS=serving");
+        assert_eq!(State::Moved(0).message(), State::Ready.message());
+        assert!(State::Upgrading.message().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+        assert!(State::Upgrading.message().ends_with("STATUS=being upgraded"));
     }
 
     #[test]

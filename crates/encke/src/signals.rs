@@ -1,5 +1,6 @@
 //! SIGTERM and SIGINT: the first asks for an end in order, the second ends at once. SIGHUP, to a
-//! server: read again what can be replaced.
+//! server: read again what can be replaced. SIGUSR2, to a server: start the program anew, and leave
+//! everything to that.
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -33,6 +34,12 @@ impl Signals {
     /// called within a runtime.
     pub(crate) fn hangups() -> Result<Signal> {
         signal(SignalKind::hangup()).context("cannot listen for signals")
+    }
+
+    /// From now on SIGUSR2, which ends a program that does not know it, comes here instead. To be
+    /// called within a runtime.
+    pub(crate) fn upgrades() -> Result<Signal> {
+        signal(SignalKind::user_defined2()).context("cannot listen for signals")
     }
 
     /// From now on a signal ends the process at once.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, yield_now};
 
 use crate::config::NodeConfig;
 use crate::control::OwnPid;
@@ -21,7 +22,9 @@ pub struct Node {
     establisher: Arc<Establisher>,
     port: u16,
     /// Relaxed: it stands for itself.
-    is_registered: AtomicBool,
+    is_registered: Arc<AtomicBool>,
+    /// Those that let nodes in, and keep us registered.
+    tasks: [AbortHandle; 2],
 }
 
 impl Node {
@@ -33,16 +36,25 @@ impl Node {
         // Numbers up to 3 were those of old incarnations, which epmd gave out.
         let creation = getrandom::u32().map_err(io::Error::other)?.max(4);
         let establisher = Arc::new(Establisher::new(config, creation, sessions));
-        tokio::spawn(listener::run(socket, Arc::clone(&establisher)));
-        let is_registered = AtomicBool::new(false);
-        let node = Arc::new(Node { establisher, port, is_registered });
-        let registered = Arc::clone(&node);
-        tokio::spawn(async move {
-            let Node { establisher, port, is_registered } = &*registered;
-            let said = |is| is_registered.store(is, Ordering::Relaxed);
-            epmd::keep_registered(&establisher.config, *port, said).await;
+        let listening = tokio::spawn(listener::run(socket, Arc::clone(&establisher)));
+        let is_registered = Arc::<AtomicBool>::default();
+        let (ours, registered) = (Arc::clone(&establisher), Arc::clone(&is_registered));
+        let registering = tokio::spawn(async move {
+            let said = |is| registered.store(is, Ordering::Relaxed);
+            epmd::keep_registered(&ours.config, port, said).await;
         });
-        Ok((node, queue))
+        let tasks = [listening.abort_handle(), registering.abort_handle()];
+        Ok((Arc::new(Node { establisher, port, is_registered, tasks }), queue))
+    }
+
+    /// Gives up port and name, for another process that takes both. Nodes that are connected stay
+    /// so until their sessions end.
+    pub async fn give_up(&self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+        while !self.tasks.iter().all(AbortHandle::is_finished) {
+            yield_now().await;
+        }
+        self.is_registered.store(false, Ordering::Relaxed);
     }
 
     /// Our node's name.

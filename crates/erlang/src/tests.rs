@@ -197,3 +197,24 @@ async fn epmd_that_says_nothing_is_asked_again() {
     again.write_all(&[118, 0, 0, 0, 0, 4]).await.unwrap();
     wait_for("it is registered", || node.is_registered()).await;
 }
+
+#[tokio::test]
+async fn node_that_gives_up_leaves_port_and_name_to_another_and_keeps_its_sessions() {
+    let epmd = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let config = NodeConfig { epmd: epmd.local_addr().unwrap().port(), ..config() };
+    let (node, mut sessions) = start(config.clone()).await;
+    let (mut registered, _) = timeout(DEADLINE, epmd.accept()).await.unwrap().unwrap();
+    // ALIVE2_X_RESP, without an error.
+    registered.write_all(&[118, 0, 0, 0, 0, 9]).await.unwrap();
+    wait_for("it is registered", || node.is_registered()).await;
+    let mut stream = enter(&node, "one@127.0.0.1", COOKIE).await.unwrap();
+    let session = session(&mut sessions).await;
+    node.give_up().await;
+    assert!(!node.is_registered());
+    wait_closed(&mut registered).await;
+    let heir = NodeConfig { port: node.port(), ..config };
+    let (_heir, _sessions) = start(heir).await;
+    assert!(session.peer().is_open());
+    drop(session);
+    wait_closed(&mut stream).await;
+}

@@ -32,6 +32,22 @@ pub enum OpenReason {
         /// The process that holds the lock, as far as it said so.
         pid: Option<u32>,
     },
+    /// It was to be taken over from the process that holds it, and none does.
+    #[error("no process has it open, so there is none to take it over from; start it as usual")]
+    NotHeld,
+    /// LMDB tells processes by their ids, and the one that has it open has the same one, in another
+    /// PID namespace.
+    #[error(
+        "the process that uses it has the same process id as this one, {pid}, as in two containers \
+         that know nothing of one another; give this one another id (for containers: --pid=host)"
+    )]
+    SamePid {
+        /// Of both.
+        pid: u32,
+    },
+    /// It cannot be relied upon, as was found after it had been opened.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
     /// Another version of Encke wrote it.
     #[error(
         "the store has format {found} and this program reads format {known}; use the version of \
@@ -159,6 +175,9 @@ pub enum WriteError {
         "nothing was stored, the graph here is a node's copy; change the cluster's graph instead"
     )]
     IsReplica,
+    /// The store is another process's by now.
+    #[error("nothing was stored, a new version of the server is taking over; send it again")]
+    HandedOver,
     /// The store is being closed.
     #[error("nothing was stored, the server is stopping; send it again when it is back")]
     Stopped,

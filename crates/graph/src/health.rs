@@ -68,7 +68,9 @@ impl Store {
         let pages = self.env.info().last_page_number as u64 + 1;
         let expected = pages * u64::from(self.env.unnamed_database_stat().page_size);
         let found = |file: &std::fs::File| file.metadata().map_or(0, |metadata| metadata.len());
-        if found(&self.file) < expected
+        // While another process has the directory, the file is longer by now than we know.
+        if self.lock.is_held()
+            && found(&self.file) < expected
             && let Ok(file) = self.env.try_clone_inner_file()
         {
             // What is committed is durable, whether this works or not.

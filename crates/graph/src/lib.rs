@@ -19,10 +19,12 @@
 mod backup;
 mod block;
 mod bulk;
+mod catch_up;
 mod check;
 mod degrees;
 mod edge_list;
 mod error;
+mod handover;
 mod health;
 mod held;
 mod key;
@@ -57,6 +59,7 @@ pub use check::{Check, check};
 pub use degrees::{Degrees, PowerLaw};
 pub use edge_list::{Line, LineError, Malformed, for_each_line};
 pub use error::{OpenError, OpenReason, ReadError, Unusable, WriteError};
+pub use handover::{Beside, HandedOver, LetGoError};
 pub use open::GraphOptions;
 pub use pair::{OwnedId, Pair};
 pub use read::Page;
@@ -84,14 +87,19 @@ struct Shared {
 impl Graph {
     /// Opens the store in `dir`, and makes both when they are not there yet.
     pub fn open(dir: &Path, options: &GraphOptions) -> Result<Graph, OpenError> {
-        let store = Arc::new(Store::open(dir, options)?);
+        Graph::start(Store::open(dir, options)?)
+    }
+
+    /// Starts the writer of a store that is ours.
+    fn start(store: Store) -> Result<Graph, OpenError> {
+        let store = Arc::new(store);
         let (queue, requests) = mpsc::channel(QUEUE_MAX);
         let writing = Arc::clone(&store);
         let writer = thread::Builder::new()
             .name("graph-writer".into())
             .spawn(move || write::run(&writing, requests))
             .map_err(|error| OpenError {
-                dir: dir.to_owned(),
+                dir: store.dir.clone(),
                 reason: OpenReason::Thread(error),
             })?;
         Ok(Graph::new(store, Some(queue), Some(writer)))

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use heed::types::{Bytes, Str};
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithTls};
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
 use hub::{Id, Names};
 use sys::mapped::Guard;
 
@@ -166,7 +166,7 @@ impl Store {
     }
 
     /// The store whose file is in `place`, and is or will be that of `dir`.
-    fn new(
+    pub(super) fn new(
         place: &Path,
         dir: &Path,
         env: Env<WithTls>,
@@ -178,7 +178,10 @@ impl Store {
         let guard = guard(&env, tables)?;
         let names = match names {
             Some(names) => names,
-            None => Arc::new(restore_names(&env, tables)?),
+            None => {
+                let txn = env.read_txn()?;
+                Arc::new(restore_names(&txn, tables)?)
+            }
         };
         let file = File::open(data_file(place)).map_err(OpenReason::Directory)?;
         let store = Store {
@@ -205,10 +208,14 @@ impl Store {
     /// Records the state as of the last commit beside the file.
     pub(super) fn mark(&self) {
         let state = *self.committed.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { transaction, subscriptions, .. } = state;
-        let digest = state.digest(&self.names.key());
         // A disk without room for it keeps the one that was there: that only says less.
-        let _ = Marker { transaction, subscriptions, digest }.write(&self.dir);
+        let _ = self.marker(state).write(&self.dir);
+    }
+
+    /// What stands for `state`.
+    pub(super) fn marker(&self, state: State) -> Marker {
+        let State { transaction, subscriptions, .. } = state;
+        Marker { transaction, subscriptions, digest: state.digest(&self.names.key()) }
     }
 }
 
@@ -216,6 +223,7 @@ impl Drop for Store {
     fn drop(&mut self) {
         // The directory may be somebody else's by now.
         if self.installed.load(Ordering::Relaxed)
+            && self.lock.is_held()
             && self.lock.check().is_ok()
             && self.damage.get().is_none()
         {
@@ -252,7 +260,7 @@ pub(super) fn look(dir: &Path) -> Result<Option<State>, OpenReason> {
 }
 
 /// Maps the file, halving the reservation as long as the system has no room for it.
-fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithTls>, OpenReason> {
+pub(super) fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithTls>, OpenReason> {
     let mut options = EnvOpenOptions::new();
     options.max_dbs(4).max_readers(READERS_MAX);
     #[expect(unsafe_code, reason = "flags may make a commit less durable; see the promise")]
@@ -266,7 +274,8 @@ fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithTls>, OpenRe
         options.map_size(bytes);
         #[expect(unsafe_code, reason = "a mapped file is unsafe as such; this is the one place")]
         // SAFETY: the file must not change under the map but through LMDB. We hold the directory's
-        // lock, so no other Encke has it open, and LMDB's own lock file guards against others.
+        // lock, so no other Encke has it open, or know that the one that holds it knows of us; and
+        // LMDB's own lock file guards against others, us two among them.
         let opened = unsafe { options.open(dir) };
         match opened {
             Err(heed::Error::Io(error)) if error.raw_os_error() == Some(ENOMEM) => {
@@ -312,7 +321,7 @@ fn random_key() -> Result<[u8; 16], OpenReason> {
     Ok(key)
 }
 
-fn find_tables(env: &Env<WithTls>) -> Result<Tables, OpenReason> {
+pub(super) fn find_tables(env: &Env<WithTls>) -> Result<Tables, OpenReason> {
     let txn = env.read_txn()?;
     let opened = env.open_databases_and_commit(txn, |opener, txn| {
         let missing = |name| OpenReason::Damaged(format!("the table {name} is missing"));
@@ -345,17 +354,28 @@ fn guard(env: &Env<WithTls>, tables: Tables) -> Result<Guard, OpenReason> {
 }
 
 /// The stored names, under the key that made their ids.
-fn restore_names(env: &Env<WithTls>, tables: Tables) -> Result<Names, OpenReason> {
-    let txn = env.read_txn()?;
-    let key = tables.meta.get(&txn, META_NAMES_KEY)?.and_then(|bytes| bytes.try_into().ok());
+pub(super) fn restore_names(txn: &RoTxn<'_>, tables: Tables) -> Result<Names, OpenReason> {
+    let key = tables.meta.get(txn, META_NAMES_KEY)?.and_then(|bytes| bytes.try_into().ok());
     let missing = || OpenReason::Damaged(format!("it has no {META_NAMES_KEY}"));
     let names = Names::new(key.ok_or_else(missing)?);
-    for entry in tables.names.iter(&txn)? {
+    for entry in stored_names(txn, tables)? {
         let (id, name) = entry?;
-        let bits = id.try_into().map_err(|_| OpenReason::Damaged("a name's id".into()))?;
-        names.restore(Id::from_bits(u64::from_be_bytes(bits)), name);
+        names.restore(id, name);
     }
     Ok(names)
+}
+
+/// The stored names, ascending by the bits of their ids.
+pub(super) fn stored_names<'txn>(
+    txn: &'txn RoTxn<'_>,
+    tables: Tables,
+) -> Result<impl Iterator<Item = Result<(Id, &'txn str), OpenReason>>, OpenReason> {
+    let entries = tables.names.iter(txn)?;
+    Ok(entries.map(|entry| {
+        let (id, name) = entry?;
+        let bits = id.try_into().map_err(|_| OpenReason::Damaged("a name's id".into()))?;
+        Ok((Id::from_bits(u64::from_be_bytes(bits)), name))
+    }))
 }
 
 /// After a file was made: else a power failure could lose the file's name, whatever is in it.

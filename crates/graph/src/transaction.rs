@@ -1,5 +1,6 @@
 //! One change of the store, in which both directions, the names and the count stay together.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -36,6 +37,17 @@ impl<'s> Transaction<'s> {
     pub(super) fn begin(store: &'s Store) -> heed::Result<Transaction<'s>> {
         // After a panic under the lock its transaction was undone, so the next one may go on.
         let committed = store.committed.lock().unwrap_or_else(PoisonError::into_inner);
+        Transaction::after(store, committed)
+    }
+
+    /// The one after `committed`.
+    pub(super) fn after(
+        store: &'s Store,
+        committed: MutexGuard<'s, State>,
+    ) -> heed::Result<Transaction<'s>> {
+        if !store.lock.is_held() {
+            return Err(io::Error::other("another process has the store").into());
+        }
         let txn = store.env.write_txn()?;
         // Until it answers, another one does, out of the same dictionary.
         let shared = !store.installed.load(Ordering::Relaxed);
@@ -116,6 +128,35 @@ impl<'s> Transaction<'s> {
         let key = pins::key(id);
         self.uncommitted.sums.add(Table::Names, sum::of_name(&key, name.as_bytes()));
         self.store.tables.names.put(&mut self.txn, &key, name)
+    }
+
+    /// The name that another process has stored under `stored` has the id that it has here from now
+    /// on, in all lists.
+    pub(super) fn rename(&mut self, stored: Id, name: &str) -> heed::Result<()> {
+        let known = self.pin(IdText::Name(name))?;
+        let of = |id| if id == stored { known } else { id };
+        for subscriber in self.list(Table::Followers, stored)? {
+            self.both(Lists::remove, Subscription { subscriber, subscribee: stored })?;
+            self.both(
+                Lists::insert,
+                Subscription { subscriber: of(subscriber), subscribee: known },
+            )?;
+        }
+        for subscribee in self.list(Table::Following, stored)? {
+            self.both(Lists::remove, Subscription { subscriber: stored, subscribee })?;
+            self.both(Lists::insert, Subscription { subscriber: known, subscribee })?;
+        }
+        let key = pins::key(stored);
+        self.uncommitted.sums.remove(Table::Names, sum::of_name(&key, name.as_bytes()));
+        self.store.tables.names.delete(&mut self.txn, &key)?;
+        Ok(())
+    }
+
+    fn list(&self, table: Table, subject: Id) -> heed::Result<Vec<Id>> {
+        let mut ids = Vec::new();
+        let lists = self.store.tables.lists(table);
+        lists.slice(&self.txn, subject, None, usize::MAX, |id| ids.push(id))?;
+        Ok(ids)
     }
 
     /// Counts subscriptions that were written past [`Transaction::add`].

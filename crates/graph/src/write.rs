@@ -59,6 +59,12 @@ pub(super) fn run(store: &Store, mut queue: mpsc::Receiver<Request>) {
 
 fn apply(store: &Store, group: &[Request]) -> Result<Vec<u64>, WriteError> {
     store.usable()?;
+    // Another process that had the store open too and was killed must not keep its pages for ever.
+    // Without this they are only used later.
+    let _ = store.env.clear_stale_readers();
+    if group.iter().all(|request| request.pairs.is_empty()) {
+        return Ok(vec![0; group.len()]);
+    }
     let counts = change(store, group).map_err(|error| store.write_error(error))?;
     // Whoever removed the directory meanwhile removed this with it.
     store.usable()?;
@@ -94,6 +100,9 @@ impl Store {
         if is_damage(&error) {
             let damage = self.damage.get_or_init(|| error.to_string());
             return Unusable::Damaged(damage.clone()).into();
+        }
+        if !self.lock.is_held() {
+            return WriteError::HandedOver;
         }
         match error {
             heed::Error::Mdb(MdbError::MapFull) => WriteError::SizeLimit(self.env.info().map_size),

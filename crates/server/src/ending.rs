@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::Server;
 use crate::cluster::Cluster;
+use crate::erlang::ErlangTask;
 use crate::traces::limits::FLUSH_TIME_MAX;
 
 /// The part of the grace time in which clients are sent to other nodes, at most.
@@ -38,19 +39,31 @@ const LOOK: Duration = Duration::from_millis(20);
 impl Server {
     /// Ends everything within `grace`.
     pub async fn stop(self, grace: Duration) -> Result<()> {
-        let Server { engine, graph, cluster, running, stop, mut api_task, erlang_task, .. } = self;
-        let traces = self.traces;
+        // An upgrade that is under way fails, and all is as before. Where it has succeeded, only
+        // requests are left that are passed on.
+        self.upgrades.end().await;
+        let erlang_task = self.take_erlang();
+        let Server { engine, graph, cluster, running, stop, mut api_task, upgrades_task, .. } =
+            self;
+        let (traces, passing_task) = (self.traces, self.passing_task);
         let deadline = Instant::now() + grace;
         if let Some(cluster) = cluster.as_ref().filter(|_| !stop.is_cancelled()) {
             move_clients(&engine, cluster, grace.mul_f64(MOVE_SHARE)).await;
         }
         let share = deadline.saturating_duration_since(Instant::now()).mul_f64(API_SHARE);
         drop(running);
+        // It takes its socket away.
+        let _ = upgrades_task.await;
         if timeout(share, &mut api_task).await.is_err() {
             tracing::warn!("API requests in progress did not end in time and are cut off");
             api_task.abort();
         }
-        if let Some(mut task) = erlang_task
+        if let Some(mut task) = passing_task
+            && timeout(share, &mut task).await.is_err()
+        {
+            task.abort();
+        }
+        if let Some(ErlangTask { mut task, .. }) = erlang_task
             && timeout(share, &mut task).await.is_err()
         {
             tracing::warn!("Erlang nodes did not take what they were sent in time");

@@ -10,6 +10,8 @@
 //! which is behind those of before only if it was set back. What a place means does not hang on the
 //! file: it has the tag of its epoch, which is drawn by lot at each start.
 //!
+//! A process that takes over from another one goes on with its epoch, and with its file.
+//!
 //! Nothing waits for it. While it cannot be written, as on a full disk, numbers go on.
 
 use std::fs::{self, File};
@@ -61,14 +63,25 @@ pub(super) fn begin(dir: &Path, random: u64, now_ms: u64) -> (Epoch, EpochFile) 
     (epoch, file)
 }
 
-/// Reserves more numbers when it is time, for as long as the runtime lives. The directory is ours
-/// as long as the `graph` in it is open.
+/// Goes on with `epoch`, which was begun by the process that had the data directory `dir` before.
+/// To be called when the directory is ours, and before a number is used.
+pub(super) fn inherit(dir: &Path, epoch: Epoch) -> EpochFile {
+    // Whatever is wrong with the file, it is written anew.
+    let mut file = EpochFile { dir: dir.to_owned(), written: read(dir).unwrap_or(0) };
+    if file.written < epoch.until {
+        file.reserve(epoch.until);
+    }
+    file
+}
+
+/// Reserves more numbers when it is time, for as long as the runtime lives, and while the directory
+/// is ours: as long as the `graph` in it is open, and was not let go of.
 pub(super) async fn keep(mut file: EpochFile, event_ids: Arc<EventIds>, graph: Graph) {
     loop {
         sleep(RESERVE_EVERY).await;
         let (event_ids, graph) = (Arc::clone(&event_ids), graph.clone());
         let reserved = spawn_blocking(move || {
-            file.reserve_more(&event_ids, clock::unix_ms());
+            let _ = graph.while_ours(|| file.reserve_more(&event_ids, clock::unix_ms()));
             drop(graph);
             file
         });
@@ -166,6 +179,32 @@ mod tests {
             }
             assert_eq!(ids.known(last.as_bytes()), Place::Known(ids.last()));
         }
+    }
+
+    #[test]
+    fn heir_goes_on_with_the_epoch_and_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ids, mut file) = run(dir.path(), NOW_MS);
+        let begun = ids.epoch();
+        let later_ms = NOW_MS + 3_600_000;
+        ids.next(later_ms);
+        file.reserve_more(&ids, later_ms);
+        let epoch = ids.epoch();
+        assert!(epoch.until > begun.until);
+        let heir = EventIds::new(epoch);
+        heir.skip_to(ids.last());
+        let written = fs::read(dir.path().join(NAME)).unwrap();
+        let mut file = inherit(dir.path(), epoch);
+        assert_eq!(fs::read(dir.path().join(NAME)).unwrap(), written, "it has what it needs");
+        assert!(heir.next(later_ms).number() > ids.last());
+        assert_eq!(heir.known(ids.id(ids.last()).to_string().as_bytes()), Place::Known(ids.last()));
+        heir.next(2 * later_ms);
+        file.reserve_more(&heir, 2 * later_ms);
+        assert!(read(dir.path()).unwrap() > epoch.until);
+        // One that was lost, or is behind: it is made anew.
+        fs::remove_file(dir.path().join(NAME)).unwrap();
+        inherit(dir.path(), epoch);
+        assert_eq!(read(dir.path()).unwrap(), epoch.until);
     }
 
     #[test]

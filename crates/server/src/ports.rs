@@ -3,9 +3,10 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::{Arc, Weak};
 
 use anyhow::{Result, anyhow};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::API_BACKLOG;
 use crate::http::listener::Door;
@@ -44,8 +45,78 @@ pub(super) fn keys_for(ports: ApiPorts, dir: &Path) -> Result<KeyRing> {
     Ok(keys)
 }
 
-/// Takes the address, which `option` names; nobody can connect before it listens.
-pub(super) fn bind(address: SocketAddr, option: &str) -> Result<TcpSocket> {
+/// Where the API is, by plain HTTP and by TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ApiAddresses {
+    pub(super) plain: Option<SocketAddr>,
+    pub(super) tls: Option<SocketAddr>,
+}
+
+impl ApiAddresses {
+    /// Those that there are.
+    pub(super) fn each(self) -> impl Iterator<Item = SocketAddr> {
+        self.plain.into_iter().chain(self.tls)
+    }
+}
+
+/// The API's ports, taken: nobody can connect before they listen.
+pub(super) struct ApiSockets {
+    plain: Option<TcpSocket>,
+    tls: Option<TcpSocket>,
+}
+
+impl ApiSockets {
+    /// Takes them.
+    pub(super) fn bind(wanted: ApiAddresses) -> Result<ApiSockets> {
+        let plain = wanted.plain.map(|api| bind(api, "--api")).transpose()?;
+        let tls = wanted.tls.map(|api| bind(api, "--tls-api")).transpose()?;
+        Ok(ApiSockets { plain, tls })
+    }
+
+    /// Where they are, with the ports that were chosen.
+    pub(super) fn addresses(&self) -> io::Result<ApiAddresses> {
+        let address =
+            |socket: &Option<TcpSocket>| socket.as_ref().map(TcpSocket::local_addr).transpose();
+        Ok(ApiAddresses { plain: address(&self.plain)?, tls: address(&self.tls)? })
+    }
+
+    /// Begins to listen.
+    pub(super) fn listen(self) -> Result<ApiListeners> {
+        let plain = self.plain.map(|socket| listen(socket, "--api")).transpose()?;
+        let tls = self.tls.map(|socket| listen(socket, "--tls-api")).transpose()?;
+        Ok(ApiListeners { plain, tls })
+    }
+}
+
+/// The API's ports that listen.
+pub(super) struct ApiListeners {
+    pub(super) plain: Option<Arc<TcpListener>>,
+    pub(super) tls: Option<Arc<TcpListener>>,
+}
+
+/// The same as long as somebody serves there.
+pub(super) struct ApiListening {
+    pub(super) plain: Option<Weak<TcpListener>>,
+    pub(super) tls: Option<Weak<TcpListener>>,
+}
+
+impl ApiListeners {
+    /// The same, without keeping them open.
+    pub(super) fn listening(&self) -> ApiListening {
+        let weak = |listener: &Option<Arc<_>>| listener.as_ref().map(Arc::downgrade);
+        ApiListening { plain: weak(&self.plain), tls: weak(&self.tls) }
+    }
+
+    /// The same for who serves there.
+    pub(super) fn doors(self, tls: Tls) -> Vec<Door> {
+        let plain = self.plain.map(|listener| Door { listener, tls: None });
+        let tls = self.tls.map(|listener| Door { listener, tls: Some(tls) });
+        plain.into_iter().chain(tls).collect()
+    }
+}
+
+/// Takes the address, which `option` names.
+fn bind(address: SocketAddr, option: &str) -> Result<TcpSocket> {
     let bind = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // As every server: the port of one that has just ended may be taken at once.
@@ -56,13 +127,10 @@ pub(super) fn bind(address: SocketAddr, option: &str) -> Result<TcpSocket> {
     bind().map_err(|error| listen_error(address, option, &error))
 }
 
-/// Begins to listen.
-pub(super) fn door(socket: TcpSocket, tls: Option<Tls>) -> Result<Door> {
-    let option = if tls.is_some() { "--tls-api" } else { "--api" };
+fn listen(socket: TcpSocket, option: &str) -> Result<Arc<TcpListener>> {
     let address = socket.local_addr()?;
     let listener = socket.listen(API_BACKLOG);
-    let listener = listener.map_err(|error| listen_error(address, option, &error))?;
-    Ok(Door { listener, tls })
+    listener.map(Arc::new).map_err(|error| listen_error(address, option, &error))
 }
 
 fn listen_error(address: SocketAddr, option: &str, error: &io::Error) -> anyhow::Error {

@@ -11,6 +11,7 @@ use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::cluster::{Cluster, GraphTrouble, Outgoing, Pending};
+use crate::gate::{Gate, Pass};
 use crate::traces::Marks;
 
 /// How long to wait before a full mailbox is tried again.
@@ -95,12 +96,18 @@ pub(crate) struct Sender {
     pub(crate) graph: Graph,
     /// The cluster that this server is a node of, if it is one.
     pub(crate) cluster: Option<Arc<Cluster>>,
+    /// Where whoever wants something changed gets the pass that is asked for here.
+    pub(crate) gate: Arc<Gate>,
 }
 
 impl Sender {
     /// Hands `parcel` to the mailboxes of all workers that have listeners of it, or to the log of
     /// the cluster.
-    pub(crate) async fn send(&self, parcel: Parcel<'_>) -> Result<Delivery, Unposted> {
+    pub(crate) async fn send(
+        &self,
+        _pass: &Pass<'_>,
+        parcel: Parcel<'_>,
+    ) -> Result<Delivery, Unposted> {
         let Parcel { about, draft, term, alone, marks } = parcel;
         if let Some(cluster) = &self.cluster {
             let about = about.to_string();
@@ -123,7 +130,12 @@ impl Sender {
 
     /// Adds or removes subscriptions; answers how many were new, or were there, once that is
     /// durable and every later send obeys.
-    pub(crate) async fn change(&self, add: bool, pairs: Vec<Pair>) -> Result<u64, Unchanged> {
+    pub(crate) async fn change(
+        &self,
+        _pass: &Pass<'_>,
+        add: bool,
+        pairs: Vec<Pair>,
+    ) -> Result<u64, Unchanged> {
         Ok(match &self.cluster {
             Some(cluster) => cluster.change(add, pairs).await?,
             None if add => self.graph.add(pairs).await?,
@@ -139,12 +151,17 @@ impl Sender {
         }
     }
 
-    /// Ends all connections of `id`; answers how many there were.
-    pub(crate) async fn logout(&self, id: IdText<'_>) -> Result<Delivered, Unposted> {
+    /// Ends all connections of `id`; answers how many there were, with the pass given back.
+    pub(crate) async fn logout(
+        &self,
+        pass: Pass<'_>,
+        id: IdText<'_>,
+    ) -> Result<Delivered, Unposted> {
         if let Some(cluster) = &self.cluster {
             return Delivery::Everywhere(cluster.logout(id.to_string()).await?).answer().await;
         }
         let receipt = finish(&mut self.router.logout(id), &self.graph).await?;
+        drop(pass);
         Ok(Delivered { id: [0; 16], count: receipt.await, at_least: false })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -20,23 +21,7 @@ const STILL_MAX: Duration = Duration::from_secs(1);
 #[test]
 fn control_plane_goes_on_while_the_engine_drains() {
     let data = tempfile::tempdir().unwrap();
-    let config = ServeConfig {
-        engine: EngineConfig::new("127.0.0.1:0".parse().unwrap()),
-        tls_listen: None,
-        api: Some("127.0.0.1:0".parse().unwrap()),
-        tls_api: None,
-        certificates: Vec::new(),
-        acme: None,
-        api_hosts: Hosts::any(),
-        access: StreamAccess::Unsaid,
-        token_cookie: String::new(),
-        public_url: None,
-        data: data.path().to_owned(),
-        cluster: None,
-        erlang: None,
-        traces: None,
-        demo: None,
-    };
+    let config = config(data.path());
     let runtime = runtime().unwrap();
     let server = runtime.block_on(Server::start(config)).unwrap();
     let mut client = TcpStream::connect(server.listen()).unwrap();
@@ -63,5 +48,27 @@ fn control_plane_goes_on_while_the_engine_drains() {
         let still = tick.saturating_duration_since(last);
         assert!(still < STILL_MAX, "it stood still for {still:?} of {:?}", end - begin);
         last = tick;
+    }
+}
+
+/// A server with nothing but two ports, and its data in `data`.
+pub(crate) fn config(data: &Path) -> ServeConfig {
+    ServeConfig {
+        engine: EngineConfig::new("127.0.0.1:0".parse().unwrap()),
+        tls_listen: None,
+        api: Some("127.0.0.1:0".parse().unwrap()),
+        tls_api: None,
+        certificates: Vec::new(),
+        acme: None,
+        api_hosts: Hosts::any(),
+        access: StreamAccess::Unsaid,
+        token_cookie: String::new(),
+        public_url: None,
+        data: data.to_owned(),
+        cluster: None,
+        erlang: None,
+        traces: None,
+        demo: None,
+        program: None,
     }
 }

@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::LiveAccess;
 use crate::is_loopback;
 use crate::tokens;
 use crate::tokens::{
@@ -118,15 +119,9 @@ struct TokenDoor {
 }
 
 impl OwnToken {
-    /// A token for whoever listens as `id`.
-    fn new(id: &str) -> Result<OwnToken> {
-        let mut random = [0; 24];
-        getrandom::fill(&mut random).context("the system's random source fails")?;
-        let grant = Grant { subject: Some(id.into()), ..Grant::default() };
-        Ok(OwnToken {
-            text: random.map(|byte| format!("{byte:02x}")).concat(),
-            grant: grant.into(),
-        })
+    fn new(live: &LiveAccess) -> OwnToken {
+        let grant = Grant { subject: Some(live.id.as_str().into()), ..Grant::default() };
+        OwnToken { text: live.token.clone(), grant: grant.into() }
     }
 }
 
@@ -137,13 +132,13 @@ impl std::fmt::Debug for OwnToken {
 }
 
 /// Makes what `access` asks for: nothing where anybody may listen, or this machine alone can reach
-/// the `ports`. `live_id` is whom the dashboard listens as, what is revoked stands in the directory
+/// the `ports`. The dashboard listens by `live`, what is revoked stands in the directory
 /// `data`, and in a cluster is known to the others.
 pub(crate) async fn open_doors(
     access: StreamAccess,
     ports: &[SocketAddr],
     data: &Path,
-    live_id: &str,
+    live: &LiveAccess,
     in_cluster: bool,
 ) -> Result<Option<Doors>> {
     let rules = match access {
@@ -165,7 +160,7 @@ pub(crate) async fn open_doors(
     if let Some((keeper, again)) = &mut keeper {
         *again = keeper.look().await;
     }
-    let (own, lease, unsaved) = (OwnToken::new(live_id)?, Lease::new(in_cluster), Notify::new());
+    let (own, lease, unsaved) = (OwnToken::new(live), Lease::new(in_cluster), Notify::new());
     let door = Arc::new(TokenDoor { verifier, revocations, own, leeway, lease, unsaved });
     Ok(Some(Doors { door, keeper }))
 }

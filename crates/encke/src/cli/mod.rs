@@ -34,6 +34,7 @@ mod token;
 mod token_rules;
 mod tokens;
 mod tune;
+mod upgrade;
 mod watch;
 mod work;
 
@@ -140,6 +141,7 @@ enum Command {
     Flood(flood::FloodArgs),
     Spam(spam::SpamArgs),
     Tune(tune::TuneArgs),
+    Upgrade(upgrade::UpgradeArgs),
     Watch(watch::WatchArgs),
     Plot(plot::PlotArgs),
     Cluster(nodes::NodesArgs),
@@ -193,6 +195,7 @@ pub(crate) fn run() -> ExitCode {
             Ok(false) => return ExitCode::FAILURE,
             done => done.map(drop),
         },
+        Command::Upgrade(args) => upgrade::run(args, cli.common.config.as_deref()),
         Command::Watch(args) => watch::run(args),
         Command::Plot(args) => plot::run(args),
         Command::Cluster(args) => nodes::run(args),

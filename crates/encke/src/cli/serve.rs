@@ -1,23 +1,19 @@
 //! `encke serve`: the server.
 
-use std::cell::Cell;
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use clap::Args;
 use engine::EngineConfig;
 use engine::workers::{fair_room, workers_for};
 use hub::HistoryLimits;
+use server::DemoFacts;
 use server::PublicUrl;
-use server::{DemoFacts, ServeConfig, Server};
-use tokio::sync::oneshot;
 
-use self::announce::announce;
-use self::live::LiveSettings;
+pub(crate) use self::run::run;
 use self::tls::TlsArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
@@ -25,10 +21,6 @@ use super::names::{NameArgs, Port};
 use super::otlp::OtlpArgs;
 use super::strangers::StrangerArgs;
 use super::tokens::TokenArgs;
-use crate::cli::UsageError;
-use crate::service;
-use crate::settings::Settings;
-use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_seconds};
 
 /// The least backlog that is of use: an event of a few kilobytes must fit.
@@ -49,7 +41,8 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
 /// once, with exit code 143 or 130. SIGHUP reads the certificates, the keys of tokens and --config
 /// again, asks again for a certificate that could not be had, and logs which of the changed options
-/// count from now on and which from the next start on.
+/// count from now on and which from the next start on. SIGUSR2 starts the program anew, as `encke
+/// upgrade` does, and leaves everything to that.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -87,6 +80,11 @@ pub(crate) struct ServeArgs {
     /// server for itself and holds the other end of a pipe, however that program ends.
     #[arg(long)]
     until_eof: bool,
+    /// Take over from the server that runs with the same --data, with its ports and streams; start
+    /// anew where none runs. It is what `encke upgrade` has a server start; give it where something
+    /// else starts the new version, such as another container with the same data.
+    #[arg(long)]
+    inherit: bool,
     /// Show the page of `encke demo` at / of the public port, and let it look users up and send
     /// through the API. The value tells it of the demo, as JSON.
     #[arg(long, value_name = "JSON", hide = true)]
@@ -247,102 +245,6 @@ impl LimitArgs {
     }
 }
 
-/// Serves until a signal comes.
-pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
-    server::end_process_on_panic();
-    let mut live = LiveSettings::new(&args, settings);
-    server::runtime()?.block_on(async {
-        let mut signals = Signals::new()?;
-        let mut hangups = Signals::hangups()?;
-        let names = args.limits.names.clone();
-        let streams: Vec<_> = args.listen.0.iter().chain(&args.tls.tls_listen.0).collect();
-        let Some(first) = streams.first() else {
-            let none = "there is no port for streams: give --listen or --tls-listen an address";
-            return Err(UsageError(none.to_owned()).into());
-        };
-        let engine = args.limits.engine_here(first.address)?;
-        let mut engine = args.strangers.engine(engine);
-        engine.listen = args.listen.address();
-        let apis: Vec<_> = args.api.0.iter().chain(&args.tls.tls_api.0).collect();
-        if apis.is_empty() {
-            let none = "there is no port for the API: give --api or --tls-api an address";
-            return Err(UsageError(none.to_owned()).into());
-        }
-        let listened: Vec<_> = streams.iter().chain(&apis).copied().collect();
-        engine.origins = names.origins(&listened, args.public_url.as_ref());
-        let config = ServeConfig {
-            engine,
-            tls_listen: args.tls.tls_listen.address(),
-            api: args.api.address(),
-            tls_api: args.tls.tls_api.address(),
-            certificates: args.tls.pairs()?,
-            acme: args.tls.acme()?,
-            api_hosts: names.api_hosts(&apis),
-            token_cookie: args.tokens.token_cookie.clone(),
-            access: args.tokens.access()?,
-            public_url: args.public_url,
-            data: args.data,
-            cluster: args.cluster.config()?,
-            erlang: args.erlang.config()?,
-            traces: args.otlp.config(),
-            demo: args.demo_page,
-        };
-        let server = tokio::select! {
-            server = Server::start(config) => server?,
-            _ = signals.next() => {
-                tracing::info!("stopped before it had started");
-                return Ok(());
-            }
-        };
-        announce(&server, args.json)?;
-        service::tell(service::State::Ready);
-        let grace = Cell::new(args.grace);
-        let reload = async {
-            while hangups.recv().await.is_some() {
-                tracing::info!("SIGHUP: certificates, keys of tokens and settings are read again");
-                service::tell(service::State::Reloading);
-                server.reload().await;
-                live.reload(&server);
-                grace.set(live.grace());
-                tracing::info!("SIGHUP: what could be reloaded is in use");
-                service::tell(service::State::Ready);
-            }
-            std::future::pending().await
-        };
-        let mut ended_by_itself = false;
-        tokio::select! {
-            _ = signals.next() => {}
-            () = server.ended() => ended_by_itself = true,
-            ended = input_ended(), if args.until_eof => ended?,
-            () = reload => {}
-        }
-        tracing::info!("stopping; a second signal ends at once");
-        signals.end_at_next();
-        service::tell(service::State::Stopping);
-        server.stop(grace.get()).await?;
-        if ended_by_itself {
-            Err(anyhow!("this node is no part of its cluster any more"))
-        } else {
-            Ok(())
-        }
-    })
-}
-
-/// Waits until standard input ends, whatever comes before. It is read by a thread for which the end
-/// of the process need not wait.
-async fn input_ended() -> Result<()> {
-    let (reader, ended) = oneshot::channel::<()>();
-    let read = move || {
-        // An input that cannot be read is over, too.
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        drop(reader);
-    };
-    thread::Builder::new().name("input".into()).spawn(read).context("cannot start a thread")?;
-    // Nothing is sent: the reader is dropped.
-    let _ = ended.await;
-    Ok(())
-}
-
 fn parse_head_timeout(text: &str) -> Result<Duration, String> {
     let timeout = parse_seconds(text)?;
     if timeout.as_millis() == 0 {
@@ -369,6 +271,8 @@ fn parse_message(text: &str) -> Result<usize, String> {
 
 mod announce;
 mod live;
+mod program;
+mod run;
 mod tls;
 
 #[cfg(test)]

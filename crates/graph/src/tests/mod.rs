@@ -2,6 +2,7 @@
 
 mod bulk;
 mod concurrency;
+mod handover;
 mod health;
 mod opening;
 mod stats;

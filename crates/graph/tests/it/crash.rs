@@ -14,20 +14,20 @@ use hub::{Id, IdText};
 
 use super::{SEED, child, child_dir, open, pair, seed, spawn};
 
-type Pairs = BTreeSet<(String, String)>;
+pub(super) type Pairs = BTreeSet<(String, String)>;
 
 const KILLS: u64 = 60;
 const THREADS: u64 = 3;
 
 /// One request: add or remove some pairs.
-struct Operation {
-    add: bool,
-    pairs: Vec<(String, String)>,
+pub(super) struct Operation {
+    pub(super) add: bool,
+    pub(super) pairs: Vec<(String, String)>,
 }
 
 /// The endless list of requests that a thread makes. Threads have subscribers of their own, so that
 /// their order among each other does not matter; the subscribees are everybody's.
-fn operations(seed: u64, thread: u64) -> impl Iterator<Item = Operation> {
+pub(super) fn operations(seed: u64, thread: u64) -> impl Iterator<Item = Operation> {
     let mut random = fastrand::Rng::with_seed(seed.wrapping_mul(THREADS).wrapping_add(thread));
     let name = |random: &mut fastrand::Rng, kind: &str, count| {
         let number = random.u64(..count);
@@ -47,7 +47,7 @@ fn operations(seed: u64, thread: u64) -> impl Iterator<Item = Operation> {
     })
 }
 
-fn apply(pairs: &mut Pairs, operation: &Operation) {
+pub(super) fn apply(pairs: &mut Pairs, operation: &Operation) {
     for pair in &operation.pairs {
         if operation.add {
             pairs.insert(pair.clone());

@@ -8,7 +8,10 @@
 mod crash;
 mod damage;
 mod faults;
+mod handover;
+mod handover_killed;
 mod limits;
+mod player;
 mod replica;
 
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use anyhow::Context;
@@ -31,6 +31,7 @@ use crate::keys::ring::KeyRing;
 use crate::posting::Sender;
 use crate::token_door::TokenOffice;
 use crate::traces::Traces;
+use crate::upgrade::Figures;
 
 /// What the endpoints share.
 pub(crate) struct Api {
@@ -73,7 +74,9 @@ pub(crate) struct Api {
     /// Who makes traces of sends, if a collector is named.
     pub(super) traces: Option<Traces>,
     /// The Erlang side, if there is one.
-    pub(super) erlang: Option<Erlang>,
+    erlang: OnceLock<Erlang>,
+    /// The upgrade by which it began, if it did so.
+    upgraded: OnceLock<Figures>,
     /// Whether others wait for the places of those who say nothing.
     pub(super) idle_limit: IdleLimit,
     pub(super) stop: CancellationToken,
@@ -91,7 +94,7 @@ pub(crate) struct ApiParts {
     pub(crate) backlog_bytes_max: usize,
     pub(crate) trusted: Networks,
     pub(crate) public_url: Option<PublicUrl>,
-    pub(crate) erlang: Option<Erlang>,
+    pub(crate) idempotency: Arc<IdempotencyKeys>,
     pub(crate) traces: Option<Traces>,
     pub(crate) idle_limit: IdleLimit,
     pub(crate) stop: CancellationToken,
@@ -125,11 +128,12 @@ impl Api {
             started: Instant::now(),
             started_at: process::started_at().context("cannot read /proc/self/stat")?,
             events: AtomicU64::new(0),
-            idempotency: IdempotencyKeys::new().context("the system's random source fails")?,
+            idempotency: parts.idempotency,
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
             traces: parts.traces,
-            erlang: parts.erlang,
+            erlang: OnceLock::new(),
+            upgraded: OnceLock::new(),
             idle_limit: parts.idle_limit,
             stop: parts.stop,
         })
@@ -141,6 +145,33 @@ impl Api {
             Ok(engine) => Ok(engine.snapshot()),
             Err(_) => Err(ApiProblem::starting_or_stopping()),
         }
+    }
+
+    /// The Erlang side, if there is one.
+    pub(super) fn erlang(&self) -> Option<&Erlang> {
+        self.erlang.get()
+    }
+
+    /// There is an Erlang side from now on.
+    pub(crate) fn set_erlang(&self, erlang: Erlang) {
+        // There is one guest, so it is set once.
+        let _ = self.erlang.set(erlang);
+    }
+
+    /// The tokens of streams, where they are needed.
+    pub(crate) fn tokens(&self) -> Option<&TokenOffice> {
+        self.tokens.as_ref()
+    }
+
+    /// What the upgrade came to by which this server began.
+    pub(super) fn upgraded(&self) -> Option<&Figures> {
+        self.upgraded.get()
+    }
+
+    /// This server began by an upgrade.
+    pub(crate) fn set_upgraded(&self, figures: Figures) {
+        // It begins once.
+        let _ = self.upgraded.set(figures);
     }
 
     /// How much is remembered for clients that come back.

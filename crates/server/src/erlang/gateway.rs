@@ -20,6 +20,7 @@ use super::payload;
 use super::processes::{Process, ProcessRef, Processes};
 use super::refusal::Refusal;
 use super::request::Service;
+use crate::gate::Pass;
 use crate::posting::{Delivery, FRAME_BYTES, Parcel, Sender};
 
 /// Requests that take their time (the store, a connection to be made) at one time, of all nodes.
@@ -124,10 +125,22 @@ impl Gateway {
         let id = IdText::parse(about).map_err(|_| Refusal::BadId)?;
         let draft = Draft::new(about, data);
         let term = Some(payload::message(payload));
-        let delivery =
-            self.sender.send(Parcel { about: id, draft, term, alone, marks: None }).await?;
+        let pass = self.enter().await?;
+        let parcel = Parcel { about: id, draft, term, alone, marks: None };
+        let delivery = self.sender.send(&pass, parcel).await?;
+        drop(pass);
         self.counts.events.add(1);
         Ok(delivery)
+    }
+
+    /// Waits until something may be changed; not once the node ends, since its processes come
+    /// again to whoever has the node's name then.
+    pub(super) async fn enter(&self) -> Result<Pass<'_>, Refusal> {
+        tokio::select! {
+            biased;
+            pass = self.sender.gate.enter() => pass.map_err(|_| Refusal::Overloaded),
+            () = self.stop.cancelled() => Err(Refusal::Overloaded),
+        }
     }
 
     /// Logs a process of the connected node `peer` in under `id`. A second time is no error.

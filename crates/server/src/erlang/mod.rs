@@ -35,7 +35,7 @@ use engine::Guest;
 use erlang::{Node, NodeConfig, RETRIES, Session};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::gateway::{Gateway, Limits};
@@ -44,6 +44,12 @@ use crate::posting::Sender;
 
 /// How often nodes are asked for our global names.
 const NAMES_EVERY: Duration = Duration::from_secs(5);
+
+/// How long nodes may take what they are still sent when an upgrade ends ours.
+const END_TIME: Duration = Duration::from_secs(1);
+
+/// How long to wait before a port that is taken is tried again.
+const PORT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the Erlang side must be told at start.
 #[derive(Clone, Debug)]
@@ -59,35 +65,81 @@ pub(crate) struct Erlang {
     gateway: Arc<Gateway>,
 }
 
+/// The task of the node, which ends with it.
+pub(crate) struct ErlangTask {
+    pub(crate) task: JoinHandle<()>,
+    gateway: Arc<Gateway>,
+}
+
 impl Erlang {
     /// Starts the node. The task that is returned ends when `stop` is cancelled and all nodes have
-    /// been told what they were to be told.
+    /// been told what they were to be told. A port that is taken may become free within `patience`:
+    /// that of the process whose work we go on with.
     pub(crate) async fn start(
         config: ErlangConfig,
         sender: Sender,
         guest: Guest,
         backlog_bytes_max: usize,
-        stop: CancellationToken,
-    ) -> Result<(Erlang, JoinHandle<()>)> {
+        patience: Duration,
+        stop: &CancellationToken,
+    ) -> Result<(Erlang, ErlangTask)> {
         let queue_bytes_max = config.node.queue_bytes_max;
         let limits = Limits { queue_bytes_max, backlog_bytes_max };
         let port = config.node.port;
-        let started = Node::start(config.node).await;
+        let started = begin(&config.node, patience).await;
         let (node, sessions) = started.map_err(|error| listen_error(port, &error))?;
+        // So that it can end before the server does.
+        let stop = stop.child_token();
         let gateway = Gateway::new(node, sender, guest, limits, stop.clone());
         let gateway = Arc::new(gateway);
         tokio::spawn(mail::run(Arc::clone(&gateway)));
         tokio::spawn(keep_names(Arc::clone(&gateway)));
         for name in config.connect {
-            tokio::spawn(keep_connected(Arc::clone(&gateway), name));
+            let (gateway, stop) = (Arc::clone(&gateway), stop.clone());
+            tokio::spawn(stop.run_until_cancelled_owned(keep_connected(gateway, name)));
         }
         let task = tokio::spawn(serve_all(Arc::clone(&gateway), sessions, stop));
-        Ok((Erlang { gateway }, task))
+        Ok((Erlang { gateway: Arc::clone(&gateway) }, ErlangTask { task, gateway }))
     }
 
     /// The figures as they stand.
     pub(crate) fn report(&self) -> Report {
         Report::of(&self.gateway)
+    }
+}
+
+impl ErlangTask {
+    /// Ends the node for good, so that another process may take its port and its name: nodes that
+    /// are connected are told what they were to be told, and that is the end of the connection, by
+    /// which their processes know that they are logged out; they come again.
+    ///
+    /// To be called once an upgrade cannot fail any more. Before that it would be in vain: what
+    /// posts nothing behind the closed gate disturbs nobody, and a node that was ended for an
+    /// upgrade that fails would have thrown its processes out for nothing.
+    pub(crate) async fn end_for_upgrade(self) {
+        let ErlangTask { mut task, gateway } = self;
+        gateway.node.give_up().await;
+        gateway.stop.cancel();
+        if timeout(END_TIME, &mut task).await.is_err() {
+            tracing::warn!("Erlang nodes did not take what they were sent in time");
+            task.abort();
+        }
+    }
+}
+
+/// Starts the node, and tries again for `patience` while its port is taken.
+async fn begin(
+    config: &NodeConfig,
+    patience: Duration,
+) -> io::Result<(Arc<Node>, mpsc::Receiver<Session>)> {
+    let end = Instant::now() + patience;
+    loop {
+        match Node::start(config.clone()).await {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < end => {
+                sleep(PORT_PAUSE).await;
+            }
+            started => return started,
+        }
     }
 }
 

@@ -72,10 +72,11 @@ pub(super) async fn change(
     }
     let permits = u32::try_from(bytes.min(gateway.queue_bytes_max)).unwrap_or(u32::MAX);
     let room = Arc::clone(&node.change_bytes).acquire_many_owned(permits).await;
-    let sender = gateway.sender.clone();
+    let shared = Arc::clone(gateway);
     start(gateway, node, reply, async move {
-        let changed = sender.change(matches!(change, Change::Add), pairs).await;
-        drop(room);
+        let pass = shared.enter().await?;
+        let changed = shared.sender.change(&pass, matches!(change, Change::Add), pairs).await;
+        drop((pass, room));
         changed.map(Answer::Count).map_err(|error| {
             tracing::warn!(%error, "subscriptions of an Erlang node were not stored");
             Refusal::Store

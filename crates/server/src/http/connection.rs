@@ -47,7 +47,7 @@ pub(super) fn prepare(stream: &TcpStream) {
 }
 
 /// Serves `stream`, a connection that is [prepared](prepare) or TLS on one, until its client, its
-/// silence or `stop` ends it.
+/// silence, an answer that is the last one or `stop` ends it.
 pub(super) async fn serve<S>(
     stream: S,
     peer: Peer,
@@ -61,6 +61,7 @@ pub(super) async fn serve<S>(
     let exchanges = Exchanges::new();
     let mut idle = exchanges.idle();
     let is_reserved = permit.is_reserved();
+    let told = Arc::clone(&exchanges);
     let wire = TokioIo::new(Wire::new(stream, Arc::clone(&exchanges)));
     let service = service_fn(move |request| {
         let answer = answer(Arc::clone(&exchanges), routes.clone(), is_reserved, peer, request);
@@ -71,6 +72,7 @@ pub(super) async fn serve<S>(
     tokio::select! {
         ended = connection.as_mut() => return log(ended),
         () = stop.cancelled() => {}
+        () = told.last() => {}
         () = silent(&mut idle, &mut idle_limit) => {}
     }
     connection.as_mut().graceful_shutdown();

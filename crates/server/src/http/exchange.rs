@@ -13,13 +13,13 @@ use std::task::{Context, Poll, ready};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, header};
+use axum::http::{HeaderValue, Request, Response, Version, header};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::problem::ApiProblem;
@@ -27,17 +27,19 @@ use super::problem::ApiProblem;
 /// Where a connection comes from, and how: an extension of each of its requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
-    pub(super) address: IpAddr,
+    pub(crate) address: IpAddr,
     /// Whether it speaks TLS with us.
-    pub(super) is_tls: bool,
+    pub(crate) is_tls: bool,
 }
 
 impl Peer {
+    /// Somebody of whom nothing is known. All of those are one.
+    pub(crate) const UNKNOWN: Peer =
+        Peer { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), is_tls: false };
+
     /// That of `request`.
     pub(crate) fn of<B>(request: &Request<B>) -> IpAddr {
-        let peer = request.extensions().get::<Peer>();
-        // All that nobody knows are one.
-        peer.map_or(Ipv6Addr::UNSPECIFIED.into(), |peer| peer.address)
+        request.extensions().get().unwrap_or(&Peer::UNKNOWN).address
     }
 
     /// Whether `request` came by TLS that ends here.
@@ -54,6 +56,8 @@ pub(super) struct Exchanges {
     /// Whether a request was answered before it was read to its end. Relaxed: it is read by the
     /// task that has set it.
     unread: AtomicBool,
+    /// Tells that an answer was the last one.
+    last: Notify,
 }
 
 /// Since when a connection has been without a request in progress.
@@ -64,12 +68,18 @@ impl Exchanges {
         Arc::new(Exchanges {
             in_progress: watch::Sender::new((0, Instant::now())),
             unread: AtomicBool::new(false),
+            last: Notify::new(),
         })
     }
 
     /// Whether the client may still be writing what nobody reads.
     pub(super) fn left_unread(&self) -> bool {
         self.unread.load(Ordering::Relaxed)
+    }
+
+    /// Waits until an answer was the last one, which hyper has not been told.
+    pub(super) async fn last(&self) {
+        self.last.notified().await;
     }
 
     pub(super) fn idle(&self) -> Idle {
@@ -108,6 +118,7 @@ pub(super) async fn answer(
     peer: Peer,
     mut request: Request<Incoming>,
 ) -> Response<Answer> {
+    let version = request.version();
     request.extensions_mut().insert(peer);
     exchanges.count(1);
     let under_way = UnderWay(exchanges);
@@ -122,11 +133,15 @@ pub(super) async fn answer(
     if is_reserved {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
+    // HTTP/2 has no such field (RFC 9113, section 8.2.2): there it is the connection that is told.
+    if version == Version::HTTP_2 && response.headers_mut().remove(header::CONNECTION).is_some() {
+        under_way.0.last.notify_one();
+    }
     response.map(|body| Answer { body, _under_way: under_way })
 }
 
 /// Whether `path` is for those who watch the server, and are answered when nobody else is.
-fn is_probe(path: &str) -> bool {
+pub(crate) fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz" | "/metrics")
 }
 

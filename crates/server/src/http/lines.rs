@@ -42,6 +42,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
+    /// Those of a body whose first line has the number `first`.
+    pub(crate) fn from(first: u64) -> Lines {
+        Lines { number: first.saturating_sub(1), ..Lines::default() }
+    }
+
     /// Takes the next piece of the body, when [`Lines::next`] has no more lines.
     pub(crate) fn push(&mut self, piece: Bytes) {
         debug_assert!(self.piece.is_empty(), "the piece before is used up");

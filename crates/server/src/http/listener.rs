@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use axum::Router;
 use futures_util::future::join_all;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::accept_pace::AcceptPace;
 use super::connection;
 use super::exchange::Peer;
-use super::permits::{Permit, Permits};
+use super::permits::{IdleLimit, Permit, Permits};
 use super::tls::{Opened, Tls, plain_routes};
+use crate::gate::Gate;
 use crate::log_interval::LogInterval;
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
@@ -23,7 +24,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// One of the API's ports.
 pub(crate) struct Door {
-    pub(crate) listener: TcpListener,
+    pub(crate) listener: Arc<TcpListener>,
     /// `None` where plain HTTP is spoken.
     pub(crate) tls: Option<Tls>,
 }
@@ -38,18 +39,38 @@ struct Service {
     stop: CancellationToken,
 }
 
-/// Accepts at all `doors` and serves until `stop` is cancelled, then waits until every connection
-/// has ended. The permits are for all doors together.
+/// Accepts at all `doors` and serves until `stop` is cancelled, or `gate` leads on to another
+/// program, which accepts at them from then on; then waits until every connection has ended. The
+/// permits are for all doors together.
 pub(crate) async fn run(
     doors: Vec<Door>,
     routes: Router,
     permits: Arc<Permits>,
+    gate: Arc<Gate>,
     stop: CancellationToken,
 ) {
     let service = Service { routes, permits: Arc::clone(&permits), stop: stop.clone() };
-    join_all(doors.into_iter().map(|door| accept(door, service.clone()))).await;
-    stop.cancelled().await;
+    let accepting = async {
+        join_all(doors.into_iter().map(|door| accept(door, service.clone()))).await;
+        stop.cancelled().await;
+    };
+    tokio::select! {
+        () = accepting => {}
+        () = gate.moved() => {}
+    }
     permits.take_all().await;
+}
+
+/// Serves a connection of the program before us, which says of each request whose it is.
+pub(crate) async fn serve_passed(
+    stream: UnixStream,
+    routes: Router,
+    permit: Permit,
+    limit: IdleLimit,
+    stop: CancellationToken,
+) {
+    let permit = permit.into_ordinary();
+    connection::serve(stream, Peer::UNKNOWN, routes, &permit, limit, stop).await;
 }
 
 /// Accepts at one door until the end.

@@ -38,7 +38,7 @@ pub(crate) struct Permits {
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Permit {
+pub(crate) struct Permit {
     /// `None` only while it is dropped.
     permit: Option<OwnedSemaphorePermit>,
     is_reserved: bool,
@@ -65,14 +65,14 @@ impl Permits {
 
     /// Waits until there is a permit of any kind. It is a reserved one until
     /// [`Permit::into_ordinary`] is asked.
-    pub(super) async fn take(self: &Arc<Permits>) -> Permit {
+    pub(crate) async fn take(self: &Arc<Permits>) -> Permit {
         let permit = Arc::clone(&self.reserved).acquire_owned().await;
         let permit = permit.expect("the semaphore is never closed");
         Permit { permit: Some(permit), is_reserved: true, permits: Arc::clone(self) }
     }
 
     /// Waits until all permits are free, and keeps them so.
-    pub(super) async fn take_all(&self) {
+    pub(crate) async fn take_all(&self) {
         for (permits, all) in [(&self.ordinary, ORDINARY), (&self.reserved, RESERVED)] {
             let permits = permits.acquire_many(all as u32).await;
             permits.expect("the semaphore is never closed").forget();

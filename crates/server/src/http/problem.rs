@@ -342,17 +342,16 @@ impl From<Unchanged> for ApiProblem {
 impl From<WriteError> for ApiProblem {
     fn from(error: WriteError) -> ApiProblem {
         let detail = sentence(&error.to_string());
-        match error {
-            WriteError::DiskFull(_) | WriteError::SizeLimit(_) => {
-                ApiProblem::new(StatusCode::INSUFFICIENT_STORAGE, detail)
+        let status = match error {
+            WriteError::DiskFull(_) | WriteError::SizeLimit(_) => StatusCode::INSUFFICIENT_STORAGE,
+            WriteError::Stopped | WriteError::HandedOver | WriteError::Store(_) => {
+                return ApiProblem::unavailable(detail);
             }
-            WriteError::Stopped | WriteError::Store(_) => ApiProblem::unavailable(detail),
-            WriteError::IsReplica => ApiProblem::new(StatusCode::CONFLICT, detail),
+            WriteError::IsReplica => StatusCode::CONFLICT,
             // Trying again does not help: somebody has to see to it.
-            WriteError::Unusable(_) | WriteError::Unknown(_) => {
-                ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
-            }
-        }
+            WriteError::Unusable(_) | WriteError::Unknown(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        ApiProblem::new(status, detail)
     }
 }
 

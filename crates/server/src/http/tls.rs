@@ -58,6 +58,9 @@ enum Outcome {
     Challenge,
 }
 
+/// Their names in metrics.
+const OUTCOMES: [&str; 6] = ["full", "resumed", "failed", "abandoned", "plain", "challenge"];
+
 /// How many handshakes ended how. Relaxed: it is only reported.
 #[derive(Debug, Default)]
 pub(crate) struct Handshakes([AtomicU64; 6]);
@@ -65,8 +68,16 @@ pub(crate) struct Handshakes([AtomicU64; 6]);
 impl Handshakes {
     /// By outcome.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let names = ["full", "resumed", "failed", "abandoned", "plain", "challenge"];
-        names.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
+        OUTCOMES.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+
+    /// Counts on from what another process has counted.
+    pub(crate) fn count_on(&self, counts: &[(String, u64)]) {
+        for (outcome, count) in counts {
+            if let Some(place) = OUTCOMES.iter().position(|own| own == outcome) {
+                self.0[place].fetch_add(*count, Ordering::Relaxed);
+            }
+        }
     }
 
     fn count(&self, outcome: Outcome) {

@@ -19,7 +19,8 @@ async fn worker_that_takes_no_mail_is_told_after_five_seconds() {
     std::fs::write(&secret, [b'x'; 32]).unwrap();
     let rules = TokenRules { keys: vec![secret], ..TokenRules::default() };
     let access = StreamAccess::Tokens(rules);
-    let doors = open_doors(access, &[], dir.path(), "live", false).await.unwrap().unwrap();
+    let live = LiveAccess::random().unwrap();
+    let doors = open_doors(access, &[], dir.path(), &live, false).await.unwrap().unwrap();
     let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
     config.tokens = Some(doors.config("encke_token".into()));
     let epoch = Epoch::begin(Tag::of(0), 0, clock::unix_ms());

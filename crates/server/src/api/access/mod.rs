@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use self::failures::Failures;
 use self::refusal::{Refusal, Refusals};
 use self::sessions::Sessions;
+pub(super) use self::sessions::WrittenSession;
 use crate::http::exchange::Peer;
 use crate::http::problem::ApiProblem;
 use crate::keys::ring::{Fault, KeyRing, Known, find, find_by_id};
@@ -85,6 +86,17 @@ impl Access {
     ) -> Access {
         let (failures, sessions) = (Failures::default(), Sessions::default());
         Access { ring, needs, failures, sessions, refusals: Refusals::default(), trusted }
+    }
+
+    /// The sessions of the dashboard, for the process that goes on with them.
+    pub(super) fn sessions(&self) -> Vec<WrittenSession> {
+        self.sessions.write()
+    }
+
+    /// Goes on with what the process before has refused, and with its sessions.
+    pub(super) fn inherit(&self, refused: &[(String, u64)], sessions: Vec<WrittenSession>) {
+        self.refusals.count_on(refused);
+        self.sessions.inherit(sessions);
     }
 
     /// From which address a request comes: its peer's, or the one that a trusted peer names.

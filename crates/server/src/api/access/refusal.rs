@@ -56,6 +56,15 @@ impl Refusals {
         let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed));
         REASONS.into_iter().zip(counts)
     }
+
+    /// Counts on from what another process has counted.
+    pub(super) fn count_on(&self, counts: &[(String, u64)]) {
+        for (reason, count) in counts {
+            if let Some(place) = REASONS.iter().position(|own| own == reason) {
+                self.0[place].fetch_add(*count, Ordering::Relaxed);
+            }
+        }
+    }
 }
 
 impl Refusal {

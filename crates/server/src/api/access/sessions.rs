@@ -1,6 +1,7 @@
 //! The sessions of the dashboard: which key stands behind a cookie.
 //!
-//! They live in memory alone: after a start of the server one logs in again. A session holds its
+//! They live in memory alone: after a start of the server one logs in again, but not after an
+//! upgrade, which hands them on. A session holds its
 //! key's id and nothing of its own, so it ends with the key. What is kept is the hash of the
 //! cookie, so the time of a look-up tells nothing about it.
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -27,6 +29,16 @@ pub(super) struct Sessions(Mutex<HashMap<[u8; 32], Session>>);
 struct Session {
     key_id: String,
     began: Instant,
+}
+
+/// A session as one process writes it down and another reads it. The hash opens nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(in crate::api) struct WrittenSession {
+    /// The hash of its cookie.
+    cookie: String,
+    key_id: String,
+    age_ms: u64,
 }
 
 impl Sessions {
@@ -56,6 +68,29 @@ impl Sessions {
         (session.began.elapsed() < SESSION_TIME).then(|| session.key_id.clone())
     }
 
+    /// All that last, for the process that goes on with them.
+    pub(super) fn write(&self) -> Vec<WrittenSession> {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = |(hash, session): (&[u8; 32], &Session)| WrittenSession {
+            cookie: URL_SAFE_NO_PAD.encode(hash),
+            key_id: session.key_id.clone(),
+            age_ms: session.began.elapsed().as_millis() as u64,
+        };
+        sessions.iter().map(written).collect()
+    }
+
+    /// Goes on with those of the process before; what is none of them is left out.
+    pub(super) fn inherit(&self, written: Vec<WrittenSession>) {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for WrittenSession { cookie, key_id, age_ms } in written.into_iter().take(SESSIONS_MAX) {
+            let hash = URL_SAFE_NO_PAD.decode(cookie).ok().and_then(|hash| hash.try_into().ok());
+            let began = Instant::now().checked_sub(Duration::from_millis(age_ms));
+            if let (Some(hash), Some(began)) = (hash, began) {
+                sessions.insert(hash, Session { key_id, began });
+            }
+        }
+    }
+
     /// Ends one.
     pub(super) fn end(&self, cookie: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash(cookie));
@@ -83,5 +118,20 @@ mod tests {
         assert_eq!(sessions.key_of(&rest[0]), None);
         tokio::time::advance(SESSION_TIME).await;
         assert_eq!(sessions.key_of(&rest[1]), None, "its time is over");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn session_goes_on_in_another_process_and_ends_when_it_would_have() {
+        let (sessions, heir) = (Sessions::default(), Sessions::default());
+        tokio::time::advance(SESSION_TIME).await;
+        let cookie = sessions.begin("a").unwrap();
+        tokio::time::advance(SESSION_TIME / 2).await;
+        let mut written = sessions.write();
+        written.push(WrittenSession { cookie: "no hash".into(), ..written[0].clone() });
+        heir.inherit(written);
+        assert_eq!(heir.key_of(&cookie).as_deref(), Some("a"));
+        assert_eq!(heir.0.lock().unwrap().len(), 1);
+        tokio::time::advance(SESSION_TIME / 2).await;
+        assert_eq!(heir.key_of(&cookie), None);
     }
 }

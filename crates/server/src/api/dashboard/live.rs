@@ -31,7 +31,7 @@ const LINGER_EVENTS: u32 = 60;
 /// figures that one costs most.
 const SOCKETS_SECONDS: u32 = 10;
 
-/// Sends the figures until the server stops.
+/// Sends the figures until the server stops, or another goes on with its work.
 pub(crate) async fn run(api: Arc<Api>) {
     let id = IdText::parse(&api.live_id).expect("the id is made of plain characters");
     let mut ticks = interval(INTERVAL);
@@ -42,6 +42,8 @@ pub(crate) async fn run(api: Arc<Api>) {
         tokio::select! {
             _ = ticks.tick() => {}
             () = api.stop.cancelled() => return,
+            // The figures are another's from now on.
+            () = api.sender.gate.moved() => return,
         }
         let is_heard = api.router.connections(id) > 0;
         lingers = if is_heard { LINGER_EVENTS } else { u32::saturating_sub(lingers, 1) };
@@ -67,7 +69,9 @@ async fn send(api: &Api, id: IdText<'_>, sample: Sample) {
     let draft = Draft::new(&api.live_id, &data);
     let parcel = Parcel { about: id, draft, term: None, alone: false, marks: None };
     // Who misses one hears the next.
-    let Ok(delivery) = api.sender.send(parcel).await else { return };
+    let Ok(pass) = api.sender.gate.enter().await else { return };
+    let Ok(delivery) = api.sender.send(&pass, parcel).await else { return };
+    drop(pass);
     if let Ok(Ok(delivered)) = timeout(INTERVAL, delivery.answer()).await {
         api.dashboards.count_deliveries(delivered.count.into());
     }

@@ -233,7 +233,7 @@ impl Sample {
                 resumes: api.resumes.resumed(),
                 gaps: api.resumes.gaps(),
             },
-            erlang: api.erlang.as_ref().map(Erlang::report).map(ErlangFigures::from),
+            erlang: api.erlang().map(Erlang::report).map(ErlangFigures::from),
             cluster: api.sender.cluster.as_deref().map(ClusterFigures::from),
             workers: Workers::of(&snapshot.workers, ROWS_MAX),
         })

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::api::idempotency;
 use crate::api::state::Api;
+use crate::gate::Pass;
 use crate::http::id::IdField;
 use crate::http::problem::ApiProblem;
 use crate::posting::{Delivered, Delivery, FRAME_BYTES, Parcel};
@@ -43,6 +44,7 @@ impl Api {
     /// With `marks` it has a trace.
     pub(crate) async fn post(
         &self,
+        pass: &Pass<'_>,
         body: &EventBody<'_>,
         marks: Option<&Arc<Marks>>,
     ) -> Result<Posted, ApiProblem> {
@@ -62,7 +64,7 @@ impl Api {
             marks.accepted(accepted);
         }
         let parcel = Parcel { about, draft, term: None, alone: false, marks: marks.cloned() };
-        let delivery = self.sender.send(parcel).await?;
+        let delivery = self.sender.send(pass, parcel).await?;
         self.count_event();
         Ok(Posted { delivery, accepted })
     }

@@ -15,6 +15,7 @@ use super::event::{EventBody, Posted};
 use crate::api::access::Grant;
 use crate::api::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
 use crate::api::state::Api;
+use crate::gate::Pass;
 use crate::http::problem::ApiProblem;
 use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
 use crate::traces::Marks;
@@ -36,9 +37,11 @@ pub(super) enum Once {
 }
 
 impl Api {
-    /// Posts an event, unless `grant`'s holder did that with the same key before.
+    /// Posts an event, unless `grant`'s holder did that with the same key before. The pass is held
+    /// for as long as the key is claimed, so while the gate is closed none is.
     pub(super) async fn post_once(
         self: &Arc<Api>,
+        pass: &Pass<'_>,
         grant: &Grant,
         body: &EventBody<'_>,
         key: &IdempotencyKey<'_>,
@@ -48,7 +51,7 @@ impl Api {
         loop {
             match self.idempotency.claim(grant.key_id(), key, &body.about.0, body.data.get())? {
                 Claimed::First(claim) => {
-                    return Ok(self.follow(claim, self.post(body, marks).await?));
+                    return Ok(self.follow(claim, self.post(pass, body, marks).await?));
                 }
                 Claimed::UnderWay(mut progress) => {
                     let is_posted = |progress: &Progress| {
@@ -113,7 +116,7 @@ impl Once {
     pub(super) async fn ready_or_closed(&mut self) {
         if let Once::UnderWay { progress, .. } = self {
             let is_answered =
-                |progress: &Progress| !matches!(progress, Progress::Claimed | Progress::Posted);
+                |progress: &Progress| !matches!(progress, Progress::Claimed | Progress::Posted(_));
             // It fails when the channel is closed, which `ready` sees for itself.
             let _ = progress.wait_for(is_answered).await;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 
 use crate::api::state::Api;
@@ -13,8 +13,16 @@ use crate::http::problem::ApiProblem;
 pub(crate) async fn logout(
     State(api): State<Arc<Api>>,
     PathId(id): PathId,
+    request: Request,
 ) -> Result<Response, ApiProblem> {
-    let logout = api.sender.logout(id.as_text()).await?;
+    let pass = match api.sender.gate.enter().await {
+        Ok(pass) => pass,
+        Err(barred) => {
+            let (head, body) = request.into_parts();
+            return barred.answer(head, body).await;
+        }
+    };
+    let logout = api.sender.logout(pass, id.as_text()).await?;
     let mut answer = serde_json::json!({ "closed": logout.count });
     if logout.at_least {
         answer["at_least"] = true.into();

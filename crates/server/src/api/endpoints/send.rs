@@ -14,6 +14,7 @@ use super::send_stream::SendStream;
 use crate::api::access::Grant;
 use crate::api::idempotency::IdempotencyKey;
 use crate::api::state::Api;
+use crate::gate::Pass;
 use crate::http::body::{BodyKind, read_whole};
 use crate::http::object::Object;
 use crate::http::problem::ApiProblem;
@@ -30,7 +31,7 @@ pub(crate) async fn send(
 ) -> Result<Response, ApiProblem> {
     let (head, body) = request.into_parts();
     let mut trace = api.traces.as_ref().and_then(|traces| traces.begin(&head.headers));
-    let answer = answer(&api, &head, body, &mut trace).await;
+    let answer = answer(&api, head, body, &mut trace).await;
     if let (Err(problem), Some(trace)) = (&answer, trace) {
         trace.end_one(Err(problem.status()));
     }
@@ -40,16 +41,21 @@ pub(crate) async fn send(
 /// The answer. With a good one goes `trace`, if there is one.
 async fn answer(
     api: &Arc<Api>,
-    head: &Parts,
+    head: Parts,
     body: Body,
     trace: &mut Option<SendTrace>,
 ) -> Result<Response, ApiProblem> {
-    let key = IdempotencyKey::of(&head.headers)?;
     let grant = Grant::of(&head.extensions)?;
     match BodyKind::of(&head.headers)? {
         BodyKind::Json => {
+            let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.idle_limit).await?;
+            let pass = match api.sender.gate.enter().await {
+                Ok(pass) => pass,
+                Err(barred) => return barred.answer(head, Body::from(bytes)).await,
+            };
             let marks = trace.as_ref().map(SendTrace::marks);
-            let delivered = send_one(api, &grant, body, key, marks).await?;
+            let key = IdempotencyKey::of(&head.headers)?;
+            let delivered = send_one(api, pass, &grant, &bytes, key, marks).await?;
             if let Some(trace) = trace.take() {
                 trace.end_one(Ok(&delivered));
             }
@@ -58,11 +64,13 @@ async fn answer(
             text.push(b'\n');
             Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
         }
-        BodyKind::Ndjson if key.is_some() => Err(ApiProblem::key_of_stream()),
         BodyKind::Ndjson => {
+            if IdempotencyKey::of(&head.headers)?.is_some() {
+                return Err(ApiProblem::key_of_stream());
+            }
             let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
             let trace = trace.take().map(SendTrace::stream);
-            let stream = SendStream::new(Arc::clone(api), grant, body, trace);
+            let stream = SendStream::new(Arc::clone(api), head, grant, body, trace);
             Ok((content_type, stream.into_body()).into_response())
         }
     }
@@ -70,14 +78,14 @@ async fn answer(
 
 async fn send_one(
     api: &Arc<Api>,
+    pass: Pass<'_>,
     grant: &Grant,
-    body: Body,
+    bytes: &[u8],
     key: Option<IdempotencyKey<'_>>,
     marks: Option<&Arc<Marks>>,
 ) -> Result<Delivered, ApiProblem> {
-    let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.idle_limit).await?;
     let Object(mut body): Object<EventBody<'_>> =
-        serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
+        serde_json::from_slice(bytes).map_err(|error| ApiProblem::bad_json(&error))?;
     api.access.check_about(grant, &body.about.0)?;
     let member = body.key.take().map(String::from).map(IdempotencyKey::new).transpose()?;
     let key = match (key, member) {
@@ -85,9 +93,12 @@ async fn send_one(
         (field, member) => field.or(member),
     };
     if let Some(key) = key {
-        return api.post_once(grant, &body, &key, marks).await?.answer().await;
+        let once = api.post_once(&pass, grant, &body, &key, marks).await?;
+        drop(pass);
+        return once.answer().await;
     }
-    let Posted { delivery, accepted } = api.post(&body, marks).await?;
+    let Posted { delivery, accepted } = api.post(&pass, &body, marks).await?;
+    drop(pass);
     let delivered = delivery.answer().await?;
     api.durations.record(accepted, Instant::now());
     Ok(delivered)

@@ -8,6 +8,10 @@
 //! an event does for its count; one whose event is not posted yet waits before the window, as
 //! events do for a full mailbox.
 //!
+//! When an upgrade hands everything over in the middle of a stream, the lines from the next one on
+//! go to the program that goes on with it, and wait in the same window for the answers that it
+//! gives: see [`Rest`].
+//!
 //! There is no task and no channel here: the connection polls the answer's body, and that reads the
 //! request's. Cost per event: parsing, posting and 48 bytes of answer, 2 to 4 µs.
 
@@ -17,6 +21,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
+use axum::http::request::Parts;
 use bytes::Bytes;
 use futures_util::stream;
 use tokio_util::sync::CancellationToken;
@@ -26,10 +31,12 @@ use super::event_once::Once;
 use crate::api::access::Grant;
 use crate::api::idempotency::IdempotencyKey;
 use crate::api::state::Api;
+use crate::gate::{Barred, Pass};
 use crate::http::body::Pieces;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
 use crate::http::problem::ApiProblem;
+use crate::passing::{FirstLine, Rest, Told};
 use crate::posting::Delivered;
 use crate::traces::SendTrace;
 
@@ -52,6 +59,8 @@ const STOPPING: &str = "The server is stopping, and takes neither this line nor 
 /// A stream of events and of its answers.
 pub(crate) struct SendStream {
     api: Arc<Api>,
+    /// The head of its request, which whoever takes the rest of it is shown too.
+    head: Parts,
     grant: Grant,
     body: Pieces,
     /// Whether more of the body may come.
@@ -61,6 +70,8 @@ pub(crate) struct SendStream {
     window_bytes: usize,
     answers: Vec<u8>,
     trace: Option<SendTrace>,
+    /// Who takes the lines, if not we.
+    rest: Option<Rest>,
     stop: CancellationToken,
 }
 
@@ -70,6 +81,8 @@ enum Pending {
     Event(Posted, u64),
     /// It is known when the first event with its key is delivered.
     Once(Once, u64),
+    /// It is known when the one who takes the rest says it; of a line of that many bytes.
+    There(u64, usize),
     /// It is a problem.
     ApiProblem(ApiProblem),
 }
@@ -77,22 +90,26 @@ enum Pending {
 impl SendStream {
     pub(crate) fn new(
         api: Arc<Api>,
+        head: Parts,
         grant: Grant,
         body: Body,
         trace: Option<SendTrace>,
     ) -> SendStream {
         let stop = api.stop.clone();
+        let FirstLine(first) = FirstLine::of(&head.extensions);
         let body = Pieces::of_stream(body, &api.idle_limit);
         SendStream {
             api,
+            head,
             grant,
             body,
             reading: true,
-            lines: Lines::default(),
+            lines: Lines::from(first),
             window: VecDeque::new(),
             window_bytes: 0,
             answers: Vec::new(),
             trace,
+            rest: None,
             stop,
         }
     }
@@ -134,11 +151,12 @@ impl SendStream {
 
     /// Waits until there is something to do: the first answer, or more of the body.
     async fn wait(&mut self, read: bool) {
-        let SendStream { body, window, stop, .. } = self;
+        let SendStream { body, window, rest, stop, .. } = self;
         let first = async {
-            match window.front_mut() {
-                Some(Pending::Event(posted, _)) => posted.delivery.known().await,
-                Some(Pending::Once(once, _)) => once.ready_or_closed().await,
+            match (window.front_mut(), rest) {
+                (Some(Pending::Event(posted, _)), _) => posted.delivery.known().await,
+                (Some(Pending::Once(once, _)), _) => once.ready_or_closed().await,
+                (Some(Pending::There(..)), Some(rest)) => rest.ready().await,
                 _ => std::future::pending().await,
             }
         };
@@ -167,6 +185,7 @@ impl SendStream {
         if let Some(line) = self.lines.finish() {
             self.take(line).await;
         }
+        self.rest.iter_mut().for_each(Rest::end);
     }
 
     /// No further line is taken, and the answer says from where on and why.
@@ -174,13 +193,22 @@ impl SendStream {
         self.reading = false;
         let problem = problem.on_line(self.lines.next_number());
         self.window.push_back(Pending::ApiProblem(problem));
+        self.rest.iter_mut().for_each(Rest::end);
     }
 
     async fn take(&mut self, line: Line) {
-        let pending = match post(&self.api, &self.grant, line).await {
-            Ok(pending) => pending,
-            Err(problem) => Pending::ApiProblem(problem),
+        let taken = match &mut self.rest {
+            Some(rest) => hand_over(rest, &line),
+            None => match self.api.sender.gate.enter().await {
+                Ok(pass) => post(&self.api, &pass, &self.grant, &line).await,
+                Err(Barred::TooLong) => Err(ApiProblem::upgrade_hangs().on_line(line.number)),
+                Err(Barred::Moved(heir)) => {
+                    let rest = Rest::begin(heir, &self.head, line.number, WINDOW_EVENTS_MAX);
+                    hand_over(self.rest.insert(rest), &line)
+                }
+            },
         };
+        let pending = taken.unwrap_or_else(Pending::ApiProblem);
         self.window_bytes += pending.bytes();
         self.window.push_back(pending);
     }
@@ -208,6 +236,17 @@ impl SendStream {
                         count(&mut self.trace, None);
                     }
                 },
+                Pending::There(line, _) => {
+                    let line = *line;
+                    match self.rest.as_mut().and_then(Rest::told) {
+                        None => return,
+                        Some(Told::Answer(answer)) => self.answers.extend_from_slice(&answer),
+                        Some(Told::Nothing) => return self.give_up(None),
+                        Some(Told::Problem(problem)) => {
+                            return self.give_up(Some(problem.on_line(line)));
+                        }
+                    }
+                }
                 Pending::Once(once, line) => match once.ready() {
                     None => return,
                     Some(Ok(answer)) => {
@@ -225,6 +264,18 @@ impl SendStream {
             self.window_bytes -= bytes;
             self.window.pop_front();
         }
+    }
+
+    /// Whoever has taken the rest takes no more of it, and has said why, if this is not the reason.
+    fn give_up(&mut self, problem: Option<ApiProblem>) {
+        self.reading = false;
+        if let Some(problem) = problem {
+            self.answers.extend_from_slice(problem.to_json().as_bytes());
+            count(&mut self.trace, None);
+        }
+        (self.window_bytes, self.rest) = (0, None);
+        self.window.clear();
+        self.lines = Lines::default();
     }
 
     fn has_room(&self) -> bool {
@@ -249,32 +300,45 @@ impl Pending {
         match self {
             Pending::Event(posted, _) => posted.delivery.bytes(),
             Pending::Once(once, _) => once.bytes(),
+            Pending::There(_, bytes) => *bytes,
             Pending::ApiProblem(_) => 0,
         }
     }
 }
 
-async fn post(api: &Arc<Api>, grant: &Grant, line: Line) -> Result<Pending, ApiProblem> {
+fn hand_over(rest: &mut Rest, line: &Line) -> Result<Pending, ApiProblem> {
+    let text = line.text()?;
+    rest.push(line.number, text);
+    Ok(Pending::There(line.number, text.len()))
+}
+
+async fn post(
+    api: &Arc<Api>,
+    pass: &Pass<'_>,
+    grant: &Grant,
+    line: &Line,
+) -> Result<Pending, ApiProblem> {
     let text = line.text()?;
     let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(text).map_err(|error| ApiProblem::bad_line(&error, line.number))?;
     let may = api.access.check_about(grant, &body.about.0);
     may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
-        None => api.post(&body, None).await.map(|posted| Pending::Event(posted, line.number)),
-        Some(key) => {
-            post_once(api, grant, &body, key).await.map(|once| Pending::Once(once, line.number))
-        }
+        None => api.post(pass, &body, None).await.map(|posted| Pending::Event(posted, line.number)),
+        Some(key) => post_once(api, pass, grant, &body, key)
+            .await
+            .map(|once| Pending::Once(once, line.number)),
     };
     posted.map_err(|problem| problem.on_line(line.number))
 }
 
 async fn post_once(
     api: &Arc<Api>,
+    pass: &Pass<'_>,
     grant: &Grant,
     body: &EventBody<'_>,
     key: Box<str>,
 ) -> Result<Once, ApiProblem> {
     let key = IdempotencyKey::new(String::from(key))?;
-    api.post_once(grant, body, &key, None).await
+    api.post_once(pass, grant, body, &key, None).await
 }

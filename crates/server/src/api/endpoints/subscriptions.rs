@@ -10,12 +10,14 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use bytes::Bytes;
 use graph::Pair;
 use serde::{Deserialize, Serialize};
 
 use crate::api::access::Grant;
 use crate::api::state::Api;
+use crate::gate::Barred;
 use crate::http::body::{BodyKind, Pieces, read_whole};
 use crate::http::id::IdField;
 use crate::http::json::Json;
@@ -48,7 +50,7 @@ impl PairBody<'_> {
 }
 
 /// How many of the pairs were new, or were there.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Changed {
     Added(u64),
@@ -94,12 +96,12 @@ pub(crate) async fn remove(
 async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Changed>, ApiProblem> {
     let kind = BodyKind::of(request.headers())?;
     let grant = Grant::of(request.extensions())?;
-    let body = request.into_body();
+    let (head, body) = request.into_parts();
     let count = match kind {
-        BodyKind::Json => store(api, change, array(body, &api.idle_limit).await?).await?,
+        BodyKind::Json => store(api, &head, change, array(body, &api.idle_limit).await?).await?,
         BodyKind::Ndjson => {
             let mut stored = 0;
-            match stream(api, &grant, change, body, &mut stored).await {
+            match stream(api, &head, &grant, change, body, &mut stored).await {
                 Ok(()) => stored,
                 Err(problem) => return Err(change.cut_short(problem, stored)),
             }
@@ -121,6 +123,7 @@ async fn array(body: Body, idle_limit: &IdleLimit) -> Result<Vec<Pair>, ApiProbl
 /// Stores the lines of `body` batch by batch and adds to `stored` what each of them changed.
 async fn stream(
     api: &Api,
+    head: &Parts,
     grant: &Grant,
     change: Change,
     body: Body,
@@ -150,15 +153,15 @@ async fn stream(
                 Err(problem) => fault = Some(problem),
             }
             if batch.len() >= BATCH_PAIRS {
-                *stored += store(api, change, std::mem::take(&mut batch)).await?;
+                *stored += store(api, head, change, std::mem::take(&mut batch)).await?;
             }
         }
         if let Some(problem) = fault {
-            *stored += store(api, change, batch).await?;
+            *stored += store(api, head, change, batch).await?;
             return Err(problem);
         }
     }
-    *stored += store(api, change, batch).await?;
+    *stored += store(api, head, change, batch).await?;
     Ok(())
 }
 
@@ -178,9 +181,39 @@ fn read_line(line: &Line) -> Result<Pair, ApiProblem> {
     body.check().map_err(|problem| problem.on_line(line.number))
 }
 
-async fn store(api: &Api, change: Change, pairs: Vec<Pair>) -> Result<u64, ApiProblem> {
+/// Stores `pairs` of the request with `head`, or has them stored by who has taken the graph over.
+async fn store(
+    api: &Api,
+    head: &Parts,
+    change: Change,
+    pairs: Vec<Pair>,
+) -> Result<u64, ApiProblem> {
     if pairs.is_empty() {
         return Ok(0);
     }
-    Ok(api.sender.change(matches!(change, Change::Add), pairs).await?)
+    let heir = match api.sender.gate.enter().await {
+        Ok(pass) => {
+            return Ok(api.sender.change(&pass, matches!(change, Change::Add), pairs).await?);
+        }
+        Err(Barred::TooLong) => return Err(ApiProblem::upgrade_hangs()),
+        Err(Barred::Moved(heir)) => heir,
+    };
+    let answer = heir.ask_with(head, "application/x-ndjson", lines(&pairs)).await?;
+    let changed: Changed = serde_json::from_slice(&answer).map_err(|_| ApiProblem::stopping())?;
+    let (Changed::Added(count) | Changed::Removed(count)) = changed;
+    Ok(count)
+}
+
+/// `pairs` as a stream has them. Ids that are integers may stand there as text.
+fn lines(pairs: &[Pair]) -> Bytes {
+    let mut lines = Vec::with_capacity(pairs.len() * 64);
+    for Pair { subscriber, subscribee } in pairs {
+        let line = serde_json::json!({
+            "subscriber": subscriber.as_text().to_string(),
+            "subscribee": subscribee.as_text().to_string(),
+        });
+        lines.extend_from_slice(line.to_string().as_bytes());
+        lines.push(b'\n');
+    }
+    lines.into()
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -11,6 +12,7 @@ use tokio::task::spawn_blocking;
 
 use crate::api::state::Api;
 use crate::cluster::RevokeTrouble;
+use crate::gate::Barred;
 use crate::http::body::{BodyKind, read_whole};
 use crate::http::id::IdField;
 use crate::http::object::Object;
@@ -42,7 +44,8 @@ pub(crate) async fn revoke(
     if BodyKind::of(request.headers())? != BodyKind::Json {
         return Err(ApiProblem::media_type());
     }
-    let bytes = read_whole(request.into_body(), BODY_BYTES_MAX, &api.idle_limit).await?;
+    let (head, body) = request.into_parts();
+    let bytes = read_whole(body, BODY_BYTES_MAX, &api.idle_limit).await?;
     let Object(body): Object<RevokeBody<'_>> =
         serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
     let revocation = body.revocation()?;
@@ -52,8 +55,18 @@ pub(crate) async fn revoke(
         ));
     };
     let Some(cluster) = api.sender.cluster.clone() else {
-        let revoking = spawn_blocking(move || tokens.revoke(&revocation)).await;
-        return answer(revoking.map_err(|_| ApiProblem::stopping())?);
+        let gate = Arc::clone(&api.sender.gate);
+        // Who asked may go away: what is begun is done with its pass all the same.
+        let revoking = tokio::spawn(async move {
+            let pass = gate.enter().await?;
+            let revoked = spawn_blocking(move || tokens.revoke(&revocation)).await;
+            drop(pass);
+            Ok(revoked)
+        });
+        return match revoking.await.map_err(|_| ApiProblem::stopping())? {
+            Ok(revoked) => answer(revoked.map_err(|_| ApiProblem::stopping())?),
+            Err(barred) => Barred::answer(barred, head, Body::from(bytes)).await,
+        };
     };
     // Who asked may go away; what is kept is told to all nodes nevertheless.
     let revoking = tokio::spawn(async move { cluster.revoke(&tokens, &revocation).await });

@@ -101,6 +101,16 @@ impl Hasher {
         Ok(Hasher { secret })
     }
 
+    /// With the key of another process.
+    pub(super) fn with(secret: [u8; 16]) -> Hasher {
+        Hasher { secret }
+    }
+
+    /// The key, for the process that goes on with this one's work.
+    pub(super) fn secret(&self) -> [u8; 16] {
+        self.secret
+    }
+
     /// Of `sender` and what it calls a send. Others call theirs as they like.
     pub(super) fn key(&self, sender: &str, key: &IdempotencyKey<'_>) -> u128 {
         self.hash(0, sender, &key.0)

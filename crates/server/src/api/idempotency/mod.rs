@@ -6,7 +6,7 @@
 //! send may be tried again. Once the event has its number the key is remembered for five minutes,
 //! whether its client still waits or not: the count is awaited by a task of its own. A repeat that
 //! comes meanwhile waits for the same count. What is remembered are keyed hashes, in memory alone:
-//! after a restart every key is new.
+//! after a restart every key is new, and an [upgrade](written) hands them on.
 //!
 //! A key is that of its sender, of the API key that a request shows: nobody gets in another's way
 //! with it, or hears another's answers. One under which something else is sent is refused. When
@@ -20,6 +20,7 @@
 mod key;
 mod remembered;
 mod table;
+mod written;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,7 @@ use self::key::Hasher;
 pub(super) use self::key::{IdempotencyKey, member};
 pub(crate) use self::table::Refusal;
 use self::table::{Found, Table};
+pub(crate) use self::written::{KeysPart, KeysRead};
 use crate::posting::{Delivered, LogTrouble};
 
 /// How long a key is remembered, from when its event was posted.
@@ -55,8 +57,8 @@ type EventId = [u8; 16];
 pub(super) enum Progress {
     /// Its event is not posted yet, and may never be.
     Claimed,
-    /// It is, and the workers deliver it.
-    Posted,
+    /// It is, with this id, and the workers deliver it.
+    Posted(EventId),
     /// It is delivered.
     Answered(Delivered),
     /// The cluster did not take it, and the key is free again.
@@ -108,21 +110,18 @@ pub(super) struct Uncounted {
 }
 
 impl IdempotencyKeys {
-    pub(super) fn new() -> Result<Arc<IdempotencyKeys>, getrandom::Error> {
-        IdempotencyKeys::with_bounds(KEYS_MAX, REMEMBERED)
+    pub(crate) fn new() -> Result<Arc<IdempotencyKeys>, getrandom::Error> {
+        Ok(IdempotencyKeys::with_bounds(Hasher::random()?, KEYS_MAX, REMEMBERED))
     }
 
-    fn with_bounds(
-        keys_max: usize,
-        remembered: Duration,
-    ) -> Result<Arc<IdempotencyKeys>, getrandom::Error> {
-        Ok(Arc::new(IdempotencyKeys {
-            hasher: Hasher::random()?,
+    fn with_bounds(hasher: Hasher, keys_max: usize, remembered: Duration) -> Arc<IdempotencyKeys> {
+        Arc::new(IdempotencyKeys {
+            hasher,
             started: Instant::now(),
             table: Mutex::new(Table::new(keys_max, remembered.as_millis() as u64)),
             repeats: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-        }))
+        })
     }
 
     /// Claims `key` of `sender` for an event, or tells what became of the one that was sent with it
@@ -166,6 +165,12 @@ impl IdempotencyKeys {
         self.refused.load(Ordering::Relaxed)
     }
 
+    /// Counts on from what another process has counted.
+    pub(super) fn count_on(&self, repeats: u64, refused: u64) {
+        self.repeats.fetch_add(repeats, Ordering::Relaxed);
+        self.refused.fetch_add(refused, Ordering::Relaxed);
+    }
+
     /// Keys that are remembered or under way.
     pub(super) fn len(&self) -> usize {
         self.table().len()
@@ -201,7 +206,7 @@ impl Claim {
     pub(super) fn posted(mut self, id: EventId) -> Uncounted {
         let progress = self.progress.take().expect("it is posted once");
         let place = self.keys.table().remember(self.key, self.keys.now_ms());
-        progress.send_replace(Progress::Posted);
+        progress.send_replace(Progress::Posted(id));
         Uncounted { keys: Arc::clone(&self.keys), place, id, progress }
     }
 
@@ -273,7 +278,7 @@ mod tests {
         let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
         assert!(matches!(*progress.borrow(), Progress::Claimed));
         let uncounted = first.posted(*ID);
-        assert!(matches!(*progress.borrow(), Progress::Posted));
+        assert!(matches!(*progress.borrow(), Progress::Posted(id) if id == *ID));
         assert!(matches!(claim(&keys, "a", "1"), Ok(Claimed::UnderWay(_))));
         let answer = uncounted.counted(3, false);
         assert_eq!(answer, Delivered { count: 3, id: *ID, at_least: false });
@@ -296,7 +301,7 @@ mod tests {
 
     #[test]
     fn refusals_for_want_of_a_place_are_counted() {
-        let keys = IdempotencyKeys::with_bounds(1, REMEMBERED).unwrap();
+        let keys = IdempotencyKeys::with_bounds(Hasher::random().unwrap(), 1, REMEMBERED);
         let _first = first(&keys, "a");
         assert!(matches!(claim(&keys, "a", "2"), Err(Refusal::OtherBody)));
         assert_eq!(keys.refused(), 0);

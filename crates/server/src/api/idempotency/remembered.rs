@@ -84,6 +84,16 @@ impl Remembered {
         (!self.index.is_empty()).then(|| self.at(self.oldest as u32))
     }
 
+    pub(super) fn youngest(&self) -> Option<&Entry> {
+        self.blocks.back()?.last()
+    }
+
+    /// Those at `place` or behind it, with their places.
+    pub(super) fn from(&self, place: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        let places = self.oldest.max(place)..self.oldest + self.index.len() as u64;
+        places.map(|place| (place, self.at(place as u32)))
+    }
+
     /// Adds the youngest, which is over last; returns its place.
     pub(super) fn push(&mut self, entry: Entry) -> u64 {
         let place = self.oldest + self.index.len() as u64;

@@ -109,6 +109,29 @@ impl Table {
         count
     }
 
+    /// What is remembered at `place` or behind it, in the order of its time, with its place.
+    pub(super) fn remembered_from(&self, place: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        self.remembered.from(place)
+    }
+
+    /// Remembers a key that was posted elsewhere until `until_ms`, or a little longer: keys are
+    /// forgotten in the order in which they come here. Whether it was new.
+    pub(super) fn inherit(
+        &mut self,
+        key: u128,
+        body: u128,
+        answer: Delivered,
+        until_ms: u64,
+    ) -> bool {
+        if self.remembered.find(key).is_some() {
+            return false;
+        }
+        let before_ms = self.remembered.youngest().map_or(0, |entry| entry.until_ms);
+        let (until_ms, outcome) = (until_ms.max(before_ms), Outcome::Answered(answer));
+        self.remembered.push(Entry { key, body, until_ms, outcome });
+        true
+    }
+
     /// Keys that are remembered or claimed.
     pub(super) fn len(&self) -> usize {
         self.claimed.len() + self.remembered.len()

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use figures::run::{Bucket, Durations};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The R 20 series of ISO 3 in hundredths: twenty steps to ten times the first.
 const SERIES: [u64; 20] = [
@@ -118,9 +118,38 @@ impl SendDurations {
         seconds(self.sum_ns.load(Ordering::Relaxed))
     }
 
+    /// For the process that goes on with them.
+    pub(crate) fn write(&self) -> WrittenDurations {
+        let counts = self.counts().into_iter().enumerate().filter(|&(_, count)| count > 0);
+        let bound = |bucket: usize| BOUNDS_NS.get(bucket).copied().unwrap_or(u64::MAX);
+        WrittenDurations {
+            counts: counts.map(|(bucket, count)| (bound(bucket), count)).collect(),
+            sum_ns: self.sum_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Goes on with those of the process before.
+    pub(crate) fn inherit(&self, written: &WrittenDurations) {
+        for &(bound, count) in &written.counts {
+            let bucket = BOUNDS_NS.partition_point(|&own| own < bound);
+            self.counts[bucket].fetch_add(count, Ordering::Relaxed);
+        }
+        self.sum_ns.fetch_add(written.sum_ns, Ordering::Relaxed);
+    }
+
     fn counts(&self) -> [u64; BOUNDS + 1] {
         std::array::from_fn(|bucket| self.counts[bucket].load(Ordering::Relaxed))
     }
+}
+
+/// They, as they are written down.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct WrittenDurations {
+    /// Upper bounds in nanoseconds, and how many sends took at most that, and more than the bound
+    /// before.
+    counts: Vec<(u64, u64)>,
+    sum_ns: u64,
 }
 
 fn seconds(ns: u64) -> f64 {

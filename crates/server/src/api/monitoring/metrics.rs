@@ -25,9 +25,10 @@ use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
 use crate::http::problem::ApiProblem;
 use crate::traces::Traces;
+use crate::upgrade::Figures;
 
 pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, ApiProblem> {
-    let erlang = api.erlang.as_ref().map(Erlang::report);
+    let erlang = api.erlang().map(Erlang::report);
     // Fails only while the runtime ends.
     let descriptors = spawn_blocking(Descriptors::now).await.ok().and_then(Result::ok);
     let snapshot = api.snapshot()?;
@@ -44,6 +45,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         workers(&snapshot.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
         api.traces.as_ref().map(traces).into_iter().collect(),
+        api.upgraded().map(upgrade).unwrap_or_default(),
     ]
     .concat();
     let mut text = Vec::new();
@@ -322,6 +324,24 @@ fn erlang(report: &Report) -> Vec<MetricFamily> {
         by_reason(&report.refused),
     ));
     families
+}
+
+/// The upgrade by which this process took over.
+fn upgrade(figures: &Figures) -> Vec<MetricFamily> {
+    let Figures { milliseconds, pause_milliseconds, connections } = *figures;
+    vec![
+        gauge(
+            "encke_upgrade_seconds",
+            "What the upgrade took by which this process took over.",
+            milliseconds as f64 / 1e3,
+        ),
+        gauge(
+            "encke_upgrade_pause_seconds",
+            "How long clients waited in it.",
+            pause_milliseconds as f64 / 1e3,
+        ),
+        gauge("encke_upgrade_streams", "Connections taken over in it.", connections as f64),
+    ]
 }
 
 /// Spans of sends, where a collector is named.

@@ -208,7 +208,7 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         tokens: TokenStats::of(&api, &snapshot),
         tls: TlsStats::of(&api.certificates, &snapshot.whole().tls, &api.handshakes),
         cluster: api.sender.cluster.as_deref().map(ClusterStats::of),
-        erlang: api.erlang.as_ref().map(Erlang::report),
+        erlang: api.erlang().map(Erlang::report),
         whole: snapshot.whole().into(),
         workers: snapshot.workers.into_iter().map(WorkerStats::from).collect(),
     }))

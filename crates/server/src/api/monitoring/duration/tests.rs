@@ -44,3 +44,17 @@ fn scraped_buckets_hold_all_up_to_their_bound() {
     }
     assert_eq!(count, 6);
 }
+
+#[test]
+fn durations_go_on_in_another_process() {
+    let (before, after) = (SendDurations::default(), SendDurations::default());
+    let start = Instant::now();
+    for ns in [1, 10_000, 123_456, 10_000_000_000, 99_000_000_000] {
+        before.record(start, start + Duration::from_nanos(ns));
+    }
+    after.record(start, start + Duration::from_nanos(123_456));
+    after.inherit(&before.write());
+    before.record(start, start + Duration::from_nanos(123_456));
+    assert_eq!(after.counts(), before.counts());
+    assert_eq!(after.sum_seconds(), before.sum_seconds());
+}

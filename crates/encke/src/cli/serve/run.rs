@@ -1,0 +1,164 @@
+//! The life of `encke serve`: from its options to its end, and what signals do in between.
+
+use std::cell::Cell;
+use std::future::pending;
+use std::io;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use server::{Done, Program, ServeConfig, Server};
+use tokio::sync::oneshot;
+
+use super::ServeArgs;
+use super::announce::announce;
+use super::live::LiveSettings;
+use super::program::this_program;
+use crate::cli::UsageError;
+use crate::service::{self, State};
+use crate::settings::Settings;
+use crate::signals::Signals;
+
+/// Why a server does not serve any more.
+enum End {
+    /// It was told to end.
+    Asked,
+    /// Its cluster goes on without it.
+    ByItself,
+    /// Another process serves in its place.
+    Moved(Done),
+}
+
+/// Serves until a signal comes.
+pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
+    server::end_process_on_panic();
+    // At once: the file may be replaced from now on.
+    let program = this_program();
+    let mut live = LiveSettings::new(&args, settings);
+    server::runtime()?.block_on(async {
+        let mut signals = Signals::new()?;
+        let mut hangups = Signals::hangups()?;
+        let mut upgrades = Signals::upgrades()?;
+        let config = config(args.clone(), program)?;
+        let (server, has_inherited) = tokio::select! {
+            begun = begin(config, args.inherit) => begun?,
+            _ = signals.next() => {
+                tracing::info!("stopped before it had started");
+                return Ok(());
+            }
+        };
+        match announce(&server, args.json) {
+            // Whoever read what the process before said may have enough, and streams are open.
+            Err(error) if has_inherited => tracing::warn!("{error:#}"),
+            announced => announced?,
+        }
+        service::tell(State::Ready);
+        let grace = Cell::new(args.grace);
+        let reload = async {
+            while hangups.recv().await.is_some() {
+                tracing::info!("SIGHUP: certificates, keys of tokens and settings are read again");
+                service::tell(State::Reloading);
+                server.reload().await;
+                live.reload(&server);
+                grace.set(live.grace());
+                tracing::info!("SIGHUP: what could be reloaded is in use");
+                service::tell(State::Ready);
+            }
+            pending().await
+        };
+        let upgrade = async {
+            while upgrades.recv().await.is_some() {
+                tracing::info!("SIGUSR2: the program is started anew, to take over");
+                service::tell(State::Upgrading);
+                // Where it has succeeded, that is told first.
+                server.upgrade().await;
+                service::tell(State::Ready);
+            }
+            pending().await
+        };
+        let end = tokio::select! {
+            biased;
+            done = server.moved() => End::Moved(done),
+            _ = signals.next() => End::Asked,
+            () = server.ended() => End::ByItself,
+            ended = input_ended(), if args.until_eof => ended.map(|()| End::Asked)?,
+            () = reload => End::Asked,
+            () = upgrade => End::Asked,
+        };
+        signals.end_at_next();
+        if let End::Moved(done) = &end {
+            service::tell(State::Moved(done.pid));
+            return server.leave().await;
+        }
+        tracing::info!("stopping; a second signal ends at once");
+        service::tell(State::Stopping);
+        server.stop(grace.get()).await?;
+        match end {
+            End::ByItself => Err(anyhow!("this node is no part of its cluster any more")),
+            End::Asked | End::Moved(_) => Ok(()),
+        }
+    })
+}
+
+/// Starts a server, or takes over from one that runs; whether it did that.
+async fn begin(config: ServeConfig, inherits: bool) -> Result<(Server, bool)> {
+    if inherits {
+        if let Some(server) = Server::inherit(&config).await? {
+            return Ok((server, true));
+        }
+        tracing::info!("no server runs with these data that could be taken over: starting anew");
+    }
+    Ok((Server::start(config).await?, false))
+}
+
+/// What the options come to.
+fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
+    let names = args.limits.names.clone();
+    let streams: Vec<_> = args.listen.0.iter().chain(&args.tls.tls_listen.0).collect();
+    let Some(first) = streams.first() else {
+        let none = "there is no port for streams: give --listen or --tls-listen an address";
+        return Err(UsageError(none.to_owned()).into());
+    };
+    let engine = args.limits.engine_here(first.address)?;
+    let mut engine = args.strangers.engine(engine);
+    engine.listen = args.listen.address();
+    let apis: Vec<_> = args.api.0.iter().chain(&args.tls.tls_api.0).collect();
+    if apis.is_empty() {
+        let none = "there is no port for the API: give --api or --tls-api an address";
+        return Err(UsageError(none.to_owned()).into());
+    }
+    let listened: Vec<_> = streams.iter().chain(&apis).copied().collect();
+    engine.origins = names.origins(&listened, args.public_url.as_ref());
+    Ok(ServeConfig {
+        engine,
+        tls_listen: args.tls.tls_listen.address(),
+        api: args.api.address(),
+        tls_api: args.tls.tls_api.address(),
+        certificates: args.tls.pairs()?,
+        acme: args.tls.acme()?,
+        api_hosts: names.api_hosts(&apis),
+        token_cookie: args.tokens.token_cookie.clone(),
+        access: args.tokens.access()?,
+        public_url: args.public_url,
+        data: args.data,
+        cluster: args.cluster.config()?,
+        erlang: args.erlang.config()?,
+        traces: args.otlp.config(),
+        demo: args.demo_page,
+        program,
+    })
+}
+
+/// Waits until standard input ends, whatever comes before. It is read by a thread for which the end
+/// of the process need not wait.
+async fn input_ended() -> Result<()> {
+    let (reader, ended) = oneshot::channel::<()>();
+    let read = move || {
+        // An input that cannot be read is over, too.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        drop(reader);
+    };
+    thread::Builder::new().name("input".into()).spawn(read).context("cannot start a thread")?;
+    // Nothing is sent: the reader is dropped.
+    let _ = ended.await;
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! `encke upgrade`: a new version takes the place of a server that runs.
+
+use std::path::{Path, PathBuf, absolute};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::json;
+use server::{Done, Told, Upgrade};
+
+use super::client::runtime;
+use crate::console::say;
+
+/// Replaces a server that runs with a new version of the program, or with other settings, while its
+/// clients stay connected: the new program inherits ports, streams, history and the store.
+///
+/// The server starts the program that it was started from, as it is on disk now, with its own
+/// options, and leaves everything to it. What the new program cannot take over is told before
+/// anything moves. Exit code 0 says that the new program serves, 1 that the server goes on as
+/// before, and why. SIGUSR2 to the server asks for the same; nodes of a cluster are not upgraded in
+/// this way.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct UpgradeArgs {
+    /// The data of the server, as it was given to `encke serve`.
+    #[arg(long, value_name = "DIR", default_value = "./encke-data")]
+    data: PathBuf,
+    /// Start this program instead of the one that the server was started from.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// Print how it goes as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  encke upgrade
+  encke upgrade --data /var/lib/encke
+  encke upgrade --binary ./encke-0.2
+  encke upgrade --config new.toml   the new program goes by this file";
+
+pub(crate) fn run(args: UpgradeArgs, config: Option<&Path>) -> Result<()> {
+    // The server stands in another directory, perhaps.
+    let full = |path: &Path| {
+        absolute(path).with_context(|| format!("there is no current directory: {}", path.display()))
+    };
+    let binary = args.binary.as_deref().map(full).transpose()?;
+    let config = config.map(full).transpose()?;
+    runtime()?.block_on(async {
+        let mut upgrade = Upgrade::ask(&args.data, binary, config).await?;
+        loop {
+            let told = upgrade.next().await?;
+            // It goes on whether anybody reads that or not.
+            let _ = say(if args.json { as_json(&told) } else { as_text(&told) });
+            if matches!(told, Told::Done(_)) {
+                return Ok(());
+            }
+        }
+    })
+}
+
+fn as_text(told: &Told) -> String {
+    let done = match told {
+        Told::Step(step) => return step.text.clone(),
+        Told::Done(done) => done,
+    };
+    let Done { pid, version, connections, milliseconds, pause_milliseconds } = done;
+    format!(
+        "encke {version} (process {pid}) serves {connections} connections: it took {:.1} s, and \
+         clients waited {pause_milliseconds} ms",
+        *milliseconds as f64 / 1e3
+    )
+}
+
+fn as_json(told: &Told) -> String {
+    let line = match told {
+        Told::Step(step) => json!({ "step": step.text, "copied": step.copied, "of": step.of }),
+        Told::Done(done) => json!({
+            "pid": done.pid,
+            "version": done.version,
+            "connections": done.connections,
+            "seconds": done.milliseconds as f64 / 1e3,
+            "pause_seconds": done.pause_milliseconds as f64 / 1e3,
+        }),
+    };
+    line.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn end_is_told_with_its_figures() {
+        let done = Told::Done(Done {
+            pid: 7,
+            version: "1.2.3".into(),
+            connections: 10,
+            milliseconds: 1_250,
+            pause_milliseconds: 40,
+        });
+        let text = as_text(&done);
+        assert_eq!(
+            text,
+            "encke 1.2.3 (process 7) serves 10 connections: it took 1.2 s, and clients waited 40 ms"
+        );
+        assert_eq!(
+            as_json(&done),
+            r#"{"connections":10,"pause_seconds":0.04,"pid":7,"seconds":1.25,"version":"1.2.3"}"#
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! A store that is let go of and taken back, within one process. What two do is tried in
+//! `tests/it/handover.rs`.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::lock::DirectoryLock;
+
+#[test]
+fn store_that_was_let_go_of_takes_no_change_until_it_is_taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = open(dir.path());
+    assert_eq!(graph.add_blocking(vec![pair("alice", "bob")]), Ok(1));
+    let HandedOver { transaction, subscriptions, digest } = graph.let_go().unwrap();
+    assert_eq!(subscriptions, 1);
+    let state = std::fs::read_to_string(dir.path().join("data.state")).unwrap();
+    assert!(state.contains(&format!("transaction {transaction}\n")), "{state}");
+    assert!(state.contains(&format!("digest {digest:016x}\n")), "{state}");
+    assert_eq!(graph.add_blocking(vec![pair("carol", "bob")]), Err(WriteError::HandedOver));
+    assert_eq!(graph.remove_blocking(vec![pair("alice", "bob")]), Err(WriteError::HandedOver));
+    let loaded = graph.load("x", &mut &b"5 6\n"[..], 0, LoadOptions::default(), &mut |_| {});
+    assert!(matches!(loaded, Err(LoadError::Write(WriteError::HandedOver))), "{loaded:?}");
+    assert!(graph.names().lookup(IdText::parse("carol").unwrap()).is_none());
+    let bob = graph.names().lookup(IdText::parse("bob").unwrap()).unwrap();
+    assert_eq!(graph.count_followers(bob), Ok(1));
+    assert_eq!(graph.while_ours(|| ()), None);
+    graph.take_back().unwrap();
+    graph.take_back().unwrap();
+    assert_eq!(graph.while_ours(|| ()), Some(()));
+    assert_eq!(graph.add_blocking(vec![pair("carol", "bob")]), Ok(1));
+    drop(graph);
+    assert_eq!(open(dir.path()).subscriptions(), 2);
+}
+
+#[test]
+fn store_that_somebody_else_has_is_not_taken_back_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = open(dir.path());
+    assert_eq!(graph.add_blocking(vec![pair("alice", "bob")]), Ok(1));
+    graph.let_go().unwrap();
+    let other = DirectoryLock::take(dir.path()).unwrap();
+    let refused = graph.take_back().unwrap_err();
+    assert!(matches!(refused.reason, OpenReason::InUse { pid: Some(_) }), "{refused}");
+    assert_eq!(graph.add_blocking(vec![pair("carol", "bob")]), Err(WriteError::HandedOver));
+    let files = || {
+        let read = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
+        (read("lock"), read("data.state"), read("data.mdb"))
+    };
+    std::fs::write(dir.path().join("data.state"), "of the other one").unwrap();
+    let before = files();
+    drop(graph);
+    assert!(files() == before, "who has let go writes nothing more");
+    drop(other);
+}
+
+/// The file beside the store may be another lineage's.
+#[test]
+fn store_that_is_older_than_what_was_recorded_is_not_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = open(dir.path());
+    assert_eq!(graph.add_blocking(vec![pair("alice", "bob")]), Ok(1));
+    let HandedOver { transaction, subscriptions, digest } = graph.let_go().unwrap();
+    let marker = marker::Marker { transaction: transaction + 1, subscriptions, digest };
+    marker.write(dir.path()).unwrap();
+    let refused = graph.take_back().unwrap_err();
+    assert!(matches!(refused.reason, OpenReason::Older { .. }), "{refused}");
+    assert_eq!(graph.add_blocking(vec![pair("carol", "bob")]), Err(WriteError::HandedOver));
+    drop(DirectoryLock::take(dir.path()).unwrap());
+    marker::Marker { transaction, ..marker }.write(dir.path()).unwrap();
+    graph.take_back().unwrap();
+    assert_eq!(graph.add_blocking(vec![pair("carol", "bob")]), Ok(1));
+}
+
+#[test]
+fn load_that_takes_long_keeps_the_store_from_being_let_go_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = open(dir.path());
+    let (writing, has_begun) = mpsc::sync_channel(1);
+    let (let_go, go_on) = mpsc::sync_channel(1);
+    let loading = graph.clone();
+    let load = thread::spawn(move || {
+        let mut progress = |progress: Progress| {
+            if progress.phase == Phase::Syncing {
+                writing.send(()).unwrap();
+                go_on.recv().unwrap();
+            }
+        };
+        loading.load("x", &mut &b"5 6\n"[..], 0, LoadOptions::default(), &mut progress).unwrap()
+    });
+    has_begun.recv().unwrap();
+    let adding = graph.clone();
+    let add = thread::spawn(move || adding.add_blocking(vec![pair("alice", "bob")]));
+    let start = Instant::now();
+    assert_eq!(graph.let_go(), Err(LetGoError::Busy));
+    assert!(start.elapsed() < Duration::from_secs(10));
+    let_go.send(()).unwrap();
+    assert_eq!(load.join().unwrap().added, 1);
+    assert_eq!(add.join().unwrap(), Ok(1), "it goes on as before");
+    assert_eq!(graph.let_go().unwrap().subscriptions, 2);
+}
+
+/// Whoever writes beside the store is waited for.
+#[test]
+fn file_beside_the_store_is_written_before_it_is_let_go_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = open(dir.path());
+    let (writing, has_begun) = mpsc::sync_channel(1);
+    let (finish, go_on) = mpsc::sync_channel(1);
+    let beside = graph.clone();
+    let write = thread::spawn(move || {
+        beside.while_ours(|| {
+            writing.send(()).unwrap();
+            go_on.recv().unwrap();
+            Instant::now()
+        })
+    });
+    has_begun.recv().unwrap();
+    let giving = graph.clone();
+    let let_go = thread::spawn(move || giving.let_go().map(|_| Instant::now()));
+    finish.send(()).unwrap();
+    let (written, gone) = (write.join().unwrap().unwrap(), let_go.join().unwrap().unwrap());
+    assert!(written < gone);
+}

@@ -1,0 +1,59 @@
+//! What the API of one process has counted and knows of people, for the one that goes on with it.
+
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::access::WrittenSession;
+use super::monitoring::duration::WrittenDurations;
+use super::state::Api;
+
+/// It, as it is written down. The idempotency keys go by themselves: there may be many.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiPast {
+    /// Events that were accepted.
+    events: u64,
+    /// How long sends took.
+    durations: WrittenDurations,
+    /// Clients that came back with a place, and those of them that were told of a gap.
+    resumed: u64,
+    resume_gaps: u64,
+    /// Sends that were answered again, and those for whose key there was no place.
+    repeats: u64,
+    keys_refused: u64,
+    /// Calls that were not let in, by reason.
+    refusals: Vec<(String, u64)>,
+    /// Handshakes of TLS, by outcome.
+    handshakes: Vec<(String, u64)>,
+    /// Who has logged in to the dashboard.
+    sessions: Vec<WrittenSession>,
+}
+
+impl Api {
+    /// What goes on in another process.
+    pub(crate) fn past(&self) -> ApiPast {
+        let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
+        ApiPast {
+            events: self.events(),
+            durations: self.durations.write(),
+            resumed: self.resumes.resumed(),
+            resume_gaps: self.resumes.gaps(),
+            repeats: self.idempotency.repeats(),
+            keys_refused: self.idempotency.refused(),
+            refusals: self.access.refused().map(owned).collect(),
+            handshakes: self.handshakes.counts().map(owned).collect(),
+            sessions: self.access.sessions(),
+        }
+    }
+
+    /// Goes on from there. What is not known here is left out.
+    pub(crate) fn inherit(&self, past: ApiPast) {
+        self.events.fetch_add(past.events, Ordering::Relaxed);
+        self.durations.inherit(&past.durations);
+        self.resumes.count_on(past.resumed, past.resume_gaps);
+        self.idempotency.count_on(past.repeats, past.keys_refused);
+        self.access.inherit(&past.refusals, past.sessions);
+        self.handshakes.count_on(&past.handshakes);
+    }
+}

@@ -1,0 +1,105 @@
+//! From the program that was to the one that goes on: requests that an upgrade found under way, or
+//! that come on connections to the old one, are passed on to its [`Heir`].
+//!
+//! The old program accepts no more connections once all is the heir's, and its clients need not
+//! notice: a request that [waited at the gate](Gate), or comes later, goes to the heir whole, by
+//! HTTP/1.1 over a Unix socket, body and answer streamed, and the heir judges it as if it had come
+//! to its own port, from the client's address. The lines of a stream of sends go on there from the
+//! one on which all was handed over ([`Rest`]). With its next answer a connection ends: HTTP/1.1
+//! says `connection: close`, HTTP/2 GOAWAY. A connection on which nothing is asked is not closed
+//! for it, since a client that just asks would find it gone; it ends when it has idled for long
+//! enough, as always. When all have ended, so does the old program ([`until_last`]).
+//!
+//! Standard: RFC 9110, section 7.6, for what is passed on. Cost: a connection over the Unix socket
+//! for each request, some 100 µs.
+
+mod door;
+mod fields;
+mod heir;
+mod lost;
+mod place;
+mod rest;
+mod serving;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+pub(crate) use self::door::PassingDoor;
+pub(crate) use self::fields::FirstLine;
+pub(crate) use self::heir::Heir;
+pub(crate) use self::rest::{Rest, Told};
+use crate::gate::{Barred, Gate};
+use crate::http::exchange::is_probe;
+use crate::http::problem::ApiProblem;
+
+/// How long the old program stays for its last connections: as long as a client may take between
+/// two pieces of a stream.
+pub(crate) const LAST_MAX: Duration = Duration::from_secs(300);
+
+/// How often it is looked whether all are gone.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// `routes` behind `gate`.
+pub(crate) fn guarded(routes: Router, gate: &Arc<Gate>) -> Router {
+    routes.layer(from_fn_with_state(Arc::clone(gate), guard))
+}
+
+/// The outermost layer of the API: a request waits here while the gate is closed, and goes to the
+/// heir once there is one. Those who watch the server are answered at once, as long as it is this
+/// one that serves.
+async fn guard(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let through = if is_probe(request.uri().path()) {
+        gate.heir().map_or(Ok(()), |heir| Err(Barred::Moved(heir)))
+    } else {
+        gate.through().await
+    };
+    let mut response = match through {
+        Ok(()) => next.run(request).await,
+        Err(barred) => {
+            let (head, body) = request.into_parts();
+            barred.answer(head, body).await.into_response()
+        }
+    };
+    // The first is cheaper, and says no to almost all.
+    if gate.is_closed() && gate.heir().is_some() {
+        // For HTTP/2, GOAWAY is made of it.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+impl Barred {
+    /// What is answered to a request that may not be answered here.
+    pub(crate) async fn answer(self, head: Parts, body: Body) -> Result<Response, ApiProblem> {
+        match self {
+            Barred::Moved(heir) => heir.pass_on(head, body).await,
+            Barred::TooLong => Err(ApiProblem::upgrade_hangs()),
+        }
+    }
+}
+
+/// Waits until all of `serving` have ended: who serves the API's ports, and the socket on which the
+/// program before this one passes requests on. At most for `most`; whether they have.
+pub(crate) async fn until_last(serving: &[&JoinHandle<()>], most: Duration) -> bool {
+    let end = Instant::now() + most;
+    while !serving.iter().all(|task| task.is_finished()) {
+        if Instant::now() >= end {
+            return false;
+        }
+        sleep(LOOK).await;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

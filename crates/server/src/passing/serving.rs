@@ -1,0 +1,29 @@
+//! What a server does about passing on: what an upgrade asks of it, on both sides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{PassingDoor, until_last};
+use crate::Server;
+use crate::http::permits::Permits;
+
+impl Server {
+    /// What is closed while everything is handed over.
+    #[cfg(test)]
+    pub(crate) fn gate(&self) -> &Arc<crate::gate::Gate> {
+        &self.gate
+    }
+
+    /// Waits until the last connection to the API has ended, at most for `most`; whether it has.
+    pub(crate) async fn until_last(&self, most: Duration) -> bool {
+        let serving: Vec<_> = [&self.api_task].into_iter().chain(&self.passing_task).collect();
+        until_last(&serving, most).await
+    }
+
+    /// Serves at `door` what the server before us passes on.
+    pub(crate) fn serve_passed(&mut self, door: PassingDoor) {
+        let (routes, gate) = (self.routes.clone(), Arc::clone(&self.gate));
+        let serving = door.serve(routes, Permits::new(), gate, self.stop.clone());
+        self.passing_task = Some(tokio::spawn(serving));
+    }
+}

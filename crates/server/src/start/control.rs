@@ -1,0 +1,322 @@
+//! The control plane of a server: made first, with nothing of it at work, and then begun.
+//!
+//! A server that starts begins it at once. One that inherits makes it beside a server that still
+//! serves, and begins it when that one has gone: until then nothing here writes or sends.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use anyhow::Result;
+use axum::Router;
+use engine::{Engine, Guest, RefusedOrigins};
+use graph::Graph;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Credentials;
+use crate::api::{Api, ApiParts, ApiPast, IdempotencyKeys, LiveAccess};
+use crate::certs::Certificates;
+use crate::cluster::{Cluster, Joining, Keeper};
+use crate::epoch::EpochFile;
+use crate::erlang::{Erlang, ErlangTask};
+use crate::gate::Gate;
+use crate::http::host::ApiHosts;
+use crate::http::permits::Permits;
+use crate::http::tls::{Handshakes, PROTOCOLS, Tls};
+use crate::keys::ring::KeyRing;
+use crate::memory::Kept;
+use crate::ports::{ApiAddresses, ApiListeners};
+use crate::posting::Sender;
+use crate::tokens::{RevocationLine, Verifier};
+use crate::traces::{Traces, TracesEnd};
+use crate::upgrade::{Figures, Program, Serving, Upgrades};
+use crate::{
+    ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, http, keys, memory, passing,
+    refused_origins, replies, resumes, shortage,
+};
+
+/// What the control plane is made of.
+pub(crate) struct Parts {
+    pub(crate) config: ServeConfig,
+    pub(crate) credentials: Credentials,
+    pub(crate) traces: Option<(Traces, TracesEnd)>,
+    pub(crate) engine: Engine,
+    pub(crate) graph: Graph,
+    pub(crate) apis: ApiAddresses,
+    /// The cluster that it is to be a node of.
+    pub(crate) joining: Option<Joining>,
+    /// Who keeps the graph of that.
+    pub(crate) keeper: Option<Keeper>,
+    /// What was sent with a key of late.
+    pub(crate) idempotency: Arc<IdempotencyKeys>,
+}
+
+/// The control plane, at rest.
+pub(crate) struct ControlPlane {
+    pub(super) engine: Arc<RwLock<Engine>>,
+    pub(super) graph: Graph,
+    router: Arc<engine::Router>,
+    pub(super) cluster: Option<Arc<Cluster>>,
+    sender: Sender,
+    guest: Option<Guest>,
+    refused_origins: Arc<RefusedOrigins>,
+    erlang: Option<ErlangConfig>,
+    backlog_bytes_max: usize,
+    apis: ApiAddresses,
+    state: Arc<Api>,
+    routes: Router,
+    api_hosts: ApiHosts,
+    permits: Arc<Permits>,
+    certificates: Arc<Certificates>,
+    handshakes: Arc<Handshakes>,
+    keys: Arc<KeyRing>,
+    verifier: Option<Arc<Verifier>>,
+    traces: Option<TracesEnd>,
+    live: LiveAccess,
+    data: PathBuf,
+    program: Option<Program>,
+    never_upgraded: Option<&'static str>,
+    running: DropGuard,
+    /// What writes in the data directory by itself ends with it, before all the rest.
+    chores: CancellationToken,
+    stop: CancellationToken,
+}
+
+impl ControlPlane {
+    /// Makes it; of a cluster's node it is at work at once.
+    pub(crate) fn new(parts: Parts) -> Result<ControlPlane> {
+        let Parts { config, credentials, traces, mut engine, graph, apis, .. } = parts;
+        let Parts { joining, keeper, idempotency, .. } = parts;
+        let Credentials { keys, doors, certificates, live } = credentials;
+        let never_upgraded = never_upgraded(&config);
+        let stop = CancellationToken::new();
+        let running = stop.clone().drop_guard();
+        let (traces, traces_end) = traces.unzip();
+        let tokens = doors.map(|doors| doors.staff(engine.token_desk(), &stop)).transpose()?;
+        let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
+        let router = Arc::clone(engine.router());
+        let listen = engine.address();
+        let cluster = joining.map(|joining| {
+            let (router, graph) = (Arc::clone(&router), graph.clone());
+            joining.at(listen).start(router, graph, keeper, tokens.clone(), stop.clone())
+        });
+        let (sending, followers) = (Arc::clone(&router), graph.clone());
+        let (cluster_too, gate) = (cluster.clone(), Gate::new());
+        let sender =
+            Sender { router: sending, graph: followers, cluster: cluster_too, gate: gate.clone() };
+        let acme_routes = certificates.acme().map(|_| {
+            certificates.challenges().show_at(engine.well_known());
+            certs::acme::challenges::routes(Arc::clone(certificates.challenges()))
+        });
+        let guest = engine.take_guest();
+        let engine = Arc::new(RwLock::new(engine));
+        let permits = Permits::new();
+        let handshakes = Arc::<Handshakes>::default();
+        let backlog_bytes_max = config.engine.backlog_bytes_max;
+        let state = Arc::new(Api::new(ApiParts {
+            engine: Arc::clone(&engine),
+            sender: sender.clone(),
+            keys: Arc::clone(&keys),
+            live_id: live.id.clone(),
+            tokens,
+            certificates: Arc::clone(&certificates),
+            handshakes: Arc::clone(&handshakes),
+            backlog_bytes_max,
+            trusted: config.engine.trusted,
+            public_url: config.public_url,
+            idempotency,
+            traces,
+            idle_limit: permits.idle_limit(),
+            stop: stop.clone(),
+        })?);
+        let demo = config.demo.as_ref().map(|_| listen.port());
+        let api_hosts = Arc::new(RwLock::new(config.api_hosts));
+        let routes = api::routes(Arc::clone(&state), Arc::clone(&api_hosts), demo);
+        let routes = routes.merge(acme_routes.unwrap_or_default());
+        let routes = passing::guarded(routes, &gate);
+        let (refused_origins, erlang) = (config.engine.refused_origins, config.erlang);
+        Ok(ControlPlane {
+            engine,
+            graph,
+            router,
+            cluster,
+            sender,
+            guest,
+            refused_origins,
+            erlang,
+            backlog_bytes_max,
+            apis,
+            state,
+            routes,
+            api_hosts,
+            permits,
+            certificates,
+            handshakes,
+            keys,
+            verifier,
+            traces: traces_end,
+            live,
+            data: config.data,
+            program: config.program,
+            never_upgraded,
+            running,
+            chores: stop.child_token(),
+            stop,
+        })
+    }
+
+    /// Begins all that nobody calls for. Numbers of events are reserved in `epoch_file`, but in a
+    /// cluster, whose log gives them.
+    pub(crate) fn begin(&self, epoch_file: Option<EpochFile>) {
+        let (router, stop) = (&self.router, &self.stop);
+        let (replies, asked, notices, account) = {
+            let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+            let (replies, asked) = (Arc::clone(engine.replies()), Arc::clone(engine.resumes()));
+            (replies, asked, Arc::clone(engine.notices()), Arc::clone(engine.account()))
+        };
+        tokio::spawn(replies::listen(replies));
+        for size in [resumes::Size::Small, resumes::Size::Large] {
+            let (router, asked) = (Arc::clone(router), Arc::clone(&asked));
+            tokio::spawn(resumes::answer(router, asked, size, self.graph.clone()));
+        }
+        tokio::spawn(resumes::wait_for_places(Arc::clone(router), asked));
+        tokio::spawn(resumes::forget(Arc::clone(router)));
+        if let Some(file) = epoch_file {
+            tokio::spawn(epoch::keep(file, Arc::clone(router.event_ids()), self.graph.clone()));
+        }
+        tokio::spawn(client_log::tell(notices));
+        tokio::spawn(shortage::warn(Arc::clone(&self.engine)));
+        tokio::spawn(refused_origins::tell(Arc::clone(&self.refused_origins)));
+        if let Some(cluster) = &self.cluster {
+            tokio::spawn(crate::cluster::count_streams(
+                Arc::clone(&self.engine),
+                Arc::clone(cluster),
+            ));
+        }
+        tokio::spawn(keys::ring::watch(Arc::clone(&self.keys), stop.clone()));
+        tokio::spawn(certs::watch::run(Arc::clone(&self.certificates), stop.clone()));
+        if self.certificates.acme().is_some() {
+            tokio::spawn(certs::acme::run(Arc::clone(&self.certificates), self.chores.clone()));
+        }
+        tokio::spawn(api::live::run(Arc::clone(&self.state)));
+        tokio::spawn(api::forget_keys(Arc::clone(self.state.idempotency())));
+        tokio::spawn(memory::give_back(Kept {
+            names: Arc::clone(self.graph.names()),
+            account,
+            idempotency: Arc::clone(self.state.idempotency()),
+        }));
+    }
+
+    /// What our node among Erlang nodes is made of, if there is to be one.
+    pub(crate) fn take_erlang(&mut self) -> Option<ErlangStart> {
+        let (config, guest) = (self.erlang.take()?, self.guest.take()?);
+        Some(ErlangStart {
+            config,
+            guest,
+            sender: self.sender.clone(),
+            backlog_bytes_max: self.backlog_bytes_max,
+            state: Arc::clone(&self.state),
+            stop: self.stop.clone(),
+        })
+    }
+
+    /// Goes on with the API of the server before, and refuses the tokens that it refused.
+    pub(crate) fn inherit(&self, api: ApiPast, revoked: Vec<RevocationLine<'_>>) {
+        self.state.inherit(api);
+        if let Some(tokens) = self.state.tokens() {
+            tokens.learn(revoked);
+        }
+    }
+
+    /// Tells in the figures what an upgrade has come to.
+    pub(crate) fn set_figures(&self, figures: Figures) {
+        self.state.set_upgraded(figures);
+    }
+
+    /// Serves the API at `listeners`. What is left is to open the engine.
+    pub(crate) fn serve(self, listeners: ApiListeners) -> Server {
+        let tls = Tls::new(self.certificates.server_config(&PROTOCOLS), self.handshakes);
+        let listening = listeners.listening();
+        let (gate, stop) = (self.sender.gate, self.stop);
+        let doors = listeners.doors(tls);
+        let (closing, stopping) = (Arc::clone(&gate), stop.clone());
+        let run = http::listener::run(doors, self.routes.clone(), self.permits, closing, stopping);
+        let (listen, tls_listen) = {
+            let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+            (engine.address(), engine.tls_address())
+        };
+        let erlang = Arc::<Mutex<Option<ErlangTask>>>::default();
+        let serving = Serving {
+            engine: Arc::clone(&self.engine),
+            graph: self.graph.clone(),
+            gate: Arc::clone(&gate),
+            router: self.router,
+            state: self.state,
+            data: self.data.clone(),
+            apis: self.apis,
+            listening,
+            erlang: Arc::clone(&erlang),
+            live: self.live,
+            backlog_bytes_max: self.backlog_bytes_max,
+            chores: self.chores,
+        };
+        let upgrades = Upgrades::new(serving, self.program, self.never_upgraded);
+        let asked = Arc::clone(&upgrades).serve(&self.data, stop.clone());
+        Server {
+            engine: self.engine,
+            graph: self.graph,
+            cluster: self.cluster,
+            listen,
+            tls_listen,
+            api: self.apis.plain,
+            tls_api: self.apis.tls,
+            api_hosts: self.api_hosts,
+            certificates: self.certificates,
+            verifier: self.verifier,
+            running: self.running,
+            stop,
+            gate,
+            routes: self.routes,
+            api_task: tokio::spawn(run),
+            passing_task: None,
+            upgrades,
+            upgrades_task: tokio::spawn(asked),
+            erlang,
+            traces: self.traces,
+        }
+    }
+}
+
+/// Our node among Erlang nodes, before it is started.
+pub(crate) struct ErlangStart {
+    config: ErlangConfig,
+    guest: Guest,
+    sender: Sender,
+    backlog_bytes_max: usize,
+    state: Arc<Api>,
+    stop: CancellationToken,
+}
+
+impl ErlangStart {
+    /// Starts it. Its port may become free within `patience`.
+    pub(crate) async fn start(self, patience: Duration) -> Result<ErlangTask> {
+        let ErlangStart { config, guest, sender, backlog_bytes_max, state, stop } = self;
+        let node = Erlang::start(config, sender, guest, backlog_bytes_max, patience, &stop);
+        let (erlang, task) = node.await?;
+        state.set_erlang(erlang);
+        Ok(task)
+    }
+}
+
+/// Why a server with this `config` is never upgraded in place.
+fn never_upgraded(config: &ServeConfig) -> Option<&'static str> {
+    if config.engine.cluster {
+        return Some(
+            "this server is a node of a cluster (--nats), which is not upgraded in place: end it \
+             and start the new version, its clients go to the other nodes",
+        );
+    }
+    config.demo.is_some().then_some(
+        "this server is encke demo's, which is not upgraded in place: end it and start it anew",
+    )
+}

@@ -1,0 +1,318 @@
+//! The side of the server that serves: it hands everything to its heir, or goes on as if nothing
+//! had been.
+//!
+//! Until [`ServingWord::Yours`] is said every failure, of whatever kind, leads to [`Giving::undo`].
+//! Saying it is one system call, which succeeds or not: an heir that hears it has everything, one
+//! that finds the conversation ended has nothing, and in between there is nothing.
+
+use std::fmt::Display;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use engine::Handover;
+use graph::{HandedOver, LetGoError};
+use sys::clock;
+use tokio::process::Child;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::conversation::Conversation;
+
+use super::history;
+use super::serving::Serving;
+use super::words::{Copying, Done, Have, HeirWord, Hello, Live, Ready, Refusal, ServingWord, Step};
+use crate::api::KeysRead;
+
+/// How long the heir may take until its workers wait: it reads keys, and the names of a store.
+const READY_MAX: Duration = Duration::from_secs(60);
+
+/// How long copying may make no progress.
+const STILL_MAX: Duration = Duration::from_secs(60);
+
+/// How long clients may be kept waiting before all goes on here.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// How long requests in progress may take to be done.
+const REQUESTS_MAX: Duration = Duration::from_secs(2);
+
+/// How long the heir may take from then on until it says that it serves: it may wait for the port
+/// of an Erlang node.
+const LIVE_MAX: Duration = Duration::from_secs(60);
+
+/// How often it is looked how far the workers are, while they serve and while they do not.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOK_FROZEN: Duration = Duration::from_millis(1);
+
+/// How often it is said how far it is.
+const TELL: Duration = Duration::from_secs(1);
+
+/// How long an heir that is not wanted any more may take to end by itself, while all are served.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long an heir that failed may take to die, and the store to be free again.
+const UNDO_MAX: Duration = Duration::from_secs(10);
+
+/// Idempotency keys in one word, of some 130 bytes each.
+const KEYS_PART: usize = 4096;
+
+/// How an upgrade goes.
+pub(super) struct Giving<'g> {
+    pub(super) serving: &'g Serving,
+    pub(super) heir: Conversation,
+    pub(super) hello: Hello,
+    pub(super) version: u32,
+    /// The heir's process, if it was started here.
+    pub(super) child: Option<Child>,
+    /// Hears how far it is.
+    pub(super) tell: &'g mut (dyn FnMut(Step) + Send),
+    /// The server is to end.
+    pub(super) ending: &'g CancellationToken,
+    /// Whether a part of the idempotency keys was sent, and where the next one begins.
+    pub(super) has_keys: bool,
+    pub(super) keys: u64,
+    /// The store is being let go of, or has been.
+    pub(super) letting_go: Option<JoinHandle<Result<HandedOver, LetGoError>>>,
+}
+
+/// A sentence about a part of it that failed.
+fn failed<E: Display>(part: &'static str) -> impl FnOnce(E) -> String {
+    move |error| format!("{part}: {error}")
+}
+
+/// Who has failed.
+const HEIR: &str = "the new program";
+const STORE: &str = "the store";
+
+impl Giving<'_> {
+    /// Hands everything over. An error says why not; then all is as before.
+    pub(super) async fn run(mut self) -> Result<Done, String> {
+        let begun_ms = clock::monotonic_ms();
+        let ending = self.ending.clone();
+        let ready = tokio::select! {
+            ready = self.prepare(begun_ms) => ready,
+            () = ending.cancelled() => Err("the server is ending".to_owned()),
+        };
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(why) => return Err(self.undo(None, why).await),
+        };
+        let dir = self.serving.data.join(&ready.dir);
+        let handover = {
+            let engine = self.serving.engine.read().unwrap_or_else(PoisonError::into_inner);
+            engine.begin_handover(&dir, ready.workers)
+        };
+        let handed = tokio::select! {
+            handed = self.hand_over(&handover) => handed,
+            () = ending.cancelled() => Err("the server is ending".to_owned()),
+        };
+        let said = handed.and_then(|connections| {
+            // Nothing waits here: it is said, or it is not.
+            let said = self.heir.say_at_once(&ServingWord::Yours);
+            said.map(|()| connections).map_err(failed(HEIR))
+        });
+        match said {
+            Ok(connections) => Ok(self.leave(handover, connections, begun_ms).await),
+            Err(why) => Err(self.undo(Some(handover), why).await),
+        }
+    }
+
+    /// Tells the heir what it must know, and waits until its workers do.
+    async fn prepare(&mut self, begun_ms: u64) -> Result<Ready, String> {
+        let facts = self.serving.facts(self.version, begun_ms);
+        self.say(&ServingWord::Facts(Box::new(facts))).await?;
+        let ready = match self.heir_word(READY_MAX).await? {
+            HeirWord::Ready(ready) => ready,
+            word => return Err(unexpected(&word)),
+        };
+        // It names a directory beside the socket, and no other.
+        if ready.workers == 0 || ready.dir.contains('/') || ready.dir.starts_with('.') {
+            return Err(format!("{HEIR} says what nobody understands: {ready:?}"));
+        }
+        let Hello { pid, encke, .. } = &self.hello;
+        let text = format!("encke {encke} (process {pid}) is ready to take over");
+        (self.tell)(Step { text, ..Step::default() });
+        Ok(ready)
+    }
+
+    /// Everything up to the point of no return; answers how many connections the heir has.
+    async fn hand_over(&mut self, handover: &Handover) -> Result<u64, String> {
+        let known = history::send(&mut self.heir, &self.serving.router, 0).await;
+        let known = known.map_err(failed(HEIR))?;
+        self.send_keys(false).await?;
+        self.copy(handover).await?;
+        let pause = self.pause(handover, known);
+        let paused = timeout(PAUSE_MAX, pause).await;
+        paused.unwrap_or_else(|_| {
+            Err(format!("it would keep clients waiting for more than {} s", PAUSE_MAX.as_secs()))
+        })
+    }
+
+    /// Sends the idempotency keys that are remembered and were not sent yet; once nobody sends any
+    /// more all of them.
+    async fn send_keys(&mut self, at_last: bool) -> Result<(), String> {
+        loop {
+            let keys = self.serving.state.idempotency();
+            let KeysRead { part, next, is_all } = keys.write(self.keys, KEYS_PART, at_last);
+            // A first part is sent in any case: it has the secret of their hashes.
+            let is_first = !std::mem::replace(&mut self.has_keys, true);
+            let is_new = next > self.keys;
+            self.keys = next;
+            if is_new || is_first {
+                self.say(&ServingWord::Keys(part)).await?;
+            }
+            if is_all || !is_new {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until all descriptors are copied.
+    async fn copy(&mut self, handover: &Handover) -> Result<(), String> {
+        let (mut looks, mut told) = (interval(LOOK), Instant::now());
+        let (mut before, mut since) = (0, Instant::now());
+        loop {
+            tokio::select! {
+                _ = looks.tick() => {}
+                // It has nothing to say but that it will not.
+                heard = self.heir.is_heard() => {
+                    heard.map_err(failed(HEIR))?;
+                    let word = self.heir_word(STILL_MAX).await?;
+                    return Err(unexpected(&word));
+                }
+            }
+            let progress = handover.progress();
+            if let Some(why) = progress.failed {
+                return Err(why);
+            }
+            let (copied, of) = (progress.copied, progress.of);
+            if copied != before {
+                (before, since) = (copied, Instant::now());
+            }
+            if progress.done {
+                let text = format!("connections copied: {copied}");
+                (self.tell)(Step { text, copied, of });
+                return Ok(());
+            }
+            if since.elapsed() > STILL_MAX {
+                let seconds = STILL_MAX.as_secs();
+                return Err(format!("connections are not copied any more since {seconds} s"));
+            }
+            if told.elapsed() >= TELL {
+                told = Instant::now();
+                self.say(&ServingWord::Copying(Copying { copied, of })).await?;
+                let text = format!("connections copied: {copied} of {of}");
+                (self.tell)(Step { text, copied, of });
+            }
+        }
+    }
+
+    /// All from when clients begin to wait; `known` is the last event that the heir has.
+    async fn pause(&mut self, handover: &Handover, known: u64) -> Result<u64, String> {
+        let serving = self.serving;
+        let paused_ms = clock::monotonic_ms();
+        serving.hold_still(REQUESTS_MAX).await?;
+        serving.pass_listeners(&mut self.heir).await.map_err(failed(HEIR))?;
+        handover.freeze();
+        let connections = loop {
+            match handover.written() {
+                Some(written) => break written?,
+                None => sleep(LOOK_FROZEN).await,
+            }
+        };
+        let sent = history::send(&mut self.heir, &serving.router, known).await;
+        sent.map_err(failed(HEIR))?;
+        self.send_keys(true).await?;
+        let graph = serving.graph.clone();
+        let letting_go = self.letting_go.insert(spawn_blocking(move || graph.let_go()));
+        let let_go = letting_go.await.map_err(failed(STORE))?;
+        let_go.map_err(failed(STORE))?;
+        let rest = serving.rest(paused_ms, connections);
+        self.say(&ServingWord::Rest(Box::new(rest))).await?;
+        match self.heir_word(PAUSE_MAX).await? {
+            HeirWord::Have(Have { connections: theirs }) if theirs == connections => Ok(theirs),
+            HeirWord::Have(Have { connections: theirs }) => {
+                Err(format!("{HEIR} has {theirs} of {connections} connections"))
+            }
+            word => Err(unexpected(&word)),
+        }
+    }
+
+    /// All is the heir's.
+    async fn leave(mut self, handover: Handover, connections: u64, begun_ms: u64) -> Done {
+        handover.leave();
+        self.serving.move_on();
+        self.serving.end_erlang().await;
+        let said = self.say(&ServingWord::Left).await;
+        let live = match said {
+            Ok(()) => self.heir_word(LIVE_MAX).await,
+            Err(why) => Err(why),
+        };
+        let pause_milliseconds = match live {
+            Ok(HeirWord::Live(Live { pause_ms })) => pause_ms,
+            Ok(word) => self.warn(&unexpected(&word)),
+            Err(why) => self.warn(&why),
+        };
+        let known = self.heir.peer().map_or(0, |peer| peer.pid);
+        Done {
+            pid: if known > 0 { known } else { self.hello.pid },
+            version: self.hello.encke.clone(),
+            connections,
+            milliseconds: clock::monotonic_ms().saturating_sub(begun_ms),
+            pause_milliseconds,
+        }
+    }
+
+    /// It has everything, and something is wrong with it. Answers that nobody knows for how long
+    /// clients waited.
+    fn warn(&self, why: &str) -> u64 {
+        tracing::warn!("{HEIR} has taken over, but nobody heard that it serves: {why}");
+        0
+    }
+
+    /// All goes on here. Answers why, once it does.
+    async fn undo(mut self, handover: Option<Handover>, why: String) -> String {
+        // The heir does nothing to a connection before it was told that it may, which it will not.
+        let was_paused = handover.is_some();
+        drop(handover);
+        let last = ServingWord::Refuse(Refusal { why: why.clone() });
+        // It may be gone, or not listen.
+        let _ = self.heir.say_at_once(&last);
+        self.heir.end().await;
+        if let Some(mut child) = self.child {
+            let patience = if was_paused { Duration::ZERO } else { PATIENCE };
+            if timeout(patience, child.wait()).await.is_err() {
+                // Fails where it has ended.
+                let _ = child.kill().await;
+            }
+        }
+        if let Some(letting_go) = self.letting_go
+            && !letting_go.is_finished()
+        {
+            // It says why by itself.
+            let _ = letting_go.await;
+        }
+        self.serving.take_back(UNDO_MAX).await;
+        self.serving.go_on();
+        why
+    }
+
+    async fn say(&mut self, word: &ServingWord) -> Result<(), String> {
+        self.heir.say(word).await.map_err(failed(HEIR))
+    }
+
+    /// The next word of the heir's that we know.
+    async fn heir_word(&mut self, most: Duration) -> Result<HeirWord, String> {
+        loop {
+            match self.heir.hear_within(most).await.map_err(failed(HEIR))? {
+                HeirWord::Refuse(refusal) => return Err(refusal.why),
+                HeirWord::Unknown => {}
+                word => return Ok(word),
+            }
+        }
+    }
+}
+
+fn unexpected(word: &HeirWord) -> String {
+    format!("{HEIR} says what nobody has asked for: {word:?}")
+}

@@ -1,0 +1,344 @@
+//! The side of the server that takes over: it makes itself ready beside the one that serves, takes
+//! what that hands over, and serves once it is told that all is its own.
+//!
+//! Until then it does nothing that is seen from outside, so it may end at any moment. From when it
+//! has said that it has everything it does not give up by itself, since it cannot know whether it
+//! was told: it waits for the word, or for the end of the conversation.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use engine::{Engine, Inherited, Inheriting, Total};
+use graph::{Beside, Graph, GraphOptions};
+use hub::{Epoch, Tag};
+use sys::clock;
+use tokio::net::TcpListener;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+
+use super::conversation::{Broken, Conversation};
+use super::judge::judge;
+use super::words::{
+    EpochFacts, Facts, FirstWord, Have, HeirWord, Hello, Listeners, Live, Ready, Refusal, Rest,
+    ServingWord, VERSIONS,
+};
+use super::{Figures, history, socket};
+use crate::api::{IdempotencyKeys, LiveAccess};
+use crate::epoch::EpochFile;
+use crate::passing::PassingDoor;
+use crate::ports::{ApiAddresses, ApiListeners};
+use crate::start::{ControlPlane, Credentials, Parts, tell_engine, traces};
+use crate::traces::{Traces, TracesEnd};
+use crate::{ServeConfig, Server, epoch};
+
+/// How long the other server may say nothing: it says how far it is every second.
+const WORD_MAX: Duration = Duration::from_secs(60);
+
+/// How long workers may take for what is left when all has been said.
+const WORKERS_MAX: Duration = Duration::from_secs(15);
+
+/// How often it is looked whether they have it.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How long the other may take to leave ports beside those of streams and of the API.
+const LEFT_MAX: Duration = Duration::from_secs(10);
+
+/// How long its port may take to be free then.
+const PORT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where workers wait, in the data directory.
+const WORKERS_DIR: &str = "upgrade.workers";
+
+/// Before anything is handed over.
+struct Prepared {
+    config: ServeConfig,
+    credentials: Credentials,
+    traces: Option<(Traces, TracesEnd)>,
+    apis: ApiAddresses,
+    beside: Beside,
+    engine: Engine,
+    inheriting: Inheriting,
+    dir: WorkersDir,
+    /// None before the first of them have come.
+    idempotency: Option<Arc<IdempotencyKeys>>,
+}
+
+/// When all is here.
+struct Complete {
+    control: ControlPlane,
+    epoch_file: EpochFile,
+    listeners: ApiListeners,
+    passing: PassingDoor,
+    inheriting: Inheriting,
+    rest: Rest,
+}
+
+/// The directory in which workers wait, while it is there.
+struct WorkersDir(PathBuf);
+
+impl WorkersDir {
+    /// Makes it; one that was left behind is nobody's.
+    fn make(data: &Path) -> Result<WorkersDir> {
+        let dir = data.join(WORKERS_DIR);
+        // There is none, as a rule.
+        let _ = fs::remove_dir_all(&dir);
+        let made = fs::create_dir(&dir);
+        made.with_context(|| format!("cannot make {}", dir.display()))?;
+        Ok(WorkersDir(dir))
+    }
+}
+
+impl Drop for WorkersDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Server {
+    /// Takes over from the server that runs with the same data; `None` when there is none. When
+    /// this returns, that one has left everything to this.
+    pub async fn inherit(config: &ServeConfig) -> Result<Option<Server>> {
+        let stream = socket::connect(&config.data).await;
+        let stream = stream.context("the server that runs here cannot be asked for an upgrade")?;
+        let Some(stream) = stream else { return Ok(None) };
+        let mut serving = Conversation::new(stream);
+        if !serving.peer().and_then(socket::may_ask).context("nobody knows who serves here")? {
+            bail!("another user's server runs with these data");
+        }
+        let hello = Hello {
+            versions: VERSIONS.to_vec(),
+            pid: std::process::id(),
+            encke: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        serving.say(&FirstWord::Hello(hello)).await?;
+        let facts = match word(&mut serving).await? {
+            ServingWord::Facts(facts) => facts,
+            other => bail!("the server that runs says what nobody has asked for: {other:?}"),
+        };
+        let took = take_all(&mut serving, &facts, config.clone()).await;
+        let complete = match took {
+            Ok(complete) => complete,
+            Err(error) => {
+                let why = format!("{error:#}");
+                // Whoever said why it cannot be knows it.
+                let _ = serving.say(&HeirWord::Refuse(Refusal { why })).await;
+                serving.end().await;
+                return Err(error);
+            }
+        };
+        let connections = complete.rest.connections;
+        serving.say(&HeirWord::Have(Have { connections })).await?;
+        loop {
+            match serving.hear::<ServingWord>().await {
+                Ok(ServingWord::Yours) => break,
+                Ok(ServingWord::Refuse(refusal)) => bail!(refusal.why),
+                Ok(_) => {}
+                Err(Broken::Ended) => bail!("the server that runs has ended the upgrade"),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(complete.serve(&mut serving, &facts).await))
+    }
+}
+
+/// Makes everything ready, and takes it.
+async fn take_all(
+    serving: &mut Conversation,
+    facts: &Facts,
+    config: ServeConfig,
+) -> Result<Complete> {
+    let prepared = prepare(facts, config).await?;
+    let workers = prepared.engine.heritage().workers;
+    let ready = Ready { dir: WORKERS_DIR.to_owned(), workers };
+    serving.say(&HeirWord::Ready(ready)).await?;
+    let (mut prepared, mut listening) = (prepared, None);
+    loop {
+        match word(serving).await? {
+            ServingWord::Copying(_) => prepared.check()?,
+            ServingWord::History(_) => {
+                let bytes = serving.hear_bytes().await?;
+                history::take(prepared.engine.router(), &bytes)?;
+            }
+            ServingWord::Keys(part) => {
+                let keys = match prepared.idempotency.take() {
+                    Some(keys) => keys,
+                    None => IdempotencyKeys::heir(&part)?,
+                };
+                keys.inherit(&part)?;
+                prepared.idempotency = Some(keys);
+            }
+            ServingWord::Listeners(Listeners { api, tls_api }) => {
+                let descriptors = serving.take(usize::from(api) + usize::from(tls_api)).await?;
+                listening = Some(listeners(descriptors, api)?);
+                prepared = prepared.look_again().await?;
+            }
+            ServingWord::Rest(rest) => {
+                let listeners =
+                    listening.ok_or_else(|| anyhow!("the API's ports have not come"))?;
+                return prepared.complete(*rest, listeners).await;
+            }
+            other => bail!("the server that runs says what nobody has asked for: {other:?}"),
+        }
+    }
+}
+
+/// Reads what there is to be read, looks whether all can be taken, and has workers wait.
+async fn prepare(facts: &Facts, mut config: ServeConfig) -> Result<Prepared> {
+    let descriptors = sys::limits::descriptors().context("cannot read the descriptor limit")?;
+    let apis = judge(facts, &config, descriptors.soft)?;
+    (config.engine.listen, config.tls_listen) = (facts.listen, facts.tls_listen);
+    (config.api, config.tls_api) = (apis.plain, apis.tls);
+    let live = LiveAccess { id: facts.live.id.clone(), token: facts.live.token.clone() };
+    let credentials = Credentials::load(&mut config, live).await?;
+    let traces = traces(&mut config)?;
+    let data = config.data.clone();
+    let opened = spawn_blocking(move || Graph::open_beside(&data, &GraphOptions::default())).await;
+    let beside = opened.context("the store was not opened")??;
+    tell_engine(&mut config, &credentials, apis);
+    let inherited = Inherited {
+        listen: facts.listen,
+        tls_listen: facts.tls_listen,
+        workers: facts.workers,
+        address_keys: facts.address_keys,
+    };
+    let (epoch, names) = (epoch_of(&facts.epoch)?, Arc::clone(beside.names()));
+    let mut engine = Engine::prepare_heir(config.engine.clone(), epoch, names, &inherited)?;
+    let dir = WorkersDir::make(&config.data)?;
+    // Signals are for the threads of the control plane.
+    let inheriting = sys::signals::blocked(|| engine.inherit(&dir.0, &inherited))??;
+    let idempotency = None;
+    Ok(Prepared { config, credentials, traces, apis, beside, engine, inheriting, dir, idempotency })
+}
+
+impl Prepared {
+    /// Whether workers have come to a point from which they do not go on.
+    fn check(&self) -> Result<()> {
+        match self.inheriting.received() {
+            Some(Err(why)) => bail!(why),
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks what has changed in the store, so that little is left to be looked at later.
+    async fn look_again(mut self) -> Result<Prepared> {
+        let looked = spawn_blocking(move || {
+            self.beside.catch_up()?;
+            Ok(self)
+        });
+        looked.await.context("the store was not looked at")?
+    }
+
+    /// Takes the store, and waits until workers have everything.
+    async fn complete(self, mut rest: Rest, listeners: ApiListeners) -> Result<Complete> {
+        let Prepared { config, credentials, traces, apis, beside, engine, inheriting, .. } = self;
+        let taken = spawn_blocking(move || beside.take()).await;
+        let graph = taken.context("the store was not taken")??;
+        let until = Instant::now() + WORKERS_MAX;
+        let connections = loop {
+            match inheriting.received() {
+                Some(received) => break received.map_err(|why| anyhow!(why))?,
+                None if Instant::now() >= until => bail!("workers wait for connections in vain"),
+                None => sleep(LOOK).await,
+            }
+        };
+        drop(self.dir);
+        let ids = engine.router().event_ids();
+        ids.reserve(rest.epoch.until);
+        ids.inherit(rest.last);
+        history::forget(engine.router(), std::mem::take(&mut rest.oblivion));
+        let passing = PassingDoor::bind(&config.data);
+        let passing = passing.context("no socket can be made in the data directory")?;
+        let epoch_file = epoch::inherit(&config.data, epoch_of(&rest.epoch)?);
+        let (joining, keeper) = (None, None);
+        let idempotency = self.idempotency.context("no idempotency keys have come")?;
+        let parts = Parts {
+            config,
+            credentials,
+            traces,
+            engine,
+            graph,
+            apis,
+            joining,
+            keeper,
+            idempotency,
+        };
+        let control = ControlPlane::new(parts)?;
+        control.inherit(std::mem::take(&mut rest.api), std::mem::take(&mut rest.revoked));
+        rest.connections = connections;
+        Ok(Complete { control, epoch_file, listeners, passing, inheriting, rest })
+    }
+}
+
+impl Complete {
+    /// Serves what is ours. There is no way back, so nothing that goes wrong here ends anything.
+    async fn serve(self, serving: &mut Conversation, facts: &Facts) -> Server {
+        let Complete { mut control, epoch_file, listeners, passing, inheriting, rest } = self;
+        let totals = rest.totals.into_iter().map(|(name, value)| Total { name, value });
+        inheriting.serve(totals.collect());
+        let pause_ms = clock::monotonic_ms().saturating_sub(rest.paused_ms);
+        let figures = Figures {
+            milliseconds: clock::monotonic_ms().saturating_sub(facts.begun_ms),
+            pause_milliseconds: pause_ms,
+            connections: rest.connections,
+        };
+        control.set_figures(figures);
+        control.begin(Some(epoch_file));
+        let erlang = control.take_erlang();
+        let mut server = control.serve(listeners);
+        server.serve_passed(passing);
+        if let Some(erlang) = erlang {
+            // Its port is free when the other has left it.
+            let left = serving.hear_within::<ServingWord>(LEFT_MAX).await;
+            if let Err(error) = left {
+                tracing::warn!("the server before has not left its Erlang node: {error}");
+            }
+            match erlang.start(PORT_PATIENCE).await {
+                Ok(task) => server.set_erlang(Some(task)),
+                Err(error) => tracing::error!("Erlang nodes are not served: {error:#}"),
+            }
+        }
+        if let Err(error) = serving.say(&HeirWord::Live(Live { pause_ms })).await {
+            tracing::debug!(%error, "the server before does not hear that all is well");
+        }
+        tracing::info!(
+            from = facts.encke,
+            connections = rest.connections,
+            seconds = figures.milliseconds as f64 / 1e3,
+            pause_ms,
+            "has taken over from the server before"
+        );
+        server
+    }
+}
+
+/// The next word that we know. An error is a sentence of the other's, or that it is not there.
+async fn word(serving: &mut Conversation) -> Result<ServingWord> {
+    loop {
+        let heard = serving.hear_within(WORD_MAX).await;
+        match heard.context("the server that runs")? {
+            ServingWord::Refuse(refusal) => bail!(refusal.why),
+            ServingWord::Unknown => {}
+            word => return Ok(word),
+        }
+    }
+}
+
+fn epoch_of(facts: &EpochFacts) -> Result<Epoch> {
+    let tag = Tag::of_bits(facts.tag).context("the server that runs has no epoch")?;
+    Ok(Epoch { tag, base: facts.base, until: facts.until })
+}
+
+fn listeners(descriptors: Vec<OwnedFd>, has_plain: bool) -> Result<ApiListeners> {
+    let mut descriptors = descriptors.into_iter().map(|descriptor| {
+        let listener = std::net::TcpListener::from(descriptor);
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    });
+    let plain = if has_plain { descriptors.next().transpose()? } else { None };
+    let tls = descriptors.next().transpose()?;
+    Ok(ApiListeners { plain: plain.map(Arc::new), tls: tls.map(Arc::new) })
+}

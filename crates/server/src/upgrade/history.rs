@@ -1,0 +1,88 @@
+//! The memory of what was sent, from one process to the other: its events in parts while more are
+//! sent, and when nobody sends any more the rest, and what it has forgotten.
+
+use anyhow::{Context, Result, ensure};
+use engine::{History, Router};
+use hub::Remembered;
+use serde::{Deserialize, Serialize};
+use sys::clock;
+
+use super::conversation::{Broken, Conversation};
+use super::words::{HistoryPart, Oblivion, ServingWord};
+
+/// Bytes of the lines in a part, at most by one event more. The memory is locked for as long as
+/// they are copied, some 0.2 ms.
+const PART_BYTES: usize = 256 << 10;
+
+/// An event, as it is told.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Event {
+    number: u64,
+    line: String,
+    age_ms: u64,
+    lost: u64,
+}
+
+/// Sends what is remembered of events above the number `known`; answers the last one.
+pub(super) async fn send(
+    heir: &mut Conversation,
+    router: &Router,
+    mut known: u64,
+) -> Result<u64, Broken> {
+    let Some(history) = router.history() else { return Ok(known) };
+    loop {
+        let part = history.dump(known, PART_BYTES, clock::monotonic_ms());
+        let Some(last) = part.last() else { return Ok(known) };
+        known = last.number;
+        let events: Vec<Event> = part.into_iter().map(Event::from).collect();
+        let json = serde_json::to_vec(&events);
+        let json = json.map_err(|error| Broken::Words(error.to_string()))?;
+        heir.say(&ServingWord::History(HistoryPart { events: events.len() })).await?;
+        heir.say_bytes(&json).await?;
+        // Requests are answered in between: they are on the same thread.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Remembers the events of a part. A memory that is off here takes nothing.
+pub(super) fn take(router: &Router, bytes: &[u8]) -> Result<()> {
+    let Some(history) = router.history() else { return Ok(()) };
+    let events: Vec<Event> =
+        serde_json::from_slice(bytes).context("the history that has come is none")?;
+    let now_ms = clock::monotonic_ms();
+    for event in events {
+        let number = event.number;
+        let taken = history.inherit(event.into(), now_ms);
+        ensure!(taken, "the history that has come is none: event {number}");
+    }
+    Ok(())
+}
+
+/// What is forgotten, when nobody sends any more.
+pub(super) fn oblivion(router: &Router) -> Oblivion {
+    let oblivion = router.history().map(History::oblivion).unwrap_or_default();
+    let hub::Oblivion { floor, evicted_floor, evicted } = oblivion;
+    Oblivion { floor, evicted_floor, evicted }
+}
+
+/// Forgets the same.
+pub(super) fn forget(router: &Router, oblivion: Oblivion) {
+    let Oblivion { floor, evicted_floor, evicted } = oblivion;
+    if let Some(history) = router.history() {
+        let oblivion = hub::Oblivion { floor, evicted_floor, evicted };
+        history.inherit_oblivion(oblivion, clock::monotonic_ms());
+    }
+}
+
+impl From<Remembered> for Event {
+    fn from(Remembered { number, line, age_ms, lost }: Remembered) -> Event {
+        Event { number, line, age_ms, lost }
+    }
+}
+
+impl From<Event> for Remembered {
+    fn from(Event { number, line, age_ms, lost }: Event) -> Remembered {
+        Remembered { number, line, age_ms, lost }
+    }
+}

@@ -1,0 +1,56 @@
+//! The server as its owner sees upgrades: how one is asked for by a signal, and the end of a server
+//! whose everything is another's.
+
+use std::sync::{Arc, PoisonError};
+
+use anyhow::{Context, Result};
+use tokio::task::spawn_blocking;
+
+use super::Done;
+use crate::Server;
+use crate::erlang::ErlangTask;
+use crate::passing::LAST_MAX;
+
+impl Server {
+    /// Starts the program anew, as it was started, and leaves everything to it.
+    pub async fn upgrade(&self) {
+        self.upgrades.start().await;
+    }
+
+    /// Waits until another process serves in this one's place: what is left is to
+    /// [leave](Server::leave).
+    pub async fn moved(&self) -> Done {
+        self.upgrades.done().await
+    }
+
+    /// Our node among Erlang nodes, which is started.
+    pub(crate) fn set_erlang(&self, task: Option<ErlangTask>) {
+        *self.erlang.lock().unwrap_or_else(PoisonError::into_inner) = task;
+    }
+
+    /// The same, to be ended by who asks.
+    pub(crate) fn take_erlang(&self) -> Option<ErlangTask> {
+        self.erlang.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Ends a server whose streams are another's, with its last connection to the API, whose
+    /// requests are passed on.
+    pub async fn leave(self) -> Result<()> {
+        let engine = Arc::clone(&self.engine);
+        let workers = spawn_blocking(move || {
+            engine.write().unwrap_or_else(PoisonError::into_inner).drain(0);
+        });
+        workers.await.context("the workers did not end")?;
+        if !self.until_last(LAST_MAX).await {
+            tracing::warn!("connections to the API are cut off: their requests did not end");
+        }
+        Ok(())
+    }
+
+    /// All goes on at the server that has taken over, as an upgrade has it.
+    #[cfg(test)]
+    pub(crate) async fn move_on(&self) {
+        self.upgrades.serving().move_on();
+        self.upgrades.serving().end_erlang().await;
+    }
+}

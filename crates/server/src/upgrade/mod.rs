@@ -1,0 +1,42 @@
+//! A new version of the server takes the place of the one that runs: it inherits its ports, its
+//! streams with all that waits for them, the history and the store, and no client notices.
+//!
+//! ```text
+//! encke upgrade, SIGUSR2 ──► the server that runs ── starts ──► the new program (--inherit)
+//!        ▲  how far it is        ([door])      ◄── hello ──          ([heir])
+//!        └───────────────────── ([giving])     ── facts ──►          ([judge])
+//!                                              ◄── ready ──
+//!       workers copy descriptors to workers, history so far ──►
+//!   nobody sends any more ── the API's ports, the history since, what is left ──►
+//!                                              ◄── have ──
+//!                      "yours": the point of no return ──►           serves
+//!       leaves, passes requests on             ◄── live ──
+//! ```
+//!
+//! All of it goes over one Unix socket in the data directory ([socket]), in words that programs one
+//! version apart understand ([words], [conversation]). Whoever starts the new program, this server
+//! or somebody in another container, makes no difference to it.
+//!
+//! Before the point of no return every failure of either side leaves the server that runs as it
+//! was. Not for nodes of a cluster, whose clients have others to go to.
+
+mod conversation;
+mod door;
+mod figures;
+mod giving;
+mod heir;
+mod history;
+mod judge;
+mod leaving;
+mod program;
+mod serving;
+mod socket;
+mod starter;
+mod words;
+
+pub(crate) use self::door::Upgrades;
+pub(crate) use self::figures::Figures;
+pub use self::program::Program;
+pub(crate) use self::serving::Serving;
+pub use self::starter::{Told, Upgrade, UpgradeError};
+pub use self::words::{Done, Step};

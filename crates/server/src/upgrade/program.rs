@@ -1,0 +1,93 @@
+//! The program that is to take over: what it is started as, and that it is heard of when it ends.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use tokio::process::{Child, Command};
+
+/// What a server was started as, so that it can be started again.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program. What stands there when it is started is what runs, so a file that was replaced
+    /// is the new version.
+    pub binary: PathBuf,
+    /// The words behind it.
+    pub args: Vec<OsString>,
+}
+
+/// The option by which a server takes over.
+const INHERIT: &str = "--inherit";
+
+/// The option that names a file of settings.
+const CONFIG: &str = "--config";
+
+impl Program {
+    /// Starts it in order to take over, perhaps as another `binary`, or with another `config`. Its
+    /// standard streams are ours.
+    pub(super) fn start(&self, binary: Option<&Path>, config: Option<&Path>) -> io::Result<Child> {
+        let mut command = Command::new(binary.unwrap_or(&self.binary));
+        command.args(heir_args(&self.args, config));
+        command.spawn()
+    }
+}
+
+/// The words of a server that takes over from one with these, perhaps with another `config`.
+fn heir_args(args: &[OsString], config: Option<&Path>) -> Vec<OsString> {
+    let mut words = Vec::with_capacity(args.len() + 2);
+    let mut rest = args.iter();
+    while let Some(word) = rest.next() {
+        match config.is_some() && is_option(word, CONFIG) {
+            // Its value is the next word, unless it stands in the same.
+            true if word == CONFIG => drop(rest.next()),
+            true => {}
+            false if word == INHERIT => {}
+            false => words.push(word.clone()),
+        }
+    }
+    if let Some(config) = config {
+        words.extend([CONFIG.into(), config.into()]);
+    }
+    words.push(INHERIT.into());
+    words
+}
+
+/// Whether `word` is the option `name`, with its value or without.
+fn is_option(word: &OsStr, name: &str) -> bool {
+    let word = word.as_encoded_bytes();
+    word.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'=')
+}
+
+/// What became of a program that has ended, as a part of a sentence.
+pub(super) fn ended(status: &ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heir(args: &[&str], config: Option<&str>) -> Vec<String> {
+        let args: Vec<OsString> = args.iter().map(Into::into).collect();
+        let words = heir_args(&args, config.map(Path::new));
+        words.into_iter().map(|word| word.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn heir_is_started_as_the_one_before_and_told_to_take_over() {
+        let args = ["serve", "--data=d", "--config", "a.toml"];
+        assert_eq!(heir(&args, None), [&args[..], &["--inherit"]].concat());
+        let again = [&args[..], &["--inherit"]].concat();
+        assert_eq!(heir(&again, None), again, "of one that took over itself");
+        let other = ["serve", "--data=d", "--config", "b.toml", "--inherit"];
+        assert_eq!(heir(&args, Some("b.toml")), other);
+        let joined = ["--config=a.toml", "serve", "--data=d", "--inherit"];
+        assert_eq!(heir(&joined, Some("b.toml")), other);
+    }
+}

@@ -1,0 +1,170 @@
+//! A server that serves, as an upgrade sees it: all that goes to the heir, and how it is held still
+//! meanwhile.
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use engine::{Engine, Router};
+use graph::Graph;
+use tokio::net::TcpListener;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::conversation::{Broken, Conversation};
+use super::history;
+use super::words::{EpochFacts, Facts, Listeners, LiveFacts, Rest, ServingWord};
+use crate::api::{Api, LiveAccess};
+use crate::erlang::ErlangTask;
+use crate::gate::Gate;
+use crate::passing::Heir;
+use crate::ports::{ApiAddresses, ApiListening};
+
+/// Between two tries to take the store back.
+const TRY_AGAIN: Duration = Duration::from_millis(100);
+
+/// The server's parts.
+pub(crate) struct Serving {
+    pub(crate) engine: Arc<RwLock<Engine>>,
+    pub(crate) graph: Graph,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) router: Arc<Router>,
+    pub(crate) state: Arc<Api>,
+    pub(crate) data: PathBuf,
+    pub(crate) apis: ApiAddresses,
+    pub(crate) listening: ApiListening,
+    pub(crate) erlang: Arc<Mutex<Option<ErlangTask>>>,
+    pub(crate) live: LiveAccess,
+    pub(crate) backlog_bytes_max: usize,
+    /// What writes files in the data directory by itself ends with it.
+    pub(crate) chores: CancellationToken,
+}
+
+impl Serving {
+    /// What the heir must know first.
+    pub(super) fn facts(&self, version: u32, begun_ms: u64) -> Facts {
+        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+        let heritage = engine.heritage();
+        Facts {
+            version,
+            encke: env!("CARGO_PKG_VERSION").to_owned(),
+            begun_ms,
+            listen: heritage.listen,
+            tls_listen: heritage.tls_listen,
+            api: self.apis.plain,
+            tls_api: self.apis.tls,
+            workers: heritage.workers,
+            connections: heritage.connections,
+            connections_of_a_worker: heritage.connections_of_a_worker,
+            address_keys: heritage.address_keys,
+            has_tokens: self.state.tokens().is_some(),
+            backlog_bytes_max: self.backlog_bytes_max,
+            buffered_bytes: engine.snapshot().buffered_bytes,
+            epoch: self.epoch(),
+            live: LiveFacts { id: self.live.id.clone(), token: self.live.token.clone() },
+        }
+    }
+
+    /// The numbers that go on.
+    fn epoch(&self) -> EpochFacts {
+        let epoch = self.router.event_ids().epoch();
+        EpochFacts { tag: epoch.tag.to_bits(), base: epoch.base, until: epoch.until }
+    }
+
+    /// What is known once nothing is sent any more.
+    pub(super) fn rest(&self, paused_ms: u64, connections: u64) -> Rest {
+        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+        let ids = self.router.event_ids();
+        let totals = engine.totals().into_iter().map(|total| (total.name, total.value));
+        Rest {
+            paused_ms,
+            connections,
+            epoch: self.epoch(),
+            last: ids.last(),
+            oblivion: history::oblivion(&self.router),
+            totals: totals.collect(),
+            api: self.state.past(),
+            revoked: self
+                .state
+                .tokens()
+                .map_or_else(Vec::new, |tokens| tokens.revocations().lines()),
+        }
+    }
+
+    /// Passes the API's ports on.
+    pub(super) async fn pass_listeners(&self, heir: &mut Conversation) -> Result<(), Broken> {
+        let held = |port: &Option<Weak<TcpListener>>| port.as_ref().and_then(Weak::upgrade);
+        let (plain, tls) = (held(&self.listening.plain), held(&self.listening.tls));
+        let word = Listeners { api: plain.is_some(), tls_api: tls.is_some() };
+        heir.say(&ServingWord::Listeners(word)).await?;
+        let held: Vec<_> = plain.iter().chain(&tls).map(|listener| listener.as_fd()).collect();
+        heir.pass(&held).await
+    }
+
+    /// Ends our node among Erlang nodes: they come again, to the heir.
+    pub(crate) async fn end_erlang(&self) {
+        let task = self.erlang.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            task.end_for_upgrade().await;
+        }
+    }
+
+    /// Has everybody wait who would change something, and waits until those
+    /// are done who were at it.
+    pub(super) async fn hold_still(&self, most: Duration) -> Result<(), String> {
+        self.gate.close();
+        match self.gate.emptied(most).await {
+            true => Ok(()),
+            false => Err(format!(
+                "requests in progress were not done within {} s: try again when there is less to \
+                 do",
+                most.as_secs()
+            )),
+        }
+    }
+
+    /// All goes on as before.
+    pub(super) fn go_on(&self) {
+        self.gate.open();
+    }
+
+    /// All goes on at the heir.
+    pub(crate) fn move_on(&self) {
+        self.chores.cancel();
+        self.gate.move_on(Heir::new(&self.data));
+    }
+
+    /// Takes the store back, if it was let go of. For as long as another process has it, changes of
+    /// the graph are refused; it is tried until it has not.
+    pub(super) async fn take_back(&self, most: Duration) {
+        let until = Instant::now() + most;
+        while let Err(error) = take_back(&self.graph).await {
+            if Instant::now() >= until {
+                tracing::error!(
+                    "the upgrade has failed, and the store is still held by the new program, so no \
+                     subscription can be changed: end that one. {error}"
+                );
+                tokio::spawn(keep_taking_back(self.graph.clone()));
+                return;
+            }
+            sleep(TRY_AGAIN).await;
+        }
+    }
+}
+
+async fn keep_taking_back(graph: Graph) {
+    while let Err(error) = take_back(&graph).await {
+        tracing::debug!(%error, "the store is still held by another program");
+        sleep(TRY_AGAIN).await;
+    }
+    tracing::info!("the store is ours again");
+}
+
+/// Blocks for two seconds at most, on a thread for that.
+async fn take_back(graph: &Graph) -> Result<(), String> {
+    let graph = graph.clone();
+    let taken = spawn_blocking(move || graph.take_back()).await;
+    taken.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}

@@ -1,0 +1,81 @@
+//! Who asks the server that runs for an upgrade: `encke upgrade`.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use tokio::net::UnixStream;
+
+use super::conversation::{Broken, Conversation};
+use super::socket;
+use super::words::{Ask, Done, FirstWord, StarterWord, Step, VERSIONS};
+
+/// Why there was no upgrade, or why nobody knows. The text says what to do.
+#[derive(Debug, Error)]
+pub enum UpgradeError {
+    /// Nobody answers.
+    #[error(
+        "no server runs with the data in {0}: give --data as it was given to the server, or start \
+         one with encke serve"
+    )]
+    NoServer(PathBuf),
+    /// The socket cannot be reached.
+    #[error("the server's socket in {0} cannot be reached: {1}; be the server's user, or root")]
+    Socket(PathBuf, std::io::Error),
+    /// The server goes on as it was.
+    #[error("{0}; the server goes on as before")]
+    Refused(String),
+    /// It said no last word.
+    #[error(
+        "the server stopped telling how the upgrade goes ({0}): its log says what became of it"
+    )]
+    Unknown(String),
+}
+
+/// An upgrade that was asked for.
+pub struct Upgrade {
+    server: Conversation,
+}
+
+/// What is heard of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// It goes on.
+    Step(Step),
+    /// The new program serves.
+    Done(Done),
+}
+
+impl Upgrade {
+    /// Asks the server that runs with `data` to start `binary`, or else what it was started from,
+    /// with the file of settings `config`, or else its own, and to leave everything to that.
+    pub async fn ask(
+        data: &Path,
+        binary: Option<PathBuf>,
+        config: Option<PathBuf>,
+    ) -> Result<Upgrade, UpgradeError> {
+        let stream: Option<UnixStream> = socket::connect(data)
+            .await
+            .map_err(|error| UpgradeError::Socket(data.to_owned(), error))?;
+        let stream = stream.ok_or_else(|| UpgradeError::NoServer(data.to_owned()))?;
+        let mut server = Conversation::new(stream);
+        let ask = Ask { versions: VERSIONS.to_vec(), binary, config };
+        server.say(&FirstWord::Ask(ask)).await.map_err(unknown)?;
+        Ok(Upgrade { server })
+    }
+
+    /// Waits until something is heard of it. Nothing comes behind [`Told::Done`].
+    pub async fn next(&mut self) -> Result<Told, UpgradeError> {
+        loop {
+            match self.server.hear().await.map_err(unknown)? {
+                StarterWord::Progress(step) => return Ok(Told::Step(step)),
+                StarterWord::Done(done) => return Ok(Told::Done(done)),
+                StarterWord::Refuse(refusal) => return Err(UpgradeError::Refused(refusal.why)),
+                StarterWord::Unknown => {}
+            }
+        }
+    }
+}
+
+fn unknown(error: Broken) -> UpgradeError {
+    UpgradeError::Unknown(error.to_string())
+}
