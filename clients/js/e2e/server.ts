@@ -4,7 +4,7 @@
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -67,9 +67,19 @@ export class Encke {
     this.#process?.kill("SIGTERM");
   }
 
+  /** Another process of the same program inherits all that this one has. */
+  async upgrade(): Promise<void> {
+    await promisify(execFile)(PROGRAM, ["upgrade", "--data", this.data]);
+  }
+
   /** Ends it as a power failure would. */
   async kill(): Promise<void> {
     const child = this.#process;
+    // Whoever has inherited is no child of ours; its number stands in the lock of the store.
+    const owner = Number(await readFile(join(this.data, "lock"), "utf8").catch(() => ""));
+    if (owner > 0 && owner !== child?.pid) {
+      process.kill(owner, "SIGKILL");
+    }
     if (child && child.exitCode === null && child.signalCode === null) {
       child.kill("SIGKILL");
       await once(child, "exit");

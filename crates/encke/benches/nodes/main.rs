@@ -29,6 +29,7 @@ mod failures;
 mod harness;
 #[path = "../../tests/it/cluster/nemesis/mod.rs"]
 mod nemesis;
+#[allow(dead_code, reason = "the benchmark of upgrades needs more of it")]
 mod programs;
 mod table;
 mod traffic;

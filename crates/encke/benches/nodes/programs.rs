@@ -16,7 +16,12 @@ pub(crate) struct Flood(Program);
 
 impl Flood {
     pub(crate) fn start(node: &Server, first: u64, users: u64, options: &[&str]) -> Flood {
-        let url = format!("--url={}/stream/{{id}}", node.url());
+        Flood::start_at(&format!("{}/stream/{{id}}", node.url()), first, users, options)
+    }
+
+    /// The same at `url`, in which `{id}` stands for the user.
+    pub(crate) fn start_at(url: &str, first: u64, users: u64, options: &[&str]) -> Flood {
+        let url = format!("--url={url}");
         let (users, first) = (format!("--users={users}"), format!("--first-id={first}"));
         let mut command = encke(["flood", "--json", &url, &users, &first]);
         Flood(Program::spawn(command.args(options)))
@@ -35,6 +40,13 @@ impl Flood {
     /// Ends it; what it saw.
     pub(crate) fn finish(self) -> Value {
         self.0.signal("INT");
+        report(self.0)
+    }
+
+    /// The same of one that has so many streams that their end takes its time.
+    pub(crate) fn finish_within(mut self, time: Duration) -> Value {
+        self.0.signal("INT");
+        wait_end(&mut self.0, time);
         report(self.0)
     }
 }
@@ -85,11 +97,21 @@ impl Spam {
     /// Waits for its end; what it did.
     pub(crate) fn finish(self, seconds: u64) -> Value {
         let mut program = self.0;
-        let end = Instant::now() + Duration::from_secs(seconds) + GRACE;
-        while !program.has_ended() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_end(&mut program, Duration::from_secs(seconds) + GRACE);
         report(program)
+    }
+
+    /// Ends it before its time; what it did.
+    pub(crate) fn stop(self) -> Value {
+        self.0.signal("INT");
+        self.finish(0)
+    }
+}
+
+fn wait_end(program: &mut Program, time: Duration) {
+    let end = Instant::now() + time;
+    while !program.has_ended() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -12,7 +12,7 @@ const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     PROTOCOL,
     WATCHING,
     TLS,
@@ -24,6 +24,7 @@ const PAGES: [&str; 11] = [
     include_str!("../../../../docs/strangers.md"),
     include_str!("../../../../docs/tokens.md"),
     include_str!("../../../../docs/traces.md"),
+    include_str!("../../../../docs/upgrade.md"),
 ];
 
 /// Whether `page` has `word` as code, perhaps with labels or a value behind it.

@@ -84,6 +84,7 @@ mod token_commands;
 mod tokens;
 mod traces;
 mod tune;
+mod upgrade;
 mod watch;
 mod websocket;
 mod websocket_deflate;

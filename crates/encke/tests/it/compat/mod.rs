@@ -6,6 +6,7 @@
 
 mod clients;
 mod gate;
+mod upgrade;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,21 @@
+//! What the tests of `tests/it/upgrade` stand on.
+
+#[path = "../../tests/it/upgrade/crowd.rs"]
+mod crowd;
+#[path = "../../tests/it/upgrade/ear.rs"]
+mod ear;
+#[path = "../../tests/it/upgrade/killing.rs"]
+mod killing;
+#[path = "../../tests/it/upgrade/kind.rs"]
+mod kind;
+#[path = "../../tests/it/upgrade/records.rs"]
+mod records;
+#[path = "../../tests/it/upgrade/senders.rs"]
+mod senders;
+#[path = "../../tests/it/upgrade/served.rs"]
+mod served;
+
+pub(crate) use ear::{Ear, Kind};
+pub(crate) use killing::Killing;
+pub(crate) use senders::{Sender, Sent, Traffic, WAYS};
+pub(crate) use served::{Upgraded, servers_on};

@@ -1,0 +1,25 @@
+//! `encke upgrade`: a new process inherits what an old one has, and nobody who listens or sends
+//! notices. The real program, both processes of it, over real sockets.
+
+mod clients;
+mod crowd;
+mod ear;
+mod failures;
+mod failures_places;
+mod graph;
+mod halves;
+mod killing;
+mod kills;
+mod kind;
+mod records;
+mod seen;
+mod senders;
+mod served;
+mod slow;
+mod streams;
+mod tls;
+mod tokens;
+mod traffic;
+mod workers;
+
+pub(crate) use served::Upgraded;

@@ -1,0 +1,310 @@
+//! Streams of every transport go on: what they hear, what they say, where they resume.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::json;
+
+use super::ear::{Ear, Kind, STREAMS};
+use super::served::Upgraded;
+use crate::harness::{Server, get, wait_for};
+
+/// One of each kind, each under ids of its own and some that it shares.
+fn one_of_each(server: &Server) -> Vec<Ear> {
+    let open = |(n, &kind): (usize, &Kind)| {
+        let own = format!("own:{n}");
+        Ear::open(server.listen(), kind, &[&own, "all", "7"])
+    };
+    STREAMS.iter().enumerate().map(open).collect()
+}
+
+/// Each hears what is about it alone, and what is about all; returns the number of the last event.
+#[track_caller]
+fn all_hear(server: &Server, ears: &mut [Ear], round: usize) -> String {
+    let send = |about: &str, data: &str| {
+        server.api.post("/send", &json!({ "about": about, "data": data })).ok()
+    };
+    let mut last = String::new();
+    for about in ["all", "7"] {
+        let text = format!("{about} {round}");
+        let answer = send(about, &text);
+        assert_eq!(answer["delivered"], ears.len(), "{answer}");
+        let id = answer["id"].as_str().unwrap().to_owned();
+        assert!(id > last, "numbers grow");
+        last.clone_from(&id);
+        for ear in &mut *ears {
+            let heard = ear.hear();
+            assert_eq!(heard.data, text, "{:?}", ear.kind);
+            assert!(heard.id.is_empty() || heard.id == id, "{:?}", ear.kind);
+        }
+    }
+    for (n, ear) in ears.iter_mut().enumerate() {
+        let text = format!("own {round}");
+        assert_eq!(send(&format!("own:{n}"), &text)["delivered"], 1, "{:?}", ear.kind);
+        assert_eq!(ear.data(), text, "{:?}", ear.kind);
+        assert!(ear.heard.is_empty() && ear.gaps == 0, "{:?} hears no more", ear.kind);
+    }
+    last
+}
+
+#[test]
+fn streams_of_every_transport_hear_on_and_numbers_grow() {
+    let server = Upgraded::serve(&["--websocket-deflate"]);
+    server.api.subscribe("all", "rj");
+    let mut ears = one_of_each(&server);
+    let mut last = all_hear(&server, &mut ears, 0);
+    // Twice in a row: what has been inherited is handed on.
+    for round in 1..=3 {
+        let old = server.owner();
+        server.upgrade(&[]);
+        let next = all_hear(&server, &mut ears, round);
+        assert!(next > last, "numbers grow over an upgrade: {last}, {next}");
+        last = next;
+        assert_eq!(server.api.send("rj", "followed"), ears.len() as u64);
+        ears.iter_mut().for_each(|ear| assert_eq!(ear.data(), "followed"));
+        server.wait_ended(old);
+    }
+    let stats = server.api.stats();
+    assert_eq!(stats["connections_open"], ears.len(), "{stats}");
+    assert_eq!(stats["connections_opened"], ears.len(), "{stats}");
+    assert_eq!(server.api.logout("all"), ears.len() as u64);
+    ears.iter_mut().for_each(Ear::expect_end);
+}
+
+#[test]
+fn upgrade_goes_forth_to_another_binary_and_back() {
+    let server = Upgraded::serve(&["--websocket-deflate"]);
+    let mut ears = one_of_each(&server);
+    let (here, other) = (env!("CARGO_BIN_EXE_encke"), server.data().join("encke-next"));
+    std::fs::copy(here, &other).unwrap();
+    let runs = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+    for (round, binary) in
+        [other.to_str().unwrap(), here, other.to_str().unwrap()].iter().enumerate()
+    {
+        server.upgrade(&["--binary", binary]);
+        assert_eq!(runs(server.owner()), std::path::Path::new(binary).canonicalize().unwrap());
+        all_hear(&server, &mut ears, round);
+    }
+}
+
+#[test]
+fn sigusr2_is_an_upgrade() {
+    let server = Upgraded::serve(&["--websocket-deflate"]);
+    let mut ears = one_of_each(&server);
+    let old = server.owner();
+    server.signal("USR2");
+    wait_for("another process serves", || server.owner_if_any().is_some_and(|owner| owner != old));
+    server.wait_ended(old);
+    all_hear(&server, &mut ears, 0);
+}
+
+#[test]
+fn websocket_logs_in_and_out_after_an_upgrade() {
+    let server = Upgraded::serve(&["--websocket-deflate"]);
+    for kind in [Kind::WebSocket, Kind::Deflated] {
+        let mut ear = Ear::open(server.listen(), kind, &["a", "b"]);
+        ear.command(&json!({ "login": ["c", 12] }));
+        ear.command(&json!({ "logout": ["b"] }));
+        server.upgrade(&[]);
+        for (id, connections) in [("a", 1), ("b", 0), ("c", 1), ("12", 1)] {
+            assert_eq!(server.api.connections(id), connections, "{id}");
+            assert_eq!(server.api.send(id, id), connections);
+            if connections == 1 {
+                assert_eq!(ear.data(), id);
+            }
+        }
+        let answer = ear.command(&json!({ "login": ["b", "d"] }));
+        assert_eq!(answer, json!({ "ok": { "login": ["b", "d"] } }));
+        let answer = ear.command(&json!({ "logout": ["a", "c"] }));
+        assert_eq!(answer, json!({ "ok": { "logout": ["a", "c"] } }));
+        for (id, connections) in [("a", 0), ("b", 1), ("c", 0), ("d", 1)] {
+            assert_eq!(server.api.send(id, id), connections);
+            if connections == 1 {
+                assert_eq!(ear.data(), id);
+            }
+        }
+        assert_eq!(ear.command(&json!({ "ping": 1 }))["ok"]["next"], ear.place);
+        drop(ear);
+        server.wait_open(0);
+        assert_eq!(server.api.stats()["ids_online"], 0);
+    }
+}
+
+/// What was remembered before an upgrade is told after it, without a gap.
+#[test]
+fn place_of_before_an_upgrade_resumes_behind_it() {
+    let server = Upgraded::serve(&["--websocket-deflate"]);
+    server.api.subscribe("bob", "rj");
+    let kinds =
+        [Kind::Sse, Kind::Ndjson, Kind::WebSocket, Kind::Deflated, Kind::OldSse, Kind::Poll];
+    let place = |ear: &mut Ear| {
+        assert_eq!(ear.data(), "heard");
+        ear.place.clone()
+    };
+    let mut ears: Vec<Ear> =
+        kinds.iter().map(|&kind| Ear::open(server.listen(), kind, &["bob"])).collect();
+    server.wait_online("bob", kinds.len() as u64);
+    assert_eq!(server.api.send("rj", "heard"), kinds.len() as u64);
+    ears.iter_mut().for_each(|ear| ear.asks_again = false);
+    let places: Vec<String> = ears.iter_mut().map(place).collect();
+    drop(ears);
+    server.wait_open(0);
+    assert_eq!(server.api.send("bob", "before"), 0);
+    server.upgrade(&[]);
+    assert_eq!(server.api.send("rj", "after"), 0);
+    for (kind, place) in kinds.into_iter().zip(&places) {
+        let mut ear = Ear::resume(server.listen(), kind, &["bob"], place);
+        for expected in ["before", "after"] {
+            assert_eq!(ear.data(), expected, "{kind:?}");
+        }
+        assert_eq!(ear.gaps, 0, "{kind:?}");
+    }
+    let stats = server.api.stats();
+    assert_eq!(stats["resume_gaps"], 0, "{stats}");
+}
+
+#[test]
+fn key_of_before_an_upgrade_is_known_behind_it() {
+    let server = Upgraded::serve(&[]);
+    let mut ear = Ear::open(server.listen(), Kind::Ndjson, &["rj"]);
+    let event = json!({ "about": "rj", "data": "once", "key": "k" });
+    let first = server.api.post("/send", &event);
+    assert_eq!(first.ok()["delivered"], 1);
+    server.upgrade(&[]);
+    assert_eq!(server.api.post("/send", &event).body, first.body);
+    let other = json!({ "about": "rj", "data": "other", "key": "k" });
+    assert_eq!(server.api.post("/send", &other).status(), 422);
+    assert_eq!(server.api.send("rj", "last"), 1);
+    assert_eq!((ear.data(), ear.data()), (json!("once"), json!("last")));
+    let stats = server.api.stats();
+    assert_eq!((&stats["events"], &stats["idempotency_keys"]), (&json!(2), &json!(1)), "{stats}");
+}
+
+#[test]
+fn polls_are_answered_wherever_an_upgrade_meets_them() {
+    let server = Upgraded::serve(&[]);
+    let mut waiting = Ear::open(server.listen(), Kind::Poll, &["w", "all"]);
+    let mut between = Ear::open(server.listen(), Kind::Poll, &["b", "all"]);
+    between.asks_again = false;
+    server.wait_online("all", 2);
+    assert_eq!(server.api.send("b", 1), 1);
+    assert_eq!(between.data(), 1);
+    // One whose wait is over soon is answered empty in its time.
+    let request = get("/poll/s?wait=3", &[]);
+    let mut short = Ear::ask(super::ear::connect(server.listen()), Kind::Poll, &["s"], &request);
+    short.asks_again = false;
+    server.wait_online("s", 1);
+    server.upgrade(&[]);
+    assert_eq!(server.api.stats()["streams_open"]["poll"], 2);
+    assert_eq!(server.api.connections("b"), 0);
+    assert_eq!(server.api.send("b", "between"), 0);
+    between.ask_again();
+    assert_eq!(between.data(), "between");
+    between.asks_again = true;
+    between.ask_again();
+    server.wait_online("all", 2);
+    assert_eq!(server.api.send("all", "both"), 2);
+    for ear in [&mut waiting, &mut between] {
+        assert_eq!((ear.data(), ear.gaps), (json!("both"), 0));
+    }
+    while short.place.is_empty() {
+        short.read().unwrap();
+    }
+    assert!(short.heard.is_empty());
+    assert_eq!(server.api.stats()["connections_opened"], 3);
+}
+
+#[test]
+fn silent_streams_go_on_to_send_their_keep_alives() {
+    let server = Upgraded::serve(&["--keepalive=0.2", "--websocket-deflate"]);
+    let mut ears = one_of_each(&server);
+    for _ in 0..2 {
+        for ear in &mut ears {
+            let wanted = ear.keep_alives + 3;
+            while ear.keep_alives < wanted {
+                ear.read().unwrap();
+            }
+        }
+        server.upgrade(&[]);
+    }
+    all_hear(&server, &mut ears, 0);
+}
+
+/// Clients that leave around an upgrade are logged out, by FIN and by reset.
+#[test]
+fn who_leaves_while_an_upgrade_goes_on_is_gone_behind_it() {
+    let server = Upgraded::serve(&["--websocket-deflate"]);
+    for round in 0..3 {
+        let ears: Vec<Vec<Ear>> = (0..20).map(|_| one_of_each(&server)).collect();
+        let count = ears.iter().map(Vec::len).sum::<usize>() as u64;
+        server.wait_open(count);
+        thread::scope(|scope| {
+            let leaving = scope.spawn(move || {
+                for (n, ear) in ears.into_iter().flatten().enumerate() {
+                    if n % 2 == round % 2 {
+                        socket2::SockRef::from(&ear.socket)
+                            .set_linger(Some(std::time::Duration::ZERO))
+                            .unwrap();
+                    }
+                    drop(ear);
+                    thread::park_timeout(std::time::Duration::from_millis(3));
+                }
+            });
+            server.upgrade(&[]);
+            leaving.join().unwrap();
+        });
+        server.wait_open(0);
+        assert_eq!(server.api.stats()["ids_online"], 0);
+        server.api.wait_settled();
+    }
+}
+
+/// Whoever connects is served, by the old process or the new one.
+#[test]
+fn nobody_who_connects_during_an_upgrade_is_turned_away() {
+    let server = Upgraded::serve(&["--websocket-deflate"]);
+    let (stop, listen) = (AtomicBool::new(false), server.listen());
+    thread::scope(|scope| {
+        let newcomers: Vec<_> = (0..4)
+            .map(|n| {
+                let stop = &stop;
+                scope.spawn(move || {
+                    let mut ears = Vec::new();
+                    for kind in STREAMS.iter().cycle().skip(n) {
+                        ears.push(Ear::open(listen, *kind, &["new"]));
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        thread::park_timeout(std::time::Duration::from_millis(2));
+                    }
+                    ears
+                })
+            })
+            .collect();
+        (0..5).for_each(|_| drop(server.upgrade(&[])));
+        stop.store(true, Ordering::Relaxed);
+        let mut ears: Vec<Ear> =
+            newcomers.into_iter().flat_map(|newcomer| newcomer.join().unwrap()).collect();
+        assert!(ears.len() > 100, "{} came", ears.len());
+        assert_eq!(server.api.send("new", "welcome"), ears.len() as u64);
+        ears.iter_mut().for_each(|ear| assert_eq!(ear.data(), "welcome"));
+        let stats = server.api.stats();
+        assert_eq!(stats["connections_open"], ears.len(), "{stats}");
+    });
+}
+
+/// A server that has inherited ends as any other.
+#[test]
+fn heir_ends_in_order() {
+    let server = Upgraded::serve(&["--websocket-deflate"]);
+    let mut ears = one_of_each(&server);
+    server.upgrade(&[]);
+    let heir = server.owner().to_string();
+    assert!(
+        std::process::Command::new("kill").args(["-s", "TERM", &heir]).status().unwrap().success()
+    );
+    ears.iter_mut().for_each(Ear::expect_end);
+    wait_for("it has ended", || server.processes().is_empty());
+    // And what it leaves is a store that another one opens.
+    drop(Server::start_in(server.data(), &[]));
+}

@@ -1,0 +1,90 @@
+//! An heir with other limits: more workers or fewer, other bounds, and each stream finds its place.
+
+use serde_json::Value;
+
+use super::ear::{Ear, STREAMS};
+use super::served::{Upgraded, rewriting};
+
+/// Streams under ids of their own, some dozens on each worker.
+const STREAMS_MIN: usize = 240;
+
+fn workers(stats: &Value) -> Vec<u64> {
+    let workers = stats["workers"].as_array().unwrap();
+    workers.iter().map(|worker| worker["connections_open"].as_u64().unwrap()).collect()
+}
+
+#[track_caller]
+fn all_hear(server: &Upgraded, ears: &mut [Ear], text: &str) {
+    assert_eq!(server.api.send("all", text), ears.len() as u64);
+    for (n, ear) in ears.iter_mut().enumerate() {
+        assert_eq!(server.api.send(&format!("own:{n}"), n.to_string()), 1);
+        assert_eq!(ear.data(), text);
+        assert_eq!(ear.data(), n.to_string());
+    }
+}
+
+#[test]
+fn workers_may_be_more_or_fewer() {
+    let server = Upgraded::serve(&["--workers=4", "--websocket-deflate"]);
+    let mut ears: Vec<Ear> = STREAMS
+        .iter()
+        .cycle()
+        .take(STREAMS_MIN)
+        .enumerate()
+        .map(|(n, &kind)| Ear::open(server.listen(), kind, &[&format!("own:{n}"), "all"]))
+        .collect();
+    let mut before = 4;
+    for wanted in [2, 4, 1, 3] {
+        let (from, to) = ("--workers=", format!("--workers={wanted}"));
+        let program = rewriting(&server.data().join(format!("with-{wanted}")), &[(from, &to)]);
+        server.upgrade(&["--binary", &program]);
+        let stats = server.api.stats();
+        let open = workers(&stats);
+        assert_eq!((open.len(), open.iter().sum::<u64>()), (wanted, STREAMS_MIN as u64), "{stats}");
+        // Nobody is left with all of them.
+        let most = *open.iter().max().unwrap();
+        let even = STREAMS_MIN.div_ceil(before.min(wanted));
+        assert!(most <= 2 * even as u64, "{open:?} of {before} workers before");
+        all_hear(&server, &mut ears, &format!("{wanted} workers"));
+        before = wanted;
+    }
+    // Newcomers go to all of them.
+    let more: Vec<Ear> =
+        (0..90).map(|_| Ear::open(server.listen(), STREAMS[0], &["newcomer"])).collect();
+    assert_eq!(server.api.send("newcomer", "welcome"), 90);
+    drop((ears, more));
+    let stats = server.wait_open(0);
+    assert!(workers(&stats).iter().all(|&open| open == 0), "{stats}");
+}
+
+#[test]
+fn bounds_may_change_where_the_streams_still_fit() {
+    let server = Upgraded::serve(&["--max-connections=100", "--max-backlog=64KiB"]);
+    let mut ears: Vec<Ear> = (0..40)
+        .map(|n| Ear::open(server.listen(), STREAMS[n % 4], &[&format!("own:{n}"), "all"]))
+        .collect();
+    // `Deflated` is not among the first four.
+    for bound in ["--max-connections=60", "--max-connections=1000", "--max-connections=50"] {
+        let program = rewriting(&server.data().join("bound"), &[("--max-connections=", bound)]);
+        server.upgrade(&["--binary", &program]);
+        all_hear(&server, &mut ears, bound);
+    }
+    // The bound is the new one: there are ten places left.
+    let more: Vec<Ear> =
+        (0..10).map(|_| Ear::open(server.listen(), STREAMS[1], &["more"])).collect();
+    let mut full = server.ask(crate::harness::get("/stream/more", &[]));
+    assert_eq!(full.head().status, 503);
+    drop(more);
+    server.wait_open(40);
+    let less = rewriting(&server.data().join("less"), &[("--max-backlog=", "--max-backlog=8KiB")]);
+    assert!(server.refused(&["--binary", &less]).contains("--max-backlog"));
+    let changes = [("--max-backlog=", "--max-backlog=128KiB"), ("", "--keepalive=0.2")];
+    let program = rewriting(&server.data().join("changes"), &changes);
+    server.upgrade(&["--binary", &program]);
+    for ear in &mut ears {
+        while ear.keep_alives == 0 {
+            ear.read().unwrap();
+        }
+    }
+    all_hear(&server, &mut ears, "with keep-alives");
+}
