@@ -16,7 +16,7 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 30] = [
+const SLEEPERS: [(&str, &str); 35] = [
     ("compat/rust/src/main.rs", "a server that is gone rings nobody"),
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
@@ -25,10 +25,12 @@ const SLEEPERS: [(&str, &str); 30] = [
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
     ("crates/encke/benches/nodes/", "neither other processes nor their figures ring"),
+    ("crates/encke/benches/upgrade/", "neither other processes nor their figures ring"),
     ("crates/encke/tests/it/cluster/nemesis/", "faults have their time, and servers ring nobody"),
     ("crates/encke/src/cli/demo/nodes/", "neither other processes nor counters ring"),
     ("crates/encke/src/client/stream/follow.rs", "a server that is gone rings nobody"),
     ("crates/encke/src/ketama/list.rs", "a file that changes rings nobody on every file system"),
+    ("crates/graph/src/lock.rs", "a process that lets go of a lock rings nobody"),
     ("crates/server/src/posting.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/server/src/erlang/mod.rs", "a node that is not there rings nobody"),
     ("crates/server/src/http/listener.rs", "a listener without descriptors must not spin"),
@@ -40,6 +42,8 @@ const SLEEPERS: [(&str, &str); 30] = [
     ("crates/server/src/cluster/", "a log or a database that is away does not ring"),
     ("crates/server/src/memory.rs", "memory that is free does not ring"),
     ("crates/server/src/ending.rs", "nobody rings when the last connection has gone"),
+    ("crates/server/src/passing/", "neither a program nor a connection that ends rings"),
+    ("crates/server/src/upgrade/", "neither workers' counters nor another process ring"),
     ("crates/server/src/resumes.rs", "neither a full mailbox nor an event's age rings"),
     ("crates/ledger/src/watch.rs", "a row that others change is polled, for its notice has a lock"),
     (
@@ -53,6 +57,7 @@ const SLEEPERS: [(&str, &str); 30] = [
     ("crates/testing/src/relay.rs", "a slow network is one that waits"),
     ("crates/testing/src/small_disk.rs", "a disk that is mounted rings nobody"),
     ("crates/load/src/flood/mod.rs", "the crowd's counters ring nobody"),
+    ("crates/server/src/gate/tests.rs", "time is made up there, and a sleep is what moves it"),
 ];
 
 /// Calls that take an address of our own.
