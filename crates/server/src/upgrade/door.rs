@@ -1,6 +1,7 @@
 //! The door of a server that serves: who asks for an upgrade comes here, and the heir, too.
 
 use std::path::Path;
+use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -265,6 +266,9 @@ impl Upgrades {
         if common_version(&ask.versions).is_none() && !ask.versions.is_empty() {
             return Err(other_versions(&ask.versions));
         }
+        if process::id() == FIRST_PROCESS {
+            return Err(CONTAINER.to_owned());
+        }
         let program = self.program.as_ref().ok_or("nobody knows what to start here")?;
         let binary = ask.binary.as_deref().unwrap_or(&program.binary);
         let started = program.start(ask.binary.as_deref(), ask.config.as_deref());
@@ -376,6 +380,13 @@ enum NotStarted {
     Busy,
     Failed(String),
 }
+
+/// With this process its PID namespace ends.
+const FIRST_PROCESS: u32 = 1;
+
+const CONTAINER: &str = "this server is the first process of its container, which would end with \
+                         it: start the new version in a container of its own with encke serve \
+                         --inherit, on the same data (docs/upgrade.md)";
 
 const UNDER_WAY: &str = "an upgrade is under way; ask again when it is done";
 

@@ -243,12 +243,9 @@ impl Giving<'_> {
         handover.leave();
         self.serving.move_on();
         self.serving.end_erlang().await;
-        let said = self.say(&ServingWord::Left).await;
-        let live = match said {
-            Ok(()) => self.heir_word(LIVE_MAX).await,
-            Err(why) => Err(why),
-        };
-        let pause_milliseconds = match live {
+        // It may have said all that it has to say, and gone.
+        let _ = self.say(&ServingWord::Left).await;
+        let pause_milliseconds = match self.heir_word(LIVE_MAX).await {
             Ok(HeirWord::Live(Live { pause_ms })) => pause_ms,
             Ok(word) => self.warn(&unexpected(&word)),
             Err(why) => self.warn(&why),

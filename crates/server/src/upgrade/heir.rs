@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +87,8 @@ impl WorkersDir {
         let dir = data.join(WORKERS_DIR);
         // There is none, as a rule.
         let _ = fs::remove_dir_all(&dir);
-        let made = fs::create_dir(&dir);
+        // Nobody else may send workers what they take for connections.
+        let made = fs::DirBuilder::new().mode(0o700).create(&dir);
         made.with_context(|| format!("cannot make {}", dir.display()))?;
         Ok(WorkersDir(dir))
     }
@@ -290,12 +292,11 @@ impl Complete {
         let erlang = control.take_erlang();
         let mut server = control.serve(listeners);
         server.serve_passed(passing);
+        // Heard in any case: what nobody has read would break the conversation at its end.
+        if let Err(error) = serving.hear_within::<ServingWord>(LEFT_MAX).await {
+            tracing::warn!("the server before has not left its other ports: {error}");
+        }
         if let Some(erlang) = erlang {
-            // Its port is free when the other has left it.
-            let left = serving.hear_within::<ServingWord>(LEFT_MAX).await;
-            if let Err(error) = left {
-                tracing::warn!("the server before has not left its Erlang node: {error}");
-            }
             match erlang.start(PORT_PATIENCE).await {
                 Ok(task) => server.set_erlang(Some(task)),
                 Err(error) => tracing::error!("Erlang nodes are not served: {error:#}"),

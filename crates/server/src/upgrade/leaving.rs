@@ -10,6 +10,7 @@ use super::Done;
 use crate::Server;
 use crate::erlang::ErlangTask;
 use crate::passing::LAST_MAX;
+use crate::traces::limits::FLUSH_TIME_MAX;
 
 impl Server {
     /// Starts the program anew, as it was started, and leaves everything to it.
@@ -43,6 +44,9 @@ impl Server {
         workers.await.context("the workers did not end")?;
         if !self.until_last(LAST_MAX).await {
             tracing::warn!("connections to the API are cut off: their requests did not end");
+        }
+        if let Some(traces) = self.traces {
+            traces.end(FLUSH_TIME_MAX).await;
         }
         Ok(())
     }
