@@ -269,6 +269,15 @@ pub const KERNEL_UNSENT_BYTES: u32 = 64 * 1024;
 /// spare one, and room for whatever the process had open when the worker started.
 pub const DESCRIPTORS_RESERVED: u64 = 16;
 
+/// Senders' connections that a worker's lane has at a time, where descriptors are many; where they
+/// are few it has a part of them. Others are served by the control plane.
+pub const LANE_PLACES: u64 = 256;
+/// That part, one in so many.
+pub const LANE_SHARE: u64 = 64;
+
+/// The longest message between a lane and the control plane.
+pub const LANE_MESSAGE_BYTES: usize = 64 * 1024;
+
 /// Places in a worker, past which it has little room and new connections go to those with more. As
 /// many clients may wait in its queue when it leaves: at 24,000 connects a second, what comes in
 /// 10 ms.

@@ -13,12 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_queue::ArrayQueue;
 use hub::{ConnRef, DisconnectReason};
 use smallvec::SmallVec;
-use sys::waker::Waker;
 use tls::rustls::ServerConfig;
 
 use crate::Event;
-use crate::doorbell::Doorbell;
 use crate::handover::Giving;
+use crate::lane::{Bell, Lane};
 use crate::limits::{HELD_EVENT_BYTES, MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::Stub;
 use crate::settings::Settings;
@@ -106,12 +105,13 @@ pub(crate) struct Mailbox {
     moves: ArrayQueue<u64>,
     /// That all connections go to another process, and each time that there is more to do for it.
     handovers: ArrayQueue<Arc<Giving>>,
+    /// What it is to do for senders.
+    lanes: ArrayQueue<Box<dyn Lane>>,
     /// Mails in the queue, and those that room is reserved for.
     mails: AtomicUsize,
     /// What those mails weigh. A bound on memory, good to within what senders reserve at once.
     weight: AtomicUsize,
-    doorbell: Doorbell,
-    waker: Waker,
+    bell: Arc<Bell>,
 }
 
 /// Room in a mailbox. What is not used is given back when it is dropped.
@@ -132,10 +132,10 @@ impl Mailbox {
             settings: ArrayQueue::new(1),
             moves: ArrayQueue::new(1),
             handovers: ArrayQueue::new(1),
+            lanes: ArrayQueue::new(1),
             mails: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
-            doorbell: Doorbell::new(),
-            waker: Waker::new()?,
+            bell: Arc::new(Bell::new()?),
         })
     }
 
@@ -217,6 +217,17 @@ impl Mailbox {
         self.handovers.pop()
     }
 
+    /// Posts what it is to do for senders from now on.
+    pub(crate) fn post_lane(&self, lane: Box<dyn Lane>) {
+        drop(self.lanes.force_push(lane));
+        self.ring();
+    }
+
+    /// That, for the worker.
+    pub(crate) fn take_lane(&self) -> Option<Box<dyn Lane>> {
+        self.lanes.pop()
+    }
+
     fn push(&self, mail: Mail) -> Result<(), Mail> {
         self.queue.push(mail)?;
         self.ring();
@@ -224,9 +235,12 @@ impl Mailbox {
     }
 
     fn ring(&self) {
-        if self.doorbell.must_ring() {
-            self.waker.ring();
-        }
+        self.bell.ring();
+    }
+
+    /// What wakes the worker.
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        &self.bell
     }
 
     /// The worker's next mail.
@@ -244,23 +258,25 @@ impl Mailbox {
 
     /// The worker, before it waits: `true` when it may sleep, since every mail from now on rings.
     pub(crate) fn may_sleep(&self) -> bool {
-        self.doorbell.mark_asleep();
+        self.bell.mark_asleep();
         let is_empty = self.queue.is_empty()
             && self.tls.is_empty()
             && self.texts.is_empty()
             && self.settings.is_empty()
             && self.moves.is_empty()
-            && self.handovers.is_empty();
+            && self.handovers.is_empty()
+            && self.lanes.is_empty()
+            && self.bell.is_silent();
         if is_empty {
             return true;
         }
-        self.doorbell.mark_awake();
+        self.bell.mark_awake();
         false
     }
 
     /// The worker, after it has waited.
     pub(crate) fn awake(&self) {
-        self.doorbell.mark_awake();
+        self.bell.mark_awake();
     }
 }
 
@@ -299,7 +315,7 @@ impl Drop for Reservation<'_> {
 
 impl AsFd for Mailbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.waker.as_fd()
+        self.bell.as_fd()
     }
 }
 
@@ -342,11 +358,12 @@ mod tests {
     #[test]
     fn worker_for_whom_anything_is_posted_does_not_sleep() {
         let settings = Arc::new(crate::EngineConfig::new(([0; 4], 0).into()).settings());
-        let posts: [&dyn Fn(&Mailbox); 4] = [
+        let posts: [&dyn Fn(&Mailbox); 5] = [
             &|mailbox| mailbox.post_texts(Arc::default()),
             &|mailbox| mailbox.post_settings(settings.clone()),
             &|mailbox| mailbox.post_move(1),
             &|mailbox| mailbox.post_drain(0).unwrap(),
+            &|mailbox| mailbox.bell().answer(),
         ];
         for (number, post) in posts.iter().enumerate() {
             let mailbox = Mailbox::new().unwrap();

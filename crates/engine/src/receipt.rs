@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
 
+use crate::lane::Bell;
 use crate::replies::Replies;
 #[cfg(loom)]
 use loom::sync::{
@@ -28,9 +29,16 @@ struct Ticket {
     /// Stubs that are still out.
     open: AtomicU32,
     count: AtomicU32,
-    sender: AtomicWaker,
-    /// Where the sender's waker goes.
-    replies: StdArc<Replies>,
+    sender: Sender,
+}
+
+/// Who waits for the receipt.
+#[derive(Debug)]
+enum Sender {
+    /// A task, whose waker goes to the replies.
+    Task { waker: AtomicWaker, replies: StdArc<Replies> },
+    /// A worker's lane, which looks by itself.
+    Lane(StdArc<Bell>),
 }
 
 /// The sender's half: resolves to the number of connections reached.
@@ -47,9 +55,17 @@ pub(crate) struct Stub {
 impl Stub {
     /// A ticket's first stub, and the receipt that completes when all its stubs are gone.
     pub(crate) fn first(replies: &StdArc<Replies>) -> (Stub, Receipt) {
+        Stub::of(Sender::Task { waker: AtomicWaker::new(), replies: replies.clone() })
+    }
+
+    /// The same for a lane, which is rung when the receipt is complete.
+    pub(crate) fn first_of_lane(bell: &StdArc<Bell>) -> (Stub, Receipt) {
+        Stub::of(Sender::Lane(bell.clone()))
+    }
+
+    fn of(sender: Sender) -> (Stub, Receipt) {
         let (open, count) = (AtomicU32::new(1), AtomicU32::new(0));
-        let (sender, replies) = (AtomicWaker::new(), replies.clone());
-        let ticket = Arc::new(Ticket { open, count, sender, replies });
+        let ticket = Arc::new(Ticket { open, count, sender });
         (Stub { ticket: ticket.clone(), count: 0 }, Receipt(ticket))
     }
 
@@ -71,9 +87,16 @@ impl Drop for Stub {
         // Ordering: the release of each stub's count is acquired by the last one through the same
         // counter, so the receipt reads the full sum.
         self.ticket.count.fetch_add(self.count, Ordering::Relaxed);
-        let last = self.ticket.open.fetch_sub(1, Ordering::AcqRel) == 1;
-        if last && let Some(sender) = self.ticket.sender.take() {
-            self.ticket.replies.post(sender);
+        if self.ticket.open.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        match &self.ticket.sender {
+            Sender::Task { waker, replies } => {
+                if let Some(sender) = waker.take() {
+                    replies.post(sender);
+                }
+            }
+            Sender::Lane(bell) => bell.answer(),
         }
     }
 }
@@ -82,7 +105,9 @@ impl Future for Receipt {
     type Output = u32;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u32> {
-        self.0.sender.register(context.waker());
+        if let Sender::Task { waker, .. } = &self.0.sender {
+            waker.register(context.waker());
+        }
         match self.0.open.load(Ordering::Acquire) {
             0 => Poll::Ready(self.0.count.load(Ordering::Relaxed)),
             _ => Poll::Pending,

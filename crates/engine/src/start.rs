@@ -10,7 +10,8 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use hub::{ConnRef, Directory, Epoch, EventIds, Names};
-use sys::{clock, group, limits as process_limits, table};
+use sys::table::{self, AsFdDyn};
+use sys::{clock, group, limits as process_limits};
 use tls::rustls::ServerConfig;
 
 pub use self::error::StartError;
@@ -23,6 +24,7 @@ use crate::connection_limit::ConnectionLimit;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
 use crate::handover::{Inherited, Taker, Taking};
+use crate::lane::{Lane, LaneBell, LaneSocket};
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::notices::Notices;
@@ -56,6 +58,8 @@ pub struct Engine {
     notices: Arc<Notices>,
     rooms: Arc<Rooms>,
     addresses: Arc<Addresses>,
+    /// Those of the first workers, which may have lanes.
+    lane_sockets: Arc<[Arc<LaneSocket>]>,
     /// Where clients connect without TLS.
     plain_address: Option<SocketAddr>,
     /// What the workers are to be told; `None` once they have been.
@@ -103,6 +107,12 @@ impl Engine {
         config.workers = config.workers.clamp(1, ConnRef::WORKERS_MAX - guests);
         let descriptors = process_limits::descriptors().map_err(StartError::Worker)?;
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let lanes = cores.min(config.workers);
+        let lane_sockets: io::Result<Arc<[_]>> =
+            (0..lanes).map(|_| LaneSocket::new().map(Arc::new)).collect();
+        let lane_sockets = lane_sockets.map_err(StartError::Worker)?;
+        let lane_places = lane_places(descriptors.soft);
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
         let keys = from.map(|from| from.address_keys);
@@ -133,12 +143,11 @@ impl Engine {
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
         });
-        let cores = thread::available_parallelism().map_or(1, usize::from);
         let handshake_limits = HandshakeLimits::new(config.workers, config.connections_max, cores);
         // What has come over has a past, which no time before the start could hold.
         let past_ms = if from.is_some() { HEIR_PAST_MS } else { 0 };
         let started_ms = clock::monotonic_ms().saturating_sub(past_ms);
-        let shared = |_| Shared {
+        let shared = |worker| Shared {
             names: names.clone(),
             directory: directory.clone(),
             counters: Arc::new(Counters::default()),
@@ -150,7 +159,11 @@ impl Engine {
             tokens: tokens.clone(),
             notices: notices.clone(),
             handshake_limits: handshake_limits.clone(),
-            slots_max: room,
+            // A lane has its connections, and what wakes all other workers, in the same table.
+            slots_max: match worker < lanes {
+                true => room.saturating_sub(lane_places + mailboxes.len()),
+                false => room.saturating_sub(lanes),
+            },
             started_ms,
         };
         let shared: Vec<Shared> = (0..config.workers).map(shared).collect();
@@ -168,6 +181,7 @@ impl Engine {
             notices,
             rooms: Arc::new(Rooms::new(config.workers)),
             addresses,
+            lane_sockets,
             plain_address,
             closed: Some((config, shared)),
             threads: Vec::new(),
@@ -218,6 +232,18 @@ impl Engine {
         for mailbox in self.mailboxes.iter().take(self.threads.len()) {
             mailbox.post_settings(settings.clone());
         }
+    }
+
+    /// The sockets of workers that may have a lane, and how many connections each may have.
+    pub fn lanes(&self) -> (Arc<[Arc<LaneSocket>]>, usize) {
+        let descriptors = process_limits::descriptors().map_or(0, |limit| limit.soft);
+        (self.lane_sockets.clone(), lane_places(descriptors))
+    }
+
+    /// Gives a worker that has a socket for it its lane; what wakes that.
+    pub fn open_lane(&self, worker: usize, lane: Box<dyn Lane>) -> LaneBell {
+        self.mailboxes[worker].post_lane(lane);
+        LaneBell(self.mailboxes[worker].bell().clone())
     }
 
     /// What the log is to be told of clients: somebody must take it.
@@ -315,6 +341,10 @@ impl Engine {
     ) -> io::Result<()> {
         let (mailbox, replies) = (self.mailboxes[worker].clone(), self.replies.clone());
         let room = WorkerRoom::new(self.rooms.clone(), worker);
+        let lane_socket = self.lane_sockets.get(worker).cloned();
+        // Who has a lane sends mail to all, and is answered by all.
+        let mailboxes = self.mailboxes.clone();
+        let rung = if lane_socket.is_some() { mailboxes.len() } else { self.lane_sockets.len() };
         let (started, start) = mpsc::sync_channel(1);
         let run = move || {
             let _guard = EndProcessOnPanic;
@@ -324,8 +354,14 @@ impl Engine {
             let at_once = if taking.is_some() { &[][..] } else { &listen };
             let is_in_order = taking.as_ref().is_some_and(|taking| taking.is_one_to_one());
             let begin = || {
-                table::make_private(&[&*mailbox, &*replies])?;
-                let worker = Worker::new(at_once, worker, config, shared, mailbox, room)?;
+                let mut keep: Vec<&dyn AsFdDyn> = vec![&*mailbox, &*replies];
+                keep.extend(mailboxes[..rung].iter().map(|other| &**other as &dyn AsFdDyn));
+                keep.extend(lane_socket.iter().map(|socket| &**socket as &dyn AsFdDyn));
+                table::make_private(&keep)?;
+                let mut worker = Worker::new(at_once, worker, config, shared, mailbox, room)?;
+                if let Some(socket) = lane_socket {
+                    worker.set_lane_socket(socket)?;
+                }
                 let taker = taking.map(|taking| Taker::new(taking, worker.number())).transpose()?;
                 Ok((worker, taker))
             };
@@ -348,6 +384,11 @@ impl Engine {
         }
         outcome
     }
+}
+
+/// Connections that a lane has room for, where a table has so many descriptors.
+fn lane_places(descriptors: u64) -> usize {
+    limits::LANE_PLACES.min(descriptors / limits::LANE_SHARE) as usize
 }
 
 /// A worker that is gone while its clients stay connected would be the worst of failures: they

@@ -5,6 +5,7 @@
 //! step keeps the others waiting for more than a few milliseconds.
 
 mod accepting;
+mod lanes;
 
 use std::fs::File;
 use std::io;
@@ -21,6 +22,7 @@ use crate::counters::Counters;
 use crate::door::{DOORS_MAX, Door, is_tls_door};
 use crate::handover::{Given, Giver, Taken, Taker};
 use crate::kernel::Kernel;
+use crate::lane::{Lane, LaneSocket, lane_index};
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::nap::Nap;
@@ -54,6 +56,10 @@ pub(crate) struct Worker {
     room: WorkerRoom,
     /// Of what the kernel gives for a connection, although there are places.
     shortage: Shortage,
+    /// The lane's socket, kept open as long as the worker turns.
+    lane_socket: Option<Arc<LaneSocket>>,
+    /// What it does for senders.
+    lane: Option<Box<dyn Lane>>,
     /// All goes to another process.
     giver: Option<Box<Giver>>,
     /// Whether the kernel may be told who is full: the worker's number is its listener's index.
@@ -95,6 +101,8 @@ impl Worker {
             nap,
             room,
             shortage: Shortage::default(),
+            lane_socket: None,
+            lane: None,
             giver: None,
             is_in_order: true,
         })
@@ -220,6 +228,9 @@ impl Worker {
                 }
                 // Edge-triggered: each ring is a report of its own, nothing must be read.
                 MAILBOX => {}
+                token if lane_index(token).is_some() => {
+                    self.lane_ready(lane_index(token), event.hung_up(), now_ms);
+                }
                 token => {
                     let slot = slot_of(token);
                     if event.writable() {
@@ -253,8 +264,9 @@ impl Worker {
         self.nap.turned(took_mail, now_ms);
         self.mind_room();
         let writes_left = self.shard.flush();
+        let lane_busy = self.lane_turned(now_ms);
         self.counters.turns.add(clock::monotonic_ns() - began_ns);
-        mail_left || writes_left || self.shard.is_busy()
+        mail_left || writes_left || lane_busy || self.shard.is_busy()
     }
 
     /// Tells the kernel when this worker has become full, or has room again.
@@ -292,7 +304,9 @@ impl Worker {
             return Some(0);
         }
         // A nap is shorter than a timer's tick, so the timers need not be asked.
-        if let Some(nap_ms) = self.nap.due_ms(clock::monotonic_ms()) {
+        if let Some(nap_ms) = self.nap.due_ms(clock::monotonic_ms())
+            && !self.lane.as_ref().is_some_and(|lane| lane.is_awaited())
+        {
             return Some(nap_ms);
         }
         if !self.mailbox.may_sleep() {
@@ -302,7 +316,9 @@ impl Worker {
         let timer = timers.into_iter().flatten().min().map(|at| self.started_ms + at);
         let shortage = self.shortage.due_ms();
         let giver = self.giver.as_ref().and_then(|giver| giver.due_ms());
-        let times = [timer, self.accept_again_ms, self.shard.drain_deadline_ms(), shortage, giver];
+        let lane = self.lane.as_ref().and_then(|lane| lane.due_ms());
+        let drain = self.shard.drain_deadline_ms();
+        let times = [timer, self.accept_again_ms, drain, shortage, giver, lane];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic_ms()))
     }

@@ -32,6 +32,9 @@ const CLOSED: u64 = 1 << 63;
 /// which that hangs.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
+/// How often it is looked whether passes have come back of which nobody tells.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// The gate of a server.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -60,6 +63,11 @@ enum Stand {
 #[derive(Debug)]
 pub(crate) struct Pass<'g>(&'g Gate);
 
+/// The same for who must not wake a task, and never waits.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct PassAtOnce<'g>(&'g Gate);
+
 /// Why there is no pass.
 #[derive(Clone, Debug)]
 pub(crate) enum Barred {
@@ -87,6 +95,13 @@ impl Gate {
             drop(pass);
             self.wait().await?;
         }
+    }
+
+    /// A pass, if there is one now.
+    pub(crate) fn enter_at_once(&self) -> Option<PassAtOnce<'_>> {
+        let before = self.passes.fetch_add(1, Ordering::Acquire);
+        let pass = PassAtOnce(self);
+        (before & CLOSED == 0).then_some(pass)
     }
 
     /// Waits until somebody who changes nothing yet may go on. It is not counted.
@@ -119,7 +134,9 @@ impl Gate {
             if self.passes.load(Ordering::Acquire) & !CLOSED == 0 {
                 return true;
             }
-            if timeout_at(end, last).await.is_err() {
+            // Who has a pass at once tells nobody that it comes back.
+            let look = end.min(Instant::now() + LOOK);
+            if timeout_at(look, last).await.is_err() && look == end {
                 return false;
             }
         }
@@ -183,6 +200,12 @@ impl Drop for Pass<'_> {
         if self.0.passes.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1 {
             self.0.last.notify_waiters();
         }
+    }
+}
+
+impl Drop for PassAtOnce<'_> {
+    fn drop(&mut self) {
+        self.0.passes.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

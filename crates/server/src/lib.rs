@@ -26,6 +26,7 @@ mod file_watch;
 mod gate;
 mod http;
 pub mod keys;
+mod lane;
 mod log_interval;
 mod memory;
 mod outgoing;

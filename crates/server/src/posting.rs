@@ -1,9 +1,10 @@
 //! Taking a send through all its steps, whoever asked for it: here, or over all nodes of a cluster.
 
+use std::hint;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Event, Receipt, Router, Sending, Step};
+use engine::{Event, LaneBell, Receipt, Router, Sending, Step};
 use graph::{Graph, Pair, WriteError};
 use hub::{Draft, Followers, FollowersError, IdText};
 use proto::Frame;
@@ -11,7 +12,7 @@ use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::cluster::{Cluster, GraphTrouble, Outgoing, Pending};
-use crate::gate::{Gate, Pass};
+use crate::gate::{Gate, Pass, PassAtOnce};
 use crate::traces::Marks;
 
 /// How long to wait before a full mailbox is tried again.
@@ -19,6 +20,10 @@ const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long a mailbox may stay full before the sender is told.
 pub(crate) const MAILBOX_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Steps of a send that does not wait: slices of some thousand followers, or looks whether another
+/// is posted.
+const SLICES_AT_ONCE: usize = 8;
 
 /// What the frames of all transports put around an event at most: the size line of a chunk, SSE's
 /// field names, the event id twice, member names.
@@ -89,6 +94,23 @@ pub(crate) struct Delivered {
     pub(crate) at_least: bool,
 }
 
+/// What a send without a wait came to.
+pub(crate) enum PostedNow {
+    /// The workers have it.
+    Posted(Arc<Event>, Receipt),
+    /// A mailbox is full, or another send is being posted. Nothing is done.
+    Busy,
+    /// Its audience is too large, or cannot be read. Nothing is done.
+    TooMuch,
+}
+
+impl Delivered {
+    /// Of an event that this server alone has delivered.
+    pub(crate) fn of(event: &Event, count: u32) -> Delivered {
+        Delivered { id: id(event), count, at_least: false }
+    }
+}
+
 /// Hands events on. Everybody who sends has a clone.
 #[derive(Clone)]
 pub(crate) struct Sender {
@@ -126,6 +148,31 @@ impl Sender {
         }
         let event = Arc::clone(sending.event().expect("what is posted has its number"));
         Ok(Delivery::Here { event, receipt })
+    }
+
+    /// The same on a worker's thread, which is rung by `bell`. Not in a cluster.
+    pub(crate) fn send_at_once(
+        &self,
+        _pass: &PassAtOnce<'_>,
+        about: IdText<'_>,
+        draft: Draft,
+        bell: LaneBell,
+    ) -> PostedNow {
+        let mut sending = self.router.send(about, draft).for_lane(bell);
+        for _ in 0..SLICES_AT_ONCE {
+            match sending.step(&self.graph) {
+                Ok(Step::Posted(receipt)) => {
+                    let event = sending.event().expect("what is posted has its number");
+                    return PostedNow::Posted(Arc::clone(event), receipt);
+                }
+                // Others are being posted, by a few stores: a moment later it is our turn.
+                Ok(Step::More) if sending.is_gathered() => hint::spin_loop(),
+                Ok(Step::More) => {}
+                Ok(Step::MailboxFull) => return PostedNow::Busy,
+                Ok(Step::Stale) | Err(_) => return PostedNow::TooMuch,
+            }
+        }
+        if sending.is_gathered() { PostedNow::Busy } else { PostedNow::TooMuch }
     }
 
     /// Adds or removes subscriptions; answers how many were new, or were there, once that is
@@ -192,7 +239,7 @@ impl Delivery {
     /// What it came to, if that is known. It is told once.
     pub(crate) fn ready(&mut self) -> Option<Result<Delivered, Unposted>> {
         match self {
-            Delivery::Here { event, receipt } => Some(Ok(counted(event, receipt.ready()?))),
+            Delivery::Here { event, receipt } => Some(Ok(Delivered::of(event, receipt.ready()?))),
             Delivery::Everywhere(pending) => pending.ready(),
         }
     }
@@ -217,10 +264,6 @@ impl Delivery {
 /// The id as it is written.
 fn id(event: &Event) -> [u8; 16] {
     event.id().as_bytes().try_into().expect("ids of events have 16 letters and digits")
-}
-
-fn counted(event: &Event, count: u32) -> Delivered {
-    Delivered { id: id(event), count, at_least: false }
 }
 
 /// Takes all steps of a send, pausing where it must.

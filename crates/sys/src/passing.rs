@@ -1,4 +1,4 @@
-//! Unix stream sockets that carry descriptors, unix(7), and who is at their other end.
+//! Unix sockets that carry descriptors, unix(7), and who is at their other end.
 //!
 //! Descriptors travel with the first byte that they are sent with: whoever has read that byte has
 //! them, and they may come with bytes that stand before it. They stay open at the sender, and in
@@ -12,6 +12,8 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use socket2::{Domain, Socket, Type};
 
 /// Descriptors that one send can carry: the kernel's `SCM_MAX_FD`.
 pub const DESCRIPTORS_MAX: usize = 253;
@@ -129,6 +131,19 @@ pub fn receive(
         return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
     }
     Ok(len)
+}
+
+/// Two connected sockets for messages (`SOCK_SEQPACKET`), for two threads of which one has a
+/// descriptor table of its own. What one [sends](send) in one go, with its descriptors, the other
+/// [receives](receive) in one go: all of it, or nothing is sent. `bytes` are what may be under way,
+/// cut to `net.core.wmem_max`.
+pub fn message_pair(bytes: usize) -> io::Result<(OwnedFd, OwnedFd)> {
+    let (one, other) = Socket::pair(Domain::UNIX, Type::SEQPACKET, None)?;
+    for socket in [&one, &other] {
+        socket.set_nonblocking(true)?;
+        socket.set_send_buffer_size(bytes)?;
+    }
+    Ok((one.into(), other.into()))
 }
 
 /// Who is at the other end of a socket.

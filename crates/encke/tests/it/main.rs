@@ -45,6 +45,7 @@ mod ketama_erlang;
 mod key_commands;
 mod key_sessions;
 mod keys;
+mod lanes;
 mod listen;
 mod listen_tokens;
 mod log;

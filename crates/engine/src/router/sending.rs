@@ -8,8 +8,9 @@ use smallvec::SmallVec;
 
 use super::{Router, Step};
 use crate::Event;
+use crate::lane::{Bell, LaneBell};
 use crate::mailbox::{Mail, Reservation, Targets};
-use crate::receipt::{Receipt, Stub};
+use crate::receipt::Stub;
 
 /// An event to be, and its place among the sends that have begun.
 pub(super) struct Drafted {
@@ -44,9 +45,9 @@ pub struct Sending<'r> {
     /// Its audience had to be gathered anew: from now on it is waited for, or a crowd that comes
     /// back could hold it up for ever.
     renewed: bool,
-    /// The sender's own stub, without which the receipt could complete between two mails, and the
-    /// receipt; gone once all is posted.
-    receipt: Option<(Stub, Receipt)>,
+    /// What the receipt rings, where that is not for a task.
+    bell: Option<Arc<Bell>>,
+    is_posted: bool,
 }
 
 impl<'r> Sending<'r> {
@@ -60,7 +61,8 @@ impl<'r> Sending<'r> {
             gathered: false,
             waits: false,
             renewed: false,
-            receipt: Some(Stub::first(&router.replies)),
+            bell: None,
+            is_posted: false,
         }
     }
 
@@ -70,6 +72,17 @@ impl<'r> Sending<'r> {
             drafted.term = Some(term);
         }
         self
+    }
+
+    /// The same for a worker's lane, which is rung when the receipt is complete.
+    pub fn for_lane(mut self, bell: LaneBell) -> Sending<'r> {
+        self.bell = Some(bell.0);
+        self
+    }
+
+    /// Whether its whole audience is known, and only its turn or room are waited for.
+    pub fn is_gathered(&self) -> bool {
+        self.gathered
     }
 
     /// Does the next piece of work. Call it until it answers [`Step::Posted`], not after.
@@ -172,7 +185,13 @@ impl<'r> Sending<'r> {
 
     /// Posts what is outgoing to all, into room that is reserved.
     fn post_to(&mut self, mut rooms: Reservations<'_>) -> Step {
-        let (stub, receipt) = self.receipt.take().expect("a finished send is not stepped again");
+        let was_posted = std::mem::replace(&mut self.is_posted, true);
+        assert!(!was_posted, "a finished send is not stepped again");
+        // The sender's own stub: without it the receipt could complete between two mails.
+        let (stub, receipt) = match &self.bell {
+            None => Stub::first(&self.router.replies),
+            Some(bell) => Stub::first_of_lane(bell),
+        };
         let outgoing = self.outgoing.as_ref().expect("a draft has been numbered before");
         while let Some((worker, targets)) = self.audience.group() {
             // Groups come from the last worker to the first.

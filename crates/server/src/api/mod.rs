@@ -21,6 +21,7 @@ pub(crate) use dashboard::live;
 pub(crate) use dashboard::live_id::LiveAccess;
 pub use dashboard::public_url::PublicUrl;
 pub use endpoints::graph::stats_json as graph_stats_json;
+pub(crate) use endpoints::send_at_once::{AtOnce, SendAtOnce};
 #[cfg(test)]
 pub(crate) use endpoints::tokens::answer as answer_to_revoke;
 pub(crate) use idempotency::{IdempotencyKeys, KeysPart, KeysRead, Refusal, forget as forget_keys};

@@ -67,6 +67,8 @@ pub(crate) struct Api {
     pub(super) started_at: f64,
     /// Events that were accepted. Relaxed: it is only reported.
     pub(super) events: AtomicU64,
+    /// Those of them whose request was served in a worker's turn. Likewise.
+    pub(super) events_at_once: AtomicU64,
     /// What was sent with an idempotency key of late.
     pub(super) idempotency: Arc<IdempotencyKeys>,
     pub(super) durations: SendDurations,
@@ -128,6 +130,7 @@ impl Api {
             started: Instant::now(),
             started_at: process::started_at().context("cannot read /proc/self/stat")?,
             events: AtomicU64::new(0),
+            events_at_once: AtomicU64::new(0),
             idempotency: parts.idempotency,
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),

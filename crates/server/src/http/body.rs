@@ -38,14 +38,19 @@ impl BodyKind {
     pub(crate) fn of(headers: &HeaderMap) -> Result<BodyKind, ApiProblem> {
         let Some(field) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyKind::Json) };
         let text = field.to_str().map_err(|_| ApiProblem::media_type())?;
+        BodyKind::of_text(text).ok_or_else(ApiProblem::media_type)
+    }
+
+    /// By what the field says.
+    pub(crate) fn of_text(text: &str) -> Option<BodyKind> {
         // RFC 9110, section 8.3.1: parameters follow a semicolon, names are without case.
         let kind = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {
             "application/json" | "application/x-www-form-urlencoded" | "text/plain" => {
-                Ok(BodyKind::Json)
+                Some(BodyKind::Json)
             }
-            "application/x-ndjson" | "application/ndjson" => Ok(BodyKind::Ndjson),
-            _ => Err(ApiProblem::media_type()),
+            "application/x-ndjson" | "application/ndjson" => Some(BodyKind::Ndjson),
+            _ => None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use bytes::Bytes;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -20,10 +21,10 @@ use super::permits::{IdleLimit, Permit};
 use super::wire::{LINGER, Wire};
 
 /// How long a request's head may take, and how long a connection may idle between requests.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a client may leave what it was sent unread or unacknowledged.
-const STALL_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a connection that is to end may do so without a request in progress: time for what it
 /// lingers, and not for half a head.
@@ -46,10 +47,12 @@ pub(super) fn prepare(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_tcp_user_timeout(Some(STALL_TIMEOUT));
 }
 
-/// Serves `stream`, a connection that is [prepared](prepare) or TLS on one, until its client, its
+/// Serves `stream`, a connection that is [prepared](prepare) or TLS on one and of which `unread` was
+/// read before, until its client, its
 /// silence, an answer that is the last one or `stop` ends it.
 pub(super) async fn serve<S>(
     stream: S,
+    unread: Bytes,
     peer: Peer,
     routes: Router,
     permit: &Permit,
@@ -62,7 +65,7 @@ pub(super) async fn serve<S>(
     let mut idle = exchanges.idle();
     let is_reserved = permit.is_reserved();
     let told = Arc::clone(&exchanges);
-    let wire = TokioIo::new(Wire::new(stream, Arc::clone(&exchanges)));
+    let wire = TokioIo::new(Wire::new(stream, Arc::clone(&exchanges), unread));
     let service = service_fn(move |request| {
         let answer = answer(Arc::clone(&exchanges), routes.clone(), is_reserved, peer, request);
         async { Ok::<_, std::convert::Infallible>(answer.await) }

@@ -24,6 +24,11 @@ fn include(hosts: &RwLock<Hosts>, host: &str) -> bool {
     hosts.read().unwrap_or_else(PoisonError::into_inner).include(host)
 }
 
+/// Whether the one `Host` field of a request of HTTP/1.1 calls the API by its name.
+pub(crate) fn is_ours(hosts: &RwLock<Hosts>, field: &str) -> bool {
+    is_host(field) && include(hosts, field)
+}
+
 /// Refuses requests that call the API by a name that is not its own.
 pub(crate) async fn guard(
     State(hosts): State<ApiHosts>,

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use bytes::Bytes;
 use futures_util::future::join_all;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::accept_pace::AcceptPace;
-use super::connection;
+use super::connection::{self, IDLE_TIMEOUT, STALL_TIMEOUT};
 use super::exchange::Peer;
 use super::permits::{IdleLimit, Permit, Permits};
 use super::tls::{Opened, Tls, plain_routes};
 use crate::gate::Gate;
+use crate::lane::{self, Lanes, Lent};
 use crate::log_interval::LogInterval;
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
@@ -36,6 +39,8 @@ type Accepted = io::Result<(TcpStream, SocketAddr)>;
 struct Service {
     routes: Router,
     permits: Arc<Permits>,
+    /// Where single sends by plain HTTP are served, if anywhere but here.
+    lanes: Option<Arc<Lanes>>,
     stop: CancellationToken,
 }
 
@@ -46,10 +51,11 @@ pub(crate) async fn run(
     doors: Vec<Door>,
     routes: Router,
     permits: Arc<Permits>,
+    lanes: Option<Arc<Lanes>>,
     gate: Arc<Gate>,
     stop: CancellationToken,
 ) {
-    let service = Service { routes, permits: Arc::clone(&permits), stop: stop.clone() };
+    let service = Service { routes, permits: Arc::clone(&permits), lanes, stop: stop.clone() };
     let accepting = async {
         join_all(doors.into_iter().map(|door| accept(door, service.clone()))).await;
         stop.cancelled().await;
@@ -70,7 +76,7 @@ pub(crate) async fn serve_passed(
     stop: CancellationToken,
 ) {
     let permit = permit.into_ordinary();
-    connection::serve(stream, Peer::UNKNOWN, routes, &permit, limit, stop).await;
+    connection::serve(stream, Bytes::new(), Peer::UNKNOWN, routes, &permit, limit, stop).await;
 }
 
 /// Accepts at one door until the end.
@@ -114,12 +120,10 @@ impl Service {
 
     /// Serves a connection to its end.
     async fn serve(self, stream: TcpStream, peer: Peer, permit: Permit, tls: Option<Tls>) {
-        let Service { routes, permits, stop } = self;
-        let mut limit = permits.idle_limit();
         connection::prepare(&stream);
-        let Some(tls) = tls else {
-            return connection::serve(stream, peer, routes, &permit, limit, stop).await;
-        };
+        let Some(tls) = tls else { return self.serve_plain(stream, peer, permit).await };
+        let Service { routes, permits, stop, .. } = self;
+        let mut limit = permits.idle_limit();
         let opened = tokio::select! {
             opened = tls.open(stream, &mut limit) => opened,
             () = stop.cancelled() => None,
@@ -127,12 +131,47 @@ impl Service {
         match opened {
             Some(Opened::Tls(stream)) => {
                 let peer = Peer { is_tls: true, ..peer };
-                connection::serve(stream, peer, routes, &permit, limit, stop).await;
+                let unread = Bytes::new();
+                connection::serve(stream, unread, peer, routes, &permit, limit, stop).await;
             }
             Some(Opened::Plain(stream)) => {
-                connection::serve(stream, peer, plain_routes(), &permit, limit, stop).await;
+                let (unread, routes) = (Bytes::new(), plain_routes());
+                connection::serve(stream, unread, peer, routes, &permit, limit, stop).await;
             }
             None => {}
         }
+    }
+
+    /// The same without TLS, in a lane as long as its client sends single events.
+    async fn serve_plain(self, stream: TcpStream, peer: Peer, permit: Permit) {
+        let Service { routes, permits, lanes, stop } = self;
+        let mut limit = permits.idle_limit();
+        let (mut stream, mut unread) = (stream, Bytes::new());
+        let lanes = lanes.filter(|_| !permit.is_reserved());
+        while let Some(lanes) = lanes.as_ref().filter(|_| unread.is_empty()) {
+            let silent_since = Instant::now();
+            let is_one = tokio::select! {
+                is_one = lane::prefers(&stream) => is_one,
+                () = stop.cancelled() => false,
+                () = limit.expired(silent_since, IDLE_TIMEOUT) => return,
+            };
+            let lent =
+                if is_one { lanes.lend(stream, peer.address).await } else { Lent::No(stream) };
+            match lent {
+                Lent::No(here) => {
+                    stream = here;
+                    break;
+                }
+                Lent::Back { stream: back, unsent, unread: rest } => {
+                    (stream, unread) = (back, rest.into());
+                    let sent = timeout(STALL_TIMEOUT, stream.write_all(&unsent)).await;
+                    if !matches!(sent, Ok(Ok(()))) {
+                        return;
+                    }
+                }
+                Lent::Closed => return,
+            }
+        }
+        connection::serve(stream, unread, peer, routes, &permit, limit, stop).await;
     }
 }

@@ -31,6 +31,8 @@ const LINGER_BYTES_MAX: usize = 256 << 20;
 pub(super) struct Wire<S> {
     stream: S,
     exchanges: Arc<Exchanges>,
+    /// What somebody before us has read.
+    unread: Bytes,
     /// What is left to write of an answer that took the place of another.
     exchanged: Bytes,
     /// Whether there was one.
@@ -45,9 +47,10 @@ struct Lingering {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    pub(super) fn new(stream: S, exchanges: Arc<Exchanges>) -> Wire<S> {
+    /// The `stream` behind what was read of it before.
+    pub(super) fn new(stream: S, exchanges: Arc<Exchanges>, unread: Bytes) -> Wire<S> {
         let exchanged = Bytes::new();
-        Wire { stream, exchanges, exchanged, has_refused: false, lingering: None }
+        Wire { stream, exchanges, unread, exchanged, has_refused: false, lingering: None }
     }
 
     /// Writes what is left of the exchanged answer, and then reports `len` bytes as written.
@@ -87,7 +90,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        if self.unread.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(context, buffer);
+        }
+        let len = buffer.remaining().min(self.unread.len());
+        buffer.put_slice(&self.unread.split_to(len));
+        Poll::Ready(Ok(()))
     }
 }
 

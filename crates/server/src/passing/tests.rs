@@ -45,7 +45,8 @@ impl Old {
         let doors = vec![Door { listener: listener.into(), tls: None }];
         let routes = guarded(routes, &gate);
         let (gate_too, ended) = (Arc::clone(&gate), stop.clone());
-        let task = tokio::spawn(listener::run(doors, routes, Permits::new(), gate_too, ended));
+        let task =
+            tokio::spawn(listener::run(doors, routes, Permits::new(), None, gate_too, ended));
         Old { address, gate, task, _running: stop.drop_guard() }
     }
 

@@ -24,6 +24,7 @@ use crate::http::host::ApiHosts;
 use crate::http::permits::Permits;
 use crate::http::tls::{Handshakes, PROTOCOLS, Tls};
 use crate::keys::ring::KeyRing;
+use crate::lane::Lanes;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::posting::Sender;
@@ -240,16 +241,21 @@ impl ControlPlane {
         let (gate, stop) = (self.sender.gate, self.stop);
         let doors = listeners.doors(tls);
         let (closing, stopping) = (Arc::clone(&gate), stop.clone());
-        let run = http::listener::run(doors, self.routes.clone(), self.permits, closing, stopping);
-        let (listen, tls_listen) = {
+        // A cluster's log answers for each send, and a trace has more to tell of it.
+        let has_lanes = self.cluster.is_none() && self.traces.is_none();
+        let (listen, tls_listen, lanes) = {
             let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-            (engine.address(), engine.tls_address())
+            let open = || Lanes::open(&engine, &self.state, &self.api_hosts, &stop);
+            (engine.address(), engine.tls_address(), has_lanes.then(open))
         };
+        let (routes, at_work) = (self.routes.clone(), lanes.clone());
+        let run = http::listener::run(doors, routes, self.permits, at_work, closing, stopping);
         let erlang = Arc::<Mutex<Option<ErlangTask>>>::default();
         let serving = Serving {
             engine: Arc::clone(&self.engine),
             graph: self.graph.clone(),
             gate: Arc::clone(&gate),
+            lanes,
             router: self.router,
             state: self.state,
             data: self.data.clone(),

@@ -19,6 +19,7 @@ use super::words::{EpochFacts, Facts, Listeners, LiveFacts, Rest, ServingWord};
 use crate::api::{Api, LiveAccess};
 use crate::erlang::ErlangTask;
 use crate::gate::Gate;
+use crate::lane::Lanes;
 use crate::passing::Heir;
 use crate::ports::{ApiAddresses, ApiListening};
 
@@ -30,6 +31,7 @@ pub(crate) struct Serving {
     pub(crate) engine: Arc<RwLock<Engine>>,
     pub(crate) graph: Graph,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) lanes: Option<Arc<Lanes>>,
     pub(crate) router: Arc<Router>,
     pub(crate) state: Arc<Api>,
     pub(crate) data: PathBuf,
@@ -115,7 +117,15 @@ impl Serving {
     /// are done who were at it.
     pub(super) async fn hold_still(&self, most: Duration) -> Result<(), String> {
         self.gate.close();
-        match self.gate.emptied(most).await {
+        // What they have goes on here, or waits at the gate.
+        let are_back = match &self.lanes {
+            Some(lanes) => {
+                lanes.recall();
+                lanes.emptied(most).await
+            }
+            None => true,
+        };
+        match are_back && self.gate.emptied(most).await {
             true => Ok(()),
             false => Err(format!(
                 "requests in progress were not done within {} s: try again when there is less to \
@@ -128,6 +138,7 @@ impl Serving {
     /// All goes on as before.
     pub(super) fn go_on(&self) {
         self.gate.open();
+        self.lanes.iter().for_each(|lanes| lanes.resume());
     }
 
     /// All goes on at the heir.

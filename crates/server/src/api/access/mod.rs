@@ -71,6 +71,14 @@ impl Grant {
         }
     }
 
+    /// Whether it lets send about `about`.
+    pub(crate) fn lets_send_about(&self, about: &str) -> bool {
+        match self {
+            Grant::Everything => true,
+            Grant::Key(key) => key.allows_about(about),
+        }
+    }
+
     /// What the guard has granted to a request; without it, nothing.
     pub(crate) fn of(extensions: &Extensions) -> Result<Grant, ApiProblem> {
         extensions.get().cloned().ok_or_else(|| Refusal::Missing.problem())
@@ -148,6 +156,31 @@ impl Access {
         Ok(Grant::Key(find_by_id(&keys, &id, now())?))
     }
 
+    /// What a request to send is granted by its `Authorization` field, without a wait; `None` where
+    /// that takes one, or it is refused, which is not counted here. In a request that
+    /// `is_forwarded` a trusted peer may say for whom it asks.
+    pub(super) fn grant_at_once(
+        &self,
+        authorization: Option<&str>,
+        is_forwarded: bool,
+        peer: IpAddr,
+    ) -> Option<Grant> {
+        let keys = match self.ring.known() {
+            Known::None => return Some(Grant::Everything),
+            Known::Unusable => return None,
+            Known::Keys(keys) => keys,
+        };
+        if is_forwarded && self.trusted.contain(peer) {
+            return None;
+        }
+        let text = bearer_key(authorization?)?;
+        if self.failures.is_full(peer, Instant::now()) {
+            return None;
+        }
+        let key = find(&keys, text, now()).ok()?;
+        key.allows(Scope::Send).then_some(Grant::Key(key))
+    }
+
     /// The key whose text is `text`, which somebody at `peer` has shown. Who has shown too many
     /// wrong ones waits for the answer, and who shows even more at a time is not heard.
     async fn key(&self, text: Option<&str>, peer: IpAddr) -> Result<Arc<KeyRecord>, Refusal> {
@@ -182,10 +215,7 @@ impl Access {
 
     /// Whether `grant` lets send about `about`.
     pub(crate) fn check_about(&self, grant: &Grant, about: &str) -> Result<(), ApiProblem> {
-        match grant {
-            Grant::Key(key) if !key.allows_about(about) => Err(self.refuse(Refusal::About)),
-            _ => Ok(()),
-        }
+        if grant.lets_send_about(about) { Ok(()) } else { Err(self.refuse(Refusal::About)) }
     }
 }
 
@@ -224,7 +254,11 @@ pub(super) async fn guard(
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut fields = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(field), None) = (fields.next(), fields.next()) else { return None };
-    let (scheme, key) = field.to_str().ok()?.split_once(' ')?;
+    bearer_key(field.to_str().ok()?)
+}
+
+fn bearer_key(field: &str) -> Option<&str> {
+    let (scheme, key) = field.split_once(' ')?;
     scheme.eq_ignore_ascii_case("Bearer").then(|| key.trim_matches(' '))
 }
 

@@ -40,6 +40,11 @@ pub(crate) struct Posted {
 }
 
 impl Api {
+    /// Whether an event fits into a connection's backlog.
+    pub(super) fn fits(&self, body: &EventBody<'_>) -> bool {
+        body.about.0.len() + body.data.get().len() + FRAME_BYTES <= self.backlog_bytes_max
+    }
+
     /// Hands an event to the mailboxes of all workers that have listeners of it.
     /// With `marks` it has a trace.
     pub(crate) async fn post(
@@ -51,7 +56,7 @@ impl Api {
         let accepted = Instant::now();
         let about = IdText::parse(&body.about.0)?;
         let data = body.data.get();
-        if body.about.0.len() + data.len() + FRAME_BYTES > self.backlog_bytes_max {
+        if !self.fits(body) {
             return Err(ApiProblem::too_large(format!(
                 "This event has {} bytes of data and would not fit into a connection's backlog of \
                  {} bytes. Send a smaller one, or raise --max-backlog.",

@@ -9,6 +9,7 @@ pub(super) mod logout;
 pub(super) mod lookup;
 pub(super) mod openapi;
 pub(super) mod send;
+pub(super) mod send_at_once;
 mod send_stream;
 pub(super) mod subscriptions;
 pub(crate) mod tokens;

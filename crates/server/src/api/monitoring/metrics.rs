@@ -4,6 +4,7 @@
 //! `encke_<thing>_<unit>`, `_total` for what only grows; labels come from closed lists.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::extract::State;
 use axum::http::header;
@@ -107,6 +108,11 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
             resident.anonymous as f64,
         ),
         counter("encke_events_total", "Events accepted by the API.", api.events() as f64),
+        counter(
+            "encke_events_at_once_total",
+            "Events accepted in the turn of a worker, which are counted in the total too.",
+            api.events_at_once.load(Ordering::Relaxed) as f64,
+        ),
         send_durations(api),
         refusals(api),
         gauge("encke_history_events", "Events remembered.", history.events as f64),

@@ -1,0 +1,253 @@
+//! Single sends that are served in a worker's turn: whatever comes on such a connection is answered
+//! as on any other, in its order, and nobody who does not read holds anything up.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, End, Server, Wire, read_answer, wait_for};
+
+/// A plain request to send `body`, with further `fields`.
+fn request(fields: &str, body: &str) -> String {
+    let len = body.len();
+    format!("POST /send HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n{fields}\r\n{body}")
+}
+
+fn event(about: &str, data: &str) -> String {
+    request("", &json!({ "about": about, "data": data }).to_string())
+}
+
+fn answer(wire: &mut Wire) -> Answer {
+    read_answer(wire, "POST").unwrap()
+}
+
+/// How many events were accepted in a worker's turn.
+fn at_once(server: &Server) -> u64 {
+    let metrics = server.api.get("/metrics").body;
+    let line = metrics.lines().find(|line| line.starts_with("encke_events_at_once_total "));
+    line.and_then(|line| line.split(' ').nth(1)).unwrap().parse().unwrap()
+}
+
+#[test]
+fn requests_that_come_together_are_answered_in_their_order() {
+    let server = Server::start(&["--workers=2"]);
+    let mut ears: Vec<_> = (0..8).map(|n| server.listener(&format!("own:{n}"))).collect();
+    let mut wire = Wire::connect(server.api.address());
+    let batch: String = (0..300).map(|n| event(&format!("own:{}", n % 10), "x")).collect();
+    wire.send(batch);
+    let mut ids = Vec::new();
+    for n in 0..300 {
+        let answer = answer(&mut wire).ok();
+        assert_eq!(answer["delivered"], u64::from(n % 10 < 8), "{n}: {answer}");
+        ids.push(answer["id"].as_str().unwrap().to_owned());
+    }
+    assert!(ids.is_sorted() && ids.windows(2).all(|two| two[0] != two[1]));
+    for (n, ear) in ears.iter_mut().enumerate() {
+        for heard in ids.iter().skip(n).step_by(10) {
+            assert_eq!(ear.event()["id"], *heard);
+        }
+    }
+    assert_eq!(at_once(&server), 300);
+}
+
+#[test]
+fn request_may_come_in_pieces_and_its_client_may_close_its_side() {
+    let server = Server::start(&[]);
+    let text = event("rj", "in pieces");
+    let mut ear = server.listener("rj");
+    for cut in [1, 20, 21, 22, 40, text.len() - 30, text.len() - 1] {
+        let mut wire = Wire::connect(server.api.address());
+        wire.send(event("nobody", "first"));
+        answer(&mut wire).ok();
+        wire.send(&text[..cut]);
+        // A request of another connection has its turn in between.
+        server.api.send("nobody", "between");
+        wire.send(&text[cut..]);
+        wire.half_close();
+        assert_eq!(answer(&mut wire).ok()["delivered"], 1, "cut at {cut}");
+        assert_eq!(ear.data(), "in pieces");
+        assert_eq!(wire.end(), End::Fin);
+    }
+    // Half a request is waited for elsewhere, and goes on there.
+    let mut wire = Wire::connect(server.api.address());
+    wire.send(event("nobody", "first"));
+    answer(&mut wire).ok();
+    let before = at_once(&server);
+    wire.send(&text[..30]);
+    std::thread::park_timeout(Duration::from_millis(3_500));
+    wire.send(&text[30..]);
+    assert_eq!(answer(&mut wire).ok()["delivered"], 1);
+    assert_eq!(at_once(&server), before, "it was given back");
+}
+
+/// The same bytes, on a connection that is served in a worker's turn and on one that is not.
+#[test]
+fn answers_are_those_of_the_library() {
+    let server = Server::start(&[]);
+    let _ear = server.listener("rj");
+    let good = r#"{"about":"rj","data":1}"#;
+    let long = format!("X-Long: {}\r\n", "x".repeat(9_000));
+    let large = json!({ "about": "rj", "data": "x".repeat(30_000) }).to_string();
+    let too_large = json!({ "about": "rj", "data": "x".repeat(80_000) }).to_string();
+    let mut requests: Vec<String> = [
+        "Content-Type: application/json\r\n",
+        "content-type: TEXT/plain; charset=utf-8\r\n",
+        "Content-Type: text/html\r\n",
+        "Content-Type: application/x-ndjson\r\n",
+        "Idempotency-Key: \"a\"\r\n",
+        "Idempotency-Key: \"a\"\r\nIdempotency-Key: \"b\"\r\n",
+        "Origin: http://evil.test\r\n",
+        "Origin: http://localhost\r\n",
+        "Host: other\r\n",
+        "Content-Length: 1\r\n",
+        "Connection: close\r\n",
+        "Connection: keep-alive\r\n",
+        "Expect: 100-continue\r\n",
+        "Authorization: Bearer nonsense\r\n",
+        "Cookie: session=x\r\n",
+        "X-Forwarded-For: 10.0.0.1\r\n",
+        "Bad Field: x\r\n",
+        &long,
+    ]
+    .iter()
+    .map(|fields| request(fields, good))
+    .collect();
+    let bodies = [
+        "",
+        "{",
+        "[]",
+        "null",
+        r#"["rj",1]"#,
+        r#"{"about":"rj"}"#,
+        r#"{"data":1}"#,
+        r#"{"about":"","data":1}"#,
+        r#"{"about":"rj","data":1,"x":1}"#,
+        r#"{"about":"rj","data":1,"key":"k"}"#,
+        r#"{"about":"rj","data":1,"key":null}"#,
+        r#"{"about":"rj","about":"rj","data":1}"#,
+        r#"{"about":"a\u0000b","data":1}"#,
+        r#"{"about":7,"data":{"a":[1,2.50,null]}}"#,
+        r#"{"about":"rj","data":1}{"#,
+        &large,
+        &too_large,
+    ];
+    requests.extend(bodies.iter().map(|body| request("", body)));
+    let post =
+        |line: &str| format!("{line}\r\nHost: localhost\r\nContent-Length: 23\r\n\r\n{good}");
+    for line in [
+        "POST /send HTTP/1.0",
+        "POST /send?x=1 HTTP/1.1",
+        "PUT /send HTTP/1.1",
+        "POST  /send HTTP/1.1",
+    ] {
+        requests.push(post(line));
+    }
+    requests.push(post("POST /send HTTP/1.1").replace("localhost", "evil.test"));
+    requests.push(post("POST /send HTTP/1.1").replace("Host: localhost\r\n", ""));
+    requests.push(
+        "POST /send HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
+         17\r\n{\"about\":\"rj\",\"data\":1}\r\n0\r\n\r\n"
+            .to_owned(),
+    );
+    for text in &requests {
+        let answered = |first: &str| {
+            let mut wire = Wire::connect(server.api.address());
+            wire.send(first);
+            answer(&mut wire).ok();
+            wire.send(text);
+            // The server asks for the body that comes anyway (RFC 9110, section 10.1.1).
+            if text.contains("Expect") {
+                assert_eq!(wire.head().status, 100);
+            }
+            comparable(&answer(&mut wire))
+        };
+        let stats = "GET /stats HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let (here, there) = (answered(&event("nobody", "x")), answered(stats));
+        assert_eq!(here, there, "{}", &text[..text.len().min(300)]);
+    }
+}
+
+/// An answer without what differs from one to the next.
+fn comparable(answer: &Answer) -> (Vec<String>, Value) {
+    let is_kept = |line: &&str| !line.starts_with("date:") && !line.starts_with("content-length:");
+    let mut head: Vec<String> =
+        answer.head.text.lines().filter(is_kept).map(str::to_owned).collect();
+    head.sort();
+    let mut body: Value =
+        serde_json::from_str(&answer.body).unwrap_or_else(|_| Value::String(answer.body.clone()));
+    if let Some(id) = body.get_mut("id") {
+        *id = Value::Null;
+    }
+    (head, body)
+}
+
+#[test]
+fn connection_that_asks_for_something_else_is_served_on() {
+    let server = Server::start(&[]);
+    let mut ear = server.listener("rj");
+    let mut wire = Wire::connect(server.api.address());
+    let other = "GET /connections/rj HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    wire.send([&event("rj", "one"), &event("rj", "two"), other, &event("rj", "three")].concat());
+    for _ in 0..2 {
+        assert_eq!(answer(&mut wire).ok()["delivered"], 1);
+    }
+    assert_eq!(answer(&mut wire).ok()["connections"], 1);
+    assert_eq!(answer(&mut wire).ok()["delivered"], 1);
+    for data in ["one", "two", "three"] {
+        assert_eq!(ear.data(), data);
+    }
+    assert_eq!(at_once(&server), 2);
+    // An audience that takes long is for the control plane, too: it is walked in slices.
+    let pairs: Vec<Value> = (0..20_000)
+        .map(|n| json!({ "subscriber": format!("fan:{n}"), "subscribee": "star" }))
+        .collect();
+    server.api.post("/subscriptions/add", &Value::from(pairs)).ok();
+    let mut fans: Vec<_> = (0..5).map(|n| server.listener(&format!("fan:{}", n * 4_000))).collect();
+    let mut wire = Wire::connect(server.api.address());
+    wire.send([event("rj", "four"), event("star", "hello"), event("rj", "five")].concat());
+    for delivered in [1, 5, 1] {
+        assert_eq!(answer(&mut wire).ok()["delivered"], delivered);
+    }
+    fans.iter_mut().for_each(|fan| assert_eq!(fan.data(), "hello"));
+}
+
+/// A sender that reads no answers is waited for by the control plane, and its answers have a bound:
+/// that of the kernel's buffers, since nothing more is read of it.
+#[test]
+fn sender_that_reads_no_answers_holds_up_nobody() {
+    let server = Server::start(&["--workers=1"]);
+    let mut ear = server.listener("rj");
+    let mut deaf = Wire::connect(server.api.address());
+    deaf.socket().set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let batch: String = (0..1_000).map(|_| event("nobody", "x")).collect();
+    while deaf.try_send(&batch).is_ok() {}
+    let before = server.api.stats();
+    for n in 0..100 {
+        assert_eq!(server.api.send("rj", n), 1);
+        assert_eq!(ear.data(), n);
+    }
+    let after = server.api.stats();
+    let events = |stats: &Value| stats["events"].as_u64().unwrap();
+    assert!(events(&after) >= events(&before) + 100);
+    drop(deaf);
+    let (status, _) = (server.api.get("/readyz").status(), server.stop("TERM"));
+    assert_eq!(status, 200);
+}
+
+#[test]
+fn end_answers_what_was_asked_and_closes_who_is_silent() {
+    let server = Server::start(&[]);
+    let mut wires: Vec<Wire> = (0..40).map(|_| Wire::connect(server.api.address())).collect();
+    for wire in &mut wires {
+        wire.send(event("nobody", "x"));
+        answer(wire).ok();
+    }
+    let half = event("nobody", "half");
+    wires[0].send(&half[..half.len() / 2]);
+    wait_for("all are known", || server.api.stats()["events"] == 40);
+    let finished = server.stop("TERM");
+    assert_eq!(finished.code(), Some(0), "{}", finished.stderr);
+    for wire in &mut wires {
+        assert!(matches!(wire.end(), End::Fin | End::Reset));
+    }
+}

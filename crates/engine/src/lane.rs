@@ -1,0 +1,179 @@
+//! Lanes: short work for senders on a worker's own thread, between its epoll and its mailbox.
+//!
+//! A send that goes from a thread that reads it to a thread that delivers it, and back for its
+//! answer, costs three wake-ups, each of which is more than all the rest of it. A lane reads
+//! senders' connections in the turn of a worker, so that what it posts to that worker is delivered
+//! and answered in the same turn.
+//!
+//! The engine knows nothing of what is read: a [`Lane`] is given by the control plane, by way of a
+//! queue, and talks with it over a [`LaneSocket`]. Descriptors must cross there, since the worker
+//! has a table of its own. What a lane must never do is wait, and wake a task of a runtime, whose
+//! descriptors have other numbers in this table ([`crate::replies`]).
+//!
+//! There are as many lanes as cores, however many workers: more would only wake more threads.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sys::epoll::Epoll;
+use sys::passing;
+use sys::waker::Waker;
+
+use crate::doorbell::Doorbell;
+use crate::limits::LANE_MESSAGE_BYTES;
+
+/// What a worker does for senders beside its streams.
+pub trait Lane: Send {
+    /// Something has come on what was registered as `index`, which may be [`LANE_SOCKET`]. When it
+    /// `hung_up`, the other side sends no more.
+    fn ready(&mut self, desk: &LaneDesk<'_>, index: u32, hung_up: bool);
+
+    /// The end of a turn: all mail is delivered, so what this worker had of a send is counted.
+    /// `true` when there is work left that nothing reports.
+    fn turned(&mut self, desk: &LaneDesk<'_>) -> bool;
+
+    /// When it wants a turn at the latest, by the monotonic clock.
+    fn due_ms(&self) -> Option<u64>;
+
+    /// Whether somebody waits for its answer: then the worker does not [nap](crate::nap).
+    fn is_awaited(&self) -> bool;
+}
+
+/// The index of the lane's own socket.
+pub const LANE_SOCKET: u32 = u32::MAX;
+
+/// Tokens of lanes stand above those of slots.
+const FIRST_TOKEN: u64 = 1 << 32;
+
+/// What a report of epoll is about, if it is about a lane.
+pub(crate) fn lane_index(token: u64) -> Option<u32> {
+    u32::try_from(token.checked_sub(FIRST_TOKEN)?).ok()
+}
+
+/// What a lane may use of its worker within a turn.
+pub struct LaneDesk<'w> {
+    pub(crate) epoll: &'w Epoll,
+    pub(crate) bell: &'w Arc<Bell>,
+    /// The monotonic clock at the begin of the turn.
+    pub now_ms: u64,
+}
+
+impl LaneDesk<'_> {
+    /// Reports both sides of `socket` as `index`, edge-triggered, until it is closed.
+    pub fn register(&self, socket: &impl AsFd, index: u32) -> io::Result<()> {
+        self.epoll.add_stream(socket, FIRST_TOKEN + u64::from(index))
+    }
+
+    /// Reports it no more.
+    pub fn unregister(&self, socket: &impl AsFd) -> io::Result<()> {
+        self.epoll.remove(socket)
+    }
+
+    /// Whether a receipt may be complete since it was asked last.
+    pub fn is_answered(&self) -> bool {
+        self.bell.answered.swap(false, Ordering::Acquire)
+    }
+
+    /// Where a send's [`Receipt`](crate::Receipt) is to ring.
+    pub fn bell(&self) -> LaneBell {
+        LaneBell(Arc::clone(self.bell))
+    }
+}
+
+/// What wakes a lane's worker.
+#[derive(Clone, Debug)]
+pub struct LaneBell(pub(crate) Arc<Bell>);
+
+impl LaneBell {
+    /// Has the lane take a turn.
+    pub fn ring(&self) {
+        self.0.answer();
+    }
+}
+
+/// What wakes a worker.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    doorbell: Doorbell,
+    waker: Waker,
+    /// The worker's lane has been answered since it looked.
+    answered: AtomicBool,
+}
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Bell> {
+        let (doorbell, waker) = (Doorbell::new(), Waker::new()?);
+        Ok(Bell { doorbell, waker, answered: AtomicBool::new(false) })
+    }
+
+    /// After something was posted: wakes the worker if it sleeps.
+    pub(crate) fn ring(&self) {
+        if self.doorbell.must_ring() {
+            self.waker.ring();
+        }
+    }
+
+    /// Something that the lane waits for has come to pass.
+    ///
+    /// Ordering: releases what was counted before, for the lane that looks for it.
+    pub(crate) fn answer(&self) {
+        self.answered.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// The worker, before it looks whether anything was posted.
+    pub(crate) fn mark_asleep(&self) {
+        self.doorbell.mark_asleep();
+    }
+
+    /// The same, when it is up again.
+    pub(crate) fn mark_awake(&self) {
+        self.doorbell.mark_awake();
+    }
+
+    /// Whether the lane has nothing to look for. Read between [`Bell::mark_asleep`] and the sleep,
+    /// as the mailbox is.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.answered.load(Ordering::Relaxed)
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
+    }
+}
+
+/// The socket between a worker's lane and the control plane, both of whose ends are open there: the
+/// worker keeps its own in its table. Messages, as [`passing::message_pair`] has them.
+#[derive(Debug)]
+pub struct LaneSocket {
+    lane: OwnedFd,
+    control: OwnedFd,
+}
+
+/// The control plane's end of it.
+#[derive(Clone, Debug)]
+pub struct LaneControl(pub Arc<LaneSocket>);
+
+impl LaneSocket {
+    pub(crate) fn new() -> io::Result<LaneSocket> {
+        let (lane, control) = passing::message_pair(2 * LANE_MESSAGE_BYTES)?;
+        Ok(LaneSocket { lane, control })
+    }
+}
+
+impl AsFd for LaneSocket {
+    /// The lane's end.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.lane.as_fd()
+    }
+}
+
+impl AsFd for LaneControl {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.control.as_fd()
+    }
+}

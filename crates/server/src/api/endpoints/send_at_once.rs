@@ -1,0 +1,90 @@
+//! `POST /send` as a worker's lane serves it: without a wait, or not at all.
+//!
+//! Whatever is not certain to succeed is left to [`super::send`], with nothing done and nothing
+//! counted.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use engine::{Event, LaneBell, Receipt};
+use hub::{Draft, IdText};
+use proto::decimal::push_decimal;
+
+use super::event::{EventBody, push_answer};
+use crate::api::state::Api;
+use crate::http::object::Object;
+use crate::posting::{Delivered, PostedNow};
+
+/// What a lane has read of a request.
+pub(crate) struct SendAtOnce<'r> {
+    pub(crate) authorization: Option<&'r str>,
+    /// Whether somebody on the way has said for whom it asks.
+    pub(crate) is_forwarded: bool,
+    pub(crate) peer: IpAddr,
+    pub(crate) body: &'r [u8],
+}
+
+/// What it comes to.
+pub(crate) enum AtOnce {
+    /// The workers have it.
+    Posted { event: Arc<Event>, receipt: Receipt, accepted: Instant },
+    /// There is no room in a mailbox, or another send is being posted. Nothing is done.
+    Busy,
+    /// It is not for a lane. Nothing is done.
+    Elsewhere,
+}
+
+impl Api {
+    /// Posts the one event of a request, if it may be posted.
+    pub(crate) fn send_at_once(&self, send: SendAtOnce<'_>, bell: LaneBell) -> AtOnce {
+        let SendAtOnce { authorization, is_forwarded, peer, body } = send;
+        let accepted = Instant::now();
+        let grant = self.access.grant_at_once(authorization, is_forwarded, peer);
+        let body: Option<Object<EventBody<'_>>> = serde_json::from_slice(body).ok();
+        let (Some(grant), Some(Object(body))) = (grant, body) else { return AtOnce::Elsewhere };
+        let Ok(about) = IdText::parse(&body.about.0) else { return AtOnce::Elsewhere };
+        if body.key.is_some() || !grant.lets_send_about(&body.about.0) || !self.fits(&body) {
+            return AtOnce::Elsewhere;
+        }
+        let Some(pass) = self.sender.gate.enter_at_once() else { return AtOnce::Elsewhere };
+        let draft = Draft::new(&body.about.0, body.data.get());
+        match self.sender.send_at_once(&pass, about, draft, bell) {
+            PostedNow::Posted(event, receipt) => {
+                self.count_event();
+                self.events_at_once.fetch_add(1, Ordering::Relaxed);
+                AtOnce::Posted { event, receipt, accepted }
+            }
+            PostedNow::Busy => AtOnce::Busy,
+            PostedNow::TooMuch => AtOnce::Elsewhere,
+        }
+    }
+
+    /// Appends the answer to a send that has reached `count` connections, head and body; `date` is
+    /// what its `Date` field says.
+    pub(crate) fn push_http_answer(
+        &self,
+        out: &mut Vec<u8>,
+        event: &Event,
+        count: u32,
+        date: &[u8],
+    ) {
+        let mut body = Vec::with_capacity(64);
+        push_answer(&mut body, &Delivered::of(event, count));
+        body.push(b'\n');
+        out.extend_from_slice(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ",
+        );
+        push_decimal(out, body.len() as u64);
+        out.extend_from_slice(b"\r\ndate: ");
+        out.extend_from_slice(date);
+        out.extend_from_slice(b"\r\n\r\n");
+        out.extend_from_slice(&body);
+    }
+
+    /// Counts how long a send took.
+    pub(crate) fn note_duration(&self, accepted: Instant, over: Instant) {
+        self.durations.record(accepted, over);
+    }
+}

@@ -1,0 +1,188 @@
+//! The control plane's side: which connections are lent, and what becomes of them.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use engine::limits::LANE_MESSAGE_BYTES;
+use engine::{Engine, LaneBell, LaneControl};
+use tokio::net::TcpStream;
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::head::FIRST_LINE;
+use super::message::{GivenBack, Loan, Return};
+use super::work::{SendLane, Shared};
+use crate::api::Api;
+use crate::http::host::ApiHosts;
+use crate::wake_fd::WakeFd;
+
+/// The lanes of a server.
+pub(crate) struct Lanes {
+    lanes: Vec<LaneEnd>,
+    /// How many connections each may have.
+    places: usize,
+    shared: Arc<Shared>,
+    ids: AtomicU64,
+    /// How many connections are out.
+    lent: watch::Sender<usize>,
+}
+
+/// One of them, from here.
+struct LaneEnd {
+    control: Arc<LaneControl>,
+    bell: LaneBell,
+    /// Whom to tell what becomes of each connection.
+    out: Mutex<HashMap<u64, oneshot::Sender<GivenBack>>>,
+}
+
+/// What became of a connection.
+pub(crate) enum Lent {
+    /// There is no place for it.
+    No(TcpStream),
+    /// It goes on here.
+    Back {
+        stream: TcpStream,
+        /// Of the last answer, what is not sent yet.
+        unsent: Vec<u8>,
+        /// What was read of it.
+        unread: Vec<u8>,
+    },
+    /// Its client is gone.
+    Closed,
+}
+
+/// Whether a client that has sent this first is one for lanes.
+pub(crate) async fn prefers(stream: &TcpStream) -> bool {
+    let mut first = [0; FIRST_LINE.len()];
+    matches!(stream.peek(&mut first).await, Ok(len) if first[..len] == *FIRST_LINE)
+}
+
+impl Lanes {
+    /// Opens the lanes of `engine` for `api`, which is called by `hosts`. They are empty from when
+    /// `stop` is cancelled.
+    pub(crate) fn open(
+        engine: &Engine,
+        api: &Arc<Api>,
+        hosts: &ApiHosts,
+        stop: &CancellationToken,
+    ) -> Arc<Lanes> {
+        let (api, hosts) = (Arc::clone(api), Arc::clone(hosts));
+        let shared = Arc::new(Shared { api, hosts, recalled: AtomicBool::new(false) });
+        let (sockets, places) = engine.lanes();
+        let open = |(worker, socket)| {
+            let lane = Box::new(SendLane::new(Arc::clone(socket), Arc::clone(&shared)));
+            let bell = engine.open_lane(worker, lane);
+            let control = Arc::new(LaneControl(Arc::clone(socket)));
+            LaneEnd { control, bell, out: Mutex::default() }
+        };
+        let lanes = sockets.iter().enumerate().map(open).collect();
+        let (ids, lent) = (AtomicU64::new(0), watch::Sender::new(0));
+        let lanes = Arc::new(Lanes { lanes, places, shared, ids, lent });
+        for number in 0..lanes.lanes.len() {
+            tokio::spawn(listen(Arc::clone(&lanes), number));
+        }
+        let (recalled, stop) = (Arc::clone(&lanes), stop.clone());
+        tokio::spawn(async move {
+            stop.cancelled().await;
+            recalled.recall();
+        });
+        lanes
+    }
+
+    /// Lends a connection until its lane gives it back, if there is a place for it.
+    pub(crate) async fn lend(&self, stream: TcpStream, peer: IpAddr) -> Lent {
+        // Before it is looked whether they are recalled: who recalls them waits for it.
+        let _out = Out::new(&self.lent);
+        let free = self.lanes.iter().min_by_key(|lane| lane.out().len());
+        let free = free.filter(|lane| lane.out().len() < self.places);
+        let is_recalled = self.shared.recalled.load(Ordering::Relaxed);
+        let Some(lane) = free.filter(|_| !is_recalled) else { return Lent::No(stream) };
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let (told, becomes) = oneshot::channel();
+        // It fails for a connection that is broken.
+        let Ok(socket) = stream.into_std().map(OwnedFd::from) else { return Lent::Closed };
+        let loan = Loan { id, peer, socket };
+        lane.out().insert(id, told);
+        if loan.send(&*lane.control).is_err() {
+            lane.out().remove(&id);
+            return taken(loan.socket).map_or(Lent::Closed, Lent::No);
+        }
+        // What the lane has is its own.
+        drop(loan);
+        let Ok(GivenBack { socket, unsent, unread }) = becomes.await else { return Lent::Closed };
+        let back = |stream| Lent::Back { stream, unsent, unread };
+        taken(socket).map_or(Lent::Closed, back)
+    }
+
+    /// Calls all connections back, each when what it has asked for is answered, and lends no more.
+    pub(crate) fn recall(&self) {
+        self.shared.recalled.store(true, Ordering::Relaxed);
+        self.lanes.iter().for_each(|lane| lane.bell.ring());
+    }
+
+    /// Waits until all are back, for so long at most; whether they are.
+    pub(crate) async fn emptied(&self, most: Duration) -> bool {
+        let mut lent = self.lent.subscribe();
+        // It fails when the lanes are gone, and we have them.
+        timeout(most, lent.wait_for(|lent| *lent == 0)).await.is_ok()
+    }
+
+    /// Lends again.
+    pub(crate) fn resume(&self) {
+        self.shared.recalled.store(false, Ordering::Relaxed);
+    }
+}
+
+impl LaneEnd {
+    fn out(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<GivenBack>>> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that is out, as long as somebody waits for it.
+struct Out<'l>(&'l watch::Sender<usize>);
+
+impl Out<'_> {
+    fn new(lent: &watch::Sender<usize>) -> Out<'_> {
+        lent.send_modify(|lent| *lent += 1);
+        Out(lent)
+    }
+}
+
+impl Drop for Out<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|lent| *lent -= 1);
+    }
+}
+
+fn taken(socket: OwnedFd) -> io::Result<TcpStream> {
+    // It is not blocking, as it was before.
+    TcpStream::from_std(socket.into())
+}
+
+/// Hears what becomes of the connections of a lane, for as long as the runtime lives.
+async fn listen(lanes: Arc<Lanes>, number: usize) -> io::Result<()> {
+    let lane = &lanes.lanes[number];
+    let wake = WakeFd::new(Arc::clone(&lane.control))?;
+    let mut buffer = vec![0; LANE_MESSAGE_BYTES];
+    loop {
+        match Return::receive(&*lane.control, &mut buffer) {
+            Ok(Return { id, given_back }) => {
+                let told = lane.out().remove(&id);
+                // Who waited for it may be gone with the runtime.
+                if let (Some(told), Some(given_back)) = (told, given_back) {
+                    let _ = told.send(given_back);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wake.rung().await?,
+            // A descriptor that there was no room for: its connection is closed.
+            Err(error) => tracing::warn!(%error, "a connection to the API was lost"),
+        }
+    }
+}

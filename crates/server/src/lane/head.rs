@@ -1,0 +1,209 @@
+//! Which requests a lane serves, by their heads.
+
+use std::ops::Range;
+
+use crate::http::body::BodyKind;
+
+/// What the bytes of a connection begin with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Look<'b> {
+    /// A request that a lane may serve, with its body.
+    Whole(Ask<'b>),
+    /// The begin of what may become one.
+    Partial,
+    /// Something else.
+    Other,
+}
+
+/// A request to send one event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Ask<'b> {
+    /// What its client calls us.
+    pub(super) host: &'b str,
+    /// The `Authorization` field.
+    pub(super) authorization: Option<&'b str>,
+    /// Whether somebody on the way has said for whom it asks.
+    pub(super) is_forwarded: bool,
+    pub(super) body: &'b [u8],
+    /// Bytes of all of it.
+    pub(super) len: usize,
+}
+
+/// How it begins.
+pub(super) const FIRST_LINE: &[u8] = b"POST /send HTTP/1.1\r\n";
+
+/// Fields of a head. A client that sends more is served elsewhere.
+const FIELDS_MAX: usize = 32;
+
+/// Bytes of a head.
+const HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// Fields with which a request is more than a plain one: of its framing (RFC 9112, section 6), of
+/// what is expected before the body, of pages, of repeats.
+const OTHERS: [&str; 7] = [
+    "transfer-encoding",
+    "expect",
+    "upgrade",
+    "idempotency-key",
+    "origin",
+    "content-encoding",
+    "cookie",
+];
+
+/// Looks at `bytes`.
+pub(super) fn look(bytes: &[u8]) -> Look<'_> {
+    let begin = bytes.len().min(FIRST_LINE.len());
+    if bytes[..begin] != FIRST_LINE[..begin] {
+        return Look::Other;
+    }
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut request = httparse::Request::new(&mut fields);
+    let head = match request.parse(bytes) {
+        Ok(httparse::Status::Complete(len)) if len <= HEAD_BYTES_MAX => len,
+        Ok(httparse::Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return Look::Partial,
+        _ => return Look::Other,
+    };
+    let Some(Read { host: Some(host), length: Some(length), authorization, is_forwarded }) =
+        read(request.headers)
+    else {
+        return Look::Other;
+    };
+    let body: Range<usize> = head..head.saturating_add(length);
+    let len = body.end;
+    match bytes.get(body) {
+        Some(body) => Look::Whole(Ask { host, authorization, is_forwarded, body, len }),
+        None => Look::Partial,
+    }
+}
+
+#[derive(Default)]
+struct Read<'b> {
+    host: Option<&'b str>,
+    length: Option<usize>,
+    authorization: Option<&'b str>,
+    is_forwarded: bool,
+}
+
+/// What counts of the fields; `None` when one of them makes it another kind of request, or stands
+/// there twice.
+fn read<'b>(fields: &[httparse::Header<'b>]) -> Option<Read<'b>> {
+    let (mut read, mut has_type) = (Read::default(), false);
+    for field in fields {
+        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+        let text = || str::from_utf8(field.value).ok();
+        if is("host") {
+            set(&mut read.host, text()?)?;
+        } else if is("content-length") {
+            set(&mut read.length, length(field.value)?)?;
+        } else if is("authorization") {
+            set(&mut read.authorization, text()?)?;
+        } else if is("content-type") {
+            let is_json = BodyKind::of_text(text()?) == Some(BodyKind::Json);
+            if !is_json || std::mem::replace(&mut has_type, true) {
+                return None;
+            }
+        } else if is("connection") {
+            if !field.value.eq_ignore_ascii_case(b"keep-alive") {
+                return None;
+            }
+        } else if is("forwarded") || is("x-forwarded-for") {
+            read.is_forwarded = true;
+        } else if OTHERS.into_iter().any(is) {
+            return None;
+        }
+    }
+    Some(read)
+}
+
+/// Sets what may be set once.
+fn set<T>(place: &mut Option<T>, value: T) -> Option<()> {
+    place.replace(value).is_none().then_some(())
+}
+
+/// Digits, as RFC 9112, section 6.2, has them, of a length that could be served.
+fn length(value: &[u8]) -> Option<usize> {
+    let is_length = (1..=6).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+    str::from_utf8(value).ok().filter(|_| is_length)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(fields: &[&str]) -> String {
+        let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+        format!("POST /send HTTP/1.1\r\n{fields}\r\n")
+    }
+
+    #[test]
+    fn plain_request_is_read_and_its_half_is_waited_for() {
+        let head = head(&[
+            "HOST: push.test:80",
+            "content-type: Application/JSON; charset=utf-8",
+            "Content-Length: 5",
+            "Authorization: Bearer x",
+            "X-Forwarded-For: 10.0.0.1",
+            "Connection: Keep-Alive",
+            "User-Agent: test",
+            "traceparent: 00-0-0-0",
+        ]);
+        let text = format!("{head}{{\"a\"}}POST");
+        for cut in 0..head.len() + 5 {
+            assert_eq!(look(&text.as_bytes()[..cut]), Look::Partial, "{cut}");
+        }
+        let ask = Ask {
+            host: "push.test:80",
+            authorization: Some("Bearer x"),
+            is_forwarded: true,
+            body: b"{\"a\"}",
+            len: head.len() + 5,
+        };
+        assert_eq!(look(text.as_bytes()), Look::Whole(ask));
+    }
+
+    #[test]
+    fn whatever_else_a_request_may_be_is_for_others() {
+        for begin in ["GET /send HTTP/1.1\r\n", "POST /send HTTP/1.0\r\n", "POST /send?a=1", "\r\n"]
+        {
+            assert_eq!(look(begin.as_bytes()), Look::Other, "{begin:?}");
+        }
+        let plain = ["Host: a", "Content-Length: 1"];
+        assert!(matches!(look(format!("{}1", head(&plain)).as_bytes()), Look::Whole(_)));
+        for field in [
+            "Host: b",
+            "Content-Length: 1",
+            "Transfer-Encoding: chunked",
+            "Expect: 100-continue",
+            "Upgrade: h2c",
+            "Idempotency-Key: \"x\"",
+            "Origin: http://a",
+            "Cookie: a=b",
+            "Content-Encoding: gzip",
+            "Connection: close",
+            "Connection: keep-alive, upgrade",
+            "Content-Type: application/x-ndjson",
+            "Content-Type: text/html",
+            " folded: line",
+            "No colon",
+        ] {
+            let text = format!("{}1", head(&[plain[0], plain[1], field]));
+            assert_eq!(look(text.as_bytes()), Look::Other, "{field}");
+        }
+        for fields in [
+            &["Host: a"][..],
+            &["Content-Length: 1"],
+            &["Host: a", "Content-Length: +1"],
+            &["Host: a", "Content-Length: 1, 1"],
+            &["Host: a", "Content-Length: 1000000"],
+            &["Host: a", "Content-Length:"],
+        ] {
+            assert_eq!(look(format!("{}1", head(fields)).as_bytes()), Look::Other, "{fields:?}");
+        }
+        let many: Vec<String> = (0..40).map(|n| format!("X-{n}: 1")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(look(head(&many).as_bytes()), Look::Other);
+        let long = format!("X: {}", "x".repeat(HEAD_BYTES_MAX));
+        assert_eq!(look(head(&[&long]).as_bytes()), Look::Other);
+        assert_eq!(look(&head(&[&long]).as_bytes()[..HEAD_BYTES_MAX + 1]), Look::Other);
+    }
+}

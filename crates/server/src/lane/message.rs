@@ -1,0 +1,129 @@
+//! What a lane and the control plane tell each other, in one message each.
+
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
+
+use engine::limits::LANE_MESSAGE_BYTES;
+use sys::passing;
+
+/// A connection that goes to a lane.
+#[derive(Debug)]
+pub(super) struct Loan {
+    pub(super) id: u64,
+    pub(super) peer: IpAddr,
+    pub(super) socket: OwnedFd,
+}
+
+/// What becomes of it.
+#[derive(Debug)]
+pub(super) struct Return {
+    pub(super) id: u64,
+    /// `None` when the client is gone.
+    pub(super) given_back: Option<GivenBack>,
+}
+
+/// A connection that a lane does not want any more.
+#[derive(Debug)]
+pub(crate) struct GivenBack {
+    pub(super) socket: OwnedFd,
+    /// Of the last answer, what is not sent yet.
+    pub(crate) unsent: Vec<u8>,
+    /// What was read and not dealt with.
+    pub(crate) unread: Vec<u8>,
+}
+
+const LOAN_BYTES: usize = 24;
+const RETURN_BYTES: usize = 12;
+
+/// The most that may come back with a connection.
+pub(super) const REST_BYTES_MAX: usize = LANE_MESSAGE_BYTES - RETURN_BYTES;
+
+impl Loan {
+    pub(super) fn send(&self, to: &impl AsFd) -> io::Result<()> {
+        let peer = match self.peer {
+            IpAddr::V4(peer) => peer.to_ipv6_mapped(),
+            IpAddr::V6(peer) => peer,
+        };
+        let (id, peer) = (self.id.to_le_bytes(), peer.octets());
+        passing::send(to, &[IoSlice::new(&id), IoSlice::new(&peer)], &[self.socket.as_fd()])
+            .map(drop)
+    }
+
+    /// The next one; `WouldBlock` when there is none.
+    pub(super) fn receive(from: &impl AsFd) -> io::Result<Loan> {
+        let (mut bytes, mut sockets) = ([0; LOAN_BYTES], Vec::new());
+        let len = passing::receive(from, &mut bytes, &mut sockets)?;
+        let (Some((id, peer)), Some(socket)) = (bytes.split_first_chunk(), sockets.pop()) else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let Ok(peer) = <[u8; 16]>::try_from(peer) else { return Err(broken()) };
+        if len != LOAN_BYTES {
+            return Err(broken());
+        }
+        let peer = IpAddr::from(Ipv6Addr::from(peer)).to_canonical();
+        Ok(Loan { id: u64::from_le_bytes(*id), peer, socket })
+    }
+}
+
+impl Return {
+    pub(super) fn send(&self, to: &impl AsFd) -> io::Result<()> {
+        let id = self.id.to_le_bytes();
+        let Some(GivenBack { socket, unsent, unread }) = &self.given_back else {
+            return passing::send(to, &[IoSlice::new(&id)], &[]).map(drop);
+        };
+        let len = (unsent.len() as u32).to_le_bytes();
+        let parts = [&id[..], &len, unsent, unread].map(IoSlice::new);
+        passing::send(to, &parts, &[socket.as_fd()]).map(drop)
+    }
+
+    /// The next one; `buffer` has room for the longest.
+    pub(super) fn receive(from: &impl AsFd, buffer: &mut [u8]) -> io::Result<Return> {
+        let mut sockets = Vec::new();
+        let len = passing::receive(from, buffer, &mut sockets)?;
+        let Some((id, rest)) = buffer[..len].split_first_chunk() else { return Err(broken()) };
+        let id = u64::from_le_bytes(*id);
+        let Some(socket) = sockets.pop() else { return Ok(Return { id, given_back: None }) };
+        let split = rest
+            .split_first_chunk()
+            .and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
+        let Some((unsent, unread)) = split else { return Err(broken()) };
+        let (unsent, unread) = (unsent.to_vec(), unread.to_vec());
+        Ok(Return { id, given_back: Some(GivenBack { socket, unsent, unread }) })
+    }
+}
+
+fn broken() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "half a message between a lane and its server")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_go_and_come_back_with_all_that_is_theirs() {
+        let (control, lane) = passing::message_pair(2 * LANE_MESSAGE_BYTES).unwrap();
+        let socket = || std::fs::File::open("/dev/null").unwrap().into();
+        for peer in ["127.0.0.2", "2001:db8::7"] {
+            let peer: IpAddr = peer.parse().unwrap();
+            Loan { id: 1 << 40, peer, socket: socket() }.send(&control).unwrap();
+            let loan = Loan::receive(&lane).unwrap();
+            assert_eq!((loan.id, loan.peer), (1 << 40, peer));
+        }
+        assert_eq!(Loan::receive(&lane).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let mut buffer = vec![0; LANE_MESSAGE_BYTES];
+        for (unsent, unread) in [(0, 0), (3, 0), (0, 5), (1_000, REST_BYTES_MAX - 1_000)] {
+            let (unsent, unread) = (vec![b'a'; unsent], vec![b'b'; unread]);
+            let given_back = GivenBack { socket: socket(), unsent, unread };
+            let sent = Return { id: 7, given_back: Some(given_back) };
+            sent.send(&lane).unwrap();
+            let Return { id, given_back } = Return::receive(&control, &mut buffer).unwrap();
+            let (got, sent) = (given_back.unwrap(), sent.given_back.unwrap());
+            assert_eq!((id, got.unsent, got.unread), (7, sent.unsent, sent.unread));
+        }
+        Return { id: 8, given_back: None }.send(&lane).unwrap();
+        let closed = Return::receive(&control, &mut buffer).unwrap();
+        assert!(closed.id == 8 && closed.given_back.is_none());
+    }
+}

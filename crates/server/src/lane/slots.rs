@@ -1,0 +1,79 @@
+//! The connections of a lane.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use engine::{Event, Receipt};
+use smallvec::SmallVec;
+
+/// A connection of a sender.
+#[derive(Debug)]
+pub(super) struct Conn {
+    /// What the control plane calls it.
+    pub(super) id: u64,
+    pub(super) peer: IpAddr,
+    pub(super) socket: OwnedFd,
+    /// The begin of a request.
+    pub(super) input: Vec<u8>,
+    /// Sends that are posted and not answered, in the order of their requests.
+    pub(super) asked: SmallVec<[Asked; 1]>,
+    /// When it was lent, or answered last.
+    pub(super) since_ms: u64,
+    /// There may be something to read that is not reported again.
+    pub(super) unread: bool,
+    /// It is to be read again in the next turn.
+    pub(super) is_again: bool,
+    /// Since when there is no room for its next event, or no turn.
+    pub(super) held_since_ms: Option<u64>,
+    /// It goes back once it is answered.
+    pub(super) leaves: bool,
+}
+
+/// A send that is posted.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) event: Arc<Event>,
+    pub(super) receipt: Receipt,
+    pub(super) accepted: Instant,
+}
+
+/// Connections by index.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    conns: Vec<Option<Conn>>,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    pub(super) fn insert(&mut self, conn: Conn) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.conns[index as usize] = Some(conn);
+            return index;
+        }
+        self.conns.push(Some(conn));
+        (self.conns.len() - 1) as u32
+    }
+
+    pub(super) fn get(&mut self, index: u32) -> Option<&mut Conn> {
+        self.conns.get_mut(index as usize)?.as_mut()
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> Option<Conn> {
+        let conn = self.conns.get_mut(index as usize)?.take()?;
+        self.free.push(index);
+        Some(conn)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.conns.len()
+    }
+
+    /// The indices of those for which `wanted` holds.
+    pub(super) fn of(&self, wanted: impl Fn(&Conn) -> bool) -> Vec<u32> {
+        let all = (0..).zip(&self.conns);
+        let wanted = |(index, conn): (u32, &Option<Conn>)| wanted(conn.as_ref()?).then_some(index);
+        all.filter_map(wanted).collect()
+    }
+}

@@ -1,0 +1,342 @@
+//! The lane: what a worker does for the senders whose connections were lent to it.
+
+use std::io::{ErrorKind, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use engine::{LANE_SOCKET, Lane, LaneDesk, LaneSocket};
+use smallvec::SmallVec;
+use sys::{clock, socket};
+
+use super::head::{Ask, Look, look};
+use super::message::{GivenBack, Loan, REST_BYTES_MAX, Return};
+use super::slots::{Asked, Conn, Slots};
+use crate::api::{Api, AtOnce, SendAtOnce};
+use crate::http::host::{ApiHosts, is_ours};
+
+/// After how long a silence a connection goes back. A request that is not all here by then, too.
+pub(super) const SILENT_MS: u64 = 2_000;
+
+/// How often it is looked for such ones.
+const SWEEP_MS: u64 = 500;
+
+/// How long a send waits here for room in a mailbox. The control plane waits longer.
+const HELD_MS: u64 = 20;
+
+/// Requests of a connection that are posted in one go.
+const BATCH: usize = 64;
+
+/// Bytes that are read of a connection in one go, with what is kept of it: its longest request.
+const INPUT_BYTES: usize = 40 * 1024;
+
+/// Work of one turn, after which streams have theirs.
+const TURN: Duration = Duration::from_millis(1);
+
+// Beside them goes what is unsent of a batch of answers.
+const _: () = assert!(INPUT_BYTES + BATCH * 256 <= REST_BYTES_MAX);
+
+/// What all lanes share.
+pub(super) struct Shared {
+    pub(super) api: Arc<Api>,
+    pub(super) hosts: ApiHosts,
+    /// All connections are to go back, and none is to stay. Relaxed: a lane is rung after it is
+    /// set.
+    pub(super) recalled: AtomicBool,
+}
+
+/// One worker's lane.
+pub(super) struct SendLane {
+    socket: Arc<LaneSocket>,
+    shared: Arc<Shared>,
+    conns: Slots,
+    /// Those that are to be read again, and those that wait for receipts.
+    again: Vec<u32>,
+    waiting: Vec<u32>,
+    /// What could not be told yet.
+    returns: Vec<Return>,
+    /// The one buffer that is read into, and the one that is written from.
+    input: Box<[u8]>,
+    output: Vec<u8>,
+    date: Date,
+    sweep_ms: u64,
+    /// When the work of this turn is over; told by the first that asks.
+    over: Option<Instant>,
+}
+
+impl SendLane {
+    pub(super) fn new(socket: Arc<LaneSocket>, shared: Arc<Shared>) -> SendLane {
+        SendLane {
+            socket,
+            shared,
+            conns: Slots::default(),
+            again: Vec::new(),
+            waiting: Vec::new(),
+            returns: Vec::new(),
+            input: vec![0; INPUT_BYTES].into(),
+            output: Vec::new(),
+            date: Date::default(),
+            sweep_ms: 0,
+            over: None,
+        }
+    }
+
+    /// Takes over what is lent.
+    fn adopt(&mut self, desk: &LaneDesk<'_>) {
+        while let Ok(Loan { id, peer, socket }) = Loan::receive(&self.socket) {
+            let index = self.conns.insert(Conn {
+                id,
+                peer,
+                socket,
+                input: Vec::new(),
+                asked: SmallVec::new(),
+                since_ms: desk.now_ms,
+                unread: false,
+                is_again: false,
+                held_since_ms: None,
+                leaves: false,
+            });
+            let registered = self.conns.get(index).map(|conn| desk.register(&conn.socket, index));
+            match registered {
+                Some(Ok(())) => self.read(desk, index),
+                _ => self.give_back(desk, index, Vec::new()),
+            }
+        }
+    }
+
+    /// Reads a connection that has no answers to come, and posts what it asks for.
+    fn read(&mut self, desk: &LaneDesk<'_>, index: u32) {
+        let Some(conn) = self.conns.get(index) else { return };
+        conn.unread = true;
+        if !conn.asked.is_empty() || conn.leaves {
+            return;
+        }
+        let over = *self.over.get_or_insert_with(|| Instant::now() + TURN);
+        if Instant::now() >= over {
+            return again(&mut self.again, conn, index);
+        }
+        let kept = conn.input.len();
+        self.input[..kept].copy_from_slice(&conn.input);
+        let len = match socket::receive(&conn.socket, &mut self.input[kept..]) {
+            Ok(0) => return self.close(index),
+            Ok(len) => len,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            Err(_) => return self.close(index),
+        };
+        // What fits is all that there was; more is reported when it comes.
+        conn.unread = kept + len == INPUT_BYTES;
+        self.serve(desk, index, kept + len);
+    }
+
+    /// Posts the requests in the first `len` bytes of the buffer.
+    fn serve(&mut self, desk: &LaneDesk<'_>, index: u32, len: usize) {
+        let Some(conn) = self.conns.get(index) else { return };
+        let mut at = 0;
+        while at < len && conn.asked.len() < BATCH {
+            let rest = &self.input[at..len];
+            let ask = match look(rest) {
+                Look::Whole(ask) if is_ours(&self.shared.hosts, ask.host) => ask,
+                Look::Partial if rest.len() < INPUT_BYTES => break,
+                _ => {
+                    conn.leaves = true;
+                    break;
+                }
+            };
+            let Ask { authorization, is_forwarded, body, len, .. } = ask;
+            let send = SendAtOnce { authorization, is_forwarded, peer: conn.peer, body };
+            match self.shared.api.send_at_once(send, desk.bell()) {
+                AtOnce::Posted { event, receipt, accepted } => {
+                    conn.asked.push(Asked { event, receipt, accepted });
+                    conn.held_since_ms = None;
+                    at += len;
+                }
+                AtOnce::Busy => {
+                    let since_ms = *conn.held_since_ms.get_or_insert(desk.now_ms);
+                    conn.leaves = desk.now_ms - since_ms > HELD_MS;
+                    conn.unread = true;
+                    break;
+                }
+                AtOnce::Elsewhere => {
+                    conn.leaves = true;
+                    break;
+                }
+            }
+        }
+        conn.unread |= at < len && conn.asked.len() == BATCH;
+        // An idle connection owns no buffer.
+        conn.input = self.input[at..len].to_vec();
+        if !conn.asked.is_empty() {
+            self.waiting.push(index);
+        } else if conn.leaves {
+            self.give_back(desk, index, Vec::new());
+        } else if conn.unread {
+            again(&mut self.again, conn, index);
+        }
+    }
+
+    /// Answers all whose sends are counted.
+    fn answer(&mut self, desk: &LaneDesk<'_>) {
+        let mut at = 0;
+        while let Some(&index) = self.waiting.get(at) {
+            let is_ready =
+                |conn: &mut Conn| conn.asked.iter().all(|asked| asked.receipt.ready().is_some());
+            match self.conns.get(index).map(is_ready) {
+                Some(false) => at += 1,
+                answered => {
+                    self.waiting.swap_remove(at);
+                    if answered.is_some() {
+                        self.write(desk, index);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the answers of a connection, in the order of its requests.
+    fn write(&mut self, desk: &LaneDesk<'_>, index: u32) {
+        let Some(conn) = self.conns.get(index) else { return };
+        let (now, date) = (Instant::now(), self.date.now());
+        self.output.clear();
+        for Asked { event, receipt, accepted } in conn.asked.drain(..) {
+            let count = receipt.ready().unwrap_or_default();
+            self.shared.api.push_http_answer(&mut self.output, &event, count, date);
+            self.shared.api.note_duration(accepted, now);
+        }
+        conn.since_ms = desk.now_ms;
+        match socket::send(&conn.socket, &self.output) {
+            Ok(sent) if sent == self.output.len() => {}
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(index),
+            // It does not read what it is answered: somebody else waits for that.
+            sent => {
+                let unsent = self.output[sent.unwrap_or_default()..].to_vec();
+                return self.give_back(desk, index, unsent);
+            }
+        }
+        if conn.leaves {
+            self.give_back(desk, index, Vec::new());
+        } else if conn.unread {
+            again(&mut self.again, conn, index);
+        }
+    }
+
+    /// Has a connection go back, now or when it is answered.
+    fn leave(&mut self, desk: &LaneDesk<'_>, index: u32) {
+        let Some(conn) = self.conns.get(index) else { return };
+        conn.leaves = true;
+        if conn.asked.is_empty() {
+            self.give_back(desk, index, Vec::new());
+        }
+    }
+
+    fn give_back(&mut self, desk: &LaneDesk<'_>, index: u32, unsent: Vec<u8>) {
+        let Some(Conn { id, socket, input, .. }) = self.conns.remove(index) else { return };
+        // Its other descriptor would keep it here. Fails where it was never registered.
+        let _ = desk.unregister(&socket);
+        let given_back = Some(GivenBack { socket, unsent, unread: input });
+        self.tell(Return { id, given_back });
+    }
+
+    fn close(&mut self, index: u32) {
+        if let Some(Conn { id, .. }) = self.conns.remove(index) {
+            self.tell(Return { id, given_back: None });
+        }
+    }
+
+    /// As soon as there is room for it.
+    fn tell(&mut self, told: Return) {
+        if !self.returns.is_empty() || told.send(&self.socket).is_err() {
+            self.returns.push(told);
+        }
+    }
+
+    /// Gives back who has been silent for long.
+    fn sweep(&mut self, desk: &LaneDesk<'_>) {
+        let is_silent = |conn: &Conn| {
+            conn.asked.is_empty() && desk.now_ms.saturating_sub(conn.since_ms) >= SILENT_MS
+        };
+        for index in self.conns.of(is_silent) {
+            self.leave(desk, index);
+        }
+        self.sweep_ms = desk.now_ms + SWEEP_MS;
+    }
+}
+
+/// Has `conn` be read in the next turn.
+fn again(again: &mut Vec<u32>, conn: &mut Conn, index: u32) {
+    if !std::mem::replace(&mut conn.is_again, true) {
+        again.push(index);
+    }
+}
+
+impl Lane for SendLane {
+    fn ready(&mut self, desk: &LaneDesk<'_>, index: u32, hung_up: bool) {
+        if index == LANE_SOCKET {
+            return self.adopt(desk);
+        }
+        self.read(desk, index);
+        // Its end is reported with what stands before it, and once.
+        if let Some(conn) = self.conns.get(index).filter(|_| hung_up) {
+            conn.unread = true;
+            if conn.asked.is_empty() {
+                again(&mut self.again, conn, index);
+            }
+        }
+    }
+
+    fn turned(&mut self, desk: &LaneDesk<'_>) -> bool {
+        self.over = None;
+        if desk.is_answered() {
+            self.answer(desk);
+        }
+        if self.shared.recalled.load(Ordering::Relaxed) {
+            for index in self.conns.of(|conn| !conn.leaves) {
+                self.leave(desk, index);
+            }
+        }
+        if desk.now_ms >= self.sweep_ms {
+            self.sweep(desk);
+        }
+        for index in std::mem::take(&mut self.again) {
+            if let Some(conn) = self.conns.get(index) {
+                conn.is_again = false;
+                self.read(desk, index);
+            }
+        }
+        for told in std::mem::take(&mut self.returns) {
+            self.tell(told);
+        }
+        !self.again.is_empty()
+    }
+
+    fn due_ms(&self) -> Option<u64> {
+        if !self.returns.is_empty() {
+            return Some(clock::monotonic_ms() + 1);
+        }
+        (!self.conns.is_empty()).then_some(self.sweep_ms)
+    }
+
+    fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+/// The time as a `Date` field has it, made once a second.
+#[derive(Debug, Default)]
+struct Date {
+    second: u64,
+    text: Vec<u8>,
+}
+
+impl Date {
+    fn now(&mut self) -> &[u8] {
+        let second = clock::unix_ms() / 1_000;
+        if second != self.second {
+            let time = UNIX_EPOCH + Duration::from_secs(second);
+            self.text.clear();
+            // Writing to a Vec does not fail.
+            let _ = write!(self.text, "{}", httpdate::HttpDate::from(time));
+            self.second = second;
+        }
+        &self.text
+    }
+}
