@@ -1,6 +1,7 @@
 //! Starting the workers, reading their counters, and ending them.
 
 mod error;
+mod lanes;
 mod passing_on;
 
 use std::io;
@@ -16,6 +17,7 @@ use tls::rustls::ServerConfig;
 
 pub use self::error::StartError;
 use self::error::claim;
+use self::lanes::lane_places;
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::clock::Clock;
@@ -24,7 +26,7 @@ use crate::connection_limit::ConnectionLimit;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
 use crate::handover::{Inherited, Taker, Taking};
-use crate::lane::{Lane, LaneBell, LaneSocket};
+use crate::lane::LaneSocket;
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::notices::Notices;
@@ -234,18 +236,6 @@ impl Engine {
         }
     }
 
-    /// The sockets of workers that may have a lane, and how many connections each may have.
-    pub fn lanes(&self) -> (Arc<[Arc<LaneSocket>]>, usize) {
-        let descriptors = process_limits::descriptors().map_or(0, |limit| limit.soft);
-        (self.lane_sockets.clone(), lane_places(descriptors))
-    }
-
-    /// Gives a worker that has a socket for it its lane; what wakes that.
-    pub fn open_lane(&self, worker: usize, lane: Box<dyn Lane>) -> LaneBell {
-        self.mailboxes[worker].post_lane(lane);
-        LaneBell(self.mailboxes[worker].bell().clone())
-    }
-
     /// What the log is to be told of clients: somebody must take it.
     pub fn notices(&self) -> &Arc<Notices> {
         &self.notices
@@ -384,11 +374,6 @@ impl Engine {
         }
         outcome
     }
-}
-
-/// Connections that a lane has room for, where a table has so many descriptors.
-fn lane_places(descriptors: u64) -> usize {
-    limits::LANE_PLACES.min(descriptors / limits::LANE_SHARE) as usize
 }
 
 /// A worker that is gone while its clients stay connected would be the worst of failures: they

@@ -107,11 +107,12 @@ impl Lanes {
         let (told, becomes) = oneshot::channel();
         // It fails for a connection that is broken.
         let Ok(socket) = stream.into_std().map(OwnedFd::from) else { return Lent::Closed };
-        let loan = Loan { id, peer, socket };
+        let loan = Loan { id, peer, socket: Some(socket) };
         lane.out().insert(id, told);
         if loan.send(&*lane.control).is_err() {
             lane.out().remove(&id);
-            return taken(loan.socket).map_or(Lent::Closed, Lent::No);
+            let here = loan.socket.and_then(|socket| taken(socket).ok());
+            return here.map_or(Lent::Closed, Lent::No);
         }
         // What the lane has is its own.
         drop(loan);
@@ -181,8 +182,7 @@ async fn listen(lanes: Arc<Lanes>, number: usize) -> io::Result<()> {
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => wake.rung().await?,
-            // A descriptor that there was no room for: its connection is closed.
-            Err(error) => tracing::warn!(%error, "a connection to the API was lost"),
+            Err(error) => return Err(error),
         }
     }
 }

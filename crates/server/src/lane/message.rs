@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 
 use engine::limits::LANE_MESSAGE_BYTES;
+use smallvec::SmallVec;
 use sys::passing;
 
 /// A connection that goes to a lane.
@@ -12,7 +13,8 @@ use sys::passing;
 pub(super) struct Loan {
     pub(super) id: u64,
     pub(super) peer: IpAddr,
-    pub(super) socket: OwnedFd,
+    /// `None` when there was no descriptor for it: then it is closed.
+    pub(super) socket: Option<OwnedFd>,
 }
 
 /// What becomes of it.
@@ -41,28 +43,26 @@ pub(super) const REST_BYTES_MAX: usize = LANE_MESSAGE_BYTES - RETURN_BYTES;
 
 impl Loan {
     pub(super) fn send(&self, to: &impl AsFd) -> io::Result<()> {
+        let sockets: SmallVec<[_; 1]> = self.socket.iter().map(AsFd::as_fd).collect();
         let peer = match self.peer {
             IpAddr::V4(peer) => peer.to_ipv6_mapped(),
             IpAddr::V6(peer) => peer,
         };
         let (id, peer) = (self.id.to_le_bytes(), peer.octets());
-        passing::send(to, &[IoSlice::new(&id), IoSlice::new(&peer)], &[self.socket.as_fd()])
-            .map(drop)
+        passing::send(to, &[IoSlice::new(&id), IoSlice::new(&peer)], &sockets).map(drop)
     }
 
     /// The next one; `WouldBlock` when there is none.
     pub(super) fn receive(from: &impl AsFd) -> io::Result<Loan> {
         let (mut bytes, mut sockets) = ([0; LOAN_BYTES], Vec::new());
-        let len = passing::receive(from, &mut bytes, &mut sockets)?;
-        let (Some((id, peer)), Some(socket)) = (bytes.split_first_chunk(), sockets.pop()) else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
-        let Ok(peer) = <[u8; 16]>::try_from(peer) else { return Err(broken()) };
-        if len != LOAN_BYTES {
-            return Err(broken());
+        match passing::receive(from, &mut bytes, &mut sockets) {
+            // The bytes are here.
+            Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
+            _ => {}
         }
-        let peer = IpAddr::from(Ipv6Addr::from(peer)).to_canonical();
-        Ok(Loan { id: u64::from_le_bytes(*id), peer, socket })
+        let id = u64::from_le_bytes(array(&bytes));
+        let peer = IpAddr::from(Ipv6Addr::from(array::<16>(&bytes[8..]))).to_canonical();
+        Ok(Loan { id, peer, socket: sockets.pop() })
     }
 }
 
@@ -80,21 +80,25 @@ impl Return {
     /// The next one; `buffer` has room for the longest.
     pub(super) fn receive(from: &impl AsFd, buffer: &mut [u8]) -> io::Result<Return> {
         let mut sockets = Vec::new();
-        let len = passing::receive(from, buffer, &mut sockets)?;
-        let Some((id, rest)) = buffer[..len].split_first_chunk() else { return Err(broken()) };
-        let id = u64::from_le_bytes(*id);
+        let len = match passing::receive(from, buffer, &mut sockets) {
+            Ok(len) => len,
+            // There was no descriptor for it, so it is closed; the bytes are here.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => 0,
+            Err(error) => return Err(error),
+        };
+        let id = u64::from_le_bytes(array(buffer));
         let Some(socket) = sockets.pop() else { return Ok(Return { id, given_back: None }) };
-        let split = rest
-            .split_first_chunk()
-            .and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
-        let Some((unsent, unread)) = split else { return Err(broken()) };
+        let unsent_len = u32::from_le_bytes(array(&buffer[8..])) as usize;
+        let rest = buffer.get(RETURN_BYTES..len).unwrap_or_default();
+        let (unsent, unread) = rest.split_at(unsent_len.min(rest.len()));
         let (unsent, unread) = (unsent.to_vec(), unread.to_vec());
         Ok(Return { id, given_back: Some(GivenBack { socket, unsent, unread }) })
     }
 }
 
-fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "half a message between a lane and its server")
+/// The first bytes of those: messages come whole.
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.first_chunk().copied().unwrap_or([0; N])
 }
 
 #[cfg(test)]
@@ -107,9 +111,9 @@ mod tests {
         let socket = || std::fs::File::open("/dev/null").unwrap().into();
         for peer in ["127.0.0.2", "2001:db8::7"] {
             let peer: IpAddr = peer.parse().unwrap();
-            Loan { id: 1 << 40, peer, socket: socket() }.send(&control).unwrap();
+            Loan { id: 1 << 40, peer, socket: Some(socket()) }.send(&control).unwrap();
             let loan = Loan::receive(&lane).unwrap();
-            assert_eq!((loan.id, loan.peer), (1 << 40, peer));
+            assert_eq!((loan.id, loan.peer, loan.socket.is_some()), (1 << 40, peer, true));
         }
         assert_eq!(Loan::receive(&lane).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let mut buffer = vec![0; LANE_MESSAGE_BYTES];

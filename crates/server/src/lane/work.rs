@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use engine::{LANE_SOCKET, Lane, LaneDesk, LaneSocket};
 use smallvec::SmallVec;
-use sys::{clock, socket};
+use sys::{clock, process, socket};
 
 use super::head::{Ask, Look, look};
 use super::message::{GivenBack, Loan, REST_BYTES_MAX, Return};
@@ -29,6 +29,13 @@ const BATCH: usize = 64;
 
 /// Bytes that are read of a connection in one go, with what is kept of it: its longest request.
 const INPUT_BYTES: usize = 40 * 1024;
+
+/// A send that takes longer is looked at: did it wait for a disk?
+const SLOW: Duration = Duration::from_micros(500);
+
+/// How long there are no sends here after one that did. Meanwhile the control plane waits for the
+/// pages of the store.
+const REST_MS: u64 = 1_000;
 
 /// Work of one turn, after which streams have theirs.
 const TURN: Duration = Duration::from_millis(1);
@@ -62,6 +69,9 @@ pub(super) struct SendLane {
     sweep_ms: u64,
     /// When the work of this turn is over; told by the first that asks.
     over: Option<Instant>,
+    /// How often this thread has waited for a disk, and until when it sends nothing for that.
+    faults: u64,
+    rests_until_ms: u64,
 }
 
 impl SendLane {
@@ -78,12 +88,18 @@ impl SendLane {
             date: Date::default(),
             sweep_ms: 0,
             over: None,
+            faults: 0,
+            rests_until_ms: 0,
         }
     }
 
     /// Takes over what is lent.
     fn adopt(&mut self, desk: &LaneDesk<'_>) {
         while let Ok(Loan { id, peer, socket }) = Loan::receive(&self.socket) {
+            let Some(socket) = socket else {
+                self.tell(Return { id, given_back: None });
+                continue;
+            };
             let index = self.conns.insert(Conn {
                 id,
                 peer,
@@ -146,6 +162,9 @@ impl SendLane {
             let send = SendAtOnce { authorization, is_forwarded, peer: conn.peer, body };
             match self.shared.api.send_at_once(send, desk.bell()) {
                 AtOnce::Posted { event, receipt, accepted } => {
+                    if accepted.elapsed() > SLOW && waited_for_disk(&mut self.faults) {
+                        self.rests_until_ms = desk.now_ms + REST_MS;
+                    }
                     conn.asked.push(Asked { event, receipt, accepted });
                     conn.held_since_ms = None;
                     at += len;
@@ -261,6 +280,12 @@ impl SendLane {
     }
 }
 
+/// Whether this thread has waited for a disk since it was asked last, when `faults` was written.
+fn waited_for_disk(faults: &mut u64) -> bool {
+    let now = process::thread_major_faults();
+    std::mem::replace(faults, now) < now
+}
+
 /// Has `conn` be read in the next turn.
 fn again(again: &mut Vec<u32>, conn: &mut Conn, index: u32) {
     if !std::mem::replace(&mut conn.is_again, true) {
@@ -288,7 +313,7 @@ impl Lane for SendLane {
         if desk.is_answered() {
             self.answer(desk);
         }
-        if self.shared.recalled.load(Ordering::Relaxed) {
+        if self.shared.recalled.load(Ordering::Relaxed) || desk.now_ms < self.rests_until_ms {
             for index in self.conns.of(|conn| !conn.leaves) {
                 self.leave(desk, index);
             }
