@@ -16,13 +16,16 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
+use crossbeam_queue::SegQueue;
 use sys::epoll::Epoll;
 use sys::passing;
 use sys::waker::Waker;
 
 use crate::doorbell::Doorbell;
 use crate::limits::LANE_MESSAGE_BYTES;
+use crate::receipt::{Receipt, Relay};
 
 /// What a worker does for senders beside its streams.
 pub trait Lane: Send {
@@ -56,6 +59,7 @@ pub(crate) fn lane_index(token: u64) -> Option<u32> {
 pub struct LaneDesk<'w> {
     pub(crate) epoll: &'w Epoll,
     pub(crate) bell: &'w Arc<Bell>,
+    pub(crate) worker: usize,
     /// The monotonic clock at the begin of the turn.
     pub now_ms: u64,
 }
@@ -76,10 +80,29 @@ impl LaneDesk<'_> {
         self.bell.answered.swap(false, Ordering::Acquire)
     }
 
+    /// What the lane was told by others.
+    pub fn note(&self) -> Option<LaneNote> {
+        self.bell.notes.pop()
+    }
+
+    /// The worker's number, which is the lane's.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
     /// Where a send's [`Receipt`](crate::Receipt) is to ring.
     pub fn bell(&self) -> LaneBell {
         LaneBell(Arc::clone(self.bell))
     }
+}
+
+/// What a lane is told by another.
+#[derive(Debug)]
+pub enum LaneNote {
+    /// This send is delivered, and its answer is to be given here.
+    Relayed(Receipt),
+    /// The connection of this token is closed, or is nobody's here.
+    Forget(u64),
 }
 
 /// What wakes a lane's worker.
@@ -91,6 +114,17 @@ impl LaneBell {
     pub fn ring(&self) {
         self.0.answer();
     }
+
+    /// Tells the lane that a connection is not there any more.
+    pub fn forget(&self, token: u64) {
+        self.0.notes.push(LaneNote::Forget(token));
+        self.0.answer();
+    }
+
+    /// How this lane's answer to what came by the connection `token` is given by `to` in its place.
+    pub fn relay(&self, to: &LaneBell, token: u64, accepted: Instant) -> Relay {
+        Relay { to: Arc::clone(&to.0), home: Arc::clone(&self.0), token, accepted }
+    }
 }
 
 /// What wakes a worker.
@@ -100,12 +134,14 @@ pub(crate) struct Bell {
     waker: Waker,
     /// The worker's lane has been answered since it looked.
     answered: AtomicBool,
+    /// What it was told: as much as other lanes have connections and sends under way.
+    notes: SegQueue<LaneNote>,
 }
 
 impl Bell {
     pub(crate) fn new() -> io::Result<Bell> {
         let (doorbell, waker) = (Doorbell::new(), Waker::new()?);
-        Ok(Bell { doorbell, waker, answered: AtomicBool::new(false) })
+        Ok(Bell { doorbell, waker, answered: AtomicBool::new(false), notes: SegQueue::new() })
     }
 
     /// After something was posted: wakes the worker if it sleeps.
@@ -121,6 +157,12 @@ impl Bell {
     pub(crate) fn answer(&self) {
         self.answered.store(true, Ordering::Release);
         self.ring();
+    }
+
+    /// A send is delivered whose answer the lane is to give.
+    pub(crate) fn relay(&self, receipt: Receipt) {
+        self.notes.push(LaneNote::Relayed(receipt));
+        self.answer();
     }
 
     /// The worker, before it looks whether anything was posted.

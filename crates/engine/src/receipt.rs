@@ -8,20 +8,22 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use atomic_waker::AtomicWaker;
 
+use crate::Event;
 use crate::lane::Bell;
 use crate::replies::Replies;
 #[cfg(loom)]
 use loom::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicU8, AtomicU32, Ordering},
 };
 #[cfg(not(loom))]
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicU8, AtomicU32, Ordering},
 };
 
 #[derive(Debug)]
@@ -39,6 +41,54 @@ enum Sender {
     Task { waker: AtomicWaker, replies: StdArc<Replies> },
     /// A worker's lane, which looks by itself.
     Lane(StdArc<Bell>),
+    /// The same, but that the lane of the worker that delivers is to answer in its place.
+    Relay(Relaying),
+}
+
+/// An answer that another lane gives.
+#[derive(Debug)]
+struct Relaying {
+    relay: Relay,
+    event: StdArc<Event>,
+    /// [`WRITTEN`] or [`FAILED`], and [`WANTED`].
+    ///
+    /// Ordering: acquire and release at each change, so who finds the other's bit sees what was
+    /// done before it, and of two that set theirs at least one finds the other's.
+    state: AtomicU8,
+}
+
+/// Where an answer may be given in a lane's place.
+#[derive(Clone, Debug)]
+pub struct Relay {
+    /// The lane that is to answer.
+    pub(crate) to: StdArc<Bell>,
+    /// The lane that has asked.
+    pub(crate) home: StdArc<Bell>,
+    /// What both call the connection.
+    pub token: u64,
+    /// When the request was accepted.
+    pub accepted: Instant,
+}
+
+/// By worker: where its lane may answer.
+pub type Relays<'r> = &'r (dyn Fn(usize) -> Option<Relay> + Sync);
+
+/// The answer is on its way to the client.
+const WRITTEN: u8 = 1;
+/// It is not: who has asked must answer.
+const FAILED: u8 = 2;
+/// Who has asked waits to be told.
+const WANTED: u8 = 4;
+
+/// How far an answer is that another lane gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Relayed {
+    /// It will be given, or refused. Who has asked is rung then.
+    Waits,
+    /// It is given.
+    Written,
+    /// It is not, and will not be.
+    Failed,
 }
 
 /// The sender's half: resolves to the number of connections reached.
@@ -61,6 +111,12 @@ impl Stub {
     /// The same for a lane, which is rung when the receipt is complete.
     pub(crate) fn first_of_lane(bell: &StdArc<Bell>) -> (Stub, Receipt) {
         Stub::of(Sender::Lane(bell.clone()))
+    }
+
+    /// The same for a lane in whose place another is to answer. Its stub is for the one mail that
+    /// there is: dropped by the worker that delivers it.
+    pub(crate) fn first_of_relay(relay: Relay, event: StdArc<Event>) -> (Stub, Receipt) {
+        Stub::of(Sender::Relay(Relaying { relay, event, state: AtomicU8::new(0) }))
     }
 
     fn of(sender: Sender) -> (Stub, Receipt) {
@@ -97,6 +153,7 @@ impl Drop for Stub {
                 }
             }
             Sender::Lane(bell) => bell.answer(),
+            Sender::Relay(relaying) => relaying.relay.to.relay(Receipt(self.ticket.clone())),
         }
     }
 }
@@ -120,6 +177,45 @@ impl Receipt {
     pub fn ready(&self) -> Option<u32> {
         let done = self.0.open.load(Ordering::Acquire) == 0;
         done.then(|| self.0.count.load(Ordering::Relaxed))
+    }
+}
+
+/// Of an answer that another lane gives.
+impl Receipt {
+    /// Whether it is such a one.
+    pub fn is_relayed(&self) -> bool {
+        matches!(self.0.sender, Sender::Relay(_))
+    }
+
+    /// What is to be answered, for the lane that does it.
+    pub fn relayed(&self) -> Option<(&Relay, &StdArc<Event>, u32)> {
+        let Sender::Relay(relaying) = &self.0.sender else { return None };
+        Some((&relaying.relay, &relaying.event, self.ready()?))
+    }
+
+    /// That lane has answered, or has not.
+    pub fn settle(&self, is_written: bool) {
+        if let Sender::Relay(Relaying { relay, state, .. }) = &self.0.sender {
+            let bit = if is_written { WRITTEN } else { FAILED };
+            let is_wanted = state.fetch_or(bit, Ordering::AcqRel) & WANTED != 0;
+            if is_wanted || !is_written {
+                relay.home.answer();
+            }
+        }
+    }
+
+    /// How far it is, for the lane that has asked; when that is `wanted`, it is rung at the end.
+    pub fn how_far(&self, wanted: bool) -> Relayed {
+        let Sender::Relay(Relaying { state, .. }) = &self.0.sender else { return Relayed::Waits };
+        let state = match wanted {
+            true => state.fetch_or(WANTED, Ordering::AcqRel),
+            false => state.load(Ordering::Acquire),
+        };
+        match state & !WANTED {
+            0 => Relayed::Waits,
+            WRITTEN => Relayed::Written,
+            _ => Relayed::Failed,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::hint;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Event, LaneBell, Receipt, Router, Sending, Step};
+use engine::{Event, LaneBell, Receipt, Relays, Router, Sending, Step};
 use graph::{Graph, Pair, WriteError};
 use hub::{Draft, Followers, FollowersError, IdText};
 use proto::Frame;
@@ -157,8 +157,9 @@ impl Sender {
         about: IdText<'_>,
         draft: Draft,
         bell: LaneBell,
+        relays: Relays<'_>,
     ) -> PostedNow {
-        let mut sending = self.router.send(about, draft).for_lane(bell);
+        let mut sending = self.router.send(about, draft).for_lane(bell).relayed(relays);
         for _ in 0..SLICES_AT_ONCE {
             match sending.step(&self.graph) {
                 Ok(Step::Posted(receipt)) => {

@@ -35,6 +35,7 @@ impl Worker {
     }
 
     fn lane_desk(&self, now_ms: u64) -> LaneDesk<'_> {
-        LaneDesk { epoll: &self.epoll, bell: self.mailbox.bell(), now_ms }
+        let (epoll, bell) = (&self.epoll, self.mailbox.bell());
+        LaneDesk { epoll, bell, worker: self.number(), now_ms }
     }
 }

@@ -62,6 +62,7 @@ pub(super) struct Counted {
 }
 
 /// What is at the head of the window, or behind it.
+#[expect(clippy::large_enum_variant, reason = "almost all are sends, a window of them at most")]
 enum Item<'r> {
     Sending(LogPlace, Sending<'r>),
     Lost(Lost),

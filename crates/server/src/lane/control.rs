@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use engine::limits::LANE_MESSAGE_BYTES;
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::head::FIRST_LINE;
 use super::message::{GivenBack, Loan, Return};
+use super::relay::RELAYING_MAX;
 use super::work::{SendLane, Shared};
 use crate::api::Api;
 use crate::http::host::ApiHosts;
@@ -73,7 +74,8 @@ impl Lanes {
         stop: &CancellationToken,
     ) -> Arc<Lanes> {
         let (api, hosts) = (Arc::clone(api), Arc::clone(hosts));
-        let shared = Arc::new(Shared { api, hosts, recalled: AtomicBool::new(false) });
+        let (recalled, bells) = (AtomicBool::new(false), OnceLock::new());
+        let shared = Arc::new(Shared { api, hosts, recalled, bells });
         let (sockets, places) = engine.lanes();
         let open = |(worker, socket)| {
             let lane = Box::new(SendLane::new(Arc::clone(socket), Arc::clone(&shared)));
@@ -81,7 +83,12 @@ impl Lanes {
             let control = Arc::new(LaneControl(Arc::clone(socket)));
             LaneEnd { control, bell, out: Mutex::default() }
         };
-        let lanes = sockets.iter().enumerate().map(open).collect();
+        let lanes: Vec<LaneEnd> = sockets.iter().enumerate().map(open).collect();
+        if lanes.len() <= RELAYING_MAX {
+            let bells = lanes.iter().map(|lane| lane.bell.clone()).collect();
+            // It is set once.
+            let _ = shared.bells.set(bells);
+        }
         let (ids, lent) = (AtomicU64::new(0), watch::Sender::new(0));
         let lanes = Arc::new(Lanes { lanes, places, shared, ids, lent });
         for number in 0..lanes.lanes.len() {
@@ -99,18 +106,26 @@ impl Lanes {
     pub(crate) async fn lend(&self, stream: TcpStream, peer: IpAddr) -> Lent {
         // Before it is looked whether they are recalled: who recalls them waits for it.
         let _out = Out::new(&self.lent);
-        let free = self.lanes.iter().min_by_key(|lane| lane.out().len());
-        let free = free.filter(|lane| lane.out().len() < self.places);
+        let free = self.lanes.iter().enumerate().min_by_key(|(_, lane)| lane.out().len());
+        let free = free.filter(|(_, lane)| lane.out().len() < self.places);
         let is_recalled = self.shared.recalled.load(Ordering::Relaxed);
-        let Some(lane) = free.filter(|_| !is_recalled) else { return Lent::No(stream) };
+        let Some((number, lane)) = free.filter(|_| !is_recalled) else { return Lent::No(stream) };
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let (told, becomes) = oneshot::channel();
         // It fails for a connection that is broken.
         let Ok(socket) = stream.into_std().map(OwnedFd::from) else { return Lent::Closed };
-        let loan = Loan { id, peer, socket: Some(socket) };
+        let mut loan = Loan { id, is_second: true, peer, socket: Some(socket) };
+        // First, so that the others know it when they are told of it. Who does not get it answers
+        // nothing in another's place.
+        if self.shared.bells.get().is_some() {
+            let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != number);
+            others.for_each(|(_, other)| drop(loan.send(&*other.control)));
+        }
+        loan.is_second = false;
         lane.out().insert(id, told);
         if loan.send(&*lane.control).is_err() {
             lane.out().remove(&id);
+            self.shared.bells.get().into_iter().flatten().for_each(|bell| bell.forget(id));
             let here = loan.socket.and_then(|socket| taken(socket).ok());
             return here.map_or(Lent::Closed, Lent::No);
         }

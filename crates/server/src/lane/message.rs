@@ -12,6 +12,8 @@ use sys::passing;
 #[derive(Debug)]
 pub(super) struct Loan {
     pub(super) id: u64,
+    /// Another lane reads it, and this one only answers in its place.
+    pub(super) is_second: bool,
     pub(super) peer: IpAddr,
     /// `None` when there was no descriptor for it: then it is closed.
     pub(super) socket: Option<OwnedFd>,
@@ -35,7 +37,7 @@ pub(crate) struct GivenBack {
     pub(crate) unread: Vec<u8>,
 }
 
-const LOAN_BYTES: usize = 24;
+const LOAN_BYTES: usize = 25;
 const RETURN_BYTES: usize = 12;
 
 /// The most that may come back with a connection.
@@ -48,8 +50,9 @@ impl Loan {
             IpAddr::V4(peer) => peer.to_ipv6_mapped(),
             IpAddr::V6(peer) => peer,
         };
-        let (id, peer) = (self.id.to_le_bytes(), peer.octets());
-        passing::send(to, &[IoSlice::new(&id), IoSlice::new(&peer)], &sockets).map(drop)
+        let (id, peer, second) = (self.id.to_le_bytes(), peer.octets(), [u8::from(self.is_second)]);
+        let parts = [&id[..], &peer, &second].map(IoSlice::new);
+        passing::send(to, &parts, &sockets).map(drop)
     }
 
     /// The next one; `WouldBlock` when there is none.
@@ -62,7 +65,7 @@ impl Loan {
         }
         let id = u64::from_le_bytes(array(&bytes));
         let peer = IpAddr::from(Ipv6Addr::from(array::<16>(&bytes[8..]))).to_canonical();
-        Ok(Loan { id, peer, socket: sockets.pop() })
+        Ok(Loan { id, is_second: bytes[24] != 0, peer, socket: sockets.pop() })
     }
 }
 
@@ -111,9 +114,11 @@ mod tests {
         let socket = || std::fs::File::open("/dev/null").unwrap().into();
         for peer in ["127.0.0.2", "2001:db8::7"] {
             let peer: IpAddr = peer.parse().unwrap();
-            Loan { id: 1 << 40, peer, socket: Some(socket()) }.send(&control).unwrap();
+            let sent = Loan { id: 1 << 40, is_second: true, peer, socket: Some(socket()) };
+            sent.send(&control).unwrap();
             let loan = Loan::receive(&lane).unwrap();
-            assert_eq!((loan.id, loan.peer, loan.socket.is_some()), (1 << 40, peer, true));
+            assert_eq!((loan.id, loan.is_second, loan.peer), (1 << 40, true, peer));
+            assert!(loan.socket.is_some());
         }
         assert_eq!(Loan::receive(&lane).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let mut buffer = vec![0; LANE_MESSAGE_BYTES];

@@ -25,8 +25,10 @@
 //! Cost of a send to one stream of the same worker: four system calls and a `stat`.
 
 mod control;
+mod date;
 mod head;
 mod message;
+mod relay;
 mod slots;
 mod work;
 

@@ -27,6 +27,8 @@ pub(super) struct Conn {
     pub(super) is_again: bool,
     /// Since when there is no room for its next event, or no turn.
     pub(super) held_since_ms: Option<u64>,
+    /// It stands in the list of those that wait.
+    pub(super) is_waiting: bool,
     /// It goes back once it is answered.
     pub(super) leaves: bool,
 }

@@ -1,14 +1,17 @@
 //! The lane: what a worker does for the senders whose connections were lent to it.
 
-use std::io::{ErrorKind, Write as _};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use engine::{LANE_SOCKET, Lane, LaneDesk, LaneSocket};
+use engine::{LANE_SOCKET, Lane, LaneBell, LaneDesk, LaneSocket, Relay};
 use smallvec::SmallVec;
 use sys::{clock, process, socket};
 
+use super::date::Date;
 use super::head::{Ask, Look, look};
 use super::message::{GivenBack, Loan, REST_BYTES_MAX, Return};
 use super::slots::{Asked, Conn, Slots};
@@ -50,22 +53,26 @@ pub(super) struct Shared {
     /// All connections are to go back, and none is to stay. Relaxed: a lane is rung after it is
     /// set.
     pub(super) recalled: AtomicBool,
+    /// All lanes, where one may answer in another's place. Set before the first connection comes.
+    pub(super) bells: OnceLock<Vec<LaneBell>>,
 }
 
 /// One worker's lane.
 pub(super) struct SendLane {
     socket: Arc<LaneSocket>,
-    shared: Arc<Shared>,
-    conns: Slots,
+    pub(super) shared: Arc<Shared>,
+    pub(super) conns: Slots,
+    /// Connections of other lanes, in whose place answers are given here.
+    pub(super) seconds: HashMap<u64, OwnedFd>,
     /// Those that are to be read again, and those that wait for receipts.
     again: Vec<u32>,
-    waiting: Vec<u32>,
+    pub(super) waiting: Vec<u32>,
     /// What could not be told yet.
     returns: Vec<Return>,
     /// The one buffer that is read into, and the one that is written from.
     input: Box<[u8]>,
-    output: Vec<u8>,
-    date: Date,
+    pub(super) output: Vec<u8>,
+    pub(super) date: Date,
     sweep_ms: u64,
     /// When the work of this turn is over; told by the first that asks.
     over: Option<Instant>,
@@ -80,6 +87,7 @@ impl SendLane {
             socket,
             shared,
             conns: Slots::default(),
+            seconds: HashMap::new(),
             again: Vec::new(),
             waiting: Vec::new(),
             returns: Vec::new(),
@@ -94,11 +102,18 @@ impl SendLane {
     }
 
     /// Takes over what is lent.
-    fn adopt(&mut self, desk: &LaneDesk<'_>) {
-        while let Ok(Loan { id, peer, socket }) = Loan::receive(&self.socket) {
-            let Some(socket) = socket else {
-                self.tell(Return { id, given_back: None });
-                continue;
+    pub(super) fn adopt(&mut self, desk: &LaneDesk<'_>) {
+        while let Ok(Loan { id, is_second, peer, socket }) = Loan::receive(&self.socket) {
+            let socket = match (socket, is_second) {
+                (Some(socket), false) => socket,
+                (None, false) => {
+                    self.tell(Return { id, given_back: None });
+                    continue;
+                }
+                (second, true) => {
+                    self.seconds.extend(second.map(|second| (id, second)));
+                    continue;
+                }
             };
             let index = self.conns.insert(Conn {
                 id,
@@ -110,6 +125,7 @@ impl SendLane {
                 unread: false,
                 is_again: false,
                 held_since_ms: None,
+                is_waiting: false,
                 leaves: false,
             });
             let registered = self.conns.get(index).map(|conn| desk.register(&conn.socket, index));
@@ -124,9 +140,10 @@ impl SendLane {
     fn read(&mut self, desk: &LaneDesk<'_>, index: u32) {
         let Some(conn) = self.conns.get(index) else { return };
         conn.unread = true;
-        if !conn.asked.is_empty() || conn.leaves {
+        if conn.leaves || !self.is_answered(desk, index, true) {
             return;
         }
+        let Some(conn) = self.conns.get(index) else { return };
         let over = *self.over.get_or_insert_with(|| Instant::now() + TURN);
         if Instant::now() >= over {
             return again(&mut self.again, conn, index);
@@ -134,10 +151,10 @@ impl SendLane {
         let kept = conn.input.len();
         self.input[..kept].copy_from_slice(&conn.input);
         let len = match socket::receive(&conn.socket, &mut self.input[kept..]) {
-            Ok(0) => return self.close(index),
+            Ok(0) => return self.close(desk, index),
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
-            Err(_) => return self.close(index),
+            Err(_) => return self.close(desk, index),
         };
         // What fits is all that there was; more is reported when it comes.
         conn.unread = kept + len == INPUT_BYTES;
@@ -159,9 +176,19 @@ impl SendLane {
                 }
             };
             let Ask { authorization, is_forwarded, body, len, .. } = ask;
-            let send = SendAtOnce { authorization, is_forwarded, peer: conn.peer, body };
-            match self.shared.api.send_at_once(send, desk.bell()) {
-                AtOnce::Posted { event, receipt, accepted } => {
+            let (bell, bells) = (desk.bell(), self.shared.bells.get());
+            let (id, own, accepted) = (conn.id, desk.worker(), Instant::now());
+            // One request alone may be answered by whoever delivers it.
+            let is_alone = at == 0 && len == rest.len();
+            let relays = |worker: usize| -> Option<Relay> {
+                let to = bells.filter(|_| is_alone && worker != own)?.get(worker)?;
+                Some(bell.relay(to, id, accepted))
+            };
+            let peer = conn.peer;
+            let send = SendAtOnce { authorization, is_forwarded, peer, body, relays: &relays };
+            match self.shared.api.send_at_once(send, &bell) {
+                AtOnce::Posted { event, receipt } => {
+                    conn.since_ms = desk.now_ms;
                     if accepted.elapsed() > SLOW && waited_for_disk(&mut self.faults) {
                         self.rests_until_ms = desk.now_ms + REST_MS;
                     }
@@ -185,7 +212,9 @@ impl SendLane {
         // An idle connection owns no buffer.
         conn.input = self.input[at..len].to_vec();
         if !conn.asked.is_empty() {
-            self.waiting.push(index);
+            if !std::mem::replace(&mut conn.is_waiting, true) {
+                self.waiting.push(index);
+            }
         } else if conn.leaves {
             self.give_back(desk, index, Vec::new());
         } else if conn.unread {
@@ -197,22 +226,19 @@ impl SendLane {
     fn answer(&mut self, desk: &LaneDesk<'_>) {
         let mut at = 0;
         while let Some(&index) = self.waiting.get(at) {
-            let is_ready =
-                |conn: &mut Conn| conn.asked.iter().all(|asked| asked.receipt.ready().is_some());
-            match self.conns.get(index).map(is_ready) {
-                Some(false) => at += 1,
-                answered => {
-                    self.waiting.swap_remove(at);
-                    if answered.is_some() {
-                        self.write(desk, index);
-                    }
-                }
+            if !self.is_answered(desk, index, false) {
+                at += 1;
+                continue;
+            }
+            self.waiting.swap_remove(at);
+            if let Some(conn) = self.conns.get(index) {
+                conn.is_waiting = false;
             }
         }
     }
 
     /// Writes the answers of a connection, in the order of its requests.
-    fn write(&mut self, desk: &LaneDesk<'_>, index: u32) {
+    pub(super) fn write(&mut self, desk: &LaneDesk<'_>, index: u32) {
         let Some(conn) = self.conns.get(index) else { return };
         let (now, date) = (Instant::now(), self.date.now());
         self.output.clear();
@@ -224,13 +250,19 @@ impl SendLane {
         conn.since_ms = desk.now_ms;
         match socket::send(&conn.socket, &self.output) {
             Ok(sent) if sent == self.output.len() => {}
-            Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(index),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(desk, index),
             // It does not read what it is answered: somebody else waits for that.
             sent => {
                 let unsent = self.output[sent.unwrap_or_default()..].to_vec();
                 return self.give_back(desk, index, unsent);
             }
         }
+        self.go_on(desk, index);
+    }
+
+    /// What is to be done with a connection that is answered.
+    pub(super) fn go_on(&mut self, desk: &LaneDesk<'_>, index: u32) {
+        let Some(conn) = self.conns.get(index) else { return };
         if conn.leaves {
             self.give_back(desk, index, Vec::new());
         } else if conn.unread {
@@ -243,20 +275,24 @@ impl SendLane {
         let Some(conn) = self.conns.get(index) else { return };
         conn.leaves = true;
         if conn.asked.is_empty() {
-            self.give_back(desk, index, Vec::new());
+            return self.give_back(desk, index, Vec::new());
         }
+        // Where another lane answers, it tells.
+        self.is_answered(desk, index, true);
     }
 
     fn give_back(&mut self, desk: &LaneDesk<'_>, index: u32, unsent: Vec<u8>) {
         let Some(Conn { id, socket, input, .. }) = self.conns.remove(index) else { return };
         // Its other descriptor would keep it here. Fails where it was never registered.
         let _ = desk.unregister(&socket);
+        self.forget_everywhere(desk, id);
         let given_back = Some(GivenBack { socket, unsent, unread: input });
         self.tell(Return { id, given_back });
     }
 
-    fn close(&mut self, index: u32) {
+    fn close(&mut self, desk: &LaneDesk<'_>, index: u32) {
         if let Some(Conn { id, .. }) = self.conns.remove(index) {
+            self.forget_everywhere(desk, id);
             self.tell(Return { id, given_back: None });
         }
     }
@@ -273,6 +309,8 @@ impl SendLane {
         let is_silent = |conn: &Conn| {
             conn.asked.is_empty() && desk.now_ms.saturating_sub(conn.since_ms) >= SILENT_MS
         };
+        // Who was answered elsewhere is not known to be before somebody looks.
+        self.answer(desk);
         for index in self.conns.of(is_silent) {
             self.leave(desk, index);
         }
@@ -311,6 +349,7 @@ impl Lane for SendLane {
     fn turned(&mut self, desk: &LaneDesk<'_>) -> bool {
         self.over = None;
         if desk.is_answered() {
+            self.hear_notes(desk);
             self.answer(desk);
         }
         if self.shared.recalled.load(Ordering::Relaxed) || desk.now_ms < self.rests_until_ms {
@@ -342,26 +381,5 @@ impl Lane for SendLane {
 
     fn is_awaited(&self) -> bool {
         !self.waiting.is_empty()
-    }
-}
-
-/// The time as a `Date` field has it, made once a second.
-#[derive(Debug, Default)]
-struct Date {
-    second: u64,
-    text: Vec<u8>,
-}
-
-impl Date {
-    fn now(&mut self) -> &[u8] {
-        let second = clock::unix_ms() / 1_000;
-        if second != self.second {
-            let time = UNIX_EPOCH + Duration::from_secs(second);
-            self.text.clear();
-            // Writing to a Vec does not fail.
-            let _ = write!(self.text, "{}", httpdate::HttpDate::from(time));
-            self.second = second;
-        }
-        &self.text
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use engine::{Event, LaneBell, Receipt};
+use engine::{Event, LaneBell, Receipt, Relays};
 use hub::{Draft, IdText};
 use proto::decimal::push_decimal;
 
@@ -24,12 +24,14 @@ pub(crate) struct SendAtOnce<'r> {
     pub(crate) is_forwarded: bool,
     pub(crate) peer: IpAddr,
     pub(crate) body: &'r [u8],
+    /// Who may answer in the lane's place, if all of the audience is with that worker.
+    pub(crate) relays: Relays<'r>,
 }
 
 /// What it comes to.
 pub(crate) enum AtOnce {
     /// The workers have it.
-    Posted { event: Arc<Event>, receipt: Receipt, accepted: Instant },
+    Posted { event: Arc<Event>, receipt: Receipt },
     /// There is no room in a mailbox, or another send is being posted. Nothing is done.
     Busy,
     /// It is not for a lane. Nothing is done.
@@ -38,9 +40,8 @@ pub(crate) enum AtOnce {
 
 impl Api {
     /// Posts the one event of a request, if it may be posted.
-    pub(crate) fn send_at_once(&self, send: SendAtOnce<'_>, bell: LaneBell) -> AtOnce {
-        let SendAtOnce { authorization, is_forwarded, peer, body } = send;
-        let accepted = Instant::now();
+    pub(crate) fn send_at_once(&self, send: SendAtOnce<'_>, bell: &LaneBell) -> AtOnce {
+        let SendAtOnce { authorization, is_forwarded, peer, body, relays, .. } = send;
         let grant = self.access.grant_at_once(authorization, is_forwarded, peer);
         let body: Option<Object<EventBody<'_>>> = serde_json::from_slice(body).ok();
         let (Some(grant), Some(Object(body))) = (grant, body) else { return AtOnce::Elsewhere };
@@ -50,11 +51,11 @@ impl Api {
         }
         let Some(pass) = self.sender.gate.enter_at_once() else { return AtOnce::Elsewhere };
         let draft = Draft::new(&body.about.0, body.data.get());
-        match self.sender.send_at_once(&pass, about, draft, bell) {
+        match self.sender.send_at_once(&pass, about, draft, bell.clone(), relays) {
             PostedNow::Posted(event, receipt) => {
                 self.count_event();
                 self.events_at_once.fetch_add(1, Ordering::Relaxed);
-                AtOnce::Posted { event, receipt, accepted }
+                AtOnce::Posted { event, receipt }
             }
             PostedNow::Busy => AtOnce::Busy,
             PostedNow::TooMuch => AtOnce::Elsewhere,

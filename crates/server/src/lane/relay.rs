@@ -1,0 +1,81 @@
+//! Answers that one lane gives in another's place.
+//!
+//! A send whose whole audience is with another worker is delivered there. If that worker rang the
+//! lane that has asked, a thread would be woken for nothing but a write. So each connection is open
+//! in all lanes, as long as these are few, and the lane of the worker that delivers answers by its
+//! own descriptor. Who has asked learns of it with the client's next request, if not before: the
+//! receipt keeps how far it is.
+
+use std::io::ErrorKind;
+
+use engine::{LaneDesk, LaneNote, Receipt, Relayed};
+use std::time::Instant;
+use sys::socket;
+
+use super::work::SendLane;
+
+/// Lanes among which answers are relayed: each has a descriptor for every connection of all.
+pub(super) const RELAYING_MAX: usize = 4;
+
+impl SendLane {
+    /// Whether a connection has no answer to come, after it was given one if it is time for that.
+    /// If another lane gives it, and it is `wanted`, this one is rung when it is given.
+    pub(super) fn is_answered(&mut self, desk: &LaneDesk<'_>, index: u32, wanted: bool) -> bool {
+        let Some(conn) = self.conns.get(index) else { return true };
+        let Some(first) = conn.asked.first() else { return true };
+        if first.receipt.is_relayed() {
+            match first.receipt.how_far(wanted) {
+                Relayed::Waits => return false,
+                Relayed::Written => {
+                    conn.asked.clear();
+                    self.go_on(desk, index);
+                }
+                Relayed::Failed => self.write(desk, index),
+            }
+            return true;
+        }
+        let is_ready = conn.asked.iter().all(|asked| asked.receipt.ready().is_some());
+        if is_ready {
+            self.write(desk, index);
+        }
+        is_ready
+    }
+
+    /// Does what other lanes have asked for.
+    pub(super) fn hear_notes(&mut self, desk: &LaneDesk<'_>) {
+        while let Some(note) = desk.note() {
+            // What it is about may lie in the socket still.
+            self.adopt(desk);
+            match note {
+                LaneNote::Relayed(receipt) => self.answer_in_place(&receipt),
+                LaneNote::Forget(token) => drop(self.seconds.remove(&token)),
+            }
+        }
+    }
+
+    fn answer_in_place(&mut self, receipt: &Receipt) {
+        let Some((relay, event, count)) = receipt.relayed() else { return };
+        let Some(second) = self.seconds.get(&relay.token) else { return receipt.settle(false) };
+        self.output.clear();
+        self.shared.api.push_http_answer(&mut self.output, event, count, self.date.now());
+        match socket::send(second, &self.output) {
+            Ok(sent) if sent == self.output.len() => {
+                self.shared.api.note_duration(relay.accepted, Instant::now());
+                receipt.settle(true);
+            }
+            // It reads nothing: whoever has asked gives it back.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => receipt.settle(false),
+            // Half an answer, for which no room was left, or a connection that is broken.
+            _ => {
+                let _ = socket::shutdown_both(second);
+                receipt.settle(true);
+            }
+        }
+    }
+
+    /// Tells the other lanes that a connection is not there any more.
+    pub(super) fn forget_everywhere(&self, desk: &LaneDesk<'_>, id: u64) {
+        let bells = self.shared.bells.get().into_iter().flatten().enumerate();
+        bells.filter(|(lane, _)| *lane != desk.worker()).for_each(|(_, bell)| bell.forget(id));
+    }
+}
