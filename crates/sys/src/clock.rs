@@ -30,6 +30,23 @@ pub fn process_cpu() -> Duration {
     since_epoch_of(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// The same of the process `pid`.
+///
+/// # Errors
+/// There is none.
+pub fn process_cpu_of(pid: u32) -> io::Result<Duration> {
+    let mut clock = 0;
+    // SAFETY: `clock` is a clock's name that outlives the call.
+    let code = unsafe { libc::clock_getcpuclockid(pid as libc::pid_t, &raw mut clock) };
+    if code != 0 {
+        return Err(io::Error::from_raw_os_error(code));
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a timespec that outlives the call.
+    crate::check(unsafe { libc::clock_gettime(clock, &raw mut time) })?;
+    Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
 /// Processor time that the calling thread has used.
 pub fn thread_cpu() -> Duration {
     since_epoch_of(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -61,5 +78,13 @@ mod tests {
         assert!(ns / 1_000_000 <= ms);
         assert!(unix_ms() > 1_700_000_000_000);
         assert!(process_cpu() >= thread_cpu());
+    }
+
+    #[test]
+    fn processor_time_of_a_process_is_what_it_says_itself() {
+        let (before, own) = (process_cpu(), process_cpu_of(std::process::id()).unwrap());
+        assert!(before <= own && own <= process_cpu());
+        // More than the kernel ever gives (proc_sys_kernel(5), `pid_max`).
+        assert!(process_cpu_of(1 << 23).is_err());
     }
 }

@@ -55,11 +55,24 @@ impl Epoll {
         let capacity = events.buffer.len() as i32;
         // SAFETY: `buffer` points at `capacity` events that outlive the call.
         let result = unsafe { libc::epoll_wait(fd, buffer, capacity, timeout) };
-        events.ready = match crate::check(result) {
-            Ok(ready) => ready as usize,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            Err(error) => return Err(error),
+        events.ready = waited(crate::check(result))?;
+        Ok(())
+    }
+
+    /// The same, to the nanosecond (epoll_pwait2(2), Linux 5.11), as far as the thread's
+    /// [slack](crate::clock::set_timer_slack) allows.
+    pub fn wait_ns(&self, events: &mut Events, timeout_ns: u64) -> io::Result<()> {
+        let timeout = libc::timespec {
+            tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
         };
+        let (fd, buffer) = (self.fd.as_raw_fd(), events.buffer.as_mut_ptr());
+        let (capacity, call) = (events.buffer.len() as i32, libc::SYS_epoll_pwait2);
+        let no_mask = std::ptr::null::<libc::sigset_t>();
+        // SAFETY: `buffer` points at `capacity` events that, as `timeout`, outlive the call.
+        let result =
+            unsafe { libc::syscall(call, fd, buffer, capacity, &raw const timeout, no_mask, 0) };
+        events.ready = waited(crate::check(result as i32))?;
         Ok(())
     }
 
@@ -69,6 +82,15 @@ impl Epoll {
         // SAFETY: both descriptors are borrowed for the call and `event` outlives it.
         let result = unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) };
         crate::check(result).map(drop)
+    }
+}
+
+/// How many reports a wait has brought.
+fn waited(result: io::Result<libc::c_int>) -> io::Result<usize> {
+    match result {
+        Ok(ready) => Ok(ready as usize),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        Err(error) => Err(error),
     }
 }
 
@@ -137,5 +159,19 @@ mod tests {
         drop(copy);
         epoll.wait(&mut events, Some(0)).unwrap();
         assert_eq!(events.iter().count(), 0);
+    }
+
+    #[test]
+    fn wait_to_the_nanosecond_ends_by_its_time_or_by_a_report() {
+        let (epoll, mut events) = (Epoll::new().unwrap(), Events::with_capacity(1));
+        let waker = Waker::new().unwrap();
+        epoll.add_edges(&waker, 7).unwrap();
+        let before_ns = crate::clock::monotonic_ns();
+        epoll.wait_ns(&mut events, 200_000).unwrap();
+        assert!(crate::clock::monotonic_ns() - before_ns >= 200_000);
+        assert_eq!(events.iter().count(), 0);
+        waker.ring();
+        epoll.wait_ns(&mut events, 1_000_000_000_000).unwrap();
+        assert_eq!(events.iter().map(|event| event.token).collect::<Vec<_>>(), [7]);
     }
 }
