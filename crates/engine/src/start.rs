@@ -17,7 +17,6 @@ use tls::rustls::ServerConfig;
 
 pub use self::error::StartError;
 use self::error::claim;
-use self::lanes::lane_places;
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::clock::Clock;
@@ -110,11 +109,10 @@ impl Engine {
         let descriptors = process_limits::descriptors().map_err(StartError::Worker)?;
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let lanes = cores.min(config.workers);
+        let lanes = lanes::count(config.workers, cores, descriptors.soft);
         let lane_sockets: io::Result<Arc<[_]>> =
             (0..lanes).map(|_| LaneSocket::new().map(Arc::new)).collect();
         let lane_sockets = lane_sockets.map_err(StartError::Worker)?;
-        let lane_places = lane_places(descriptors.soft);
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
         let keys = from.map(|from| from.address_keys);
@@ -161,11 +159,12 @@ impl Engine {
             tokens: tokens.clone(),
             notices: notices.clone(),
             handshake_limits: handshake_limits.clone(),
-            // A lane has its connections, and what wakes all other workers, in the same table.
-            slots_max: match worker < lanes {
-                true => room.saturating_sub(lane_places + mailboxes.len()),
-                false => room.saturating_sub(lanes),
-            },
+            slots_max: room.saturating_sub(lanes::reserved(
+                lanes,
+                worker < lanes,
+                mailboxes.len(),
+                descriptors.soft,
+            )),
             started_ms,
         };
         let shared: Vec<Shared> = (0..config.workers).map(shared).collect();

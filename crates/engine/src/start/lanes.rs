@@ -6,13 +6,13 @@ use sys::limits as process_limits;
 
 use super::Engine;
 use crate::lane::{Lane, LaneBell, LaneSocket};
-use crate::limits::{LANE_PLACES, LANE_SHARE};
+use crate::limits::{LANE_PLACES, LANE_PLACES_MIN, LANE_SHARE, LANES_RELAYING_MAX};
 
 impl Engine {
     /// The sockets of workers that may have a lane, and how many connections each may have.
     pub fn lanes(&self) -> (Arc<[Arc<LaneSocket>]>, usize) {
         let descriptors = process_limits::descriptors().map_or(0, |limit| limit.soft);
-        (self.lane_sockets.clone(), lane_places(descriptors))
+        (self.lane_sockets.clone(), places(descriptors))
     }
 
     /// Gives a worker that has a socket for it its lane; what wakes that.
@@ -23,6 +23,19 @@ impl Engine {
 }
 
 /// Connections that a lane has room for, where a table has so many descriptors.
-pub(super) fn lane_places(descriptors: u64) -> usize {
+fn places(descriptors: u64) -> usize {
     LANE_PLACES.min(descriptors / LANE_SHARE) as usize
+}
+
+/// How many workers have lanes: of so many, on so many cores.
+pub(super) fn count(workers: usize, cores: usize, descriptors: u64) -> usize {
+    let are_many = places(descriptors) >= LANE_PLACES_MIN as usize;
+    if are_many { cores.min(workers) } else { 0 }
+}
+
+/// Descriptors of a worker that are for lanes, with `mailboxes` in all: its own, if it `has_one`,
+/// has its connections and those in whose place it answers, and what wakes all others.
+pub(super) fn reserved(lanes: usize, has_one: bool, mailboxes: usize, descriptors: u64) -> usize {
+    let relayed = if lanes <= LANES_RELAYING_MAX { lanes } else { 1 };
+    if has_one { relayed * places(descriptors) + mailboxes } else { lanes }
 }

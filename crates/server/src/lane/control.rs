@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use engine::limits::LANE_MESSAGE_BYTES;
+use engine::limits::{LANE_MESSAGE_BYTES, LANES_RELAYING_MAX};
 use engine::{Engine, LaneBell, LaneControl};
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::head::FIRST_LINE;
 use super::message::{GivenBack, Loan, Return};
-use super::relay::RELAYING_MAX;
 use super::work::{SendLane, Shared};
 use crate::api::Api;
 use crate::http::host::ApiHosts;
@@ -84,7 +83,7 @@ impl Lanes {
             LaneEnd { control, bell, out: Mutex::default() }
         };
         let lanes: Vec<LaneEnd> = sockets.iter().enumerate().map(open).collect();
-        if lanes.len() <= RELAYING_MAX {
+        if lanes.len() <= LANES_RELAYING_MAX {
             let bells = lanes.iter().map(|lane| lane.bell.clone()).collect();
             // It is set once.
             let _ = shared.bells.set(bells);

@@ -14,9 +14,6 @@ use sys::socket;
 
 use super::work::SendLane;
 
-/// Lanes among which answers are relayed: each has a descriptor for every connection of all.
-pub(super) const RELAYING_MAX: usize = 4;
-
 impl SendLane {
     /// Whether a connection has no answer to come, after it was given one if it is time for that.
     /// If another lane gives it, and it is `wanted`, this one is rung when it is given.
