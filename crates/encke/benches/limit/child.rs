@@ -101,8 +101,20 @@ impl Child {
         plan: &Plan,
         graph: Option<&Path>,
     ) -> Result<Child, Box<dyn std::error::Error>> {
-        let mut process = Command::new(std::env::current_exe()?)
+        Child::spawn_from(&std::env::current_exe()?, role, plan, graph, &[])
+    }
+
+    /// The same from another build of this benchmark, or with further flags.
+    pub(crate) fn spawn_from(
+        program: &Path,
+        role: &str,
+        plan: &Plan,
+        graph: Option<&Path>,
+        flags: &[&str],
+    ) -> Result<Child, Box<dyn std::error::Error>> {
+        let mut process = Command::new(program)
             .args([role, "--workers", &plan.workers.to_string()])
+            .args(flags)
             .args(["--transport", plan.transport.as_str()])
             .args(["--payload", &plan.payload.to_string()])
             .args(plan.tls.iter().flat_map(|dir| ["--certificate".as_ref(), dir.as_os_str()]))

@@ -8,7 +8,8 @@ use std::time::Duration;
 use ::engine::{Engine, EngineConfig, ResumeStep, Resumes, Resuming, Router, Step, TlsConfig};
 use graph::Graph;
 use graph::GraphOptions;
-use hub::{Draft, Epoch, Followers, FollowersError, Id, IdText, Names, Nobody, SLICE_MAX, Tag};
+use hub::{Draft, Epoch, Followers, FollowersError, HistoryLimits, Id, IdText, Names};
+use hub::{Nobody, SLICE_MAX, Tag};
 use proto::Transport;
 
 use crate::Plan;
@@ -48,6 +49,9 @@ impl Encke {
         config.tls = tls;
         // The bare loop sends none; for a million they would be 33,333 writes a second.
         config.keepalive_ms = 0;
+        if plan.forget {
+            config.history = HistoryLimits::OFF;
+        }
         let engine = Engine::start(config, Epoch::begin(Tag::of(0), 0, 0), names)?;
         if plan.transport == Transport::Poll {
             let (router, resumes) = (Arc::clone(engine.router()), Arc::clone(engine.resumes()));

@@ -20,8 +20,9 @@
 //! connect, the idle crowd and one event a minute for everybody cost, and the highest rate whose
 //! 99th percentile stays under 100 ms. `--million` is that with a million connections. `--minute
 //! SECONDS` (default 30) is how long the first rate is held, `--only bare|encke` leaves one out.
-//! `--sends` measures the sender's side alone, with the history and without it, `--deflate` what it
-//! takes to compress an event.
+//! `--sends` measures the sender's side alone, with the history and without it, `--singles` single
+//! events alone, in rounds of all that are compared, `--against PROGRAM` among them, another build
+//! of this; `--deflate` what it takes to compress an event.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -33,6 +34,7 @@ mod paced;
 mod rounds;
 mod secured;
 mod sends;
+mod singles;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +75,8 @@ struct Plan {
     tls: Option<PathBuf>,
     newest: Version,
     payload: usize,
+    /// Nothing is remembered.
+    forget: bool,
 }
 
 impl Plan {
@@ -117,6 +121,7 @@ fn main() -> Outcome<()> {
         minute: value("--minute", 30)?,
         only: text("--only").cloned(),
         ids: value("--ids", 1)?,
+        forget: flag("--forget"),
         transport: match text("--transport").map_or("sse", String::as_str) {
             "sse" => Transport::Sse,
             "websocket" => Transport::WebSocket,
@@ -149,6 +154,9 @@ fn main() -> Outcome<()> {
     );
     if flag("--sends") {
         return sends::run();
+    }
+    if flag("--singles") {
+        return singles::run(&plan, text("--against").map(Path::new));
     }
     if flag("--deflate") {
         return deflate::run();

@@ -123,7 +123,12 @@ fn after_deliveries(
     Ok(())
 }
 
-fn bring_online(child: &mut Child, plan: &Plan, users: u32, first_id: u64) -> Outcome<Flood> {
+pub(crate) fn bring_online(
+    child: &mut Child,
+    plan: &Plan,
+    users: u32,
+    first_id: u64,
+) -> Outcome<Flood> {
     let crowd = start_crowd(child, plan, users, first_id, 1)?;
     await_online(&crowd, users.into())?;
     if plan.transport == Transport::Poll {
@@ -132,7 +137,7 @@ fn bring_online(child: &mut Child, plan: &Plan, users: u32, first_id: u64) -> Ou
     Ok(crowd)
 }
 
-fn await_events(crowd: &Flood, events: u64) -> Outcome<()> {
+pub(crate) fn await_events(crowd: &Flood, events: u64) -> Outcome<()> {
     if crowd.wait_until(TIMEOUT, |totals| totals.events >= events) {
         return Ok(());
     }
