@@ -11,7 +11,7 @@
 //! gone before the first step is not.
 //!
 //! Cost for a typical audience of 16: one look into the store, 16 into the directory, one
-//! allocation, one sort of 16 numbers.
+//! allocation, one sort of 16 numbers. For one of four at most nothing is allocated.
 
 mod buckets;
 #[cfg(test)]
@@ -30,6 +30,9 @@ use crate::id::Id;
 /// Room for a typical audience.
 const TYPICAL: usize = 32;
 
+/// Connections for which nothing is allocated: one, as most have to whom nobody listens, and some.
+const FEW: usize = 4;
+
 /// The most connections that a group has, and that a step walks of ids with many: 0.16 ms, the
 /// median of `cargo bench -p hub`.
 const GROUP_MAX: usize = 4096;
@@ -41,7 +44,7 @@ const CROWDS_PER_STEP: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Audience {
     /// What was found; once more than a group has, only what the buckets have not taken in yet.
-    found: Vec<ConnRef>,
+    found: SmallVec<[ConnRef; FEW]>,
     buckets: Buckets,
     /// The id that is itself still to be looked up.
     member: Option<Id>,
@@ -107,12 +110,14 @@ impl Audience {
         followers: &dyn Followers,
     ) -> Result<(), FollowersError> {
         let found = &mut self.found;
-        found.reserve(TYPICAL);
         let mut members: SmallVec<[Id; TYPICAL]> = SmallVec::new();
         members.extend(self.member.take());
         if let Some((subject, after)) = self.unread {
             let last = followers.slice(subject, after, &mut |id| members.push(id))?;
             self.unread = last.map(|last| (subject, Some(last)));
+        }
+        if members.len() > FEW {
+            found.reserve(members.len());
         }
         directory.visit(&members, &mut self.large, |conn| found.push(conn));
         Ok(())

@@ -159,21 +159,33 @@ impl Directory {
     /// stripes' locks: `visit` only notes it. A connection that has two of the ids is visited
     /// twice. The ids that have more are put into `large`, to be [walked](Directory::walk).
     pub fn visit(&self, ids: &[Id], large: &mut Vec<Id>, mut visit: impl FnMut(ConnRef)) {
-        for together in ids.chunks(TOGETHER) {
-            self.visit_together(together, large, &mut visit);
-        }
-    }
-
-    fn visit_together(&self, ids: &[Id], large: &mut Vec<Id>, visit: &mut impl FnMut(ConnRef)) {
         let mut look =
             |stripe: &Stripe, conns: Conns, id: Id| match stripe.at(conns, id, &self.keys) {
                 Some(Found::One(conn)) => visit(conn),
                 Some(Found::Several(set)) if set.len() > VISITED_AT_ONCE => large.push(id),
                 Some(Found::Several(set)) => {
-                    set.walk(None, VISITED_AT_ONCE, visit);
+                    set.walk(None, VISITED_AT_ONCE, &mut visit);
                 }
                 None => {}
             };
+        for together in ids.chunks(TOGETHER) {
+            match together {
+                [id] => self.visit_one(*id, &mut look),
+                ids => self.visit_together(ids, &mut look),
+            }
+        }
+    }
+
+    /// With one there is nothing to be done at the same time.
+    fn visit_one(&self, id: Id, look: &mut impl FnMut(&Stripe, Conns, Id)) {
+        let hash = self.keys.hash(id.to_bits());
+        let stripe = self.stripe(hash);
+        if let Some(conns) = stripe.conns(hash, id) {
+            look(&stripe, conns, id);
+        }
+    }
+
+    fn visit_together(&self, ids: &[Id], look: &mut impl FnMut(&Stripe, Conns, Id)) {
         let mut hashes = [0; TOGETHER];
         let mut held: SmallVec<[Option<MutexGuard<'_, Stripe>>; TOGETHER]> = SmallVec::new();
         for (id, hash) in ids.iter().zip(&mut hashes) {

@@ -35,11 +35,17 @@ const BEFORE_SUBJECT: &str = "\",\"about\":\"";
 /// quote has a backslash before it.
 const BEFORE_DATA: &str = "\",\"data\":";
 
+/// What stands behind the payload.
+const END: &str = "}";
+
 impl Draft {
     /// A draft about `about`. `data` must be one valid JSON value; line breaks between its tokens
     /// are taken out, because every transport is a line protocol.
     pub fn new(about: &str, data: &str) -> Draft {
-        let mut json = String::with_capacity(48 + about.len() + data.len());
+        // To the byte, unless something is escaped or taken out: a line that fits is not moved when
+        // the room behind it is given back.
+        let around = BEFORE_ID.len() + NO_ID.len() + BEFORE_SUBJECT.len() + BEFORE_DATA.len();
+        let mut json = String::with_capacity(around + about.len() + data.len() + END.len());
         json.push_str(BEFORE_ID);
         json.push_str(NO_ID);
         json.push_str(BEFORE_SUBJECT);
@@ -47,8 +53,8 @@ impl Draft {
         json.push_str(BEFORE_DATA);
         // RFC 8259, section 7: inside a string line breaks are escaped, so what is left of them
         // stands between tokens, where it means nothing.
-        json.extend(data.split(['\n', '\r']));
-        json.push('}');
+        push_without(&mut json, data, |byte| matches!(byte, b'\n' | b'\r'));
+        json.push_str(END);
         Draft { json }
     }
 
@@ -129,6 +135,11 @@ impl<F> Event<F> {
         self.frames.get_or_make(slot, || encode(self))
     }
 
+    /// The encoded form in `slot`, if it has been made.
+    pub fn made_frame(&self, slot: usize) -> Option<&F> {
+        self.frames.get(slot)
+    }
+
     /// What is kept of an encoded form beside its bytes.
     pub(crate) const FRAME_BYTES: usize = Frames::<F>::FRAME_BYTES;
 
@@ -148,6 +159,9 @@ fn id_of(line: &str) -> Option<&str> {
 
 /// Ids have no control characters, so only quote and backslash need care (RFC 8259, section 7).
 fn push_escaped(out: &mut String, id: &str) {
+    if !has(id, |byte| matches!(byte, b'"' | b'\\')) {
+        return out.push_str(id);
+    }
     for c in id.chars() {
         if matches!(c, '"' | '\\') {
             out.push('\\');
@@ -155,6 +169,24 @@ fn push_escaped(out: &mut String, id: &str) {
         out.push(c);
     }
 }
+
+/// Appends `text` without the ASCII characters that are `unwanted`.
+fn push_without(out: &mut String, text: &str, unwanted: impl Fn(u8) -> bool) {
+    match has(text, &unwanted) {
+        true => out.extend(text.split(|c: char| c.is_ascii() && unwanted(c as u8))),
+        false => out.push_str(text),
+    }
+}
+
+/// Whether a byte of `text` is `wanted`. All of them are looked at, many with each instruction:
+/// a search that may end early looks at one after the other.
+fn has(text: &str, wanted: impl Fn(u8) -> bool) -> bool {
+    let any = |bytes: &[u8]| bytes.iter().fold(false, |any, &byte| any | wanted(byte));
+    text.as_bytes().chunks(LOOKED_AT).any(any)
+}
+
+/// Bytes that are looked at together: a payload of megabytes is not read to its end for nothing.
+const LOOKED_AT: usize = 256;
 
 #[cfg(test)]
 mod tests;

@@ -32,6 +32,18 @@ impl<F> Frames<F> {
     /// The bytes that a form takes here, beside what it owns itself.
     pub(crate) const FRAME_BYTES: usize = size_of::<Made<F>>();
 
+    /// The form in `slot`, if it is there.
+    pub(crate) fn get(&self, slot: usize) -> Option<&F> {
+        let mut place = self;
+        while let Some(made) = place.0.get() {
+            if made.slot == slot {
+                return Some(&made.frame);
+            }
+            place = &made.next;
+        }
+        None
+    }
+
     /// The form in `slot`, made by `encode` when it is not there.
     pub(crate) fn get_or_make(&self, slot: usize, encode: impl FnOnce() -> F) -> &F {
         let mut place = self;

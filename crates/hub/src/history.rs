@@ -251,12 +251,12 @@ impl<F> History<F> {
     pub fn record_aged(&self, begun: Begun, event: Arc<Event<F>>, age_ms: u64, now_ms: u64) {
         let mut state = self.lock();
         state.end(begun);
-        let is_first = state.kept.push(begun.subject, event, now_ms.saturating_sub(age_ms));
-        if !is_first {
+        let events = state.kept.push(begun.subject, event, now_ms.saturating_sub(age_ms));
+        if events > 1 {
             // The subject has its name already.
             self.names.release(begun.subject);
         }
-        if state.kept.events_of(begun.subject) > self.limits.events_max {
+        if events > self.limits.events_max {
             self.forget(&mut state, begun.subject);
         }
         let is_full = state.kept.bytes() > self.limits.bytes_max;

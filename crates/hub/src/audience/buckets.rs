@@ -7,6 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
+use super::FEW;
 use crate::conn_ref::ConnRef;
 
 /// Connections of a bucket past which doubles are looked for while it is being filled.
@@ -40,7 +43,7 @@ impl Buckets {
     }
 
     /// Takes all of `slice` into the buckets.
-    pub(super) fn take_in(&mut self, slice: &mut Vec<ConnRef>) {
+    pub(super) fn take_in(&mut self, slice: &mut SmallVec<[ConnRef; FEW]>) {
         slice.sort_unstable();
         slice.dedup();
         let mut budget = TRIMMED_PER_SLICE;

@@ -143,7 +143,7 @@ fn bucket_of_more_than_a_group_comes_in_several() {
     let all: Vec<ConnRef> = (0..3 * GROUP_MAX)
         .map(|n| ConnRef::new(1, n % GROUP_MAX, (n / GROUP_MAX) as u32))
         .collect();
-    audience.found.clone_from(&all);
+    audience.found = all.iter().copied().collect();
     audience.buckets.take_in(&mut audience.found);
     while audience.gather(&Directory::default(), &crate::Nobody).unwrap() {}
     let needs: Vec<Need> = audience.needs().collect();

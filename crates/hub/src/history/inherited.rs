@@ -102,7 +102,7 @@ impl<F> History<F> {
             return false;
         }
         let at_ms = now_ms.saturating_sub(age_ms);
-        if !state.kept.push(subject, Arc::new(event), at_ms) {
+        if state.kept.push(subject, Arc::new(event), at_ms) > 1 {
             // The subject has its name already.
             self.names.release(subject);
         }

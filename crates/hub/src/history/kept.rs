@@ -156,8 +156,8 @@ impl<F> Kept<F> {
     }
 
     /// Adds the newest event, that came `at_ms`, or with the one before it if that came later.
-    /// `true` when it is the only one of its subject.
-    pub(super) fn push(&mut self, subject: Id, event: Arc<Event<F>>, at_ms: u64) -> bool {
+    /// Returns how many its subject has then.
+    pub(super) fn push(&mut self, subject: Id, event: Arc<Event<F>>, at_ms: u64) -> usize {
         let before_ms = self.slots.get(self.newest as usize).map_or(0, |newest| newest.at_ms);
         let at_ms = at_ms.max(before_ms);
         let cost = cold_cost(subject, &event) + frame_cost(&event);
@@ -186,8 +186,8 @@ impl<F> Kept<F> {
         self.join(subject, slot)
     }
 
-    /// Puts the newest event last among those of its subject. `true` when it is the only one.
-    fn join(&mut self, subject: Id, slot: u32) -> bool {
+    /// Puts the newest event last among those of its subject. Returns how many that has then.
+    fn join(&mut self, subject: Id, slot: u32) -> usize {
         let Kept { keys, subjects, slots, .. } = self;
         let hash = keys.hash(subject.to_bits());
         let of = |first: u32, slots: &[Slot<F>]| slots[first as usize].subject;
@@ -202,7 +202,7 @@ impl<F> Kept<F> {
         let first = &mut slots[first as usize];
         first.last = slot;
         first.events += 1;
-        found.is_none()
+        first.events as usize
     }
 
     /// Takes the oldest event of `subject` out: its number, and whether it was the last one.
