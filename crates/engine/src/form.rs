@@ -1,10 +1,19 @@
 //! How an event looks on a connection: the frame of its transport, encoded once for all, and what a
 //! connection that numbers its messages puts before it.
 
+use std::sync::Arc;
+
 use proto::websocket::deflate::Deflater;
 use proto::{Frame, Framing, Transport, classic, ndjson, poll, sse, websocket};
 
 use crate::{COMPRESSED_SLOT, Event};
+
+/// Who has an event that one connection is to be sent: this one, the history, and its sender, if
+/// that is not done.
+const HOLDERS_OF_ONE: usize = 3;
+
+/// Longer events are encoded for all: the buffer for one stays, and is a worker's.
+const ALONE_BYTES_MAX: usize = 4096;
 
 /// How events look on one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +36,23 @@ impl Form {
             Transport::WebSocket => websocket::event(event.json()),
             Transport::Poll => poll::event(event.json()),
         })
+    }
+
+    /// Puts the bytes of the event into `buffer` when it is for this connection alone, as far as
+    /// one can see, and is not encoded: a frame would be made for nobody else, and kept as long as
+    /// the event is warm. `false`, and nothing is done, when it is to be had of its frame.
+    ///
+    /// It is a guess, and either answer is right: the bytes are the same ones.
+    pub(crate) fn encode_alone(self, event: &Arc<Event>, buffer: &mut Vec<u8>) -> bool {
+        let is_alone = self.transport == Transport::Sse
+            && Arc::strong_count(event) <= HOLDERS_OF_ONE
+            && event.json().len() <= ALONE_BYTES_MAX
+            && event.made_frame(self.transport.index()).is_none();
+        if is_alone {
+            buffer.clear();
+            sse::push_event(event.id(), event.json(), self.framing, buffer);
+        }
+        is_alone
     }
 
     /// The bytes of the event on the wire, when `messages` have been sent before it; behind its

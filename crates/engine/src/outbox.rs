@@ -102,13 +102,19 @@ impl<S> Conn<S> {
     }
 
     /// Writes what waits: one call, or as many as the bound on parts asks for.
-    pub(crate) fn flush<K>(&mut self, io: &mut K, counters: &Counters) -> Flushed
+    /// `buffer` is for what nobody else is sent.
+    pub(crate) fn flush<K>(
+        &mut self,
+        io: &mut K,
+        counters: &Counters,
+        buffer: &mut Vec<u8>,
+    ) -> Flushed
     where
         K: Sockets<Socket = S>,
     {
         if self.work().is_none()
             && self.transport != Transport::Classic
-            && let Some(done) = self.flush_pending(io, counters)
+            && let Some(done) = self.flush_pending(io, counters, buffer)
         {
             return done;
         }
@@ -121,12 +127,21 @@ impl<S> Conn<S> {
     }
 
     /// The usual case. `None` when something is left for the backlog.
-    fn flush_pending<K>(&mut self, io: &mut K, counters: &Counters) -> Option<Flushed>
+    fn flush_pending<K>(
+        &mut self,
+        io: &mut K,
+        counters: &Counters,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Flushed>
     where
         K: Sockets<Socket = S>,
     {
         let Some(event) = &self.pending else { return Some(Flushed::All) };
-        let bytes = self.form().frame(event).for_framing(self.framing());
+        let form = self.form();
+        let bytes = match form.encode_alone(event, buffer) {
+            true => buffer.as_slice(),
+            false => form.frame(event).for_framing(form.framing),
+        };
         let sent = match send(io, &self.socket, &[IoSlice::new(bytes)], counters) {
             Ok(sent) => sent,
             Err(error) => return Some(Flushed::Gone(error)),

@@ -28,6 +28,18 @@ impl Frame {
         Frame::new(size_line.as_bytes(), parts, CRLF)
     }
 
+    /// Appends the bytes that [`Frame::chunk`] of the same `parts` has for `framing`.
+    pub(crate) fn push_chunk(parts: &[&[u8]], framing: Framing, out: &mut Vec<u8>) {
+        let size_line = SizeLine::new(parts.iter().map(|part| part.len()).sum());
+        let (before, after) = match framing {
+            Framing::Chunked => (size_line.as_bytes(), CRLF),
+            Framing::Close => (&b""[..], &b""[..]),
+        };
+        out.extend_from_slice(before);
+        parts.iter().for_each(|part| out.extend_from_slice(part));
+        out.extend_from_slice(after);
+    }
+
     /// The end of a chunk whose size line and first bytes differ from connection to connection.
     pub(crate) fn chunk_tail(parts: &[&[u8]]) -> Frame {
         Frame::new(b"", parts, CRLF)

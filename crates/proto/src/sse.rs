@@ -3,7 +3,7 @@
 //! Each event has an `id` line, so that a browser that reconnects says which it heard last, and
 //! exactly one `data` line, since an event's JSON is one line.
 
-use crate::Frame;
+use crate::{Frame, Framing};
 
 /// A comment, without a blank line behind it: at a blank line several readers hand an empty event
 /// to their application, whether or not anything stands before it (docs/decisions/0033).
@@ -13,13 +13,22 @@ pub(crate) const KEEP_ALIVE_CHUNK: &[u8] = b"2\r\n:\n\r\n";
 /// The event `id` whose JSON is `json`. Neither may hold a line break, which would tear the event
 /// in two; the hub makes both such that they do not.
 pub fn event(id: &str, json: &str) -> Frame {
-    Frame::chunk(&[b"id: ", id.as_bytes(), b"\ndata: ", json.as_bytes(), b"\n\n"])
+    Frame::chunk(&parts(id, json))
+}
+
+/// Appends the bytes of that event to `out`, for whoever is the only one to send them.
+pub fn push_event(id: &str, json: &str, framing: Framing, out: &mut Vec<u8>) {
+    Frame::push_chunk(&parts(id, json), framing, out);
+}
+
+fn parts<'e>(id: &'e str, json: &'e str) -> [&'e [u8]; 5] {
+    [b"id: ", id.as_bytes(), b"\ndata: ", json.as_bytes(), b"\n\n"]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Framing, Transport, testing};
+    use crate::{Transport, testing};
     use eventsource_stream::{Event, EventStream};
     use futures::StreamExt;
     use std::convert::Infallible;
@@ -39,6 +48,16 @@ mod tests {
             frame.for_framing(Framing::Chunked),
             b"19\r\nid: 01\ndata: {\"data\":1}\n\n\r\n"
         );
+    }
+
+    #[test]
+    fn event_for_one_has_the_bytes_of_the_event_for_many() {
+        for framing in [Framing::Chunked, Framing::Close] {
+            let mut bytes = b"before".to_vec();
+            push_event("01", r#"{"data":1}"#, framing, &mut bytes);
+            let frame = event("01", r#"{"data":1}"#);
+            assert_eq!(bytes, [b"before", frame.for_framing(framing)].concat());
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl<S> Conn<S> {
         self.messages = 0;
         if self.work().is_some_and(|work| !work.backlog.is_empty()) {
             self.surround(head);
-            return self.flush(io, counters);
+            return self.flush(io, counters, &mut Vec::new());
         }
         let form = self.form();
         let event = self.pending.as_deref().map(|event| form.body(event, 0));

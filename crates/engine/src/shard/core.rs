@@ -78,6 +78,8 @@ pub(super) struct Core<S> {
     pub(super) scratch: Box<[u8]>,
     /// The one buffer for answers.
     pub(super) answer: Vec<u8>,
+    /// The one buffer for an event that one connection alone is sent.
+    pub(super) encoded: Vec<u8>,
     pub(super) now: Tick,
     /// The same time, as all workers have it.
     pub(super) now_ns: u64,
@@ -172,6 +174,7 @@ impl<S: Sockets> Core<S> {
             deflater: None,
             scratch: vec![0; limits::SCRATCH_BYTES].into(),
             answer: Vec::new(),
+            encoded: Vec::new(),
             now: 0,
             now_ns: 0,
         }

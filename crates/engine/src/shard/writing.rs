@@ -45,7 +45,10 @@ impl<S: Sockets> Core<S> {
         if at.conn.life() == Life::Poll {
             return self.answer_poll(at, None, None);
         }
-        let flushed = self.metered(|core| at.conn.flush(&mut core.io, &core.counters));
+        let flushed = self.metered(|core| {
+            let Core { io, counters, encoded, .. } = core;
+            at.conn.flush(io, counters, encoded)
+        });
         self.flushed(at, flushed)?;
         self.bound_backlog(at)
     }
