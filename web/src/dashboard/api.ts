@@ -6,7 +6,8 @@ export interface Reading {
   unix_seconds: number;
   uptime_seconds: number;
   cpu_seconds: number;
-  resident_bytes: number;
+  resident_anonymous_bytes: number;
+  resident_file_bytes: number;
   kernel_socket_bytes: number | null;
   connections_open: number;
   events: number;

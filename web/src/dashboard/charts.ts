@@ -67,11 +67,18 @@ export const PANELS: Panel[] = [
     span: 1e-3,
   },
   {
-    title: "Memory",
+    title: "Memory of the server",
     series: [
-      { column: "resident_bytes", name: "server process", colour: "--accent" },
-      { column: "kernel_socket_bytes", name: "sockets, whole machine", colour: "--second" },
+      { column: "resident_anonymous_bytes", name: "heap and stacks", colour: "--accent" },
+      { column: "resident_file_bytes", name: "pages of files", colour: "--second" },
     ],
+    format: bytes,
+    tick: (value) => trimmed(bytes(value)),
+    span: 1e6,
+  },
+  {
+    title: "Memory of sockets, whole machine",
+    series: [{ column: "kernel_socket_bytes", name: "", colour: "--accent" }],
     format: bytes,
     tick: (value) => trimmed(bytes(value)),
     span: 1e6,

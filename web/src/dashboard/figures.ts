@@ -49,7 +49,8 @@ function secondsOf(row: Row): string[] {
     or(row.deliveries_per_second, rounded),
     or(row.send_p50_seconds, duration),
     or(row.send_p99_seconds, duration),
-    or(row.resident_bytes, bytes),
+    or(row.resident_anonymous_bytes, bytes),
+    or(row.resident_file_bytes, bytes),
     or(row.kernel_socket_bytes, bytes),
   ];
 }
@@ -63,7 +64,8 @@ export class Figures {
     "Deliveries/s",
     "Send, p50",
     "Send, p99",
-    "Server's memory",
+    "Server's heap",
+    "Its mapped files",
     "Machine's sockets",
   ]);
   private readonly workers = new Table(byId<HTMLTableElement>("workers-table"), [

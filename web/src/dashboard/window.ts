@@ -12,7 +12,8 @@ export interface Row {
   deliveries_per_second: number | null;
   send_p50_seconds: number | null;
   send_p99_seconds: number | null;
-  resident_bytes: number | null;
+  resident_anonymous_bytes: number | null;
+  resident_file_bytes: number | null;
   kernel_socket_bytes: number | null;
   cpu_share: number | null;
 }
@@ -83,7 +84,8 @@ function rowsOf(readings: Reading[]): Row[] {
       deliveries_per_second: rate("deliveries"),
       send_p50_seconds: now.send_p50_seconds,
       send_p99_seconds: now.send_p99_seconds,
-      resident_bytes: now.resident_bytes,
+      resident_anonymous_bytes: now.resident_anonymous_bytes,
+      resident_file_bytes: now.resident_file_bytes,
       kernel_socket_bytes: now.kernel_socket_bytes,
       cpu_share: rate("cpu_seconds"),
     };
@@ -99,7 +101,8 @@ function gapAfter(unix_seconds: number): Row {
     deliveries_per_second: null,
     send_p50_seconds: null,
     send_p99_seconds: null,
-    resident_bytes: null,
+    resident_anonymous_bytes: null,
+    resident_file_bytes: null,
     kernel_socket_bytes: null,
     cpu_share: null,
   };

@@ -99,7 +99,11 @@ fn demo_shows_the_whole_system_and_loses_nothing() {
     assert!(delivered > 10 * sent && sent > 0, "{told}");
     assert_eq!(number(&told["flood"], "stamped"), delivered);
     assert_eq!(number(&told["server"], "deliveries"), delivered);
-    assert!(number(&told["server"], "resident_bytes_idle") > 0, "{told}");
+    for when in ["idle", "traffic"] {
+        let bytes = |of: &str| number(&told["server"], &format!("{of}_bytes_{when}"));
+        assert!(bytes("anonymous") > 0 && bytes("file") > 0, "{told}");
+        assert!(bytes("anonymous").max(bytes("file")) < bytes("resident"), "{told}");
+    }
     assert!(told["connecting"]["per_second"].as_f64().unwrap() > 0.0, "{told}");
     assert!(finished.stderr.contains("http://127.0.0.1:"), "tells where to look: {finished:?}");
     assert!(finished.stderr.contains("1,000 events/s x 15.4 listeners"), "{finished:?}");

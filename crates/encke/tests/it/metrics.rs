@@ -147,7 +147,11 @@ fn metrics_are_in_prometheus_format_and_agree_with_stats() {
     assert_eq!(sum(&samples, "encke_send_duration_seconds_count", ""), number(&duration["count"]));
     assert_eq!(took, number(&duration["sum_seconds"]));
     assert!(sum(&samples, "encke_kernel_tcp_buffer_bytes", "") >= 0.0);
-    assert!(sum(&samples, "process_resident_memory_bytes", "") > 1e6);
+    let whole = sum(&samples, "process_resident_memory_bytes", "");
+    for part in ["encke_resident_anonymous_bytes", "encke_resident_file_bytes"] {
+        let bytes = sum(&samples, part, "");
+        assert!(bytes > 1e5 && bytes < whole, "{part} {bytes} of {whole}");
+    }
     assert!(sum(&samples, "process_start_time_seconds", "") > 1.7e9);
 }
 

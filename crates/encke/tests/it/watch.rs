@@ -52,7 +52,7 @@ fn rows_show_connections_events_and_memory() {
     watch.signal("INT");
     let finished = watch.finish();
     assert_eq!((finished.code(), &*finished.stderr), (Some(0), ""), "{finished:?}");
-    assert!(finished.stdout.contains(" s  open 1  resident "), "{finished:?}");
+    assert!(finished.stdout.contains(" s  open 1  heap "), "{finished:?}");
     assert!(finished.stdout.contains(" rows in "), "says what there is now: {finished:?}");
 
     let text = fs::read_to_string(&file).unwrap();

@@ -14,9 +14,10 @@ pub fn row_line(row: &Row) -> String {
     let rate = |rate: Option<f64>| count(rate.map(|rate| rate.round() as u64));
     let size = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), bytes);
     line += &format!(
-        "  open {}  resident {}  kernel {}  events {}/s  deliveries {}/s",
+        "  open {}  heap {}  files {}  kernel {}  events {}/s  deliveries {}/s",
         count(row.connections_open),
-        size(row.resident_bytes),
+        size(row.resident_anonymous_bytes),
+        size(row.resident_file_bytes),
         size(row.kernel_socket_bytes),
         rate(row.events_per_second),
         rate(row.deliveries_per_second),
@@ -41,16 +42,16 @@ mod tests {
     fn line_of_a_row_says_what_is_known() {
         let mut row = Row { seconds: 61.0, ..Row::default() };
         assert_eq!(row_line(&row), "    61 s  no answer");
-        row.resident_bytes = Some(42_000_000);
+        row.resident_anonymous_bytes = Some(42_000_000);
+        row.resident_file_bytes = Some(7_000_000);
         row.connections_open = Some(10_000);
         assert!(row_line(&row).ends_with("kernel ?  events ?/s  deliveries ?/s"));
         row.events_per_second = Some(999.6);
         row.cpu_percent_of_core = Some(12.4);
         (row.send_p50_ms, row.send_p99_ms) = (Some(0.251), Some(1.5));
         let line = row_line(&row);
-        for part in
-            ["open 10,000  resident 42.0 MB", "events 1,000/s", "processor 12 %  send p50 0.25 p99"]
-        {
+        let memory = "open 10,000  heap 42.0 MB  files 7.0 MB";
+        for part in [memory, "events 1,000/s", "processor 12 %  send p50 0.25 p99"] {
             assert!(line.contains(part), "{line}");
         }
     }

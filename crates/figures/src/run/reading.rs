@@ -18,7 +18,8 @@ pub struct Reading {
     pub resident_bytes: u64,
     /// Its heap and stacks.
     pub resident_anonymous_bytes: u64,
-    resident_file_bytes: u64,
+    /// Pages of mapped files.
+    pub resident_file_bytes: u64,
     /// What the kernel keeps for the sockets of the whole machine, where it may be read.
     pub kernel_socket_bytes: Option<u64>,
     kernel_tcp_buffer_bytes: Option<u64>,

@@ -133,8 +133,8 @@ impl Load<'_> {
                 break totals;
             }
             if ticker.line_is_due() {
-                let resident = course.end.server.resident_bytes;
-                live.set(connecting_line(now, before, users, resident))?;
+                let heap = course.end.server.resident_anonymous_bytes;
+                live.set(connecting_line(now, before, users, heap))?;
                 before = now;
             }
             self.server.expect_alive()?;
@@ -212,8 +212,8 @@ impl Load<'_> {
                 let sent = spam.snapshot().totals.sent;
                 let cpu = course.end.cpu_seconds_since(&earlier);
                 let server = format!(
-                    "server {} {:.0} %",
-                    bytes(course.end.server.resident_bytes),
+                    "heap {} {:.0} %",
+                    bytes(course.end.server.resident_anonymous_bytes),
                     100.0 * cpu / course.end.seconds_since(&earlier).max(1e-3)
                 );
                 live.set(sending_line(&now, &before, sent, server))?;
@@ -248,16 +248,16 @@ fn connecting_line(
     now: (Instant, u64),
     before: (Instant, u64),
     users: u64,
-    resident_bytes: u64,
+    heap_bytes: u64,
 ) -> String {
     let seconds = now.0.duration_since(before.0).as_secs_f64().max(1e-3);
     let rate = (now.1 - before.1) as f64 / seconds;
     format!(
-        "connecting {} of {} ({}/s)  server {}",
+        "connecting {} of {} ({}/s)  heap {}",
         grouped(now.1),
         grouped(users),
         grouped(rate.round() as u64),
-        bytes(resident_bytes),
+        bytes(heap_bytes),
     )
 }
 
@@ -297,11 +297,11 @@ mod tests {
             trouble: None,
         };
         let before = FloodSnapshot { seconds: 3_599.0, totals: Totals::default(), ..now.clone() };
-        let line = sending_line(&now, &before, 16_666, "server 512.3 MB 145 %".into());
+        let line = sending_line(&now, &before, 16_666, "heap 512.3 MB 145 %".into());
         assert!(line.chars().count() <= 80, "{line}");
         assert!(line.contains("heard 1.00 G") && line.contains("p50/p99 12.3/1234"), "{line}");
         (now.totals.opened, now.totals.events, now.latency.p99_ms) = (300, 12_000, 1.5);
-        let line = sending_line(&now, &before, 600, "server 42.1 MB 5 %".into());
-        assert!(line.ends_with("server 42.1 MB 5 %"), "what has no room is left out: {line}");
+        let line = sending_line(&now, &before, 600, "heap 42.1 MB 5 %".into());
+        assert!(line.ends_with("heap 42.1 MB 5 %"), "what has no room is left out: {line}");
     }
 }

@@ -43,11 +43,33 @@ pub(super) struct Course {
     pub(super) idle: Moment,
     /// The last look; at the end, when all was sent and heard.
     pub(super) end: Moment,
-    /// The server's resident memory while events were sent, at most.
-    pub(super) resident_bytes_max: u64,
-    /// The same of the machine's memory in use.
-    pub(super) machine_bytes_max: u64,
+    /// The most that was seen while events were sent.
+    pub(super) most: Most,
     pub(super) opening: Opening,
+}
+
+/// Memory at most, each figure by itself.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Most {
+    /// Of the server, all of it.
+    pub(super) resident_bytes: u64,
+    /// Its heap and stacks.
+    pub(super) anonymous_bytes: u64,
+    /// Its pages of files.
+    pub(super) file_bytes: u64,
+    /// Of the machine, in use.
+    pub(super) machine_bytes: u64,
+}
+
+impl Most {
+    fn observe(&mut self, now: &Moment) {
+        let Reading { resident_bytes, resident_anonymous_bytes, resident_file_bytes, .. } =
+            now.server;
+        self.resident_bytes = self.resident_bytes.max(resident_bytes);
+        self.anonymous_bytes = self.anonymous_bytes.max(resident_anonymous_bytes);
+        self.file_bytes = self.file_bytes.max(resident_file_bytes);
+        self.machine_bytes = self.machine_bytes.max(now.machine_bytes);
+    }
 }
 
 impl Course {
@@ -56,8 +78,7 @@ impl Course {
         Course {
             idle: empty.clone(),
             end: empty.clone(),
-            resident_bytes_max: 0,
-            machine_bytes_max: 0,
+            most: Most::default(),
             opening: Opening::default(),
             empty,
         }
@@ -66,15 +87,14 @@ impl Course {
     /// Everybody is online now, as of the last look.
     pub(super) fn all_online(&mut self, opening: Opening) {
         self.idle = self.end.clone();
-        (self.resident_bytes_max, self.machine_bytes_max) = (0, 0);
+        self.most = Most::default();
         self.opening = opening;
         self.observe(self.idle.clone());
     }
 
     /// A look was taken.
     pub(super) fn observe(&mut self, now: Moment) {
-        self.resident_bytes_max = self.resident_bytes_max.max(now.server.resident_bytes);
-        self.machine_bytes_max = self.machine_bytes_max.max(now.machine_bytes);
+        self.most.observe(&now);
         self.end = now;
     }
 }

@@ -54,12 +54,18 @@ pub(super) struct ServerReport {
     resident_bytes_empty: u64,
     /// With everybody online, before the first event.
     resident_bytes_idle: u64,
-    /// Heap and stacks of that: not the pages of the graph and of the program.
+    /// Heap and stacks of that.
     anonymous_bytes_idle: u64,
+    /// The rest: pages of the graph and of the program, which the kernel may take back.
+    file_bytes_idle: u64,
     /// Heap and stacks that the crowd added, for each connection.
     bytes_per_connection: f64,
     /// While events were sent, at most.
     resident_bytes_traffic: u64,
+    /// The same of heap and stacks alone.
+    anonymous_bytes_traffic: u64,
+    /// The same of pages of files alone.
+    file_bytes_traffic: u64,
     /// Processor time per delivery, microseconds.
     cpu_us_per_delivery: f64,
     /// Processor time while events were sent, as a share of one core.
@@ -105,11 +111,14 @@ impl DemoReport {
                 resident_bytes_empty: empty.server.resident_bytes,
                 resident_bytes_idle: idle.server.resident_bytes,
                 anonymous_bytes_idle: idle.server.resident_anonymous_bytes,
+                file_bytes_idle: idle.server.resident_file_bytes,
                 bytes_per_connection: per(
                     heap(idle.server.resident_anonymous_bytes) as f64,
                     opened,
                 ),
-                resident_bytes_traffic: course.resident_bytes_max,
+                resident_bytes_traffic: course.most.resident_bytes,
+                anonymous_bytes_traffic: course.most.anonymous_bytes,
+                file_bytes_traffic: course.most.file_bytes,
                 cpu_us_per_delivery: per(cpu_seconds * 1e6, deliveries),
                 cpu_share: cpu_seconds / end.seconds_since(idle).max(1e-3),
                 deliveries,
@@ -119,7 +128,7 @@ impl DemoReport {
             machine: MachineReport {
                 bytes_before: machine_bytes_before,
                 bytes_idle: idle.machine_bytes,
-                bytes_traffic: course.machine_bytes_max,
+                bytes_traffic: course.most.machine_bytes,
                 socket_bytes: end.server.kernel_socket_bytes,
             },
             graph,
@@ -167,11 +176,12 @@ impl Display for DemoReport {
         let deliveries = grouped(server.deliveries);
         row("deliveries", format!("{deliveries}, {rate}/s, dropped {dropped}"))?;
         row("latency", flood.latency.to_string())?;
-        let (idle, anonymous) =
-            (bytes(server.resident_bytes_idle), bytes(server.anonymous_bytes_idle));
-        row("server, idle", format!("{idle} resident, {anonymous} of it heap and stacks"))?;
+        let memory = |heap: u64, files: u64| {
+            format!("{} heap and stacks, {} pages of files", bytes(heap), bytes(files))
+        };
+        row("server, idle", memory(server.anonymous_bytes_idle, server.file_bytes_idle))?;
         row("  per connection", format!("{:.0} B", server.bytes_per_connection))?;
-        row("server, traffic", format!("{} resident", bytes(server.resident_bytes_traffic)))?;
+        row("server, traffic", memory(server.anonymous_bytes_traffic, server.file_bytes_traffic))?;
         if flood.opened >= CROWD_ALONE {
             if let Some(sockets) = machine.socket_bytes {
                 let each = per(sockets as f64, flood.opened);

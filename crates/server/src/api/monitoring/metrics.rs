@@ -107,6 +107,11 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
             "Memory in heap and stacks, without mapped files.",
             resident.anonymous as f64,
         ),
+        gauge(
+            "encke_resident_file_bytes",
+            "Memory in pages of mapped files, which the kernel may take back.",
+            resident.file as f64,
+        ),
         counter("encke_events_total", "Events accepted by the API.", api.events() as f64),
         counter(
             "encke_events_at_once_total",
