@@ -39,6 +39,7 @@ mod mailbox;
 mod nap;
 mod notices;
 mod outbox;
+mod permits;
 mod posting;
 mod receipt;
 mod refused_origins;

@@ -1,7 +1,23 @@
 //! Every bound of the data plane, with its arithmetic. Nothing here grows past one of them.
 
-/// Reports taken from one epoll wait. 12 bytes each, so 12 KiB a worker.
-pub const EVENTS_PER_WAIT: usize = 1024;
+/// Reports taken from one epoll wait. 12 bytes each, so 3 KiB a worker. Nobody is accepted before
+/// all of them are dealt with: those of a storm take 4 ms.
+pub const EVENTS_PER_WAIT: usize = 256;
+
+/// How long a turn serves clients, in nanoseconds: reports are dealt with and clients accepted
+/// until then, and the rest waits for the next turn. It is looked at between two clients.
+pub const SERVE_NS: u64 = 2_000_000;
+
+/// The same of a turn that finds mail: what is delivered waits no longer for those who come and go.
+pub const SERVE_WITH_MAIL_NS: u64 = 500_000;
+
+/// How long after the last mail of any worker, in milliseconds, those that serve clients give way
+/// to it: a hundred events a second are mail all the time.
+pub const QUIET_MS: u64 = 100;
+
+/// How often a worker that waits until it may serve clients looks for mail, in nanoseconds: nobody
+/// wakes it for that. Those of all workers look at the same times.
+pub const LOOK_NS: u64 = 5_000_000;
 
 /// How long a client of SSE is told to wait before it comes back (`retry`), in milliseconds: from
 /// this on, and by its slot a part of the spread longer, so that a crowd that lost its server comes
@@ -10,7 +26,7 @@ pub const RETRY_MS: u32 = 1_000;
 /// The spread of it.
 pub const RETRY_MS_SPREAD: u32 = 2_000;
 
-/// Connections accepted in one turn. At some 25 µs each a turn stays under 2 ms.
+/// Connections accepted in one turn, within [`SERVE_NS`].
 pub const ACCEPTS_PER_TURN: usize = 64;
 
 /// The worker's one read buffer: two request heads of the largest size, so that a whole pipelined
@@ -252,6 +268,12 @@ pub const DEFER_ACCEPT_SECONDS: i32 = 1;
 
 /// Seconds after which a refused client may try again (`Retry-After`).
 pub const RETRY_AFTER_SECONDS: u32 = 5;
+
+/// So many clients that wait in a worker's queue when there is no place make that a second longer.
+pub const REFUSED_PER_SECOND: u32 = 100;
+
+/// But no longer than that.
+pub const RETRY_AFTER_SECONDS_MAX: u32 = 60;
 
 /// As many connections as one address may begin in so many seconds it may begin at once.
 pub const CONNECTS_AT_ONCE_SECONDS: u64 = 1;

@@ -29,6 +29,7 @@ use crate::lane::LaneSocket;
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::notices::Notices;
+use crate::permits::Permits;
 use crate::replies::Replies;
 use crate::resume::Resumes;
 use crate::room::{Rooms, WorkerRoom};
@@ -147,6 +148,7 @@ impl Engine {
         // What has come over has a past, which no time before the start could hold.
         let past_ms = if from.is_some() { HEIR_PAST_MS } else { 0 };
         let started_ms = clock::monotonic_ms().saturating_sub(past_ms);
+        let permits = Permits::new(config.workers, cores).map(Arc::new);
         let shared = |worker| Shared {
             names: names.clone(),
             directory: directory.clone(),
@@ -166,6 +168,7 @@ impl Engine {
                 descriptors.soft,
             )),
             started_ms,
+            permits: permits.clone(),
         };
         let shared: Vec<Shared> = (0..config.workers).map(shared).collect();
         Ok(Engine {

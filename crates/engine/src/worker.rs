@@ -2,10 +2,12 @@
 //!
 //! A turn: wait, fire timers, read and write what is ready, accept within a budget, take the mail,
 //! write once to each connection, and again. Each step has its budget in [`crate::limits`], so no
-//! step keeps the others waiting for more than a few milliseconds.
+//! step keeps the others waiting for more than a few milliseconds. Where there are more workers
+//! than cores, not all serve clients [at one time](crate::permits).
 
 mod accepting;
 mod lanes;
+mod serving;
 
 use std::fs::File;
 use std::io;
@@ -14,15 +16,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
-use sys::epoll::{Epoll, Events};
+use sys::epoll::Epoll;
 use sys::{clock, group, priority, table};
 
 use crate::config::EngineConfig;
 use crate::counters::Counters;
-use crate::door::{DOORS_MAX, Door, is_tls_door};
+use crate::door::{DOORS_MAX, Door};
 use crate::handover::{Given, Giver, Taken, Taker};
 use crate::kernel::Kernel;
-use crate::lane::{Lane, LaneSocket, lane_index};
+use crate::lane::{Lane, LaneSocket};
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::nap::Nap;
@@ -30,6 +32,7 @@ use crate::room::{Room, WorkerRoom};
 use crate::shard::{Shard, Shared};
 use crate::shortage::Shortage;
 use crate::tls::Tls;
+use serving::Serving;
 
 const MAILBOX: u64 = u64::MAX - DOORS_MAX as u64;
 
@@ -53,6 +56,7 @@ pub(crate) struct Worker {
     /// When to look at the listener again, after the kernel was short of something.
     accept_again_ms: Option<u64>,
     nap: Nap,
+    serving: Serving,
     room: WorkerRoom,
     /// Of what the kernel gives for a connection, although there are places.
     shortage: Shortage,
@@ -60,6 +64,8 @@ pub(crate) struct Worker {
     lane_socket: Option<Arc<LaneSocket>>,
     /// What it does for senders.
     lane: Option<Box<dyn Lane>>,
+    /// Whether that was told what the last wait has reported.
+    is_lane_told: bool,
     /// All goes to another process.
     giver: Option<Box<Giver>>,
     /// Whether the kernel may be told who is full: the worker's number is its listener's index.
@@ -88,6 +94,7 @@ impl Worker {
         let sockets = Tls::new(Kernel::new(Rc::clone(&epoll)), met, limits, counters.clone());
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let nap = Nap::new(config.workers, cores);
+        let serving = Serving::new(shared.permits.clone());
         let shard = Shard::new(number, sockets, config, shared);
         Ok(Worker {
             started_ms: shard.started_ms(),
@@ -99,10 +106,12 @@ impl Worker {
             spare: Some(File::open("/dev/null")?),
             accept_again_ms: None,
             nap,
+            serving,
             room,
             shortage: Shortage::default(),
             lane_socket: None,
             lane: None,
+            is_lane_told: true,
             giver: None,
             is_in_order: true,
         })
@@ -141,14 +150,12 @@ impl Worker {
 
     /// Turns until it is drained, or all is another's.
     pub(crate) fn run(mut self) -> io::Result<()> {
-        let mut events = Events::with_capacity(limits::EVENTS_PER_WAIT);
         // What was taken over may have something to be done, which nothing reports.
         let mut busy = self.shard.is_busy();
         while !self.is_drained() {
-            let timeout = self.timeout_ms(busy);
-            self.epoll.wait(&mut events, timeout)?;
+            self.wait(busy)?;
             self.mailbox.awake();
-            busy = self.turn(&events);
+            busy = self.turn();
             match self.give() {
                 Given::Giving { busy: gives } => busy |= gives,
                 // Without a turn in between, which would do something to what is another's.
@@ -170,6 +177,21 @@ impl Worker {
             }
         }
         self.shard.abort_all();
+        Ok(())
+    }
+
+    /// Waits for something to do, but where some is left.
+    fn wait(&mut self, busy: bool) -> io::Result<()> {
+        if self.waits_to_serve() {
+            if !busy {
+                self.serving.wait_for_permit();
+            }
+        } else if !self.serving.has_reports() {
+            let timeout = self.timeout_ms(busy);
+            self.epoll.wait(&mut self.serving.reports, timeout)?;
+            self.serving.renew();
+            self.is_lane_told = false;
+        }
         Ok(())
     }
 
@@ -201,6 +223,7 @@ impl Worker {
 
     /// Does nothing until it is said whose the connections are. Whether they are another's.
     fn wait_frozen(&mut self) -> io::Result<bool> {
+        self.serving.give_way();
         let Some(giver) = &mut self.giver else { return Ok(false) };
         while giver.is_frozen() {
             giver.wait(FROZEN_LOOK_MS)?;
@@ -209,7 +232,7 @@ impl Worker {
     }
 
     /// One turn. `true` when work is left that waits for no report.
-    fn turn(&mut self, events: &Events) -> bool {
+    fn turn(&mut self) -> bool {
         let began_ns = clock::monotonic_ns();
         let now_ms = began_ns / 1_000_000;
         self.shard.tick(now_ms - self.started_ms);
@@ -219,35 +242,8 @@ impl Worker {
         if let Some(settings) = self.mailbox.take_settings() {
             self.shard.set(&settings);
         }
-        self.shard.read_deferred();
-        let mut clients_wait = [false; DOORS_MAX];
-        for event in events.iter() {
-            match event.token {
-                token if is_tls_door(token).is_some() => {
-                    clients_wait[usize::from(is_tls_door(token) == Some(true))] = true;
-                }
-                // Edge-triggered: each ring is a report of its own, nothing must be read.
-                MAILBOX => {}
-                token if lane_index(token).is_some() => {
-                    self.lane_ready(lane_index(token), event.hung_up(), now_ms);
-                }
-                token => {
-                    let slot = slot_of(token);
-                    if event.writable() {
-                        self.shard.writable(slot);
-                    }
-                    if event.readable() {
-                        self.shard.readable(slot, event.hung_up());
-                    }
-                }
-            }
-        }
-        for door in 0..self.doors.len() {
-            match clients_wait[usize::from(self.doors[door].is_tls)] {
-                true => self.accept(door),
-                false => self.doors[door].accepts = 1,
-            }
-        }
+        self.hear_lane(now_ms);
+        self.serve_clients(began_ns);
         self.resume_accepting();
         self.look_for_descriptors(now_ms);
         let (took_mail, mail_left) = self.shard.take_mail(&self.mailbox);
@@ -262,11 +258,15 @@ impl Worker {
         }
         self.shard.end_stalled();
         self.nap.turned(took_mail, now_ms);
+        if took_mail {
+            self.serving.mail_has_come(now_ms);
+        }
         self.mind_room();
         let writes_left = self.shard.flush();
         let lane_busy = self.lane_turned(now_ms);
         self.counters.turns.add(clock::monotonic_ns() - began_ns);
-        mail_left || writes_left || lane_busy || self.shard.is_busy()
+        let lane_or_clients = lane_busy || self.serves_on();
+        mail_left || writes_left || lane_or_clients || self.shard.has_work()
     }
 
     /// Tells the kernel when this worker has become full, or has room again.
@@ -328,10 +328,4 @@ impl Worker {
             self.shard.connections() == 0 || clock::monotonic_ms() >= deadline
         })
     }
-}
-
-/// The slot that a report is for. It needs no generation: what is closed leaves epoll at once, and
-/// a slot is given away again only when all reports of a turn are dealt with.
-fn slot_of(token: u64) -> u32 {
-    token as u32
 }

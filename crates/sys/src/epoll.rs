@@ -108,6 +108,22 @@ impl Events {
         Events { buffer: vec![empty; capacity].into_boxed_slice(), ready: 0 }
     }
 
+    /// How many reports the last wait has brought.
+    pub fn len(&self) -> usize {
+        self.ready
+    }
+
+    /// Whether it has brought none.
+    pub fn is_empty(&self) -> bool {
+        self.ready == 0
+    }
+
+    /// The report at `index` of the last wait.
+    pub fn at(&self, index: usize) -> Option<Event> {
+        let raw = self.buffer[..self.ready].get(index)?;
+        Some(Event { token: raw.u64, events: raw.events })
+    }
+
     /// The reports of the last wait.
     pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
         self.buffer[..self.ready].iter().map(|raw| Event { token: raw.u64, events: raw.events })

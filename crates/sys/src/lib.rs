@@ -11,6 +11,7 @@
 pub mod allocator;
 pub mod clock;
 pub mod epoll;
+pub mod futex;
 pub mod group;
 pub mod limits;
 pub mod mapped;

@@ -180,6 +180,21 @@ pub fn defer_accept(listener: &impl AsFd, seconds: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// How many clients wait in the queue of `listener` to be accepted (`TCP_INFO`, of which the kernel
+/// tells a listener's queue where it tells a connection's unacknowledged segments).
+pub fn clients_waiting(listener: &impl AsFd) -> io::Result<u32> {
+    let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut len = size_of::<libc::tcp_info>() as u32;
+    let (fd, level) = (listener.as_fd().as_raw_fd(), libc::IPPROTO_TCP);
+    // SAFETY: `info` has `len` bytes and both outlive the call.
+    let result = unsafe {
+        libc::getsockopt(fd, level, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut len)
+    };
+    crate::check(result)?;
+    // SAFETY: all bytes were zero, which is a `tcp_info`, and the kernel wrote the first `len`.
+    Ok(unsafe { info.assume_init() }.tcpi_unacked)
+}
+
 /// Asks for a receive buffer of `bytes`, for clients that are meant to be slow.
 pub fn set_receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     SockRef::from(socket).set_recv_buffer_size(bytes)

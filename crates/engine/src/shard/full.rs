@@ -12,7 +12,8 @@ use crate::sockets::Sockets;
 impl<S: Sockets> Shard<S> {
     /// The answer to a client whose request begins with `head`. A page that would be let in may
     /// read it, and so learns how long to stay away; else it would ask by its other transports.
-    pub(crate) fn no_place_answer(&self, head: &[u8], why: NoPlace) -> Vec<u8> {
+    /// `waiting` are in the queue behind it.
+    pub(crate) fn no_place_answer(&self, head: &[u8], why: NoPlace, waiting: u32) -> Vec<u8> {
         let (head_only, origin, host) = match request::parse(head, 0) {
             Parsed::Request(Request { method, origin, host, .. }) => {
                 (method == Method::Head, origin, host)
@@ -21,18 +22,36 @@ impl<S: Sockets> Shard<S> {
             Parsed::NeedMore => (false, None, None),
         };
         let cors = self.core.cors(origin, host);
-        let problem = self.no_place_problem(why);
+        let problem = self.no_place_problem(why, waiting);
         let mut answer = Vec::new();
         response::problem(&problem, head_only, cors, &mut answer);
         answer
     }
 
-    /// What a client is told for whom there is no place.
-    pub(super) fn no_place_problem(&self, why: NoPlace) -> Problem {
+    /// What a client is told for whom there is no place, with `waiting` behind it.
+    pub(super) fn no_place_problem(&self, why: NoPlace, waiting: u32) -> Problem {
         match why {
-            NoPlace::Full => Problem::unavailable(limits::RETRY_AFTER_SECONDS),
+            NoPlace::Full => Problem::unavailable(retry_after_seconds(waiting)),
             NoPlace::Moving => Problem::moving(limits::MOVING_RETRY_AFTER_SECONDS),
             NoPlace::Bound(bound) => self.core.addresses.problem(bound),
         }
+    }
+}
+
+/// The longer the queue, the longer each of it stays away: they were all asked for at one time, and
+/// would all come again at one time.
+fn retry_after_seconds(waiting: u32) -> u32 {
+    let more = waiting / limits::REFUSED_PER_SECOND;
+    (limits::RETRY_AFTER_SECONDS + more).min(limits::RETRY_AFTER_SECONDS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_refused_before_many_others_stays_away_for_longer() {
+        let seconds = [0, 99, 100, 1_000, 65_535, u32::MAX].map(retry_after_seconds);
+        assert_eq!(seconds, [5, 5, 6, 15, 60, 60]);
     }
 }

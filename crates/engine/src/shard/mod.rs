@@ -54,6 +54,7 @@ use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
 use crate::limits::work;
 use crate::notices::Notices;
+use crate::permits::Permits;
 use crate::resume::Resumes;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;
@@ -104,6 +105,8 @@ pub(crate) struct Shared {
     pub(crate) slots_max: usize,
     /// What all shards count their time from, in monotonic milliseconds.
     pub(crate) started_ms: u64,
+    /// Which of the workers may serve clients, where not all may at one time.
+    pub(crate) permits: Option<Arc<Permits>>,
 }
 
 /// Why there is no place for a client.
@@ -287,8 +290,17 @@ impl<S: Sockets> Shard<S> {
 
     /// Whether there is work left that waits for no report.
     pub(crate) fn is_busy(&self) -> bool {
+        self.has_deferred() || self.has_work()
+    }
+
+    /// Whether there are clients who have said more than a turn had time for.
+    pub(crate) fn has_deferred(&self) -> bool {
         !self.core.deferred.is_empty()
-            || !self.leaving.is_empty()
+    }
+
+    /// Whether there is other work left that waits for no report.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.leaving.is_empty()
             || !self.revoked.is_empty()
             || !self.inherited.is_empty()
             || !self.parked.is_empty()

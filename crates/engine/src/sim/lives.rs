@@ -116,6 +116,7 @@ impl Server {
                 handshake_limits: handshake_limits.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
                 started_ms: 0,
+                permits: None,
             };
             let sockets = match secured {
                 Some((ends, seed)) => {
@@ -155,6 +156,8 @@ impl Server {
             backlog_bytes_max: config.backlog_bytes_max,
             work_per_turn: UNBOUNDED,
             read_bytes: limits::SCRATCH_BYTES,
+            reports: Default::default(),
+            reports_per_turn: usize::MAX,
             work_left: 0,
             started_ms,
             nature,
@@ -270,6 +273,7 @@ impl Server {
         heir.event_ids.inherit(self.event_ids.last());
         heir.set_work_per_turn(self.work_per_turn);
         heir.set_read_bytes(self.read_bytes);
+        heir.reports_per_turn = self.reports_per_turn;
         heir.work_left = self.work_left;
         let (mut slots, mut ghosts) = (Vec::new(), Vec::new());
         for (shard, net) in heir.shards.iter_mut().zip(&heir.nets) {

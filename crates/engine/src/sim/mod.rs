@@ -176,6 +176,16 @@ fn small_budgets_put_clients_off_and_lose_nothing() {
     run_seeds("small_budgets", 40, plan, |figures| figures.deliveries > 4_000);
 }
 
+/// What clients do is dealt with later, a little a turn, while mail goes on: nobody who hears, and
+/// nobody who has gone, is taken for another.
+#[test]
+fn reports_that_wait_for_their_turn_lose_nothing() {
+    let plan = || Plan { steps: 1500, reports_per_turn: 1, ..Plan::default() };
+    run_seeds("reports_that_wait", 40, plan, |figures| {
+        ended(figures, DisconnectReason::ClientReset) > 100 && figures.deliveries > 4_000
+    });
+}
+
 /// The same crowds through TLS, whose records are cut at every byte.
 #[test]
 fn crowd_through_tls_hears_what_the_model_says() {

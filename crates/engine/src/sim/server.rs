@@ -2,13 +2,14 @@
 //! as `start` does it under a kernel, and driven in the worker's order.
 
 use std::cell::RefMut;
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use hub::{Directory, Epoch, EventIds, Followers};
 use proto::Transport;
 
-use super::net::{Net, Wire};
+use super::net::{Net, Report, Wire};
 use super::secure::{Ends, SimSockets};
 use crate::account::Account;
 use crate::addresses::Addresses;
@@ -59,6 +60,10 @@ pub(super) struct Server {
     pub(super) work_per_turn: u32,
     /// The most bytes that a shard reads at a time.
     pub(super) read_bytes: usize,
+    /// What was reported to each shard and is not dealt with.
+    pub(super) reports: [VecDeque<Report>; SHARDS],
+    /// How many of that a turn has time for.
+    pub(super) reports_per_turn: usize,
     /// Work that has not made a whole millisecond.
     pub(super) work_left: u32,
     /// From when the shards count their time, in the clock's milliseconds: in multiples of a tick.
@@ -120,6 +125,7 @@ impl Server {
         shard: usize,
         room: usize,
     ) -> Result<Place, NoPlace> {
+        self.finish_reports(shard);
         let socket = self.nets[shard].connect(room);
         let accepted = self.shards[shard].accept(socket, address);
         let key = accepted.map_err(|(_, why)| {
@@ -154,7 +160,7 @@ impl Server {
         let now_ms = self.clock.now_ms();
         self.nets[shard].tell(now_ms);
         self.shards[shard].tick((now_ms as i64 - self.started_ms) as u64);
-        if !self.shards[shard].is_behind() {
+        if !self.shards[shard].is_behind() && self.reports[shard].is_empty() {
             self.nets[shard].check_silence();
         }
     }
@@ -216,20 +222,37 @@ impl Server {
         let last = work::WRITE + (2 * self.backlog_bytes_max) as u32 / work::BYTES;
         let most = self.first_half_max().saturating_add(budgets + 4 * last);
         assert!(cost <= most, "the other half of a turn of {cost}");
-        mail_left || writes_left || self.shards[shard].is_busy()
+        let reports_left = !self.reports[shard].is_empty();
+        mail_left || writes_left || reports_left || self.shards[shard].is_busy()
     }
 
-    /// What the kernel reports.
+    /// What the kernel reports, which it is asked for when what it said before is dealt with: as
+    /// much of that as a turn has time for.
     pub(super) fn report(&mut self, shard: usize) {
-        for socket in self.nets[shard].sockets() {
-            let report = self.nets[shard].wire(socket).report();
-            let Some(report) = report else { continue };
-            if report.writable {
-                self.shards[shard].writable(report.slot);
-            }
-            if report.readable {
-                self.shards[shard].readable(report.slot, report.hung_up);
-            }
+        if self.reports[shard].is_empty() {
+            let sockets = self.nets[shard].sockets().into_iter();
+            let reports = sockets.filter_map(|socket| self.nets[shard].wire(socket).report());
+            self.reports[shard] = reports.collect();
+        }
+        for _ in 0..self.reports_per_turn {
+            let Some(report) = self.reports[shard].pop_front() else { return };
+            self.take_report(shard, report);
+        }
+    }
+
+    fn take_report(&mut self, shard: usize, report: Report) {
+        if report.writable {
+            self.shards[shard].writable(report.slot);
+        }
+        if report.readable {
+            self.shards[shard].readable(report.slot, report.hung_up);
+        }
+    }
+
+    /// Deals with all that is reported, as a worker does before it accepts anybody.
+    fn finish_reports(&mut self, shard: usize) {
+        while let Some(report) = self.reports[shard].pop_front() {
+            self.take_report(shard, report);
         }
     }
 
@@ -294,7 +317,8 @@ impl Server {
     /// Whether there is something to report to a shard.
     fn has_news(&self, shard: usize) -> bool {
         let net = &self.nets[shard];
-        net.sockets().into_iter().any(|socket| net.wire(socket).has_news())
+        !self.reports[shard].is_empty()
+            || net.sockets().into_iter().any(|socket| net.wire(socket).has_news())
     }
 
     /// Nothing is left of clients that have all gone.

@@ -41,6 +41,8 @@ pub(super) struct Plan {
     pub(super) work_per_turn: u32,
     /// The most bytes that a shard reads at a time.
     pub(super) read_bytes: usize,
+    /// How many reports of the kernel a turn has time for.
+    pub(super) reports_per_turn: usize,
     /// All clients speak TLS.
     pub(super) tls: bool,
     /// In how many steps another version takes over.
@@ -63,6 +65,7 @@ impl Default for Plan {
             jump_one_in: 1_000_000,
             work_per_turn: UNBOUNDED,
             read_bytes: 64,
+            reports_per_turn: usize::MAX,
             tls: false,
             upgrade_one_in: NEVER,
         }
@@ -98,6 +101,7 @@ impl World {
         let secured_by = plan.tls.then_some(seed);
         let (router, mut server) = Server::start(names.clone(), config, epoch, secured_by);
         server.set_read_bytes(plan.read_bytes);
+        server.reports_per_turn = plan.reports_per_turn;
         let (clients, events) = (Vec::new(), Vec::new());
         let upgrades = Random::new(!seed);
         World { random, upgrades, plan, router, server, graph, names, clients, events }
@@ -196,6 +200,8 @@ impl World {
             handed: 0,
             replies: Vec::new(),
         });
+        // Before it was let in, the shard has dealt with all that was reported.
+        self.note_commands(shard);
     }
 
     /// What a client does by itself between two steps.

@@ -18,9 +18,9 @@ use crate::shard::NoPlace;
 const ACCEPT_PAUSE_MS: u64 = 100;
 
 impl Worker {
-    /// One client, or up to twice as many as last time: to find the queue empty costs the kernel
-    /// a socket made and thrown away, about as much as a client.
-    pub(super) fn accept(&mut self, door: usize) {
+    /// One client, or up to twice as many as last time, until `until_ns`: to find the queue empty
+    /// costs the kernel a socket made and thrown away, about as much as a client.
+    pub(super) fn accept(&mut self, door: usize, until_ns: u64) {
         let clients = self.doors[door].accepts;
         self.doors[door].accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
         for nth in 0..clients {
@@ -29,6 +29,9 @@ impl Worker {
             // Hellos for which there is no time wait better in the kernel's queue than here, where
             // what established clients say would have to wait behind them.
             if is_tls && nth > 0 && self.shard.is_spent() {
+                return;
+            }
+            if nth > 0 && clock::monotonic_ns() >= until_ns {
                 return;
             }
             match socket::accept_from(listener) {
@@ -95,7 +98,8 @@ impl Worker {
         let mut head = [0; HEAD_BYTES_MAX];
         let len = socket::receive(socket, &mut head).unwrap_or(0);
         if !is_tls {
-            let _ = socket::send(socket, &self.shard.no_place_answer(&head[..len], why));
+            let answer = self.shard.no_place_answer(&head[..len], why, self.clients_waiting());
+            let _ = socket::send(socket, &answer);
         }
         let _ = socket::shutdown_write(socket);
         self.shard.note_no_place(socket, why);
@@ -106,6 +110,11 @@ impl Worker {
         };
         self.counters.opened.add(1);
         self.counters.closed[reason as usize].add(1);
+    }
+
+    /// How many clients wait in this worker's queues, as far as the kernel tells it.
+    fn clients_waiting(&self) -> u32 {
+        self.doors.iter().filter_map(|door| socket::clients_waiting(&door.listener).ok()).sum()
     }
 
     fn pause_accepting(&mut self) {

@@ -4,31 +4,42 @@ use std::io;
 use std::sync::Arc;
 
 use super::Worker;
-use crate::lane::{LANE_SOCKET, LaneDesk, LaneSocket};
+use crate::lane::{LANE_SOCKET, LaneDesk, LaneSocket, lane_index};
 
 impl Worker {
     /// It may have a lane, whose socket this is.
     pub(crate) fn set_lane_socket(&mut self, socket: Arc<LaneSocket>) -> io::Result<()> {
         self.lane_desk(0).register(&*socket, LANE_SOCKET)?;
         self.lane_socket = Some(socket);
+        // Senders would wait with it.
+        self.serving.take_no_permits();
         Ok(())
     }
 
-    /// Something has come for the lane, on what it has registered as `index`.
-    pub(super) fn lane_ready(&mut self, index: Option<u32>, hung_up: bool, now_ms: u64) {
-        let (Some(index), Some(mut lane)) = (index, self.lane.take()) else { return };
-        lane.ready(&self.lane_desk(now_ms), index, hung_up);
+    /// Tells the lane what has come for it.
+    pub(super) fn hear_lane(&mut self, now_ms: u64) {
+        if std::mem::replace(&mut self.is_lane_told, true) {
+            return;
+        }
+        let Some(mut lane) = self.lane.take() else { return };
+        let desk = self.lane_desk(now_ms);
+        for event in self.serving.reports.iter() {
+            if let Some(index) = lane_index(event.token) {
+                lane.ready(&desk, index, event.hung_up());
+            }
+        }
         self.lane = Some(lane);
     }
 
     /// All mail of the turn is delivered. `true` when the lane has work left.
     pub(super) fn lane_turned(&mut self, now_ms: u64) -> bool {
-        if let Some(lane) = self.mailbox.take_lane() {
-            self.lane = Some(lane);
+        let begun = self.mailbox.take_lane();
+        let is_new = begun.is_some();
+        let Some(mut lane) = begun.or_else(|| self.lane.take()) else { return false };
+        if is_new {
             // What has come before it was there was reported to nobody.
-            self.lane_ready(Some(LANE_SOCKET), false, now_ms);
+            lane.ready(&self.lane_desk(now_ms), LANE_SOCKET, false);
         }
-        let Some(mut lane) = self.lane.take() else { return false };
         let busy = lane.turned(&self.lane_desk(now_ms));
         self.lane = Some(lane);
         busy

@@ -108,3 +108,15 @@ fn shutdown_ends_the_stream_although_another_descriptor_lives() {
     assert_eq!(receive(&client, &mut [0; 8]).unwrap(), 0);
     assert_eq!(send(&copy, b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }
+
+#[test]
+fn clients_in_the_queue_are_counted() {
+    let address = claim("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = listen_in_group(address, 16).unwrap();
+    assert_eq!(clients_waiting(&listener).unwrap(), 0);
+    let connect = |_| std::net::TcpStream::connect(address).unwrap();
+    let clients: Vec<_> = (0..3).map(connect).collect();
+    assert_eq!(clients_waiting(&listener).unwrap() as usize, clients.len());
+    drop(accept(&listener).unwrap());
+    assert_eq!(clients_waiting(&listener).unwrap() as usize, clients.len() - 1);
+}
