@@ -12,8 +12,9 @@ pub const SERVE_NS: u64 = 2_000_000;
 pub const SERVE_WITH_MAIL_NS: u64 = 500_000;
 
 /// How long after the last mail of any worker, in milliseconds, those that serve clients give way
-/// to it: a hundred events a second are mail all the time.
-pub const QUIET_MS: u64 = 100;
+/// to it. More than what keeps a sender from its turn in a storm: with 100 ms workers took a sender
+/// that waited for the processor for one that had nothing to say, and all of them kept it waiting.
+pub const QUIET_MS: u64 = 5_000;
 
 /// How often a worker that waits until it may serve clients looks for mail, in nanoseconds: nobody
 /// wakes it for that. Those of all workers look at the same times.
