@@ -9,8 +9,8 @@ use proto::{Frame, Framing, Transport, classic, ndjson, poll, sse, websocket};
 use crate::{COMPRESSED_SLOT, Event};
 
 /// Who has an event that one connection is to be sent: this one, the history, and its sender, if
-/// that is not done.
-const HOLDERS_OF_ONE: usize = 3;
+/// that is not done; of a lane both who has asked and who answers.
+const HOLDERS_OF_ONE: usize = 4;
 
 /// Longer events are encoded for all: the buffer for one stays, and is a worker's.
 const ALONE_BYTES_MAX: usize = 4096;

@@ -40,8 +40,8 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// How often the calling thread has waited for a disk, because a page of a mapped file, or of memory
-/// that was swapped out, was not in memory: major faults, getrusage(2).
+/// How often the calling thread has waited for a disk, because a page of a mapped file, or of
+/// memory that was swapped out, was not in memory: major faults, getrusage(2).
 pub fn thread_major_faults() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is a rusage that outlives the call.

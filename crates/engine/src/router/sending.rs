@@ -83,8 +83,8 @@ impl<'r> Sending<'r> {
         self
     }
 
-    /// A lane in whose place that of a worker may answer, where all the mail is one of that worker's:
-    /// `relays` tells how.
+    /// A lane in whose place that of a worker may answer, where all the mail is one of that
+    /// worker's: `relays` tells how.
     pub fn relayed(mut self, relays: Relays<'r>) -> Sending<'r> {
         self.relays = Some(relays);
         self

@@ -198,8 +198,8 @@ impl Worker {
     }
 }
 
-/// Whether a report is of a client's connection. The mailbox is edge-triggered: each ring is a report
-/// of its own, nothing must be read. A lane was told of its own before.
+/// Whether a report is of a client's connection. The mailbox is edge-triggered: each ring is a
+/// report of its own, nothing must be read. A lane was told of its own before.
 fn is_of_client(event: Event) -> bool {
     event.token != MAILBOX
         && is_tls_door(event.token).is_none()

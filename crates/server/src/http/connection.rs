@@ -47,9 +47,9 @@ pub(super) fn prepare(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_tcp_user_timeout(Some(STALL_TIMEOUT));
 }
 
-/// Serves `stream`, a connection that is [prepared](prepare) or TLS on one and of which `unread` was
-/// read before, until its client, its
-/// silence, an answer that is the last one or `stop` ends it.
+/// Serves `stream`, a connection that is [prepared](prepare) or TLS on one, and of which `unread`
+/// was read before, until its client, its silence, an answer that is the last one or `stop` ends
+/// it.
 pub(super) async fn serve<S>(
     stream: S,
     unread: Bytes,
