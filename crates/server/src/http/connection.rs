@@ -73,6 +73,8 @@ pub(super) async fn serve<S>(
     let builder = builder();
     let mut connection = pin!(builder.serve_connection(wire, service));
     tokio::select! {
+        // First, so that a request whose begin is here is in progress when all is to end.
+        biased;
         ended = connection.as_mut() => return log(ended),
         () = stop.cancelled() => {}
         () = told.last() => {}

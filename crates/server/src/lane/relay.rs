@@ -41,8 +41,14 @@ impl SendLane {
     /// Does what other lanes have asked for.
     pub(super) fn hear_notes(&mut self, desk: &LaneDesk<'_>) {
         while let Some(note) = desk.note() {
-            // What it is about may lie in the socket still.
-            self.adopt(desk);
+            let token = match &note {
+                LaneNote::Relayed(receipt) => receipt.relayed().map(|(relay, ..)| relay.token),
+                LaneNote::Forget(token) => Some(*token),
+            };
+            if !token.is_some_and(|token| self.seconds.contains_key(&token)) {
+                // It may lie in the socket still.
+                self.adopt(desk);
+            }
             match note {
                 LaneNote::Relayed(receipt) => self.answer_in_place(&receipt),
                 LaneNote::Forget(token) => drop(self.seconds.remove(&token)),

@@ -138,12 +138,12 @@ impl SendLane {
 
     /// Reads a connection that has no answers to come, and posts what it asks for.
     fn read(&mut self, desk: &LaneDesk<'_>, index: u32) {
+        let is_answered = self.is_answered(desk, index, true);
         let Some(conn) = self.conns.get(index) else { return };
         conn.unread = true;
-        if conn.leaves || !self.is_answered(desk, index, true) {
+        if conn.leaves || !is_answered {
             return;
         }
-        let Some(conn) = self.conns.get(index) else { return };
         let over = *self.over.get_or_insert_with(|| Instant::now() + TURN);
         if Instant::now() >= over {
             return again(&mut self.again, conn, index);
