@@ -90,7 +90,7 @@ impl LaneDesk<'_> {
         self.worker
     }
 
-    /// Where a send's [`Receipt`](crate::Receipt) is to ring.
+    /// Where a send's [`Receipt`] is to ring.
     pub fn bell(&self) -> LaneBell {
         LaneBell(Arc::clone(self.bell))
     }
