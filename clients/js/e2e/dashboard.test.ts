@@ -44,7 +44,7 @@ test("charts get points, the table says the same, and little is transferred", as
   const context = openContext(t);
   const bytes = countBytes(await context);
   const page = await dashboard(t, server, {}, context);
-  assert.equal(await page.locator(".plot canvas:visible").count(), 2, "what is zero is folded");
+  assert.equal(await page.locator(".plot canvas:visible").count(), 3, "what is zero is folded");
   await page.locator("#figures-details summary").click();
   await page.locator("#figures-table tbody tr:nth-child(4)").waitFor();
   const cells = await page.locator("#figures-table tbody tr:first-child td").allTextContents();
@@ -54,7 +54,7 @@ test("charts get points, the table says the same, and little is transferred", as
   await server.send("nobody", 1);
   await says(page, "#charts article:nth-child(2) .figure", /^1$/);
   await says(page, "#charts article:nth-child(1) .figure", /^1$/);
-  assert.equal(await page.locator(".plot canvas:visible").count(), 6);
+  assert.equal(await page.locator(".plot canvas:visible").count(), 7);
   const loaded = await bytes();
   assert.ok(loaded > 10_000 && loaded < PAGE_BYTES_MAX, `${loaded} bytes`);
   t.diagnostic(`the dashboard loads ${loaded} bytes`);

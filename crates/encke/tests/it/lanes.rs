@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, End, Server, Wire, read_answer, wait_for};
+use crate::keys::{new_key, revoke};
 
 /// A plain request to send `body`, with further `fields`.
 fn request(fields: &str, body: &str) -> String {
@@ -227,6 +228,60 @@ fn sender_that_reads_no_answers_holds_up_nobody() {
     drop(deaf);
     let (status, _) = (server.api.get("/readyz").status(), server.stop("TERM"));
     assert_eq!(status, 200);
+}
+
+/// A lane has 256 places; who finds none is served as all other requests are.
+#[test]
+fn senders_without_a_place_are_served_too() {
+    sys::limits::raise_descriptors().unwrap();
+    let server = Server::start(&["--workers=1"]);
+    let mut ear = server.listener("rj");
+    let mut wires: Vec<Wire> = (0..300).map(|_| Wire::connect(server.api.address())).collect();
+    for round in 0..2 {
+        wires.iter_mut().for_each(|wire| wire.send(event("rj", "x")));
+        for wire in &mut wires {
+            assert_eq!(answer(wire).ok()["delivered"], 1);
+            assert_eq!(ear.data(), "x", "round {round}");
+        }
+    }
+    let at_once = at_once(&server);
+    assert!((2 * 250..=2 * 256).contains(&at_once), "{at_once} of 600");
+    // Who goes away leaves its place to the next one.
+    drop(wires);
+    wait_for("a place is free", || {
+        let mut wire = Wire::connect(server.api.address());
+        wire.send(event("rj", "x"));
+        assert_eq!(answer(&mut wire).ok()["delivered"], 1);
+        assert_eq!(ear.data(), "x");
+        self::at_once(&server) > at_once
+    });
+}
+
+/// A key that is revoked is refused from then on, on a connection that was served in a worker's
+/// turn too, and who has none is let in by none of the ways.
+#[test]
+fn lane_lets_in_whom_the_keys_let_in() {
+    let data = tempfile::tempdir().unwrap();
+    let make = |scope: &str| new_key(data.path(), &[&format!("--scope={scope}")]);
+    let (good, other) = (make("send"), make("read"));
+    let server = Server::start_in(data.path(), &[]);
+    let body = r#"{"about":"rj","data":1}"#;
+    let asked = |wire: &mut Wire, key: &str| {
+        wire.send(request(&format!("Authorization: Bearer {key}\r\n"), body));
+        answer(wire).status()
+    };
+    let mut wire = Wire::connect(server.api.address());
+    assert_eq!([asked(&mut wire, &good), asked(&mut wire, &good)], [200, 200]);
+    for (key, status) in [(other.as_str(), 403), ("nonsense", 401), ("", 401)] {
+        let mut wire = Wire::connect(server.api.address());
+        assert_eq!(asked(&mut wire, &good), 200);
+        assert_eq!(asked(&mut wire, key), status, "{key:?}");
+    }
+    let mut nobody = Wire::connect(server.api.address());
+    nobody.send(request("", body));
+    assert_eq!(answer(&mut nobody).status(), 401);
+    revoke(data.path(), &good);
+    assert_eq!(asked(&mut wire, &good), 401);
 }
 
 #[test]

@@ -93,25 +93,31 @@ fn check(server: &Server, writers: &[Writer]) {
     assert_eq!(stored, BTreeSet::new(), "nobody asked for these");
 }
 
+/// What writers with numbers from `first` on have written while `work` was done, which sees how
+/// many of their changes were acknowledged.
+fn while_written(server: &Upgraded, first: u64, work: impl FnOnce(&AtomicU64)) -> Vec<Writer> {
+    let (stop, acknowledged) = (&AtomicBool::new(false), &AtomicU64::new(0));
+    thread::scope(|scope| {
+        let write = |writer| {
+            let api = server.api.another();
+            scope.spawn(move || write(&api, writer, stop, acknowledged))
+        };
+        let writers: Vec<_> = (first..first + WRITERS).map(write).collect();
+        work(acknowledged);
+        stop.store(true, Ordering::Relaxed);
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    })
+}
+
 #[test]
 fn changes_of_an_upgrade_are_all_answered_and_all_there() {
     let server = Upgraded::serve(&[]);
-    let (stop, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
-    let writers: Vec<Writer> = thread::scope(|scope| {
-        let (stop, acknowledged) = (&stop, &acknowledged);
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|writer| {
-                let api = server.api.another();
-                scope.spawn(move || write(&api, writer, stop, acknowledged))
-            })
-            .collect();
+    let writers = while_written(&server, 0, |acknowledged| {
         for _ in 0..5 {
             let before = acknowledged.load(Ordering::Relaxed);
             server.upgrade(&[]);
             wait_for("changes go on", || acknowledged.load(Ordering::Relaxed) > before + 30);
         }
-        stop.store(true, Ordering::Relaxed);
-        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
     let least = writers.iter().map(|writer| writer.there.len()).min();
     assert!(writers.iter().all(|writer| writer.pending.is_none()), "every change was answered");
@@ -129,24 +135,12 @@ fn what_was_acknowledged_survives_kill_9_of_the_heir() {
     for round in 0..6 {
         let server = Upgraded::of(Server::start_in(dir.path(), &[]), dir.path());
         check(&server, &all);
-        let (stop, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
-        let writers: Vec<Writer> = thread::scope(|scope| {
-            let (stop, acknowledged) = (&stop, &acknowledged);
-            let writers: Vec<_> = (0..WRITERS)
-                .map(|writer| {
-                    let api = server.api.another();
-                    let writer = round * WRITERS + writer;
-                    scope.spawn(move || write(&api, writer, stop, acknowledged))
-                })
-                .collect();
+        all.extend(while_written(&server, round * WRITERS, |acknowledged| {
             server.upgrade(&[]);
             let wanted = acknowledged.load(Ordering::Relaxed) + 7 * round;
             wait_for("changes go on", || acknowledged.load(Ordering::Relaxed) >= wanted);
             server.kill_owner();
-            stop.store(true, Ordering::Relaxed);
-            writers.into_iter().map(|writer| writer.join().unwrap()).collect()
-        });
-        all.extend(writers);
+        }));
     }
     check(&Server::start_in(dir.path(), &[]), &all);
 }
