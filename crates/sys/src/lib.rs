@@ -14,6 +14,7 @@ pub mod epoll;
 pub mod futex;
 pub mod group;
 pub mod limits;
+pub mod machine;
 pub mod mapped;
 pub mod passing;
 pub mod priority;

@@ -43,9 +43,18 @@ pub fn user() -> u32 {
 /// How often the calling thread has waited for a disk, because a page of a mapped file, or of
 /// memory that was swapped out, was not in memory: major faults, getrusage(2).
 pub fn thread_major_faults() -> u64 {
+    major_faults_of(libc::RUSAGE_THREAD)
+}
+
+/// The same of all threads of this process together.
+pub fn major_faults() -> u64 {
+    major_faults_of(libc::RUSAGE_SELF)
+}
+
+fn major_faults_of(whose: libc::c_int) -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is a rusage that outlives the call.
-    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    let result = unsafe { libc::getrusage(whose, usage.as_mut_ptr()) };
     debug_assert_eq!(result, 0, "who asks exists, and so does the place for the answer");
     // SAFETY: all bits zero are a rusage, whatever the kernel has written.
     unsafe { usage.assume_init() }.ru_majflt as u64
@@ -61,6 +70,6 @@ mod tests {
         assert!(resident.anonymous > 0 && resident.file > 0);
         assert!(resident.total >= resident.anonymous);
         assert!(resident_of(std::process::id()).unwrap().file > 0);
-        assert!(thread_major_faults() <= thread_major_faults());
+        assert!(thread_major_faults() <= major_faults());
     }
 }

@@ -3,6 +3,9 @@
 use super::Row;
 use crate::numbers::{bytes, grouped};
 
+/// A turn of a worker that is worth a word.
+const LONG_TURN_MS: f64 = 20.0;
+
 /// The line of a row of `watch`: what is known of that moment.
 pub fn row_line(row: &Row) -> String {
     let mut line = format!("{:6.0} s", row.seconds);
@@ -31,6 +34,19 @@ pub fn row_line(row: &Row) -> String {
     if let (Some(p50), Some(p99)) = (row.receive_p50_ms, row.receive_p99_ms) {
         line += &format!("  receive p50 {p50:.2} p99 {p99:.2} ms");
     }
+    // Whose fault a long wait was, where there was one.
+    if let Some(turn) = row.turn_max_ms.filter(|&turn| turn > LONG_TURN_MS) {
+        line += &format!("  turn {turn:.0} ms");
+    }
+    if let Some(faults) = row.major_faults.filter(|&faults| faults > 0) {
+        line += &format!("  disk {}", grouped(faults));
+    }
+    let waits = [("stolen", row.stolen_percent_of_core), ("memory", row.memory_stalled_percent)];
+    for (name, percent) in waits {
+        if let Some(percent) = percent.filter(|&percent| percent >= 1.0) {
+            line += &format!("  {name} {percent:.0} %");
+        }
+    }
     line
 }
 
@@ -49,7 +65,12 @@ mod tests {
         row.events_per_second = Some(999.6);
         row.cpu_percent_of_core = Some(12.4);
         (row.send_p50_ms, row.send_p99_ms) = (Some(0.251), Some(1.5));
+        let waits = "turn 131 ms  disk 2  stolen 12 %";
+        assert!(!row_line(&row).contains("turn"));
+        (row.turn_max_ms, row.major_faults) = (Some(131.072), Some(2));
+        (row.stolen_percent_of_core, row.memory_stalled_percent) = (Some(12.4), Some(0.9));
         let line = row_line(&row);
+        assert!(line.ends_with(waits), "{line}");
         let memory = "open 10,000  heap 42.0 MB  files 7.0 MB";
         for part in [memory, "events 1,000/s", "processor 12 %  send p50 0.25 p99"] {
             assert!(line.contains(part), "{line}");

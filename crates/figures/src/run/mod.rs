@@ -71,6 +71,15 @@ pub struct Row {
     pub send_p99_ms: Option<f64>,
     /// All. It is told by a bucket's bound, so it may be up to 14 % too high.
     pub send_max_ms: Option<f64>,
+    /// The longest turn of a worker in the interval, by its bucket's bound, so up to twice too
+    /// high: as long as that its connections waited for it.
+    pub turn_max_ms: Option<f64>,
+    /// How often the server waited for a disk in the interval, for a page that was not in memory.
+    pub major_faults: Option<u64>,
+    /// What the host of a virtual machine took of its cores in the interval; 100 is one core.
+    pub stolen_percent_of_core: Option<f64>,
+    /// How much of the interval somebody on the machine waited for memory.
+    pub memory_stalled_percent: Option<f64>,
     /// Deliveries of the interval, from the time at which the event was to be sent to its arrival
     /// at the listener: half took at most this. Known where the listeners are.
     pub receive_p50_ms: Option<f64>,
@@ -83,7 +92,7 @@ pub struct Row {
 }
 
 /// The header of the file: the names of the fields above, in their order.
-const COLUMNS: [&str; 27] = [
+const COLUMNS: [&str; 31] = [
     "seconds",
     "utc",
     "resident_bytes",
@@ -107,6 +116,10 @@ const COLUMNS: [&str; 27] = [
     "send_p90_ms",
     "send_p99_ms",
     "send_max_ms",
+    "turn_max_ms",
+    "major_faults",
+    "stolen_percent_of_core",
+    "memory_stalled_percent",
     "receive_p50_ms",
     "receive_p90_ms",
     "receive_p99_ms",

@@ -37,6 +37,12 @@ pub struct Reading {
     /// Those that met their connection too late or too slow.
     pub dropped: u64,
     send_duration: Durations,
+    /// Turns of the workers, by the longest that they may have been; `more` is without a bound.
+    turns_by_microseconds: BTreeMap<String, u64>,
+    turn_seconds_longest: f64,
+    major_faults: u64,
+    stolen_seconds: Option<f64>,
+    memory_stalled_seconds: Option<f64>,
 }
 
 impl Reading {
@@ -73,8 +79,29 @@ impl Reading {
             let share = (self.cpu_seconds - before.cpu_seconds).max(0.0) / interval;
             row.cpu_percent_of_core = Some(round(100.0 * share, 10.0));
             row.set_sent(&self.send_duration.since(&before.send_duration));
+            row.turn_max_ms = self.longest_turn_ms(before);
+            row.major_faults = Some(self.major_faults.saturating_sub(before.major_faults));
+            let percent = |now: Option<f64>, then: Option<f64>| {
+                Some(round(100.0 * (now? - then?).max(0.0) / interval, 10.0))
+            };
+            row.stolen_percent_of_core = percent(self.stolen_seconds, before.stolen_seconds);
+            row.memory_stalled_percent =
+                percent(self.memory_stalled_seconds, before.memory_stalled_seconds);
         }
         row
+    }
+
+    /// The bound of the longest turn since the reading `before`.
+    fn longest_turn_ms(&self, before: &Reading) -> Option<f64> {
+        let is_new = |(bound, count): &(&String, &u64)| {
+            **count > before.turns_by_microseconds.get(*bound).copied().unwrap_or(0)
+        };
+        let grown = self.turns_by_microseconds.iter().filter(is_new);
+        let ms = |(bound, _): (&String, _)| match bound.parse::<f64>() {
+            Ok(microseconds) => microseconds / 1e3,
+            Err(_) => self.turn_seconds_longest * 1e3,
+        };
+        grown.map(ms).reduce(f64::max)
     }
 }
 
@@ -90,7 +117,17 @@ mod tests {
     #[test]
     fn rates_are_by_the_server_s_clock() {
         let before = Reading { cpu_seconds: 1.0, events: 5, ..reading(10.0) };
-        let now = Reading { cpu_seconds: 1.5, events: 25, deliveries: 1_000, ..reading(12.0) };
+        let turns_by_microseconds = [("64".into(), 7), ("2048".into(), 1), ("more".into(), 0)];
+        let now = Reading {
+            cpu_seconds: 1.5,
+            events: 25,
+            deliveries: 1_000,
+            turns_by_microseconds: turns_by_microseconds.into(),
+            major_faults: 3,
+            stolen_seconds: Some(0.5),
+            ..reading(12.0)
+        };
+        let before = Reading { stolen_seconds: Some(0.25), ..before };
         let row = now.row(7.0, 0, Some(&before));
         assert_eq!((row.seconds, row.events), (7.0, Some(25)));
         assert_eq!(row.events_per_second, Some(10.0));
@@ -98,6 +135,9 @@ mod tests {
         assert_eq!(row.cpu_percent_of_core, Some(25.0));
         assert_eq!((row.connections_closed, row.slow_readers_closed), (Some(5), Some(2)));
         assert_eq!(row.send_p50_ms, None, "no event, no latency");
+        assert_eq!((row.turn_max_ms, row.major_faults), (Some(2.048), Some(3)));
+        assert_eq!(row.stolen_percent_of_core, Some(12.5));
+        assert_eq!(row.memory_stalled_percent, None, "the kernel does not tell");
     }
 
     #[test]

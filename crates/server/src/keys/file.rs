@@ -8,11 +8,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use serde_json::json;
 use thiserror::Error;
 
 use super::record::{AboutPattern, ID_BYTES, KeyRecord, Scope, hex, id_in};
+use super::ring::SETTLED;
 use super::{ABOUT_MAX, FILE_BYTES_MAX, KEYS_MAX};
 use crate::checked_file::{CheckedFile, CheckedFileError, open_private};
 
@@ -178,6 +180,8 @@ impl KeyFile {
         let mut keys = self.read()?.unwrap_or_default();
         let changed = change(&mut keys)?;
         self.file.replace(&keys)?;
+        // Who is told that it is done finds it so at every server.
+        thread::sleep(SETTLED);
         Ok(changed)
     }
 

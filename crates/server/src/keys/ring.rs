@@ -1,10 +1,11 @@
 //! The keys as a server at work knows them: those of the file as it is now.
 //!
-//! Before each use the file is looked at by `stat`, about a microsecond, and read when it is
-//! another one. So a key that `encke key revoke` has revoked is refused from the moment at which
-//! the command is done. A watcher (inotify) would tell a moment later, and never on some file
-//! systems; a look now and then leaves a gap. Inode, times and length together tell one file from
-//! the next, since each change makes a new one.
+//! Before its use the file is looked at by `stat`, about a microsecond, unless it was in the same
+//! millisecond, and read when it is another one. Whoever changes it is done a little later than
+//! that ([`SETTLED`]): so a key that `encke key revoke` has revoked is refused from the moment at
+//! which the command is done. A watcher (inotify) would tell at some time, and never on some file
+//! systems. Inode, times and length together tell one file from the next, since each change makes a
+//! new one.
 //!
 //! What cannot be read lets nobody in. So does a file that was there and is gone: that keys are to
 //! be needed no more is said by a new start.
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use sys::clock;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +27,10 @@ use crate::file_stamp::FileStamp;
 
 /// How often changes are looked for that no request has met, to log them.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long after a change every server has looked at the file, or looks before it uses a key: more
+/// than the millisecond within which it does not.
+pub(super) const SETTLED: Duration = Duration::from_millis(2);
 
 /// The keys of a running server.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ struct State {
     /// That of the file which was read.
     stamp: Option<FileStamp>,
     known: Known,
+    /// In which millisecond of the monotonic clock it was looked at.
+    looked_ms: u64,
 }
 
 type Keys = HashMap<String, Arc<KeyRecord>>;
@@ -69,7 +77,7 @@ impl KeyRing {
     pub(crate) fn open(dir: &Path) -> Result<KeyRing, KeyFileError> {
         let file = KeyFile::in_dir(dir);
         file.read()?;
-        let state = Mutex::new(State { stamp: None, known: Known::None });
+        let state = Mutex::new(State { stamp: None, known: Known::None, looked_ms: 0 });
         let ring = KeyRing { file, state };
         ring.known();
         Ok(ring)
@@ -77,8 +85,13 @@ impl KeyRing {
 
     /// What is known at this moment.
     pub(crate) fn known(&self) -> Known {
-        let path = self.file.path();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock, and before the look: what is asked later is not told of an older one.
+        let now_ms = clock::monotonic_ms();
+        if std::mem::replace(&mut state.looked_ms, now_ms) == now_ms {
+            return state.known.clone();
+        }
+        let path = self.file.path();
         let looked = match std::fs::metadata(&path) {
             Ok(metadata) if state.stamp == Some(FileStamp::from(&metadata)) => {
                 return state.known.clone();
@@ -220,14 +233,19 @@ mod tests {
             assert_eq!(ask(&text, 300), Err(Fault::Revoked));
         }
         let good = std::fs::read(file.path()).unwrap();
+        let write = |bytes: &[u8]| {
+            std::fs::write(file.path(), bytes).unwrap();
+            std::thread::sleep(SETTLED);
+        };
         for bad in [&b""[..], b"{}", &good[..good.len() / 2]] {
-            std::fs::write(file.path(), bad).unwrap();
+            write(bad);
             assert!(matches!(ring.known(), Known::Unusable));
             assert!(KeyRing::open(dir.path()).is_err());
         }
-        std::fs::write(file.path(), &good).unwrap();
+        write(&good);
         assert!(matches!(ring.known(), Known::Keys(_)));
         std::fs::remove_file(file.path()).unwrap();
+        std::thread::sleep(SETTLED);
         assert!(matches!(ring.known(), Known::Unusable), "what is gone opens nothing");
         assert!(matches!(KeyRing::open(dir.path()).unwrap().known(), Known::None));
     }

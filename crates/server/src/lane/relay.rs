@@ -60,7 +60,8 @@ impl SendLane {
         let Some((relay, event, count)) = receipt.relayed() else { return };
         let Some(second) = self.seconds.get(&relay.token) else { return receipt.settle(false) };
         self.output.clear();
-        self.shared.api.push_http_answer(&mut self.output, event, count, self.date.now());
+        let (out, body) = (&mut self.output, &mut self.body);
+        self.shared.api.push_http_answer(out, body, (event, count), self.date.now());
         match socket::send(second, &self.output) {
             Ok(sent) if sent == self.output.len() => {
                 self.shared.api.note_duration(relay.accepted, Instant::now());

@@ -72,6 +72,8 @@ pub(super) struct SendLane {
     /// The one buffer that is read into, and the one that is written from.
     input: Box<[u8]>,
     pub(super) output: Vec<u8>,
+    /// The body of the answer that is being written.
+    pub(super) body: Vec<u8>,
     pub(super) date: Date,
     sweep_ms: u64,
     /// When the work of this turn is over; told by the first that asks.
@@ -93,6 +95,7 @@ impl SendLane {
             returns: Vec::new(),
             input: vec![0; INPUT_BYTES].into(),
             output: Vec::new(),
+            body: Vec::new(),
             date: Date::default(),
             sweep_ms: 0,
             over: None,
@@ -244,7 +247,8 @@ impl SendLane {
         self.output.clear();
         for Asked { event, receipt, accepted } in conn.asked.drain(..) {
             let count = receipt.ready().unwrap_or_default();
-            self.shared.api.push_http_answer(&mut self.output, &event, count, date);
+            let (out, body) = (&mut self.output, &mut self.body);
+            self.shared.api.push_http_answer(out, body, (&event, count), date);
             self.shared.api.note_duration(accepted, now);
         }
         conn.since_ms = desk.now_ms;

@@ -63,16 +63,16 @@ impl Api {
     }
 
     /// Appends the answer to a send that has reached `count` connections, head and body; `date` is
-    /// what its `Date` field says.
+    /// what its `Date` field says. What was in `body` is overwritten.
     pub(crate) fn push_http_answer(
         &self,
         out: &mut Vec<u8>,
-        event: &Event,
-        count: u32,
+        body: &mut Vec<u8>,
+        (event, count): (&Event, u32),
         date: &[u8],
     ) {
-        let mut body = Vec::with_capacity(64);
-        push_answer(&mut body, &Delivered::of(event, count));
+        body.clear();
+        push_answer(body, &Delivered::of(event, count));
         body.push(b'\n');
         out.extend_from_slice(
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ",
@@ -81,7 +81,7 @@ impl Api {
         out.extend_from_slice(b"\r\ndate: ");
         out.extend_from_slice(date);
         out.extend_from_slice(b"\r\n\r\n");
-        out.extend_from_slice(&body);
+        out.extend_from_slice(body);
     }
 
     /// Counts how long a send took.

@@ -112,6 +112,11 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
             "Memory in pages of mapped files, which the kernel may take back.",
             resident.file as f64,
         ),
+        counter(
+            "encke_major_faults_total",
+            "How often this process waited for a disk, for a page that was not in memory.",
+            sys::process::major_faults() as f64,
+        ),
         counter("encke_events_total", "Events accepted by the API.", api.events() as f64),
         counter(
             "encke_events_at_once_total",

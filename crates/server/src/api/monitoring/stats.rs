@@ -30,6 +30,12 @@ pub(crate) struct Stats {
     resident_anonymous_bytes: u64,
     /// Mapped files, such as the graph's pages in the page cache.
     resident_file_bytes: u64,
+    /// How often the process has waited for a disk, for a page that was not in memory.
+    major_faults: u64,
+    /// Since the machine's start: how long its cores were given to others while they had work here,
+    /// and how long somebody waited for memory; null when the kernel does not tell.
+    stolen_seconds: Option<f64>,
+    memory_stalled_seconds: Option<f64>,
     /// What the kernel keeps for the sockets of the whole machine; null when it may not be read.
     kernel_socket_bytes: Option<u64>,
     /// The part of it that waits to be sent or read.
@@ -179,6 +185,7 @@ impl Serialize for ByDuration {
 pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, ApiProblem> {
     let snapshot = api.snapshot()?;
     let resident = sys::process::resident().unwrap_or_default();
+    let waits = sys::machine::waits();
     let sockets = api.sockets.read().await;
     let history = api.history();
     Ok(Json(Stats {
@@ -188,6 +195,9 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         resident_bytes: resident.total,
         resident_anonymous_bytes: resident.anonymous,
         resident_file_bytes: resident.file,
+        major_faults: sys::process::major_faults(),
+        stolen_seconds: waits.stolen.map(|stolen| stolen.as_secs_f64()),
+        memory_stalled_seconds: waits.memory.map(|memory| memory.as_secs_f64()),
         kernel_socket_bytes: sockets.total,
         kernel_tcp_buffer_bytes: sockets.buffers,
         events: api.events(),
