@@ -1,5 +1,5 @@
 //! What tests of several rooms share: the one way to skip a test, a small disk to fill, NATS
-//! servers, a PostgreSQL of their own, and a network between programs that can be cut.
+//! servers, a PostgreSQL of their own, signals, and a network between programs that can be cut.
 //!
 //! cargo keeps the output of a test that passes to itself, so a test that skips would look like one
 //! that passed. So each skip is written down where `cargo xtask ci` tells it in its last lines, and
@@ -11,12 +11,14 @@ mod nats;
 mod port;
 pub mod postgres;
 mod relay;
+mod signal;
 mod small_disk;
 mod tools;
 
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use port::free_port;
 pub use relay::TcpRelay;
+pub use signal::signal;
 pub use small_disk::SmallDisk;
 pub use tools::{found, tool};
 

@@ -223,10 +223,7 @@ impl NatsServer {
     }
 
     fn signal(&self, name: &str) {
-        let mut command = Command::new("kill");
-        command.arg(format!("-{name}")).arg(self.pid().to_string());
-        let status = command.status().expect("there is a kill");
-        assert!(status.success(), "kill -{name}: {status}");
+        crate::signal(self.pid(), name);
     }
 }
 

@@ -16,7 +16,7 @@ const UNSAFE_CODE: [&str; 5] =
 const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
-const SLEEPERS: [(&str, &str); 36] = [
+const SLEEPERS: [(&str, &str); 37] = [
     ("compat/rust/src/main.rs", "a server that is gone rings nobody"),
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
@@ -55,6 +55,7 @@ const SLEEPERS: [(&str, &str); 36] = [
         "a process of others neither rings when it answers nor when it ends",
     ),
     ("crates/testing/src/relay.rs", "a slow network is one that waits"),
+    ("crates/testing/src/signal.rs", "a process that stops rings nobody"),
     ("crates/testing/src/small_disk.rs", "a disk that is mounted rings nobody"),
     ("crates/load/src/flood/mod.rs", "the crowd's counters ring nobody"),
     ("crates/server/src/keys/", "a server that looks at a file rings nobody"),

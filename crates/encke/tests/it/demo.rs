@@ -58,8 +58,7 @@ struct Process(String);
 
 impl Process {
     fn signal(&self, name: &str) {
-        let command = format!("kill -s {name} {}", self.0);
-        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+        testing::signal(self.0.parse().unwrap(), name);
     }
 
     fn wait_gone(&self) {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 
 use serde_json::{Value, json};
@@ -179,8 +179,7 @@ fn server_whose_log_nobody_reads_ends_well() {
     let addresses: Value = serde_json::from_str(&line).unwrap();
     let listen = addresses["listen"].as_str().unwrap().parse().unwrap();
     let mut stream = Stream::open(listen, "/stream/1", "*/*");
-    let kill = format!("kill -s TERM {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    testing::signal(child.id(), "TERM");
     stream.expect_last_chunk();
     wait_for("the server ends", || child.try_wait().unwrap().is_some());
     assert_eq!(child.wait().unwrap().code(), Some(0));

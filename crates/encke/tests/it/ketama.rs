@@ -258,8 +258,7 @@ fn signals_and_a_reader_that_is_gone_are_good_ends() {
     for signal in ["TERM", "INT"] {
         let mut port = Port::start("equal5");
         assert_eq!(port.ask("user:1"), "10.0.1.5:11211");
-        let kill = format!("kill -s {signal} {}", port.child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        testing::signal(port.child.id(), signal);
         assert_eq!(port.wait(), (Some(0), String::new()), "{signal}");
     }
     let mut command = encke(["ketama", &format!("{DATA}/equal5.servers")]);

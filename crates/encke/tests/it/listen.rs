@@ -313,8 +313,7 @@ fn interrupt_ends_a_listener_whose_output_nobody_reads() {
         let written = io.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap();
         written.parse::<u64>().unwrap() > 45_000
     });
-    let kill = format!("kill -s INT {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    testing::signal(child.id(), "INT");
     wait_for("it ends", || child.try_wait().unwrap().is_some());
     assert_eq!(child.wait().unwrap().code(), Some(0));
     child.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();

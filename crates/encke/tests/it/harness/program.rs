@@ -119,8 +119,7 @@ impl Program {
 
     /// Sends the signal of that name, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
-        let command = format!("kill -s {name} {}", self.pid());
-        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+        testing::signal(self.pid(), name);
     }
 
     /// SIGKILL, and waits until it is gone.

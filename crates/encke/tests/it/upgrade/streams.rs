@@ -299,10 +299,7 @@ fn heir_ends_in_order() {
     let server = Upgraded::serve(&["--websocket-deflate"]);
     let mut ears = one_of_each(&server);
     server.upgrade(&[]);
-    let heir = server.owner().to_string();
-    assert!(
-        std::process::Command::new("kill").args(["-s", "TERM", &heir]).status().unwrap().success()
-    );
+    testing::signal(server.owner(), "TERM");
     ears.iter_mut().for_each(Ear::expect_end);
     wait_for("it has ended", || server.processes().is_empty());
     // And what it leaves is a store that another one opens.
