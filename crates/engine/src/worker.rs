@@ -187,8 +187,13 @@ impl Worker {
                 self.serving.wait_for_permit();
             }
         } else if !self.serving.has_reports() {
-            let timeout = self.timeout_ms(busy);
-            self.epoll.wait(&mut self.serving.reports, timeout)?;
+            match self.nap_ns(busy) {
+                Some(nap_ns) => self.epoll.wait_ns(&mut self.serving.reports, nap_ns)?,
+                None => {
+                    let timeout = self.timeout_ms(busy);
+                    self.epoll.wait(&mut self.serving.reports, timeout)?;
+                }
+            }
             self.serving.renew();
             self.is_lane_told = false;
         }
@@ -257,7 +262,7 @@ impl Worker {
             self.shard.move_all(over_ms);
         }
         self.shard.end_stalled();
-        self.nap.turned(took_mail, now_ms);
+        self.nap.turned(took_mail, began_ns);
         if took_mail {
             self.serving.mail_has_come(now_ms);
         }
@@ -297,19 +302,19 @@ impl Worker {
         self.shortage.look(now_ms, self.shard.connections(), plenty, table::free);
     }
 
-    /// Zero when there is work left or mail has come; else until the nap is over, or, since every
-    /// mail rings now, until the next timer.
+    /// How long to nap, if it is time for that. A nap is shorter than a timer's tick, so the timers
+    /// need not be asked.
+    fn nap_ns(&self, busy: bool) -> Option<u64> {
+        if busy || self.lane.as_ref().is_some_and(|lane| lane.is_awaited()) {
+            return None;
+        }
+        self.nap.due_ns(clock::monotonic_ns())
+    }
+
+    /// Zero when there is work left or mail has come; else, since every mail rings now, until the
+    /// next timer.
     fn timeout_ms(&self, busy: bool) -> Option<u64> {
-        if busy {
-            return Some(0);
-        }
-        // A nap is shorter than a timer's tick, so the timers need not be asked.
-        if let Some(nap_ms) = self.nap.due_ms(clock::monotonic_ms())
-            && !self.lane.as_ref().is_some_and(|lane| lane.is_awaited())
-        {
-            return Some(nap_ms);
-        }
-        if !self.mailbox.may_sleep() {
+        if busy || !self.mailbox.may_sleep() {
             return Some(0);
         }
         let timers = [self.shard.next_tick_ms(), self.shard.next_move_ms()];

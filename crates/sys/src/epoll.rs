@@ -60,7 +60,8 @@ impl Epoll {
     }
 
     /// The same, to the nanosecond (epoll_pwait2(2), Linux 5.11), as far as the thread's
-    /// [slack](crate::clock::set_timer_slack) allows.
+    /// [slack](crate::clock::set_timer_slack) allows. Where there is no such call, or a filter of
+    /// system calls knows none, to the millisecond.
     pub fn wait_ns(&self, events: &mut Events, timeout_ns: u64) -> io::Result<()> {
         let timeout = libc::timespec {
             tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
@@ -72,7 +73,12 @@ impl Epoll {
         // SAFETY: `buffer` points at `capacity` events that, as `timeout`, outlive the call.
         let result =
             unsafe { libc::syscall(call, fd, buffer, capacity, &raw const timeout, no_mask, 0) };
-        events.ready = waited(crate::check(result as i32))?;
+        let result = crate::check(result as i32);
+        let code = result.as_ref().err().and_then(io::Error::raw_os_error);
+        if matches!(code, Some(libc::ENOSYS | libc::EPERM)) {
+            return self.wait(events, Some(timeout_ns.div_ceil(1_000_000)));
+        }
+        events.ready = waited(result)?;
         Ok(())
     }
 
@@ -189,5 +195,42 @@ mod tests {
         waker.ring();
         epoll.wait_ns(&mut events, 1_000_000_000_000).unwrap();
         assert_eq!(events.iter().map(|event| event.token).collect::<Vec<_>>(), [7]);
+    }
+
+    /// A filter of the calling thread's system calls (seccomp(2)), as container engines have them:
+    /// `call` fails with `code`.
+    fn refuse(call: libc::c_long, code: libc::c_int) {
+        let (load, jump) = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP);
+        let step =
+            |code: u32, k: u32, jf: u8| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+        let mut steps = [
+            step(load, 0, 0),
+            step(jump | libc::BPF_JEQ | libc::BPF_K, call as u32, 1),
+            step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | code as u32, 0),
+            step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
+        ];
+        let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+        // SAFETY: `program` and its steps outlive the calls, which hold for this thread alone.
+        let results = unsafe {
+            [
+                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+                libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program),
+            ]
+        };
+        assert_eq!(results, [0, 0], "{}", io::Error::last_os_error());
+    }
+
+    #[test]
+    fn where_there_is_no_wait_to_the_nanosecond_it_is_to_the_millisecond() {
+        for code in [libc::ENOSYS, libc::EPERM] {
+            let waits = move || {
+                refuse(libc::SYS_epoll_pwait2, code);
+                let (epoll, mut events) = (Epoll::new().unwrap(), Events::with_capacity(1));
+                let before_ns = crate::clock::monotonic_ns();
+                epoll.wait_ns(&mut events, 1_200_000).unwrap();
+                assert!(crate::clock::monotonic_ns() - before_ns >= 1_200_000);
+            };
+            std::thread::spawn(waits).join().unwrap();
+        }
     }
 }

@@ -112,7 +112,7 @@ fn measure(role: &str, plan: &Plan, graph: &Path) -> Outcome<Figures> {
     // The crowd's own records are an instrument's, not the machine's.
     let crowd_bytes = sys::process::resident()?.anonymous as f64 - own;
     figures.idle_machine_bytes = (available - available_bytes()? - crowd_bytes) / users as f64;
-    println!("  {role}: online, resident {:.1} MB", child.memory_bytes()? / 1e6);
+    println!("  {role}: online, heap and stacks {:.1} MB", child.memory_bytes()? / 1e6);
 
     let mut run = Run { child, crowd, users };
     let rate = (users as f64 * MINUTE_RATE_PER_USER).round().max(1.0) as u64;
@@ -125,7 +125,7 @@ fn measure(role: &str, plan: &Plan, graph: &Path) -> Outcome<Figures> {
         figures.highest = pace;
     }
     figures.traffic_user_bytes = (run.child.memory_bytes()? - memory) / users as f64;
-    println!("  {role}: after traffic, resident {:.1} MB", run.child.memory_bytes()? / 1e6);
+    println!("  {role}: after traffic, heap and stacks {:.1} MB", run.child.memory_bytes()? / 1e6);
     run.crowd.finish()?;
     Ok(figures)
 }
