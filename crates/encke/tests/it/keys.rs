@@ -220,8 +220,11 @@ fn file_that_cannot_be_used_lets_nobody_in() {
     let path = data.path().join("keys.json");
     let good = fs::read(&path).unwrap();
     api.stats();
+    // A server looks once a millisecond, for which commands wait.
+    let seen = |status| wait_for("the file is seen", || api.get("/stats").status() == status);
     for bad in [&b""[..], b"{}", &good[..good.len() / 2], &good.repeat(2)] {
         fs::write(&path, bad).unwrap();
+        seen(503);
         for api in [&api, &server.api] {
             let problem = api.get("/stats").problem(503);
             assert!(problem["detail"].as_str().unwrap().contains("file of keys"), "{problem}");
@@ -234,10 +237,10 @@ fn file_that_cannot_be_used_lets_nobody_in() {
     }
     assert!(server.stderr().contains("lets nobody in"), "{}", server.stderr());
     fs::remove_file(&path).unwrap();
-    api.get("/stats").problem(503);
+    seen(503);
     server.api.get("/stats").problem(503);
     fs::write(&path, &good).unwrap();
-    api.stats();
+    seen(200);
     unauthorized(&server.api.get("/stats"));
     fs::write(&path, "{}").unwrap();
     assert_eq!(server.stop("TERM").code(), Some(0));

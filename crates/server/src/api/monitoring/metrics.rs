@@ -113,7 +113,7 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
             resident.file as f64,
         ),
         counter(
-            "encke_major_faults_total",
+            "process_major_page_faults_total",
             "How often this process waited for a disk, for a page that was not in memory.",
             sys::process::major_faults() as f64,
         ),
