@@ -15,6 +15,7 @@
 //! Options, after `--`:
 //! - `--streams N`: of the row `million` (default 1,000,000) and of `traffic` (10,000);
 //! - `--upgrades N`: of `million` (1) and of `traffic` (50);
+//! - `--rows FILE`: what `million` sees over time, for `encke plot`;
 //! - `--kills N`, `--seed S`: of `kills` (200, 1).
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -31,11 +32,13 @@ mod probe;
 #[allow(dead_code, reason = "of the benchmark of three nodes, which needs more of it")]
 #[path = "../nodes/programs.rs"]
 mod programs;
+mod rows;
 #[allow(dead_code, reason = "of the benchmark of three nodes, which needs more of it")]
 #[path = "../nodes/table.rs"]
 mod table;
 mod traffic;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use table::Table;
@@ -45,6 +48,7 @@ use table::Table;
 struct Options {
     streams: Option<u64>,
     upgrades: Option<u64>,
+    rows: Option<PathBuf>,
     kills: Option<u64>,
     seed: Option<u64>,
 }
@@ -60,6 +64,10 @@ fn main() -> ExitCode {
     let mut options = Options::default();
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     while let Some(argument) = arguments.next() {
+        if argument == "--rows" {
+            options.rows = Some(arguments.next().unwrap().into());
+            continue;
+        }
         let mut number = || -> Option<u64> { Some(arguments.next().unwrap().parse().unwrap()) };
         match &*argument {
             "--streams" => options.streams = number(),

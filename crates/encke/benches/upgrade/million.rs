@@ -13,6 +13,7 @@ use crate::harness::{Program, Server, encke};
 use crate::parts::{Upgraded, servers_on};
 use crate::probe::Probe;
 use crate::programs::{Flood, Spam, account};
+use crate::rows::Rows;
 use crate::table::Table;
 
 const STREAMS: u64 = 1_000_000;
@@ -52,11 +53,14 @@ pub(crate) fn million(options: &Options, table: &mut Table) {
     // It is told when to end: how long upgrades take is not known before.
     let spam = Spam::start(&server, streams, rate, 3600, &[late]);
     let probe = Probe::start(&server);
+    let file = options.rows.as_deref();
+    let rows = file.map(|file| Rows::start(&server, data.path(), probe.heard(), file));
     sleep(QUIET);
     for _ in 0..upgrades {
         upgrade(&server, data.path(), table);
         sleep(QUIET);
     }
+    rows.into_iter().for_each(Rows::finish);
     let probed = probe.finish();
     let spam = spam.stop();
     sleep(ARRIVAL);
@@ -106,6 +110,18 @@ fn resident(pid: u32) -> sys::process::Resident {
     sys::process::resident_of(pid).unwrap()
 }
 
+/// What all servers on a data directory have together.
+pub(crate) fn resident_on(data: &Path) -> sys::process::Resident {
+    let mut sum = sys::process::Resident::default();
+    // One that ends at this moment has nothing.
+    let all = servers_on(data).into_iter();
+    for one in all.filter_map(|pid| sys::process::resident_of(pid).ok()) {
+        sum.total += one.total;
+        sum.anonymous += one.anonymous;
+    }
+    sum
+}
+
 /// The most that all servers on a data directory had together.
 struct Memory {
     stop: Arc<AtomicBool>,
@@ -119,13 +135,7 @@ impl Memory {
         let watcher = thread::spawn(move || {
             let mut peak = sys::process::Resident::default();
             while !stopped.load(Ordering::Relaxed) {
-                let mut sum = sys::process::Resident::default();
-                // One that ends at this moment has nothing.
-                let all = servers_on(&data).into_iter();
-                for one in all.filter_map(|pid| sys::process::resident_of(pid).ok()) {
-                    sum.total += one.total;
-                    sum.anonymous += one.anonymous;
-                }
+                let sum = resident_on(&data);
                 peak.total = peak.total.max(sum.total);
                 peak.anonymous = peak.anonymous.max(sum.anonymous);
                 sleep(Duration::from_millis(20));

@@ -1,11 +1,12 @@
 //! How long a listener waits for an event: a few streams of their own, and an event every 20 ms
 //! that tells when it was to be sent.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use figures::latency::Latencies;
 use serde_json::json;
 
 use crate::harness::Server;
@@ -22,6 +23,7 @@ pub(crate) struct Probe {
     stop: Arc<AtomicBool>,
     sender: JoinHandle<Waits>,
     listeners: Vec<JoinHandle<Waits>>,
+    heard: Arc<Mutex<Latencies>>,
 }
 
 /// Waits from when an event was to be sent.
@@ -42,10 +44,12 @@ pub(crate) struct Probed {
 }
 
 impl Waits {
-    fn add(&mut self, since_ns: u64) {
-        let waited = Duration::from_nanos(sys::clock::monotonic_ns().saturating_sub(since_ns));
-        self.longest = self.longest.max(waited);
+    /// One that ends now, and how many nanoseconds it was.
+    fn add(&mut self, since_ns: u64) -> u64 {
+        let waited_ns = sys::clock::monotonic_ns().saturating_sub(since_ns);
+        self.longest = self.longest.max(Duration::from_nanos(waited_ns));
         self.count += 1;
+        waited_ns
     }
 }
 
@@ -53,7 +57,12 @@ impl Probe {
     pub(crate) fn start(server: &Server) -> Probe {
         let kinds = [Kind::Sse, Kind::Ndjson, Kind::WebSocket, Kind::Classic];
         let ears = (0..STREAMS).map(|n| Ear::open(server.listen(), kinds[n % 4], &[ID]));
-        let listeners = ears.map(|ear| thread::spawn(move || listen(ear))).collect();
+        let heard = Arc::<Mutex<Latencies>>::default();
+        let listener = |ear| {
+            let heard = Arc::clone(&heard);
+            thread::spawn(move || listen(ear, &heard))
+        };
+        let listeners = ears.map(listener).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, api) = (Arc::clone(&stop), server.api.another());
         let sender = thread::spawn(move || {
@@ -69,7 +78,12 @@ impl Probe {
             api.send(ID, "end");
             waits
         });
-        Probe { stop, sender, listeners }
+        Probe { stop, sender, listeners, heard }
+    }
+
+    /// What listeners waited since it was last taken.
+    pub(crate) fn heard(&self) -> &Arc<Mutex<Latencies>> {
+        &self.heard
     }
 
     pub(crate) fn finish(self) -> Probed {
@@ -86,7 +100,7 @@ impl Probe {
     }
 }
 
-fn listen(mut ear: Ear) -> Waits {
+fn listen(mut ear: Ear, heard: &Mutex<Latencies>) -> Waits {
     let (mut waits, mut last_ns) = (Waits::default(), 0);
     loop {
         let data = ear.data();
@@ -96,6 +110,7 @@ fn listen(mut ear: Ear) -> Waits {
         let due_ns: u64 = data.as_str().unwrap().parse().unwrap();
         assert!(due_ns > last_ns, "in order");
         last_ns = due_ns;
-        waits.add(due_ns);
+        let waited_ns = waits.add(due_ns);
+        heard.lock().unwrap().record(waited_ns);
     }
 }

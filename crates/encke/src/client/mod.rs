@@ -189,15 +189,13 @@ impl ApiClient {
             .request(Method::POST, path)
             .header(header::CONTENT_TYPE, "application/x-ndjson")
             .body(lines)?;
-        let broke_off = || format!("the server at {} did not answer", self.url);
-        Ok(self.sender.send_request(request).await.with_context(broke_off)?.into_body())
+        Ok(self.send(request).await?.into_body())
     }
 
     /// Asks for `path`, whose answer may be of any length. It lasts as long as this connection.
     pub(crate) async fn open(&mut self, path: &str) -> Result<Incoming> {
         let request = self.url.request(Method::GET, path).body(Body::empty())?;
-        let broke_off = || format!("the server at {} did not answer", self.url);
-        let response = self.sender.send_request(request).await.with_context(broke_off)?;
+        let response = self.send(request).await?;
         if response.status().is_success() {
             return Ok(response.into_body());
         }
@@ -205,10 +203,29 @@ impl ApiClient {
     }
 
     async fn exchange<T: DeserializeOwned>(&mut self, request: Request<Body>) -> Result<T> {
-        let broke_off = || format!("the server at {} did not answer", self.url);
-        let response = self.sender.send_request(request).await.with_context(broke_off)?;
+        let response = self.send(request).await?;
         let answer = read_answer(response).await?;
         serde_json::from_slice(&answer).context("the server's answer is not what was asked for")
+    }
+
+    /// Sends `request`, on another connection where the server has closed this one before: after an
+    /// upgrade each has its last answer (`Connection: close`), and one that rests is closed.
+    async fn send(&mut self, request: Request<Body>) -> Result<Response<Incoming>> {
+        let broke_off = || format!("the server at {} did not answer", self.url);
+        if self.sender.ready().await.is_err() {
+            self.sender = self.url.connect().await?;
+        }
+        match self.sender.try_send_request(request).await {
+            Ok(response) => Ok(response),
+            Err(mut error) => match error.take_message() {
+                // It never left, so it is not asked for twice.
+                Some(request) => {
+                    self.sender = self.url.connect().await?;
+                    self.sender.send_request(request).await.with_context(broke_off)
+                }
+                None => Err(error.into_error()).with_context(broke_off),
+            },
+        }
     }
 }
 

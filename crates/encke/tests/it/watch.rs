@@ -7,12 +7,12 @@ use std::path::Path;
 use crate::harness::{Program, Server, encke, wait_for};
 
 /// `encke watch` of the API at `api` into `file`, ten times a second.
-fn watch(api: &str, file: &Path) -> Program {
+pub(crate) fn watch(api: &str, file: &Path) -> Program {
     Program::spawn(encke(["watch", "--every=0.1", "--api", api, "-o"]).arg(file))
 }
 
 /// The rows that are complete, as maps by column.
-fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
+pub(crate) fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
     let complete = text.rfind("\r\n").map_or("", |end| &text[..end]);
     let mut lines = complete.split("\r\n");
     let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();

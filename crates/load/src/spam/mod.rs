@@ -39,7 +39,7 @@ use crate::shared::Shared;
 use crate::stamp::RunName;
 use crate::target::Target;
 use message::Messages;
-use post::Poster;
+use post::{Connect, Poster};
 use schedule::{Schedule, Share};
 use stream::{Reader, Writer};
 use tally::Published;
@@ -131,8 +131,10 @@ impl Spam {
         let authorization =
             authorization.map_or_else(String::new, |key| format!("Authorization: {key}\r\n"));
         config::check_trust(config, &target)?;
-        let connect = |_| Wire::connect(&target, config.trust.as_ref());
-        let wires: io::Result<Vec<Wire>> = (0..config.connections).map(connect).collect();
+        let trust = config.trust.clone();
+        let at = target.clone();
+        let connect: Connect = Arc::new(move || Wire::connect(&at, trust.as_ref()));
+        let wires: io::Result<Vec<Wire>> = (0..config.connections).map(|_| connect()).collect();
         let wires = wires.map_err(|error| SpamError::Connect { api: config.api.clone(), error })?;
         let schedule = Schedule::new(config);
         let start_ns = clock::monotonic_ns() + HEAD_START_NS;
@@ -150,7 +152,7 @@ impl Spam {
             let connection = Connection::start(
                 config,
                 share,
-                wire,
+                (wire, connect.clone()),
                 (run, start_ns),
                 Head {
                     host: target.host.clone(),
@@ -255,7 +257,7 @@ impl Connection {
     fn start(
         config: &SpamConfig,
         share: Share,
-        wire: Wire,
+        (wire, connect): (Wire, Connect),
         (run, start_ns): (RunName, u64),
         head: Head,
     ) -> io::Result<Connection> {
@@ -286,7 +288,7 @@ impl Connection {
             }
             SpamMode::Post => {
                 let late_after_ns = late_after_ns(config);
-                let poster = Poster { wire, share, messages, start_ns, late_after_ns };
+                let poster = Poster { wire, connect, share, messages, start_ns, late_after_ns };
                 threads
                     .push(spawn("spam", Side::Reader, &link, move |link| poster.run(&head, link))?);
             }

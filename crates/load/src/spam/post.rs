@@ -1,8 +1,9 @@
-//! Sends by one `POST /send` an event, on a connection that is kept alive: the way of most
-//! programs. The next event waits for the answer to the one before; being late shows in the
-//! latency, which counts from the intended time.
+//! Sends by one `POST /send` an event, on a connection that is kept alive until the server closes
+//! it, and then on another one: the way of most programs. The next event waits for the answer to
+//! the one before; being late shows in the latency, which counts from the intended time.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
 
 use proto::client::{BodyLength, ChunkedDecoder, response_head};
 use sys::clock;
@@ -12,9 +13,14 @@ use crate::spam::schedule::Share;
 use crate::spam::wire::Wire;
 use crate::spam::{Head, Link, no_answer, wait_until};
 
-/// One connection.
+/// Connects to the API.
+pub(super) type Connect = Arc<dyn Fn() -> io::Result<Wire> + Send + Sync>;
+
+/// One connection after the other.
 pub(super) struct Poster {
     pub(super) wire: Wire,
+    /// Makes another one.
+    pub(super) connect: Connect,
     pub(super) share: Share,
     pub(super) messages: Messages,
     pub(super) start_ns: u64,
@@ -28,12 +34,16 @@ impl Poster {
     pub(super) fn run(mut self, head: &Head, link: &Link) -> io::Result<()> {
         let Head { host, path, authorization } = head;
         let (mut message, mut request, mut answer) = (Vec::new(), Vec::new(), Vec::new());
+        let mut closed = false;
         while let Some(planned) = self.share.next() {
             let due_ns = self.start_ns + planned.at_ns;
             wait_until(due_ns, link);
             if link.stopped() {
                 link.stopped_early();
                 break;
+            }
+            if closed {
+                self.wire = (self.connect)()?;
             }
             message.clear();
             self.messages.push(planned, self.share.place(planned.subject), &mut message);
@@ -53,7 +63,7 @@ impl Poster {
                 published.totals.bytes += request.len() as u64;
                 published.behind.record(behind_ns);
             });
-            let (status, body) = read_answer(&mut self.wire, &mut answer)?;
+            let Answer { status, body, closes } = read_answer(&mut self.wire, &mut answer)?;
             let latency_ns = clock::monotonic_ns().saturating_sub(due_ns);
             link.writer.with(|published| {
                 match status {
@@ -63,13 +73,22 @@ impl Poster {
                 published.totals.cpu_ns = clock::thread_cpu().as_nanos() as u64;
                 published.latencies.record(latency_ns);
             });
+            closed = closes;
         }
         Ok(())
     }
 }
 
-/// Reads one whole answer and returns its status and its body; `buffer` holds what came so far.
-fn read_answer(wire: &mut Wire, buffer: &mut Vec<u8>) -> io::Result<(u16, Vec<u8>)> {
+/// What the API says to an event.
+struct Answer {
+    status: u16,
+    body: Vec<u8>,
+    /// It is the last one on its connection.
+    closes: bool,
+}
+
+/// Reads one whole answer; `buffer` holds what came so far.
+fn read_answer(wire: &mut Wire, buffer: &mut Vec<u8>) -> io::Result<Answer> {
     let invalid = |words: String| io::Error::new(ErrorKind::InvalidData, words);
     buffer.clear();
     loop {
@@ -79,13 +98,14 @@ fn read_answer(wire: &mut Wire, buffer: &mut Vec<u8>) -> io::Result<(u16, Vec<u8
             continue;
         };
         let (status, length, head_len) = (head.status, head.body, head.head_len);
+        let closes = head.closes;
         if (100..200).contains(&status) {
             buffer.drain(..head_len);
             continue;
         }
         return loop {
             match whole_body(length, &buffer[head_len..]) {
-                Ok(Some(body)) => break Ok((status, body)),
+                Ok(Some(body)) => break Ok(Answer { status, body, closes }),
                 Ok(None) => read_more(wire, buffer)?,
                 Err(words) => break Err(invalid(words)),
             }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::ear::{Ear, Kind, STREAMS};
 use super::served::Upgraded;
-use crate::harness::{get, wait_for};
+use crate::harness::{Program, encke, get, wait_for};
+use crate::watch::{rows, watch};
 
 /// The value of the metric `name`, as a float.
 fn metric(metrics: &str, name: &str) -> f64 {
@@ -91,6 +92,38 @@ fn upgrade_is_seen_on_the_terminal_in_the_log_and_in_the_figures() {
     let [seconds, pause] = names.map(|name| metric(&metrics, name));
     assert!(pause > 0.0 && seconds >= pause && seconds < 30.0, "{seconds} s, {pause} s");
     server.wait_ended(old);
+}
+
+/// Programs that keep a connection to the API go on by another one when it has its last answer.
+#[test]
+fn watch_and_senders_go_on() {
+    let server = Upgraded::serve(&[]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("run.csv");
+    let text = || std::fs::read_to_string(&file).unwrap_or_default();
+    let watch = watch(&server.api_url(), &file);
+    let spam = ["spam", "--json", "--post", "--connections=4", "--rate=500", "--users=10"];
+    let spam = Program::spawn(encke(spam).args(["--seconds=60", "--api", &server.api_url()]));
+    for _ in 0..3 {
+        let seen = text().lines().count();
+        wait_for("more rows", || text().lines().count() > seen + 3);
+        let old = server.owner();
+        server.upgrade(&[]);
+        server.wait_ended(old);
+    }
+    let seen = text().lines().count();
+    wait_for("rows of the last server", || text().lines().count() > seen + 3);
+    for program in [&watch, &spam] {
+        program.signal("INT");
+    }
+    let (watched, sent) = (watch.finish(), spam.finish());
+    assert_eq!((watched.code(), sent.code()), (Some(0), Some(0)), "{watched:?} {sent:?}");
+    for row in rows(&text()) {
+        assert_eq!(row["connections_open"], "0", "a row without an answer: {row:?}");
+    }
+    let report: Value = serde_json::from_str(sent.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(report["answered"], report["sent"], "{report}");
+    assert!(report["sent"].as_u64() > Some(100), "{report}");
 }
 
 /// Who looks at the dashboard goes on to see figures that live.
