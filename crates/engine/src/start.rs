@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use hub::{ConnRef, Directory, Epoch, EventIds, Names};
 use sys::table::{self, AsFdDyn};
-use sys::{clock, group, limits as process_limits};
+use sys::{clock, group, limits as process_limits, machine};
 use tls::rustls::ServerConfig;
 
 pub use self::error::StartError;
@@ -109,7 +109,7 @@ impl Engine {
         config.workers = config.workers.clamp(1, ConnRef::WORKERS_MAX - guests);
         let descriptors = process_limits::descriptors().map_err(StartError::Worker)?;
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let cores = machine::cores();
         let lanes = lanes::count(config.workers, cores, descriptors.soft);
         let lane_sockets: io::Result<Arc<[_]>> =
             (0..lanes).map(|_| LaneSocket::new().map(Arc::new)).collect();

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread;
 
 use sys::epoll::Epoll;
-use sys::{clock, group, priority, table};
+use sys::{clock, group, machine, priority, table};
 
 use crate::config::EngineConfig;
 use crate::counters::Counters;
@@ -92,7 +92,7 @@ impl Worker {
         let met = config.tls.as_ref().map(|tls| tls.config.clone());
         let limits = shared.handshake_limits.clone();
         let sockets = Tls::new(Kernel::new(Rc::clone(&epoll)), met, limits, counters.clone());
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let cores = machine::cores();
         let nap = Nap::new(config.workers, cores);
         let serving = Serving::new(shared.permits.clone());
         let shard = Shard::new(number, sockets, config, shared);

@@ -210,14 +210,12 @@ mod tests {
             step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
         ];
         let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-        // SAFETY: `program` and its steps outlive the calls, which hold for this thread alone.
-        let results = unsafe {
-            [
-                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
-                libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program),
-            ]
-        };
-        assert_eq!(results, [0, 0], "{}", io::Error::last_os_error());
+        // SAFETY: no pointers are passed.
+        let tamed = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        let (set, filter) = (libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER);
+        // SAFETY: `program` and its steps outlive the call, which holds for this thread alone.
+        let filtered = unsafe { libc::prctl(set, filter, &raw const program) };
+        assert_eq!((tamed, filtered), (0, 0), "{}", io::Error::last_os_error());
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! What the machine makes this process wait for, out of /proc (proc(5)). For reports, not for the
-//! hot path.
+//! What the machine has for this process, and makes it wait for, out of /proc (proc(5)). For
+//! reports, not for the hot path.
 
 use std::fs;
+use std::thread;
 use std::time::Duration;
 
 /// Time since the machine's start. `None` is what the kernel does not tell.
@@ -12,6 +13,11 @@ pub struct Waits {
     /// Somebody on this machine waited for memory, which had to be taken from others first:
     /// pressure stall information, which a kernel may be built without.
     pub memory: Option<Duration>,
+}
+
+/// The cores that this process may use.
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Reads what there was of it so far.

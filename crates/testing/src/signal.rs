@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// How long a process may take to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends a process the signal of that name, such as `TERM`. After `STOP` all of it stands still: the
-/// kernel tells one thread, and before that has run, the others go on.
+/// Sends a process the signal of that name, such as `TERM`. After `STOP` all of it stands still:
+/// the kernel tells one thread, and before that has run, the others go on.
 ///
 /// # Panics
 /// There is no such process, or it does not stop.

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -225,7 +224,7 @@ impl LimitArgs {
     /// The same for this machine, whose descriptor limit is raised as far as it may be.
     pub(crate) fn engine_here(self, listen: SocketAddr) -> Result<EngineConfig> {
         let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?;
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let cores = sys::machine::cores();
         let asked = u64::from(self.max_connections);
         let limits = match tune::memory_limit() {
             Some(memory) => self.within(memory),

@@ -150,6 +150,9 @@ impl Giver {
     /// Sends copies of the next descriptors. Whether there are more, and room for them.
     fn copy(&mut self, shard: &mut Shard<Tls<Kernel>>) -> io::Result<bool> {
         self.again_ms = None;
+        if !self.giving.may_copy(self.worker) {
+            return Ok(false);
+        }
         if self.ways.is_empty() {
             self.ways = self.connect()?;
             shard.sockets().below().note_copies();

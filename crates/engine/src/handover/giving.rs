@@ -31,6 +31,12 @@ pub(crate) struct Giving {
     failed: OnceLock<String>,
     /// Workers that have gone, one after the other. Ordering: relaxed, only the number counts.
     gone: AtomicUsize,
+    /// The workers before this one may copy. Ordering: relaxed, since who sees it late is woken for
+    /// it.
+    copiers: AtomicUsize,
+    /// How many copy at a time: as many as there are cores, or every thread that is to do something
+    /// else, such as to send an event, waits for all of them and for all who take.
+    copiers_max: usize,
 }
 
 /// How far a worker has come. Ordering: relaxed, but for `is_written`, behind which nothing of the
@@ -62,6 +68,11 @@ impl Giving {
     /// How many workers have gone.
     pub(crate) fn gone(&self) -> usize {
         self.gone.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is the turn of `worker` to copy, or was.
+    pub(crate) fn may_copy(&self, worker: usize) -> bool {
+        worker < self.copiers.load(Ordering::Relaxed)
     }
 
     /// Another one has.
@@ -118,6 +129,7 @@ impl Handover {
         dir: PathBuf,
         takers: usize,
         workers: usize,
+        copiers_max: usize,
         mailboxes: Arc<[Arc<Mailbox>]>,
     ) -> Handover {
         let giving = Giving {
@@ -127,14 +139,18 @@ impl Handover {
             workers: (0..workers).map(|_| Progress::default()).collect(),
             failed: OnceLock::new(),
             gone: AtomicUsize::new(0),
+            copiers: AtomicUsize::new(copiers_max),
+            copiers_max,
         };
         let handover = Handover { giving: Arc::new(giving), mailboxes };
         handover.wake();
         handover
     }
 
-    /// How far the copies have come.
+    /// How far the copies have come; wakes those whose turn to copy comes by that, so it is to be
+    /// asked until all are done. (Workers cannot: each knows its own descriptors alone.)
     pub fn progress(&self) -> Copying {
+        self.next_copiers();
         let workers = &self.giving.workers;
         let sum = |of: fn(&Progress) -> &AtomicU64| {
             workers.iter().map(|progress| of(progress).load(Ordering::Relaxed)).sum()
@@ -176,6 +192,17 @@ impl Handover {
     /// [`Engine::drain`](crate::Engine::drain) waits for that.
     pub fn leave(&self) {
         self.command(Command::Leave);
+    }
+
+    fn next_copiers(&self) {
+        let Giving { workers, copiers, copiers_max, .. } = &*self.giving;
+        let is_copied = |worker: &&Progress| worker.is_copied.load(Ordering::Relaxed) > 0;
+        let end = workers.len().min(workers.iter().filter(is_copied).count() + copiers_max);
+        // Whoever has newcomers is not done any more, which is no reason to take a turn back.
+        let before = copiers.fetch_max(end, Ordering::Relaxed);
+        for mailbox in self.mailboxes.iter().take(end).skip(before) {
+            mailbox.post_handover(Arc::clone(&self.giving));
+        }
     }
 
     fn command(&self, command: Command) {

@@ -89,7 +89,8 @@ fn upgrade(workers: usize, heirs: usize, streams: usize) {
     let address = old.address();
     let mut clients: Vec<_> = (0..streams).map(|at| stream(address, &format!("u{at}"))).collect();
     let (mut new, inheriting) = heir(&old, heirs, dir.path());
-    let handover = old.begin_handover(dir.path(), heirs);
+    // One after the other, which is worth a test on a machine of more cores than workers too.
+    let handover = old.begin_handover_by(1, dir.path(), heirs);
     until(|| handover.progress().done.then_some(()));
     // One that comes late, and one that goes although a copy of it has crossed.
     clients.push(stream(address, "late"));

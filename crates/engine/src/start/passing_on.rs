@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hub::{Epoch, Names};
+use sys::machine;
 
 use super::{Engine, StartError};
 use crate::config::EngineConfig;
@@ -42,7 +43,13 @@ impl Engine {
 
     /// Begins to give all connections to another process, of which so many workers wait in `dir`.
     pub fn begin_handover(&self, dir: &Path, takers: usize) -> Handover {
-        Handover::begin(dir.to_owned(), takers, self.threads.len(), self.mailboxes.clone())
+        self.begin_handover_by(machine::cores(), dir, takers)
+    }
+
+    /// The same, by so many workers at a time.
+    pub(crate) fn begin_handover_by(&self, copiers: usize, dir: &Path, takers: usize) -> Handover {
+        let (workers, mailboxes) = (self.threads.len(), self.mailboxes.clone());
+        Handover::begin(dir.to_owned(), takers, workers, copiers, mailboxes)
     }
 
     /// What another process has to know to take all over.

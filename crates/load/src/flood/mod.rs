@@ -98,7 +98,7 @@ impl Flood {
         config::check_token(&config, &target)?;
         config::check_trust(&config, &target)?;
         let limit = sys::limits::raise_descriptors()?;
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let cores = sys::machine::cores() as u32;
         let plan = Plan::new(&config, target.address, limit.soft, cores)?;
         let config = Arc::new(config);
         let sources: Arc<[IpAddr]> = plan.sources.clone().into();

@@ -41,7 +41,7 @@ const REQUESTS_MAX: Duration = Duration::from_secs(2);
 const LIVE_MAX: Duration = Duration::from_secs(60);
 
 /// How often it is looked how far the workers are, while they serve and while they do not.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(5);
 const LOOK_FROZEN: Duration = Duration::from_millis(1);
 
 /// How often it is said how far it is.

@@ -23,7 +23,6 @@ use std::fmt::Display;
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Instant;
 
 use ::load::findings::Findings;
@@ -208,7 +207,7 @@ impl Demo {
         let DemoArgs { users, transport, tls, .. } = self.args;
         let tls = if tls { " --tls" } else { "" };
         let title = format!("{} users online, both ends on one machine", grouped(users.into()));
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let cores = sys::machine::cores();
         let (audience, spam) = (report.graph.mean_audience, &report.run.spam);
         let subtitle = format!(
             "encke demo --users {users} --transport {}{tls}: {:.0} events/s x {audience:.1} \
