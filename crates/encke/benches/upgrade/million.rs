@@ -1,8 +1,8 @@
 //! A million streams change hands.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,6 @@ pub(crate) fn million(options: &Options, table: &mut Table) {
     sleep(QUIET);
     for _ in 0..upgrades {
         upgrade(&server, data.path(), table);
-        sleep(QUIET);
     }
     rows.into_iter().for_each(Rows::finish);
     let probed = probe.finish();
@@ -89,7 +88,7 @@ fn upgrade(server: &Upgraded, data: &Path, table: &mut Table) {
     let begin = Instant::now();
     let said = server.upgrade(&[]);
     let took = begin.elapsed().as_secs_f64();
-    let peak = memory.finish();
+    let at_end = memory.so_far();
     table.most("an upgrade", took, 10.0, " s");
     let metrics = server.api.another().get("/metrics").body;
     for name in ["encke_upgrade_seconds", "encke_upgrade_pause_seconds", "encke_upgrade_streams"] {
@@ -99,7 +98,11 @@ fn upgrade(server: &Upgraded, data: &Path, table: &mut Table) {
     for line in said.stdout.lines().chain(said.stderr.lines()) {
         table.shown("  told", line);
     }
+    // The heir touches the graph's pages again, and the old one's end may be behind.
+    sleep(QUIET);
+    let peak = memory.finish();
     table.shown("  memory of one before", bytes(one.total));
+    table.shown("  memory of both until it was done", bytes(at_end.total));
     table.shown("  memory of both at the peak", bytes(peak.total));
     table.most("  ratio", peak.total as f64 / one.total as f64, 2.2, "");
     let anonymous = peak.anonymous as f64 / one.anonymous as f64;
@@ -125,31 +128,37 @@ pub(crate) fn resident_on(data: &Path) -> sys::process::Resident {
 /// The most that all servers on a data directory had together.
 struct Memory {
     stop: Arc<AtomicBool>,
-    watcher: JoinHandle<sys::process::Resident>,
+    peak: Arc<Mutex<sys::process::Resident>>,
+    watcher: JoinHandle<()>,
 }
 
 impl Memory {
     fn watch(data: &Path) -> Memory {
         let stop = Arc::new(AtomicBool::new(false));
+        let peak = Arc::default();
         let (stopped, data): (_, PathBuf) = (Arc::clone(&stop), data.to_owned());
+        let highest: Arc<Mutex<sys::process::Resident>> = Arc::clone(&peak);
         let watcher = thread::spawn(move || {
-            let mut peak = sys::process::Resident::default();
             while !stopped.load(Ordering::Relaxed) {
                 let sum = resident_on(&data);
+                let mut peak = highest.lock().unwrap();
                 peak.total = peak.total.max(sum.total);
                 peak.anonymous = peak.anonymous.max(sum.anonymous);
+                drop(peak);
                 sleep(Duration::from_millis(20));
             }
-            peak
         });
-        Memory { stop, watcher }
+        Memory { stop, peak, watcher }
+    }
+
+    fn so_far(&self) -> sys::process::Resident {
+        *self.peak.lock().unwrap()
     }
 
     fn finish(self) -> sys::process::Resident {
-        // The old one's end may be a little behind.
-        sleep(Duration::from_secs(1));
         self.stop.store(true, Ordering::Relaxed);
-        self.watcher.join().unwrap()
+        self.watcher.join().unwrap();
+        *self.peak.lock().unwrap()
     }
 }
 

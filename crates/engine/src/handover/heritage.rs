@@ -125,6 +125,18 @@ impl Counters {
 mod tests {
     use super::*;
 
+    /// What version 1 counts.
+    const VERSION_1: &str = include_str!("totals-1.txt");
+
+    #[test]
+    fn what_version_1_counts_is_counted_on() {
+        let counters = Counters::default();
+        assert!(VERSION_1.lines().count() > 40);
+        for name in VERSION_1.lines() {
+            assert!(counters.by_name(name).is_some(), "{name}");
+        }
+    }
+
     #[test]
     fn what_was_counted_is_counted_on() {
         let before = Counters::default();

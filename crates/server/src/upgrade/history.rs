@@ -17,7 +17,7 @@ const PART_BYTES: usize = 256 << 10;
 /// An event, as it is told.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Event {
+pub(super) struct Event {
     number: u64,
     line: String,
     age_ms: u64,

@@ -40,6 +40,8 @@ impl Server {
         let engine = Arc::clone(&self.engine);
         let workers = spawn_blocking(move || {
             engine.write().unwrap_or_else(PoisonError::into_inner).drain(0);
+            // The last connection to the API may stay for long, and the heir needs memory too.
+            sys::allocator::give_back();
         });
         workers.await.context("the workers did not end")?;
         if !self.until_last(LAST_MAX).await {

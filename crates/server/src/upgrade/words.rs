@@ -270,9 +270,49 @@ pub(super) fn common_version(theirs: &[u32]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{from_value, json};
+    use std::fmt::Debug;
 
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, from_str, from_value, json, to_value};
+
+    use super::super::history::Event;
     use super::*;
+
+    /// What version 1 has said in an upgrade, and by whom; all that may be said at all.
+    const VERSION_1: &str = include_str!("words-1.ndjson");
+
+    fn heard<W: DeserializeOwned + Serialize + Debug>(word: Value) -> Value {
+        to_value(from_value::<W>(word).unwrap()).unwrap()
+    }
+
+    /// A later version may know more, but has all that was said, with its meaning.
+    fn assert_kept(said: &Value, heard: &Value) {
+        match (said, heard) {
+            (Value::Object(said), Value::Object(heard)) => {
+                said.iter().for_each(|(name, value)| assert_kept(value, &heard[name]));
+            }
+            (Value::Array(said), Value::Array(heard)) => {
+                assert_eq!(said.len(), heard.len());
+                said.iter().zip(heard).for_each(|(said, heard)| assert_kept(said, heard));
+            }
+            _ => assert_eq!(said, heard),
+        }
+    }
+
+    #[test]
+    fn what_version_1_has_said_is_understood() {
+        for line in VERSION_1.lines() {
+            let (speaker, said): (String, Value) = from_str(line).unwrap();
+            let heard = match &*speaker {
+                "first" => heard::<FirstWord>(said.clone()),
+                "serving" => heard::<ServingWord>(said.clone()),
+                "heir" => heard::<HeirWord>(said.clone()),
+                "starter" => heard::<StarterWord>(said.clone()),
+                _ => heard::<Vec<Event>>(said.clone()),
+            };
+            assert_kept(&said, &heard);
+        }
+    }
 
     #[test]
     fn what_a_later_version_says_besides_is_passed_over() {
