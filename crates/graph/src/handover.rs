@@ -71,6 +71,11 @@ pub enum LetGoError {
 }
 
 impl Graph {
+    /// Whether the store is this process's: it was not let go of, or is taken back.
+    pub fn is_ours(&self) -> bool {
+        self.0.store.load().lock.is_held()
+    }
+
     /// Lets another process have the store, once all changes are durable that were accepted before.
     /// Those that come from now on fail with [`super::WriteError::HandedOver`]; look-ups go on.
     /// Called again, it says the same again.

@@ -285,7 +285,12 @@ pub(super) fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithT
                 bytes /= 2;
             }
             Err(error) => return Err(error.into()),
-            Ok(env) => return Ok(env),
+            Ok(env) => {
+                // LMDB leaves the file open for a program that is started from here.
+                sys::process::close_on_exec(&dir.join("data.mdb"))
+                    .map_err(OpenReason::Directory)?;
+                return Ok(env);
+            }
         }
     }
 }

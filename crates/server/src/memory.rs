@@ -14,6 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use crate::api::IdempotencyKeys;
+use crate::http::permits::Permits;
 
 /// How often it is looked at what has gone.
 const LOOK: Duration = Duration::from_millis(50);
@@ -37,11 +38,18 @@ pub(super) struct Kept {
     pub(super) account: Arc<Account>,
     /// How senders have called their sends.
     pub(super) idempotency: Arc<IdempotencyKeys>,
+    /// Their connections, of which each may have sent a part of a request.
+    pub(super) permits: Arc<Permits>,
 }
+
+/// What a connection to the API counts for: less than half a request takes, and more than a silent
+/// one.
+const CONNECTION_BYTES: usize = 16 << 10;
 
 impl Kept {
     fn bytes(&self) -> usize {
-        self.names.bytes() + self.account.bytes() + self.idempotency.bytes()
+        let connections = self.permits.taken() * CONNECTION_BYTES;
+        self.names.bytes() + self.account.bytes() + self.idempotency.bytes() + connections
     }
 }
 

@@ -10,13 +10,26 @@
 //!
 //! Cost: the system call, about 1 KiB of stack, and at the receiver a list's growth.
 
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Descriptors that one send can carry: the kernel's `SCM_MAX_FD`.
 pub const DESCRIPTORS_MAX: usize = 253;
+
+/// A socket that waits for nothing, connected to the one at `path`. `None` while that has as many
+/// who wait to be accepted as it may.
+pub fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+    match socket.connect(&SockAddr::unix(path)?) {
+        Ok(()) => Ok(Some(OwnedFd::from(socket).into())),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// One control message with descriptors, as the kernel reads and writes it: cmsg(3).
 #[repr(C)]
@@ -74,7 +87,7 @@ pub fn send(
     let has_bytes = parts.iter().any(|part| !part.is_empty());
     if descriptors.len() > DESCRIPTORS_MAX || (!has_bytes && !descriptors.is_empty()) {
         let sentence = "descriptors are sent with a byte at least, 253 at most in one go";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, sentence));
+        return Err(io::Error::new(ErrorKind::InvalidInput, sentence));
     }
     let mut control = Control::of(descriptors);
     let mut message = crate::socket::message(parts);
@@ -128,7 +141,7 @@ pub fn receive(
         descriptors.truncate(before);
         let sentence = "descriptors are short: some of those that came were lost; \
                         raise the limit on open files and begin anew";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
+        return Err(io::Error::new(ErrorKind::InvalidData, sentence));
     }
     Ok(len)
 }
@@ -170,7 +183,7 @@ pub fn peer_credentials(socket: &impl AsFd) -> io::Result<Credentials> {
 fn retried(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
     loop {
         match crate::check_len(call()) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             result => return result,
         }
     }

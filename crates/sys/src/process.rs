@@ -3,6 +3,9 @@
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Bytes of this process that are in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,6 +52,29 @@ pub fn thread_major_faults() -> u64 {
 /// The same of all threads of this process together.
 pub fn major_faults() -> u64 {
     major_faults_of(libc::RUSAGE_SELF)
+}
+
+/// Has the descriptors of the file at `path` that are open in this thread's table end where the
+/// process becomes another program, for a library that does not see to it by itself.
+pub fn close_on_exec(path: &Path) -> io::Result<()> {
+    let file = fs::metadata(path)?;
+    for open in fs::read_dir("/proc/thread-self/fd")? {
+        let open = open?;
+        // One that is closed meanwhile is none of them.
+        let Ok(it) = fs::metadata(open.path()) else { continue };
+        let number = open.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok());
+        if let Some(number) = number
+            && (it.dev(), it.ino()) == (file.dev(), file.ino())
+        {
+            // SAFETY: it touches no memory, and a flag of a descriptor that others own as well does
+            // nothing to their use of it.
+            let result = unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+            if result < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn major_faults_of(whose: libc::c_int) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf, absolute};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
 use server::{Done, Told, Upgrade};
@@ -51,12 +51,24 @@ pub(crate) fn run(args: UpgradeArgs, config: Option<&Path>) -> Result<()> {
         loop {
             let told = upgrade.next().await?;
             // It goes on whether anybody reads that or not.
-            let _ = say(if args.json { as_json(&told) } else { as_text(&told) });
-            if matches!(told, Told::Done(_)) {
-                return Ok(());
+            let _ = say(if args.json { as_json(&told) } else { without_controls(&as_text(&told)) });
+            match told {
+                Told::Step(_) => {}
+                Told::Done(Done { lost: None, .. }) => return Ok(()),
+                Told::Done(Done { lost: Some(why), ended, .. }) => {
+                    let what = if ended { "start the server" } else { "look at its log" };
+                    bail!(
+                        "the new program was not heard to serve, and has everything: {why}; {what}"
+                    );
+                }
             }
         }
     })
+}
+
+/// The same without what a terminal would obey.
+fn without_controls(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
 }
 
 fn as_text(told: &Told) -> String {
@@ -64,9 +76,10 @@ fn as_text(told: &Told) -> String {
         Told::Step(step) => return step.text.clone(),
         Told::Done(done) => done,
     };
-    let Done { pid, version, connections, milliseconds, pause_milliseconds } = done;
+    let Done { pid, version, connections, milliseconds, pause_milliseconds, lost, .. } = done;
+    let does = if lost.is_some() { "has taken over" } else { "serves" };
     format!(
-        "encke {version} (process {pid}) serves {connections} connections: it took {:.1} s, and \
+        "encke {version} (process {pid}) {does} {connections} connections: it took {:.1} s, and \
          clients waited {pause_milliseconds} ms",
         *milliseconds as f64 / 1e3
     )
@@ -98,6 +111,7 @@ mod tests {
             connections: 10,
             milliseconds: 1_250,
             pause_milliseconds: 40,
+            ..Done::default()
         });
         let text = as_text(&done);
         assert_eq!(

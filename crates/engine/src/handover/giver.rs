@@ -1,8 +1,8 @@
 //! A worker gives its connections away.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,8 +153,12 @@ impl Giver {
         if !self.giving.may_copy(self.worker) {
             return Ok(false);
         }
-        if self.ways.is_empty() {
-            self.ways = self.connect()?;
+        let takers = self.takers();
+        if self.ways.len() < takers.len() {
+            if !self.connect(takers)? {
+                self.again_ms = Some(clock::monotonic_ms() + AGAIN_MS);
+                return Ok(false);
+            }
             shard.sockets().below().note_copies();
         }
         let slots = shard.slots();
@@ -176,7 +180,7 @@ impl Giver {
         &mut self,
         taker: usize,
         shard: &mut Shard<Tls<Kernel>>,
-        slots: std::ops::Range<u32>,
+        slots: Range<u32>,
     ) -> io::Result<bool> {
         let ways = self.ways.len();
         let (mut slots_of_it, mut body) = (Vec::new(), Vec::new());
@@ -204,20 +208,28 @@ impl Giver {
         Ok(sent)
     }
 
-    fn connect(&mut self) -> io::Result<Vec<Way>> {
-        // Now, since a table that is full has to be known before anything stops.
-        self.still = Some((Epoll::new()?, Events::with_capacity(1)));
-        let ways =
-            super::takers_of(self.worker, self.giving.givers(), self.giving.takers).map(|taker| {
-                let path = super::taker::socket_path(&self.giving.dir, taker);
-                let socket = UnixStream::connect(&path)
-                    .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-                let mut way = Way::new(socket);
-                wire::send(&mut way, Kind::Giver, &(self.worker as u32).to_le_bytes(), &[])?;
-                way.socket.set_nonblocking(true)?;
-                Ok(way)
-            });
-        ways.collect()
+    /// Those who take of it.
+    fn takers(&self) -> Range<usize> {
+        super::takers_of(self.worker, self.giving.givers(), self.giving.takers)
+    }
+
+    /// Connects to those who take, as far as they let it: nothing is waited for, since streams would
+    /// wait too. Whether all ways are there.
+    fn connect(&mut self, takers: Range<usize>) -> io::Result<bool> {
+        if self.still.is_none() {
+            // Now, since a table that is full has to be known before anything stops.
+            self.still = Some((Epoll::new()?, Events::with_capacity(1)));
+        }
+        for taker in takers.skip(self.ways.len()) {
+            let path = super::taker::socket_path(&self.giving.dir, taker);
+            let named = |error| io::Error::other(format!("{}: {error}", path.display()));
+            let Some(socket) = passing::connect(&path).map_err(named)? else { return Ok(false) };
+            let mut way = Way::new(socket);
+            wire::send(&mut way, Kind::Giver, &(self.worker as u32).to_le_bytes(), &[])
+                .and_then(has_gone)?;
+            self.ways.push(way);
+        }
+        Ok(true)
     }
 
     /// Writes down all connections, and hands over the listeners.
@@ -226,8 +238,10 @@ impl Giver {
         shard: &mut Shard<Tls<Kernel>>,
         listeners: &[(&OwnedFd, bool)],
     ) -> io::Result<()> {
-        if self.ways.is_empty() {
-            self.ways = self.connect()?;
+        let by_ms = clock::monotonic_ms() + STILL.as_millis() as u64;
+        while !self.connect(self.takers())? {
+            has_gone(clock::monotonic_ms() < by_ms)?;
+            self.wait(1)?;
         }
         for way in &mut self.ways {
             way.socket.set_nonblocking(false)?;

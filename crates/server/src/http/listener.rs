@@ -64,7 +64,7 @@ pub(crate) async fn run(
         () = accepting => {}
         () = gate.moved() => {}
     }
-    permits.take_all().await;
+    permits.all_free().await;
 }
 
 /// Serves a connection of the program before us, which says of each request whose it is.

@@ -119,7 +119,7 @@ impl PassingDoor {
             }
         }
         drop(self);
-        permits.take_all().await;
+        permits.all_free().await;
     }
 }
 

@@ -205,6 +205,7 @@ impl ControlPlane {
             names: Arc::clone(self.graph.names()),
             account,
             idempotency: Arc::clone(self.state.idempotency()),
+            permits: Arc::clone(&self.permits),
         }));
     }
 

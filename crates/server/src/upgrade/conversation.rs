@@ -109,6 +109,23 @@ impl Conversation {
         timeout(most, self.hear()).await.unwrap_or(Err(Broken::Silent(most)))
     }
 
+    /// Waits for a word that is known, for so long at most, whatever else is said meanwhile.
+    pub(super) async fn hear_known<W: DeserializeOwned>(
+        &mut self,
+        most: Duration,
+        is_known: impl Fn(&W) -> bool,
+    ) -> Result<W, Broken> {
+        let known = async {
+            loop {
+                let word = self.hear().await?;
+                if is_known(&word) {
+                    return Ok(word);
+                }
+            }
+        };
+        timeout(most, known).await.unwrap_or(Err(Broken::Silent(most)))
+    }
+
     /// Waits for bytes.
     pub(super) async fn hear_bytes(&mut self) -> Result<Vec<u8>, Broken> {
         let length = self.stream.read_u32_le().await? as usize;
@@ -119,6 +136,14 @@ impl Conversation {
         let mut bytes = Vec::with_capacity(length.min(1 << 16));
         let read = (&mut self.stream).take(length as u64).read_to_end(&mut bytes).await?;
         if read < length { Err(Broken::Ended) } else { Ok(bytes) }
+    }
+
+    /// Whether the other side is known to be gone.
+    pub(super) fn has_ended(&self) -> bool {
+        match SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]) {
+            Ok(bytes) => bytes == 0,
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        }
     }
 
     /// Waits until there is something to be heard, if only the end.

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::Conversation;
-use super::giving::Giving;
+use super::giving::{Giving, PATIENCE};
 use super::program::{self, Program};
 use super::serving::Serving;
 use super::socket::{Socket, may_ask};
@@ -130,9 +130,15 @@ impl Upgrades {
         }
     }
 
-    /// Starts the program anew, so that it takes over.
-    pub(crate) async fn start(&self) {
-        self.begin(Ask::default(), Starter(None)).await;
+    /// Starts the program anew, so that it takes over. In a task of its own, as those have who come
+    /// to the socket: whoever awaits this may stop to, and the upgrade must come to its end.
+    pub(crate) async fn start(self: &Arc<Upgrades>) {
+        let upgrades = Arc::clone(self);
+        let begun = tokio::spawn(async move {
+            upgrades.begin(Ask::default(), Starter(None)).await;
+        });
+        // A panic was told.
+        let _ = begun.await;
     }
 
     /// What is handed over.
@@ -235,8 +241,8 @@ impl Upgrades {
         let started = self.start_program(&ask).await;
         let given = match started {
             Ok((child, heir, hello)) => self.give(heir, hello, Some(child), &mut starter).await,
-            Err(NotStarted::Busy) => {
-                let why = UNDER_WAY.to_owned();
+            Err(NotStarted::Busy(why)) => {
+                let why = why.to_owned();
                 tracing::warn!("no second upgrade is begun: {why}");
                 return starter.tell(&StarterWord::Refuse(Refusal { why }));
             }
@@ -249,7 +255,11 @@ impl Upgrades {
         let (sender, hello) = oneshot::channel();
         {
             let mut stage = self.stage();
-            let Stage::Nothing = &*stage else { return Err(NotStarted::Busy) };
+            match &*stage {
+                Stage::Nothing => {}
+                Stage::Started(_) | Stage::UnderWay => return Err(NotStarted::Busy(UNDER_WAY)),
+                Stage::Over => return Err(NotStarted::Busy(OVER)),
+            }
             *stage = Stage::Started(sender);
         }
         self.start_and_hear(ask, hello).await.map_err(NotStarted::Failed)
@@ -317,6 +327,9 @@ impl Upgrades {
             let why = other_versions(&hello.versions);
             // It may have gone.
             let _ = heir.say(&ServingWord::Refuse(Refusal { why: why.clone() })).await;
+            if let Some(child) = child {
+                program::end(child, PATIENCE).await;
+            }
             return Err(why);
         };
         tracing::info!(pid = hello.pid, version = hello.encke, "a new program begins to take over");
@@ -341,6 +354,11 @@ impl Upgrades {
     fn conclude(&self, given: Result<Done, String>, mut starter: Starter) {
         match given {
             Ok(done) => {
+                if let Some(why) = &done.lost {
+                    tracing::error!(
+                        "the new program has taken over, but nobody heard that it serves: {why}"
+                    );
+                }
                 tracing::info!(
                     pid = done.pid,
                     version = done.version,
@@ -365,7 +383,8 @@ impl Upgrades {
     fn obstacle(&self) -> Option<String> {
         let never = self.never.map(str::to_owned);
         let is_ending = self.ending.is_cancelled().then(|| "the server is ending".to_owned());
-        never.or(is_ending)
+        let is_held = !self.serving.graph.is_ours();
+        never.or(is_ending).or_else(|| is_held.then(|| HELD.to_owned()))
     }
 
     /// Each change is one step.
@@ -376,8 +395,8 @@ impl Upgrades {
 
 /// Why no program is being started.
 enum NotStarted {
-    /// Another one is.
-    Busy,
+    /// Another one is, or was.
+    Busy(&'static str),
     Failed(String),
 }
 
@@ -389,6 +408,12 @@ const CONTAINER: &str = "this server is the first process of its container, whic
                          --inherit, on the same data (docs/upgrade.md)";
 
 const UNDER_WAY: &str = "an upgrade is under way; ask again when it is done";
+
+const HELD: &str = "a program that was to take over, and failed, holds the store still: end it, and \
+                    ask again";
+
+const OVER: &str = "another program has taken over from this one, and has no socket of its own: \
+                    its log says why";
 
 fn other_versions(theirs: &[u32]) -> String {
     format!(

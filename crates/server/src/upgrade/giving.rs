@@ -18,10 +18,9 @@ use tokio::time::{Instant, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::Conversation;
-
-use super::history;
 use super::serving::Serving;
 use super::words::{Copying, Done, Have, HeirWord, Hello, Live, Ready, Refusal, ServingWord, Step};
+use super::{history, program};
 use crate::api::KeysRead;
 
 /// How long the heir may take until its workers wait: it reads keys, and the names of a store.
@@ -48,7 +47,7 @@ const LOOK_FROZEN: Duration = Duration::from_millis(1);
 const TELL: Duration = Duration::from_secs(1);
 
 /// How long an heir that is not wanted any more may take to end by itself, while all are served.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long an heir that failed may take to die, and the store to be free again.
 const UNDO_MAX: Duration = Duration::from_secs(10);
@@ -245,11 +244,13 @@ impl Giving<'_> {
         self.serving.end_erlang().await;
         // It may have said all that it has to say, and gone.
         let _ = self.say(&ServingWord::Left).await;
-        let pause_milliseconds = match self.heir_word(LIVE_MAX).await {
-            Ok(HeirWord::Live(Live { pause_ms })) => pause_ms,
-            Ok(word) => self.warn(&unexpected(&word)),
-            Err(why) => self.warn(&why),
+        let heard = self.heir_word(LIVE_MAX).await;
+        let (pause_milliseconds, lost) = match heard {
+            Ok(HeirWord::Live(Live { pause_ms })) => (pause_ms, None),
+            Ok(word) => (0, Some(unexpected(&word))),
+            Err(why) => (0, Some(why)),
         };
+        let ended = lost.is_some() && self.heir.has_ended();
         let known = self.heir.peer().map_or(0, |peer| peer.pid);
         Done {
             pid: if known > 0 { known } else { self.hello.pid },
@@ -257,14 +258,9 @@ impl Giving<'_> {
             connections,
             milliseconds: clock::monotonic_ms().saturating_sub(begun_ms),
             pause_milliseconds,
+            lost,
+            ended,
         }
-    }
-
-    /// It has everything, and something is wrong with it. Answers that nobody knows for how long
-    /// clients waited.
-    fn warn(&self, why: &str) -> u64 {
-        tracing::warn!("{HEIR} has taken over, but nobody heard that it serves: {why}");
-        0
     }
 
     /// All goes on here. Answers why, once it does.
@@ -276,18 +272,19 @@ impl Giving<'_> {
         // It may be gone, or not listen.
         let _ = self.heir.say_at_once(&last);
         self.heir.end().await;
-        if let Some(mut child) = self.child {
-            let patience = if was_paused { Duration::ZERO } else { PATIENCE };
-            if timeout(patience, child.wait()).await.is_err() {
-                // Fails where it has ended.
-                let _ = child.kill().await;
-            }
+        let is_known_to_end = self.child.is_some();
+        if let Some(child) = self.child {
+            program::end(child, if was_paused { Duration::ZERO } else { PATIENCE }).await;
         }
         if let Some(letting_go) = self.letting_go
             && !letting_go.is_finished()
         {
             // It says why by itself.
             let _ = letting_go.await;
+        }
+        // Whoever cannot be ended may keep the store for long: sends go on without it.
+        if !is_known_to_end {
+            self.serving.go_on();
         }
         self.serving.take_back(UNDO_MAX).await;
         self.serving.go_on();
@@ -300,12 +297,10 @@ impl Giving<'_> {
 
     /// The next word of the heir's that we know.
     async fn heir_word(&mut self, most: Duration) -> Result<HeirWord, String> {
-        loop {
-            match self.heir.hear_within(most).await.map_err(failed(HEIR))? {
-                HeirWord::Refuse(refusal) => return Err(refusal.why),
-                HeirWord::Unknown => {}
-                word => return Ok(word),
-            }
+        let is_known = |word: &HeirWord| !matches!(word, HeirWord::Unknown);
+        match self.heir.hear_known(most, is_known).await.map_err(failed(HEIR))? {
+            HeirWord::Refuse(refusal) => Err(refusal.why),
+            word => Ok(word),
         }
     }
 }

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep};
 
 use super::conversation::{Broken, Conversation};
 use super::judge::judge;
+use super::socket::Socket;
 use super::words::{
     EpochFacts, Facts, FirstWord, Have, HeirWord, Hello, Listeners, Live, Ready, Refusal, Rest,
     ServingWord, VERSIONS,
@@ -254,6 +255,8 @@ impl Prepared {
         history::forget(engine.router(), std::mem::take(&mut rest.oblivion));
         let passing = PassingDoor::bind(&config.data);
         let passing = passing.context("no socket can be made in the data directory")?;
+        // Its own is made when all is ours, and cannot be refused then.
+        Socket::try_to_bind(&config.data).context("no socket can be made in the data directory")?;
         let epoch_file = epoch::inherit(&config.data, epoch_of(&rest.epoch)?);
         let (joining, keeper) = (None, None);
         let idempotency = self.idempotency.context("no idempotency keys have come")?;
@@ -318,13 +321,10 @@ impl Complete {
 
 /// The next word that we know. An error is a sentence of the other's, or that it is not there.
 async fn word(serving: &mut Conversation) -> Result<ServingWord> {
-    loop {
-        let heard = serving.hear_within(WORD_MAX).await;
-        match heard.context("the server that runs")? {
-            ServingWord::Refuse(refusal) => bail!(refusal.why),
-            ServingWord::Unknown => {}
-            word => return Ok(word),
-        }
+    let is_known = |word: &ServingWord| !matches!(word, ServingWord::Unknown);
+    match serving.hear_known(WORD_MAX, is_known).await.context("the server that runs")? {
+        ServingWord::Refuse(refusal) => bail!(refusal.why),
+        word => Ok(word),
     }
 }
 

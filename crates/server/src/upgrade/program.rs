@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
 
 /// What a server was started as, so that it can be started again.
 #[derive(Clone, Debug)]
@@ -57,6 +59,14 @@ fn heir_args(args: &[OsString], config: Option<&Path>) -> Vec<OsString> {
 fn is_option(word: &OsStr, name: &str) -> bool {
     let word = word.as_encoded_bytes();
     word.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'=')
+}
+
+/// Ends a program that is not wanted any more, if it does not do so by itself in time.
+pub(super) async fn end(mut child: Child, patience: Duration) {
+    if timeout(patience, child.wait()).await.is_err() {
+        // Fails where it has ended.
+        let _ = child.kill().await;
+    }
 }
 
 /// What became of a program that has ended, as a part of a sentence.

@@ -60,16 +60,18 @@ pub(super) struct Socket {
 }
 
 impl Socket {
+    /// Whether it could be made in `data`.
+    pub(super) fn try_to_bind(data: &Path) -> io::Result<()> {
+        let dir = SocketDir::open(data)?;
+        bind_new(&dir)?;
+        fs::remove_file(dir.path().join(NEW_NAME))
+    }
+
     /// Makes it in `data`, in the place of the one that is there.
     pub(super) fn bind(data: &Path) -> io::Result<Socket> {
         let dir = SocketDir::open(data)?;
+        let listener = bind_new(&dir)?;
         let new = dir.path().join(NEW_NAME);
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let listener = UnixListener::bind(&new)?;
-        fs::set_permissions(&new, Permissions::from_mode(0o600))?;
         let inode = fs::symlink_metadata(&new)?.ino();
         fs::rename(&new, dir.path().join(NAME))?;
         Ok(Socket { listener, dir, inode })
@@ -83,6 +85,23 @@ impl Socket {
             let _ = fs::remove_file(&path);
         }
     }
+}
+
+/// Makes the one that is to replace the one that is there.
+fn bind_new(dir: &SocketDir) -> io::Result<UnixListener> {
+    let new = dir.path().join(NEW_NAME);
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&new)?;
+    fs::set_permissions(&new, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Whether who answers is to be believed: our own user, root, or whose the directory is.
+pub(super) fn may_answer(data: &Path, peer: Credentials) -> io::Result<bool> {
+    Ok(may_ask(peer)? || fs::metadata(data)?.uid() == peer.uid)
 }
 
 /// Whether who has connected may ask: our own user, or root.
@@ -123,7 +142,12 @@ mod tests {
         let client = connect(dir.path()).await.unwrap().unwrap();
         let (accepted, _) = new.listener.accept().await.unwrap();
         assert!(may_ask(passing::peer_credentials(&accepted).unwrap()).unwrap());
-        assert!(!may_ask(Credentials { pid: 1, uid: u32::MAX }).unwrap());
+        let stranger = Credentials { pid: 1, uid: u32::MAX };
+        assert!(!may_ask(stranger).unwrap() && !may_answer(dir.path(), stranger).unwrap());
+        fs::create_dir(dir.path().join(NEW_NAME)).unwrap();
+        assert!(Socket::try_to_bind(dir.path()).is_err());
+        fs::remove_dir(dir.path().join(NEW_NAME)).unwrap();
+        Socket::try_to_bind(dir.path()).unwrap();
         drop((client, accepted, old));
         drop(new.listener);
         assert!(connect(dir.path()).await.unwrap().is_none(), "it is there, and nobody listens");

@@ -1,6 +1,7 @@
 //! Who asks the server that runs for an upgrade: `encke upgrade`.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::UnixStream;
@@ -8,6 +9,9 @@ use tokio::net::UnixStream;
 use super::conversation::{Broken, Conversation};
 use super::socket;
 use super::words::{Ask, Done, FirstWord, StarterWord, Step, VERSIONS};
+
+/// How long the server may say nothing: longer than any step may take in which nothing moves.
+const SILENT_MAX: Duration = Duration::from_secs(150);
 
 /// Why there was no upgrade, or why nobody knows. The text says what to do.
 #[derive(Debug, Error)]
@@ -21,6 +25,12 @@ pub enum UpgradeError {
     /// The socket cannot be reached.
     #[error("the server's socket in {0} cannot be reached: {1}; be the server's user, or root")]
     Socket(PathBuf, std::io::Error),
+    /// Who answers is not whom to believe.
+    #[error(
+        "a process of another user answers in {0}: it is not the server's, and nothing was asked \
+         of it"
+    )]
+    Stranger(PathBuf),
     /// The server goes on as it was.
     #[error("{0}; the server goes on as before")]
     Refused(String),
@@ -58,6 +68,11 @@ impl Upgrade {
             .map_err(|error| UpgradeError::Socket(data.to_owned(), error))?;
         let stream = stream.ok_or_else(|| UpgradeError::NoServer(data.to_owned()))?;
         let mut server = Conversation::new(stream);
+        let peer = server.peer().and_then(|peer| socket::may_answer(data, peer));
+        match peer.map_err(|error| UpgradeError::Socket(data.to_owned(), error))? {
+            true => {}
+            false => return Err(UpgradeError::Stranger(data.to_owned())),
+        }
         let ask = Ask { versions: VERSIONS.to_vec(), binary, config };
         server.say(&FirstWord::Ask(ask)).await.map_err(unknown)?;
         Ok(Upgrade { server })
@@ -66,7 +81,7 @@ impl Upgrade {
     /// Waits until something is heard of it. Nothing comes behind [`Told::Done`].
     pub async fn next(&mut self) -> Result<Told, UpgradeError> {
         loop {
-            match self.server.hear().await.map_err(unknown)? {
+            match self.server.hear_within(SILENT_MAX).await.map_err(unknown)? {
                 StarterWord::Progress(step) => return Ok(Told::Step(step)),
                 StarterWord::Done(done) => return Ok(Told::Done(done)),
                 StarterWord::Refuse(refusal) => return Err(UpgradeError::Refused(refusal.why)),

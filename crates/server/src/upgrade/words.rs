@@ -4,6 +4,7 @@
 //! are unknown are skipped, those that are missing have a value that means nothing, and a word that
 //! is unknown is passed over. What changes its meaning gets a new name.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -50,8 +51,8 @@ pub(super) struct Ask {
     pub(super) config: Option<PathBuf>,
 }
 
-/// What the server that serves says to the one that takes over.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// What the server that serves says to the one that takes over. Secrets are in it.
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
 pub(super) enum ServingWord {
     /// The first one.
@@ -74,6 +75,24 @@ pub(super) enum ServingWord {
     Left,
     #[serde(other)]
     Unknown,
+}
+
+/// Which word it is, and nothing of what it says.
+impl fmt::Debug for ServingWord {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            ServingWord::Facts(_) => "facts",
+            ServingWord::Refuse(_) => "refuse",
+            ServingWord::Copying(_) => "copying",
+            ServingWord::History(_) => "history",
+            ServingWord::Keys(_) => "keys",
+            ServingWord::Listeners(_) => "listeners",
+            ServingWord::Rest(_) => "rest",
+            ServingWord::Yours => "yours",
+            ServingWord::Left => "left",
+            ServingWord::Unknown => "a word of another version",
+        })
+    }
 }
 
 /// What the server that takes over says.
@@ -111,7 +130,7 @@ pub(super) struct Refusal {
 }
 
 /// What the heir must know before anything moves.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Facts {
     /// The version in which both go on.
@@ -193,7 +212,7 @@ pub(super) struct Listeners {
 }
 
 /// What is known once nothing is sent any more.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Rest {
     /// When clients began to wait, by the machine's monotonic clock.
@@ -261,6 +280,10 @@ pub struct Done {
     pub milliseconds: u64,
     /// How long clients heard nothing.
     pub pause_milliseconds: u64,
+    /// It has everything, and was not heard to serve: why.
+    pub lost: Option<String>,
+    /// Because it has ended: nobody serves.
+    pub ended: bool,
 }
 
 /// The latest version that both know.

@@ -5,7 +5,7 @@ use std::future::pending;
 use std::io;
 use std::thread;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use server::{Done, Program, ServeConfig, Server};
 use tokio::sync::oneshot;
 
@@ -86,6 +86,11 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
         };
         signals.end_at_next();
         if let End::Moved(done) = &end {
+            if done.ended {
+                // A failure, so that whoever started us starts a server again, as after any crash;
+                // and at once, since nobody is served any more.
+                bail!("the new program has ended after it took everything over: nobody serves");
+            }
             service::tell(State::Moved(done.pid));
             return server.leave().await;
         }

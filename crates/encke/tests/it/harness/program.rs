@@ -133,6 +133,11 @@ impl Program {
         self.child.try_wait().unwrap().is_some()
     }
 
+    /// The exit code, once it has ended by itself.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        self.child.try_wait().unwrap().and_then(|status| status.code())
+    }
+
     /// Waits for its end.
     pub(crate) fn finish(mut self) -> Finished {
         let deadline = Instant::now() + DEADLINE;

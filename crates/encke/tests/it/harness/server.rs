@@ -157,6 +157,11 @@ impl Server {
         });
     }
 
+    /// The exit code, once it has ended by itself.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        self.program.exit_code()
+    }
+
     /// Sends the signal of that name and waits for the end.
     pub(crate) fn stop(self, signal: &str) -> super::Finished {
         self.program.signal(signal);

@@ -166,6 +166,56 @@ fn upgrade_during_an_upgrade_is_refused() {
     kept.then_upgrades();
 }
 
+/// The program that was started by the signal ends with it.
+#[test]
+fn server_that_is_told_to_end_in_an_upgrade_by_signal_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("program");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_encke"), &program).unwrap();
+    let first = Server::start_program(&program, dir.path(), &[]);
+    let server = Upgraded::of(first, dir.path());
+    fs::remove_file(&program).unwrap();
+    script(&program, "while :; do sleep 0.1; done");
+    for _ in 0..2 {
+        // The second of them finds one under way.
+        server.signal("USR2");
+    }
+    wait_for("a program is started", || server.processes().len() == 2);
+    server.signal("TERM");
+    wait_for("both have ended", || server.processes().is_empty());
+}
+
+/// However shortly before or after all is its own: who is told that it serves finds a server, and
+/// where none is left the old one has ended as one that failed, so that it is started again.
+#[test]
+fn heir_that_dies_as_it_takes_over_is_never_said_to_serve() {
+    for milliseconds in [0, 1, 2, 3, 4, 6, 8, 12, 16, 30] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = Upgraded::of(Server::start_in(dir.path(), &[]), dir.path());
+        let old = server.owner();
+        let text = format!(
+            "{0} \"$@\" & pid=$!; until read owner < {1} && [ \"$owner\" = $pid ]; do :; done; \
+             sleep 0.{milliseconds:03}; kill -9 $pid; wait",
+            env!("CARGO_BIN_EXE_encke"),
+            dir.path().join("lock").display()
+        );
+        let program = script(&dir.path().join("dies"), &text);
+        let said = run(&mut server.command(&["--binary", &program]));
+        println!("killed {milliseconds} ms after it has the lock: {said:?}");
+        if said.stderr.contains("goes on as before") {
+            assert_eq!((said.code, server.owner()), (Some(1), old));
+            assert_eq!(server.api.send("nobody", 1), 0);
+            continue;
+        }
+        wait_for("all have ended", || server.processes().is_empty());
+        // It may have served before it was killed.
+        let is_lost = said.code == Some(1) && said.stderr.contains("start the server");
+        assert!(is_lost || said.code == Some(0), "{said:?}");
+        wait_for("the old one says how it went", || server.exit_code().is_some());
+        assert_eq!(server.exit_code() == Some(0), !is_lost, "{}", server.stderr());
+    }
+}
+
 #[test]
 fn upgrade_without_a_server_says_so() {
     let data = tempfile::tempdir().unwrap();

@@ -110,6 +110,11 @@ impl Upgraded {
         wait_for("nobody serves", || self.processes().is_empty());
     }
 
+    /// The exit code of the first server, once it has ended.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        self.server.exit_code()
+    }
+
     /// Waits until the process `pid`, which was replaced, has ended.
     #[track_caller]
     pub(crate) fn wait_ended(&self, pid: u32) {
