@@ -188,34 +188,31 @@ impl AsFd for Bell {
     }
 }
 
-/// The socket between a worker's lane and the control plane, both of whose ends are open there: the
-/// worker keeps its own in its table. Messages, as [`passing::message_pair`] has them.
+/// A lane's end of the socket between it and the control plane, open in both tables. Messages, as
+/// [`passing::message_pair`] has them.
 #[derive(Debug)]
-pub struct LaneSocket {
-    lane: OwnedFd,
-    control: OwnedFd,
-}
+pub struct LaneSocket(OwnedFd);
 
-/// The control plane's end of it.
-#[derive(Clone, Debug)]
-pub struct LaneControl(pub Arc<LaneSocket>);
+/// The control plane's end of it, which no worker's table has: in one that number is a client's, so
+/// no worker may be the last to drop it.
+#[derive(Debug)]
+pub struct LaneControl(OwnedFd);
 
 impl LaneSocket {
-    pub(crate) fn new() -> io::Result<LaneSocket> {
+    pub(crate) fn pair() -> io::Result<(LaneSocket, LaneControl)> {
         let (lane, control) = passing::message_pair(2 * LANE_MESSAGE_BYTES)?;
-        Ok(LaneSocket { lane, control })
+        Ok((LaneSocket(lane), LaneControl(control)))
     }
 }
 
 impl AsFd for LaneSocket {
-    /// The lane's end.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.lane.as_fd()
+        self.0.as_fd()
     }
 }
 
 impl AsFd for LaneControl {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.control.as_fd()
+        self.0.as_fd()
     }
 }

@@ -18,12 +18,12 @@ use crate::replies::Replies;
 #[cfg(loom)]
 use loom::sync::{
     Arc,
-    atomic::{AtomicU8, AtomicU32, Ordering},
+    atomic::{AtomicU32, Ordering},
 };
 #[cfg(not(loom))]
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, AtomicU32, Ordering},
+    atomic::{AtomicU32, Ordering},
 };
 
 #[derive(Debug)]
@@ -50,11 +50,11 @@ enum Sender {
 struct Relaying {
     relay: Relay,
     event: StdArc<Event>,
-    /// [`WRITTEN`] or [`FAILED`], and [`WANTED`].
+    /// [`WRITTEN`] or [`FAILED`], and [`WANTED`], and how many bytes were sent before it failed.
     ///
     /// Ordering: acquire and release at each change, so who finds the other's bit sees what was
     /// done before it, and of two that set theirs at least one finds the other's.
-    state: AtomicU8,
+    state: AtomicU32,
 }
 
 /// Where an answer may be given in a lane's place.
@@ -74,11 +74,13 @@ pub struct Relay {
 pub type Relays<'r> = &'r (dyn Fn(usize) -> Option<Relay> + Sync);
 
 /// The answer is on its way to the client.
-const WRITTEN: u8 = 1;
-/// It is not: who has asked must answer.
-const FAILED: u8 = 2;
+const WRITTEN: u32 = 1;
+/// It is not all: who has asked must go on.
+const FAILED: u32 = 2;
 /// Who has asked waits to be told.
-const WANTED: u8 = 4;
+const WANTED: u32 = 4;
+/// Where the number of bytes stands.
+const SENT_SHIFT: u32 = 3;
 
 /// How far an answer is that another lane gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,8 +89,11 @@ pub enum Relayed {
     Waits,
     /// It is given.
     Written,
-    /// It is not, and will not be.
-    Failed,
+    /// It is not, behind its first bytes, and will not be.
+    Failed {
+        /// So many of them are.
+        sent: usize,
+    },
 }
 
 /// The sender's half: resolves to the number of connections reached.
@@ -116,7 +121,7 @@ impl Stub {
     /// The same for a lane in whose place another is to answer. Its stub is for the one mail that
     /// there is: dropped by the worker that delivers it.
     pub(crate) fn first_of_relay(relay: Relay, event: StdArc<Event>) -> (Stub, Receipt) {
-        Stub::of(Sender::Relay(Relaying { relay, event, state: AtomicU8::new(0) }))
+        Stub::of(Sender::Relay(Relaying { relay, event, state: AtomicU32::new(0) }))
     }
 
     fn of(sender: Sender) -> (Stub, Receipt) {
@@ -193,12 +198,16 @@ impl Receipt {
         Some((&relaying.relay, &relaying.event, self.ready()?))
     }
 
-    /// That lane has answered, or has not.
-    pub fn settle(&self, is_written: bool) {
+    /// That lane has answered, or found no room behind the answer's first bytes: an error with their
+    /// number.
+    pub fn settle(&self, written: Result<(), usize>) {
         if let Sender::Relay(Relaying { relay, state, .. }) = &self.0.sender {
-            let bit = if is_written { WRITTEN } else { FAILED };
-            let is_wanted = state.fetch_or(bit, Ordering::AcqRel) & WANTED != 0;
-            if is_wanted || !is_written {
+            let bits = match written {
+                Ok(()) => WRITTEN,
+                Err(sent) => FAILED | (sent as u32) << SENT_SHIFT,
+            };
+            let is_wanted = state.fetch_or(bits, Ordering::AcqRel) & WANTED != 0;
+            if is_wanted || written.is_err() {
                 relay.home.answer();
             }
         }
@@ -214,7 +223,7 @@ impl Receipt {
         match state & !WANTED {
             0 => Relayed::Waits,
             WRITTEN => Relayed::Written,
-            _ => Relayed::Failed,
+            failed => Relayed::Failed { sent: (failed >> SENT_SHIFT) as usize },
         }
     }
 }
@@ -236,6 +245,23 @@ mod tests {
         assert_eq!(receipt.ready(), None);
         drop(mails);
         assert_eq!(receipt.ready(), Some(3));
+    }
+
+    #[test]
+    fn answer_that_has_begun_elsewhere_says_how_far_it_is() {
+        let bell = StdArc::new(Bell::new().unwrap());
+        let relay = Relay { to: bell.clone(), home: bell, token: 7, accepted: Instant::now() };
+        let event = StdArc::new(Event::new(1, "a", "1"));
+        for written in [Ok(()), Err(0), Err(100), Err(70_000)] {
+            let (_stub, receipt) = Stub::first_of_relay(relay.clone(), event.clone());
+            assert_eq!(receipt.how_far(true), Relayed::Waits);
+            receipt.settle(written);
+            let expected = match written {
+                Ok(()) => Relayed::Written,
+                Err(sent) => Relayed::Failed { sent },
+            };
+            assert_eq!((receipt.how_far(false), receipt.how_far(true)), (expected, expected));
+        }
     }
 }
 

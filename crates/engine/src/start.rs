@@ -25,7 +25,7 @@ use crate::connection_limit::ConnectionLimit;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
 use crate::handover::{Inherited, Taker, Taking};
-use crate::lane::LaneSocket;
+use crate::lane::{LaneControl, LaneSocket};
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::notices::Notices;
@@ -45,6 +45,9 @@ use crate::worker::Worker;
 /// How far back the time of one that takes connections over reaches.
 const HEIR_PAST_MS: u64 = 600_000;
 
+/// The socket of a lane: its end and the control plane's.
+pub(crate) type LaneEnds = (Arc<LaneSocket>, Arc<LaneControl>);
+
 /// The running data plane.
 pub struct Engine {
     router: Arc<Router>,
@@ -61,7 +64,7 @@ pub struct Engine {
     rooms: Arc<Rooms>,
     addresses: Arc<Addresses>,
     /// Those of the first workers, which may have lanes.
-    lane_sockets: Arc<[Arc<LaneSocket>]>,
+    lane_sockets: Arc<[LaneEnds]>,
     /// Where clients connect without TLS.
     plain_address: Option<SocketAddr>,
     /// What the workers are to be told; `None` once they have been.
@@ -111,8 +114,9 @@ impl Engine {
         let room = descriptors.soft.saturating_sub(limits::DESCRIPTORS_RESERVED) as usize;
         let cores = machine::cores();
         let lanes = lanes::count(config.workers, cores, descriptors.soft);
+        let ends = |(lane, control)| (Arc::new(lane), Arc::new(control));
         let lane_sockets: io::Result<Arc<[_]>> =
-            (0..lanes).map(|_| LaneSocket::new().map(Arc::new)).collect();
+            (0..lanes).map(|_| LaneSocket::pair().map(ends)).collect();
         let lane_sockets = lane_sockets.map_err(StartError::Worker)?;
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let account = Arc::new(Account::new(config.buffered_bytes_max));
@@ -333,7 +337,7 @@ impl Engine {
     ) -> io::Result<()> {
         let (mailbox, replies) = (self.mailboxes[worker].clone(), self.replies.clone());
         let room = WorkerRoom::new(self.rooms.clone(), worker);
-        let lane_socket = self.lane_sockets.get(worker).cloned();
+        let lane_socket = self.lane_sockets.get(worker).map(|(lane, _)| Arc::clone(lane));
         // Who has a lane sends mail to all, and is answered by all.
         let mailboxes = self.mailboxes.clone();
         let rung = if lane_socket.is_some() { mailboxes.len() } else { self.lane_sockets.len() };

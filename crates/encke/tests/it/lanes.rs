@@ -1,11 +1,14 @@
 //! Single sends that are served in a worker's turn: whatever comes on such a connection is answered
 //! as on any other, in its order, and nobody who does not read holds anything up.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Shutdown, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, End, Server, Wire, read_answer, wait_for};
+use crate::harness::{Answer, DEADLINE, End, Server, Wire, read_answer, wait_for};
 use crate::keys::{new_key, revoke};
 
 /// A plain request to send `body`, with further `fields`.
@@ -69,6 +72,12 @@ fn request_may_come_in_pieces_and_its_client_may_close_its_side() {
         assert_eq!(ear.data(), "in pieces");
         assert_eq!(wire.end(), End::Fin);
     }
+    // One that will never be whole is told so.
+    let mut wire = Wire::connect(server.api.address());
+    wire.send([event("nobody", "first"), text[..text.len() - 1].to_owned()].concat());
+    wire.half_close();
+    answer(&mut wire).ok();
+    assert_eq!(answer(&mut wire).status(), 400);
     // Half a request is waited for elsewhere, and goes on there.
     let mut wire = Wire::connect(server.api.address());
     wire.send(event("nobody", "first"));
@@ -79,6 +88,34 @@ fn request_may_come_in_pieces_and_its_client_may_close_its_side() {
     wire.send(&text[30..]);
     assert_eq!(answer(&mut wire).ok()["delivered"], 1);
     assert_eq!(at_once(&server), before, "it was given back");
+}
+
+/// More at once than a lane reads of one, while all lanes want to post.
+#[test]
+fn senders_that_wait_for_nothing_are_all_answered() {
+    const EACH: usize = 20_000;
+    let server = Server::start(&["--workers=2"]);
+    let address = server.api.address();
+    let answered: Vec<usize> = thread::scope(|scope| {
+        let sender = |_| {
+            scope.spawn(move || {
+                let wire = TcpStream::connect(address).unwrap();
+                wire.set_read_timeout(Some(DEADLINE)).unwrap();
+                thread::scope(|both| {
+                    both.spawn(|| {
+                        (&wire).write_all(event("nobody", "x").repeat(EACH).as_bytes()).unwrap();
+                        wire.shutdown(Shutdown::Write).unwrap();
+                    });
+                    let mut lines = BufReader::new(&wire).split(b'\n').map(Result::unwrap);
+                    lines.by_ref().filter(|line| line.starts_with(b"HTTP/1.1 200 ")).count()
+                })
+            })
+        };
+        let senders: Vec<_> = (0..4).map(sender).collect();
+        senders.into_iter().map(|sender| sender.join().unwrap()).collect()
+    });
+    assert_eq!(answered, [EACH; 4]);
+    assert_eq!(server.api.stats()["events"], 4 * EACH);
 }
 
 /// The same bytes, on a connection that is served in a worker's turn and on one that is not.
@@ -94,6 +131,8 @@ fn answers_are_those_of_the_library() {
         "Content-Type: application/json\r\n",
         "content-type: TEXT/plain; charset=utf-8\r\n",
         "Content-Type: text/html\r\n",
+        "Content-Type: application/json; x=é\r\n",
+        "Content-Type: application/json\u{a0}\r\n",
         "Content-Type: application/x-ndjson\r\n",
         "Idempotency-Key: \"a\"\r\n",
         "Idempotency-Key: \"a\"\r\nIdempotency-Key: \"b\"\r\n",

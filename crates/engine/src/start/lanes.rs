@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use sys::limits as process_limits;
 
-use super::Engine;
-use crate::lane::{Lane, LaneBell, LaneSocket};
+use super::{Engine, LaneEnds};
+use crate::lane::{Lane, LaneBell};
 use crate::limits::{LANE_PLACES, LANE_PLACES_MIN, LANE_SHARE, LANES_RELAYING_MAX};
 
 impl Engine {
     /// The sockets of workers that may have a lane, and how many connections each may have.
-    pub fn lanes(&self) -> (Arc<[Arc<LaneSocket>]>, usize) {
+    pub fn lanes(&self) -> (Arc<[LaneEnds]>, usize) {
         let descriptors = process_limits::descriptors().map_or(0, |limit| limit.soft);
         (self.lane_sockets.clone(), places(descriptors))
     }

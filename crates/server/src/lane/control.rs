@@ -76,10 +76,10 @@ impl Lanes {
         let (recalled, bells) = (AtomicBool::new(false), OnceLock::new());
         let shared = Arc::new(Shared { api, hosts, recalled, bells });
         let (sockets, places) = engine.lanes();
-        let open = |(worker, socket)| {
+        let open = |(worker, (socket, control)): (usize, &(_, _))| {
             let lane = Box::new(SendLane::new(Arc::clone(socket), Arc::clone(&shared)));
             let bell = engine.open_lane(worker, lane);
-            let control = Arc::new(LaneControl(Arc::clone(socket)));
+            let control = Arc::clone(control);
             LaneEnd { control, bell, out: Mutex::default() }
         };
         let lanes: Vec<LaneEnd> = sockets.iter().enumerate().map(open).collect();

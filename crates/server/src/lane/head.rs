@@ -90,7 +90,9 @@ fn read<'b>(fields: &[httparse::Header<'b>]) -> Option<Read<'b>> {
     let (mut read, mut has_type) = (Read::default(), false);
     for field in fields {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
-        let text = || str::from_utf8(field.value).ok();
+        // As the library's `HeaderValue::to_str` has it.
+        let is_text = |byte: u8| matches!(byte, b'\t' | b' '..=b'~');
+        let text = || str::from_utf8(field.value).ok().filter(|text| text.bytes().all(is_text));
         if is("host") {
             set(&mut read.host, text()?)?;
         } else if is("content-length") {

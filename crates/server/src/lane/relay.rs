@@ -27,13 +27,13 @@ impl SendLane {
                     conn.asked.clear();
                     self.go_on(desk, index);
                 }
-                Relayed::Failed => self.write(desk, index),
+                Relayed::Failed { sent } => self.write(desk, index, sent),
             }
             return true;
         }
         let is_ready = conn.asked.iter().all(|asked| asked.receipt.ready().is_some());
         if is_ready {
-            self.write(desk, index);
+            self.write(desk, index, 0);
         }
         is_ready
     }
@@ -58,21 +58,22 @@ impl SendLane {
 
     fn answer_in_place(&mut self, receipt: &Receipt) {
         let Some((relay, event, count)) = receipt.relayed() else { return };
-        let Some(second) = self.seconds.get(&relay.token) else { return receipt.settle(false) };
+        let Some(second) = self.seconds.get(&relay.token) else { return receipt.settle(Err(0)) };
         self.output.clear();
         let (out, body) = (&mut self.output, &mut self.body);
         self.shared.api.push_http_answer(out, body, (event, count), self.date.now());
         match socket::send(second, &self.output) {
             Ok(sent) if sent == self.output.len() => {
                 self.shared.api.note_duration(relay.accepted, Instant::now());
-                receipt.settle(true);
+                receipt.settle(Ok(()));
             }
-            // It reads nothing: whoever has asked gives it back.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => receipt.settle(false),
-            // Half an answer, for which no room was left, or a connection that is broken.
-            _ => {
+            // It reads nothing: whoever has asked gives it back, with what is left of the answer.
+            Ok(sent) => receipt.settle(Err(sent)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => receipt.settle(Err(0)),
+            // The connection is broken.
+            Err(_) => {
                 let _ = socket::shutdown_both(second);
-                receipt.settle(true);
+                receipt.settle(Ok(()));
             }
         }
     }

@@ -153,7 +153,14 @@ impl SendLane {
         }
         let kept = conn.input.len();
         self.input[..kept].copy_from_slice(&conn.input);
-        let len = match socket::receive(&conn.socket, &mut self.input[kept..]) {
+        // Where the buffer is full there is nothing to be asked for: no bytes would be its end.
+        let received = match &mut self.input[kept..] {
+            [] => Err(ErrorKind::WouldBlock.into()),
+            room => socket::receive(&conn.socket, room),
+        };
+        let len = match received {
+            // What it has begun is answered elsewhere, where its end is met again.
+            Ok(0) if kept > 0 => return self.give_back(desk, index, Vec::new()),
             Ok(0) => return self.close(desk, index),
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
@@ -181,6 +188,10 @@ impl SendLane {
             let Ask { authorization, is_forwarded, body, len, .. } = ask;
             let (bell, bells) = (desk.bell(), self.shared.bells.get());
             let (id, own, accepted) = (conn.id, desk.worker(), Instant::now());
+            if at > 0 && self.over.is_some_and(|over| accepted >= over) {
+                conn.unread = true;
+                break;
+            }
             // One request alone may be answered by whoever delivers it.
             let is_alone = at == 0 && len == rest.len();
             let relays = |worker: usize| -> Option<Relay> {
@@ -240,8 +251,10 @@ impl SendLane {
         }
     }
 
-    /// Writes the answers of a connection, in the order of its requests.
-    pub(super) fn write(&mut self, desk: &LaneDesk<'_>, index: u32) {
+    /// Writes the answers of a connection, in the order of its requests, but for their first bytes,
+    /// which have gone already. They were those of the same answer: all that may differ in it is the
+    /// second, which takes the same room.
+    pub(super) fn write(&mut self, desk: &LaneDesk<'_>, index: u32, gone: usize) {
         let Some(conn) = self.conns.get(index) else { return };
         let (now, date) = (Instant::now(), self.date.now());
         self.output.clear();
@@ -252,12 +265,13 @@ impl SendLane {
             self.shared.api.note_duration(accepted, now);
         }
         conn.since_ms = desk.now_ms;
-        match socket::send(&conn.socket, &self.output) {
-            Ok(sent) if sent == self.output.len() => {}
+        let left = &self.output[gone..];
+        match socket::send(&conn.socket, left) {
+            Ok(sent) if sent == left.len() => {}
             Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(desk, index),
             // It does not read what it is answered: somebody else waits for that.
             sent => {
-                let unsent = self.output[sent.unwrap_or_default()..].to_vec();
+                let unsent = left[sent.unwrap_or_default()..].to_vec();
                 return self.give_back(desk, index, unsent);
             }
         }
