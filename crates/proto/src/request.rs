@@ -7,6 +7,8 @@
 //! - A head has at most [`HEAD_BYTES_MAX`] bytes and [`HEADER_LINES_MAX`] header lines. An empty
 //!   line may stand before it (section 2.2), and a line may end in a bare LF (same section).
 //! - Neither folded header lines (section 5.2) nor white space before a colon (section 5.1) pass.
+//! - On the classic page's path a first line may lack the version, and the request is one of
+//!   HTTP/1.0 then: clients that were written for the original begin so.
 //! - An unknown method is 405 like a known one, never 501, so that `Allow` is always there.
 //! - Fields for features that this port does not have (`Expect`, `Range`, `Upgrade` to anything
 //!   but a WebSocket) are ignored, as RFC 9110 has it. So is an `Upgrade` where there is nothing to
@@ -179,6 +181,15 @@ fn head_end(buf: &[u8], from: usize) -> Option<usize> {
 /// `head` is a whole head: it ends with the only blank line in it.
 fn parse_head(head: &[u8], head_len: usize) -> Parsed<'_> {
     let mut headers = [httparse::EMPTY_HEADER; HEADER_LINES_MAX];
+    if let Some((target, lines)) = without_version(head) {
+        return match httparse::parse_headers(lines, &mut headers) {
+            Ok(httparse::Status::Complete((_, headers))) => {
+                answer("GET", target, Framing::Close, headers, head_len)
+            }
+            Ok(httparse::Status::Partial) => Parsed::refused(head, not_http()),
+            Err(error) => Parsed::refused(head, syntax_problem(error, head)),
+        };
+    }
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(head) {
         Ok(httparse::Status::Complete(_)) => {}
@@ -190,7 +201,18 @@ fn parse_head(head: &[u8], head_len: usize) -> Parsed<'_> {
         return Parsed::refused(head, not_http());
     };
     let framing = if minor == 0 { Framing::Close } else { Framing::Chunked };
-    let fields = Fields::read(parsed.headers);
+    answer(method, target, framing, parsed.headers, head_len)
+}
+
+/// The request in a whole head, or why it is refused.
+fn answer<'b>(
+    method: &str,
+    target: &'b str,
+    framing: Framing,
+    headers: &[httparse::Header<'b>],
+    head_len: usize,
+) -> Parsed<'b> {
+    let fields = Fields::read(headers);
     let (origin, host) = (fields.origin, target::authority(target).or(fields.host));
     match serve(method, target, framing, fields) {
         Ok(request) => Parsed::Request(Request { origin, host, head_len, ..request }),
@@ -199,6 +221,15 @@ fn parse_head(head: &[u8], head_len: usize) -> Parsed<'_> {
             Parsed::Refused(Refusal { problem, head_only, origin, host })
         }
     }
+}
+
+/// The target of a head for the classic page whose first line has no version, and its header lines.
+fn without_version(head: &[u8]) -> Option<(&str, &[u8])> {
+    let target = head.strip_prefix(b"GET ").filter(|target| target.starts_with(b"/test/"))?;
+    let (line, lines) = target.split_at(memchr(b'\n', target)?);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let is_target = line.iter().all(u8::is_ascii_graphic);
+    Some((str::from_utf8(line).ok().filter(|_| is_target)?, &lines[1..]))
 }
 
 /// The request, but for the fields that a refusal has as well.

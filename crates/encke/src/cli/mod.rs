@@ -39,7 +39,7 @@ mod watch;
 mod work;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -227,10 +227,17 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
+/// What the port program of libketama is called. Under this name ours takes the same argument.
+const KETAMA_PROGRAM: &str = "ketama_erlang_driver";
+
 /// Reads the command line, the environment and the file of settings: the options, and where each
 /// comes from.
 fn parse(environment: &Environment) -> Result<(Cli, Settings), SettingsError> {
-    let args: Vec<OsString> = std::env::args_os().collect();
+    let mut args: Vec<OsString> = std::env::args_os().collect();
+    if args.first().is_some_and(|name| Path::new(name).file_name() == Some(KETAMA_PROGRAM.as_ref()))
+    {
+        args.insert(1, "ketama".into());
+    }
     let settings = settings::read(&program(), &args, environment)?;
     Ok((Cli::from_arg_matches(&settings.matches)?, settings))
 }

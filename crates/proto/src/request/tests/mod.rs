@@ -345,6 +345,31 @@ fn http_1_0_closes_and_needs_no_host() {
 }
 
 #[test]
+fn classic_page_needs_no_version() {
+    for head in [
+        &b"GET /test/7 HTTP/1.0\r\n\r\n"[..],
+        b"GET /test/7\r\n\r\n",
+        b"GET /test/7\nX: y\n\n",
+        b"\r\nGET /test/7\r\nHost: localhost\r\nAccept: */*\r\n\r\n",
+    ] {
+        let request = served(head);
+        assert_eq!((request.route, request.framing), (Route::Classic, Framing::Close));
+        assert_eq!((&*request.ids[0], request.keep_alive), ("7", false));
+        assert_eq!(request.head_len, head.len());
+    }
+    assert_eq!(served(b"GET /test/7?id=8\r\nHost: h\r\n\r\n").host, Some("h"));
+    for head in [
+        &b"GET /stream/7\r\n\r\n"[..],
+        b"GET /test/7 \r\n\r\n",
+        b"GET /test/\xc3\xa9\r\n\r\n",
+        b"POST /test/7\r\n\r\n",
+        b"GET /test/7\r\nX : y\r\n\r\n",
+    ] {
+        assert_eq!(refused(head).problem.status(), 400, "{}", head.escape_ascii());
+    }
+}
+
+#[test]
 fn options_needs_a_path_but_no_id() {
     let buf = head("OPTIONS /stream/%", &["Accept: text/html", "Origin: http://a.example"]);
     let request = served(&buf);
