@@ -11,7 +11,8 @@
 %% make && erl -name pages@127.0.0.1 -pa ebin -encke nodes "['encke@127.0.0.1']" \
 %%             -eval 'application:start(encke), page_server:start(8080, "http://127.0.0.1:8000").'
 %% '''
-%% Then open http://127.0.0.1:8080/alice and http://127.0.0.1:8080/bob.
+%% Then open http://127.0.0.1:8080/alice and http://127.0.0.1:8080/bob; /feed/alice is what a
+%% process of this node hears, line by line.
 -module(page_server).
 
 -export([start/2, port/1]).
@@ -47,10 +48,32 @@ accept(Listener, Encke) ->
 serve(Socket, Encke) ->
     {ok, {http_request, Method, {abs_path, <<"/", User/binary>>}, _}} = gen_tcp:recv(Socket, 0),
     Body = body(Socket, 0),
-    Answer = answer(Method, User, Body, Encke),
-    ok = gen_tcp:send(Socket, ["HTTP/1.1 200 OK\r\nConnection: close\r\n",
-                               "Content-Type: text/html; charset=utf-8\r\n\r\n", Answer]),
+    case {Method, User} of
+        {'GET', <<"feed/", Listener/binary>>} -> feed(Socket, Listener);
+        _ -> ok = gen_tcp:send(Socket, [head("html"), answer(Method, User, Body, Encke)])
+    end,
     gen_tcp:close(Socket).
+
+head(Kind) ->
+    ["HTTP/1.1 200 OK\r\nConnection: close\r\n"
+     "Content-Type: text/", Kind, "; charset=utf-8\r\n\r\n"].
+
+%% A stream that this process holds itself, as all were in 2008: a line for each event. It is linked
+%% with the router, so it ends when nothing more will come, and its client comes again.
+feed(Socket, Listener) ->
+    ok = router:login(Listener, self(), [link]),
+    ok = inet:setopts(Socket, [{packet, raw}, {active, true}]),
+    ok = gen_tcp:send(Socket, head("plain")),
+    tell(Socket).
+
+tell(Socket) ->
+    receive
+        {router_msg, Heard} ->
+            ok = gen_tcp:send(Socket, io_lib:format("~0tp~n", [Heard])),
+            tell(Socket);
+        {router_closed, _Reason} -> ok;
+        {tcp_closed, Socket} -> ok
+    end.
 
 body(Socket, Length) ->
     case gen_tcp:recv(Socket, 0) of

@@ -17,4 +17,5 @@ start_link() ->
 init([]) ->
     {ok, Nodes} = application:get_env(encke, nodes),
     Link = #{id => encke_link, start => {encke_link, start_link, [Nodes]}},
-    {ok, {#{strategy => one_for_one, intensity => 5, period => 10}, [Link]}}.
+    Logins = #{id => encke_logins, start => {encke_logins, start_link, []}},
+    {ok, {#{strategy => one_for_one, intensity => 5, period => 10}, [Link, Logins]}}.

@@ -6,11 +6,14 @@
 %% A process that is logged in hears `{router_msg, Payload}' for each event about its id and about
 %% all that the id is subscribed to, and `{router_closed, Reason}' if the application logs its id
 %% out. `{router_gap}' says that a node of a cluster has lost events. It is logged out when it
-%% ends, and when the connection to Encke does: whoever must know that monitors the router,
-%% `monitor(process, global:whereis_name(router))'.
+%% ends, and when the connection to Encke does. Then the application `encke', where it is started,
+%% logs it in again as soon as Encke is back; what was sent in between it does not hear. Whoever
+%% must know that monitors the router, `monitor(process, global:whereis_name(router))', or is linked
+%% with it: {@link login/3}.
 -module(router).
 
--export([send/2, login/2, logout/1]).
+-export([send/2, login/2, login/3, logout/1]).
+-export([start_link/0, stop/0]).
 -export_type([id/0, reason/0]).
 
 -type id() :: encke_id:id().
@@ -30,12 +33,37 @@
 send(Id, Payload) ->
     gen_server:call({global, ?MODULE}, {send, Id, Payload}).
 
-%% @doc Logs a process in under `Id'. It may be logged in under many, and many under one.
+%% @equiv login(Id, Pid, [])
 -spec login(id(), pid()) -> ok | {error, reason()}.
-login(Id, Pid) when is_pid(Pid) ->
-    gen_server:call({global, ?MODULE}, {login, Id, Pid}, 10000).
+login(Id, Pid) ->
+    login(Id, Pid, []).
 
-%% @doc Logs a process out of all its ids.
+%% @doc Logs a process in under `Id'. It may be logged in under many, and many under one.
+%%
+%% With the option `link' it is linked with the router, as the original's were: when Encke ends, or
+%% the connection to it, the process does too. So what serves one page ends with what it serves, and
+%% the page comes again. A process that is logged out is not linked any more.
+-spec login(id(), pid(), [link]) -> ok | {error, reason()}.
+login(Id, Pid, Options) when is_pid(Pid) ->
+    case gen_server:call({global, ?MODULE}, {login, Id, Pid, Options}, 10000) of
+        ok -> encke_logins:logged_in(Id, Pid, Options);
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc Logs a process out of all its ids. One that hears `{router_closed, Reason}' and lives on
+%% should say so too, or it is logged in again when Encke comes back from a restart.
 -spec logout(pid()) -> ok.
 logout(Pid) when is_pid(Pid) ->
+    ok = encke_logins:logged_out(Pid),
     gen_server:call({global, ?MODULE}, {logout, Pid}).
+
+%% @doc A process of this node that stands for Encke's router, for supervisors: it is there when
+%% Encke is, which it waits for up to 30 s, and ends when Encke does.
+-spec start_link() -> {ok, pid()} | {error, encke_service:start_error()}.
+start_link() ->
+    encke_service:start_link(?MODULE).
+
+%% @doc Ends that process. Encke goes on.
+-spec stop() -> ok.
+stop() ->
+    encke_service:stop(?MODULE).

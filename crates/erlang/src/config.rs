@@ -1,7 +1,10 @@
 //! What our node must be told at start.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+use tokio::net::lookup_host;
 
 /// Our node's name, its place on the network, and its bounds.
 #[derive(Clone, Debug)]
@@ -10,7 +13,9 @@ pub struct NodeConfig {
     pub name: Box<str>,
     /// What proves that nodes may talk to each other.
     pub cookie: Box<str>,
-    /// Where other nodes connect. Port 0 lets the kernel choose.
+    /// Where other nodes connect; the address of the node's host where it is `None`.
+    pub listen: Option<IpAddr>,
+    /// At which port. 0 lets the kernel choose.
     pub port: u16,
     /// The port of epmd, on each host.
     pub epmd: u16,
@@ -27,12 +32,16 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// Where to listen: at the address that the node's host is, or, as Erlang nodes do, at all when
-    /// that is a name, since it may stand for another one here than elsewhere.
-    pub(crate) fn listen_address(&self) -> SocketAddr {
+    /// Where to listen: as is told, or where the node's host is. That may have many addresses, the
+    /// first of which will do, and none at which other hosts reach us: whoever starts the node is
+    /// told which it is.
+    pub(crate) async fn listen_address(&self) -> io::Result<SocketAddr> {
+        if let Some(ip) = self.listen {
+            return Ok(SocketAddr::new(ip, self.port));
+        }
         let host = self.name.split_once('@').map_or("", |(_, host)| host);
-        let ip = host.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        SocketAddr::new(ip, self.port)
+        let unknown = || io::Error::new(ErrorKind::NotFound, format!("{host} has no address"));
+        lookup_host((host, self.port)).await.map_err(|_| unknown())?.next().ok_or_else(unknown)
     }
 
     /// The name by which this host's epmd knows us.

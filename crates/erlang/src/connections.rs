@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::handshake::Status;
 use crate::peer::{End, Peer};
@@ -22,6 +22,7 @@ pub(crate) struct Connections {
     nodes_max: usize,
     by_name: Mutex<HashMap<Box<str>, Connection>>,
     changed: Notify,
+    large_frames: Arc<Semaphore>,
     /// Relaxed, all: each stands for itself.
     numbers: AtomicU32,
     oversized: AtomicU64,
@@ -55,6 +56,7 @@ impl Connections {
             nodes_max,
             by_name: Mutex::default(),
             changed: Notify::new(),
+            large_frames: Arc::new(Semaphore::new(1)),
             numbers: AtomicU32::new(0),
             oversized: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -162,8 +164,13 @@ impl Connections {
         self.oversized.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count_oversized(&self, more: u64) {
-        self.oversized.fetch_add(more, Ordering::Relaxed);
+    pub(crate) fn count_oversized(&self) {
+        self.oversized.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The place for a large frame.
+    pub(crate) fn large_frames(&self) -> &Arc<Semaphore> {
+        &self.large_frames
     }
 
     /// Handshakes of nodes that connected, and failed.

@@ -7,11 +7,13 @@
 //! documentation of ERTS.
 //!
 //! Of what processes may do to one another Encke needs a part. Its own processes never end before
-//! their node does, and then the other node tells all who linked to or monitor them; so a link or
-//! a monitor of one of them asks for nothing to be kept.
+//! their node does, and then the other node tells all who are linked to or monitor them; so a link
+//! with one of them, or a monitor, asks for nothing to be kept.
 
 #[cfg(test)]
 mod tests;
+
+use std::num::NonZeroU64;
 
 use crate::term::{Atom, Malformed, Pid, Reference, Term, VERSION, View, write};
 
@@ -84,6 +86,26 @@ impl<'a> Message<'a> {
         let payload = if rest.is_empty() { None } else { Some(standing_alone(&mut rest)?) };
         Ok(Message { control, payload })
     }
+}
+
+/// What is enough of a frame for [`caller`]: a control message and the `From` of a call, each with
+/// the longest names of nodes.
+pub const HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// The `From` of the `gen_server` call that a frame carries which begins with `head`, if it is one:
+/// whom to tell that the rest is not read.
+pub fn caller(head: &[u8]) -> Option<Term<'_>> {
+    /// The first bytes of a tuple of three, which a call is: `{'$gen_call', From, Request}`.
+    const CALL: [u8; 3] = [VERSION, 104, 3];
+    let mut rest = head.strip_prefix(&[PASS_THROUGH])?;
+    let control = Control::of(standing_alone(&mut rest).ok()?).ok()?;
+    if !matches!(control, Control::Send(_) | Control::SendToName(_)) {
+        return None;
+    }
+    rest = rest.strip_prefix(&CALL)?;
+    let tag = Term::read(&mut rest).ok()?;
+    tag.atom().filter(|tag| tag.is("$gen_call"))?;
+    Term::read(&mut rest).ok()
 }
 
 fn standing_alone<'a>(bytes: &mut &'a [u8]) -> Result<Term<'a>, Malformed> {
@@ -218,6 +240,28 @@ fn watch(
         from.write(out);
         write::pid(out, node, to);
         write::reference(out, from.node, from.creation, reference);
+    });
+}
+
+/// Appends a link of our process with one of the node `node`, which ends with ours then: when the
+/// connection does.
+pub fn link(out: &mut Vec<u8>, from: OwnPid<'_>, node: &str, to: [u32; 3]) {
+    frame(out, |out| {
+        write::tuple(out, 3);
+        write::integer(out, op::LINK);
+        from.write(out);
+        write::pid(out, node, to);
+    });
+}
+
+/// Appends that we take the link back; `id` tells it from others.
+pub fn unlink(out: &mut Vec<u8>, id: NonZeroU64, from: OwnPid<'_>, node: &str, to: [u32; 3]) {
+    frame(out, |out| {
+        write::tuple(out, 4);
+        write::integer(out, op::UNLINK_ID);
+        write::natural(out, id.get());
+        from.write(out);
+        write::pid(out, node, to);
     });
 }
 

@@ -36,5 +36,5 @@ pub use limits::{NODES_MAX, RETRIES, SETUP_TIMEOUT};
 pub use log_limit::LogLimit;
 pub use node::Node;
 pub use peer::{End, Peer};
-pub use session::{Session, frames};
+pub use session::{Incoming, PassedOver, Session, frames};
 pub use term::{Atom, Malformed, NoJson, Pid, Reference, Term, View};

@@ -4,9 +4,16 @@ use std::time::Duration;
 
 use backon::ExponentialBuilder;
 
-/// The longest frame that is read; longer ones are passed over and counted. 16 MiB are 300,000
-/// subscriptions in one call.
-pub(super) const FRAME_BYTES_MAX: usize = 16 << 20;
+/// The longest frame that is read: 4 million subscriptions in one call. Longer ones are passed over
+/// and counted, and their callers told so.
+pub(super) const FRAME_BYTES_MAX: usize = 128 << 20;
+
+/// Past this a frame is large: all nodes together may have one of those at a time, so their memory
+/// is bounded by one frame and not by as many as there are nodes. 16 MiB are 600,000 subscriptions.
+pub(super) const LARGE_FRAME_BYTES: usize = 16 << 20;
+
+/// How long a node is not read from because another one's large frame has the place.
+pub(super) const LARGE_FRAME_PAUSE_MAX: Duration = Duration::from_secs(3);
 
 /// Bytes that are read at once: at some 60 bytes a message a thousand of them.
 pub(super) const READ_BYTES: usize = 64 << 10;

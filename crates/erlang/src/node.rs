@@ -1,6 +1,7 @@
 //! Our node among others: it listens, is registered with epmd, and connects.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +21,7 @@ use crate::{epmd, limits, listener};
 #[derive(Debug)]
 pub struct Node {
     establisher: Arc<Establisher>,
-    port: u16,
+    listen: SocketAddr,
     /// Relaxed: it stands for itself.
     is_registered: Arc<AtomicBool>,
     /// Those that let nodes in, and keep us registered.
@@ -30,8 +31,9 @@ pub struct Node {
 impl Node {
     /// Starts to listen and to register. Nodes that are connected come out of the queue.
     pub async fn start(config: NodeConfig) -> io::Result<(Arc<Node>, mpsc::Receiver<Session>)> {
-        let socket = TcpListener::bind(config.listen_address()).await?;
-        let port = socket.local_addr()?.port();
+        let socket = TcpListener::bind(config.listen_address().await?).await?;
+        let listen = socket.local_addr()?;
+        let port = listen.port();
         let (sessions, queue) = mpsc::channel(limits::SESSIONS_WAITING_MAX);
         // Numbers up to 3 were those of old incarnations, which epmd gave out.
         let creation = getrandom::u32().map_err(io::Error::other)?.max(4);
@@ -44,7 +46,7 @@ impl Node {
             epmd::keep_registered(&ours.config, port, said).await;
         });
         let tasks = [listening.abort_handle(), registering.abort_handle()];
-        Ok((Arc::new(Node { establisher, port, is_registered, tasks }), queue))
+        Ok((Arc::new(Node { establisher, listen, is_registered, tasks }), queue))
     }
 
     /// Gives up port and name, for another process that takes both. Nodes that are connected stay
@@ -62,9 +64,9 @@ impl Node {
         &self.establisher.config.name
     }
 
-    /// Where other nodes connect.
-    pub fn port(&self) -> u16 {
-        self.port
+    /// The address and the port where other nodes connect.
+    pub fn listens(&self) -> SocketAddr {
+        self.listen
     }
 
     /// One of our processes.

@@ -5,6 +5,7 @@
 //! ([`Peer::room`]); if it is filled all the same, the other node takes too little, and the
 //! connection ends.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -315,6 +316,18 @@ impl Peer {
     /// Takes that back.
     pub fn demonitor(&self, from: OwnPid<'_>, to: [u32; 3], reference: [u32; 3]) -> bool {
         self.send(|out| crate::control::demonitor(out, from, &self.name, to, reference))
+    }
+
+    /// Links our process with one of this node, which ends when the connection does, unless it
+    /// traps exits.
+    pub fn link(&self, from: OwnPid<'_>, to: [u32; 3]) -> bool {
+        self.send(|out| crate::control::link(out, from, &self.name, to))
+    }
+
+    /// Takes that back. The node acknowledges `id`, which nothing is done with: whoever links again
+    /// behind it is heard behind it.
+    pub fn unlink(&self, id: NonZeroU64, from: OwnPid<'_>, to: [u32; 3]) -> bool {
+        self.send(|out| crate::control::unlink(out, id, from, &self.name, to))
     }
 }
 

@@ -1,18 +1,22 @@
 //! What a connected node tells us: frames, many at a time, out of one buffer.
 //!
 //! A batch is all whole frames that have come, in one allocation of about their length: a message
-//! costs none, and what waits to be handled can be counted in bytes.
+//! costs none, and what waits to be handled can be counted in bytes. Of large frames one is held at
+//! a time, of all nodes; its place is free when the batch that it came in is dropped.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use crate::connections::Connections;
-use crate::limits::{FRAME_BYTES_MAX, READ_BYTES};
+use crate::control::HEAD_BYTES_MAX;
+use crate::limits::{FRAME_BYTES_MAX, LARGE_FRAME_BYTES, LARGE_FRAME_PAUSE_MAX, READ_BYTES};
 use crate::peer::{End, Peer};
 
 /// The reading end of a connection to a node. Dropping it ends the connection.
@@ -23,6 +27,25 @@ pub struct Session {
     socket: OwnedReadHalf,
     silence_max: Duration,
     frames: Frames,
+}
+
+/// What a node has sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Incoming {
+    /// Whole frames, for [`frames`] to take apart.
+    Frames(Bytes),
+    /// What a frame that is passed over begins with, for [`caller`](crate::control::caller), and
+    /// why it is.
+    PassedOver(Bytes, PassedOver),
+}
+
+/// Why a frame is not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PassedOver {
+    /// It is longer than any may be.
+    TooLong,
+    /// Another large frame had the place for too long.
+    NoPlace,
 }
 
 impl Session {
@@ -40,18 +63,38 @@ impl Session {
         &self.peer
     }
 
-    /// The next frames, for [`frames`] to take apart. Ticks are answered here.
-    pub async fn read(&mut self) -> Result<Bytes, End> {
+    /// What comes next. Ticks are answered here.
+    pub async fn read(&mut self) -> Result<Incoming, End> {
         loop {
-            let batch = self.frames.cut();
-            if std::mem::take(&mut self.frames.ticks) > 0 {
+            let next = self.frames.next();
+            if mem::take(&mut self.frames.ticks) > 0 {
                 self.peer.received_tick();
             }
-            self.connections.count_oversized(std::mem::take(&mut self.frames.oversized));
-            if !batch.is_empty() {
-                return Ok(batch);
+            match next {
+                Next::Frames(batch) => return Ok(Incoming::Frames(batch)),
+                Next::TooLong => return Ok(self.pass_over(PassedOver::TooLong)),
+                Next::WantsPlace => match self.place().await? {
+                    Some(place) => self.frames.place = Some(place),
+                    None => return Ok(self.pass_over(PassedOver::NoPlace)),
+                },
+                Next::Missing => {
+                    self.fill(self.silence_max).await.inspect_err(|&end| self.peer.close(end))?;
+                }
             }
-            self.fill(self.silence_max).await.inspect_err(|&end| self.peer.close(end))?;
+        }
+    }
+
+    fn pass_over(&mut self, why: PassedOver) -> Incoming {
+        self.connections.count_oversized();
+        Incoming::PassedOver(self.frames.pass_over(), why)
+    }
+
+    /// The place for a large frame, which is waited for a little, since others use it briefly.
+    async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, End> {
+        let place = Arc::clone(self.connections.large_frames()).acquire_owned();
+        tokio::select! {
+            place = timeout(LARGE_FRAME_PAUSE_MAX, place) => Ok(place.ok().and_then(Result::ok)),
+            end = self.peer.ended() => Err(end),
         }
     }
 
@@ -80,54 +123,104 @@ impl Drop for Session {
 #[derive(Debug, Default)]
 struct Frames {
     buffer: BytesMut,
-    /// Bytes still to come of a frame that is too long.
+    /// Bytes still to come of a frame that is passed over.
     skipping: usize,
     ticks: usize,
-    oversized: u64,
+    /// For the large frame that comes next.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+/// What can be done with the bytes that have come.
+#[derive(Debug)]
+enum Next {
+    /// All whole frames; ticks are counted and stay among them.
+    Frames(Bytes),
+    /// The next frame is too long, and its head is here.
+    TooLong,
+    /// The next frame is large, and its head is here.
+    WantsPlace,
+    /// Nothing before more has come.
+    Missing,
 }
 
 impl Frames {
     /// Where further bytes go.
     fn room(&mut self) -> &mut BytesMut {
-        let wanted = length(&self.buffer).map_or(0, |len| (4 + len).min(4 + FRAME_BYTES_MAX));
-        let more = wanted.saturating_sub(self.buffer.len()).max(READ_BYTES);
-        self.buffer.reserve(more);
+        let wanted = match length(&self.buffer) {
+            Some(len) if self.may_be_whole(len) => 4 + len,
+            _ => 0,
+        };
+        self.buffer.reserve(wanted.saturating_sub(self.buffer.len()).max(READ_BYTES));
         &mut self.buffer
     }
 
-    /// All whole frames; ticks are counted and stay among them.
-    fn cut(&mut self) -> Bytes {
-        loop {
-            let skipped = self.skipping.min(self.buffer.len());
-            self.buffer.advance(skipped);
-            self.skipping -= skipped;
-            let mut end = 0;
-            let next = loop {
-                let Some(len) = length(&self.buffer[end..]) else { break None };
-                if len > FRAME_BYTES_MAX || self.buffer.len() - end < 4 + len {
-                    break Some(len);
-                }
-                self.ticks += usize::from(len == 0);
-                end += 4 + len;
-            };
-            if end > 0 || next.is_none_or(|len| len <= FRAME_BYTES_MAX) {
-                return self.split_to(end);
-            }
-            self.oversized += 1;
-            self.skipping = 4 + next.unwrap_or_default();
-        }
+    /// Whether a frame of that length may be held.
+    fn may_be_whole(&self, len: usize) -> bool {
+        len <= LARGE_FRAME_BYTES || (len <= FRAME_BYTES_MAX && self.place.is_some())
     }
-}
 
-impl Frames {
-    /// Takes `end` bytes off. Few are copied, or a batch that waits would keep the whole buffer.
+    fn next(&mut self) -> Next {
+        let skipped = self.skipping.min(self.buffer.len());
+        self.buffer.advance(skipped);
+        self.skipping -= skipped;
+        let (mut end, mut with_large) = (0, false);
+        let next = loop {
+            let Some(len) = length(&self.buffer[end..]) else { break Next::Missing };
+            let here = self.buffer.len() - end;
+            if !self.may_be_whole(len) {
+                match len {
+                    _ if here < 4 + HEAD_BYTES_MAX => break Next::Missing,
+                    ..=FRAME_BYTES_MAX => break Next::WantsPlace,
+                    _ => break Next::TooLong,
+                }
+            }
+            if here < 4 + len {
+                break Next::Missing;
+            }
+            with_large |= len > LARGE_FRAME_BYTES;
+            self.ticks += usize::from(len == 0);
+            end += 4 + len;
+        };
+        if end == 0 {
+            return next;
+        }
+        let batch = self.split_to(end);
+        Next::Frames(match self.place.take_if(|_| with_large) {
+            Some(place) => Bytes::from_owner(Held { batch, _place: place }),
+            None => batch,
+        })
+    }
+
+    /// Passes over the frame that the buffer begins with; answers its head.
+    fn pass_over(&mut self) -> Bytes {
+        self.skipping = 4 + length(&self.buffer).unwrap_or_default();
+        Bytes::copy_from_slice(&self.buffer[4..4 + HEAD_BYTES_MAX])
+    }
+
+    /// Takes `end` bytes off. Few are copied, or a batch that waits would keep the whole buffer; of
+    /// many what stands behind them is, or the buffer would keep the length of the longest frame.
     fn split_to(&mut self, end: usize) -> Bytes {
         if end > READ_BYTES / 2 {
-            return self.buffer.split_to(end).freeze();
+            let behind = BytesMut::from(&self.buffer[end..]);
+            let mut batch = mem::replace(&mut self.buffer, behind);
+            batch.truncate(end);
+            return batch.freeze();
         }
         let batch = Bytes::copy_from_slice(&self.buffer[..end]);
         self.buffer.advance(end);
         batch
+    }
+}
+
+/// A batch with a large frame in it, which has the place of these until it is dropped.
+struct Held {
+    batch: Bytes,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.batch
     }
 }
 
@@ -149,7 +242,19 @@ pub fn frames(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::Semaphore;
+
     use super::*;
+
+    impl Frames {
+        /// All whole frames.
+        fn cut(&mut self) -> Bytes {
+            match self.next() {
+                Next::Frames(batch) => batch,
+                _ => Bytes::new(),
+            }
+        }
+    }
 
     fn frame(content: &[u8]) -> Vec<u8> {
         [&(content.len() as u32).to_be_bytes(), content].concat()
@@ -184,15 +289,23 @@ mod tests {
         assert_eq!(frames_in.cut(), large);
     }
 
+    /// A frame's length and its head.
+    fn head(len: usize) -> Vec<u8> {
+        [&(len as u32).to_be_bytes()[..], &[1; HEAD_BYTES_MAX]].concat()
+    }
+
     #[test]
-    fn frame_that_is_too_long_is_passed_over_and_counted() {
+    fn frame_that_is_too_long_is_passed_over() {
         let mut frames_in = Frames::default();
         let long = FRAME_BYTES_MAX + 1;
-        let head = [frame(b"one"), (long as u32).to_be_bytes().to_vec()].concat();
-        frames_in.room().extend_from_slice(&head);
+        let wire = [frame(b"one"), head(long)].concat();
+        frames_in.room().extend_from_slice(&wire[..wire.len() - 1]);
         assert_eq!(frames(&frames_in.cut()).next(), Some(&b"one"[..]));
-        assert!(frames_in.cut().is_empty());
-        let mut left = long;
+        assert!(matches!(frames_in.next(), Next::Missing), "its head is not whole");
+        frames_in.room().extend_from_slice(&wire[wire.len() - 1..]);
+        assert!(matches!(frames_in.next(), Next::TooLong));
+        assert_eq!(frames_in.pass_over(), &[1; HEAD_BYTES_MAX][..]);
+        let mut left = long - HEAD_BYTES_MAX;
         while left > 0 {
             let piece = left.min(READ_BYTES);
             frames_in.room().extend_from_slice(&vec![0; piece]);
@@ -202,6 +315,29 @@ mod tests {
         }
         frames_in.room().extend_from_slice(&frame(b"two"));
         assert_eq!(frames(&frames_in.cut()).next(), Some(&b"two"[..]));
-        assert_eq!(frames_in.oversized, 1);
+    }
+
+    #[test]
+    fn large_frame_has_its_place_until_its_batch_is_dropped() {
+        let places = Arc::new(Semaphore::new(1));
+        let mut frames_in = Frames::default();
+        let large = vec![1; LARGE_FRAME_BYTES + 1];
+        let wire = [frame(b"one"), frame(&large), frame(b"two")].concat();
+        frames_in.room().extend_from_slice(&wire[..20 + HEAD_BYTES_MAX]);
+        assert_eq!(frames_in.cut(), frame(b"one"));
+        assert!(matches!(frames_in.next(), Next::WantsPlace));
+        assert!(frames_in.room().capacity() < LARGE_FRAME_BYTES, "nothing is held for it yet");
+        frames_in.place = Some(Arc::clone(&places).try_acquire_owned().unwrap());
+        assert!(frames_in.cut().is_empty());
+        frames_in.room().extend_from_slice(&wire[20 + HEAD_BYTES_MAX..]);
+        let batch = frames_in.cut();
+        assert!(frames(&batch).eq([&large[..], b"two"]));
+        assert_eq!((places.available_permits(), frames_in.place.is_none()), (0, true));
+        let part = batch.slice_ref(frames(&batch).next().unwrap());
+        drop(batch);
+        assert_eq!(places.available_permits(), 0, "a part of it keeps it");
+        drop(part);
+        assert_eq!(places.available_permits(), 1);
+        assert!(frames_in.buffer.capacity() <= 4 * READ_BYTES, "the buffer is small again");
     }
 }

@@ -28,6 +28,7 @@ fn config() -> NodeConfig {
     NodeConfig {
         name: "encke@127.0.0.1".into(),
         cookie: COOKIE.into(),
+        listen: None,
         port: 0,
         epmd: NO_EPMD,
         tick_time: NEVER,
@@ -46,7 +47,7 @@ fn introduction(name: &str) -> Introduction {
 }
 
 async fn connected(node: &Node) -> TcpStream {
-    TcpStream::connect((Ipv4Addr::LOCALHOST, node.port())).await.unwrap()
+    TcpStream::connect((Ipv4Addr::LOCALHOST, node.listens().port())).await.unwrap()
 }
 
 /// Plays the handshake of the node `name`.
@@ -157,7 +158,8 @@ async fn node_that_takes_nothing_is_ended_though_its_queue_has_room() {
     // Little room on the way, so that most of it waits.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
-    let mut stream = socket.connect((Ipv4Addr::LOCALHOST, node.port()).into()).await.unwrap();
+    let mut stream =
+        socket.connect((Ipv4Addr::LOCALHOST, node.listens().port()).into()).await.unwrap();
     let ours = introduction("a@h");
     handshake::connect(&mut stream, &ours, COOKIE, node.name()).await.unwrap();
     let mut session = session(&mut sessions).await;
@@ -212,7 +214,7 @@ async fn node_that_gives_up_leaves_port_and_name_to_another_and_keeps_its_sessio
     node.give_up().await;
     assert!(!node.is_registered());
     wait_closed(&mut registered).await;
-    let heir = NodeConfig { port: node.port(), ..config };
+    let heir = NodeConfig { port: node.listens().port(), ..config };
     let (_heir, _sessions) = start(heir).await;
     assert!(session.peer().is_open());
     drop(session);

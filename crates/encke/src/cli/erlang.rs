@@ -1,6 +1,7 @@
 //! The options of `encke serve` that make it a node among Erlang nodes.
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,9 +34,13 @@ pub(crate) struct ErlangArgs {
     erlang_cookie_file: Option<PathBuf>,
     /// Connect to this node, and again whenever that ends. May be repeated, or a list with commas.
     #[arg(long, value_name = "NAME@HOST", value_parser = parse_node, value_delimiter = ',')]
+    #[arg(requires = "erlang_node")]
     erlang_connect: Vec<String>,
-    /// Where nodes connect; 0 takes a free port, which epmd tells them.
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    /// The address where nodes connect: that of HOST unless it is told.
+    #[arg(long, value_name = "IP", requires = "erlang_node")]
+    erlang_listen: Option<IpAddr>,
+    /// The port where nodes connect; 0 takes a free one, which epmd tells them.
+    #[arg(long, value_name = "PORT", default_value_t = 0, requires = "erlang_node")]
     erlang_port: u16,
     /// Silence after which a node counts as gone, in seconds, as Erlang's net_ticktime.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_tick_time)]
@@ -55,6 +60,7 @@ impl ErlangArgs {
         let node = NodeConfig {
             name: name.into(),
             cookie: read_cookie(&file)?,
+            listen: self.erlang_listen,
             port: self.erlang_port,
             epmd: epmd_port(std::env::var(EPMD_PORT).ok())?,
             tick_time: self.erlang_ticktime,

@@ -84,3 +84,33 @@ fn call_with_a_needlessly_long_tag_has_nobody_to_answer() {
     assert!(reply_to(&term(|out| write::binary(out, &[0; TAG_BYTES_MAX - 5]))).is_some());
     assert!(reply_to(&term(|out| write::binary(out, &[0; TAG_BYTES_MAX]))).is_none());
 }
+
+#[test]
+fn caller_of_a_frame_is_known_by_its_head() {
+    let from = term(|out| {
+        write::tuple(out, 2);
+        out.extend_from_slice(&pid_term());
+        out.extend_from_slice(&reference_term());
+    });
+    let call = |tag: &str, from: &[u8]| {
+        let to = control(op::SEND, &[b"w\0", &pid_term()]);
+        let asked = term(|out| {
+            write::version(out);
+            write::tuple(out, 3);
+            write::atom(out, tag);
+            out.extend_from_slice(from);
+        });
+        // A list of a million, of which little has come.
+        [to, asked, b"l\0\x0f\x42\x40a\x01".to_vec()].concat()
+    };
+    let whole = call("$gen_call", &from);
+    assert_eq!(caller(&whole).map(Term::bytes), Some(&from[..]));
+    for cut in 0..whole.len() {
+        let found = caller(&whole[..cut]);
+        assert!(found.is_none_or(|found| found.bytes() == from), "cut at {cut}");
+    }
+    assert_eq!(caller(&call("$gen_cast", &from)), None);
+    // A control message that carries nothing, and what is none.
+    let link = [control(op::LINK, &[&pid_term(), &pid_term()]), whole].concat();
+    assert_eq!((caller(&link), caller(b"x")), (None, None));
+}

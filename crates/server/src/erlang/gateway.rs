@@ -2,6 +2,7 @@
 //! logged in, how one logs in and out, and how an event is sent.
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub(crate) struct Gateway {
     pub(super) guest: Guest,
     pub(super) counts: Counts,
     pub(super) tasks: Arc<Semaphore>,
+    /// For a change of subscriptions that is longer than a node's queue.
+    pub(super) large_changes: Arc<Semaphore>,
     pub(super) queue_bytes_max: usize,
     pub(super) stop: CancellationToken,
     backlog_bytes_max: usize,
@@ -78,6 +81,7 @@ impl Gateway {
             guest,
             counts: Counts::default(),
             tasks: Arc::new(Semaphore::new(TASKS_MAX)),
+            large_changes: Arc::new(Semaphore::new(1)),
             queue_bytes_max: limits.queue_bytes_max,
             backlog_bytes_max: limits.backlog_bytes_max,
             stop,
@@ -143,8 +147,15 @@ impl Gateway {
         }
     }
 
-    /// Logs a process of the connected node `peer` in under `id`. A second time is no error.
-    pub(super) fn login(&self, peer: &Peer, id: IdText<'_>, words: Words) -> Result<(), Refusal> {
+    /// Logs a process of the connected node `peer` in under `id`, and links it with the router if
+    /// it `links`. A second time is no error.
+    pub(super) fn login(
+        &self,
+        peer: &Peer,
+        id: IdText<'_>,
+        words: Words,
+        links: bool,
+    ) -> Result<(), Refusal> {
         let [number, serial, creation] = words;
         if creation != peer.creation() {
             return Err(Refusal::NoProcess);
@@ -179,17 +190,18 @@ impl Gateway {
             // Answered at once if the process is gone. If the connection is, it is swept.
             peer.monitor(self.pid(Service::Router), words, reference(process_ref));
         }
+        if links && registry.processes.link(process_ref) {
+            peer.link(self.pid(Service::Router), words);
+        }
         Ok(())
     }
 
     /// Logs a process of the connected node `peer` out of all its ids.
     pub(super) fn logout(&self, peer: &Peer, id: u32, serial: u32) {
         let process = Process { peer: peer.number(), id, serial };
-        let mut registry = self.registry();
-        if let Some(process_ref) = registry.processes.find(process) {
-            self.leave(&mut registry.processes, process_ref);
-            let words = [id, serial, peer.creation()];
-            peer.demonitor(self.pid(Service::Router), words, reference(process_ref));
+        let found = self.registry().processes.find(process);
+        if let Some(process_ref) = found {
+            self.logged_out(process_ref, peer, [id, serial, peer.creation()]);
         }
     }
 
@@ -210,10 +222,20 @@ impl Gateway {
         Some((Arc::clone(node), node.peer.pid(process.id, process.serial)))
     }
 
-    /// Logs a process of `peer` out because the application wants it so.
+    /// Logs a process of `peer` out because somebody wants it so.
     pub(super) fn logged_out(&self, process_ref: ProcessRef, peer: &Peer, words: Words) {
-        self.leave(&mut self.registry().processes, process_ref);
-        peer.demonitor(self.pid(Service::Router), words, reference(process_ref));
+        let mut registry = self.registry();
+        if registry.processes.get(process_ref).is_none() {
+            return;
+        }
+        let router = self.pid(Service::Router);
+        // Any number will do that is none of a link taken back shortly before.
+        let number = NonZeroU64::MIN.saturating_add(process_ref.generation.into());
+        if registry.processes.is_linked(process_ref) {
+            peer.unlink(number, router, words);
+        }
+        self.leave(&mut registry.processes, process_ref);
+        peer.demonitor(router, words, reference(process_ref));
     }
 
     /// Logs the process at `process_ref` out of all its ids, if there still is one.

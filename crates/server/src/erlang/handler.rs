@@ -18,9 +18,8 @@ use super::connected_node::ConnectedNode;
 use super::gateway::{Buffers, Gateway};
 use super::inbox::Inbox;
 use super::refusal::Refusal;
-use super::request::{Asked, Request, Service};
-use super::tasks::{self, Change};
-use super::{control, ids, names, payload};
+use super::request::{Asked, Change, Request, Service};
+use super::{control, ids, names, payload, tasks};
 use crate::posting::Delivery;
 
 /// Sends of one node whose count is not known yet. 200 bytes each.
@@ -106,7 +105,7 @@ impl<'g> Handler<'g> {
                 self.message(service, payload).await;
             }
             Ok(Message { control: Control::SendToName(name), payload: Some(payload) }) => {
-                self.message(Service::of_name(name), payload).await;
+                self.message(Service::of_message(name, payload), payload).await;
             }
             Ok(Message { control, .. }) => control::act(self.gateway, self.peer, control),
             Err(_) => control::malformed(self.gateway, self.peer),
@@ -145,12 +144,15 @@ impl<'g> Handler<'g> {
         let outcome = match request {
             Request::SendTo(id, payload) => return self.send(id, payload, true, reply).await,
             Request::Send(id, payload) => return self.send(id, payload, false, reply).await,
-            Request::Login(id, pid) => match ids::read_id(&mut self.buffers.about, id) {
+            Request::Login(id, pid, links) => match ids::read_id(&mut self.buffers.about, id) {
                 Ok(id) if is_of(pid, self.peer) => {
                     let words = [pid.id, pid.serial, pid.creation];
-                    self.gateway.login(self.peer, id, words).map(|()| Answer::Ok)
+                    self.gateway.login(self.peer, id, words, links).map(|()| Answer::Ok)
                 }
-                Ok(id) => return tasks::login(self.gateway, self.node, id.into(), pid, reply),
+                Ok(id) => {
+                    let who = (id.into(), pid, links);
+                    return tasks::login(self.gateway, self.node, who, reply);
+                }
                 Err(refusal) => Err(refusal),
             },
             Request::Logout(pid) => {
@@ -161,12 +163,7 @@ impl<'g> Handler<'g> {
                 }
                 Ok(Answer::Ok)
             }
-            Request::AddSubscriptions(pairs) => {
-                return self.change(Change::Add, pairs, reply).await;
-            }
-            Request::RemoveSubscriptions(pairs) => {
-                return self.change(Change::Remove, pairs, reply).await;
-            }
+            Request::Change(change, pairs) => return self.change(change, pairs, reply).await,
             Request::GetSubscribers(id) => match ids::read_id(&mut self.buffers.about, id) {
                 Ok(id) => return tasks::subscribers(self.gateway, self.node, id.into(), reply),
                 Err(refusal) => Err(refusal),

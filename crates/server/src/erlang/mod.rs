@@ -88,6 +88,7 @@ impl Erlang {
         let port = config.node.port;
         let started = begin(&config.node, patience).await;
         let (node, sessions) = started.map_err(|error| listen_error(port, &error))?;
+        tracing::info!("Erlang nodes reach {} at {}", node.name(), node.listens());
         // So that it can end before the server does.
         let stop = stop.child_token();
         let gateway = Gateway::new(node, sender, guest, limits, stop.clone());
@@ -145,12 +146,20 @@ async fn begin(
 
 fn listen_error(port: u16, error: &io::Error) -> anyhow::Error {
     match error.kind() {
+        ErrorKind::AddrInUse if port == 0 => anyhow!(
+            "no port is free for the Erlang node: all that the kernel gives out are taken \
+             (net.ipv4.ip_local_port_range); name one below them with --erlang-port"
+        ),
         ErrorKind::AddrInUse => anyhow!(
             "port {port} of the Erlang node is in use: choose another one with --erlang-port"
         ),
+        ErrorKind::NotFound => anyhow!(
+            "nobody knows the host of --erlang-node ({error}): write one that others know, or say \
+             with --erlang-listen where to listen"
+        ),
         _ => anyhow!(
-            "cannot listen for Erlang nodes: {error}; the host of --erlang-node must be one of \
-             this machine's"
+            "cannot listen for Erlang nodes: {error}; the host of --erlang-node, or the address of \
+             --erlang-listen, must be one of this machine's"
         ),
     }
 }

@@ -41,7 +41,8 @@ pub(super) struct ProcessRef {
 #[expect(clippy::box_collection, reason = "one word in each record, where a Vec has three")]
 struct Record {
     process: Process,
-    generation: u32,
+    /// The generation, and [`LINKED`] where the process is linked with ours.
+    state: u32,
     /// [`Id::NONE`] while the slot is free; then the next free slot stands in `process.id`.
     first: Id,
     /// Rare: processes with several ids.
@@ -49,6 +50,17 @@ struct Record {
 }
 
 const _: () = assert!(size_of::<Record>() == 32);
+
+/// A bit that no generation has.
+const LINKED: u32 = 1 << 31;
+
+const _: () = assert!(ConnRef::GENERATIONS <= LINKED);
+
+impl Record {
+    fn generation(&self) -> u32 {
+        self.state & !LINKED
+    }
+}
 
 /// All processes that are logged in.
 pub(super) struct Processes {
@@ -87,7 +99,7 @@ impl Processes {
     pub(super) fn find(&self, process: Process) -> Option<ProcessRef> {
         let slot =
             *self.index.find(self.hash(process), |&slot| self.at(slot).process == process)?;
-        Some(ProcessRef { slot, generation: self.at(slot).generation })
+        Some(ProcessRef { slot, generation: self.at(slot).generation() })
     }
 
     /// A place for `process`, which has none. It has no id until [`Processes::add`]. `None` when
@@ -99,7 +111,7 @@ impl Processes {
         let slot = self.free;
         let record = self.at_mut(slot);
         let next = std::mem::replace(&mut record.process, process).id;
-        let generation = record.generation;
+        let generation = record.generation();
         self.free = next;
         let hash = self.hash(process);
         let Processes { chunks, index, keys, .. } = self;
@@ -136,8 +148,21 @@ impl Processes {
             .chunks
             .get(process_ref.slot as usize / CHUNK)?
             .get(process_ref.slot as usize % CHUNK)?;
-        let here = record.generation == process_ref.generation && self.is_used(process_ref.slot);
+        let here = record.generation() == process_ref.generation && self.is_used(process_ref.slot);
         here.then_some(record.process)
+    }
+
+    /// Notes that the process at `process_ref` is linked with ours. `false` when it was.
+    pub(super) fn link(&mut self, process_ref: ProcessRef) -> bool {
+        let record = self.at_mut(process_ref.slot);
+        let is_new = record.state & LINKED == 0;
+        record.state |= LINKED;
+        is_new
+    }
+
+    /// Whether it is.
+    pub(super) fn is_linked(&self, process_ref: ProcessRef) -> bool {
+        self.at(process_ref.slot).state & LINKED != 0
     }
 
     /// Frees the place, whose ids are logged out already: references to it meet nobody from now on.
@@ -149,7 +174,7 @@ impl Processes {
         }
         let free = self.free;
         let record = self.at_mut(process_ref.slot);
-        record.generation = (record.generation + 1) % ConnRef::GENERATIONS;
+        record.state = (record.generation() + 1) % ConnRef::GENERATIONS;
         (record.first, record.more) = (Id::NONE, None);
         record.process = Process { id: free, ..FREE };
         self.free = process_ref.slot;
@@ -164,8 +189,9 @@ impl Processes {
         let end = (from / CHUNK as u32 + 1) * CHUNK as u32;
         let slots = from..end.min(self.slots());
         slots.filter_map(move |slot| {
-            let Record { process, generation, .. } = *self.at(slot);
-            let process_ref = ProcessRef { slot, generation };
+            let record = self.at(slot);
+            let process = record.process;
+            let process_ref = ProcessRef { slot, generation: record.generation() };
             (process.peer == peer && self.is_used(slot)).then_some((process_ref, process))
         })
     }
@@ -174,7 +200,7 @@ impl Processes {
     pub(super) fn chunk(&self, from: u32) -> impl Iterator<Item = ProcessRef> {
         let end = (from / CHUNK as u32 + 1) * CHUNK as u32;
         let used = (from..end.min(self.slots())).filter(|&slot| self.is_used(slot));
-        used.map(|slot| ProcessRef { slot, generation: self.at(slot).generation })
+        used.map(|slot| ProcessRef { slot, generation: self.at(slot).generation() })
     }
 
     fn is_used(&self, slot: u32) -> bool {
@@ -191,7 +217,7 @@ impl Processes {
         let record = |slot: u32| {
             let next = if slot + 1 == end { self.free } else { slot + 1 };
             let process = Process { id: next, ..FREE };
-            Record { process, generation: 0, first: Id::NONE, more: None }
+            Record { process, state: 0, first: Id::NONE, more: None }
         };
         self.chunks.push((start..end).map(record).collect());
         self.free = start;
@@ -248,6 +274,20 @@ mod tests {
         assert_eq!(processes.ids(next).count(), 0);
         let beyond = ProcessRef { slot: 1 << 24, generation: 0 };
         assert_eq!(processes.get(beyond), None, "a reference may say anything");
+    }
+
+    #[test]
+    fn link_goes_with_its_process() {
+        let mut processes = Processes::default();
+        let process_ref = processes.insert(process(1, 5)).unwrap();
+        assert!(!processes.is_linked(process_ref));
+        assert!(processes.link(process_ref) && !processes.link(process_ref));
+        assert!(processes.is_linked(process_ref));
+        assert_eq!(processes.find(process(1, 5)), Some(process_ref), "its generation is the same");
+        processes.remove(process_ref);
+        let next = processes.insert(process(1, 6)).unwrap();
+        assert_eq!((next.slot, next.generation), (process_ref.slot, process_ref.generation + 1));
+        assert!(!processes.is_linked(next));
     }
 
     #[test]

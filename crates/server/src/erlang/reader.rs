@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
-use erlang::{Control, End, Message, Peer, ReplyTo, Session, frames};
+use bytes::Bytes;
+use erlang::control::{HEAD_BYTES_MAX, caller};
+use erlang::{Control, End, Incoming, Message, PassedOver, Peer, ReplyTo, Session, Term, frames};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
@@ -26,12 +28,23 @@ const PAUSE_MAX: Duration = Duration::from_secs(3);
 pub(super) async fn run(gateway: &Gateway, session: &mut Session, inbox: &Inbox) -> End {
     let mut has_room = true;
     loop {
-        let batch = tokio::select! {
-            batch = session.read() => match batch {
-                Ok(batch) => batch,
+        let incoming = tokio::select! {
+            incoming = session.read() => match incoming {
+                Ok(incoming) => incoming,
                 Err(end) => return end,
             },
             () = gateway.stop.cancelled() => return End::Stopped,
+        };
+        let batch: Bytes = match incoming {
+            Incoming::Frames(batch) => batch,
+            Incoming::PassedOver(head, why) => {
+                let refusal = match why {
+                    PassedOver::TooLong => Refusal::TooLarge,
+                    PassedOver::NoPlace => Refusal::Overloaded,
+                };
+                tell(gateway, session.peer(), caller(&head), refusal);
+                continue;
+            }
         };
         if !inbox.has_room(&batch) {
             // Once it was in vain there is no waiting any more, until there is room again.
@@ -59,18 +72,24 @@ pub(super) async fn run(gateway: &Gateway, session: &mut Session, inbox: &Inbox)
 fn refuse(gateway: &Gateway, peer: &Peer, batch: &[u8]) {
     for frame in frames(batch) {
         if frame.len() > gateway.message_bytes_max() {
-            // Looking for its caller would take as long as doing it.
-            answer(gateway, peer, None, Err(Refusal::Overloaded));
+            // Looking into all of it would take as long as doing it.
+            let head = frame.get(..HEAD_BYTES_MAX).unwrap_or(frame);
+            tell(gateway, peer, caller(head), Refusal::Overloaded);
             continue;
         }
         match Message::read(frame) {
             Ok(Message { control: Control::Send(_) | Control::SendToName(_), payload }) => {
                 let from = payload.and_then(|payload| Asked::of(payload).from);
-                let reply = from.and_then(|from| ReplyTo::of(from, gateway.pid(Service::Router)));
-                answer(gateway, peer, reply.as_ref(), Err(Refusal::Overloaded));
+                tell(gateway, peer, from, Refusal::Overloaded);
             }
             Ok(Message { control, .. }) => control::act(gateway, peer, control),
             Err(_) => control::malformed(gateway, peer),
         }
     }
+}
+
+/// Tells the caller `from`, if it is a call, that nothing is done.
+fn tell(gateway: &Gateway, peer: &Peer, from: Option<Term<'_>>, refusal: Refusal) {
+    let reply = from.and_then(|from| ReplyTo::of(from, gateway.pid(Service::Router)));
+    answer(gateway, peer, reply.as_ref(), Err(refusal));
 }

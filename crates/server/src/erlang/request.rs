@@ -6,6 +6,7 @@
 use erlang::term::View;
 use erlang::{Atom, OwnPid, Pid, Term};
 
+use super::answer::Answer;
 use super::refusal::Refusal;
 
 /// The processes that others may talk to.
@@ -54,6 +55,17 @@ impl Service {
         })
     }
 
+    /// Who takes the plain message or call `payload` to that name. The original was a node without
+    /// processes, which took `{Id, Payload}` for any name that stood before its own: so does
+    /// [`Service::Any`] for all that nobody has.
+    pub(super) fn of_message(name: Atom<'_>, payload: Term<'_>) -> Option<Service> {
+        let is_plain = || {
+            let first = payload.tuple().map(|[id, _]: [Term<'_>; 2]| id);
+            first.is_some_and(|id| id.atom().is_none_or(|id| !id.text().starts_with('$')))
+        };
+        Service::of_name(name).or_else(|| is_plain().then_some(Service::Any))
+    }
+
     /// The one with that pid, if it is ours; `ours` is any of our processes.
     pub(super) fn of_pid(pid: Pid<'_>, ours: OwnPid<'_>) -> Option<Service> {
         let own = pid.creation == ours.creation && pid.serial == 0 && pid.node.text() == ours.node;
@@ -85,6 +97,32 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// What to do with subscriptions, and whether the answer says how many there were: `{ok, Count}`
+/// or `ok`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Change {
+    pub(super) adds: bool,
+    pub(super) counts: bool,
+}
+
+impl Change {
+    fn of_word(word: Atom<'_>) -> Option<Change> {
+        let of = |adds, counts| Some(Change { adds, counts });
+        match &*word.text() {
+            "add_subscriptions" => of(true, false),
+            "remove_subscriptions" => of(false, false),
+            "add" => of(true, true),
+            "remove" => of(false, true),
+            _ => None,
+        }
+    }
+
+    /// The answer where `count` pairs were new, or were there.
+    pub(super) fn answer(self, count: u64) -> Answer {
+        if self.counts { Answer::Count(count) } else { Answer::Ok }
+    }
+}
+
 /// A request as its service reads it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Request<'a> {
@@ -92,14 +130,13 @@ pub(super) enum Request<'a> {
     SendTo(Term<'a>, Term<'a>),
     /// `{send, Id, Payload}`: an event for the audience of the id.
     Send(Term<'a>, Term<'a>),
-    /// `{login, Id, Pid}`.
-    Login(Term<'a>, Pid<'a>),
+    /// `{login, Id, Pid}`, or `{login, Id, Pid, [link]}`: whether the process is linked with us.
+    Login(Term<'a>, Pid<'a>, bool),
     /// `{logout, Pid}`.
     Logout(Pid<'a>),
-    /// `{add_subscriptions, [{subscription, Subscriber, Subscribee}]}`.
-    AddSubscriptions(Term<'a>),
-    /// `{remove_subscriptions, [{subscription, Subscriber, Subscribee}]}`.
-    RemoveSubscriptions(Term<'a>),
+    /// `{add_subscriptions, [{subscription, Subscriber, Subscribee}]}`, and `remove_subscriptions`,
+    /// `add` and `remove`.
+    Change(Change, Term<'a>),
     /// `{get_subscribers, Id}`.
     GetSubscribers(Term<'a>),
     /// `{is_auth, Node}`.
@@ -128,27 +165,37 @@ impl<'a> Request<'a> {
     fn of_words(service: Service, term: Term<'a>) -> Option<Request<'a>> {
         let View::Tuple(mut words) = term.view() else { return None };
         let name = words.next()?.atom()?;
-        let (first, second) = (words.next()?, words.next());
+        let (first, second, third) = (words.next()?, words.next(), words.next());
         if words.next().is_some() {
             return None;
         }
+        if let Some(options) = third {
+            let is_login = service == Service::Router && name.is("login");
+            let pid = second.filter(|_| is_login)?.pid()?;
+            return Some(Request::Login(first, pid, links(options)?));
+        }
         Some(match (service, second) {
             (Service::Router, Some(payload)) if name.is("send") => Request::Send(first, payload),
-            (Service::Router, Some(pid)) if name.is("login") => Request::Login(first, pid.pid()?),
+            (Service::Router, Some(pid)) if name.is("login") => {
+                Request::Login(first, pid.pid()?, false)
+            }
             (Service::Router, None) if name.is("logout") => Request::Logout(first.pid()?),
-            (Service::Subsmanager, None) if name.is("add_subscriptions") => {
-                Request::AddSubscriptions(first)
-            }
-            (Service::Subsmanager, None) if name.is("remove_subscriptions") => {
-                Request::RemoveSubscriptions(first)
-            }
             (Service::Subsmanager, None) if name.is("get_subscribers") => {
                 Request::GetSubscribers(first)
             }
+            (Service::Subsmanager, None) => Request::Change(Change::of_word(name)?, first),
             (Service::NetKernel, None) if name.is("is_auth") => Request::IsAuth,
             _ => return None,
         })
     }
+}
+
+/// Whether the options of a log-in, a list, ask for a link. `None` if there is another one.
+fn links(options: Term<'_>) -> Option<bool> {
+    let mut options = options.list()?;
+    let links = options.len() > 0;
+    let is_link = |option: Term<'_>| option.atom().is_some_and(|option| option.is("link"));
+    options.all(is_link).then_some(links)
 }
 
 #[cfg(test)]
@@ -210,5 +257,11 @@ mod tests {
         let [name] = term(&name).tuple().unwrap();
         assert_eq!(Service::of_name(name.atom().unwrap()), Some(Service::Router));
         assert_eq!(Service::of_name(term(b"\x77\0").atom().unwrap()), None);
+        let other = term(b"\x77\x05other").atom().unwrap();
+        let [event, cast] = [b"\x68\x02\x61\x01\x61\x02".to_vec(), words("$gen_cast", &[b"j"])];
+        assert_eq!(Service::of_message(other, term(&event)), Some(Service::Any));
+        assert_eq!(Service::of_message(other, term(&cast)), None);
+        assert_eq!(Service::of_message(other, term(b"\x61\x01")), None);
+        assert_eq!(Service::of_message(name.atom().unwrap(), term(&event)), Some(Service::Router));
     }
 }

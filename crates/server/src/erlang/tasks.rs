@@ -17,24 +17,23 @@ use super::connected_node::ConnectedNode;
 use super::gateway::Gateway;
 use super::ids;
 use super::refusal::Refusal;
-use super::request::{Asked, Request, Service};
+use super::request::{Asked, Change, Request, Service};
 
 /// Bytes of an answer with subscribers: it is one message, which the other node takes whole.
 const SUBSCRIBERS_BYTES_MAX: usize = 8 << 20;
 
-/// What to do with subscriptions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Change {
-    Add,
-    Remove,
-}
+/// Subscriptions that are stored at once: what one transaction may have, here and in the cluster's
+/// store of record.
+const PART_PAIRS_MAX: usize = 65_536;
 
-/// Logs in a process of another node than the one that asks.
+/// The shortest `{subscription, Subscriber, Subscribee}`, in bytes.
+const PAIR_BYTES_MIN: usize = 20;
+
+/// Logs in a process of another node than the one that asks, linked with us or not.
 pub(super) fn login(
     gateway: &Arc<Gateway>,
     node: &Arc<ConnectedNode>,
-    id: OwnedId,
-    pid: Pid<'_>,
+    (id, pid, links): (OwnedId, Pid<'_>, bool),
     reply: Option<ReplyTo>,
 ) {
     let other = pid.node.text().into_owned();
@@ -53,34 +52,47 @@ pub(super) fn login(
         })?;
         // Its session must have begun: a log-in without one would outlive the connection.
         shared.wait_connected(&connected).await;
-        shared.login(&connected, id.as_text(), words).map(|()| Answer::Ok)
+        shared.login(&connected, id.as_text(), words, links).map(|()| Answer::Ok)
     });
 }
 
-/// Adds or removes subscriptions, all of them or none. What they take is bounded by the bytes that
-/// they came in: past that the session waits until others are stored.
+/// Adds or removes subscriptions: up to [`PART_PAIRS_MAX`] of them all or none, and more of them part
+/// by part, so that others' changes have their turn and memory does not grow with the request. What
+/// they take is bounded by the bytes that they came in: past that the session waits until others are
+/// stored.
 pub(super) async fn change(
     gateway: &Arc<Gateway>,
     node: &Arc<ConnectedNode>,
     change: Change,
-    pairs: Vec<Pair>,
+    mut pairs: Vec<Pair>,
     bytes: usize,
     reply: Option<ReplyTo>,
 ) {
     if pairs.is_empty() {
-        return answer(gateway, &node.peer, reply.as_ref(), Ok(Answer::Count(0)));
+        return answer(gateway, &node.peer, reply.as_ref(), Ok(change.answer(0)));
     }
     let permits = u32::try_from(bytes.min(gateway.queue_bytes_max)).unwrap_or(u32::MAX);
     let room = Arc::clone(&node.change_bytes).acquire_many_owned(permits).await;
+    // Those that do not count by their bytes alone are changed one after the other.
+    let many = (bytes > gateway.queue_bytes_max).then(|| Arc::clone(&gateway.large_changes));
+    let turn = match many {
+        Some(many) => many.acquire_owned().await.ok(),
+        None => None,
+    };
     let shared = Arc::clone(gateway);
     start(gateway, node, reply, async move {
-        let pass = shared.enter().await?;
-        let changed = shared.sender.change(&pass, matches!(change, Change::Add), pairs).await;
-        drop((pass, room));
-        changed.map(Answer::Count).map_err(|error| {
-            tracing::warn!(%error, "subscriptions of an Erlang node were not stored");
-            Refusal::Store
-        })
+        let mut count = 0;
+        while !pairs.is_empty() {
+            let part = pairs.split_off(pairs.len().saturating_sub(PART_PAIRS_MAX));
+            let pass = shared.enter().await?;
+            let changed = shared.sender.change(&pass, change.adds, part).await;
+            count += changed.map_err(|error| {
+                tracing::warn!(%error, "subscriptions of an Erlang node were not stored");
+                Refusal::Store
+            })?;
+        }
+        drop((room, turn));
+        Ok(change.answer(count))
     });
 }
 
@@ -103,8 +115,7 @@ pub(super) async fn read_large(gateway: &Arc<Gateway>, frame: Bytes) -> Option<L
         };
         let request = Request::read(service?, request);
         let change = request.and_then(|request| match request {
-            Request::AddSubscriptions(pairs) => Ok((Change::Add, read_pairs(pairs)?)),
-            Request::RemoveSubscriptions(pairs) => Ok((Change::Remove, read_pairs(pairs)?)),
+            Request::Change(change, pairs) => Ok((change, read_pairs(pairs)?)),
             _ => Err(Refusal::TooLarge),
         });
         Some((reply, change))
@@ -114,7 +125,9 @@ pub(super) async fn read_large(gateway: &Arc<Gateway>, frame: Bytes) -> Option<L
 
 /// Reads `[{subscription, Subscriber, Subscribee}]`.
 pub(super) fn read_pairs(pairs: Term<'_>) -> Result<Vec<Pair>, Refusal> {
+    let bytes = pairs.bytes().len();
     let pairs = pairs.list().ok_or(Refusal::BadRequest)?;
+    let mut read = Vec::with_capacity(pairs.len().min(bytes / PAIR_BYTES_MIN));
     let mut text = String::new();
     let mut owned = |term: Term<'_>| ids::read_id(&mut text, term).map(OwnedId::from);
     let mut pair = |pair: Term<'_>| {
@@ -124,7 +137,10 @@ pub(super) fn read_pairs(pairs: Term<'_>) -> Result<Vec<Pair>, Refusal> {
         }
         Ok(Pair { subscriber: owned(subscriber)?, subscribee: owned(subscribee)? })
     };
-    pairs.map(&mut pair).collect()
+    for one in pairs {
+        read.push(pair(one)?);
+    }
+    Ok(read)
 }
 
 /// Answers who follows an id: a list of ids.

@@ -9,7 +9,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::node::{COOKIE, Erl, World, wait_figure};
-use crate::harness::DEADLINE;
+use crate::harness::{DEADLINE, wait_for};
 
 /// The application's folder.
 fn sources() -> &'static Path {
@@ -50,12 +50,17 @@ fn application_connects_and_offers_what_the_router_and_the_manager_do() {
     let erl = started(&world, &ebin);
     assert_eq!(erl.eval("router:login({photo, 1}, self())"), "ok");
     let add = "subsmanager:add_subscriptions([{subscription, {photo, 1}, rj}])";
-    assert_eq!(erl.eval(add), "{ok,1}");
+    assert_eq!(erl.eval(add), "ok");
+    let count = "{subsmanager:add([{subscription, 7, rj}, {subscription, 8, rj}]),
+        subsmanager:remove([{subscription, 7, rj}]),
+        subsmanager:remove_subscriptions([{subscription, 8, rj}]),
+        subsmanager:add_subscriptions([{subscription, 8, []}])}";
+    assert_eq!(erl.eval(count), "{{ok,2},{ok,1},ok,{error,bad_id}}");
     let all = "subsmanager:get_subscribers(rj) =:= [encke_id:normal({photo, 1})]";
     assert_eq!(erl.eval(all), "true");
     assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,1}");
     assert_eq!(erl.message(), "{router_msg,hello}");
-    assert_eq!(erl.eval(&add.replace("add", "remove")), "{ok,1}");
+    assert_eq!(erl.eval(&add.replace("add", "remove")), "ok");
     assert_eq!(erl.eval("router:logout(self())"), "ok");
     assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,0}");
     for (id, normal) in
@@ -70,6 +75,57 @@ fn application_connects_and_offers_what_the_router_and_the_manager_do() {
     wait_figure(&server, "nodes", 1);
     erl.wait("is_pid(global:whereis_name(router))", "true");
     assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,0}");
+}
+
+#[test]
+fn processes_are_logged_in_again_when_encke_is_back() {
+    let (world, ebin) = (World::new(), compiled());
+    let server = world.encke(&[]);
+    let erl = started(&world, &ebin);
+    erl.eval(
+        "In = fun(Ids, Options) ->
+             P = spawn(fun() -> receive stop -> ok end end),
+             [ok = router:login(Id, P, Options) || Id <- Ids], P
+         end,
+         Linked = In([page], [link]), Stays = In([a, {b, 2}, a], []), Out = In([out], []),
+         Ended = In([ended], []), exit(Ended, kill), ok = router:login(me, self()),
+         ok = router:logout(Out)",
+    );
+    wait_figure(&server, "processes", 3);
+    server.into_program().kill();
+    erl.wait("is_process_alive(Linked)", "false");
+    let server = world.encke(&[]);
+    wait_figure(&server, "processes", 2);
+    assert_eq!((server.api.connections("a"), server.api.connections("b:2")), (1, 1));
+    assert_eq!(server.api.send("me", "again"), 1);
+    assert_eq!(erl.message(), "{router_msg,<<\"again\">>}");
+    // Twenty thousand of them.
+    erl.eval("[In([N], []) || N <- lists:seq(1, 20000)], ok");
+    wait_figure(&server, "processes", 20_002);
+    server.into_program().kill();
+    let server = world.encke(&[]);
+    wait_figure(&server, "processes", 20_002);
+    assert_eq!(server.api.send("20000", 1), 1);
+}
+
+#[test]
+fn supervisors_start_what_stands_for_encke() {
+    let (world, ebin) = (World::new(), compiled());
+    let server = world.encke(&[]);
+    let erl = started(&world, &ebin);
+    assert_eq!(erl.eval("subsmanager:first_run()"), "{atomic,ok}");
+    erl.eval("process_flag(trap_exit, true), {ok, R} = router:start_link()");
+    assert_eq!(erl.eval("{ok, S} = subsmanager:start_link(), is_process_alive(S)"), "true");
+    assert_eq!(erl.eval("router:start_link() =:= {error, {already_started, R}}"), "true");
+    assert_eq!(erl.eval("{subsmanager:stop(), is_process_alive(S)}"), "{ok,false}");
+    assert!(erl.message().ends_with("normal}"));
+    assert_eq!(erl.eval("router:send(rj, goes_on)"), "{ok,0}");
+    server.into_program().kill();
+    assert!(erl.message().ends_with("{encke_is_gone,noconnection}}"));
+    // It waits for Encke, in a process of its own so that the test can go on.
+    erl.eval("Me = self(), spawn(fun() -> Me ! router:start_link(), receive stop -> ok end end)");
+    let _server = world.encke(&[]);
+    assert!(erl.message().starts_with("{ok,<"));
 }
 
 #[test]
@@ -93,6 +149,16 @@ fn users_of_the_page_server_hear_each_other() {
     assert_eq!(bob.event()["data"], json!({"from": "alice", "said": "<hi>!"}));
     let page = read_to_end(pages, "GET /bob HTTP/1.1\r\nHost: h\r\n\r\n");
     assert!(page.contains("<li>&lt;hi&gt;!</li>"), "{page}");
+    // A stream that a process of the node holds ends with Encke.
+    let mut feed = TcpStream::connect(pages).unwrap();
+    feed.write_all(b"GET /feed/carol HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    wait_for("carol is online", || server.api.connections("carol") == 1);
+    assert_eq!(server.api.send("carol", "hi"), 1);
+    drop(server.into_program());
+    let mut heard = String::new();
+    feed.set_read_timeout(Some(DEADLINE)).unwrap();
+    feed.read_to_string(&mut heard).unwrap();
+    assert!(heard.ends_with("\r\n\r\n<<\"hi\">>\n"), "{heard}");
 }
 
 /// All that is answered to `request` until the connection is closed.

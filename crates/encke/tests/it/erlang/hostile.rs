@@ -141,7 +141,7 @@ fn node_that_asks_for_what_never_comes_leaves_others_room() {
         figures(&server)["refused"]["overloaded"].as_u64().unwrap() > 0
     });
     let add = "{add_subscriptions, [{subscription, a, b}]}";
-    assert_eq!(erl.call("subsmanager", add), "{ok,1}");
+    assert_eq!(erl.call("subsmanager", add), "ok");
     // A name with what a log would take for a line of its own is none.
     let mut pid = Vec::new();
     write::pid(&mut pid, "x@127.0.0.3\nfaked", [1, 0, 7]);
@@ -178,7 +178,7 @@ fn long_changes_of_subscriptions_are_stored_and_nothing_else_that_long() {
     let _server = world.encke(&[]);
     let erl = world.erl("a");
     let pairs = "[{subscription, N, star} || N <- lists:seq(1, 20000)]";
-    let add = format!("{{add_subscriptions, {pairs}}}");
+    let add = format!("{{add, {pairs}}}");
     assert_eq!(erl.call("subsmanager", &add), "{ok,20000}");
     assert_eq!(erl.call("subsmanager", &add.replace("add", "remove")), "{ok,20000}");
     let long = "binary:copy(<<\"x\">>, 1000000)";
@@ -190,4 +190,37 @@ fn long_changes_of_subscriptions_are_stored_and_nothing_else_that_long() {
     assert_eq!(erl.call("router", &format!("{{send, 1, {empty}}}")), "{ok,0}");
     let empty = "lists:duplicate(200000, <<>>)";
     assert_eq!(erl.call("router", &format!("{{send, 1, {empty}}}")), "{error,too_large}");
+}
+
+/// Some megabytes more than what all nodes may have at a time each.
+#[test]
+fn changes_of_any_length_are_stored_or_answered() {
+    let world = World::new();
+    let server = world.encke(&[]);
+    let erl = world.erl("a");
+    let slow = RawNode::connect(&world, "slow");
+    // Names as long as they may be: 20 MiB that are stored as soon as ten thousands of integers.
+    erl.eval(
+        "Long = binary:copy(<<\"x\">>, 255), Star = binary:copy(<<\"y\">>, 255),
+         Pairs = lists:duplicate(40000, {subscription, Long, Star}) ++
+             [{subscription, N, star} || N <- lists:seq(1, 30000)], ok",
+    );
+    assert_eq!(erl.call("subsmanager", "{add, Pairs}"), "{ok,30001}");
+    assert_eq!(erl.call("subsmanager", "{remove, Pairs}"), "{ok,30001}");
+    // One that begins such a frame and does not go on has the place of all.
+    let head = [&(20_u32 << 20).to_be_bytes()[..], &[0; 64 << 10]].concat();
+    assert!(slow.bytes(&head));
+    slow.wait_taken();
+    wait_for("the place is taken", || {
+        erl.call("subsmanager", "{add, Pairs}") == "{error,overloaded}"
+    });
+    assert_eq!(erl.call("subsmanager", "{add, [{subscription, a, b}]}"), "{ok,1}");
+    drop(slow);
+    wait_figure(&server, "nodes", 1);
+    assert_eq!(erl.call("subsmanager", "{add, Pairs}"), "{ok,30001}");
+    let before = figures(&server)["oversized"].as_u64().unwrap();
+    let long = "{add, binary:copy(<<0>>, 140000000)}";
+    assert_eq!(erl.call("subsmanager", long), "{error,too_large}");
+    assert_eq!(figures(&server)["oversized"], before + 1);
+    assert!(server.stderr().contains("was not done: too_large"), "{}", server.stderr());
 }

@@ -60,6 +60,36 @@ fn process_that_ends_is_logged_out_however_it_ends() {
 }
 
 #[test]
+fn linked_process_ends_with_the_router_and_no_other_does() {
+    let world = World::new();
+    let server = world.encke(&[]);
+    let erl = world.erl("a");
+    erl.eval(
+        "In = fun(Id, Options) ->
+             P = spawn(fun() -> receive stop -> ok end end),
+             ok = gen_server:call({router, E}, {login, Id, P, Options}), P
+         end",
+    );
+    erl.eval("Plain = In(a, []), Linked = In(b, [link]), Both = In(c, []), Out = In(d, [link])");
+    assert_eq!(erl.call("router", "{login, e, Both, [link]}"), "ok");
+    assert_eq!(erl.call("router", "{logout, Out}"), "ok");
+    erl.eval("Later = In(f, [link])");
+    assert_eq!(server.api.logout("f"), 1);
+    assert_eq!(
+        erl.eval("[is_process_alive(P) || P <- [Linked, Both, Out, Later]]"),
+        "[true,true,true,true]"
+    );
+    // Its end, however it comes, is as that of any other.
+    erl.eval("exit(In(g, [link]), kill)");
+    wait_figure(&server, "processes", 3);
+    erl.eval("Watched = monitor(process, Linked)");
+    server.into_program().kill();
+    assert!(erl.message().ends_with(",noconnection}"));
+    let alive = "[is_process_alive(P) || P <- [Plain, Linked, Both, Out, Later]]";
+    erl.wait(alive, "[true,false,false,true,true]");
+}
+
+#[test]
 fn application_that_logs_an_id_out_ends_its_processes_log_in() {
     let world = World::new();
     let server = world.encke(&[]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use erlang::control::send_to_name;
-use erlang::{Node, NodeConfig, OwnPid, Peer, Session, frames};
+use erlang::{Incoming, Node, NodeConfig, OwnPid, Peer, Session, frames};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
@@ -31,6 +31,7 @@ impl RawNode {
         let config = NodeConfig {
             name: format!("{name}@127.0.0.1").into(),
             cookie: COOKIE.into(),
+            listen: None,
             port: 0,
             epmd: world.port(),
             tick_time: NEVER,
@@ -63,6 +64,11 @@ impl RawNode {
         })
     }
 
+    /// Sends `bytes`, which may be anything.
+    pub(super) fn bytes(&self, bytes: &[u8]) -> bool {
+        self.peer.send(|out| out.extend_from_slice(bytes))
+    }
+
     /// Sends `payload`, a term, to Encke's process `name`.
     pub(super) fn send(&self, name: &str, payload: &[u8]) -> bool {
         self.peer.send(|out| {
@@ -80,7 +86,8 @@ impl RawNode {
     pub(super) fn read(&mut self) -> Vec<u8> {
         let RawNode { runtime, session, .. } = self;
         let batch = runtime.block_on(async { timeout(DEADLINE, session.read()).await });
-        let batch = batch.expect("something comes").expect("the connection stands");
+        let incoming = batch.expect("something comes").expect("the connection stands");
+        let Incoming::Frames(batch) = incoming else { panic!("a frame that is too long") };
         frames(&batch).next().unwrap().to_vec()
     }
 }
