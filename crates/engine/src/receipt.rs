@@ -198,8 +198,8 @@ impl Receipt {
         Some((&relaying.relay, &relaying.event, self.ready()?))
     }
 
-    /// That lane has answered, or found no room behind the answer's first bytes: an error with their
-    /// number.
+    /// That lane has answered, or found no room behind the answer's first bytes: an error with
+    /// their number.
     pub fn settle(&self, written: Result<(), usize>) {
         if let Sender::Relay(Relaying { relay, state, .. }) = &self.0.sender {
             let bits = match written {
@@ -248,6 +248,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "any time will do")]
     fn answer_that_has_begun_elsewhere_says_how_far_it_is() {
         let bell = StdArc::new(Bell::new().unwrap());
         let relay = Relay { to: bell.clone(), home: bell, token: 7, accepted: Instant::now() };

@@ -213,8 +213,8 @@ impl Giver {
         super::takers_of(self.worker, self.giving.givers(), self.giving.takers)
     }
 
-    /// Connects to those who take, as far as they let it: nothing is waited for, since streams would
-    /// wait too. Whether all ways are there.
+    /// Connects to those who take, as far as they let it: nothing is waited for, since streams
+    /// would wait too. Whether all ways are there.
     fn connect(&mut self, takers: Range<usize>) -> io::Result<bool> {
         if self.still.is_none() {
             // Now, since a table that is full has to be known before anything stops.

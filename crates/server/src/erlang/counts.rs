@@ -39,14 +39,16 @@ pub(super) struct Counts {
     pub(super) refused: [Count; Refusal::COUNT],
     /// Frames that are no message that we know, and messages to nobody.
     pub(super) unknown: Count,
-    log: LogLimit,
+    /// Each reason has its own, so that none of them hides another.
+    refused_log: [LogLimit; Refusal::COUNT],
+    unknown_log: LogLimit,
 }
 
 impl Counts {
-    /// Counts what `peer` asked for in vain, and says so unless something was said just now.
+    /// Counts what `peer` asked for in vain, and says so unless the same was said just now.
     pub(super) fn refuse(&self, peer: &str, refusal: Refusal) {
         self.refused[refusal.index()].add(1);
-        if self.log.permits() {
+        if self.refused_log[refusal.index()].permits() {
             let why = refusal.to_atom();
             tracing::warn!("what a process of the Erlang node {peer} sent was not done: {why}");
         }
@@ -60,7 +62,7 @@ impl Counts {
     /// Counts what `peer` sent and nobody understands.
     pub(super) fn count_unknown(&self, peer: &str, what: &str) {
         self.unknown.add(1);
-        if self.log.permits() {
+        if self.unknown_log.permits() {
             tracing::warn!("the Erlang node {peer} sent {what}");
         }
     }

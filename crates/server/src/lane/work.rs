@@ -252,8 +252,7 @@ impl SendLane {
     }
 
     /// Writes the answers of a connection, in the order of its requests, but for their first bytes,
-    /// which have gone already. They were those of the same answer: all that may differ in it is the
-    /// second, which takes the same room.
+    /// which have gone: all that may differ in those is the second, which takes the same room.
     pub(super) fn write(&mut self, desk: &LaneDesk<'_>, index: u32, gone: usize) {
         let Some(conn) = self.conns.get(index) else { return };
         let (now, date) = (Instant::now(), self.date.now());
@@ -270,10 +269,7 @@ impl SendLane {
             Ok(sent) if sent == left.len() => {}
             Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(desk, index),
             // It does not read what it is answered: somebody else waits for that.
-            sent => {
-                let unsent = left[sent.unwrap_or_default()..].to_vec();
-                return self.give_back(desk, index, unsent);
-            }
+            sent => return self.give_back(desk, index, left[sent.unwrap_or(0)..].to_vec()),
         }
         self.go_on(desk, index);
     }

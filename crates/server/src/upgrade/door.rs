@@ -1,16 +1,18 @@
 //! The door of a server that serves: who asks for an upgrade comes here, and the heir, too.
 
+mod starting;
+
 use std::path::Path;
-use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use self::starting::NotStarted;
 use super::conversation::Conversation;
 use super::giving::{Giving, PATIENCE};
 use super::program::{self, Program};
@@ -22,9 +24,6 @@ use super::words::{
 
 /// How long who has connected may take to say what for.
 const FIRST_WORD_MAX: Duration = Duration::from_secs(5);
-
-/// How long a new program may take until it is heard of.
-const HELLO_MAX: Duration = Duration::from_secs(60);
 
 /// Who is at the door at one time; others wait. Of upgrades there is one.
 const CALLERS_MAX: usize = 16;
@@ -251,71 +250,6 @@ impl Upgrades {
         self.conclude(given, starter);
     }
 
-    async fn start_program(&self, ask: &Ask) -> Result<(Child, Conversation, Hello), NotStarted> {
-        let (sender, hello) = oneshot::channel();
-        {
-            let mut stage = self.stage();
-            match &*stage {
-                Stage::Nothing => {}
-                Stage::Started(_) | Stage::UnderWay => return Err(NotStarted::Busy(UNDER_WAY)),
-                Stage::Over => return Err(NotStarted::Busy(OVER)),
-            }
-            *stage = Stage::Started(sender);
-        }
-        self.start_and_hear(ask, hello).await.map_err(NotStarted::Failed)
-    }
-
-    async fn start_and_hear(
-        &self,
-        ask: &Ask,
-        hello: oneshot::Receiver<(Conversation, Hello)>,
-    ) -> Result<(Child, Conversation, Hello), String> {
-        if let Some(why) = self.obstacle() {
-            return Err(why);
-        }
-        if common_version(&ask.versions).is_none() && !ask.versions.is_empty() {
-            return Err(other_versions(&ask.versions));
-        }
-        if process::id() == FIRST_PROCESS {
-            return Err(CONTAINER.to_owned());
-        }
-        let program = self.program.as_ref().ok_or("nobody knows what to start here")?;
-        let binary = ask.binary.as_deref().unwrap_or(&program.binary);
-        let started = program.start(ask.binary.as_deref(), ask.config.as_deref());
-        let mut child = started.map_err(|error| {
-            let binary = binary.display();
-            format!("cannot start {binary}: {error}; name the new program with --binary")
-        })?;
-        let heard = tokio::select! {
-            heard = timeout(HELLO_MAX, hello) => match heard {
-                Ok(Ok(heard)) => Ok(heard),
-                Ok(Err(_)) => Err("the new program is not awaited any more".to_owned()),
-                Err(_) => Err(format!(
-                    "the new program ({}) has said nothing within {} s",
-                    binary.display(),
-                    HELLO_MAX.as_secs()
-                )),
-            },
-            ended = child.wait() => {
-                let ended = ended.map_or_else(|_| "ended".to_owned(), |it| program::ended(&it));
-                Err(format!(
-                    "the new program ({}) {ended} before it said a word: what it has written to \
-                     standard error says why; one that knows no --inherit is too old",
-                    binary.display()
-                ))
-            }
-            () = self.ending.cancelled() => Err("the server is ending".to_owned()),
-        };
-        match heard {
-            Ok((heir, hello)) => Ok((child, heir, hello)),
-            Err(why) => {
-                // Fails where it has ended.
-                let _ = child.kill().await;
-                Err(why)
-            }
-        }
-    }
-
     async fn give(
         &self,
         mut heir: Conversation,
@@ -393,27 +327,10 @@ impl Upgrades {
     }
 }
 
-/// Why no program is being started.
-enum NotStarted {
-    /// Another one is, or was.
-    Busy(&'static str),
-    Failed(String),
-}
-
-/// With this process its PID namespace ends.
-const FIRST_PROCESS: u32 = 1;
-
-const CONTAINER: &str = "this server is the first process of its container, which would end with \
-                         it: start the new version in a container of its own with encke serve \
-                         --inherit, on the same data (docs/upgrade.md)";
-
 const UNDER_WAY: &str = "an upgrade is under way; ask again when it is done";
 
-const HELD: &str = "a program that was to take over, and failed, holds the store still: end it, and \
-                    ask again";
-
-const OVER: &str = "another program has taken over from this one, and has no socket of its own: \
-                    its log says why";
+const HELD: &str = "a program that was to take over, and failed, holds the store still: end it, \
+                    and ask again";
 
 fn other_versions(theirs: &[u32]) -> String {
     format!(

@@ -61,10 +61,10 @@ fn too_many_and_those_without_a_byte_are_refused_and_nothing_is_sent() {
     let too_many = [file.as_fd(); DESCRIPTORS_MAX + 1];
     for (bytes, descriptors) in [(&b"x"[..], &too_many[..]), (b"", &too_many[..1])] {
         let error = send(&ours, &[IoSlice::new(bytes)], descriptors).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
     }
     let error = receive(&theirs, &mut [0; 8], &mut Vec::new()).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn send_that_finds_too_little_room_carries_its_descriptors_once() {
         all.extend_from_slice(&buffer[..len]);
         match send(&ours, &[IoSlice::new(&bytes[sent..])], &[]) {
             Ok(more) => sent += more,
-            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
         }
     }
     assert!(all == bytes);
@@ -105,7 +105,7 @@ fn receiver_without_descriptors_is_told_and_keeps_none() {
                 taken.truncate(taken.len() - room);
                 let mut received = Vec::new();
                 let error = receive(&theirs, &mut [0; 8], &mut received).unwrap_err();
-                assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+                assert_eq!(error.kind(), ErrorKind::InvalidData);
                 assert!(error.to_string().contains("descriptors are short"), "{error}");
                 assert_eq!((received.len(), crate::table::free(10)), (0, room));
             }

@@ -365,7 +365,7 @@ fn classic_page_needs_no_version() {
         b"POST /test/7\r\n\r\n",
         b"GET /test/7\r\nX : y\r\n\r\n",
     ] {
-        assert_eq!(refused(head).problem.status(), 400, "{}", head.escape_ascii());
+        assert_eq!(refused(head).problem.status, 400, "{}", head.escape_ascii());
     }
 }
 
