@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -140,6 +141,21 @@ fn read_packet(stdout: &mut impl Read) -> Option<String> {
     let mut answer = vec![0; len[0].into()];
     stdout.read_exact(&mut answer).unwrap();
     Some(String::from_utf8(answer).unwrap())
+}
+
+#[test]
+fn program_under_the_original_s_name_is_the_port_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let (list, driver) = (dir.path().join("servers.txt"), dir.path().join("ketama_erlang_driver"));
+    fs::write(&list, original("equal5")).unwrap();
+    symlink(env!("CARGO_BIN_EXE_encke"), &driver).unwrap();
+    let mut command = Command::new(driver);
+    command.arg(&list).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let (key, server) = keys("equal5").swap_remove(0);
+    child.stdin.take().unwrap().write_all(&packet(key.as_bytes())).unwrap();
+    assert_eq!(read_packet(child.stdout.as_mut().unwrap()), Some(server));
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]
