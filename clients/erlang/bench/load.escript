@@ -6,6 +6,7 @@
 %%   escript bench/load.escript casts 1000000
 %%   escript bench/load.escript heard 1000000
 %%   escript bench/load.escript calls 200000
+%%   escript bench/load.escript callers 50000
 %%   escript bench/load.escript processes 1000000
 %%
 %% Times end when Encke has done all: the last thing that each sender does is a call. An event that
@@ -13,6 +14,8 @@
 -mode(compile).
 
 -define(ENCKE, 'encke@127.0.0.1').
+%% What bench/plain.escript is.
+-define(PLAIN, 'plain@127.0.0.1').
 -define(ANY, {any, ?ENCKE}).
 -define(ROUTER, {router, ?ENCKE}).
 
@@ -20,7 +23,7 @@ main([What, Count]) ->
     pong = net_adm:ping(?ENCKE),
     run(What, list_to_integer(Count));
 main(_) ->
-    io:format("usage: load.escript casts|heard|calls|processes COUNT~n"),
+    io:format("usage: load.escript casts|heard|calls|callers|processes COUNT~n"),
     halt(2).
 
 %% Events for ids that nobody has, by 10 processes.
@@ -41,6 +44,14 @@ run("heard", Count) ->
 run("calls", Count) ->
     Call = fun(N) -> {ok, 0} = gen_server:call(?ROUTER, {send, N, <<"Hello">>}, infinity) end,
     report("calls", Count, timed(100, Count, Call));
+%% Calls by 1, 10 and 100 processes, of Encke and of a router in Erlang on a node of its own, in
+%% turn: medians of five rounds, and their spread. Every call is of an id that one process has.
+run("callers", Count) ->
+    Plain = start_plain(),
+    [ok = gen_server:call({router, Node}, {login, ear, spawn_link(fun ignore/0)})
+     || Node <- [?ENCKE, ?PLAIN]],
+    [compare(Callers, Count div 5) || Callers <- [1, 10, 100]],
+    port_close(Plain);
 %% So many processes logged in, each under an id of its own.
 run("processes", Count) ->
     Before = figure("resident_anonymous_bytes"),
@@ -50,6 +61,36 @@ run("processes", Count) ->
     report("log-ins", Count, Time),
     After = figure("resident_anonymous_bytes"),
     io:format("~.1f bytes of Encke's memory for each~n", [(After - Before) / Count]).
+
+compare(Callers, Count) ->
+    Rates = [{rate(?ENCKE, Callers, Count), rate(?PLAIN, Callers, Count)} || _ <- lists:seq(1, 5)],
+    {Ours, Theirs} = lists:unzip(Rates),
+    Ratios = [Our / Their || {Our, Their} <- Rates],
+    io:format("~p callers: ~s a second, plain Erlang ~s, ratio ~s~n",
+              [Callers, spread(Ours, "~.1f"), spread(Theirs, "~.1f"), spread(Ratios, "~.2f")]).
+
+rate(Node, Callers, Count) ->
+    Call = fun(_) -> {ok, 1} = gen_server:call({router, Node}, {send, ear, <<"Hello">>}) end,
+    Start = erlang:monotonic_time(microsecond),
+    together(Callers, fun(_) -> repeat(Count div Callers, 0, Call) end),
+    Count * 1.0e6 / (erlang:monotonic_time(microsecond) - Start).
+
+spread(Figures, Format) ->
+    Sorted = lists:sort(Figures),
+    [Least, Median, Most] = [lists:nth(N, Sorted) || N <- [1, (length(Sorted) + 1) div 2,
+                                                          length(Sorted)]],
+    io_lib:format(Format ++ " (" ++ Format ++ " to " ++ Format ++ ")", [Median, Least, Most]).
+
+ignore() ->
+    receive {router_msg, _} -> ignore() end.
+
+start_plain() ->
+    Port = open_port({spawn_executable, os:find_executable("escript")},
+                     [{args, [filename:join(filename:dirname(escript:script_name()),
+                                            "plain.escript")]}, {line, 80}]),
+    receive {Port, {data, {eol, "ready"}}} -> ok after 10000 -> halt(1) end,
+    pong = net_adm:ping(?PLAIN),
+    Port.
 
 %% In portions: no more is under way than Encke's queue holds.
 login(_, []) ->
@@ -78,16 +119,20 @@ wait_heard(Ears, Count, Deadline) ->
 
 %% The time until `Processes' have done `Act' `Count' times together and Encke has done it.
 timed(Processes, Count, Act) ->
-    Me = self(),
     Each = Count div Processes,
     timed(fun() ->
-        Pids = [spawn_link(fun() ->
-                    repeat(Each, Process * Each, Act),
-                    {ok, _} = gen_server:call(?ROUTER, {send, none, sync}, infinity),
-                    Me ! {done, self()}
-                end) || Process <- lists:seq(1, Processes)],
-        [receive {done, Pid} -> ok end || Pid <- Pids]
+        together(Processes, fun(Process) ->
+            repeat(Each, Process * Each, Act),
+            {ok, _} = gen_server:call(?ROUTER, {send, none, sync}, infinity)
+        end)
     end).
+
+%% Until so many processes have done `Act'.
+together(Processes, Act) ->
+    Me = self(),
+    Pids = [spawn_link(fun() -> Act(Process), Me ! {done, self()} end)
+            || Process <- lists:seq(1, Processes)],
+    [receive {done, Pid} -> ok end || Pid <- Pids].
 
 %% Microseconds that `Do' takes, and seconds of Encke's processor.
 timed(Do) ->

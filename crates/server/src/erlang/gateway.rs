@@ -41,6 +41,8 @@ pub(crate) struct Gateway {
     pub(super) node: Arc<Node>,
     pub(super) sender: Sender,
     pub(super) guest: Guest,
+    /// Whose turn it is to hand out the guest's mail.
+    pub(super) mail_turn: tokio::sync::Mutex<()>,
     pub(super) counts: Counts,
     pub(super) tasks: Arc<Semaphore>,
     /// For a change of subscriptions that is longer than a node's queue.
@@ -79,6 +81,7 @@ impl Gateway {
             node,
             sender,
             guest,
+            mail_turn: tokio::sync::Mutex::default(),
             counts: Counts::default(),
             tasks: Arc::new(Semaphore::new(TASKS_MAX)),
             large_changes: Arc::new(Semaphore::new(1)),

@@ -19,7 +19,7 @@ use super::gateway::{Buffers, Gateway};
 use super::inbox::Inbox;
 use super::refusal::Refusal;
 use super::request::{Asked, Change, Request, Service};
-use super::{control, ids, names, payload, tasks};
+use super::{control, ids, mail, names, payload, tasks};
 use crate::posting::Delivery;
 
 /// Sends of one node whose count is not known yet. 200 bytes each.
@@ -76,8 +76,10 @@ impl<'g> Handler<'g> {
             inbox.done(&batch);
             // A node that does not take its answers and monitors has to wait for more of them.
             self.peer.room().await;
-            // Reading goes on, and others have their turn.
-            yield_now().await;
+            if inbox.has_more() {
+                // Reading goes on, and others have their turn.
+                yield_now().await;
+            }
         }
         // Where the node is gone, nobody is left to be answered.
         while !self.window.is_empty() && self.peer.is_open() {
@@ -204,7 +206,7 @@ impl<'g> Handler<'g> {
         }
         ids::read_id(&mut self.buffers.about, id)?;
         payload::read_payload(&mut self.buffers.data, payload)?;
-        self.gateway.send(&self.buffers, payload, alone).await
+        mail::posting(self.gateway, self.gateway.send(&self.buffers, payload, alone)).await
     }
 
     /// Answers once the workers have counted, and goes on meanwhile while there is room.

@@ -82,6 +82,11 @@ impl Inbox {
         }
     }
 
+    /// Whether a batch waits.
+    pub(super) fn has_more(&self) -> bool {
+        !self.lock().batches.is_empty()
+    }
+
     /// The batch is handled.
     pub(super) fn done(&self, batch: &Bytes) {
         self.lock().bytes -= cost(batch);

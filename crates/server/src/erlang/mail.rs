@@ -1,12 +1,17 @@
 //! Mail for processes: what the router posts for those who are logged in is sent to their nodes.
 //!
 //! The guest's mailbox is emptied without ever waiting for a node: mail for one that has no room
-//! waits in its own queue ([`ConnectedNode`]), and all others hear at once.
+//! waits in its own queue ([`ConnectedNode`]), and all others hear at once. What a process has sent
+//! to others is handed out in the same turn ([`posting`]): no bell is rung for it, which took two of
+//! the eight system calls of a call, and the answer leaves in one write with what it is about.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use engine::{Delivery, GuestMail};
 use erlang::term::write;
+use futures_util::poll;
 use hub::{ConnRef, DisconnectReason};
 use tokio::task::yield_now;
 
@@ -23,19 +28,47 @@ const SLICE: usize = 512;
 pub(super) async fn run(gateway: Arc<Gateway>) -> std::io::Result<()> {
     let wake = WakeFd::new(Arc::clone(&gateway))?;
     loop {
-        while let Some(mail) = gateway.guest.take() {
-            match mail {
-                GuestMail::Deliver(delivery) => deliver(&gateway, delivery).await,
-                GuestMail::Close(reason, delivery) => log_out(&gateway, reason, delivery).await,
-                GuestMail::Gap(_) => tell_gap(&gateway).await,
-            }
-        }
+        let turn = gateway.mail_turn.lock().await;
+        hand_out(&gateway).await;
+        drop(turn);
         if gateway.guest.may_sleep() {
             wake.rung().await?;
             gateway.guest.awake();
         } else {
             yield_now().await;
         }
+    }
+}
+
+/// Hands out all mail. Whoever does has the turn, so that mails keep their order.
+async fn hand_out(gateway: &Gateway) {
+    while let Some(mail) = gateway.guest.take() {
+        match mail {
+            GuestMail::Deliver(delivery) => deliver(gateway, delivery).await,
+            GuestMail::Close(reason, delivery) => log_out(gateway, reason, delivery).await,
+            GuestMail::Gap(_) => tell_gap(gateway).await,
+        }
+    }
+}
+
+/// Posts, and hands out at once what that leaves for processes. Where it has to wait, [`run`] is
+/// rung for the rest.
+pub(super) async fn posting<T>(gateway: &Gateway, post: impl Future<Output = T>) -> T {
+    let mut post = pin!(post);
+    gateway.guest.awake();
+    let posted = poll!(post.as_mut());
+    // Whoever else has the turn looks again before he sleeps.
+    if let Ok(_turn) = gateway.mail_turn.try_lock() {
+        loop {
+            hand_out(gateway).await;
+            if gateway.guest.may_sleep() {
+                break;
+            }
+        }
+    }
+    match posted {
+        Poll::Ready(posted) => posted,
+        Poll::Pending => post.await,
     }
 }
 
