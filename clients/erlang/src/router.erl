@@ -10,9 +10,13 @@
 %% logs it in again as soon as Encke is back; what was sent in between it does not hear. Whoever
 %% must know that monitors the router, `monitor(process, global:whereis_name(router))', or is linked
 %% with it: {@link login/3}.
+%%
+%% A process that has asked for {@link presence/1} hears `{online, Id}' when the first connection of
+%% an id comes, and `{offline, Id}' when its last one has been gone for Encke's `--presence-grace'.
+%% `{presence_lost}' says that some of both are missing: {@link connections/1} tells of one id.
 -module(router).
 
--export([send/2, login/2, login/3, logout/1]).
+-export([send/2, login/2, login/3, logout/1, connections/1, presence/1, presence_off/1]).
 -export([start_link/0, stop/0]).
 -export_type([id/0, reason/0]).
 
@@ -52,10 +56,32 @@ login(Id, Pid, Options) when is_pid(Pid) ->
 
 %% @doc Logs a process out of all its ids. One that hears `{router_closed, Reason}' and lives on
 %% should say so too, or it is logged in again when Encke comes back from a restart.
--spec logout(pid()) -> ok.
+%%
+%% Of an id it ends all connections, browsers' too, and says how many there were.
+-spec logout(pid()) -> ok;
+            (id()) -> {ok, non_neg_integer()} | {error, reason()}.
 logout(Pid) when is_pid(Pid) ->
     ok = encke_logins:logged_out(Pid),
-    gen_server:call({global, ?MODULE}, {logout, Pid}).
+    gen_server:call({global, ?MODULE}, {logout, Pid});
+logout(Id) ->
+    gen_server:call({global, ?MODULE}, {logout, Id}).
+
+%% @doc Says how many connections `Id' has, browsers and processes.
+-spec connections(id()) -> {ok, non_neg_integer()} | {error, reason()}.
+connections(Id) ->
+    gen_server:call({global, ?MODULE}, {connections, Id}).
+
+%% @doc From now on the process hears which ids come and go, until it ends or says
+%% {@link presence_off/1}, or the connection to Encke ends: whoever must know that monitors the
+%% router, and asks again. Who is online already is not told.
+-spec presence(pid()) -> ok | {error, reason()}.
+presence(Pid) when is_pid(Pid) ->
+    gen_server:call({global, ?MODULE}, {presence, Pid}).
+
+%% @doc The process does not hear it any more.
+-spec presence_off(pid()) -> ok | {error, reason()}.
+presence_off(Pid) when is_pid(Pid) ->
+    gen_server:call({global, ?MODULE}, {presence_off, Pid}).
 
 %% @doc A process of this node that stands for Encke's router, for supervisors: it is there when
 %% Encke is, which it waits for up to 30 s, and ends when Encke does.

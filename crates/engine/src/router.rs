@@ -28,8 +28,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use hub::Names;
-use hub::{Audience, Directory, DisconnectReason, Draft, EventId, EventIds, HistoryLimits, IdText};
+use hub::{Audience, Changes, Directory, DisconnectReason, Draft, EventId, EventIds};
+use hub::{HistoryLimits, Id, IdText, Names};
 use proto::Frame;
 
 pub use self::given::GapStep;
@@ -116,6 +116,16 @@ impl Router {
     /// How many connections are logged in under `id`.
     pub fn connections(&self, id: IdText<'_>) -> usize {
         self.names.lookup(id).map_or(0, |id| self.directory.connections(id))
+    }
+
+    /// Which ids come and go, for the one who wants to hear of it.
+    pub fn changes(&self) -> &Changes {
+        self.directory.changes().expect("the engine's directory notes them")
+    }
+
+    /// Whether anybody is logged in under `id`.
+    pub fn is_online(&self, id: Id) -> bool {
+        self.directory.connections(id) > 0
     }
 
     /// How many ids are online.

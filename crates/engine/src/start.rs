@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use hub::{ConnRef, Directory, Epoch, EventIds, Names};
+use hub::{Changes, ConnRef, Directory, Epoch, EventIds, Names};
 use sys::table::{self, AsFdDyn};
 use sys::{clock, group, limits as process_limits, machine};
 use tls::rustls::ServerConfig;
@@ -126,7 +126,7 @@ impl Engine {
         let mailboxes: io::Result<Arc<[_]>> =
             (0..config.workers + guests).map(|_| Mailbox::new().map(Arc::new)).collect();
         let mailboxes = mailboxes.map_err(StartError::Worker)?;
-        let directory = Arc::new(Directory::default());
+        let directory = Arc::new(Directory::noting(Changes::new(names.clone())));
         let replies = Arc::new(Replies::new().map_err(StartError::Worker)?);
         let event_ids = match config.cluster {
             true => EventIds::of_cluster(epoch),

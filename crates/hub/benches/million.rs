@@ -13,11 +13,14 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use hub::{Audience, ConnRef, Directory, Id, IdText, Names, Nobody};
+use hub::{Audience, Change, Changes, ConnRef, Directory, Id, IdText, Names, Nobody};
 
 const ROUNDS: usize = 3;
+/// Changes that are taken together: those of a twentieth of a second at 100,000 a second.
+const TAKEN: usize = 5_000;
 /// Workers that the connections are spread over.
 const WORKERS: usize = 64;
 
@@ -64,6 +67,15 @@ impl Calls {
             at(0.9999),
             longest.join(", "),
         );
+    }
+}
+
+impl Calls {
+    /// Microseconds of one, of the round that took least: the others were disturbed.
+    fn mean(&self) -> f64 {
+        let sums = self.rounds.iter().map(|round| round.iter().map(|&ns| u64::from(ns)).sum());
+        let least: u64 = sums.min().unwrap_or_default();
+        least as f64 / 1000.0 / self.rounds[0].len() as f64
     }
 }
 
@@ -146,6 +158,55 @@ fn names(connections: usize) {
     [&logins, &logouts].into_iter().for_each(Calls::print);
 }
 
+/// Logs connections in and out while somebody hears of it, as a worker does it: a name's log-in,
+/// that of the directory, and back. What waits is taken after each `TAKEN` of them, by itself.
+fn heard(connections: usize, text: impl Fn(usize) -> String) {
+    let mut mean = [0.0; 2];
+    for is_heard in [false, true] {
+        println!("  {}", if is_heard { "while somebody listens" } else { "while nobody does" });
+        let mut logins = Calls::new("login", connections);
+        let mut logouts = Calls::new("logout", connections);
+        let mut takes = Calls::new("take", connections / TAKEN * 2 + 2);
+        for round in 0..ROUNDS {
+            let names = Arc::new(Names::new([7; 16]));
+            names.set_bytes_max(usize::MAX);
+            let directory = Directory::noting(Changes::new(Arc::clone(&names)));
+            let Some(changes) = directory.changes() else { unreachable!("it notes changes") };
+            changes.hear(is_heard);
+            let mut ids = vec![Id::NONE; connections];
+            let mut taken: Vec<Change> = Vec::new();
+            let mut take = || {
+                (0..Changes::LISTS).for_each(|list| changes.take(list, &mut taken));
+                taken.drain(..).for_each(|change| names.release(change.id));
+            };
+            for (n, id) in ids.iter_mut().enumerate() {
+                let text = text(n);
+                let text = IdText::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+                logins.time(round, || {
+                    *id = names.login(text, true).unwrap_or(Id::NONE);
+                    directory.login(*id, conn(n));
+                });
+                if n % TAKEN == 0 {
+                    takes.time(round, &mut take);
+                }
+            }
+            for n in (0..connections).map(|n| n * 7_919 % connections) {
+                logouts.time(round, || {
+                    directory.logout(ids[n], conn(n));
+                    names.logout(ids[n]);
+                });
+                if n % TAKEN == 0 {
+                    takes.time(round, &mut take);
+                }
+            }
+            assert_eq!((directory.ids_online(), changes.take_lost()), (0, 0), "nothing is lost");
+        }
+        [&logins, &logouts, &takes].into_iter().for_each(Calls::print);
+        mean[usize::from(is_heard)] = (logins.mean() + logouts.mean()) / 2.0;
+    }
+    println!("  a log-in or log-out costs {:.3} µs more by it", mean[1] - mean[0]);
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let at = arguments.iter().position(|argument| argument == "--connections");
@@ -155,4 +216,8 @@ fn main() {
     directory("one id", connections, integer(7), |_| integer(7));
     directory("an id each", connections, integer(7), integer);
     names(connections);
+    println!("coming and going, an integer each");
+    heard(connections, |n| n.to_string());
+    println!("coming and going, a name each");
+    heard(connections, |n| format!("somebody:{n:07}"));
 }

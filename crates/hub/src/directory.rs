@@ -20,6 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
+use crate::changes::{Changes, LISTS};
 use crate::conn_ref::ConnRef;
 use crate::conn_set::{ConnSet, ConnSets};
 use crate::id::Id;
@@ -98,16 +99,31 @@ const _: () = assert!(size_of::<Locked>() == 64 && size_of::<Slot>() == 16);
 pub struct Directory {
     keys: Keys,
     stripes: Box<[Locked]>,
+    /// Where it is noted that ids come and go, if it is.
+    changes: Option<Changes>,
 }
+
+// A stripe must have one list, or changes of one id would lose their order.
+const _: () = assert!(STRIPES.is_multiple_of(LISTS));
 
 impl Default for Directory {
     fn default() -> Directory {
         let stripes = (0..STRIPES).map(|_| Locked::default()).collect();
-        Directory { keys: Keys::random(), stripes }
+        Directory { keys: Keys::random(), stripes, changes: None }
     }
 }
 
 impl Directory {
+    /// One that notes in `changes` which ids come and go.
+    pub fn noting(changes: Changes) -> Directory {
+        Directory { changes: Some(changes), ..Directory::default() }
+    }
+
+    /// Which ids come and go, where that is noted.
+    pub fn changes(&self) -> Option<&Changes> {
+        self.changes.as_ref()
+    }
+
     /// Registers `conn` under `id`. Each pair is registered once.
     pub fn login(&self, id: Id, conn: ConnRef) {
         self.login_within(id, conn, usize::MAX);
@@ -122,6 +138,7 @@ impl Directory {
         let Some(slot) = slots.find_mut(hash, |slot| slot.id == id) else {
             let slot = Slot { id, conns: Conns::one(conn) };
             slots.insert_unique(hash, slot, |slot| self.keys.hash(slot.id.to_bits()));
+            self.note(hash, id, true);
             return true;
         };
         match slot.conns.conn() {
@@ -145,6 +162,7 @@ impl Directory {
             Some(only) if only == conn => {
                 found.remove();
                 tables::shrink(slots, |slot| self.keys.hash(slot.id.to_bits()));
+                self.note(hash, id, false);
             }
             Some(_) => {}
             None => {
@@ -257,6 +275,13 @@ impl Directory {
     /// How many ids are online. Walks all stripes: for reports, not for the hot path.
     pub fn ids_online(&self) -> usize {
         self.stripes.iter().map(|stripe| lock(stripe).slots.len()).sum()
+    }
+
+    /// To be called under the stripe's lock.
+    fn note(&self, hash: u64, id: Id, is_online: bool) {
+        if let Some(changes) = &self.changes {
+            changes.note(stripe_of(hash), id, is_online);
+        }
     }
 
     fn stripe(&self, hash: u64) -> MutexGuard<'_, Stripe> {

@@ -9,6 +9,7 @@
 
 mod audience;
 mod bound;
+mod changes;
 mod conn_ref;
 mod conn_set;
 mod directory;
@@ -31,6 +32,7 @@ mod token_uses;
 
 pub use audience::{Audience, Need};
 pub use bound::Bound;
+pub use changes::{Change, Changes};
 pub use conn_ref::ConnRef;
 pub use directory::Directory;
 pub use disconnect::DisconnectReason;

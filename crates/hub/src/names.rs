@@ -142,7 +142,12 @@ impl Names {
         self.intern(text, |entry| entry.online += 1)
     }
 
-    /// Takes back one [`Names::acquire`].
+    /// The same for the id of a name that somebody keeps.
+    pub fn acquire_id(&self, id: Id) {
+        self.change(id, |entry| entry.online += 1);
+    }
+
+    /// Takes back one [`Names::acquire`] or [`Names::acquire_id`].
     pub fn release(&self, id: Id) {
         self.change(id, |entry| entry.online = entry.online.saturating_sub(1));
     }

@@ -34,6 +34,7 @@ mod panics;
 mod passing;
 mod ports;
 mod posting;
+mod presence;
 mod refused_origins;
 mod reload;
 mod replies;
@@ -70,6 +71,7 @@ use crate::gate::Gate;
 use crate::http::host::ApiHosts;
 pub use crate::panics::end_process_on_panic;
 pub use crate::ports::is_loopback;
+pub use crate::presence::{PresenceConfig, Webhook, WebhookSecret, WebhookUrl};
 pub use crate::start::open_graph;
 pub use crate::token_door::StreamAccess;
 use crate::tokens::Verifier;
@@ -115,6 +117,8 @@ pub struct ServeConfig {
     pub cluster: Option<ClusterConfig>,
     /// Our node among Erlang nodes, if it is to be one.
     pub erlang: Option<ErlangConfig>,
+    /// Who is told of ids that come and go.
+    pub presence: PresenceConfig,
     /// Where traces of sends go, if anywhere.
     pub traces: Option<TracesConfig>,
     /// The demo whose page the public port shows, if it is one.

@@ -25,3 +25,14 @@ pub(crate) fn connector(url: &Uri) -> io::Result<HttpsConnector<HttpConnector>> 
         .with_no_client_auth();
     Ok(builder.with_tls_config(config).https_or_http().enable_http1().build())
 }
+
+/// The causes of an error in one line: the first says nothing.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words += &format!(": {error}");
+        cause = error.source();
+    }
+    words
+}

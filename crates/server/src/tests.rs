@@ -10,7 +10,7 @@ use engine::EngineConfig;
 use proto::request::Hosts;
 use tokio::time::interval;
 
-use crate::{ServeConfig, Server, StreamAccess, runtime};
+use crate::{PresenceConfig, ServeConfig, Server, StreamAccess, runtime};
 
 /// For how long the control plane may stand still: more than on a busy machine, and less than the 2
 /// s for which a client that does not close its side holds up a drain.
@@ -67,6 +67,7 @@ pub(crate) fn config(data: &Path) -> ServeConfig {
         data: data.to_owned(),
         cluster: None,
         erlang: None,
+        presence: PresenceConfig::new(Duration::from_secs(5), Vec::new(), None).unwrap(),
         traces: None,
         demo: None,
         program: None,

@@ -22,6 +22,7 @@ mod nodes;
 mod otlp;
 mod plot;
 mod postgres;
+mod presence;
 mod ready;
 mod send;
 mod serve;

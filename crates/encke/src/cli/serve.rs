@@ -18,6 +18,7 @@ use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
 use super::names::{NameArgs, Port};
 use super::otlp::OtlpArgs;
+use super::presence::PresenceArgs;
 use super::strangers::StrangerArgs;
 use super::tokens::TokenArgs;
 use crate::units::{parse_bytes, parse_seconds};
@@ -70,6 +71,8 @@ pub(crate) struct ServeArgs {
     erlang: ErlangArgs,
     #[command(flatten)]
     tokens: TokenArgs,
+    #[command(flatten)]
+    presence: PresenceArgs,
     #[command(flatten)]
     otlp: OtlpArgs,
     /// How long to end connections in order, in seconds.

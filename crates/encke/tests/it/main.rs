@@ -56,6 +56,7 @@ mod openapi;
 mod plot;
 mod poll;
 mod postgres_commands;
+mod presence;
 mod pressure;
 mod rebinding;
 mod refusals;

@@ -29,6 +29,7 @@ use crate::http::problem::ApiProblem;
 use crate::http::tls::Handshakes;
 use crate::keys::ring::KeyRing;
 use crate::posting::Sender;
+use crate::presence::Presence;
 use crate::token_door::TokenOffice;
 use crate::traces::Traces;
 use crate::upgrade::Figures;
@@ -38,6 +39,8 @@ pub(crate) struct Api {
     pub(super) router: Arc<Router>,
     pub(super) sender: Sender,
     pub(super) resumes: Arc<Resumes>,
+    /// Who tells of ids that come and go.
+    pub(super) presence: Arc<Presence>,
     pub(super) graph: Graph,
     /// Of those who walk through all of it there is one at a time.
     pub(super) graph_walks: Arc<Semaphore>,
@@ -88,6 +91,7 @@ pub(crate) struct Api {
 pub(crate) struct ApiParts {
     pub(crate) engine: Arc<RwLock<Engine>>,
     pub(crate) sender: Sender,
+    pub(crate) presence: Arc<Presence>,
     pub(crate) keys: Arc<KeyRing>,
     pub(crate) live_id: String,
     pub(crate) tokens: Option<TokenOffice>,
@@ -116,6 +120,7 @@ impl Api {
             graph_walks: Arc::new(Semaphore::new(1)),
             sender,
             resumes,
+            presence: parts.presence,
             access: Arc::new(Access::new(keys, needs(), parts.trusted)),
             certificates: parts.certificates,
             handshakes: parts.handshakes,

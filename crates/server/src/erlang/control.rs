@@ -13,7 +13,9 @@ pub(super) fn act(gateway: &Gateway, peer: &Peer, control: Control<'_>) {
     match control {
         Control::Monitor { from, to, reference } => monitor(gateway, peer, from, to, reference),
         Control::Down(reference) => {
-            if let Some(words) = reference.words() {
+            if let Some(words) = reference.words()
+                && !gateway.hearers.down(peer, words)
+            {
                 gateway.down(peer, process_ref_of(words));
             }
         }

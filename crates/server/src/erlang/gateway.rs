@@ -18,11 +18,13 @@ use tokio_util::sync::CancellationToken;
 use super::connected_node::{ConnectedNode, Words};
 use super::counts::Counts;
 use super::payload;
+use super::presence::Hearers;
 use super::processes::{Process, ProcessRef, Processes};
 use super::refusal::Refusal;
 use super::request::Service;
 use crate::gate::Pass;
 use crate::posting::{Delivery, FRAME_BYTES, Parcel, Sender};
+use crate::presence::Presence;
 
 /// Requests that take their time (the store, a connection to be made) at one time, of all nodes.
 const TASKS_MAX: usize = 1024;
@@ -40,6 +42,9 @@ const CONNECTED_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Gateway {
     pub(super) node: Arc<Node>,
     pub(super) sender: Sender,
+    /// Who tells of ids that come and go, and the processes that hear it.
+    pub(super) presence: Arc<Presence>,
+    pub(super) hearers: Hearers,
     pub(super) guest: Guest,
     /// Whose turn it is to hand out the guest's mail.
     pub(super) mail_turn: tokio::sync::Mutex<()>,
@@ -72,7 +77,7 @@ pub(super) struct Buffers {
 impl Gateway {
     pub(super) fn new(
         node: Arc<Node>,
-        sender: Sender,
+        (sender, presence): (Sender, Arc<Presence>),
         guest: Guest,
         limits: Limits,
         stop: CancellationToken,
@@ -80,6 +85,8 @@ impl Gateway {
         Gateway {
             node,
             sender,
+            presence,
+            hearers: Hearers::default(),
             guest,
             mail_turn: tokio::sync::Mutex::default(),
             counts: Counts::default(),
@@ -277,6 +284,7 @@ impl Gateway {
     /// It is gone: all its processes are logged out, chunk by chunk.
     pub(super) async fn disconnected(&self, peer: &Peer) -> usize {
         self.registry().nodes.remove(&peer.number());
+        self.hearers.gone(peer);
         let (mut from, mut left) = (0, 0);
         loop {
             {

@@ -19,7 +19,7 @@ use super::gateway::{Buffers, Gateway};
 use super::inbox::Inbox;
 use super::refusal::Refusal;
 use super::request::{Asked, Change, Request, Service};
-use super::{control, ids, mail, names, payload, tasks};
+use super::{control, ids, mail, names, payload, presence, tasks};
 use crate::posting::Delivery;
 
 /// Sends of one node whose count is not known yet. 200 bytes each.
@@ -165,6 +165,15 @@ impl<'g> Handler<'g> {
                 }
                 Ok(Answer::Ok)
             }
+            Request::LogoutId(id) => match ids::read_id(&mut self.buffers.about, id) {
+                Ok(id) => return tasks::logout_id(self.gateway, self.node, id.into(), reply),
+                Err(refusal) => Err(refusal),
+            },
+            Request::Connections(id) => match ids::read_id(&mut self.buffers.about, id) {
+                Ok(id) => return tasks::connections(self.gateway, self.node, id.into(), reply),
+                Err(refusal) => Err(refusal),
+            },
+            Request::Presence(pid, hears) => self.presence(pid, hears).map(|()| Answer::Ok),
             Request::Change(change, pairs) => return self.change(change, pairs, reply).await,
             Request::GetSubscribers(id) => match ids::read_id(&mut self.buffers.about, id) {
                 Ok(id) => return tasks::subscribers(self.gateway, self.node, id.into(), reply),
@@ -176,6 +185,25 @@ impl<'g> Handler<'g> {
             }
         };
         answer(self.gateway, self.peer, reply.as_ref(), outcome);
+    }
+
+    /// A process hears who comes and goes, or does not any more.
+    fn presence(&self, pid: Pid<'_>, hears: bool) -> Result<(), Refusal> {
+        let node = if is_of(pid, self.peer) {
+            Arc::clone(self.node)
+        } else {
+            let peer = self.gateway.node.peer(&pid.node.text()).ok_or(Refusal::NoConnection)?;
+            let registry = self.gateway.registry();
+            Arc::clone(registry.nodes.get(&peer.number()).ok_or(Refusal::NoConnection)?)
+        };
+        let words = [pid.id, pid.serial, pid.creation];
+        match hears {
+            true => presence::begin(self.gateway, &node, words),
+            false => {
+                presence::end(self.gateway, &node, words);
+                Ok(())
+            }
+        }
     }
 
     async fn change(&self, change: Change, pairs: Term<'_>, reply: Option<ReplyTo>) {

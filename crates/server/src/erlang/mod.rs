@@ -17,6 +17,7 @@ mod inbox;
 mod mail;
 mod names;
 mod payload;
+mod presence;
 mod processes;
 mod reader;
 mod refusal;
@@ -41,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 use self::gateway::{Gateway, Limits};
 pub(crate) use self::report::Report;
 use crate::posting::Sender;
+use crate::presence::Presence;
 
 /// How often nodes are asked for our global names.
 const NAMES_EVERY: Duration = Duration::from_secs(5);
@@ -77,7 +79,7 @@ impl Erlang {
     /// that of the process whose work we go on with.
     pub(crate) async fn start(
         config: ErlangConfig,
-        sender: Sender,
+        (sender, presence): (Sender, Arc<Presence>),
         guest: Guest,
         backlog_bytes_max: usize,
         patience: Duration,
@@ -91,7 +93,7 @@ impl Erlang {
         tracing::info!("Erlang nodes reach {} at {}", node.name(), node.listens());
         // So that it can end before the server does.
         let stop = stop.child_token();
-        let gateway = Gateway::new(node, sender, guest, limits, stop.clone());
+        let gateway = Gateway::new(node, (sender, presence), guest, limits, stop.clone());
         let gateway = Arc::new(gateway);
         tokio::spawn(mail::run(Arc::clone(&gateway)));
         tokio::spawn(keep_names(Arc::clone(&gateway)));

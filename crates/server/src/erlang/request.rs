@@ -134,6 +134,13 @@ pub(super) enum Request<'a> {
     Login(Term<'a>, Pid<'a>, bool),
     /// `{logout, Pid}`.
     Logout(Pid<'a>),
+    /// `{logout, Id}`, whatever is no pid: ends all connections of the id.
+    LogoutId(Term<'a>),
+    /// `{connections, Id}`: how many it has.
+    Connections(Term<'a>),
+    /// `{presence, Pid}`, or `{presence_off, Pid}`: the process hears from now on who comes and who
+    /// goes, or does not any more.
+    Presence(Pid<'a>, bool),
     /// `{add_subscriptions, [{subscription, Subscriber, Subscribee}]}`, and `remove_subscriptions`,
     /// `add` and `remove`.
     Change(Change, Term<'a>),
@@ -179,7 +186,15 @@ impl<'a> Request<'a> {
             (Service::Router, Some(pid)) if name.is("login") => {
                 Request::Login(first, pid.pid()?, false)
             }
-            (Service::Router, None) if name.is("logout") => Request::Logout(first.pid()?),
+            (Service::Router, None) if name.is("logout") => match first.pid() {
+                Some(pid) => Request::Logout(pid),
+                None => Request::LogoutId(first),
+            },
+            (Service::Router, None) if name.is("connections") => Request::Connections(first),
+            (Service::Router, None) if name.is("presence") => Request::Presence(first.pid()?, true),
+            (Service::Router, None) if name.is("presence_off") => {
+                Request::Presence(first.pid()?, false)
+            }
             (Service::Subsmanager, None) if name.is("get_subscribers") => {
                 Request::GetSubscribers(first)
             }
@@ -227,6 +242,11 @@ mod tests {
         assert_eq!(Request::read(Service::Router, term(&more)), Err(Refusal::BadRequest));
         let login = words("login", &[b"\x61\x01", b"\x61\x02"]);
         assert_eq!(Request::read(Service::Router, term(&login)), Err(Refusal::BadRequest));
+        let of_one = |name: &str| words(name, &[b"\x61\x01"]);
+        let read = |bytes: &[u8]| format!("{:?}", Request::read(Service::Router, term(bytes)));
+        assert!(read(&of_one("connections")).starts_with("Ok(Connections("));
+        assert!(read(&of_one("logout")).starts_with("Ok(LogoutId("), "a number is an id");
+        assert!(read(&of_one("presence")).starts_with("Err("), "and no process");
         // To `any` it is an id and its payload, whatever the id is.
         let pair = words("send", &[b"\x61\x01"]);
         assert!(matches!(Request::read(Service::Any, term(&pair)), Ok(Request::SendTo(..))));

@@ -96,6 +96,35 @@ pub(super) async fn change(
     });
 }
 
+/// Answers how many connections an id has: in a cluster other nodes are asked.
+pub(super) fn connections(
+    gateway: &Arc<Gateway>,
+    node: &Arc<ConnectedNode>,
+    id: OwnedId,
+    reply: Option<ReplyTo>,
+) {
+    let shared = Arc::clone(gateway);
+    start(gateway, node, reply, async move {
+        let (connections, _) = shared.sender.connections(id.as_text()).await;
+        Ok(Answer::Count(connections))
+    });
+}
+
+/// Ends all connections of an id, and answers how many there were.
+pub(super) fn logout_id(
+    gateway: &Arc<Gateway>,
+    node: &Arc<ConnectedNode>,
+    id: OwnedId,
+    reply: Option<ReplyTo>,
+) {
+    let shared = Arc::clone(gateway);
+    start(gateway, node, reply, async move {
+        let pass = shared.enter().await?;
+        let closed = shared.sender.logout(pass, id.as_text()).await?;
+        Ok(Answer::Count(closed.count.into()))
+    });
+}
+
 /// A change of subscriptions and who asks for it, or why it is none.
 type Large = (Option<ReplyTo>, Result<(Change, Vec<Pair>), Refusal>);
 

@@ -28,6 +28,7 @@ use crate::lane::Lanes;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::posting::Sender;
+use crate::presence::{self, Hook, Presence};
 use crate::tokens::{RevocationLine, Verifier};
 use crate::traces::{Traces, TracesEnd};
 use crate::upgrade::{Figures, Program, Serving, Upgrades};
@@ -59,6 +60,10 @@ pub(crate) struct ControlPlane {
     router: Arc<engine::Router>,
     pub(super) cluster: Option<Arc<Cluster>>,
     sender: Sender,
+    presence: Arc<Presence>,
+    /// How long an id must be gone until it is told.
+    presence_grace: Duration,
+    hooks: Vec<Hook>,
     guest: Option<Guest>,
     refused_origins: Arc<RefusedOrigins>,
     erlang: Option<ErlangConfig>,
@@ -109,6 +114,10 @@ impl ControlPlane {
             certificates.challenges().show_at(engine.well_known());
             certs::acme::challenges::routes(Arc::clone(certificates.challenges()))
         });
+        let presence = Presence::new(Arc::clone(&router), &stop);
+        let presence_grace = config.presence.grace;
+        let hooks: Result<Vec<Hook>> =
+            config.presence.webhooks.into_iter().map(Hook::new).collect();
         let guest = engine.take_guest();
         let engine = Arc::new(RwLock::new(engine));
         let permits = Permits::new();
@@ -117,6 +126,7 @@ impl ControlPlane {
         let state = Arc::new(Api::new(ApiParts {
             engine: Arc::clone(&engine),
             sender: sender.clone(),
+            presence: Arc::clone(&presence),
             keys: Arc::clone(&keys),
             live_id: live.id.clone(),
             tokens,
@@ -142,6 +152,9 @@ impl ControlPlane {
             router,
             cluster,
             sender,
+            presence,
+            presence_grace,
+            hooks: hooks?,
             guest,
             refused_origins,
             erlang,
@@ -168,7 +181,11 @@ impl ControlPlane {
 
     /// Begins all that nobody calls for. Numbers of events are reserved in `epoch_file`, but in a
     /// cluster, whose log gives them.
-    pub(crate) fn begin(&self, epoch_file: Option<EpochFile>) {
+    pub(crate) fn begin(&mut self, epoch_file: Option<EpochFile>) {
+        let hooks = std::mem::take(&mut self.hooks);
+        hooks.into_iter().for_each(|hook| hook.begin(&self.presence));
+        let (told, gate) = (Arc::clone(&self.presence), Arc::clone(&self.sender.gate));
+        tokio::spawn(presence::run(told, gate, self.presence_grace));
         let (router, stop) = (&self.router, &self.stop);
         let (replies, asked, notices, account) = {
             let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
@@ -216,6 +233,7 @@ impl ControlPlane {
             config,
             guest,
             sender: self.sender.clone(),
+            presence: Arc::clone(&self.presence),
             backlog_bytes_max: self.backlog_bytes_max,
             state: Arc::clone(&self.state),
             stop: self.stop.clone(),
@@ -299,6 +317,7 @@ pub(crate) struct ErlangStart {
     config: ErlangConfig,
     guest: Guest,
     sender: Sender,
+    presence: Arc<Presence>,
     backlog_bytes_max: usize,
     state: Arc<Api>,
     stop: CancellationToken,
@@ -307,8 +326,9 @@ pub(crate) struct ErlangStart {
 impl ErlangStart {
     /// Starts it. Its port may become free within `patience`.
     pub(crate) async fn start(self, patience: Duration) -> Result<ErlangTask> {
-        let ErlangStart { config, guest, sender, backlog_bytes_max, state, stop } = self;
-        let node = Erlang::start(config, sender, guest, backlog_bytes_max, patience, &stop);
+        let ErlangStart { config, guest, sender, presence, backlog_bytes_max, state, stop } = self;
+        let (from, most) = ((sender, presence), backlog_bytes_max);
+        let node = Erlang::start(config, from, guest, most, patience, &stop);
         let (erlang, task) = node.await?;
         state.set_erlang(erlang);
         Ok(task)

@@ -147,6 +147,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
         data: args.data,
         cluster: args.cluster.config()?,
         erlang: args.erlang.config()?,
+        presence: args.presence.config()?,
         traces: args.otlp.config(),
         demo: args.demo_page,
         program,

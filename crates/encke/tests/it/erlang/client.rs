@@ -61,6 +61,14 @@ fn application_connects_and_offers_what_the_router_and_the_manager_do() {
     assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,1}");
     assert_eq!(erl.message(), "{router_msg,hello}");
     assert_eq!(erl.eval(&add.replace("add", "remove")), "ok");
+    assert_eq!(
+        erl.eval("{router:presence(self()), router:connections({photo, 1})}"),
+        "{ok,{ok,1}}"
+    );
+    assert_eq!(erl.eval("router:login(\"eve\", self())"), "ok");
+    assert_eq!(erl.message(), "{online,<<\"eve\">>}");
+    assert_eq!(erl.eval("{router:presence_off(self()), router:logout(eve)}"), "{ok,{ok,1}}");
+    assert_eq!(erl.message(), "{router_closed,logged_out}");
     assert_eq!(erl.eval("router:logout(self())"), "ok");
     assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,0}");
     for (id, normal) in

@@ -4,6 +4,7 @@ mod client;
 mod cluster;
 mod hostile;
 pub(crate) mod node;
+mod presence;
 mod processes;
 mod raw;
 mod slow;

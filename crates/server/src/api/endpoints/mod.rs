@@ -8,6 +8,7 @@ pub(super) mod health;
 pub(super) mod logout;
 pub(super) mod lookup;
 pub(super) mod openapi;
+pub(super) mod presence;
 pub(super) mod send;
 pub(super) mod send_at_once;
 mod send_stream;

@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 
 use super::cluster;
 use super::families::{counter, counter_of, family, gauge, gauge_of, histogram_of, metric};
+use super::presence;
 use super::process::Descriptors;
 use super::sockets::SocketBytes;
 use super::tls;
@@ -41,6 +42,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         keys(&api),
         TokenStats::of(&api, &snapshot).map(|stats| tokens::families(&stats)).unwrap_or_default(),
         tls::families(&api.certificates, &api.handshakes),
+        presence::families(&api.presence.report()),
         cluster::families(api.sender.cluster.as_deref()),
         tls::of_streams(&api.certificates, &snapshot.whole().tls),
         workers(&snapshot.workers),

@@ -4,6 +4,7 @@ pub(super) mod cluster;
 pub(super) mod duration;
 mod families;
 pub(super) mod metrics;
+mod presence;
 pub(super) mod process;
 pub(super) mod sockets;
 pub(super) mod stats;

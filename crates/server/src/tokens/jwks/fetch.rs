@@ -74,7 +74,7 @@ impl Fetcher {
             .body(Empty::new())
             .map_err(|error| FetchError::Connection(error.to_string()))?;
         let answer = self.client.request(request).await;
-        let answer = answer.map_err(|error| FetchError::Connection(chain(&error)))?;
+        let answer = answer.map_err(|error| FetchError::Connection(outgoing::chain(&error)))?;
         if answer.status() != StatusCode::OK {
             return Err(FetchError::Status(answer.status()));
         }
@@ -84,17 +84,6 @@ impl Fetcher {
         let text = String::from_utf8(body.into()).map_err(|_| FetchError::Body)?;
         Ok(Fetched { text, age })
     }
-}
-
-/// The causes of an error in one line: the first says nothing.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        words += &format!(": {error}");
-        cause = error.source();
-    }
-    words
 }
 
 /// How long the answer may be used (RFC 9111, section 5.2.2.1), within our own bounds.

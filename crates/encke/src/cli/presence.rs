@@ -1,0 +1,80 @@
+//! The options of `encke serve` about ids that come and go.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use server::{PresenceConfig, WebhookSecret, WebhookUrl};
+
+use super::UsageError;
+use crate::units::parse_seconds;
+
+/// The longest grace: what goes for longer has gone.
+const GRACE_MAX: Duration = Duration::from_secs(3600);
+
+/// Who is told that an id comes with its first connection, or has gone with its last one.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Presence")]
+pub(crate) struct PresenceArgs {
+    /// How long the last connection of an id must be gone until the id is told to be offline, in
+    /// seconds; who is back before is not told of. 0 tells at once.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_grace)]
+    presence_grace: Duration,
+    /// Post what comes and goes to this URL, in signed batches of JSON, each repeated until it is
+    /// taken. May be repeated, or a list with commas.
+    #[arg(long, value_name = "URL", value_delimiter = ',', requires = "webhook_secret_file")]
+    webhook: Vec<WebhookUrl>,
+    /// The file with the secret that batches are signed with: 16 bytes or more, which the receiver
+    /// has too.
+    #[arg(long, value_name = "FILE")]
+    webhook_secret_file: Option<PathBuf>,
+}
+
+impl PresenceArgs {
+    /// The settings; the secret is read where it is needed.
+    pub(crate) fn config(self) -> Result<PresenceConfig> {
+        let file = self.webhook_secret_file.filter(|_| !self.webhook.is_empty());
+        let secret = file.as_deref().map(read_secret).transpose()?;
+        let config = PresenceConfig::new(self.presence_grace, self.webhook, secret);
+        config.map_err(|error| UsageError(error).into())
+    }
+}
+
+fn read_secret(file: &Path) -> Result<WebhookSecret> {
+    let text = fs::read_to_string(file).with_context(|| {
+        format!("cannot read the secret in {}; check --webhook-secret-file", file.display())
+    })?;
+    text.parse().map_err(|error| anyhow!("{} holds no secret: {error}", file.display()))
+}
+
+fn parse_grace(text: &str) -> Result<Duration, String> {
+    let grace = parse_seconds(text)?;
+    if grace > GRACE_MAX {
+        return Err("an hour at most: 3600".into());
+    }
+    Ok(grace)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn secret_is_what_a_file_holds_and_no_error_shows_it() {
+        let read = |content: &str| {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(content.as_bytes()).unwrap();
+            read_secret(file.path())
+        };
+        assert!(read("0123456789abcdef\n").is_ok());
+        let told = read("too-short").unwrap_err().to_string();
+        assert!(told.contains("holds no secret") && !told.contains("too-short"), "{told}");
+        let missing = read_secret(Path::new("/nowhere/secret")).unwrap_err();
+        assert!(missing.to_string().contains("--webhook-secret-file"), "{missing}");
+        assert!(parse_grace("3601").is_err() && parse_grace("0").is_ok());
+    }
+}

@@ -1,0 +1,151 @@
+//! `GET /presence`: who comes and who goes, as a stream that does not end by itself.
+//!
+//! A stream keeps nothing of what is told: all read the same pieces, each at its own pace. One that
+//! falls behind by all that is kept for the slowest is told `{"lost":true}`, and ended. Its key is
+//! looked at before each piece, so that a stream ends with it. A client that takes nothing at all
+//! is cut off by its socket's time-out. By HTTP/2 it could keep its place for ever: who has a key
+//! that reads is not a stranger, and there are only so many streams.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::time::timeout;
+
+use crate::api::access::Grant;
+use crate::api::state::Api;
+use crate::http::problem::ApiProblem;
+use crate::presence::{Ear, Heard, Kind, Piece};
+
+/// The silence after which a sign of life is sent. A client that has left is noticed by the second
+/// one that it does not take, since one that has only closed its own side may still listen; so its
+/// place is free again within ten seconds.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+
+/// How a stream is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Ndjson,
+    Sse,
+}
+
+impl Form {
+    /// What the client takes: lines, unless it says what browsers' `EventSource` does.
+    fn of(headers: &HeaderMap) -> Form {
+        let accepted = headers.get_all(header::ACCEPT).into_iter();
+        let mut kinds = accepted.filter_map(|field| field.to_str().ok()).flat_map(|field| {
+            field.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim())
+        });
+        match kinds.any(|kind| kind.eq_ignore_ascii_case("text/event-stream")) {
+            true => Form::Sse,
+            false => Form::Ndjson,
+        }
+    }
+
+    fn media_type(self) -> &'static str {
+        match self {
+            Form::Ndjson => "application/x-ndjson",
+            Form::Sse => "text/event-stream",
+        }
+    }
+
+    fn of_piece(self, piece: &Piece) -> Bytes {
+        match self {
+            Form::Ndjson => piece.lines(),
+            Form::Sse => piece.sse(),
+        }
+    }
+
+    fn keepalive(self) -> Bytes {
+        Bytes::from_static(match self {
+            Form::Ndjson => b"\n",
+            Form::Sse => b":\n\n",
+        })
+    }
+}
+
+/// One stream.
+struct Listening {
+    api: Arc<Api>,
+    grant: Grant,
+    form: Form,
+    ear: Ear,
+    /// Whether nothing has been sent yet.
+    is_new: bool,
+    is_over: bool,
+}
+
+pub(crate) async fn presence(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, ApiProblem> {
+    let (grant, form) = (Grant::of(request.extensions())?, Form::of(request.headers()));
+    let ear = api.presence.listen(Kind::Api).ok_or_else(|| {
+        let detail = "As many listen to presence as may. End another such stream, or try again \
+                      when one has ended.";
+        ApiProblem::unavailable(detail)
+    })?;
+    let listening = Listening { api, grant, form, ear, is_new: true, is_over: false };
+    let body = stream::unfold(listening, Listening::next);
+    let fields = [
+        (header::CONTENT_TYPE, form.media_type()),
+        (header::CACHE_CONTROL, "no-store"),
+        // Or nginx keeps what is told until it has much of it.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((fields, Body::from_stream(body)).into_response())
+}
+
+impl Listening {
+    /// What is sent next.
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Listening)> {
+        if self.is_over {
+            return None;
+        }
+        if std::mem::take(&mut self.is_new) {
+            // Who has read this hears of all that happens after it.
+            return Some((Ok(self.form.keepalive()), self));
+        }
+        let heard = timeout(KEEPALIVE, self.ear.hear()).await;
+        if self.api.access.check(&self.grant).is_err() {
+            return None;
+        }
+        let bytes = match heard {
+            Ok(Heard::Piece(piece)) => self.form.of_piece(&piece),
+            Ok(Heard::Behind) => {
+                self.is_over = true;
+                self.form.of_piece(&Piece::lost())
+            }
+            Ok(Heard::Over) => return None,
+            Err(_) => self.form.keepalive(),
+        };
+        Some((Ok(bytes), self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn form_is_what_the_client_takes() {
+        for (accept, form) in [
+            ("*/*", Form::Ndjson),
+            ("application/x-ndjson", Form::Ndjson),
+            ("text/event-stream", Form::Sse),
+            ("application/json, Text/Event-Stream;q=0.5", Form::Sse),
+            ("text/event-streams", Form::Ndjson),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            assert_eq!(Form::of(&headers), form, "{accept}");
+        }
+        assert_eq!(Form::of(&HeaderMap::new()), Form::Ndjson);
+    }
+}

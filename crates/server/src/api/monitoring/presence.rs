@@ -1,0 +1,68 @@
+//! What is told of ids that come and go, as Prometheus has it.
+
+use prometheus::proto::{MetricFamily, MetricType};
+
+use super::families::{counter, counter_of, family, gauge, gauge_of, metric};
+use crate::presence::{Kind, Report};
+
+pub(super) fn families(report: &Report) -> Vec<MetricFamily> {
+    let listeners = Kind::ALL.iter().zip(report.listeners);
+    let listeners =
+        listeners.map(|((_, kind), count)| metric(&[("kind", kind)], gauge_of(count as f64)));
+    let by = |label: &str, counts: [(&str, u64); 2]| {
+        let counts = counts.into_iter();
+        counts.map(|(value, count)| metric(&[(label, value)], counter_of(count as f64))).collect()
+    };
+    let told = by("state", [("online", report.online), ("offline", report.offline)]);
+    let tries = [("taken", report.webhook_taken), ("failed", report.webhook_failed)];
+    vec![
+        family(
+            "encke_presence_listeners",
+            "Those who hear of ids that come and go.",
+            MetricType::GAUGE,
+            listeners.collect(),
+        ),
+        family(
+            "encke_presence_events_total",
+            "Ids told online and offline, once for all listeners.",
+            MetricType::COUNTER,
+            told,
+        ),
+        gauge(
+            "encke_presence_waiting",
+            "Ids that have gone and may come back within their grace.",
+            report.waiting as f64,
+        ),
+        counter(
+            "encke_presence_lost_total",
+            "Changes that nobody was told, because there was no room for them.",
+            report.lost as f64,
+        ),
+        counter(
+            "encke_presence_early_total",
+            "Ids told offline before their grace was over, because too many waited.",
+            report.early as f64,
+        ),
+        counter(
+            "encke_presence_behind_total",
+            "How often a listener was too slow, and was told that it has lost something.",
+            report.behind as f64,
+        ),
+        family(
+            "encke_presence_webhook_posts_total",
+            "Batches that webhooks took, and tries that failed.",
+            MetricType::COUNTER,
+            by("result", tries),
+        ),
+        counter(
+            "encke_presence_webhook_dropped_total",
+            "Events that the backlog of a webhook had no room for.",
+            report.webhook_dropped as f64,
+        ),
+        gauge(
+            "encke_presence_webhook_backlog",
+            "Events that wait for webhooks.",
+            report.webhook_backlog as f64,
+        ),
+    ]
+}

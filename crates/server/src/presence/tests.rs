@@ -1,0 +1,166 @@
+//! What listeners hear of an engine's own guest, with a clock that stands until all is done.
+
+use engine::{Engine, EngineConfig, Guest};
+use hub::{Epoch, Id, IdText, Names, Tag};
+use tokio::time::{Duration, Instant, timeout};
+
+use super::*;
+use crate::gate::Gate;
+
+const GRACE: Duration = Duration::from_secs(5);
+
+struct World {
+    presence: Arc<Presence>,
+    guest: Guest,
+    names: Arc<Names>,
+    gate: Arc<Gate>,
+    stop: CancellationToken,
+    _engine: Engine,
+}
+
+fn world() -> World {
+    let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
+    (config.workers, config.guest) = (1, true);
+    let names = Arc::new(Names::new([7; 16]));
+    let epoch = Epoch::begin(Tag::of(7), 0, 1_000_000);
+    let mut engine = Engine::prepare(config, epoch, Arc::clone(&names)).unwrap();
+    let (guest, stop, gate) = (engine.take_guest().unwrap(), CancellationToken::new(), Gate::new());
+    let presence = Presence::new(Arc::clone(engine.router()), &stop);
+    tokio::spawn(run(Arc::clone(&presence), Arc::clone(&gate), GRACE));
+    World { presence, guest, names, gate, stop, _engine: engine }
+}
+
+impl World {
+    fn login(&self, slot: usize, text: &str) -> Id {
+        self.guest.login(slot, 1, IdText::parse(text).unwrap(), []).unwrap().unwrap()
+    }
+
+    fn logout(&self, slot: usize, id: Id) {
+        self.guest.logout(slot, 1, id);
+    }
+
+    fn listen(&self) -> Ear {
+        self.presence.listen(Kind::Api).unwrap()
+    }
+}
+
+/// The news that come within `time`, as JSON.
+async fn within(ear: &mut Ear, time: Duration) -> Vec<String> {
+    let (until, mut all) = (Instant::now() + time, Vec::new());
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match timeout(left, ear.hear()).await {
+            Ok(Heard::Piece(piece)) => {
+                let lines = String::from_utf8(piece.lines().to_vec()).unwrap();
+                all.extend(lines.lines().map(str::to_owned));
+            }
+            Ok(Heard::Behind) => all.push("behind".into()),
+            Ok(Heard::Over) => {
+                all.push("over".into());
+                return all;
+            }
+            Err(_) => return all,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn id_is_online_with_its_first_connection_and_offline_after_its_last_one() {
+    let world = world();
+    let mut ear = world.listen();
+    let bob = world.login(1, "bob");
+    world.login(2, "bob");
+    world.login(3, "7");
+    let mut heard = within(&mut ear, Duration::from_secs(1)).await;
+    heard.sort_unstable();
+    assert_eq!(heard, [r#"{"online":"7"}"#, r#"{"online":"bob"}"#]);
+    world.logout(1, bob);
+    assert!(within(&mut ear, 2 * GRACE).await.is_empty(), "it has another one");
+    world.logout(2, bob);
+    let begun = Instant::now();
+    assert!(within(&mut ear, Duration::from_millis(4_900)).await.is_empty());
+    assert_eq!(world.presence.report().waiting, 1);
+    let heard = within(&mut ear, Duration::from_secs(1)).await;
+    assert_eq!(heard, [r#"{"offline":"bob"}"#], "the name is known although nobody has it");
+    assert!(begun.elapsed() >= GRACE);
+    assert_eq!((world.names.len(), world.presence.report().waiting), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_that_is_back_within_the_grace_is_nothing() {
+    let world = world();
+    let mut ear = world.listen();
+    for _ in 0..20 {
+        let bob = world.login(1, "bob");
+        let _ = within(&mut ear, Duration::from_secs(1)).await;
+        world.logout(1, bob);
+        let _ = within(&mut ear, Duration::from_millis(4_500)).await;
+    }
+    let report = world.presence.report();
+    assert_eq!((report.online, report.offline), (1, 0));
+    assert_eq!(within(&mut ear, GRACE).await, [r#"{"offline":"bob"}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_at_once_are_all_told_and_more_than_fits_is_told_as_lost() {
+    let world = world();
+    let mut ear = world.listen();
+    (0..10_000).for_each(|n| _ = world.login(n, &n.to_string()));
+    let heard = within(&mut ear, Duration::from_secs(1)).await;
+    assert_eq!((heard.len(), world.presence.report().lost), (10_000, 0));
+    // Nobody has taken any of these when the last one comes.
+    (10_000..210_000).for_each(|n| _ = world.login(n, &n.to_string()));
+    let heard = within(&mut ear, Duration::from_secs(10)).await;
+    let report = world.presence.report();
+    assert!(report.lost > 0 && report.online + report.lost == 210_000, "{report:?}");
+    assert!(heard.contains(&r#"{"lost":true}"#.to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn listener_that_is_too_slow_is_told_and_costs_nobody_else() {
+    let world = world();
+    let (mut slow, mut quick) = (world.listen(), world.listen());
+    let mut heard = 0;
+    for round in 0..400 {
+        let ids: Vec<Id> = (0..10).map(|n| world.login(n, &format!("{round}:{n}"))).collect();
+        heard += within(&mut quick, Duration::from_millis(100)).await.len();
+        ids.into_iter().enumerate().for_each(|(n, id)| world.logout(n, id));
+    }
+    heard += within(&mut quick, 2 * GRACE).await.len();
+    assert_eq!(heard, 2 * 4_000, "whoever reads hears all");
+    let late = within(&mut slow, Duration::from_secs(1)).await;
+    assert_eq!((&*late[0], world.presence.report().behind), ("behind", 1));
+    assert!(late.len() > 100, "it goes on with what is kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_noted_or_kept_while_nobody_listens() {
+    let world = world();
+    let mut ear = world.listen();
+    let bob = world.login(1, "bob");
+    let _ = within(&mut ear, Duration::from_secs(1)).await;
+    world.logout(1, bob);
+    let _ = within(&mut ear, Duration::from_secs(1)).await;
+    assert_eq!(world.presence.report().waiting, 1);
+    drop(ear);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!((world.names.len(), world.presence.report().waiting), (0, 0));
+    let zoe = world.login(1, "zoe");
+    let mut ear = world.listen();
+    assert!(within(&mut ear, 2 * GRACE).await.is_empty(), "who was there is not told");
+    world.logout(1, zoe);
+    assert_eq!(within(&mut ear, 2 * GRACE).await, [r#"{"offline":"zoe"}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn listeners_hear_that_it_is_over_and_there_are_not_too_many() {
+    let world = world();
+    let mut ears: Vec<Ear> = (0..Kind::Api.most()).map(|_| world.listen()).collect();
+    assert!(world.presence.listen(Kind::Api).is_none());
+    assert!(world.presence.listen(Kind::Erlang).is_some(), "other kinds have their own places");
+    ears.truncate(1);
+    assert!(!world.gate.is_closed());
+    world.stop.cancel();
+    assert_eq!(within(&mut ears[0], GRACE).await, ["over"]);
+    assert_eq!(world.presence.report().listeners, [1, 0, 0]);
+}

@@ -1,0 +1,125 @@
+//! What is worth telling of ids that come and go: pure state, told the time.
+//!
+//! | the id | comes | goes | its grace is over |
+//! | --- | --- | --- | --- |
+//! | is online, as was told | told online once more (changes were lost) | waits for its grace | |
+//! | is offline, as was told | told online | waits for its grace (changes were lost) | |
+//! | waits for its grace | nothing | waits on | told offline, unless it is there |
+//!
+//! What was told stands nowhere: it is what the last change said, so nothing is kept of an id but
+//! while it waits. Some 90 bytes each, [`GRACES_MAX`] of them at most; when there are more, the one
+//! that waits longest is told at once.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+
+use hub::{Change, Id};
+
+/// Ids that wait for their grace: 100,000 that go each second, for the five seconds of the default.
+const GRACES_MAX: usize = 1 << 19;
+
+/// What a change has come to. Its id has to be released, once for each of these.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Online(Id),
+    Offline(Id),
+    /// Nothing that is to be told.
+    Nothing(Id),
+}
+
+/// The ids that have gone of late.
+pub(super) struct Tracker {
+    grace_ms: u64,
+    graces_max: usize,
+    /// Where each stands in the queue.
+    waiting: HashMap<Id, u64>,
+    /// In the order in which they went: when the grace of each is over.
+    queue: BTreeMap<u64, (Id, u64)>,
+    next: u64,
+    /// How many were told before their grace was over.
+    early: u64,
+}
+
+impl Tracker {
+    pub(super) fn new(grace_ms: u64) -> Tracker {
+        Tracker {
+            grace_ms,
+            graces_max: GRACES_MAX,
+            waiting: HashMap::new(),
+            queue: BTreeMap::new(),
+            next: 0,
+            early: 0,
+        }
+    }
+
+    /// Ids that wait for their grace.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many were told early since the last time.
+    pub(super) fn take_early(&mut self) -> u64 {
+        std::mem::take(&mut self.early)
+    }
+
+    /// `change` was noted, and is read at `now_ms`.
+    pub(super) fn note(&mut self, change: Change, now_ms: u64, outcomes: &mut Vec<Outcome>) {
+        let Change { id, is_online } = change;
+        match (self.waiting.get(&id).copied(), is_online) {
+            (Some(place), true) => {
+                self.remove(place, id);
+                outcomes.extend([Outcome::Nothing(id), Outcome::Nothing(id)]);
+            }
+            (Some(_), false) => outcomes.push(Outcome::Nothing(id)),
+            (None, true) => outcomes.push(Outcome::Online(id)),
+            (None, false) if self.grace_ms == 0 => outcomes.push(Outcome::Offline(id)),
+            (None, false) => {
+                if self.waiting.len() >= self.graces_max {
+                    self.tell_first_early(outcomes);
+                }
+                self.waiting.insert(id, self.next);
+                self.queue.insert(self.next, (id, now_ms + self.grace_ms));
+                self.next += 1;
+            }
+        }
+    }
+
+    /// The next one whose grace is over at `now_ms`. It is offline unless it `is_there`, which only
+    /// one can be whose coming was lost.
+    pub(super) fn next_over(
+        &mut self,
+        now_ms: u64,
+        is_there: impl FnOnce(Id) -> bool,
+    ) -> Option<Outcome> {
+        let (&place, &(id, over_ms)) = self.queue.first_key_value()?;
+        if over_ms > now_ms {
+            return None;
+        }
+        self.remove(place, id);
+        Some(if is_there(id) { Outcome::Nothing(id) } else { Outcome::Offline(id) })
+    }
+
+    /// Forgets all who wait: nobody listens any more.
+    pub(super) fn clear(&mut self) -> impl Iterator<Item = Outcome> + use<> {
+        self.waiting = HashMap::new();
+        std::mem::take(&mut self.queue).into_values().map(|(id, _)| Outcome::Nothing(id))
+    }
+
+    fn tell_first_early(&mut self, outcomes: &mut Vec<Outcome>) {
+        let Some((&place, &(id, _))) = self.queue.first_key_value() else { return };
+        self.remove(place, id);
+        self.early += 1;
+        outcomes.push(Outcome::Offline(id));
+    }
+
+    /// Removes one, and gives memory back that a storm has taken.
+    fn remove(&mut self, place: u64, id: Id) {
+        self.queue.remove(&place);
+        self.waiting.remove(&id);
+        if self.waiting.is_empty() {
+            self.waiting = HashMap::new();
+        }
+    }
+}
