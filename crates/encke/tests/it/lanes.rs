@@ -84,7 +84,7 @@ fn request_may_come_in_pieces_and_its_client_may_close_its_side() {
     answer(&mut wire).ok();
     let before = at_once(&server);
     wire.send(&text[..30]);
-    std::thread::park_timeout(Duration::from_millis(3_500));
+    thread::park_timeout(Duration::from_millis(3_500));
     wire.send(&text[30..]);
     assert_eq!(answer(&mut wire).ok()["delivered"], 1);
     assert_eq!(at_once(&server), before, "it was given back");

@@ -172,8 +172,8 @@ pub(super) struct LiveFacts {
     pub(super) token: String,
 }
 
-impl std::fmt::Debug for LiveFacts {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for LiveFacts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("LiveFacts")
     }
 }
