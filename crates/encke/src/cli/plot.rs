@@ -13,7 +13,7 @@ use load::plot::{Panel, RunPlot, Theme};
 
 use super::work::unless_stopped;
 
-/// Draws a run: memory, connections, rates, latencies and processor time over time.
+/// Draws a run: memory, connections, rates, Erlang, latencies and processor time over time.
 ///
 /// SVG or PNG by the name of the picture. Panels stand one above the other on one axis of time;
 /// those of which the file knows nothing are left out. Where the server did not answer, lines

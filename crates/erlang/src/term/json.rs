@@ -10,10 +10,12 @@
 //! | a list, a tuple | an array |
 //! | a map with atoms, binaries and integers as keys | an object |
 //!
-//! Back, an object is a map with binaries as keys, a string is a binary. Processes, references,
+//! Keys that are one in JSON (`a` and `<<"a">>`) are refused: which of their values would count is
+//! anybody's guess. Back, an object is a map with binaries as keys, a string is a binary. Processes, references,
 //! funs, ports and bit strings have no JSON.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use serde_json::Value;
 use thiserror::Error;
@@ -42,6 +44,9 @@ pub enum NoJson {
     /// A key of a map that is neither an atom nor a binary nor an integer.
     #[error("bad_key")]
     Key,
+    /// Two keys of a map that are one in JSON: `#{a => 1, <<"a">> => 2}`.
+    #[error("doubled_key")]
+    DoubledKey,
     /// An integer of more than 128 bits.
     #[error("too_big")]
     Big,
@@ -57,7 +62,11 @@ pub fn push_json(out: &mut String, term: Term<'_>) -> Result<(), NoJson> {
     loop {
         let is_key = open.last_mut().is_some_and(|around| around.begin_next(out));
         match heads.next() {
-            head if is_key => push_key(out, head)?,
+            head if is_key => {
+                let begin = out.len();
+                push_key(out, head)?;
+                open.last_mut().expect("a key is in a map").keys.push(begin..out.len());
+            }
             _ if open.len() >= DEPTH_MAX => return Err(NoJson::Depth),
             Head::Leaf(leaf) => push_leaf(out, leaf)?,
             Head::Tuple(len) => open.push(Open::begin(out, Kind::Tuple, len)),
@@ -71,6 +80,9 @@ pub fn push_json(out: &mut String, term: Term<'_>) -> Result<(), NoJson> {
             if !is_proper {
                 return Err(NoJson::Improper);
             }
+            if has_doubled_key(out, done.keys) {
+                return Err(NoJson::DoubledKey);
+            }
             out.push(if done.kind == Kind::Map { '}' } else { ']' });
         }
         if open.is_empty() {
@@ -79,9 +91,17 @@ pub fn push_json(out: &mut String, term: Term<'_>) -> Result<(), NoJson> {
     }
 }
 
+/// Whether two keys, each of which stands in a part of `out`, are the same.
+fn has_doubled_key(out: &str, mut keys: Vec<Range<usize>>) -> bool {
+    keys.sort_unstable_by_key(|key| &out[key.clone()]);
+    keys.windows(2).any(|pair| out[pair[0].clone()] == out[pair[1].clone()])
+}
+
 /// An array or an object that is being written.
 struct Open {
     kind: Kind,
+    /// Of a map, where its keys stand.
+    keys: Vec<Range<usize>>,
     /// Elements still to come; of a map keys and values.
     left: usize,
     is_first: bool,
@@ -98,7 +118,7 @@ impl Open {
     fn begin(out: &mut String, kind: Kind, len: usize) -> Open {
         let (bracket, left) = if kind == Kind::Map { ('{', 2 * len) } else { ('[', len) };
         out.push(bracket);
-        Open { kind, left, is_first: true }
+        Open { kind, keys: Vec::new(), left, is_first: true }
     }
 
     /// Writes what stands before the next element, and says whether that is a key.
@@ -227,6 +247,42 @@ pub fn push_text(out: &mut String, term: Term<'_>) -> Result<(), NoJson> {
             return Ok(());
         }
     }
+}
+
+/// Whether `term` is a list that reads as text: of at least one element, each of them a character
+/// that is printed, a binary, or such a list. The characters are those of
+/// `io_lib:printable_unicode_list/1`, by which Erlang's shell tells strings from lists. One pass,
+/// without recursion.
+pub fn is_text_list(term: Term<'_>) -> bool {
+    let mut heads = term.heads();
+    // Of each list that is being read, the elements still to come.
+    let mut open: Vec<usize> = Vec::new();
+    let mut is_first = true;
+    loop {
+        let is_tail = open.pop_if(|left| *left == 0).is_some();
+        let is_element = !is_tail && open.last_mut().map(|left| *left -= 1).is_some();
+        let begins = std::mem::take(&mut is_first);
+        match heads.next() {
+            Head::List(len) if open.len() < DEPTH_MAX => open.push(len),
+            Head::Leaf(View::Binary(_)) if !begins => {}
+            Head::Leaf(View::Bytes(bytes)) if bytes.iter().all(|&byte| is_printed(byte.into())) => {
+                if begins && bytes.is_empty() {
+                    return false;
+                }
+            }
+            Head::Leaf(View::Nil) if !begins => {}
+            Head::Leaf(View::Integer(code)) if is_element && is_printed(code) => {}
+            _ => return false,
+        }
+        if open.is_empty() {
+            return true;
+        }
+    }
+}
+
+/// Whether Erlang prints the character `code` in a string.
+fn is_printed(code: i64) -> bool {
+    matches!(code, 8..=13 | 27 | 0x20..=0x7e | 0xa0..=0xd7ff | 0xe000..=0xfffd | 0x1_0000..=0x10_ffff)
 }
 
 /// Appends the term that `json` stands for. JSON that we cannot read (numbers out of range, halves

@@ -21,7 +21,7 @@ mod tests;
 
 use thiserror::Error;
 
-pub use json::{NoJson, push_json, push_string, push_text, write_json};
+pub use json::{NoJson, is_text_list, push_json, push_string, push_text, write_json};
 pub use name::{Atom, Pid, Reference};
 
 /// The first byte of a term that stands alone.

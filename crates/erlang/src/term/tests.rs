@@ -75,11 +75,16 @@ fn what_has_no_json_says_why() {
     let improper = [131, 108, 0, 0, 0, 1, 97, 1, 97, 2];
     let key = [131, 116, 0, 0, 0, 1, 106, 106];
     let latin1 = [131, 109, 0, 0, 0, 1, 233];
+    // #{1 => 1, <<"1">> => 2}, and the same as a value.
+    let doubled = [131, 116, 0, 0, 0, 2, 97, 1, 97, 1, 109, 0, 0, 0, 1, 49, 97, 2];
+    let within = [&[131, 116, 0, 0, 0, 1, 97, 1][..], &doubled[1..]].concat();
     for (bytes, why) in [
         (&pid[..], NoJson::Opaque),
         (&improper, NoJson::Improper),
         (&key, NoJson::Key),
         (&latin1, NoJson::NotUtf8),
+        (&doubled, NoJson::DoubledKey),
+        (&within, NoJson::DoubledKey),
     ] {
         assert_eq!(json_of(read(bytes)), Err(why), "{bytes:?}");
     }
@@ -204,6 +209,23 @@ fn text_is_what_unicode_reads() {
     assert_eq!(text_of(&nested).as_deref(), Ok("ab€c"));
     assert_eq!(text_of(&[131, 97, 1]), Err(NoJson::NotText));
     assert_eq!(text_of(&[131, 108, 0, 0, 0, 1, 98, 0, 0, 216, 0, 106]), Err(NoJson::NotText));
+}
+
+#[test]
+fn lists_of_what_is_printed_are_text_and_others_are_not() {
+    let nested = [131, 108, 0, 0, 0, 2, 107, 0, 1, 97, 109, 0, 0, 0, 1, 98, 106];
+    let binary_tail = [131, 108, 0, 0, 0, 1, 97, 65, 109, 0, 0, 0, 1, 98];
+    for text in [&[131, 107, 0, 2, 72, 10][..], &nested, &binary_tail] {
+        assert!(is_text_list(read(text)), "{text:?}");
+    }
+    let atoms = [131, 108, 0, 0, 0, 1, 100, 0, 1, 97, 106];
+    let surrogate = [131, 108, 0, 0, 0, 1, 98, 0, 0, 216, 0, 106];
+    let binary = [131, 109, 0, 0, 0, 1, 98];
+    for other in
+        [&[131, 107, 0, 2, 72, 1][..], &[131, 106], &[131, 97, 65], &atoms, &surrogate, &binary]
+    {
+        assert!(!is_text_list(read(other)), "{other:?}");
+    }
 }
 
 #[test]

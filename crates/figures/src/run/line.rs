@@ -25,6 +25,13 @@ pub fn row_line(row: &Row) -> String {
         rate(row.events_per_second),
         rate(row.deliveries_per_second),
     );
+    if let (Some(nodes), Some(processes)) = (row.erlang_nodes, row.erlang_processes) {
+        let (nodes, processes) = (grouped(nodes), grouped(processes));
+        line += &format!(
+            "  erlang {nodes} nodes {processes} processes {}/s",
+            rate(row.erlang_events_per_second)
+        );
+    }
     if let Some(share) = row.cpu_percent_of_core {
         line += &format!("  processor {share:.0} %");
     }
@@ -63,6 +70,9 @@ mod tests {
         row.connections_open = Some(10_000);
         assert!(row_line(&row).ends_with("kernel ?  events ?/s  deliveries ?/s"));
         row.events_per_second = Some(999.6);
+        assert!(!row_line(&row).contains("erlang"));
+        (row.erlang_nodes, row.erlang_processes) = (Some(2), Some(1_500));
+        row.erlang_events_per_second = Some(70.2);
         row.cpu_percent_of_core = Some(12.4);
         (row.send_p50_ms, row.send_p99_ms) = (Some(0.251), Some(1.5));
         let waits = "turn 131 ms  disk 2  stolen 12 %";
@@ -72,7 +82,8 @@ mod tests {
         let line = row_line(&row);
         assert!(line.ends_with(waits), "{line}");
         let memory = "open 10,000  heap 42.0 MB  files 7.0 MB";
-        for part in [memory, "events 1,000/s", "processor 12 %  send p50 0.25 p99"] {
+        let erlang = "erlang 2 nodes 1,500 processes 70/s";
+        for part in [memory, erlang, "events 1,000/s", "processor 12 %  send p50 0.25 p99"] {
             assert!(line.contains(part), "{line}");
         }
     }

@@ -60,6 +60,14 @@ pub struct Row {
     pub deliveries_per_second: Option<f64>,
     /// Deliveries that met their connection too late or too slow, since the server's start.
     pub dropped: Option<u64>,
+    /// Erlang nodes connected at the moment, where the server is one of them.
+    pub erlang_nodes: Option<u64>,
+    /// Erlang processes logged in at the moment.
+    pub erlang_processes: Option<u64>,
+    /// Events that Erlang nodes sent in the interval, which are among the events above.
+    pub erlang_events_per_second: Option<f64>,
+    /// Messages to Erlang processes in the interval.
+    pub erlang_deliveries_per_second: Option<f64>,
     /// Processor time of the server in the interval; 100 is one core.
     pub cpu_percent_of_core: Option<f64>,
     /// Sends of the interval, from reading the event to the count of its deliveries: half took at
@@ -92,7 +100,7 @@ pub struct Row {
 }
 
 /// The header of the file: the names of the fields above, in their order.
-const COLUMNS: [&str; 31] = [
+const COLUMNS: [&str; 35] = [
     "seconds",
     "utc",
     "resident_bytes",
@@ -111,6 +119,10 @@ const COLUMNS: [&str; 31] = [
     "deliveries",
     "deliveries_per_second",
     "dropped",
+    "erlang_nodes",
+    "erlang_processes",
+    "erlang_events_per_second",
+    "erlang_deliveries_per_second",
     "cpu_percent_of_core",
     "send_p50_ms",
     "send_p90_ms",

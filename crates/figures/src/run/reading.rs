@@ -43,6 +43,18 @@ pub struct Reading {
     major_faults: u64,
     stolen_seconds: Option<f64>,
     memory_stalled_seconds: Option<f64>,
+    /// The Erlang side, where there is one.
+    erlang: Option<ErlangReading>,
+}
+
+/// What a run takes of the Erlang side.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize)]
+struct ErlangReading {
+    nodes: u64,
+    processes: u64,
+    /// Since the server's start.
+    events: u64,
+    deliveries: u64,
 }
 
 impl Reading {
@@ -66,6 +78,8 @@ impl Reading {
             events: Some(self.events),
             deliveries: Some(self.deliveries),
             dropped: Some(self.dropped),
+            erlang_nodes: self.erlang.map(|erlang| erlang.nodes),
+            erlang_processes: self.erlang.map(|erlang| erlang.processes),
             ..Row::unknown(seconds, unix_ms)
         };
         // The server's own clock, so that the way of the answer makes no difference.
@@ -76,6 +90,10 @@ impl Reading {
                 |now: u64, then: u64| Some(round(now.saturating_sub(then) as f64 / interval, 10.0));
             row.events_per_second = rate(self.events, before.events);
             row.deliveries_per_second = rate(self.deliveries, before.deliveries);
+            if let (Some(now), Some(then)) = (self.erlang, before.erlang) {
+                row.erlang_events_per_second = rate(now.events, then.events);
+                row.erlang_deliveries_per_second = rate(now.deliveries, then.deliveries);
+            }
             let share = (self.cpu_seconds - before.cpu_seconds).max(0.0) / interval;
             row.cpu_percent_of_core = Some(round(100.0 * share, 10.0));
             row.set_sent(&self.send_duration.since(&before.send_duration));
@@ -125,10 +143,17 @@ mod tests {
             turns_by_microseconds: turns_by_microseconds.into(),
             major_faults: 3,
             stolen_seconds: Some(0.5),
+            erlang: Some(ErlangReading { nodes: 2, processes: 7, events: 30, deliveries: 3 }),
             ..reading(12.0)
         };
         let before = Reading { stolen_seconds: Some(0.25), ..before };
         let row = now.row(7.0, 0, Some(&before));
+        assert_eq!((row.erlang_nodes, row.erlang_processes), (Some(2), Some(7)));
+        assert_eq!(row.erlang_events_per_second, None, "there was no Erlang side before");
+        let before = Reading { erlang: Some(ErlangReading::default()), ..before };
+        let row = now.row(7.0, 0, Some(&before));
+        assert_eq!(row.erlang_events_per_second, Some(15.0));
+        assert_eq!(row.erlang_deliveries_per_second, Some(1.5));
         assert_eq!((row.seconds, row.events), (7.0, Some(25)));
         assert_eq!(row.events_per_second, Some(10.0));
         assert_eq!(row.deliveries_per_second, Some(500.0));
@@ -148,6 +173,7 @@ mod tests {
             assert!(!row.is_unknown());
             assert_eq!((row.events, row.events_per_second), (Some(25), None));
             assert_eq!(row.cpu_percent_of_core, None);
+            assert_eq!(row.erlang_nodes, None, "there is no Erlang side");
         }
     }
 }

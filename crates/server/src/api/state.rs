@@ -192,13 +192,13 @@ impl Api {
         &self.idempotency
     }
 
-    /// Counts an event that was accepted.
+    /// Counts an event that the API accepted; those of Erlang nodes are counted there.
     pub(super) fn count_event(&self) {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Events that were accepted.
+    /// Events that were accepted, whoever sent them.
     pub(super) fn events(&self) -> u64 {
-        self.events.load(Ordering::Relaxed)
+        self.events.load(Ordering::Relaxed) + self.erlang().map_or(0, Erlang::events)
     }
 }

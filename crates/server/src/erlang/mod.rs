@@ -105,6 +105,11 @@ impl Erlang {
         Ok((Erlang { gateway: Arc::clone(&gateway) }, ErlangTask { task, gateway }))
     }
 
+    /// Events that nodes have sent since the start.
+    pub(crate) fn events(&self) -> u64 {
+        self.gateway.counts.events.read()
+    }
+
     /// The figures as they stand.
     pub(crate) fn report(&self) -> Report {
         Report::of(&self.gateway)

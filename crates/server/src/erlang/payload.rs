@@ -1,9 +1,8 @@
 //! Payloads: what an Erlang process sends, as browsers hear it, and what others send, as Erlang
 //! processes hear it.
 //!
-//! Which of these rules holds depends on what kind of term it is, never on what is in it:
-//!
-//! - a list is text, as strings and iolists are: a JSON string;
+//! - a list of at least one element that is wholly characters, binaries and such lists is text, as
+//!   strings and iolists are: a JSON string;
 //! - `{json, Text}` is JSON already, in a binary or an iolist;
 //! - every other term is as the module `json` of OTP 27 has it (see
 //!   [`push_json`]).
@@ -12,7 +11,7 @@
 //! that its JSON stands for.
 
 use engine::{Event, TERM_SLOT};
-use erlang::term::{push_json, push_string, push_text, write, write_json};
+use erlang::term::{is_text_list, push_json, push_string, push_text, write, write_json};
 use erlang::{Term, View};
 use proto::Frame;
 use serde::de::IgnoredAny;
@@ -28,7 +27,7 @@ pub(super) fn read_payload(json: &mut String, term: Term<'_>) -> Result<(), Refu
         return Ok(());
     }
     match term.view() {
-        View::Nil | View::Bytes(_) | View::List(..) => {
+        View::Bytes(_) | View::List(..) if is_text_list(term) => {
             let mut text = String::new();
             push_text(&mut text, term)?;
             push_string(json, &text);
@@ -88,8 +87,13 @@ mod tests {
     #[test]
     fn kind_of_the_term_says_what_it_becomes() {
         assert_eq!(json_of(b"\x6d\0\0\0\x05Hello").as_deref(), Ok("\"Hello\""));
-        assert_eq!(json_of(b"\x6b\0\x03\x01\x02\x03").as_deref(), Ok(r#""\u0001\u0002\u0003""#));
-        assert_eq!(json_of(b"\x6a").as_deref(), Ok("\"\""));
+        assert_eq!(json_of(b"\x6b\0\x03\x01\x02\x03").as_deref(), Ok("[1,2,3]"));
+        assert_eq!(json_of(b"\x6b\0\x02Hi").as_deref(), Ok("\"Hi\""));
+        assert_eq!(json_of(b"\x6a").as_deref(), Ok("[]"));
+        let pairs = b"\x6c\0\0\0\x02\x68\x02\x77\x01a\x61\x01\x68\x02\x77\x01b\x61\x02\x6a";
+        assert_eq!(json_of(pairs).as_deref(), Ok("[[\"a\",1],[\"b\",2]]"));
+        let doubled = b"\x74\0\0\0\x02\x77\x01a\x61\x01\x6d\0\0\0\x01a\x61\x02";
+        assert_eq!(json_of(doubled), Err(Refusal::NoJson(erlang::NoJson::DoubledKey)));
         assert_eq!(json_of(b"\x61\x07").as_deref(), Ok("7"));
         assert_eq!(json_of(b"\x68\x02\x77\x01a\x6b\0\x01\x01").as_deref(), Ok("[\"a\",[1]]"));
         assert_eq!(json_of(&ready("{\"a\": [1]}")).as_deref(), Ok("{\"a\": [1]}"));

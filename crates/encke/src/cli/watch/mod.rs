@@ -30,7 +30,8 @@ const YEAR: Duration = Duration::from_secs(365 * 86_400);
 ///
 /// Memory of the process and of the kernel's sockets, connections, events and deliveries, how long
 /// sends took, processor time: one row an interval, at once in the file, with the units in the
-/// names of the columns. A server that goes away leaves empty fields until it is back. An existing
+/// names of the columns; of a server that is an Erlang node also its nodes, processes and their
+/// events. A server that goes away leaves empty fields until it is back. An existing
 /// file is not touched. Ends with Ctrl-C or after --seconds.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -13,6 +13,10 @@ pub enum Panel {
     Connections,
     /// Events and deliveries a second.
     Rates,
+    /// Events from Erlang nodes and messages to their processes, a second.
+    Erlang,
+    /// Erlang processes logged in.
+    Processes,
     /// How long sends took at the server.
     Send,
     /// How long events took to their listeners.
@@ -70,6 +74,14 @@ const RATES: [Series; 2] = [
     line("events", Stroke::Second, |row| row.events_per_second),
     line("deliveries", Stroke::First, |row| row.deliveries_per_second),
 ];
+const ERLANG: [Series; 2] = [
+    line("events", Stroke::Second, |row| row.erlang_events_per_second),
+    line("messages", Stroke::First, |row| row.erlang_deliveries_per_second),
+];
+const PROCESSES: [Series; 2] = [
+    line("nodes", Stroke::Second, |row| whole(row.erlang_nodes)),
+    line("processes", Stroke::First, |row| whole(row.erlang_processes)),
+];
 const SEND: [Series; 4] = [
     line("max", Stroke::Faint, |row| row.send_max_ms),
     line("p99", Stroke::Second, |row| row.send_p99_ms),
@@ -86,11 +98,13 @@ const PROCESSOR: [Series; 1] = [line("server", Stroke::First, |row| row.cpu_perc
 
 impl Panel {
     /// All of them, from top to bottom.
-    pub const ALL: [Panel; 7] = [
+    pub const ALL: [Panel; 9] = [
         Panel::Process,
         Panel::Kernel,
         Panel::Connections,
         Panel::Rates,
+        Panel::Erlang,
+        Panel::Processes,
         Panel::Send,
         Panel::Receive,
         Panel::Processor,
@@ -103,6 +117,8 @@ impl Panel {
             Panel::Kernel => "kernel",
             Panel::Connections => "connections",
             Panel::Rates => "rates",
+            Panel::Erlang => "erlang",
+            Panel::Processes => "processes",
             Panel::Send => "send",
             Panel::Receive => "receive",
             Panel::Processor => "processor",
@@ -115,6 +131,8 @@ impl Panel {
             Panel::Kernel => "Kernel memory of all TCP sockets of the machine",
             Panel::Connections => "Connections open",
             Panel::Rates => "Events in, deliveries out",
+            Panel::Erlang => "Events from Erlang, messages to its processes",
+            Panel::Processes => "Erlang nodes connected, processes logged in",
             Panel::Send => "From an event read to its deliveries handed out",
             Panel::Receive => "From an event due to its arrival",
             Panel::Processor => "Processor time of the server",
@@ -124,8 +142,8 @@ impl Panel {
     pub(super) fn quantity(self) -> Quantity {
         match self {
             Panel::Process | Panel::Kernel => Quantity::Bytes,
-            Panel::Connections => Quantity::Number(""),
-            Panel::Rates => Quantity::Number("per second"),
+            Panel::Connections | Panel::Processes => Quantity::Number(""),
+            Panel::Rates | Panel::Erlang => Quantity::Number("per second"),
             Panel::Send | Panel::Receive => Quantity::Milliseconds,
             Panel::Processor => Quantity::Number("% of one core"),
         }
@@ -138,6 +156,8 @@ impl Panel {
             Panel::Kernel => &KERNEL,
             Panel::Connections => &CONNECTIONS,
             Panel::Rates => &RATES,
+            Panel::Erlang => &ERLANG,
+            Panel::Processes => &PROCESSES,
             Panel::Send => &SEND,
             Panel::Receive => &RECEIVE,
             Panel::Processor => &PROCESSOR,

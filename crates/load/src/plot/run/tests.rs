@@ -42,9 +42,24 @@ fn svg_names_its_panels_units_and_lines() {
     ] {
         assert!(svg.contains(text), "{text}");
     }
-    assert!(!svg.contains("arrival"), "a panel without a value is left out");
+    for nothing in ["arrival", "Erlang"] {
+        assert!(!svg.contains(nothing), "a panel without a value is left out");
+    }
     assert!(svg.starts_with("<svg width=\"1000\" height="), "{}", &svg[..120]);
     assert!(svg.contains("viewBox=\"0 0 2000 "), "twice as fine");
+}
+
+#[test]
+fn erlang_side_is_drawn_where_there_is_one() {
+    let mut rows = rows(20, 1.0);
+    for row in &mut rows {
+        (row.erlang_nodes, row.erlang_processes) = (Some(2), Some(100));
+        row.erlang_events_per_second = Some(70.0);
+    }
+    let svg = svg(&plot(&rows, Theme::Light)).unwrap();
+    for text in ["Events from Erlang", "Erlang nodes connected, processes logged in"] {
+        assert!(svg.contains(text), "{text}");
+    }
 }
 
 #[test]

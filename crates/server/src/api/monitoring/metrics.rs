@@ -119,7 +119,11 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
             "How often this process waited for a disk, for a page that was not in memory.",
             sys::process::major_faults() as f64,
         ),
-        counter("encke_events_total", "Events accepted by the API.", api.events() as f64),
+        counter(
+            "encke_events_total",
+            "Events accepted, from the API and from Erlang nodes.",
+            api.events() as f64,
+        ),
         counter(
             "encke_events_at_once_total",
             "Events accepted in the turn of a worker, which are counted in the total too.",
@@ -310,7 +314,11 @@ fn erlang(report: &Report) -> Vec<MetricFamily> {
     ];
     let counters: [(&str, &str, u64); 8] = [
         ("encke_erlang_logins_total", "Processes logged in.", report.logins),
-        ("encke_erlang_events_total", "Events that nodes sent.", report.events),
+        (
+            "encke_erlang_events_total",
+            "Events that nodes sent, which are counted in the total too.",
+            report.events,
+        ),
         ("encke_erlang_deliveries_total", "Messages to processes.", report.deliveries),
         (
             "encke_erlang_deliveries_dropped_total",

@@ -40,7 +40,7 @@ pub(crate) struct Stats {
     kernel_socket_bytes: Option<u64>,
     /// The part of it that waits to be sent or read.
     kernel_tcp_buffer_bytes: Option<u64>,
-    /// Events accepted by the API since start.
+    /// Events accepted since the start, from the API and from Erlang nodes.
     events: u64,
     send_duration: DurationStats,
     /// Events that are remembered, and what they are counted for.
