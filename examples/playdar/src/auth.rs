@@ -1,0 +1,1 @@
+//! Who may ask from a web page: tokens that a person granted.

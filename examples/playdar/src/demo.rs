@@ -1,0 +1,1 @@
+//! The demo: songs that the program makes itself.

@@ -1,0 +1,1 @@
+//! The old daemon's HTTP interface.

@@ -1,0 +1,1 @@
+//! The songs on this machine.

@@ -1,0 +1,1 @@
+//! Folders of music, read into the library.

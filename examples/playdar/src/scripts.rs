@@ -1,0 +1,1 @@
+//! Programs that find songs: resolvers over a pipe.

@@ -1,0 +1,1 @@
+//! Results over Encke's own streams.
