@@ -4,8 +4,10 @@
 //! shows it asks of the daemon, by the calls that everybody has, and what it takes of them beside
 //! the fields that old clients know is
 //!
-//! - of `stat`: `streams`, the base address of the streams (`http://127.0.0.1:8000`), and
-//!   `resolvers`, a list of `{"name","weight","targettime","localonly"}`;
+//! - of `stat`: `streams`, the base address of the streams (`http://127.0.0.1:8000`), `resolvers`,
+//!   a list of `{"name","weight","targettime","localonly"}`, and in the demo `examples`, a list of
+//!   `{"artist","track"}` that are there to be found;
+//! - of a query's stream: events whose `data` is a result, or has a list of `results`;
 //! - of `/authcodes?json`: `{"authcodes":[{"id","website","name","granted"}]}`, with the time in
 //!   seconds since 1970. `POST /authcodes` with the form field `revoke`, one of those ids, takes
 //!   one back: a `GET` that did would be in reach of any image on any page.

@@ -5,6 +5,9 @@ import { Comet } from "./comet.js";
 import { byId, count, el, setText, took, words } from "./dom.js";
 import { Results } from "./results.js";
 
+/** As many examples as fit a glance. */
+const EXAMPLES_MAX = 5;
+
 const results = new Results();
 const comet = new Comet(byId("comet"), () => results.size);
 let arrivals = null;
@@ -22,7 +25,18 @@ function showDaemon(stat) {
     el("span", { class: "muted" },
       `within ${Number(resolver.targettime)} ms${resolver.localonly ? ", for you alone" : ""}`),
     el("span", { class: "weight" }, `weight ${Number(resolver.weight)}`))));
+  showExamples(Array.isArray(stat.examples) ? stat.examples : []);
   return stat;
+}
+
+/** Songs that are there to be found, for who has none in mind. */
+function showExamples(examples) {
+  const songs = examples.slice(0, EXAMPLES_MAX).map(({ artist, track }) => {
+    const query = new URLSearchParams({ artist: words(artist), track: words(track) });
+    return el("li", {}, el("a", { href: `#${query}` }, words(track)), ` by ${words(artist)}`);
+  });
+  byId("examples").replaceChildren(...songs);
+  byId("try").hidden = songs.length === 0 || arrivals !== null;
 }
 
 function showNoDaemon(error) {
@@ -47,6 +61,7 @@ async function ask(artist, track) {
   results.clear();
   setText(byId("spoken"), "");
   showQuiet("");
+  byId("try").hidden = true;
   showState("waiting", "connecting");
   history.replaceState(null, "", `#${new URLSearchParams({ artist, track })}`);
   const { streams } = await daemon;
@@ -57,6 +72,7 @@ async function ask(artist, track) {
     result(result) {
       if (!results.add(result)) return;
       comet.event();
+      setText(byId("wit"), "the first one was here");
       setText(byId("wit-time"), `after ${took(results.firstMs)}`);
     },
     done() {
