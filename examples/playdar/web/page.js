@@ -62,6 +62,8 @@ async function ask(artist, track) {
   setText(byId("spoken"), "");
   showQuiet("");
   byId("try").hidden = true;
+  // On a telephone the sky and its keyboard would hide what comes.
+  if (matchMedia("(max-width: 52rem)").matches) byId("answers").scrollIntoView();
   showState("waiting", "connecting");
   history.replaceState(null, "", `#${new URLSearchParams({ artist, track })}`);
   const { streams } = await daemon;
