@@ -32,30 +32,22 @@ pub(super) enum Message {
     },
     /// I am here; who else is?
     #[serde(rename = "ping")]
-    Ping(Presence),
+    Ping {
+        /// Who is there. Where it serves `/sid/` stands here too; its results say it themselves.
+        from_name: String,
+    },
     /// So am I.
     #[serde(rename = "pong")]
-    Pong(Presence),
+    Pong {
+        /// Who is there.
+        from_name: String,
+    },
     /// I go.
     #[serde(rename = "pang")]
     Pang {
         /// Who goes.
         from_name: String,
     },
-}
-
-/// Who is there.
-#[derive(PartialEq, Debug, Deserialize)]
-pub(super) struct Presence {
-    /// What it calls itself.
-    pub(super) from_name: String,
-    /// Where it serves `/sid/`.
-    #[serde(default)]
-    #[expect(
-        dead_code,
-        reason = "results say it themselves, and are believed; it is checked here"
-    )]
-    http_port: Option<u16>,
 }
 
 /// The port in a result. It stands inside, and in what the Erlang daemon reads, outside.

@@ -158,19 +158,17 @@ impl Node {
         match (message, by) {
             (Message::Query(query), By::Group) => self.hear_query(query, from, now),
             (Message::Result { qid, result }, By::Own) => self.hear_result(&qid, result, from),
-            (Message::Ping(presence), By::Group) => {
-                self.roster().heard(from, &presence.from_name, now);
+            (Message::Ping { from_name }, By::Group) => {
+                self.roster().heard(from, &from_name, now);
                 if self.questions.allow(from.ip(), now) {
                     let (name, port) = (&self.config.name, self.config.http_port);
                     send(&self.own, message::presence("pong", name, port), from);
                 }
             }
-            (Message::Pong(presence), By::Own) => {
-                self.roster().heard(from, &presence.from_name, now);
-            }
+            (Message::Pong { from_name }, By::Own) => self.roster().heard(from, &from_name, now),
             (Message::Pang { .. }, _) => self.roster().left(from),
-            (Message::Query(_) | Message::Ping(_), By::Own)
-            | (Message::Result { .. } | Message::Pong(_), By::Group) => {
+            (Message::Query(_) | Message::Ping { .. }, By::Own)
+            | (Message::Result { .. } | Message::Pong { .. }, By::Group) => {
                 tracing::debug!(%from, "a message came by the wrong way");
             }
         }
@@ -233,3 +231,6 @@ fn send(socket: &UdpSocket, datagram: Option<Vec<u8>>, to: SocketAddr) {
         tracing::debug!(%to, "a datagram was not sent: {error}");
     }
 }
+
+#[cfg(test)]
+mod tests;
