@@ -11,6 +11,7 @@
 
 pub mod auth;
 pub mod config;
+pub mod daemon;
 pub mod demo;
 mod foreign;
 pub mod friends;
