@@ -29,7 +29,8 @@ pub(super) async fn pass(State(app): State<Arc<App>>, request: Request, next: Ne
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert("server", HeaderValue::from_static("Playdar"));
-    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    // With `no-referrer` a browser would send our own forms with `Origin: null`.
+    headers.insert("referrer-policy", HeaderValue::from_static("same-origin"));
     response
 }
 
