@@ -9,7 +9,7 @@
 const OPEN_MS = 1500;
 
 /** How long the daemon may take until it says that there is no more; its cap is 60 s. */
-const LONG_MS = 8000;
+const LONG_MS = 4000;
 
 /** What a daemon that names none gets asked by: the numbers of the old ones. */
 const POLL = { poll_interval: 1000, poll_limit: 6 };
