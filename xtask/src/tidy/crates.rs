@@ -21,8 +21,8 @@ const RUNTIME: [&str; 8] =
     ["async-std", "axum", "hyper", "hyper-util", "mio", "smol", "tokio", "tokio-util"];
 
 /// Who may have one: the control plane, the node among Erlang nodes and the ends of NATS and of
-/// PostgreSQL for their sockets, and the store for its channels.
-const RUNTIME_IN: [&str; 6] = ["bus", "encke", "erlang", "graph", "ledger", "server"];
+/// PostgreSQL for their sockets, the store for its channels, and the example, which is a program.
+const RUNTIME_IN: [&str; 7] = ["bus", "encke", "erlang", "graph", "ledger", "playdar", "server"];
 
 /// Crates that state their lints themselves, since they allow `unsafe` somewhere.
 const OWN_LINTS: [&str; 2] = ["graph", "sys"];
@@ -61,8 +61,9 @@ impl Member<'_> {
 pub(super) fn members(tree: &Tree) -> Vec<Member<'_>> {
     let is_member = |file: &&File| {
         let folder = file.path.strip_suffix("/Cargo.toml").unwrap_or_default();
-        let in_crates = folder.strip_prefix("crates/").is_some_and(|name| !name.contains('/'));
-        in_crates || ["fuzz", "xtask"].contains(&folder)
+        let parents = ["crates/", "examples/"];
+        let name = parents.iter().find_map(|parent| folder.strip_prefix(parent));
+        name.is_some_and(|name| !name.contains('/')) || ["fuzz", "xtask"].contains(&folder)
     };
     let files = tree.files().iter().filter(is_member);
     files

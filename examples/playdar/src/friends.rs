@@ -1,0 +1,1 @@
+//! Queries to friends, over Encke's graph.

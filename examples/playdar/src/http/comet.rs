@@ -1,0 +1,197 @@
+//! Comet, as the two old daemons did it: one long answer per session, into which queries flow.
+//!
+//! The Erlang daemon's is `/api/?method=comet&id=ID`, multipart pages of scripts or raw JSON; the
+//! C++ one's is `/comet?session=ID`, one endless list. A query opts in with `resolve&comet=ID`,
+//! before the answer is opened or after. New clients listen to [`crate::streams`] instead.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::Body;
+use axum::extract::{Query as Parsed, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::unfold;
+use serde_json::json;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::reply::{refuse, script_safe};
+use super::{App, Parameters, Shared, api, door};
+use crate::model::{Found, check_id};
+use crate::pipeline::Watch;
+
+/// Sessions at once; with one more, the oldest that nobody listens to ends.
+const SESSIONS_MAX: usize = 256;
+
+/// Batches of results that wait for a session's answer; further ones wait at their queries.
+const WAITING_MAX: usize = 16;
+
+/// New results of one query.
+type Batch = (String, Vec<Arc<Found>>);
+
+/// All sessions.
+#[derive(Default)]
+pub(super) struct Sessions {
+    sessions: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    by_id: HashMap<String, Session>,
+    made: u64,
+}
+
+struct Session {
+    sender: Sender<Batch>,
+    /// Until an answer takes it.
+    receiver: Option<Receiver<Batch>>,
+    /// Which one it is in time, and by which it is told from a later one of its id.
+    number: u64,
+}
+
+impl Sessions {
+    /// Lets the results of a query flow into a session.
+    pub(super) fn feed(&self, id: &str, mut watch: Watch) {
+        let Some(sender) = self.table().session(id).map(|session| session.sender.clone()) else {
+            return;
+        };
+        tokio::spawn(async move {
+            loop {
+                let found = tokio::select! {
+                    () = sender.closed() => return,
+                    found = watch.next() => found,
+                };
+                let Some(found) = found else { return };
+                if sender.send((watch.query().qid.clone(), found)).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// What flows into a session. An answer that it had before hears of
+    /// no further query.
+    fn open(self: &Arc<Sessions>, id: &str) -> Option<Flow> {
+        let mut table = self.table();
+        if table.session(id)?.receiver.is_none() {
+            table.by_id.remove(id);
+        }
+        let session = table.session(id)?;
+        let (receiver, number) = (session.receiver.take()?, session.number);
+        Some(Flow { sessions: self.clone(), id: id.to_owned(), number, receiver })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // A table of channels is whole at any time.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// The session of this id, a new one if there is none; nothing where all places are listened
+    /// to.
+    fn session(&mut self, id: &str) -> Option<&mut Session> {
+        if !self.by_id.contains_key(id) && self.by_id.len() >= SESSIONS_MAX {
+            let idle = self.by_id.iter().filter(|(_, session)| session.receiver.is_some());
+            let oldest = idle.min_by_key(|(_, session)| session.number)?.0.clone();
+            self.by_id.remove(&oldest);
+        }
+        self.made += 1;
+        let number = self.made;
+        Some(self.by_id.entry(id.to_owned()).or_insert_with(|| {
+            let (sender, receiver) = channel(WAITING_MAX);
+            Session { sender, receiver: Some(receiver), number }
+        }))
+    }
+}
+
+/// What flows into a session, until its answer ends.
+struct Flow {
+    sessions: Arc<Sessions>,
+    id: String,
+    number: u64,
+    receiver: Receiver<Batch>,
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        let mut table = self.sessions.table();
+        if table.by_id.get(&self.id).is_some_and(|session| session.number == self.number) {
+            table.by_id.remove(&self.id);
+        }
+    }
+}
+
+/// `/api/?method=comet&id=ID[&jsonp=CALLBACK][&mode=raw]`.
+pub(super) fn answer(app: &Arc<App>, parameters: &Parameters, callback: Option<&str>) -> Response {
+    let is_raw = parameters.get("mode").is_some_and(|mode| mode == "raw");
+    let callback = callback.map(str::to_owned);
+    let first = if is_raw { "" } else { "<html><head></head><body>" };
+    let kind = "multipart/x-mixed-replace";
+    flow(app, parameters.get("id"), kind, first, move |(qid, found): Batch| {
+        let found: Vec<_> = found.iter().map(|found| &**found).collect();
+        let value = json!({"method": "results", "qid": qid, "results": found});
+        let text = match &callback {
+            Some(callback) => format!("{callback}({});", script_safe(&value)),
+            None => script_safe(&value),
+        };
+        match is_raw {
+            true => format!("{text}\n\n"),
+            false => format!("<script type=\"text/javascript\">{text}</script>\n\n"),
+        }
+    })
+}
+
+/// `/comet?session=ID`.
+pub(super) async fn answer_old(
+    State(app): Shared,
+    headers: HeaderMap,
+    Parsed(parameters): Parsed<Parameters>,
+) -> Response {
+    if !api::is_let_in(&app, &parameters, door::is_foreign(&headers)) {
+        return refuse(StatusCode::FORBIDDEN, "pages need a token, given as auth=TOKEN");
+    }
+    let kind = "text/javascript; charset=utf-8";
+    flow(&app, parameters.get("session"), kind, "[", |(qid, found): Batch| {
+        let mut text = String::new();
+        for found in found {
+            let value = script_safe(&json!({"query": qid, "result": &*found}));
+            // Writing to a string does not fail.
+            let _ = write!(text, "{value},\r\n");
+        }
+        text
+    })
+}
+
+/// The answer of a session: `first`, then each batch as `write` has it.
+fn flow(
+    app: &Arc<App>,
+    id: Option<&String>,
+    kind: &'static str,
+    first: &'static str,
+    write: impl Fn(Batch) -> String + Send + 'static,
+) -> Response {
+    let id = id.map(String::as_str).unwrap_or_default();
+    if let Err(invalid) = check_id("the session", id) {
+        return refuse(StatusCode::BAD_REQUEST, &invalid.to_string());
+    }
+    let Some(flow) = app.sessions.open(id) else {
+        let what = "too many sessions are open: end one, or listen to the streams that stat names";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, what);
+    };
+    let batches = unfold((flow, write), |(mut flow, write)| async move {
+        let batch = flow.receiver.recv().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(write(batch))), (flow, write)))
+    });
+    let first = futures_util::stream::iter([Ok(Bytes::from_static(first.as_bytes()))]);
+    let first = first.filter(|bytes| {
+        let has_bytes = bytes.as_ref().is_ok_and(|bytes| !bytes.is_empty());
+        async move { has_bytes }
+    });
+    ([(CONTENT_TYPE, kind)], Body::from_stream(first.chain(batches))).into_response()
+}

@@ -1,0 +1,117 @@
+//! Other daemons on the local network, asked by multicast.
+//!
+//! It speaks with the daemons of old: a query goes to the group as one datagram of JSON, each
+//! result comes back as one, and the song is played from `/sid/` of whoever has it. Off unless
+//! asked for, since everybody on the network can then learn which songs there are here.
+//!
+//! Everything that is heard is checked as [`foreign`](crate::foreign) says. A query and a ping
+//! count only where they were sent to the group, which routers do not pass on: so nobody far away
+//! can make a daemon send its answers to somebody else.
+
+mod message;
+mod node;
+mod roster;
+mod sockets;
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::foreign::Asked;
+use crate::model::Query;
+use crate::pipeline::Pipeline;
+use crate::resolver::{Answers, Profile, Resolver};
+use node::Node;
+pub use roster::Peer;
+use roster::Roster;
+
+/// The group and the port of every Playdar.
+pub const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 0, 1), 60210);
+
+/// Queries that wait to be sent. They wait for nothing but the loop's turn.
+const ASKED_MAX: usize = 256;
+
+/// How the LAN is asked.
+#[derive(Clone, Debug)]
+pub struct LanConfig {
+    /// Where all listen: [`GROUP`], unless a test wants one of its own.
+    pub group: SocketAddrV4,
+    /// Our own address there; the one through which the system would send, unless given.
+    pub interface: Option<Ipv4Addr>,
+    /// What we call ourselves.
+    pub name: String,
+    /// Where we serve `/sid/`.
+    pub http_port: u16,
+}
+
+/// The LAN, as long as it is listened to.
+pub struct Lan {
+    roster: Arc<Mutex<Roster>>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+/// Begins to listen to the LAN, and to ask it what `pipeline` is asked.
+///
+/// # Errors
+/// There is no way to the group: the message says what to look at.
+pub fn start(config: LanConfig, pipeline: &Pipeline) -> Result<Lan> {
+    let sockets = sockets::open(config.group, config.interface).with_context(|| {
+        format!(
+            "cannot use the LAN ({}): see that the network is up and has a route for multicast, \
+             name our address on it with --lan-interface, or start with --no-lan",
+            config.group
+        )
+    })?;
+    let (sender, asked) = mpsc::channel(ASKED_MAX);
+    let (roster, stop) = (Arc::new(Mutex::new(Roster::default())), CancellationToken::new());
+    let node = Node::new(config, pipeline.clone(), sockets, roster.clone());
+    pipeline.add(Arc::new(LanResolver { sender }));
+    let task = tokio::spawn(node.run(asked, stop.clone()));
+    Ok(Lan { roster, stop, task })
+}
+
+impl Lan {
+    /// Who else is there, by name.
+    pub fn roster(&self) -> Vec<Peer> {
+        // Nothing that holds it can panic half-way through a change.
+        let mut roster = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
+        roster.peers(Instant::now())
+    }
+
+    /// Says that we go, and ends.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        // A panic of the task was told when it happened.
+        let _ = self.task.await;
+    }
+}
+
+/// The LAN as the pipeline sees it.
+struct LanResolver {
+    sender: mpsc::Sender<Asked>,
+}
+
+impl Resolver for LanResolver {
+    /// Weight and time as the old daemon has them.
+    fn profile(&self) -> Profile {
+        Profile {
+            name: "LAN".to_owned(),
+            weight: 95,
+            target_time: Duration::from_millis(50),
+            is_local_only: false,
+            preference: 95,
+        }
+    }
+
+    fn ask(&self, query: &Arc<Query>, answers: &Answers) {
+        if self.sender.try_send(Asked::new(query.clone(), answers.clone())).is_err() {
+            tracing::debug!("the LAN was not asked: {ASKED_MAX} queries wait to be sent");
+        }
+    }
+}

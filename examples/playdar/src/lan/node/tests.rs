@@ -1,0 +1,83 @@
+//! Datagrams that nobody would send, by seed and from many addresses, so that no rate spares them.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use serde_json::json;
+
+use super::*;
+use crate::pipeline;
+
+const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+fn node() -> Node {
+    let group = SocketAddrV4::new(*super::super::GROUP.ip(), testing::free_port());
+    let sockets = sockets::open(group, Some(HERE)).unwrap();
+    let name = "us".to_owned();
+    let config = LanConfig { group, interface: Some(HERE), name, http_port: 1 };
+    Node::new(config, Pipeline::new(), sockets, Arc::default())
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("ENCKE_SEED={seed} cargo test -p playdar fuzzed_datagrams");
+    seed
+}
+
+fn mutate(datagram: &mut Vec<u8>, random: &mut fastrand::Rng) {
+    for _ in 0..random.usize(0..4) {
+        let at = random.usize(..datagram.len());
+        match random.u8(0..3) {
+            0 => datagram[at] = random.u8(..),
+            1 => datagram.truncate(at.max(1)),
+            _ => datagram.insert(at, b"\"{}[]:,\\09.-\xff"[random.usize(..13)]),
+        }
+    }
+}
+
+#[tokio::test]
+async fn fuzzed_datagrams_neither_panic_nor_grow_the_daemon() {
+    let mut random = fastrand::Rng::with_seed(seed());
+    let mut node = node();
+    for n in 0..30_000 {
+        let song = json!({"sid": n.to_string(), "artist": "A", "track": "T", "port": n % 70_000});
+        let mut datagram = match random.u8(0..6) {
+            0 => "[".repeat(random.usize(1..9000)),
+            1 => json!({"_msgtype": "ping", "from_name": n.to_string()}).to_string(),
+            2 => json!({"_msgtype": "pang", "from_name": "x"}).to_string(),
+            3 => json!({"_msgtype": "result", "qid": (n / 9).to_string(), "result": song})
+                .to_string(),
+            _ => json!({"_msgtype": "rq", "qid": n.to_string(), "artist": "A", "track": "T"})
+                .to_string(),
+        }
+        .into_bytes();
+        mutate(&mut datagram, &mut random);
+        let from = SocketAddr::from(([127, 7, random.u8(..4), random.u8(..)], 9));
+        let by = if random.bool() { By::Group } else { By::Own };
+        node.hear(&datagram, from, by);
+        if n % 100 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(node.seen.len() <= QUERIES_MAX, "{}", node.seen.len());
+    assert!(node.seen.len() > ANSWERING_MAX, "queries came through: {}", node.seen.len());
+    let peers = node.roster().peers(Instant::now()).len();
+    assert!((1..=256).contains(&peers), "{peers}");
+    let queries = node.pipeline.queries().len();
+    assert!((1..=ANSWERING_MAX.min(pipeline::QUERIES_MAX)).contains(&queries), "{queries}");
+}
+
+#[tokio::test]
+async fn one_address_that_floods_is_heard_at_its_rate() {
+    let mut node = node();
+    let from = SocketAddr::from(([127, 7, 0, 1], 9));
+    for n in 0..1000 {
+        let query = json!({"_msgtype": "rq", "qid": n.to_string(), "artist": "A", "track": "T"});
+        node.hear(query.to_string().as_bytes(), from, By::Group);
+    }
+    let queries = node.pipeline.queries().len() as f64;
+    assert!((QUESTIONS.burst..QUESTIONS.burst * 1.2).contains(&queries), "{queries}");
+    let other = SocketAddr::from(([127, 7, 0, 2], 9));
+    node.hear(br#"{"_msgtype":"ping","from_name":"other"}"#, other, By::Group);
+    assert_eq!(node.roster().peers(Instant::now()).len(), 1);
+}

@@ -1,0 +1,28 @@
+//! Playdar on Encke: a daemon that answers where a song can be heard.
+//!
+//! It is the example of what Encke is for: many asynchronous answers, pushed to whoever asked as
+//! they come. A query goes through a [`pipeline`] of [`resolver`]s: the [`library`] on this
+//! machine, other daemons on the [`lan`], programs ([`scripts`]) and [`friends`]. What they find
+//! is told over the old daemon's [`http`] interface, and over Encke's own [`streams`].
+//!
+//! It uses Encke as a library and over its public interfaces; nothing in Encke knows of it.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+pub mod auth;
+pub mod config;
+pub mod daemon;
+pub mod demo;
+mod foreign;
+pub mod friends;
+pub mod http;
+pub mod lan;
+pub mod library;
+pub mod model;
+pub mod page;
+pub mod pipeline;
+pub mod resolver;
+pub mod scanner;
+pub mod score;
+pub mod scripts;
+pub mod streams;

@@ -1,0 +1,7 @@
+//! The command `playdar`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    playdar::config::run()
+}

@@ -1,0 +1,49 @@
+//! Whoever may know where a song can be heard.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::model::{Found, Query};
+use crate::pipeline::Shared;
+
+/// What the pipeline knows of a resolver.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Profile {
+    /// Its name, by which it is shown and removed.
+    pub name: String,
+    /// When it is asked: those with the most first, 1 to 100; with 0 it is not asked.
+    pub weight: u8,
+    /// How long the pipeline waits for it before it asks those of less weight.
+    pub target_time: Duration,
+    /// Whether it is left out where a query came from another machine.
+    pub is_local_only: bool,
+    /// Which of two equal scores goes first; usually the weight.
+    pub preference: u8,
+}
+
+/// Something that finds songs.
+pub trait Resolver: Send + Sync + 'static {
+    /// What it is, asked once, when it is added.
+    fn profile(&self) -> Profile;
+
+    /// Begins to look, and never blocks: what takes time is spawned, and what is found, now or
+    /// later, is handed to `answers`.
+    fn ask(&self, query: &Arc<Query>, answers: &Answers);
+}
+
+/// Where a resolver hands in what it found.
+#[derive(Clone)]
+pub struct Answers {
+    pub(crate) pipeline: Weak<Shared>,
+    /// For results that state none.
+    pub(crate) preference: i64,
+}
+
+impl Answers {
+    /// Results of a query. Those of one that has ended, or beyond its bound, are dropped.
+    pub fn add(&self, qid: &str, found: Vec<Found>) {
+        if let Some(pipeline) = self.pipeline.upgrade() {
+            pipeline.add(qid, found, self.preference);
+        }
+    }
+}

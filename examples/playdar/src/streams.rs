@@ -1,0 +1,160 @@
+//! Results over Encke's own streams.
+//!
+//! The daemon runs an Encke server. A query is an id, `query:<qid>`, and each result is an event
+//! about it, posted over the public API as any program would: so SSE, WebSocket, NDJSON and long
+//! poll, and what a client missed while it was away, come by themselves.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use engine::{EngineConfig, Origins};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::Request;
+use hyper::header::CONTENT_TYPE;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use proto::request::Hosts;
+use serde_json::{Value, json};
+use server::{ServeConfig, Server, StreamAccess};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::model::Found;
+use crate::pipeline::{Pipeline, Watch};
+
+/// Streams open at once, which are pages of this machine.
+const CONNECTIONS_MAX: usize = 1000;
+
+/// How long the API may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What it may answer, in bytes: a line for each event.
+const ANSWER_BYTES_MAX: usize = 256 << 10;
+
+/// How long the end of the streams may take.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The Encke server and what posts to it.
+pub struct Streams {
+    server: Server,
+    poster: JoinHandle<()>,
+}
+
+impl Streams {
+    /// Starts the server on `listen`, with its data in `dir`, for pages of `origins`, and posts all
+    /// that `pipeline` finds from now on.
+    pub async fn start(
+        listen: SocketAddr,
+        dir: &Path,
+        origins: Vec<String>,
+        pipeline: &Pipeline,
+    ) -> Result<Streams> {
+        let mut engine = EngineConfig::new(listen);
+        engine.connections_max = CONNECTIONS_MAX;
+        // No names: both ports are reached by address or as `localhost`, so no page can make a name
+        // of its own lead here.
+        engine.origins = Origins::new(origins, Hosts::new(Vec::new()));
+        let config = ServeConfig {
+            engine,
+            tls_listen: None,
+            api: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+            tls_api: None,
+            certificates: Vec::new(),
+            acme: None,
+            api_hosts: Hosts::new(Vec::new()),
+            access: StreamAccess::Unsaid,
+            token_cookie: String::new(),
+            public_url: None,
+            data: dir.to_owned(),
+            cluster: None,
+            erlang: None,
+            traces: None,
+            demo: None,
+            program: None,
+        };
+        let server = Server::start(config).await.context("cannot start the streams")?;
+        let api = server.api().context("the streams' server has no API")?;
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let poster = Poster { url: format!("http://{api}/send"), client };
+        let poster = tokio::spawn(post_all(pipeline.clone(), Arc::new(poster)));
+        Ok(Streams { server, poster })
+    }
+
+    /// The base address of the streams, as `http://127.0.0.1:8000`.
+    pub fn base(&self) -> String {
+        format!("http://{}", self.server.listen())
+    }
+
+    /// Ends them.
+    pub async fn stop(self) -> Result<()> {
+        self.poster.abort();
+        self.server.stop(GRACE).await
+    }
+}
+
+struct Poster {
+    url: String,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+/// A task for each query of this machine; there are no more of them than queries.
+async fn post_all(pipeline: Pipeline, poster: Arc<Poster>) {
+    let mut started = pipeline.started();
+    loop {
+        match started.recv().await {
+            Ok(query) if query.is_local => {
+                if let Some(watch) = pipeline.watch(&query.qid) {
+                    tokio::spawn(post_query(watch, poster.clone()));
+                }
+            }
+            Ok(_) => {}
+            Err(RecvError::Lagged(queries)) => {
+                tracing::warn!(queries, "results of queries are not told by streams: too many");
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+async fn post_query(mut watch: Watch, poster: Arc<Poster>) {
+    while let Some(found) = watch.next().await {
+        let about = format!("query:{}", watch.query().qid);
+        // Who missed it can still ask `get_results`.
+        if let Err(error) = poster.post(&about, &found).await {
+            tracing::warn!(%error, "a result is not told by streams");
+        }
+    }
+}
+
+impl Poster {
+    async fn post(&self, about: &str, found: &[Arc<Found>]) -> Result<()> {
+        let lines: String = found
+            .iter()
+            .map(|found| format!("{}\n", json!({"about": about, "data": &**found})))
+            .collect();
+        let request = Request::post(&self.url)
+            .header(CONTENT_TYPE, "application/x-ndjson")
+            .body(Full::new(lines.into()))?;
+        let answer = async {
+            let answer = self.client.request(request).await?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
+            anyhow::Ok((status, body))
+        };
+        let (status, body) =
+            timeout(ANSWER_TIMEOUT, answer).await.context("no answer in time")??;
+        anyhow::ensure!(status.is_success(), "answered {status}");
+        for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let line: Value = serde_json::from_slice(line)?;
+            anyhow::ensure!(line.get("delivered").is_some(), "answered {line}");
+        }
+        Ok(())
+    }
+}
