@@ -20,7 +20,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use proto::request::Hosts;
 use serde_json::{Value, json};
-use server::{ServeConfig, Server, StreamAccess};
+use server::{PresenceConfig, ServeConfig, Server, StreamAccess};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -75,6 +75,8 @@ impl Streams {
             cluster: None,
             erlang: None,
             traces: None,
+            // Nobody asks for it here.
+            presence: PresenceConfig { grace: Duration::ZERO, webhooks: Vec::new() },
             demo: None,
             program: None,
         };
