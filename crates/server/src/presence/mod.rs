@@ -2,7 +2,7 @@
 //! processes.
 //!
 //! There is one mechanism for the three. The directory notes changes ([`hub::Changes`]) while there
-//! is a listener. The [`task`] takes them twenty times a second, keeps those back who may come again
+//! is a listener. The [`task`] takes them twenty times a second, keeps those back who may come back
 //! within their grace ([`tracker`]), and puts what is left into pieces ([`news`]), which all
 //! listeners share in one ring: each reads at its own pace ([`Ear`]), and one that falls behind by
 //! the whole ring is told that it has lost something. So nobody waits for a listener, and a slow

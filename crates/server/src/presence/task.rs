@@ -1,7 +1,8 @@
 //! Takes what the directory has noted, and tells what is left of it.
 //!
-//! While nobody listens it sleeps. Otherwise it looks twenty times a second, which costs some 10 µs
-//! where nothing has happened, and 0.5 µs for each change; after each list others have their turn.
+//! While nobody listens it sleeps. Otherwise it looks twenty times a second, which costs a lock for
+//! each list where nothing has happened, 0.7 µs together (`cargo bench -p hub --bench million`).
+//! After each list that has something, others have their turn.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

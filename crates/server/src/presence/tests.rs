@@ -2,7 +2,7 @@
 
 use engine::{Engine, EngineConfig, Guest};
 use hub::{Epoch, Id, IdText, Names, Tag};
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::{Duration, Instant, interval, timeout};
 
 use super::*;
 use crate::gate::Gate;
@@ -143,7 +143,13 @@ async fn nothing_is_noted_or_kept_while_nobody_listens() {
     let _ = within(&mut ear, Duration::from_secs(1)).await;
     assert_eq!(world.presence.report().waiting, 1);
     drop(ear);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut looks = interval(Duration::from_millis(10));
+    let forgotten = async {
+        while world.presence.report().waiting > 0 {
+            looks.tick().await;
+        }
+    };
+    timeout(Duration::from_secs(1), forgotten).await.unwrap();
     assert_eq!((world.names.len(), world.presence.report().waiting), (0, 0));
     let zoe = world.login(1, "zoe");
     let mut ear = world.listen();
