@@ -56,10 +56,10 @@ pub(super) fn login(
     });
 }
 
-/// Adds or removes subscriptions: up to [`PART_PAIRS_MAX`] of them all or none, and more of them part
-/// by part, so that others' changes have their turn and memory does not grow with the request. What
-/// they take is bounded by the bytes that they came in: past that the session waits until others are
-/// stored.
+/// Adds or removes subscriptions: up to [`PART_PAIRS_MAX`] of them all or none, and more of them
+/// part by part, so that others' changes have their turn and memory does not grow with the request.
+/// What they take is bounded by the bytes that they came in: past that the session waits until
+/// others are stored.
 pub(super) async fn change(
     gateway: &Arc<Gateway>,
     node: &Arc<ConnectedNode>,
