@@ -3,6 +3,7 @@
 mod client;
 mod cluster;
 mod hostile;
+mod ids;
 pub(crate) mod node;
 mod processes;
 mod raw;
