@@ -2,6 +2,7 @@
 
 mod client;
 mod cluster;
+mod elixir;
 mod hostile;
 mod ids;
 pub(crate) mod node;
