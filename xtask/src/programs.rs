@@ -17,7 +17,7 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 26] = [
+const PROGRAMS: [Program; 27] = [
     Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
@@ -59,6 +59,7 @@ const PROGRAMS: [Program; 26] = [
     },
     Program { name: "psql", packages: "postgresql", reason: "tests keep the graph in PostgreSQL" },
     Program { name: "erl", packages: "erlang-base", reason: "tests talk to real Erlang nodes" },
+    Program { name: "mix", packages: "elixir", reason: "tests build and join as Elixir does" },
     Program { name: "node", packages: "nodejs", reason: "it builds and tests the browser client" },
     Program {
         name: "npm",

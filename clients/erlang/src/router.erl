@@ -23,7 +23,7 @@
 -type id() :: encke_id:id().
 %% Anything with a name: a user, a group, a photo.
 
--type reason() :: bad_id | no_json | not_utf8 | not_text | not_json | improper_list | bad_key
+-type reason() :: bad_id | id_too_long | no_json | not_utf8 | not_text | not_json | improper_list | bad_key | doubled_key
                 | too_big | too_deep | too_large | overloaded | noproc | noconnection
                 | too_many_ids | store | bad_request.
 %% Why something was not done.
@@ -31,8 +31,9 @@
 %% @doc Hands an event about `Id' to everybody who is logged in as `Id' or as a subscriber of it,
 %% processes and browsers alike, and says how many took it.
 %%
-%% A list is text: browsers hear a string. `{json, Text}' is JSON already. Every other payload is as
-%% the module `json' of OTP 27 has it, with tuples as arrays. Processes hear the term as it is.
+%% A list of characters and binaries is text: browsers hear a string. `{json, Text}' is JSON already.
+%% Every other payload is as the module `json' of OTP 27 has it, with tuples as arrays. Processes hear
+%% the term as it is.
 -spec send(id(), Payload :: term()) -> {ok, non_neg_integer()} | {error, reason()}.
 send(Id, Payload) ->
     gen_server:call({global, ?MODULE}, {send, Id, Payload}).

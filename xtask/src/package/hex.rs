@@ -12,7 +12,7 @@ use super::{Wanted, archive};
 const FOLDER: &str = "clients/erlang";
 
 /// What of `clients/erlang` its users get.
-const FILES: [&str; 2] = ["README.md", "rebar.config"];
+const FILES: [&str; 3] = ["README.md", "mix.exs", "rebar.config"];
 
 /// The version of the format.
 const FORMAT: &str = "3";
@@ -63,7 +63,7 @@ fn metadata(version: &str, files: &[&str]) -> String {
          {{<<\"description\">>,<<\"Encke, a push server, for Erlang and Elixir\">>}}.\n\
          {{<<\"licenses\">>,[<<\"Apache-2.0\">>,<<\"MIT\">>]}}.\n\
          {{<<\"links\">>,[]}}.\n\
-         {{<<\"build_tools\">>,[<<\"rebar3\">>]}}.\n\
+         {{<<\"build_tools\">>,[<<\"mix\">>,<<\"rebar3\">>]}}.\n\
          {{<<\"requirements\">>,[]}}.\n\
          {{<<\"files\">>,[{}]}}.\n",
         files.join(",")

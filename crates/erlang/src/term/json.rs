@@ -11,8 +11,8 @@
 //! | a map with atoms, binaries and integers as keys | an object |
 //!
 //! Keys that are one in JSON (`a` and `<<"a">>`) are refused: which of their values would count is
-//! anybody's guess. Back, an object is a map with binaries as keys, a string is a binary. Processes, references,
-//! funs, ports and bit strings have no JSON.
+//! anybody's guess. Back, an object is a map with binaries as keys, a string is a binary.
+//! Processes, references, funs, ports and bit strings have no JSON.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -282,7 +282,8 @@ pub fn is_text_list(term: Term<'_>) -> bool {
 
 /// Whether Erlang prints the character `code` in a string.
 fn is_printed(code: i64) -> bool {
-    matches!(code, 8..=13 | 27 | 0x20..=0x7e | 0xa0..=0xd7ff | 0xe000..=0xfffd | 0x1_0000..=0x10_ffff)
+    let is_in_latin1 = matches!(code, 8..=13 | 27 | 0x20..=0x7e | 0xa0..=0xff);
+    is_in_latin1 || matches!(code, 0x100..=0xd7ff | 0xe000..=0xfffd | 0x1_0000..=0x10_ffff)
 }
 
 /// Appends the term that `json` stands for. JSON that we cannot read (numbers out of range, halves

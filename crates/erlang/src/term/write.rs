@@ -31,7 +31,7 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
         out.push(tag::INTEGER);
         out.extend(word.to_be_bytes());
     } else {
-        big(out, value < 0, value.unsigned_abs());
+        big(out, value < 0, &value.unsigned_abs().to_le_bytes());
     }
 }
 
@@ -39,13 +39,16 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
 pub fn natural(out: &mut Vec<u8>, value: u64) {
     match i64::try_from(value) {
         Ok(value) => integer(out, value),
-        Err(_) => big(out, false, value),
+        Err(_) => big(out, false, &value.to_le_bytes()),
     }
 }
 
-fn big(out: &mut Vec<u8>, negative: bool, magnitude: u64) {
-    out.extend([tag::SMALL_BIG, 8, u8::from(negative)]);
-    out.extend(magnitude.to_le_bytes());
+/// An integer of any size: whether it is negative, and its magnitude, least byte first, in at most
+/// 255 bytes.
+pub fn big(out: &mut Vec<u8>, negative: bool, magnitude: &[u8]) {
+    let len = u8::try_from(magnitude.len()).expect("our integers are written in 255 digits");
+    out.extend([tag::SMALL_BIG, len, u8::from(negative)]);
+    out.extend_from_slice(magnitude);
 }
 
 /// A float, which must be finite: Erlang has no other.

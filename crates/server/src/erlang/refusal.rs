@@ -12,6 +12,8 @@ pub(super) enum Refusal {
     BadRequest,
     /// A term that is no id.
     BadId,
+    /// One whose text is longer than an id may be.
+    IdTooLong,
     /// A payload that browsers could not read.
     NoJson(NoJson),
     /// The text of `{json, Text}` is not JSON.
@@ -36,7 +38,7 @@ pub(super) enum Refusal {
 
 impl Refusal {
     /// How many kinds there are in metrics.
-    pub(super) const COUNT: usize = 12;
+    pub(super) const COUNT: usize = 13;
 
     /// The kinds, at their [index](Refusal::index).
     pub(super) const KINDS: [&str; Refusal::COUNT] = [
@@ -52,6 +54,7 @@ impl Refusal {
         "store",
         "log_away",
         "log_silent",
+        "id_too_long",
     ];
 
     /// Its place among the kinds.
@@ -69,6 +72,7 @@ impl Refusal {
             Refusal::Store => 9,
             Refusal::LogAway => 10,
             Refusal::LogSilent => 11,
+            Refusal::IdTooLong => 12,
         }
     }
 

@@ -43,6 +43,18 @@ fn process_at_one_node_hears_and_is_heard_at_the_others() {
         assert_eq!(process.message(), "{router_msg,{song,<<7>>,'x y'}}");
     }
     assert_eq!(third.api.connections("alice"), 2);
+    // A pool: whichever node is asked, by `any` or by the router's global name, all of them answer.
+    here.eval("{any, 'other@127.0.0.1'} ! {alice, narrow}");
+    for process in [&here, &there] {
+        assert_eq!(process.message(), "{router_msg,narrow}");
+        process.wait("is_pid(global:whereis_name(router))", "true");
+        let send = "gen_server:call({global, router}, {send, {photo, 789}, x})";
+        assert_eq!(process.eval(send), "{ok,0}");
+    }
+    let login = "gen_server:call({router, E2}, {login, {photo, 789}, self()})";
+    assert_eq!(there.eval(login), "ok");
+    assert_eq!(here.call("any", "{{photo, 789}, y}"), "{ok,1}");
+    assert_eq!(there.message(), "{router_msg,y}");
     // One goes with its node, and the others count without it.
     there.program.kill();
     wait_for("it is logged out", || third.api.connections("alice") == 1);

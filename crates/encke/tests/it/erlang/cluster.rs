@@ -65,6 +65,34 @@ fn global_names_are_found_on_every_node_of_a_cluster_and_outlive_the_one_that_wa
 }
 
 #[test]
+fn second_encke_is_one_by_itself_and_takes_the_names_when_the_first_one_goes() {
+    let world = World::new();
+    let first = world.encke(&[]);
+    let erl = world.erl("a");
+    assert_eq!(erl.eval("net_adm:ping(E)"), "pong");
+    erl.wait("is_pid(global:whereis_name(router))", "true");
+    erl.wait("is_pid(global:whereis_name(subsmanager))", "true");
+    let second = world.encke_as("other@127.0.0.1", &["--erlang-connect=a@127.0.0.1"]);
+    wait_figure(&second, "nodes", 1);
+    erl.eval("E2 = 'other@127.0.0.1'");
+    // Each has its own audience: what is sent at one is not heard by who is logged in at the other.
+    assert_eq!(erl.eval("gen_server:call({router, E2}, {login, 7, self()})"), "ok");
+    assert_eq!(erl.eval("gen_server:call({global, router}, {send, 7, x})"), "{ok,0}");
+    assert_eq!(erl.call("any", "{7, x}"), "{ok,0}");
+    assert_eq!(erl.eval("gen_server:call({any, E2}, {7, y})"), "{ok,1}");
+    assert_eq!(erl.message(), "{router_msg,y}");
+    // The names are the first one's as long as it is there, and then the second one's.
+    let owners = "[node(global:whereis_name(N)) || N <- [router, subsmanager]]";
+    assert_eq!(erl.eval(owners), "['encke@127.0.0.1','encke@127.0.0.1']");
+    first.into_program().kill();
+    erl.wait(owners, "['other@127.0.0.1','other@127.0.0.1']");
+    // Who was logged in there all the time hears what is sent by the name.
+    assert_eq!(erl.eval("gen_server:call({global, router}, {send, 7, z})"), "{ok,1}");
+    assert_eq!(erl.message(), "{router_msg,z}");
+    assert_eq!(second.api.connections("7"), 1);
+}
+
+#[test]
 fn process_of_another_node_is_logged_in_and_goes_with_that_node() {
     let world = World::new();
     let server = world.encke(&[]);

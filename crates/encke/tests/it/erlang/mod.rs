@@ -2,7 +2,9 @@
 
 mod client;
 mod cluster;
+mod elixir;
 mod hostile;
+mod ids;
 pub(crate) mod node;
 mod presence;
 mod processes;

@@ -98,6 +98,11 @@ impl World {
         String::from_utf8(said.stdout).unwrap()
     }
 
+    /// The environment of a program that is to be a node of this world.
+    pub(super) fn join(&self, command: &mut Command) {
+        command.env("ERL_EPMD_PORT", self.port.to_string()).env("HOME", self.home.path());
+    }
+
     /// The node `name@127.0.0.1`, connected to nobody.
     pub(crate) fn erl(&self, name: &str) -> Erl {
         self.erl_with(name, COOKIE, &[])
@@ -105,8 +110,8 @@ impl World {
 
     /// The same with another cookie and further `options`.
     pub(crate) fn erl_with(&self, name: &str, cookie: &str, options: &[&str]) -> Erl {
-        let mut command = installed("erl");
-        command.env("ERL_EPMD_PORT", self.port.to_string()).env("HOME", self.home.path());
+        let mut command = erl_program();
+        self.join(&mut command);
         command.args(["-noshell", "-setcookie", cookie, "-name", &format!("{name}@127.0.0.1")]);
         command.args(["-start_epmd", "false", "-kernel", "logger_level", "none"]);
         command.args(options).args(["-eval", LOOP]);
@@ -115,6 +120,11 @@ impl World {
         assert_eq!(erl.eval("E = 'encke@127.0.0.1', 1 + 1"), "2");
         erl
     }
+}
+
+/// Debian's, or the `erl` that the variable `ENCKE_ERL` names: another release of OTP.
+fn erl_program() -> Command {
+    std::env::var_os("ENCKE_ERL").map_or_else(|| installed("erl"), Command::new)
 }
 
 fn installed(program: &str) -> Command {

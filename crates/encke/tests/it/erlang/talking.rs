@@ -10,7 +10,7 @@ fn any_reaches_the_connections_of_the_id_and_not_its_followers() {
     let world = World::new();
     let server = world.encke(&[]);
     server.api.subscribe("follower", "123");
-    let (mut one, mut two) = (server.listener("123"), server.listener("123?id=photo:789"));
+    let (mut one, mut two) = (server.listener("123"), server.listener("123?id=%7Bphoto,789%7D"));
     let mut follower = server.listener("follower");
     let erl = world.erl("a");
     for (id, payload, data) in [
@@ -18,7 +18,9 @@ fn any_reaches_the_connections_of_the_id_and_not_its_followers() {
         ("\"123\"", "\"Stra\\x{df}e\"", json!("Straße")),
         ("'123'", "[<<\"a\">>, $b, [\"c\"]]", json!("abc")),
         ("<<\"123\">>", "hello", json!("hello")),
-        ("123", "[]", json!("")),
+        ("123", "[]", json!([])),
+        ("123", "[1,2,3]", json!([1, 2, 3])),
+        ("123", "[{a, 1}, {<<\"b\">>, [$c]}]", json!([["a", 1], ["b", [99]]])),
         (
             "123",
             "#{a => [1, -2.5, true], <<\"b\">> => null}",
@@ -41,7 +43,11 @@ fn any_reaches_the_connections_of_the_id_and_not_its_followers() {
     assert_eq!((follower.data(), one.wire.is_open()), (json!(1), true));
     assert_eq!(server.api.send("123", 2), 3);
     assert_eq!((one.data(), two.data(), follower.data()), (json!(2), json!(2), json!(2)));
-    assert_eq!(figures(&server)["events"], 10);
+    assert_eq!(figures(&server)["events"], 12);
+    let stats = server.api.stats();
+    assert_eq!(stats["events"], 14, "Erlang's and the API's, each once");
+    let metrics = server.api.get("/metrics").body;
+    assert!(metrics.contains("\nencke_events_total 14\n"), "{metrics}");
 }
 
 #[test]
@@ -92,7 +98,7 @@ fn subscriptions_are_kept_by_the_manager() {
     assert_eq!(erl.call("subsmanager", &format!("{{add_subscriptions, {pairs}}}")), "ok");
     assert_eq!(erl.call("subsmanager", "{add_subscriptions, []}"), "ok");
     let sorted = "lists:sort(gen_server:call({subsmanager, E}, {get_subscribers, <<\"rj\">>}))";
-    assert_eq!(erl.eval(sorted), "[7,<<\"bob\">>,<<\"photo:1\">>]");
+    assert_eq!(erl.eval(sorted), "[7,{photo,1},<<\"bob\">>]");
     assert_eq!(server.api.ids("/subscribers/rj", 10).len(), 3);
     let mut bob = server.listener("bob");
     assert_eq!(erl.call("router", "{send, rj, hi}"), "{ok,1}");
@@ -100,7 +106,7 @@ fn subscriptions_are_kept_by_the_manager() {
     let remove = "{remove, [{subscription, bob, rj}, {subscription, nobody, rj}]}";
     assert_eq!(erl.call("subsmanager", remove), "{ok,1}");
     assert_eq!(erl.call("subsmanager", &remove.replace("remove", "remove_subscriptions")), "ok");
-    assert_eq!(erl.eval(sorted), "[7,<<\"photo:1\">>]");
+    assert_eq!(erl.eval(sorted), "[7,{photo,1}]");
     assert_eq!(erl.call("subsmanager", "{get_subscribers, nobody}"), "[]");
     // More than one slice of the graph.
     let many = "{add, [{subscription, N, star} || N <- lists:seq(1, 3000)]}";
@@ -120,11 +126,15 @@ fn what_makes_no_sense_is_refused_counted_and_harms_nobody() {
         ("router", "{login, 1, self(), [links]}", "bad_request"),
         ("router", "{login, 1, self(), [link, links]}", "bad_request"),
         ("router", "{send, 1, self(), [link]}", "bad_request"),
-        ("router", "{send, {}, 1}", "bad_id"),
+        ("router", "{send, [], 1}", "bad_id"),
+        ("router", "{send, {self()}, 1}", "bad_id"),
+        ("router", "{send, lists:duplicate(256, $a), 1}", "id_too_long"),
+        ("router", "{send, 1 bsl 1000, 1}", "id_too_long"),
+        ("router", "{send, 1, #{a => 1, <<\"a\">> => 2}}", "doubled_key"),
         ("router", "{send, <<\"a b\">>, 1}", "bad_id"),
         ("router", "{send, #{}, 1}", "bad_id"),
         ("router", "{send, 1, self()}", "no_json"),
-        ("router", "{send, 1, [#{}]}", "not_text"),
+        ("router", "{send, 1, {json, {}}}", "not_text"),
         ("router", "{send, 1, <<255>>}", "not_utf8"),
         ("router", "{send, 1, #{self() => 1}}", "bad_key"),
         ("router", "{send, 1, {json, <<\"{\">>}}", "not_json"),
