@@ -135,6 +135,10 @@ fn rq(reply: &str, track: &str) -> Value {
         "reply": reply})
 }
 
+fn answer(qid: &str, base: &str, results: Value) -> Value {
+    json!({"_msgtype": "results", "qid": qid, "base": base, "results": results})
+}
+
 fn inbox(name: &str) -> String {
     format!("playdar:{name}:{}", new_id())
 }
@@ -245,7 +249,6 @@ async fn answer_of_an_enemy_is_dropped() {
         json!({"sid": sid, "artist": one_song::ARTIST, "track": one_song::TRACK,
             "url": "file:///etc/passwd", "score": 1.0})
     };
-    let answer = |qid: &str, base: &str, results: Value| json!({"_msgtype": "results", "qid": qid, "base": base, "results": results});
     let many: Vec<Value> = (0..50).map(|n| song(&n.to_string())).collect();
     for wrong in [
         answer("Q-OTHER", BOB, json!([song("A")])),
