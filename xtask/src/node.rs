@@ -23,6 +23,9 @@ pub(crate) const CLIENT: &str = "clients/js";
 /// The pages that the server carries.
 const PAGES: &str = "web";
 
+/// The tests of an example's page, which take their tools from the client's folder.
+const PLAYDAR_TESTS: &str = "examples/playdar/e2e";
+
 /// Installs what the lockfile says, and runs nothing of it. No `.npmrc` says so for the client:
 /// it would keep `npm pack` from building, which then packs nothing.
 pub(crate) const CLEAN_INSTALL: [&str; 4] = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
@@ -42,12 +45,11 @@ pub(crate) fn packages(root: &Path) -> anyhow::Result<bool> {
     Ok(passed)
 }
 
-/// Client and pages in Node and in Chromium, against the server as it is built for tests.
+/// Client and pages in Node and in Chromium, against the server as it is built for tests, and the
+/// page of an example.
 pub(crate) fn browser(root: &Path) -> anyhow::Result<bool> {
     let node = Node::ensure(&target(root))?;
-    let mut build = Command::new("cargo");
-    build.args(["build", "--package", "encke"]).current_dir(root).stdin(Stdio::null());
-    ensure!(build.status().context("cargo does not start")?.success(), "encke does not build");
+    build(root, "encke")?;
     let folder = root.join(CLIENT);
     if !folder.join("node_modules").is_dir() {
         ensure!(node.npm(&folder, &CLEAN_INSTALL)?, "npm cannot fetch what the tests take");
@@ -65,7 +67,26 @@ pub(crate) fn browser(root: &Path) -> anyhow::Result<bool> {
     let silence = silence.join().expect("it does not panic").context("npm does not start")?;
     std::io::stdout().write_all(&silence.stdout)?;
     std::io::stderr().write_all(&silence.stderr)?;
-    Ok(passed && silence.status.success())
+    let of_example = playdar(root, &node)?;
+    Ok(passed && silence.status.success() && of_example)
+}
+
+/// The page of the example, against the daemon as it is built for tests.
+fn playdar(root: &Path, node: &Node) -> anyhow::Result<bool> {
+    build(root, "playdar")?;
+    let folder = root.join(PLAYDAR_TESTS);
+    let mut tests = node.command(&folder, &["test"]);
+    tests.env("PLAYDAR", target(root).join("debug/playdar"));
+    let passed = node.npm(&folder, &["run", "check"])?;
+    Ok(passed && tests.status().context("npm does not start")?.success())
+}
+
+/// Builds a package as tests take it.
+fn build(root: &Path, package: &str) -> anyhow::Result<()> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--package", package]).current_dir(root).stdin(Stdio::null());
+    ensure!(build.status().context("cargo does not start")?.success(), "{package} does not build");
+    Ok(())
 }
 
 /// Where cargo builds.

@@ -23,13 +23,23 @@ export class Program {
   #text = "";
   readonly #child: ChildProcess;
 
-  private constructor(args: string[]) {
-    this.#child = spawn(PROGRAM, args, { stdio: ["ignore", "pipe", "pipe"] });
+  private constructor(path: string, args: string[]) {
+    this.#child = spawn(path, args, { stdio: ["ignore", "pipe", "pipe"] });
   }
 
   /** Starts it with `args`, and waits until it prints `words`. */
-  static async start(test: TestContext, words: string, ...args: string[]): Promise<Program> {
-    const program = new Program(args);
+  static start(test: TestContext, words: string, ...args: string[]): Promise<Program> {
+    return Program.startOf(PROGRAM, test, words, ...args);
+  }
+
+  /** Does so with another program than the server. */
+  static async startOf(
+    path: string,
+    test: TestContext,
+    words: string,
+    ...args: string[]
+  ): Promise<Program> {
+    const program = new Program(path, args);
     atEnd(test, () => program.end("SIGTERM"));
     await program.#prints(words);
     return program;

@@ -19,13 +19,15 @@ use tracing::level_filters::LevelFilter;
 
 use crate::daemon::{Daemon, DaemonConfig};
 use crate::demo;
+use crate::friends::FriendsArgs;
 use crate::lan::{self, LanConfig};
 
 /// Playdar on Encke: answers where a song can be heard, as the answers come.
 ///
-/// It looks into the music of this machine, asks programs and, if told to, the local network, and
-/// serves the interface of the old daemons to pages and players. Pages need a token that you
-/// grant; programs of this machine need none; other machines can only play what they were told of.
+/// It looks into the music of this machine, asks programs and, if told to, the local network and
+/// friends, and serves the interface of the old daemons to pages and players. Pages need a token
+/// that you grant; programs of this machine need none; other machines can only play what they were
+/// told of.
 #[derive(Debug, Parser)]
 #[command(name = "playdar", version, after_help = EXAMPLES)]
 struct Cli {
@@ -65,6 +67,8 @@ struct Cli {
     /// This machine's address in the local network [default: where the system would send].
     #[arg(long, value_name = "IP", env = "PLAYDAR_LAN_INTERFACE")]
     lan_interface: Option<Ipv4Addr>,
+    #[command(flatten)]
+    friends: FriendsArgs,
     /// Log from this level on, to standard error: off, error, warn, info, debug.
     #[arg(long, value_name = "LEVEL", env = "PLAYDAR_LOG_LEVEL", default_value = "info")]
     log_level: LevelFilter,
@@ -148,8 +152,9 @@ async fn config(cli: Cli, temporary: Option<&TempDir>) -> Result<DaemonConfig> {
         name: name.clone(),
         http_port: cli.listen.port(),
     });
+    let friends = cli.friends.config(&name)?;
     let (listen, streams, hosts, scripts) = (cli.listen, cli.streams, cli.host, cli.script);
-    Ok(DaemonConfig { listen, streams, data, music, hosts, name, scripts, lan, examples })
+    Ok(DaemonConfig { listen, streams, data, music, hosts, name, scripts, lan, friends, examples })
 }
 
 fn announce(daemon: &Daemon, is_demo: bool) -> Result<()> {

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::auth::Auth;
+use crate::friends::{self, Friends, FriendsConfig};
 use crate::http::{self, Http, Parts};
 use crate::lan::{self, LanConfig};
 use crate::library::Library;
@@ -40,6 +41,8 @@ pub struct DaemonConfig {
     pub scripts: Vec<PathBuf>,
     /// How the LAN is asked, if it is; its port and its name are those above.
     pub lan: Option<LanConfig>,
+    /// How friends are asked, if they are.
+    pub friends: Option<FriendsConfig>,
     /// Songs that its page offers to try.
     pub examples: Value,
 }
@@ -49,6 +52,7 @@ pub struct Daemon {
     http: Http,
     streams: Streams,
     scripts: Scripts,
+    friends: Option<Friends>,
     scanned: watch::Receiver<Option<Scanned>>,
     _scanner: Scanner,
 }
@@ -59,7 +63,7 @@ impl Daemon {
     /// # Errors
     /// A sentence that says which part cannot start, and why.
     pub async fn start(config: DaemonConfig) -> Result<Daemon> {
-        let DaemonConfig { data, name, .. } = &config;
+        let (data, name) = (&config.data, &config.name);
         make_private(data)?;
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
             let listen = config.listen;
@@ -83,6 +87,8 @@ impl Daemon {
             lan::start(lan, &pipeline)
         });
         let scripts = scripts::start(&config.scripts, &pipeline);
+        let friends = config.friends.map(|friends| friends::start(friends, &pipeline));
+        let friends = friends.transpose()?;
         let parts = Parts {
             pipeline,
             library,
@@ -94,7 +100,7 @@ impl Daemon {
             examples: config.examples.clone(),
         };
         let http = http::serve(listener, parts)?;
-        Ok(Daemon { http, streams, scripts, scanned, _scanner: scanner })
+        Ok(Daemon { http, streams, scripts, friends, scanned, _scanner: scanner })
     }
 
     /// Where the HTTP interface is.
@@ -120,6 +126,9 @@ impl Daemon {
     /// Ends everything in order.
     pub async fn stop(self) -> Result<()> {
         self.http.stop().await;
+        if let Some(friends) = self.friends {
+            friends.stop().await;
+        }
         self.scripts.stop().await;
         self.streams.stop().await
     }

@@ -86,7 +86,8 @@ async fn song_of_another_daemon_is_found_and_read_from_it() {
     at_alice.stop().await;
 }
 
-/// Both ask everybody whom their pipelines have, the LAN too; what came from there must not go back.
+/// Both ask everybody whom their pipelines have, the LAN too; what came from there must not go
+/// back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn query_that_goes_around_ends() {
     let group = group();

@@ -1,0 +1,332 @@
+//! The shared Encke, over its public interfaces: one stream that is resumed, and `POST /send`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderValue, Method, Request, Uri};
+use backon::{BackoffBuilder, ExponentialBuilder};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use proto::request::split_port;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{FriendsConfig, message};
+
+/// How long a connect, or an answer to a send, may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Of an answer to a send: a count, or a problem.
+const ANSWER_BYTES_MAX: usize = 16 << 10;
+
+/// Of a line: more than an event of a server may have that keeps Encke's own bound of 64 KiB. What
+/// is longer is not for us, and skipped.
+const LINE_BYTES_MAX: usize = 256 << 10;
+
+/// A stream that is silent for so long is dead: four keep-alives at Encke's usual interval. Where
+/// they are off, it is opened anew and nothing is missed.
+const SILENCE_MAX: Duration = Duration::from_secs(80);
+
+/// A stream that lasted for so long was a good one: the pauses begin anew.
+const STEADY: Duration = Duration::from_secs(60);
+
+/// As Encke's own clients pause, with a random part on top, so that a crowd that lost its server at
+/// one moment comes back spread out.
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(500))
+    .with_max_delay(Duration::from_secs(60))
+    .without_max_times()
+    .with_jitter();
+
+/// Where one of its ports is: `http://host:port` or `https://host`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerUrl {
+    /// Without a path.
+    text: String,
+    host: String,
+    is_tls: bool,
+}
+
+impl FromStr for ServerUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ServerUrl, String> {
+        let wrong = || "write it as http://host:port or https://host".to_owned();
+        let uri: Uri = text.parse().map_err(|_| wrong())?;
+        let authority = uri.authority().ok_or_else(wrong)?.as_str();
+        let is_bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
+        let scheme = uri.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https"));
+        let scheme = scheme.filter(|_| is_bare && !authority.contains('@')).ok_or_else(wrong)?;
+        Ok(ServerUrl {
+            text: format!("{scheme}://{authority}"),
+            host: split_port(authority).0.to_owned(),
+            is_tls: scheme == "https",
+        })
+    }
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl ServerUrl {
+    /// Whether it is on this machine.
+    pub(super) fn is_own_machine(&self) -> bool {
+        message::is_own_machine(&self.host)
+    }
+}
+
+/// What a stream tells.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Heard {
+    /// An event.
+    Event {
+        /// Its place.
+        id: String,
+        /// Its subject.
+        about: String,
+        /// Its payload.
+        data: Value,
+    },
+    /// Where the stream begins.
+    Next {
+        /// That place.
+        next: String,
+    },
+    /// Events may have been missed. Their queries have been answered by others, or never will.
+    Gap {
+        #[serde(rename = "gap")]
+        _gap: bool,
+    },
+}
+
+/// Its two ports, and what they are shown.
+pub(super) struct Encke {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    config: FriendsConfig,
+    /// The value of the field in which its API is shown the key.
+    authorization: Option<HeaderValue>,
+}
+
+impl Encke {
+    pub(super) fn new(config: &FriendsConfig) -> Result<Encke> {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_connect_timeout(Some(ANSWER_TIMEOUT));
+        let tls = server::client_config(None, &[]);
+        // Without TLS nobody need be trusted.
+        let tls = match tls {
+            Err(error) if config.streams.is_tls || config.api.is_tls => return Err(error.into()),
+            tls => tls.ok(),
+        };
+        let connector = match tls {
+            Some(tls) => HttpsConnectorBuilder::new()
+                .with_tls_config(Arc::unwrap_or_clone(tls))
+                .https_or_http()
+                .enable_http1()
+                .wrap_connector(http),
+            None => bail!("no roots of trust were found: install ca-certificates"),
+        };
+        let authorization = match &config.key {
+            None => None,
+            Some(key) => {
+                let value = key.authorization().context("the key of --key-file is none")?;
+                let mut value = HeaderValue::try_from(value)?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Ok(Encke { client, config: config.clone(), authorization })
+    }
+
+    /// Sends `data` about `about`.
+    pub(super) async fn send(&self, about: &str, data: &Value) -> Result<()> {
+        let body = Bytes::from(json!({"about": about, "data": data}).to_string());
+        let mut request = Request::post(format!("{}/send", self.config.api))
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let request = request.body(Full::new(body))?;
+        let sending = async {
+            let response = self.client.request(request).await?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| anyhow!("its answer broke off: {error}"))?.to_bytes();
+            ensure!(status.is_success(), "{status}: {}", problem(&body));
+            Ok(())
+        };
+        let sent = timeout(ANSWER_TIMEOUT, sending).await;
+        sent.unwrap_or_else(|_| bail!("no answer within {ANSWER_TIMEOUT:?}"))
+    }
+
+    /// Opens the stream of `ids`, from `place` on.
+    async fn open(&self, ids: &[String; 2], place: Option<&str>) -> Result<Incoming> {
+        let escape = |id| utf8_percent_encode(id, NON_ALPHANUMERIC).to_string();
+        let [name, inbox] = ids;
+        let streams = &self.config.streams;
+        let mut url = format!("{streams}/stream/{}?id={}&next=1", escape(name), escape(inbox));
+        if let Some(place) = place {
+            url.push_str("&last_event_id=");
+            url.push_str(&escape(place));
+        }
+        let mut request =
+            Request::builder().method(Method::GET).uri(url).header(ACCEPT, "application/x-ndjson");
+        if let Some(file) = &self.config.token_file {
+            let token = tokio::fs::read_to_string(file).await;
+            let token = token.with_context(|| format!("cannot read {}", file.display()))?;
+            let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim()))
+                .with_context(|| format!("{} holds no token", file.display()))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        let request = request.body(Full::new(Bytes::new()))?;
+        let response = timeout(ANSWER_TIMEOUT, self.client.request(request)).await;
+        let response = response.map_err(|_| anyhow!("no answer within {ANSWER_TIMEOUT:?}"))??;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response.into_body());
+        }
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
+        let body = timeout(ANSWER_TIMEOUT, body).await.ok().and_then(Result::ok);
+        bail!("{status}: {}", problem(&body.map(|body| body.to_bytes()).unwrap_or_default()))
+    }
+}
+
+/// What a problem (RFC 9457) says to do.
+fn problem(body: &[u8]) -> String {
+    let problem: Option<Value> = serde_json::from_slice(body).ok();
+    let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
+    detail.unwrap_or("it does not say why").escape_debug().take(400).collect()
+}
+
+/// Listens as `ids` until `stop`, and goes on after each loss where it was.
+pub(super) async fn listen(
+    encke: Arc<Encke>,
+    ids: [String; 2],
+    heard: mpsc::Sender<Heard>,
+    stop: CancellationToken,
+) {
+    let mut pauses = PAUSES.build();
+    let mut place = None;
+    while !stop.is_cancelled() {
+        let begun = Instant::now();
+        let lost = tokio::select! {
+            () = stop.cancelled() => return,
+            lost = follow(&encke, &ids, &mut place, &heard) => lost,
+        };
+        if begun.elapsed() >= STEADY {
+            pauses = PAUSES.build();
+        }
+        let pause = pauses.next().unwrap_or(STEADY);
+        let streams = &encke.config.streams;
+        match lost {
+            Ok(()) => tracing::debug!("the stream of friends at {streams} ended"),
+            Err(error) => tracing::warn!("no stream of friends at {streams}: {error:#}"),
+        }
+        // The word to stop is the only thing that ends a pause before its time.
+        let _ = timeout(pause, stop.cancelled()).await;
+    }
+}
+
+/// One stream, to its end.
+async fn follow(
+    encke: &Encke,
+    ids: &[String; 2],
+    place: &mut Option<String>,
+    heard: &mpsc::Sender<Heard>,
+) -> Result<()> {
+    let mut body = encke.open(ids, place.as_deref()).await?;
+    tracing::info!("listening to friends at {} as {}", encke.config.streams, ids[0]);
+    let mut lines = Lines::default();
+    loop {
+        let frame = timeout(SILENCE_MAX, body.frame()).await;
+        let frame = frame.map_err(|_| anyhow!("nothing came for {SILENCE_MAX:?}"))?;
+        let Some(frame) = frame.transpose()? else { return Ok(()) };
+        let Some(data) = frame.data_ref() else { continue };
+        for line in lines.split(data) {
+            // Others may say anything about our name; what is no event is not for us.
+            let Ok(told) = serde_json::from_slice(&line) else { continue };
+            if let Heard::Event { id, .. } | Heard::Next { next: id } = &told {
+                *place = Some(id.clone());
+            }
+            if heard.send(told).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Lines out of pieces, with a bound on each.
+#[derive(Default)]
+struct Lines {
+    begun: Vec<u8>,
+    is_skipping: bool,
+}
+
+impl Lines {
+    /// The lines that end in `data`.
+    fn split(&mut self, data: &[u8]) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        for piece in data.split_inclusive(|byte| *byte == b'\n') {
+            if self.begun.len() + piece.len() > LINE_BYTES_MAX {
+                self.is_skipping = true;
+                self.begun = Vec::new();
+            }
+            if !self.is_skipping {
+                self.begun.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                self.is_skipping = false;
+                lines.push(std::mem::take(&mut self.begun));
+            }
+        }
+        lines.retain(|line| !line.trim_ascii().is_empty());
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_wherever_they_are_cut_and_long_ones_are_skipped() {
+        let long = "x".repeat(LINE_BYTES_MAX);
+        let text = format!("one\n\n{long}\ntwo\n");
+        for size in [1, 7, 4096, text.len()] {
+            let mut lines = Lines::default();
+            let heard: Vec<_> =
+                text.as_bytes().chunks(size).flat_map(|chunk| lines.split(chunk)).collect();
+            assert_eq!(heard, [b"one\n".to_vec(), b"two\n".to_vec()], "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn server_url_has_no_path_and_nobody_in_it() {
+        for text in ["http://127.0.0.1:8000", "https://encke.test", "http://[::1]:8000/"] {
+            let url: ServerUrl = text.parse().unwrap();
+            assert_eq!(url.to_string(), text.trim_end_matches('/'));
+        }
+        for text in ["127.0.0.1:8000", "ftp://a.test", "http://u:p@a.test", "http://a.test/x", ""] {
+            assert!(text.parse::<ServerUrl>().is_err(), "{text}");
+        }
+    }
+}
