@@ -10,7 +10,7 @@ use playdar::model::new_id;
 use playdar::pipeline::Pipeline;
 use proto::request::Hosts;
 use serde_json::{Value, json};
-use server::{ServeConfig, Server, StreamAccess};
+use server::{PresenceConfig, ServeConfig, Server, StreamAccess};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -45,6 +45,7 @@ impl Encke {
             cluster: None,
             erlang: None,
             traces: None,
+            presence: PresenceConfig { grace: Duration::ZERO, webhooks: Vec::new() },
             demo: None,
             program: None,
         };
