@@ -57,8 +57,8 @@ pub fn make_songs(folder: &Path) -> Result<Value> {
             tag.save_to_path(&path, WriteOptions::default()).context("cannot write its tags")?;
         }
     }
-    let example = |(artist, _, tracks): &(&str, &str, [&str; 4])| json!({"artist": artist, "track": tracks[1]});
-    Ok(ALBUMS.iter().take(3).map(example).collect())
+    let some = ALBUMS.iter().take(3);
+    Ok(some.map(|(artist, _, tracks)| json!({"artist": artist, "track": tracks[1]})).collect())
 }
 
 /// A tune of 7 seconds: each note fades as a string does.

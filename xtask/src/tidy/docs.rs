@@ -6,7 +6,8 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const ARCHITECTURE_LINES_MAX: usize = 260;
 
 /// The folders at the root; a document that names a path in one of them names one that exists.
-const FOLDERS: [&str; 7] = ["crates/", "docs/", "examples/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
+const FOLDERS: [&str; 7] =
+    ["crates/", "docs/", "examples/playdar/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
 
 /// A changelog tells of files that are gone.
 const HISTORY: &str = "CHANGELOG.md";

@@ -1,9 +1,9 @@
 //! The library's database: artists with an index of trigrams, and their songs.
 //!
 //! A search finds artists first: the one of the query's name, else those that share the most of its
-//! rarest trigrams, by SQLite's FTS5. Of those it scores all songs. That is exact enough, since a song by somebody whose name
-//! has nothing of the asked one scores at most 0.5, which is never told; and it is fast, since
-//! there are some ten times fewer artists than songs.
+//! rarest trigrams, by SQLite's FTS5. Of those it scores all songs. That is exact enough, since a
+//! song by somebody whose name has nothing of the asked one scores at most 0.5, which is never
+//! told; and it is fast, since there are some ten times fewer artists than songs.
 
 use std::path::Path;
 
