@@ -64,7 +64,7 @@ pub(crate) async fn run(
         () = accepting => {}
         () = gate.moved() => {}
     }
-    permits.all_free().await;
+    permits.take_all().await;
 }
 
 /// Serves a connection of the program before us, which says of each request whose it is.

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// Connections at one time. With HTTP/2's windows a hostile client can make each hold up to 1 MiB.
@@ -34,7 +34,6 @@ pub(crate) struct Permits {
     ordinary: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
     scarce: watch::Sender<bool>,
-    freed: Notify,
 }
 
 /// One of them, until it is dropped.
@@ -56,7 +55,6 @@ impl Permits {
             ordinary: Arc::new(Semaphore::new(ORDINARY)),
             reserved: Arc::new(Semaphore::new(RESERVED)),
             scarce: watch::Sender::new(false),
-            freed: Notify::new(),
         })
     }
 
@@ -73,16 +71,12 @@ impl Permits {
         Permit { permit: Some(permit), is_reserved: true, permits: Arc::clone(self) }
     }
 
-    /// Waits until all permits are free. Who waits takes none: those that are left are as scarce as
-    /// they were.
-    pub(crate) async fn all_free(&self) {
-        loop {
-            let freed = self.freed.notified();
-            let free = [&self.ordinary, &self.reserved].map(|permits| permits.available_permits());
-            if free == [ORDINARY, RESERVED] {
-                return;
-            }
-            freed.await;
+    /// Waits until all permits are free, and keeps them so. They are scarce meanwhile: connections
+    /// that are silent end, and are not waited for until they say something.
+    pub(crate) async fn take_all(&self) {
+        for (permits, all) in [(&self.ordinary, ORDINARY), (&self.reserved, RESERVED)] {
+            let permits = permits.acquire_many(all as u32).await;
+            permits.expect("the semaphore is never closed").forget();
         }
     }
 
@@ -118,7 +112,6 @@ impl Drop for Permit {
     fn drop(&mut self) {
         self.permit = None;
         self.permits.update_scarce();
-        self.permits.freed.notify_waiters();
     }
 }
 
@@ -177,23 +170,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_until_all_are_free_makes_none_scarce() {
-        let permits = Permits::new();
-        let [one, other] = [permits.take().await.into_ordinary(), permits.take().await];
-        let waiting = tokio::spawn({
-            let permits = Arc::clone(&permits);
-            async move { permits.all_free().await }
-        });
-        tokio::task::yield_now().await;
-        drop(one);
-        assert!(!*permits.scarce.borrow());
-        tokio::task::yield_now().await;
-        assert!(!waiting.is_finished());
-        drop(other);
-        waiting.await.unwrap();
-    }
-
-    #[tokio::test]
     async fn reserved_places_are_left_when_the_ordinary_ones_are_taken() {
         let permits = Permits::new();
         let mut taken = Vec::new();
@@ -204,6 +180,6 @@ mod tests {
         assert_eq!(reserved, RESERVED);
         taken.clear();
         assert!(!permits.take().await.into_ordinary().is_reserved());
-        permits.all_free().await;
+        permits.take_all().await;
     }
 }

@@ -119,7 +119,7 @@ impl PassingDoor {
             }
         }
         drop(self);
-        permits.all_free().await;
+        permits.take_all().await;
     }
 }
 
