@@ -28,8 +28,8 @@ pub struct FriendsArgs {
     /// `playdar:NAME:*`. It is read anew for each connection.
     #[arg(long, value_name = "FILE", env = "PLAYDAR_TOKEN_FILE", requires = "friends")]
     token_file: Option<PathBuf>,
-    /// Where friends reach this daemon to play its songs, as http://alice.example:60210. Without it
-    /// friends are asked and not answered.
+    /// Where friends reach this daemon to play its songs, as `http://alice.example:60210`. Without
+    /// it friends are asked and not answered.
     #[arg(long, value_name = "URL", env = "PLAYDAR_PUBLIC_URL", requires = "friends")]
     public_url: Option<Base>,
 }
