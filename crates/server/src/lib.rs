@@ -17,6 +17,7 @@ mod certs;
 mod checked_file;
 mod client_log;
 pub mod cluster;
+mod count;
 mod demo_page;
 mod ending;
 mod epoch;

@@ -1,24 +1,9 @@
 //! What the Erlang side counts.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use erlang::{End, LogLimit};
 
 use super::refusal::Refusal;
-
-/// A count. Ordering: relaxed, each stands for itself and is only reported.
-#[derive(Debug, Default)]
-pub(super) struct Count(AtomicU64);
-
-impl Count {
-    pub(super) fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    pub(super) fn read(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+use crate::count::Count;
 
 /// All counts since the start.
 #[derive(Debug, Default)]

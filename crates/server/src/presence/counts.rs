@@ -1,29 +1,9 @@
 //! What is counted of presence.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde::Serialize;
 
 use super::Kind;
-
-/// A count. Ordering: relaxed, each stands for itself and is only reported.
-#[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    pub(crate) fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// Takes some back, of a count that tells how many there are now.
-    pub(crate) fn sub(&self, fewer: u64) {
-        self.0.fetch_sub(fewer, Ordering::Relaxed);
-    }
-
-    fn read(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+use crate::count::Count;
 
 /// All counts since the start, and what waits for webhooks now.
 #[derive(Debug, Default)]
