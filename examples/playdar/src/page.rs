@@ -1,8 +1,9 @@
 //! The page that the daemon carries: its files, embedded, and the policy that it is served under.
 //!
-//! No template and no build step: what stands in `web/` is what the browser gets. What the page
-//! shows it asks of the daemon, by the calls that everybody has, and what it takes of them beside
-//! the fields that old clients know is
+//! No template and no build step: what stands in `web/` is what the browser gets, and before it the
+//! styles that Encke's own pages share, from the place where these have them. What the page shows
+//! it asks of the daemon, by the calls that everybody has, and what it takes of them beside the
+//! fields that old clients know is
 //!
 //! - of `stat`: `streams`, the base address of the streams (`http://127.0.0.1:8000`), `resolvers`,
 //!   a list of `{"name","weight","targettime","localonly"}`, and in the demo `examples`, a list of
@@ -21,6 +22,8 @@ pub fn file(path: &str) -> Option<(&'static str, &'static [u8])> {
     const SCRIPT: &str = "text/javascript; charset=utf-8";
     let (kind, bytes): (_, &'static [u8]) = match path {
         "/" => (HTML, include_bytes!("../web/index.html")),
+        "/static/base.css" => (CSS, include_bytes!("../../../web/src/shared/base.css")),
+        "/static/sky.css" => (CSS, include_bytes!("../../../web/src/demo/sky.css")),
         "/static/page.css" => (CSS, include_bytes!("../web/page.css")),
         "/static/panels.css" => (CSS, include_bytes!("../web/panels.css")),
         "/static/page.js" => (SCRIPT, include_bytes!("../web/page.js")),
@@ -73,7 +76,7 @@ mod tests {
             }
             at += 1;
         }
-        assert_eq!(paths.len(), 9, "{paths:?}");
+        assert_eq!(paths.len(), 11, "{paths:?}");
         assert!(bytes < PAGE_BYTES_MAX, "{bytes} bytes");
         assert_eq!(file("/static/../Cargo.toml"), None);
     }

@@ -6,7 +6,7 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_FRAME_OPTIONS}
 use axum::response::{IntoResponse, Response};
 use html_escape::encode_quoted_attribute;
 
-/// No script, nothing loaded but our style, in no frame of anybody. Forms are not bound to our
+/// No script, nothing loaded but our styles, in no frame of anybody. Forms are not bound to our
 /// origin here, since browsers hold the page that a form's answer leads to for its target too.
 const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
@@ -22,6 +22,7 @@ pub(super) fn page(title: &str, body: &str) -> Response {
     let page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{title} · Playdar</title>\
+         <link rel=\"stylesheet\" href=\"/static/base.css\">\
          <link rel=\"stylesheet\" href=\"/static/page.css\"></head>\
          <body><main><h1>{title}</h1>{body}</main></body></html>\n"
     );
