@@ -169,7 +169,7 @@ pub(crate) fn complain(text: &str) {
 
 /// `json` with the control characters that JSON leaves in its strings as it escapes others (RFC
 /// 8259, section 7), so that it is JSON still where they steer no terminal.
-fn escaped(json: &str) -> String {
+pub(crate) fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c.is_control() {

@@ -8,16 +8,16 @@ use serde_json::json;
 use server::{Done, Told, Upgrade};
 
 use super::client::runtime;
-use crate::console::say;
+use crate::console::{escaped, printable, say};
 
 /// Replaces a server that runs with a new version of the program, or with other settings, while its
 /// clients stay connected: the new program inherits ports, streams, history and the store.
 ///
 /// The server starts the program that it was started from, as it is on disk now, with its own
 /// options, and leaves everything to it. What the new program cannot take over is told before
-/// anything moves. Exit code 0 says that the new program serves, 1 that the server goes on as
-/// before, and why. SIGUSR2 to the server asks for the same; nodes of a cluster are not upgraded in
-/// this way.
+/// anything moves. Exit code 0 says that the new program serves, 1 that it is not known to: nearly
+/// always the server goes on as before, and the sentence says whether it does. SIGUSR2 to the
+/// server asks for the same; nodes of a cluster are not upgraded in this way.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UpgradeArgs {
@@ -51,7 +51,10 @@ pub(crate) fn run(args: UpgradeArgs, config: Option<&Path>) -> Result<()> {
         loop {
             let told = upgrade.next().await?;
             // It goes on whether anybody reads that or not.
-            let _ = say(if args.json { as_json(&told) } else { without_controls(&as_text(&told)) });
+            let _ = match args.json {
+                true => say(escaped(&as_json(&told))),
+                false => say(printable(&as_text(&told))),
+            };
             match told {
                 Told::Step(_) => {}
                 Told::Done(Done { lost: None, .. }) => return Ok(()),
@@ -66,35 +69,42 @@ pub(crate) fn run(args: UpgradeArgs, config: Option<&Path>) -> Result<()> {
     })
 }
 
-/// The same without what a terminal would obey.
-fn without_controls(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
-}
-
 fn as_text(told: &Told) -> String {
     let done = match told {
         Told::Step(step) => return step.text.clone(),
         Told::Done(done) => done,
     };
     let Done { pid, version, connections, milliseconds, pause_milliseconds, lost, .. } = done;
-    let does = if lost.is_some() { "has taken over" } else { "serves" };
+    let (does, waited) = match lost {
+        None => ("serves", format!(", and clients waited {pause_milliseconds} ms")),
+        Some(_) => ("has taken over", String::new()),
+    };
+    let seconds = *milliseconds as f64 / 1e3;
     format!(
-        "encke {version} (process {pid}) {does} {connections} connections: it took {:.1} s, and \
-         clients waited {pause_milliseconds} ms",
-        *milliseconds as f64 / 1e3
+        "encke {version} (process {pid}) {does} {connections} connections: it took {seconds:.1} \
+         s{waited}"
     )
 }
 
 fn as_json(told: &Told) -> String {
     let line = match told {
         Told::Step(step) => json!({ "step": step.text, "copied": step.copied, "of": step.of }),
-        Told::Done(done) => json!({
-            "pid": done.pid,
-            "version": done.version,
-            "connections": done.connections,
-            "seconds": done.milliseconds as f64 / 1e3,
-            "pause_seconds": done.pause_milliseconds as f64 / 1e3,
-        }),
+        Told::Done(done) => {
+            let mut line = json!({
+                "pid": done.pid,
+                "version": done.version,
+                "connections": done.connections,
+                "seconds": done.milliseconds as f64 / 1e3,
+            });
+            match &done.lost {
+                None => line["pause_seconds"] = json!(done.pause_milliseconds as f64 / 1e3),
+                Some(why) => {
+                    line["lost"] = json!(why);
+                    line["ended"] = json!(done.ended);
+                }
+            }
+            line
+        }
     };
     line.to_string()
 }
@@ -122,5 +132,17 @@ mod tests {
             as_json(&done),
             r#"{"connections":10,"pause_seconds":0.04,"pid":7,"seconds":1.25,"version":"1.2.3"}"#
         );
+    }
+
+    /// It would be taken for one that serves.
+    #[test]
+    fn end_of_which_nobody_heard_is_told_as_such() {
+        let why = || Some("it has ended".to_owned());
+        let done = Told::Done(Done { pid: 7, lost: why(), ended: true, ..Done::default() });
+        let text = as_text(&done);
+        assert!(text.contains("has taken over 0") && !text.contains("waited"), "{text}");
+        let json = as_json(&done);
+        assert!(json.contains(r#""ended":true,"lost":"it has ended""#), "{json}");
+        assert!(!json.contains("pause_seconds"), "{json}");
     }
 }

@@ -56,6 +56,13 @@ pub(crate) fn is_own(uri: &Uri, headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) && foreign_origin(uri, headers).is_none()
 }
 
+/// Whether a browser says that another page than the API's own asks, as it does where it names no
+/// origin: for an image (Fetch Metadata, section 2.3). What ends by itself needs no such look.
+pub(crate) fn is_of_another_page(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    !matches!(site, None | Some(b"same-origin" | b"none"))
+}
+
 /// The page's origin, if it is not the API's own.
 fn foreign_origin<'r>(uri: &Uri, headers: &'r HeaderMap) -> Option<&'r HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;

@@ -5,7 +5,8 @@
 //! few reserved ones are left, in which probes and scrapers are answered and everybody else is told
 //! to come back, so that a monitor does not take a busy API for a dead one. And before they are all
 //! taken permits are *scarce*: whoever keeps one without sending anything loses it after a second
-//! instead of minutes.
+//! instead of minutes. Where a process is left by all, since another one has taken over, whoever
+//! has no request in progress goes as soon; requests that are slow have their time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,16 @@ const SCARCE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Permits {
     ordinary: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
-    scarce: watch::Sender<bool>,
+    room: watch::Sender<Room>,
+}
+
+/// How many ordinary ones are left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Room {
+    Plenty,
+    Scarce,
+    /// Nobody is let in any more, and all are waited for.
+    Leaving,
 }
 
 /// One of them, until it is dropped.
@@ -47,20 +57,20 @@ pub(crate) struct Permit {
 
 /// How long a client may be idle, which is shorter while permits are scarce.
 #[derive(Clone, Debug)]
-pub(crate) struct IdleLimit(watch::Receiver<bool>);
+pub(crate) struct IdleLimit(watch::Receiver<Room>);
 
 impl Permits {
     pub(crate) fn new() -> Arc<Permits> {
         Arc::new(Permits {
             ordinary: Arc::new(Semaphore::new(ORDINARY)),
             reserved: Arc::new(Semaphore::new(RESERVED)),
-            scarce: watch::Sender::new(false),
+            room: watch::Sender::new(Room::Plenty),
         })
     }
 
     /// The limit on idle clients that goes with how many permits are left.
     pub(crate) fn idle_limit(&self) -> IdleLimit {
-        IdleLimit(self.scarce.subscribe())
+        IdleLimit(self.room.subscribe())
     }
 
     /// Waits until there is a permit of any kind. It is a reserved one until
@@ -71,9 +81,10 @@ impl Permits {
         Permit { permit: Some(permit), is_reserved: true, permits: Arc::clone(self) }
     }
 
-    /// Waits until all permits are free, and keeps them so. They are scarce meanwhile: connections
-    /// that are silent end, and are not waited for until they say something.
+    /// Waits until all permits are free, and keeps them so. Connections without a request in
+    /// progress are not waited for until they say something.
     pub(crate) async fn take_all(&self) {
+        self.room.send_replace(Room::Leaving);
         for (permits, all) in [(&self.ordinary, ORDINARY), (&self.reserved, RESERVED)] {
             let permits = permits.acquire_many(all as u32).await;
             permits.expect("the semaphore is never closed").forget();
@@ -85,9 +96,16 @@ impl Permits {
         ORDINARY - self.ordinary.available_permits().min(ORDINARY)
     }
 
-    fn update_scarce(&self) {
-        let scarce = self.ordinary.available_permits() < SCARCE_BELOW;
-        self.scarce.send_if_modified(|was| std::mem::replace(was, scarce) != scarce);
+    fn update_room(&self) {
+        let is_scarce = self.ordinary.available_permits() < SCARCE_BELOW;
+        self.room.send_if_modified(|room| {
+            let now = match room {
+                Room::Leaving => Room::Leaving,
+                _ if is_scarce => Room::Scarce,
+                _ => Room::Plenty,
+            };
+            std::mem::replace(room, now) != now
+        });
     }
 }
 
@@ -97,7 +115,7 @@ impl Permit {
         if let Ok(permit) = Arc::clone(&self.permits.ordinary).try_acquire_owned() {
             self.permit = Some(permit);
             self.is_reserved = false;
-            self.permits.update_scarce();
+            self.permits.update_room();
         }
         self
     }
@@ -111,7 +129,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.permit = None;
-        self.permits.update_scarce();
+        self.permits.update_room();
     }
 }
 
@@ -119,9 +137,23 @@ impl IdleLimit {
     /// Waits until a client that has been silent `since` has been so for `timeout`, or for one to
     /// two seconds while permits are scarce.
     pub(crate) async fn expired(&mut self, since: Instant, timeout: Duration) {
+        self.expired_when(|room| *room == Room::Scarce, since, timeout).await;
+    }
+
+    /// The same for one that has no request in progress: also where all are to leave.
+    pub(super) async fn expired_between(&mut self, since: Instant, timeout: Duration) {
+        self.expired_when(|room| *room != Room::Plenty, since, timeout).await;
+    }
+
+    async fn expired_when(
+        &mut self,
+        is_short: impl FnMut(&Room) -> bool,
+        since: Instant,
+        timeout: Duration,
+    ) {
         let scarce = async {
             // Fails when all permits are gone, and the server with them.
-            let _ = self.0.wait_for(|scarce| *scarce).await;
+            let _ = self.0.wait_for(is_short).await;
             let over = Instant::now().max(since + SCARCE_TIMEOUT);
             sleep_until(over + SCARCE_TIMEOUT.mul_f64(fastrand::f64())).await;
         };
@@ -167,6 +199,28 @@ mod tests {
         }
         drop(taken.pop());
         assert_eq!(waited(&mut limit, Duration::ZERO).await, TIMEOUT);
+    }
+
+    /// One that has a request in progress, such as a stream of sends, may be as slow as ever.
+    #[tokio::test(start_paused = true)]
+    async fn who_has_no_request_in_progress_goes_soon_where_all_are_to_leave() {
+        let permits = Permits::new();
+        let mut limit = permits.idle_limit();
+        let [one, other] = [permits.take().await.into_ordinary(), permits.take().await];
+        let waiting = tokio::spawn({
+            let permits = Arc::clone(&permits);
+            async move { permits.take_all().await }
+        });
+        tokio::task::yield_now().await;
+        // Whoever gives a permit back meanwhile makes them scarce for nobody.
+        drop(one);
+        assert_eq!(waited(&mut limit, Duration::ZERO).await, TIMEOUT);
+        let before = Instant::now();
+        limit.expired_between(before, TIMEOUT).await;
+        assert!(before.elapsed() <= 2 * SCARCE_TIMEOUT, "{:?}", before.elapsed());
+        assert!(!waiting.is_finished());
+        drop(other);
+        waiting.await.unwrap();
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use self::starting::NotStarted;
+use self::starting::{NotStarted, OVER};
 use super::conversation::Conversation;
 use super::giving::{Giving, PATIENCE};
 use super::program::{self, Program};
@@ -213,9 +213,10 @@ impl Upgrades {
                     }
                     None => None,
                 },
-                before => {
-                    *stage = before;
-                    Some(UNDER_WAY.to_owned())
+                Stage::UnderWay => Some(UNDER_WAY.to_owned()),
+                Stage::Over => {
+                    *stage = Stage::Over;
+                    Some(OVER.to_owned())
                 }
             }
         };

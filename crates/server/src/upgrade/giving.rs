@@ -272,7 +272,9 @@ impl Giving<'_> {
         // It may be gone, or not listen.
         let _ = self.heir.say_at_once(&last);
         self.heir.end().await;
-        let is_known_to_end = self.child.is_some();
+        // The program that was started may have started the heir in its turn.
+        let heir = self.heir.peer().ok().and_then(|peer| u32::try_from(peer.pid).ok());
+        let is_known_to_end = heir.is_some() && heir == self.child.as_ref().and_then(Child::id);
         if let Some(child) = self.child {
             program::end(child, if was_paused { Duration::ZERO } else { PATIENCE }).await;
         }

@@ -172,12 +172,6 @@ pub(super) struct LiveFacts {
     pub(super) token: String,
 }
 
-impl fmt::Debug for LiveFacts {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("LiveFacts")
-    }
-}
-
 /// Where the heir's workers wait.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

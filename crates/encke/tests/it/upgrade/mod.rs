@@ -16,6 +16,7 @@ mod seen;
 mod senders;
 mod served;
 mod slow;
+mod started_beside;
 mod streams;
 mod tls;
 mod tokens;

@@ -99,11 +99,8 @@ pub(super) fn may_use_cookie(method: &Method, uri: &Uri, headers: &HeaderMap) ->
     if *method != Method::GET && *method != Method::HEAD {
         return origin::is_own(uri, headers);
     }
-    let says = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
-    match says("sec-fetch-site") {
-        None | Some(b"same-origin" | b"none") => true,
-        Some(_) => says("sec-fetch-mode") == Some(b"navigate"),
-    }
+    let mode = headers.get("sec-fetch-mode").map(HeaderValue::as_bytes);
+    !origin::is_of_another_page(headers) || mode == Some(b"navigate")
 }
 
 /// The session's cookie in a request.

@@ -29,8 +29,8 @@ const CONTAINER: &str = "this server is the first process of its container, whic
                          it: start the new version in a container of its own with encke serve \
                          --inherit, on the same data (docs/upgrade.md)";
 
-const OVER: &str = "another program has taken over from this one, and has no socket of its own: \
-                    its log says why";
+pub(super) const OVER: &str = "another program has taken over from this one: ask again, and where \
+                               nobody answers then its log says why";
 
 impl Upgrades {
     pub(super) async fn start_program(
