@@ -31,17 +31,28 @@ start_link() ->
 logged_in(Id, Pid, Options) ->
     gen_server:cast(?MODULE, {logged_in, Id, Pid, Options}).
 
-%% @doc It is logged out of all its ids.
+%% @doc It is logged out of all its ids. When this returns it is logged in no more from here, so
+%% that whoever logs it out then is the last one.
 -spec logged_out(pid()) -> ok.
 logged_out(Pid) ->
-    gen_server:cast(?MODULE, {logged_out, Pid}).
+    case whereis(?MODULE) of
+        undefined -> ok;
+        _ -> gen_server:call(?MODULE, {logged_out, Pid}, infinity)
+    end.
 
 -spec init([]) -> {ok, state()}.
 init([]) ->
     ?MODULE = ets:new(?MODULE, [bag, named_table, private]),
     {ok, look()}.
 
--spec handle_call(term(), gen_server:from(), state()) -> {reply, {error, unknown}, state()}.
+-spec handle_call(term(), gen_server:from(), state()) ->
+    {reply, ok | {error, unknown}, state()}.
+handle_call({logged_out, Pid}, _From, State) ->
+    case ets:take(?MODULE, Pid) of
+        [{Pid, Monitor, _, _} | _] -> true = demonitor(Monitor, [flush]);
+        [] -> true
+    end,
+    {reply, ok, State};
 handle_call(_Request, _From, State) ->
     {reply, {error, unknown}, State}.
 
@@ -51,14 +62,10 @@ handle_cast({logged_in, Id, Pid, Options}, State) ->
         [{Pid, Known, _, _} | _] -> Known;
         [] -> monitor(process, Pid)
     end,
-    true = ets:match_delete(?MODULE, {Pid, Monitor, Id, '_'}),
+    %% An id may be any term, so none of them is taken for a pattern.
+    _ = [ets:delete_object(?MODULE, Row) || {_, _, Known, _} = Row <- ets:lookup(?MODULE, Pid),
+                                            Known =:= Id],
     true = ets:insert(?MODULE, {Pid, Monitor, Id, Options}),
-    {noreply, State};
-handle_cast({logged_out, Pid}, State) ->
-    case ets:take(?MODULE, Pid) of
-        [{Pid, Monitor, _, _} | _] -> true = demonitor(Monitor, [flush]);
-        [] -> true
-    end,
     {noreply, State}.
 
 -spec handle_info(term(), state()) -> {noreply, state()}.

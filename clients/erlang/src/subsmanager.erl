@@ -62,8 +62,7 @@ stop() ->
 change(What, Subscriptions) ->
     case gen_server:call({global, ?MODULE}, {What, Subscriptions}, infinity) of
         {error, Reason} ->
-            ?LOG_WARNING("Encke did not ~s all of ~b subscriptions: ~s",
-                         [What, length(Subscriptions), Reason]),
+            ?LOG_WARNING("Encke did not ~s all subscriptions: ~s", [What, Reason]),
             {error, Reason};
         Done ->
             Done

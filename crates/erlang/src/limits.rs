@@ -15,6 +15,9 @@ pub(super) const LARGE_FRAME_BYTES: usize = 16 << 20;
 /// How long a node is not read from because another one's large frame has the place.
 pub(super) const LARGE_FRAME_PAUSE_MAX: Duration = Duration::from_secs(3);
 
+/// How long a large frame may take to come, whose place others want: 128 MiB at 2 MiB a second.
+pub(super) const LARGE_FRAME_TIME_MAX: Duration = Duration::from_secs(60);
+
 /// Bytes that are read at once: at some 60 bytes a message a thousand of them.
 pub(super) const READ_BYTES: usize = 64 << 10;
 

@@ -158,6 +158,12 @@ impl Peer {
         self.drained_to(self.bytes_max / 2).await;
     }
 
+    /// Waits until there is room for what may be left out: less than requests of the node itself
+    /// wait for, and mail, so that these go first.
+    pub async fn room_for_news(&self) {
+        self.drained_to(self.bytes_max / 4).await;
+    }
+
     /// Waits until there is room for what others send to its processes: up to three quarters, so
     /// that a node that floods itself waits before others do.
     pub async fn room_for_mail(&self) {

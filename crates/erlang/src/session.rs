@@ -12,11 +12,15 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+#[cfg(test)]
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
 
 use crate::connections::Connections;
 use crate::control::HEAD_BYTES_MAX;
-use crate::limits::{FRAME_BYTES_MAX, LARGE_FRAME_BYTES, LARGE_FRAME_PAUSE_MAX, READ_BYTES};
+use crate::limits::{
+    FRAME_BYTES_MAX, LARGE_FRAME_BYTES, LARGE_FRAME_PAUSE_MAX, LARGE_FRAME_TIME_MAX, READ_BYTES,
+};
 use crate::peer::{End, Peer};
 
 /// The reading end of a connection to a node. Dropping it ends the connection.
@@ -27,6 +31,8 @@ pub struct Session {
     socket: OwnedReadHalf,
     silence_max: Duration,
     frames: Frames,
+    /// When a large frame that is on its way must be here.
+    large_until: Option<Instant>,
 }
 
 /// What a node has sent.
@@ -55,7 +61,14 @@ impl Session {
         socket: OwnedReadHalf,
         silence_max: Duration,
     ) -> Session {
-        Session { connections, peer, socket, silence_max, frames: Frames::default() }
+        let frames = Frames::default();
+        Session { connections, peer, socket, silence_max, frames, large_until: None }
+    }
+
+    /// The place for large frames.
+    #[cfg(test)]
+    pub(crate) fn large_frames(&self) -> &Arc<Semaphore> {
+        self.connections.large_frames()
     }
 
     /// The node, as one tells it something.
@@ -74,11 +87,14 @@ impl Session {
                 Next::Frames(batch) => return Ok(Incoming::Frames(batch)),
                 Next::TooLong => return Ok(self.pass_over(PassedOver::TooLong)),
                 Next::WantsPlace => match self.place().await? {
-                    Some(place) => self.frames.place = Some(place),
+                    Some(place) => {
+                        self.frames.place = Some(place);
+                        self.large_until = Some(Instant::now() + LARGE_FRAME_TIME_MAX);
+                    }
                     None => return Ok(self.pass_over(PassedOver::NoPlace)),
                 },
                 Next::Missing => {
-                    self.fill(self.silence_max).await.inspect_err(|&end| self.peer.close(end))?;
+                    self.fill().await.inspect_err(|&end| self.peer.close(end))?;
                 }
             }
         }
@@ -89,7 +105,8 @@ impl Session {
         Incoming::PassedOver(self.frames.pass_over(), why)
     }
 
-    /// The place for a large frame, which is waited for a little, since others use it briefly.
+    /// The place for a large frame, which is waited for a little. Others have it until what is in
+    /// theirs is done: as long as it takes to come, and to store some million subscriptions.
     async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, End> {
         let place = Arc::clone(self.connections.large_frames()).acquire_owned();
         tokio::select! {
@@ -98,14 +115,22 @@ impl Session {
         }
     }
 
-    async fn fill(&mut self, silence_max: Duration) -> Result<(), End> {
-        let Session { peer, socket, frames, .. } = self;
+    async fn fill(&mut self) -> Result<(), End> {
+        let Session { peer, socket, frames, silence_max, large_until, .. } = self;
+        // A byte now and then would keep the place from all others.
+        let left = large_until
+            .filter(|_| frames.place.is_some())
+            .map(|until| until.saturating_duration_since(Instant::now()));
+        let (most, late) = match left {
+            Some(left) if left < *silence_max => (left, End::Slow),
+            _ => (*silence_max, End::Silent),
+        };
         tokio::select! {
-            read = timeout(silence_max, socket.read_buf(frames.room())) => match read {
+            read = timeout(most, socket.read_buf(frames.room())) => match read {
                 Ok(Ok(0)) => Err(End::Closed),
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(_)) => Err(End::Broken),
-                Err(_) => Err(End::Silent),
+                Err(_) => Err(late),
             },
             end = peer.ended() => Err(end),
         }
@@ -242,8 +267,6 @@ pub fn frames(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::Semaphore;
-
     use super::*;
 
     impl Frames {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc::Receiver;
-use tokio::time::{interval, timeout};
+use tokio::time::{Instant, interval, timeout};
 
 use crate::handshake::{self, ConnectError, Introduction, flag};
-use crate::limits::HANDSHAKES_MAX;
+use crate::limits::{HANDSHAKES_MAX, LARGE_FRAME_TIME_MAX};
 use crate::{End, Node, NodeConfig, Session};
 
 /// How long anything may take before its test fails.
@@ -184,6 +184,31 @@ async fn node_that_takes_nothing_is_ended_though_its_queue_has_room() {
         () = ticking => peer.ended().await,
     };
     assert_eq!(end, End::Slow);
+}
+
+/// It keeps the place of all, and says a word now and then or nothing at all.
+#[tokio::test]
+async fn large_frame_that_does_not_come_ends_its_node() {
+    let (node, mut sessions) = start(config()).await;
+    let mut stream = enter(&node, "a@h", COOKIE).await.unwrap();
+    let mut session = session(&mut sessions).await;
+    let head = [&(20_u32 << 20).to_be_bytes()[..], &[0; 64 << 10]].concat();
+    stream.write_all(&head).await.unwrap();
+    let places = Arc::clone(session.large_frames());
+    tokio::select! {
+        incoming = session.read() => panic!("it is whole: {incoming:?}"),
+        () = wait_for("it has the place", || places.available_permits() == 0) => {}
+    }
+    tokio::time::pause();
+    let begun = Instant::now();
+    assert_eq!(session.read().await.unwrap_err(), End::Slow);
+    assert!(
+        begun.elapsed() <= LARGE_FRAME_TIME_MAX + Duration::from_secs(1),
+        "{:?}",
+        begun.elapsed()
+    );
+    drop(session);
+    assert_eq!(places.available_permits(), 1);
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ pub(crate) struct ErlangArgs {
     #[arg(requires = "erlang_cookie_file")]
     erlang_node: Option<String>,
     /// The file with the cookie of the nodes, such as ~/.erlang.cookie.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "erlang_node")]
     erlang_cookie_file: Option<PathBuf>,
     /// Connect to this node, and again whenever that ends. May be repeated, or a list with commas.
     #[arg(long, value_name = "NAME@HOST", value_parser = parse_node, value_delimiter = ',')]
@@ -44,10 +44,12 @@ pub(crate) struct ErlangArgs {
     erlang_port: u16,
     /// Silence after which a node counts as gone, in seconds, as Erlang's net_ticktime.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_tick_time)]
+    #[arg(requires = "erlang_node")]
     erlang_ticktime: Duration,
     /// Bytes that may wait for each node: of what it sent to be handled, of what it is sent to be
     /// taken. Past it the one is refused, for the other the connection ends.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = parse_queue)]
+    #[arg(requires = "erlang_node")]
     erlang_queue: usize,
 }
 

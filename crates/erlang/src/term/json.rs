@@ -257,25 +257,24 @@ pub fn is_text_list(term: Term<'_>) -> bool {
     let mut heads = term.heads();
     // Of each list that is being read, the elements still to come.
     let mut open: Vec<usize> = Vec::new();
-    let mut is_first = true;
+    let (mut is_first, mut has_text) = (true, false);
     loop {
         let is_tail = open.pop_if(|left| *left == 0).is_some();
         let is_element = !is_tail && open.last_mut().map(|left| *left -= 1).is_some();
         let begins = std::mem::take(&mut is_first);
         match heads.next() {
             Head::List(len) if open.len() < DEPTH_MAX => open.push(len),
-            Head::Leaf(View::Binary(_)) if !begins => {}
+            Head::Leaf(View::Binary(_)) if !begins => has_text = true,
             Head::Leaf(View::Bytes(bytes)) if bytes.iter().all(|&byte| is_printed(byte.into())) => {
-                if begins && bytes.is_empty() {
-                    return false;
-                }
+                has_text |= !bytes.is_empty();
             }
             Head::Leaf(View::Nil) if !begins => {}
-            Head::Leaf(View::Integer(code)) if is_element && is_printed(code) => {}
+            Head::Leaf(View::Integer(code)) if is_element && is_printed(code) => has_text = true,
             _ => return false,
         }
         if open.is_empty() {
-            return true;
+            // Lists of empty ones are rows without cells, and no text.
+            return has_text;
         }
     }
 }

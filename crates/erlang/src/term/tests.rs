@@ -221,9 +221,13 @@ fn lists_of_what_is_printed_are_text_and_others_are_not() {
     let atoms = [131, 108, 0, 0, 0, 1, 100, 0, 1, 97, 106];
     let surrogate = [131, 108, 0, 0, 0, 1, 98, 0, 0, 216, 0, 106];
     let binary = [131, 109, 0, 0, 0, 1, 98];
-    for other in
-        [&[131, 107, 0, 2, 72, 1][..], &[131, 106], &[131, 97, 65], &atoms, &surrogate, &binary]
-    {
+    // [[]] and [[], []]: rows without cells.
+    let (row, rows) = ([131, 108, 0, 0, 0, 1, 106, 106], [131, 108, 0, 0, 0, 2, 106, 106, 106]);
+    let unprinted = [131, 107, 0, 2, 72, 1];
+    let nothing = [131, 106];
+    let others: [&[u8]; 8] =
+        [&unprinted, &nothing, &[131, 97, 65], &atoms, &surrogate, &binary, &row, &rows];
+    for other in others {
         assert!(!is_text_list(read(other)), "{other:?}");
     }
 }

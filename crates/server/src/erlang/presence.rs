@@ -140,7 +140,7 @@ async fn tell(node: Arc<ConnectedNode>, to: Words, mut ear: Ear) {
             Heard::Over => return,
         };
         for news in &piece.news {
-            node.peer.room_for_mail().await;
+            node.peer.room_for_news().await;
             message.clear();
             write_news(&mut message, news);
             if !node.peer.send_to(to, &message) {

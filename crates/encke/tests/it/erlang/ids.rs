@@ -18,7 +18,7 @@ const TERMS: &str = "
         7 -> [rand:uniform(300) || _ <- lists:seq(1, rand:uniform(3))];
         8 -> list_to_tuple([R(D + 1) || _ <- lists:seq(1, rand:uniform(4) - 1)]);
         9 -> [R(D + 1) || _ <- lists:seq(1, rand:uniform(4) - 1)];
-        10 -> One([#{}, self(), <<1:3>>, [a | b], 0.0, -0.0, {{{}}}, 1 bsl 900])
+        10 -> One([#{}, self(), <<1:3>>, [a | b], 0.0, -0.0, 995080289891592.25, {{{}}}, 1 bsl 900])
     end end,
     Ts = [R(0) || _ <- lists:seq(1, 600)],
     Text = fun(T) -> try encke_id:text(T) catch error:_ -> none end end";

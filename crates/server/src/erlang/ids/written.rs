@@ -109,17 +109,27 @@ fn push_elements<'a>(
     Ok(())
 }
 
-/// As `{:e}` has it, which is the shortest, with a sign and a point and without an exponent of 0.
+/// The fewest digits that are read as it, and of two that are as near the even one, as Erlang has
+/// them (Ulf Adams, "Ryū: fast float-to-string conversion", 2018): Rust's own take the greater.
+/// With a sign and a point, and without an exponent of 0.
 fn push_float(text: &mut String, number: f64) {
-    let written = format!("{number:+e}");
-    let (digits, exponent) = written.split_once('e').unwrap_or((&written, "0"));
-    text.push_str(digits);
-    if !digits.contains('.') {
-        text.push_str(".0");
-    }
-    if exponent != "0" {
+    let mut buffer = ryu::Buffer::new();
+    let shortest = buffer.format_finite(number.abs());
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((shortest, "0"));
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = [whole, part].concat();
+    let digits = all.trim_start_matches('0');
+    let zeros = all.len() - digits.len();
+    let exponent: i32 = exponent.parse().expect("what is written is a number");
+    let power = exponent + whole.len() as i32 - 1 - zeros as i32;
+    let (first, rest) = digits.trim_end_matches('0').split_at_checked(1).unwrap_or(("0", ""));
+    text.push(if number.is_sign_negative() { '-' } else { '+' });
+    text.push_str(first);
+    text.push('.');
+    text.push_str(if rest.is_empty() { "0" } else { rest });
+    if power != 0 && !digits.is_empty() {
         text.push('e');
-        text.push_str(exponent);
+        text.push_str(&power.to_string());
     }
 }
 
