@@ -22,7 +22,7 @@ use crate::client::GivenToken;
 pub(crate) use environment::{Environment, with_variables};
 pub(crate) use file::{Fault, SettingsFile};
 use proto::ApiKey;
-use server::TraceHeaders;
+use server::{TraceHeaders, WebhookUrl};
 
 /// Why there are no options to go by.
 #[derive(Debug, Error)]
@@ -266,8 +266,12 @@ fn parse_flag(text: &str) -> Result<bool, String> {
 /// Keys, tokens and what a collector is shown have types of their own, whose text is nowhere shown.
 fn is_secret(arg: &Arg) -> bool {
     use std::any::TypeId;
-    let secrets =
-        [TypeId::of::<ApiKey>(), TypeId::of::<GivenToken>(), TypeId::of::<TraceHeaders>()];
+    let secrets = [
+        TypeId::of::<ApiKey>(),
+        TypeId::of::<GivenToken>(),
+        TypeId::of::<TraceHeaders>(),
+        TypeId::of::<WebhookUrl>(),
+    ];
     secrets.iter().any(|secret| arg.get_value_parser().type_id() == *secret)
 }
 

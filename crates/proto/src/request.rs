@@ -204,6 +204,14 @@ fn parse_head(head: &[u8], head_len: usize) -> Parsed<'_> {
     answer(method, target, framing, parsed.headers, head_len)
 }
 
+/// The transport that the `Accept` lines of a request ask for most; `None` when they take none that
+/// there is.
+pub fn preferred_transport<'v>(lines: impl IntoIterator<Item = &'v [u8]>) -> Option<Transport> {
+    let mut accept = accept::Accept::default();
+    lines.into_iter().for_each(|line| accept.read_line(line));
+    accept.best()
+}
+
 /// The request in a whole head, or why it is refused.
 fn answer<'b>(
     method: &str,

@@ -15,6 +15,7 @@ mod record;
 pub(crate) mod ring;
 
 pub use file::{KeyFile, KeyFileError, NewKey};
+pub(crate) use record::hex;
 pub use record::{AboutPattern, KeyRecord, Scope};
 
 /// Keys that one file holds, with those that are revoked or have expired. Past it the oldest of

@@ -211,7 +211,7 @@ impl TryFrom<String> for Hash {
 }
 
 /// `bytes` in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

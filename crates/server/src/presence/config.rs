@@ -8,6 +8,8 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use hyper::Uri;
 
+use crate::keys::hex;
+
 /// Webhooks of one server: each has a backlog of its own.
 pub(super) const WEBHOOKS_MAX: usize = 8;
 
@@ -105,8 +107,7 @@ impl WebhookSecret {
     pub(super) fn sign(&self, parts: &[&[u8]]) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         parts.iter().for_each(|part| context.update(part));
-        let signature = context.sign();
-        signature.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(context.sign().as_ref())
     }
 }
 

@@ -36,10 +36,17 @@ pub(super) struct Tracker {
     /// Where each stands in the queue.
     waiting: HashMap<Id, u64>,
     /// In the order in which they went: when the grace of each is over.
-    queue: BTreeMap<u64, (Id, u64)>,
+    queue: BTreeMap<u64, Grace>,
     next: u64,
     /// How many were told before their grace was over.
     early: u64,
+}
+
+struct Grace {
+    id: Id,
+    over_ms: u64,
+    /// It was there when the grace was over the first time, so a note of that was on its way.
+    was_there: bool,
 }
 
 impl Tracker {
@@ -79,36 +86,46 @@ impl Tracker {
                 if self.waiting.len() >= self.graces_max {
                     self.tell_first_early(outcomes);
                 }
-                self.waiting.insert(id, self.next);
-                self.queue.insert(self.next, (id, now_ms + self.grace_ms));
-                self.next += 1;
+                self.wait(id, now_ms + self.grace_ms, false);
             }
         }
     }
 
-    /// The next one whose grace is over at `now_ms`. It is offline unless it `is_there`, which only
-    /// one can be whose coming was lost.
+    /// The next one whose grace is over at `now_ms`. It is offline unless it `is_there`: then the
+    /// note of that is on its way, and is waited for as long again, since it is lost perhaps.
     pub(super) fn next_over(
         &mut self,
         now_ms: u64,
-        is_there: impl FnOnce(Id) -> bool,
+        is_there: impl Fn(Id) -> bool,
     ) -> Option<Outcome> {
-        let (&place, &(id, over_ms)) = self.queue.first_key_value()?;
-        if over_ms > now_ms {
-            return None;
+        loop {
+            let (&place, &Grace { id, over_ms, was_there }) = self.queue.first_key_value()?;
+            if over_ms > now_ms {
+                return None;
+            }
+            self.remove(place, id);
+            match (is_there(id), was_there) {
+                (false, _) => return Some(Outcome::Offline(id)),
+                (true, true) => return Some(Outcome::Nothing(id)),
+                (true, false) => self.wait(id, now_ms + self.grace_ms, true),
+            }
         }
-        self.remove(place, id);
-        Some(if is_there(id) { Outcome::Nothing(id) } else { Outcome::Offline(id) })
+    }
+
+    fn wait(&mut self, id: Id, over_ms: u64, was_there: bool) {
+        self.waiting.insert(id, self.next);
+        self.queue.insert(self.next, Grace { id, over_ms, was_there });
+        self.next += 1;
     }
 
     /// Forgets all who wait: nobody listens any more.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = Outcome> + use<> {
         self.waiting = HashMap::new();
-        std::mem::take(&mut self.queue).into_values().map(|(id, _)| Outcome::Nothing(id))
+        std::mem::take(&mut self.queue).into_values().map(|grace| Outcome::Nothing(grace.id))
     }
 
     fn tell_first_early(&mut self, outcomes: &mut Vec<Outcome>) {
-        let Some((&place, &(id, _))) = self.queue.first_key_value() else { return };
+        let Some((&place, &Grace { id, .. })) = self.queue.first_key_value() else { return };
         self.remove(place, id);
         self.early += 1;
         outcomes.push(Outcome::Offline(id));

@@ -21,6 +21,8 @@ const BATCHES_MAX: usize = 4096;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
     Takes,
+    /// The same, with a body that never ends.
+    TakesAndHangs,
     /// Answers 500.
     Fails,
     /// Sends elsewhere.
@@ -101,6 +103,14 @@ fn serve(stream: TcpStream, mood: &Mutex<Mood>, sender: &SyncSender<Batch>) {
         let _ = sender.send(batch);
         let answer: &[u8] = match mood {
             Mood::Takes => b"HTTP/1.1 204 No Content\r\n\r\n",
+            Mood::TakesAndHangs => {
+                let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n";
+                if reader.get_mut().write_all(head).is_ok() {
+                    // Until the other side ends it.
+                    let _ = reader.read(&mut [0]);
+                }
+                return;
+            }
             Mood::Fails => b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno",
             Mood::Redirects => {
                 b"HTTP/1.1 307 Go\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"

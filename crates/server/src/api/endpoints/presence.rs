@@ -12,14 +12,17 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
+use proto::Transport;
+use proto::request::preferred_transport;
 use tokio::time::timeout;
 
 use crate::api::access::Grant;
 use crate::api::state::Api;
+use crate::http::origin;
 use crate::http::problem::ApiProblem;
 use crate::presence::{Ear, Heard, Kind, Piece};
 
@@ -36,15 +39,13 @@ enum Form {
 }
 
 impl Form {
-    /// What the client takes: lines, unless it says what browsers' `EventSource` does.
+    /// What the client takes most, as at the public port: lines, unless it prefers what browsers'
+    /// `EventSource` does.
     fn of(headers: &HeaderMap) -> Form {
-        let accepted = headers.get_all(header::ACCEPT).into_iter();
-        let mut kinds = accepted.filter_map(|field| field.to_str().ok()).flat_map(|field| {
-            field.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim())
-        });
-        match kinds.any(|kind| kind.eq_ignore_ascii_case("text/event-stream")) {
-            true => Form::Sse,
-            false => Form::Ndjson,
+        let lines = headers.get_all(header::ACCEPT).into_iter().map(HeaderValue::as_bytes);
+        match preferred_transport(lines) {
+            Some(Transport::Sse) => Form::Sse,
+            _ => Form::Ndjson,
         }
     }
 
@@ -85,7 +86,11 @@ pub(crate) async fn presence(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Response, ApiProblem> {
-    let (grant, form) = (Grant::of(request.extensions())?, Form::of(request.headers()));
+    let grant = Grant::of(request.extensions())?;
+    if origin::is_of_another_page(request.headers()) {
+        return Err(ApiProblem::foreign_origin());
+    }
+    let form = Form::of(request.headers());
     let ear = api.presence.listen(Kind::Api).ok_or_else(|| {
         let detail = "As many listen to presence as may. End another such stream, or try again \
                       when one has ended.";
@@ -141,6 +146,7 @@ mod tests {
             ("text/event-stream", Form::Sse),
             ("application/json, Text/Event-Stream;q=0.5", Form::Sse),
             ("text/event-streams", Form::Ndjson),
+            ("text/event-stream;q=0, application/x-ndjson", Form::Ndjson),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, accept.parse().unwrap());

@@ -57,8 +57,19 @@ fn without_a_grace_each_end_is_told() {
 fn one_who_is_there_although_its_coming_was_lost_is_not_told_offline() {
     let mut tracker = Tracker::new(5_000);
     assert_eq!(told(&mut tracker, &[(0, false), (1, false)]), [Outcome::Nothing(id(1))]);
-    assert_eq!(tracker.next_over(5_000, |_| true), Some(Outcome::Nothing(id(1))));
+    assert_eq!(tracker.next_over(5_000, |_| true), None, "a note may be on its way");
+    assert_eq!(tracker.next_over(10_000, |_| true), Some(Outcome::Nothing(id(1))));
     assert_eq!(tracker.next_over(u64::MAX, |_| true), None);
+}
+
+/// Its note is read behind the end of its grace, and it came before.
+#[test]
+fn one_who_is_back_within_its_grace_is_not_told_online_again() {
+    let mut tracker = Tracker::new(5_000);
+    assert_eq!(told(&mut tracker, &[(0, false)]), []);
+    assert_eq!(tracker.next_over(5_000, |_| true), None);
+    assert_eq!(told(&mut tracker, &[(5_050, true)]), [Outcome::Nothing(id(1)); 2]);
+    assert_eq!(tracker.len(), 0);
 }
 
 #[test]

@@ -16,12 +16,16 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use thiserror::Error;
+use tokio::time::timeout;
 
 use crate::outgoing;
 use crate::presence::{Webhook, WebhookSecret, WebhookUrl};
 
 /// How long a receiver may take to connect, read and answer.
 const POST_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long what it says beside its answer is read.
+const BODY_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// How long a connection is kept for the next batch: shorter than servers keep theirs.
 const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(4);
@@ -72,11 +76,6 @@ impl Poster {
 
     /// Posts the batch `number`, signed at this time.
     pub(super) async fn post(&self, body: Bytes, number: &str) -> Result<(), PostError> {
-        let posted = tokio::time::timeout(POST_TIME_MAX, self.request(body, number)).await;
-        posted.unwrap_or(Err(PostError::Slow))
-    }
-
-    async fn request(&self, body: Bytes, number: &str) -> Result<(), PostError> {
         let seconds = (sys::clock::unix_ms() / 1000).to_string();
         let signature = self.secret.sign(&[seconds.as_bytes(), b".", &body]);
         let request = Request::post(self.url.uri().clone())
@@ -86,14 +85,16 @@ impl Poster {
             .header("Encke-Signature", format!("t={seconds},v1={signature}"))
             .body(Full::new(body))
             .map_err(|error| PostError::Connection(error.to_string()))?;
-        let answer = self.client.request(request).await;
+        let answer = timeout(POST_TIME_MAX, self.client.request(request)).await;
+        let answer = answer.map_err(|_| PostError::Slow)?;
         let answer = answer.map_err(|error| PostError::Connection(outgoing::chain(&error)))?;
         let status = answer.status();
         if !status.is_success() {
             return Err(PostError::Status(status));
         }
-        // It is taken, whatever is said besides.
-        let _ = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+        // It is taken, whatever is said besides, and however slowly.
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX);
+        let _ = timeout(BODY_TIME_MAX, body.collect()).await;
         Ok(())
     }
 }
