@@ -12,6 +12,12 @@ export class Beside {
   private now: Sample | null = null;
   private before: Sample | null = null;
 
+  /** The server has started anew, and counts from zero. */
+  restart(): void {
+    this.now = null;
+    this.before = null;
+  }
+
   show(sample: Sample): void {
     const { history, subscriptions, store_bytes: stored, erlang } = sample;
     if (this.now?.uptime_seconds !== sample.uptime_seconds) {

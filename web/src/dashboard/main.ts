@@ -74,6 +74,7 @@ const live = new Live({
     if (restarted) {
       rows.restart();
       figures.restart();
+      beside.restart();
     }
   },
   told(facts) {
