@@ -371,10 +371,23 @@ impl Watch {
         *self.progress.borrow()
     }
 
+    /// Waits until there are results that were not told yet; false once the query has ended.
+    pub async fn has_more(&mut self) -> bool {
+        let seen = self.seen;
+        self.progress.wait_for(|progress| progress.results > seen).await.is_ok()
+    }
+
+    /// Waits for the query's end.
+    pub async fn ended(&mut self) {
+        while self.progress.changed().await.is_ok() {}
+    }
+
     /// The results that came since the last call, at least one; nothing once the query has ended.
     pub async fn next(&mut self) -> Option<Vec<Arc<Found>>> {
+        if !self.has_more().await {
+            return None;
+        }
         let seen = self.seen;
-        self.progress.wait_for(|progress| progress.results > seen).await.ok()?;
         let state = self.pipeline.shared.state();
         let new = state.queries.get(&self.query.qid)?.results.get(seen..)?.to_vec();
         self.seen += new.len();
