@@ -78,11 +78,12 @@ pub struct Friends {
 /// The name is none, or TLS is wanted and the system trusts nobody; the message says what to do.
 pub fn start(config: FriendsConfig, pipeline: &Pipeline) -> Result<Friends> {
     let name = &config.name;
-    let is_id = |c: char| !c.is_control() && !c.is_whitespace() && !"/?#".contains(c);
+    // With ':' the answers to `alice:x` would be those that a token of alice grants.
+    let is_id = |c: char| !c.is_control() && !c.is_whitespace() && !"/?#:".contains(c);
     ensure!(
         !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_id),
-        "--name is no id of Encke: give 1 to {NAME_BYTES_MAX} bytes without white space, '/', '?' \
-         and '#'"
+        "--name is no id of Encke: give 1 to {NAME_BYTES_MAX} bytes without white space, '/', '?', \
+         '#' and ':'"
     );
     let encke = Arc::new(Encke::new(&config)?);
     let inbox = message::inbox(name, &new_id());
@@ -127,6 +128,24 @@ impl Resolver for FriendsResolver {
     fn ask(&self, query: &Arc<Query>, answers: &Answers) {
         if self.asked.try_send(Asked::new(query.clone(), answers.clone())).is_err() {
             tracing::warn!("friends are not asked: {ASKED_MAX} queries wait for Encke");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_that_would_hear_the_answers_of_another_is_refused() {
+        let long = "x".repeat(NAME_BYTES_MAX + 1);
+        for name in ["", "alice:x", "a b", "a/b", "a?", "a#", "a\n", &long] {
+            let url: ServerUrl = "http://127.0.0.1:1".parse().unwrap();
+            let (streams, api, name) = (url.clone(), url, name.to_owned());
+            let config =
+                FriendsConfig { streams, api, name, key: None, token_file: None, base: None };
+            let refused = start(config, &Pipeline::new()).map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains("--name is no id"), "{refused}");
         }
     }
 }
