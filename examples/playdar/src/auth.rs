@@ -121,10 +121,16 @@ impl Auth {
         find.and_then(|mut find| find.exists([hash(token)])).unwrap_or(false)
     }
 
-    /// Takes back the token, which is named by itself or by its id; says whether there was one.
-    pub fn revoke(&self, token_or_id: &str) -> bool {
-        let revoke = "DELETE FROM token WHERE hash = ? OR id = ?";
-        self.db().execute(revoke, (hash(token_or_id), token_or_id)).is_ok_and(|count| count > 0)
+    /// Takes back the token, which only its holder can name; says whether it was good.
+    pub fn revoke(&self, token: &str) -> bool {
+        let revoke = "DELETE FROM token WHERE hash = ?";
+        self.db().execute(revoke, [hash(token)]).is_ok_and(|count| count > 0)
+    }
+
+    /// Takes back the token of this id, which stands in the list; says whether there was one.
+    pub fn revoke_id(&self, id: &str) -> bool {
+        let revoke = "DELETE FROM token WHERE id = ?";
+        self.db().execute(revoke, [id]).is_ok_and(|count| count > 0)
     }
 
     /// All that are good, the last one first.
@@ -172,7 +178,8 @@ mod tests {
         assert!(!bytes.windows(36).any(|window| window == one.as_bytes()));
         let first = auth.granted().unwrap().remove(0);
         assert_eq!(first.name, "b");
-        assert!(auth.revoke(&first.id) && auth.revoke(&one) && !auth.revoke(&one));
+        assert!(!auth.revoke(&first.id) && !auth.revoke_id(&one));
+        assert!(auth.revoke_id(&first.id) && auth.revoke(&one) && !auth.revoke(&one));
         assert!(!auth.is_good(&one) && !auth.is_good(&two));
     }
 
