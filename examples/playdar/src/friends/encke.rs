@@ -18,6 +18,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proto::request::split_port;
+use rustls::crypto::aws_lc_rs;
+use rustls::{ClientConfig, RootCertStore};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -129,20 +131,17 @@ impl Encke {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_connect_timeout(Some(ANSWER_TIMEOUT));
-        let tls = server::client_config(None, &[]);
-        // Without TLS nobody need be trusted.
-        let tls = match tls {
+        let tls = match server::client_config(None, &[]) {
+            Ok(tls) => Arc::unwrap_or_clone(tls),
             Err(error) if config.streams.is_tls || config.api.is_tls => return Err(error.into()),
-            tls => tls.ok(),
+            // Without TLS nobody need be trusted.
+            Err(_) => trusting_nobody(),
         };
-        let connector = match tls {
-            Some(tls) => HttpsConnectorBuilder::new()
-                .with_tls_config(Arc::unwrap_or_clone(tls))
-                .https_or_http()
-                .enable_http1()
-                .wrap_connector(http),
-            None => bail!("no roots of trust were found: install ca-certificates"),
-        };
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
         let authorization = match &config.key {
             None => None,
             Some(key) => {
@@ -208,6 +207,14 @@ impl Encke {
         let body = timeout(ANSWER_TIMEOUT, body).await.ok().and_then(Result::ok);
         bail!("{status}: {}", problem(&body.map(|body| body.to_bytes()).unwrap_or_default()))
     }
+}
+
+/// For a machine whose system trusts nobody: each handshake fails.
+fn trusting_nobody() -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions();
+    let builder = builder.expect("the provider has suites of both versions");
+    builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
 /// What a problem (RFC 9457) says to do.
