@@ -71,6 +71,7 @@ impl Daemon {
         })?;
         let listen = listener.local_addr()?;
         let pipeline = Pipeline::new();
+        tokio::spawn(pipeline.expiry());
         let origins = origins(listen, &config.hosts);
         let folder = data.join("streams");
         let streams = Streams::start(config.streams, &folder, origins, &pipeline).await?;

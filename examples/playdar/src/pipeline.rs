@@ -7,7 +7,8 @@
 //! Every table has a bound: [`QUERIES_MAX`] queries, [`RESULTS_MAX`] results of each and
 //! [`ALL_RESULTS_MAX`] of all, that is at most 80 MB if every result is as long as it may be. A
 //! query lives for [`QUERY_LIFE`] after it was last asked about or one of its songs was played;
-//! where there is no room for a new one, the oldest ends. Strangers never push out our own.
+//! where there is no room for a new one, the oldest ends, and of others' before our own. Strangers
+//! never push out our own, neither by what they ask nor by what they answer.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::{broadcast, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::model::{Found, Invalid, Query, new_id};
 use crate::resolver::{Answers, Profile, Resolver};
@@ -39,6 +40,9 @@ pub const RESOLVERS_MAX: usize = 64;
 
 /// Queries whose start one who is told of starts may be behind.
 const STARTS_BEHIND_MAX: usize = 1024;
+
+/// How often queries are looked for whose life is over.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why a query is not asked.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -217,9 +221,23 @@ impl Pipeline {
         Some(Results { query: entry.query.clone(), found, is_solved })
     }
 
+    /// Ends queries whose life is over, until the pipeline is gone, so that what they hold and who
+    /// watches them need not wait until somebody asks.
+    pub fn expiry(&self) -> impl Future<Output = ()> + use<> {
+        let shared = Arc::downgrade(&self.shared);
+        async move {
+            while let Some(shared) = shared.upgrade() {
+                shared.state().expire(Instant::now(), shared.bounds.life);
+                drop(shared);
+                sleep(EXPIRY_INTERVAL).await;
+            }
+        }
+    }
+
     /// Tells the results of a query, from its first one on.
     pub fn watch(&self, qid: &str) -> Option<Watch> {
-        let state = self.shared.state();
+        let mut state = self.shared.state();
+        state.expire(Instant::now(), self.shared.bounds.life);
         let entry = state.queries.get(qid)?;
         let (query, progress) = (entry.query.clone(), entry.progress.subscribe());
         Some(Watch { pipeline: self.clone(), query, progress, seen: 0 })
@@ -237,6 +255,7 @@ impl Pipeline {
     /// The result of this id. Its query lives on: somebody listens.
     pub fn find_sid(&self, sid: &str) -> Option<Found> {
         let mut state = self.shared.state();
+        state.expire(Instant::now(), self.shared.bounds.life);
         let (qid, found) = state.sids.get(sid)?.clone();
         if let Some(entry) = state.queries.get_mut(&qid) {
             entry.used = Instant::now();
@@ -275,10 +294,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a resolver found: scored, bounded, told.
-    pub(crate) fn add(&self, qid: &str, found: Vec<Found>, preference: i64) {
+    /// What a resolver found: scored, bounded, told. What other machines found ends no query of
+    /// ours: it is dropped where it has no room else.
+    pub(crate) fn add(&self, qid: &str, found: Vec<Found>, preference: i64, is_foreign: bool) {
         let mut state = self.state();
         let state = &mut *state;
+        while is_foreign && state.sids.len() + found.len() > self.bounds.all_results {
+            if !state.end_oldest(|old| !old.is_local) {
+                return;
+            }
+        }
         let Some(entry) = state.queries.get_mut(qid) else { return };
         let before = entry.results.len();
         for mut one in found {
@@ -308,7 +333,9 @@ impl Shared {
                 progress.is_solved |= solves;
             });
         }
-        while state.sids.len() > self.bounds.all_results && state.end_oldest(|_| true) {}
+        while state.sids.len() > self.bounds.all_results
+            && (state.end_oldest(|old| !old.is_local) || state.end_oldest(|_| true))
+        {}
     }
 }
 

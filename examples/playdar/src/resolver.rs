@@ -43,7 +43,15 @@ impl Answers {
     /// Results of a query. Those of one that has ended, or beyond its bound, are dropped.
     pub fn add(&self, qid: &str, found: Vec<Found>) {
         if let Some(pipeline) = self.pipeline.upgrade() {
-            pipeline.add(qid, found, self.preference);
+            pipeline.add(qid, found, self.preference, false);
+        }
+    }
+
+    /// The same of other machines, whose results are dropped too where there is only room for them
+    /// instead of a query of ours.
+    pub(crate) fn add_foreign(&self, qid: &str, found: Vec<Found>) {
+        if let Some(pipeline) = self.pipeline.upgrade() {
+            pipeline.add(qid, found, self.preference, true);
         }
     }
 }
