@@ -86,12 +86,14 @@ pub(crate) struct Asked {
     urls: HashSet<String>,
 }
 
-impl Asked {
-    /// One that nobody has answered yet.
-    pub(crate) fn new(query: Arc<Query>, answers: Answers) -> Asked {
+/// One that nobody has answered yet.
+impl From<(Arc<Query>, Answers)> for Asked {
+    fn from((query, answers): (Arc<Query>, Answers)) -> Asked {
         Asked { query, answers, urls: HashSet::new() }
     }
+}
 
+impl Asked {
     /// What was asked.
     pub(crate) fn query(&self) -> &Arc<Query> {
         &self.query

@@ -29,10 +29,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::foreign::Asked;
-use crate::model::{Query, new_id};
+use crate::model::new_id;
 use crate::pipeline::Pipeline;
-use crate::resolver::{Answers, Profile, Resolver};
+use crate::resolver::{Profile, Queue};
 pub use args::FriendsArgs;
 use encke::Encke;
 pub use encke::ServerUrl;
@@ -88,14 +87,14 @@ pub fn start(config: FriendsConfig, pipeline: &Pipeline) -> Result<Friends> {
     let encke = Arc::new(Encke::new(&config)?);
     let inbox = message::inbox(name, &new_id());
     let stop = CancellationToken::new();
-    let (asked, asked_by_us) = mpsc::channel(ASKED_MAX);
+    let (sender, asked) = mpsc::channel(ASKED_MAX);
     let (heard, heard_by_us) = mpsc::channel(HEARD_MAX);
-    pipeline.add(Arc::new(FriendsResolver { asked }));
+    pipeline.add(Arc::new(Queue { profile: profile(), sender }));
     let mut tasks = JoinSet::new();
     let ids = [name.clone(), inbox.clone()];
     tasks.spawn(encke::listen(encke.clone(), ids, heard, stop.clone()));
     let node = Node::new(config, pipeline.clone(), encke, inbox);
-    tasks.spawn(node.run(asked_by_us, heard_by_us, stop.clone()));
+    tasks.spawn(node.run(asked, heard_by_us, stop.clone()));
     Ok(Friends { stop, tasks })
 }
 
@@ -107,28 +106,15 @@ impl Friends {
     }
 }
 
-/// The friends as the pipeline sees them.
-struct FriendsResolver {
-    asked: mpsc::Sender<Asked>,
-}
-
-impl Resolver for FriendsResolver {
-    /// Weight and time of the old daemon's own protocol between friends. Local only: a friend's
-    /// query would else go on to ours, who have not chosen to hear it.
-    fn profile(&self) -> Profile {
-        Profile {
-            name: "friends".to_owned(),
-            weight: 60,
-            target_time: Duration::from_secs(1),
-            is_local_only: true,
-            preference: 60,
-        }
-    }
-
-    fn ask(&self, query: &Arc<Query>, answers: &Answers) {
-        if self.asked.try_send(Asked::new(query.clone(), answers.clone())).is_err() {
-            tracing::warn!("friends are not asked: {ASKED_MAX} queries wait for Encke");
-        }
+/// The friends as the pipeline sees them: weight and time of the old daemon's own protocol. Local
+/// only: a friend's query would else go on to ours, who have not chosen to hear it.
+fn profile() -> Profile {
+    Profile {
+        name: "friends".to_owned(),
+        weight: 60,
+        target_time: Duration::from_secs(1),
+        is_local_only: true,
+        preference: 60,
     }
 }
 

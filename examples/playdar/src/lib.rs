@@ -16,6 +16,7 @@ pub mod demo;
 mod foreign;
 pub mod friends;
 pub mod http;
+mod keep_up;
 pub mod lan;
 pub mod library;
 pub mod model;

@@ -12,9 +12,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -142,7 +143,7 @@ impl Pipeline {
     /// beyond [`RESOLVERS_MAX`] it is not taken.
     pub fn add(&self, resolver: Arc<dyn Resolver>) {
         let profile = resolver.profile();
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.resolvers.retain(|(other, _)| other.name != profile.name);
         if state.resolvers.len() < RESOLVERS_MAX {
             state.resolvers.push((profile, resolver));
@@ -154,12 +155,12 @@ impl Pipeline {
 
     /// Asks the resolver of this name nothing more.
     pub fn remove(&self, name: &str) {
-        self.shared.state().resolvers.retain(|(profile, _)| profile.name != name);
+        self.shared.state.lock().resolvers.retain(|(profile, _)| profile.name != name);
     }
 
     /// What each resolver is, those asked first first.
     pub fn profiles(&self) -> Vec<Profile> {
-        self.shared.state().resolvers.iter().map(|(profile, _)| profile.clone()).collect()
+        self.shared.state.lock().resolvers.iter().map(|(profile, _)| profile.clone()).collect()
     }
 
     /// Asks, and answers the query's id; results come later. For an id that is known it does
@@ -176,7 +177,7 @@ impl Pipeline {
             seen: 0,
         };
         let tiers = {
-            let mut state = self.shared.state();
+            let mut state = self.shared.state.lock();
             let now = Instant::now();
             state.expire(now, self.shared.bounds.life);
             if let Some(known) = state.queries.get_mut(&query.qid) {
@@ -203,12 +204,12 @@ impl Pipeline {
 
     /// Ends a query; says whether there was one.
     pub fn cancel(&self, qid: &str) -> bool {
-        self.shared.state().end(qid)
+        self.shared.state.lock().end(qid)
     }
 
     /// What was found so far, or nothing for a query that is not known.
     pub fn results(&self, qid: &str) -> Option<Results> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.expire(Instant::now(), self.shared.bounds.life);
         let entry = state.queries.get_mut(qid)?;
         entry.used = Instant::now();
@@ -227,7 +228,7 @@ impl Pipeline {
         let shared = Arc::downgrade(&self.shared);
         async move {
             while let Some(shared) = shared.upgrade() {
-                shared.state().expire(Instant::now(), shared.bounds.life);
+                shared.state.lock().expire(Instant::now(), shared.bounds.life);
                 drop(shared);
                 sleep(EXPIRY_INTERVAL).await;
             }
@@ -236,7 +237,7 @@ impl Pipeline {
 
     /// Tells the results of a query, from its first one on.
     pub fn watch(&self, qid: &str) -> Option<Watch> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.expire(Instant::now(), self.shared.bounds.life);
         let entry = state.queries.get(qid)?;
         let (query, progress) = (entry.query.clone(), entry.progress.subscribe());
@@ -245,7 +246,7 @@ impl Pipeline {
 
     /// All queries that are alive, with how far they are, the last one asked about first.
     pub fn queries(&self) -> Vec<(Arc<Query>, Progress)> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.expire(Instant::now(), self.shared.bounds.life);
         let mut entries: Vec<&Entry> = state.queries.values().collect();
         entries.sort_by_key(|entry| Reverse(entry.used));
@@ -254,7 +255,7 @@ impl Pipeline {
 
     /// The result of this id. Its query lives on: somebody listens.
     pub fn find_sid(&self, sid: &str) -> Option<Found> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.expire(Instant::now(), self.shared.bounds.life);
         let (qid, found) = state.sids.get(sid)?.clone();
         if let Some(entry) = state.queries.get_mut(&qid) {
@@ -289,15 +290,10 @@ async fn ask(
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No invariant of the tables spans a call that could panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What a resolver found: scored, bounded, told. What other machines found ends no query of
     /// ours: it is dropped where it has no room else.
     pub(crate) fn add(&self, qid: &str, found: Vec<Found>, preference: i64, is_foreign: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let state = &mut *state;
         while is_foreign && state.sids.len() + found.len() > self.bounds.all_results {
             if !state.end_oldest(|old| !old.is_local) {
@@ -415,7 +411,7 @@ impl Watch {
             return None;
         }
         let seen = self.seen;
-        let state = self.pipeline.shared.state();
+        let state = self.pipeline.shared.state.lock();
         let new = state.queries.get(&self.query.qid)?.results.get(seen..)?.to_vec();
         self.seen += new.len();
         Some(new)

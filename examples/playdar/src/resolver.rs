@@ -3,6 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::sync::mpsc::Sender;
+
 use crate::model::{Found, Query};
 use crate::pipeline::Shared;
 
@@ -29,6 +31,25 @@ pub trait Resolver: Send + Sync + 'static {
     /// Begins to look, and never blocks: what takes time is spawned, and what is found, now or
     /// later, is handed to `answers`.
     fn ask(&self, query: &Arc<Query>, answers: &Answers);
+}
+
+/// A resolver that works elsewhere, through a queue of what it is asked.
+pub(crate) struct Queue<T> {
+    pub(crate) profile: Profile,
+    pub(crate) sender: Sender<T>,
+}
+
+impl<T: From<(Arc<Query>, Answers)> + Send + 'static> Resolver for Queue<T> {
+    fn profile(&self) -> Profile {
+        self.profile.clone()
+    }
+
+    fn ask(&self, query: &Arc<Query>, answers: &Answers) {
+        if self.sender.try_send(T::from((query.clone(), answers.clone()))).is_err() {
+            let (name, waiting) = (&self.profile.name, self.sender.max_capacity());
+            tracing::warn!(name, "a resolver is not asked: {waiting} queries wait for it");
+        }
+    }
 }
 
 /// Where a resolver hands in what it found.

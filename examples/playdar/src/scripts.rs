@@ -11,21 +11,21 @@
 mod frame;
 mod log;
 mod process;
-mod supervise;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::keep_up::keep_up;
 use crate::model::{FIELD_BYTES_MAX, Found, Query};
 use crate::pipeline::Pipeline;
-use crate::resolver::{Answers, Profile, Resolver};
+use crate::resolver::Profile;
 
 /// Queries that wait until a script reads them; further ones it is not asked.
 const ASKED_MAX: usize = 64;
@@ -51,8 +51,12 @@ pub fn start(paths: &[PathBuf], pipeline: &Pipeline) -> Scripts {
     let (stop, names) = (CancellationToken::new(), Names::default());
     let mut tasks = JoinSet::new();
     for path in paths {
-        let (pipeline, names) = (pipeline.clone(), names.clone());
-        tasks.spawn(supervise::keep_up(path.clone(), pipeline, names, stop.clone()));
+        let (path, pipeline) = (path.clone(), pipeline.clone());
+        let (names, stop) = (names.clone(), stop.clone());
+        tasks.spawn(async move {
+            let what = format!("the script {}", path.display());
+            keep_up(&what, &stop, || process::run(&path, &pipeline, &names, &stop)).await;
+        });
     }
     Scripts { stop, tasks }
 }
@@ -113,25 +117,6 @@ impl Settings {
             target_time: Duration::from_millis(target_ms as u64),
             is_local_only: self.localonly,
             preference,
-        }
-    }
-}
-
-/// A running script as the pipeline sees it.
-struct ScriptResolver {
-    profile: Profile,
-    sender: mpsc::Sender<(Arc<Query>, Answers)>,
-}
-
-impl Resolver for ScriptResolver {
-    fn profile(&self) -> Profile {
-        self.profile.clone()
-    }
-
-    fn ask(&self, query: &Arc<Query>, answers: &Answers) {
-        if self.sender.try_send((query.clone(), answers.clone())).is_err() {
-            let name = &self.profile.name;
-            tracing::warn!(name, "a script is not asked: {ASKED_MAX} queries wait for it");
         }
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method, Request, Uri};
-use backon::{BackoffBuilder, ExponentialBuilder};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -22,11 +21,12 @@ use rustls::crypto::aws_lc_rs;
 use rustls::{ClientConfig, RootCertStore};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{FriendsConfig, message};
+use crate::keep_up::keep_up;
 
 /// How long a connect, or an answer to a send, may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,17 +41,6 @@ const LINE_BYTES_MAX: usize = 256 << 10;
 /// A stream that is silent for so long is dead: four keep-alives at Encke's usual interval. Where
 /// they are off, it is opened anew and nothing is missed.
 const SILENCE_MAX: Duration = Duration::from_secs(80);
-
-/// A stream that lasted for so long was a good one: the pauses begin anew.
-const STEADY: Duration = Duration::from_secs(60);
-
-/// As Encke's own clients pause, with a random part on top, so that a crowd that lost its server at
-/// one moment comes back spread out.
-const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
-    .with_min_delay(Duration::from_millis(500))
-    .with_max_delay(Duration::from_secs(60))
-    .without_max_times()
-    .with_jitter();
 
 /// Where one of its ports is: `http://host:port` or `https://host`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -231,29 +220,20 @@ pub(super) async fn listen(
     heard: mpsc::Sender<Heard>,
     stop: CancellationToken,
 ) {
-    let mut pauses = PAUSES.build();
-    let mut place = None;
-    while !stop.is_cancelled() {
-        let begun = Instant::now();
-        let lost = tokio::select! {
-            () = stop.cancelled() => return,
+    let what = format!("the stream of friends at {}", encke.config.streams);
+    // Where it was heard last; one run has it at a time.
+    let place = Mutex::new(None);
+    keep_up(&what, &stop, async || {
+        let mut place = place.lock().await;
+        tokio::select! {
+            () = stop.cancelled() => Ok(()),
             lost = follow(&encke, &ids, &mut place, &heard) => lost,
-        };
-        if begun.elapsed() >= STEADY {
-            pauses = PAUSES.build();
         }
-        let pause = pauses.next().unwrap_or(STEADY);
-        let streams = &encke.config.streams;
-        match lost {
-            Ok(()) => tracing::debug!("the stream of friends at {streams} ended"),
-            Err(error) => tracing::warn!("no stream of friends at {streams}: {error:#}"),
-        }
-        // The word to stop is the only thing that ends a pause before its time.
-        let _ = timeout(pause, stop.cancelled()).await;
-    }
+    })
+    .await;
 }
 
-/// One stream, to its end.
+/// One stream, to its end, which is an error.
 async fn follow(
     encke: &Encke,
     ids: &[String; 2],
@@ -266,7 +246,7 @@ async fn follow(
     loop {
         let frame = timeout(SILENCE_MAX, body.frame()).await;
         let frame = frame.map_err(|_| anyhow!("nothing came for {SILENCE_MAX:?}"))?;
-        let Some(frame) = frame.transpose()? else { return Ok(()) };
+        let Some(frame) = frame.transpose()? else { bail!("it ended") };
         let Some(data) = frame.data_ref() else { continue };
         for line in lines.split(data) {
             // Others may say anything about our name; what is no event is not for us.
@@ -274,9 +254,7 @@ async fn follow(
             if let Heard::Event { id, .. } | Heard::Next { next: id } = &told {
                 *place = Some(id.clone());
             }
-            if heard.send(told).await.is_err() {
-                return Ok(());
-            }
+            heard.send(told).await?;
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Query as Parsed, State};
@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -37,7 +38,7 @@ type Batch = (String, Vec<Arc<Found>>);
 /// All sessions.
 #[derive(Default)]
 pub(super) struct Sessions {
-    sessions: Mutex<Table>,
+    table: Mutex<Table>,
 }
 
 #[derive(Default)]
@@ -61,7 +62,7 @@ impl Sessions {
     /// flows on, and its results come once.
     pub(super) fn feed(self: &Arc<Sessions>, id: &str, watch: Watch) {
         let qid = watch.query().qid.clone();
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let Some(session) = table.session(id) else { return };
         if !session.fed.insert(qid.clone()) {
             return;
@@ -70,7 +71,7 @@ impl Sessions {
         let (sessions, id) = (self.clone(), id.to_owned());
         tokio::spawn(async move {
             pass_on(watch, sender).await;
-            let mut table = sessions.table();
+            let mut table = sessions.table.lock();
             let session = table.by_id.get_mut(&id).filter(|session| session.number == number);
             if let Some(session) = session {
                 session.fed.remove(&qid);
@@ -81,18 +82,13 @@ impl Sessions {
     /// What flows into a session. An answer that it had before hears of
     /// no further query.
     fn open(self: &Arc<Sessions>, id: &str) -> Option<Flow> {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         if table.session(id)?.receiver.is_none() {
             table.by_id.remove(id);
         }
         let session = table.session(id)?;
         let (receiver, number) = (session.receiver.take()?, session.number);
         Some(Flow { sessions: self.clone(), id: id.to_owned(), number, receiver })
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // A table of channels is whole at any time.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,7 +140,7 @@ struct Flow {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        let mut table = self.sessions.table();
+        let mut table = self.sessions.table.lock();
         if table.by_id.get(&self.id).is_some_and(|session| session.number == self.number) {
             table.by_id.remove(&self.id);
         }
@@ -262,7 +258,7 @@ mod tests {
     /// Waits until the session alone has its sender.
     async fn until_nothing_feeds(sessions: &Sessions) {
         let ends = async {
-            while sessions.table().session("S").unwrap().sender.strong_count() > 1 {
+            while sessions.table.lock().session("S").unwrap().sender.strong_count() > 1 {
                 tokio::task::yield_now().await;
             }
         };
@@ -272,7 +268,7 @@ mod tests {
     #[tokio::test]
     async fn session_that_nobody_opens_keeps_no_task_beyond_its_queries() {
         let (pipeline, sessions) = fed(WAITING_MAX + 4).await;
-        let receiver = sessions.table().session("S").unwrap().receiver.take().unwrap();
+        let receiver = sessions.table.lock().session("S").unwrap().receiver.take().unwrap();
         let full = async {
             while receiver.len() < WAITING_MAX {
                 tokio::task::yield_now().await;
@@ -283,7 +279,7 @@ mod tests {
             assert!(pipeline.cancel(&n.to_string()));
         }
         until_nothing_feeds(&sessions).await;
-        assert!(sessions.table().session("S").unwrap().fed.is_empty());
+        assert!(sessions.table.lock().session("S").unwrap().fed.is_empty());
     }
 
     #[tokio::test]

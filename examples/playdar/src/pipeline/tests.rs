@@ -139,7 +139,7 @@ async fn results_keep_both_bounds() {
     pipeline.resolve(query("q2", true)).unwrap();
     pipeline.watch("q2").unwrap().next().await.unwrap();
     assert!(pipeline.results("q1").is_none(), "the oldest made room");
-    assert_eq!(pipeline.shared.state().sids.len(), RESULTS_MAX);
+    assert_eq!(pipeline.shared.state.lock().sids.len(), RESULTS_MAX);
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +168,7 @@ async fn results_of_others_end_no_query_of_ours() {
     }
     let counts = || {
         ["ours", "theirs", "ours-2"].map(|qid| {
-            let state = pipeline.shared.state();
+            let state = pipeline.shared.state.lock();
             state.queries.get(qid).map(|entry| entry.results.len())
         })
     };

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::Query;
+use crate::resolver::Queue;
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -40,7 +41,7 @@ async fn fuzzed_datagrams_neither_panic_nor_grow_the_daemon() {
     let mut random = fastrand::Rng::with_seed(seed());
     let mut node = node();
     let (sender, mut asked) = mpsc::channel(1);
-    node.pipeline.add(Arc::new(super::super::LanResolver { sender }));
+    node.pipeline.add(Arc::new(Queue { profile: super::super::profile(), sender }));
     let [qid, artist, track] = ["ours", "A", "T"].map(str::to_owned);
     node.pipeline.resolve(Query { qid, artist, track, ..Query::default() }).unwrap();
     node.ask(asked.recv().await.unwrap());
@@ -65,7 +66,7 @@ async fn fuzzed_datagrams_neither_panic_nor_grow_the_daemon() {
     }
     assert!(node.seen.len() <= QUERIES_MAX, "{}", node.seen.len());
     assert!(node.seen.len() > ANSWERING_MAX, "queries came through: {}", node.seen.len());
-    let peers = node.roster().peers(Instant::now()).len();
+    let peers = node.roster.lock().peers(Instant::now()).len();
     assert!((1..=256).contains(&peers), "{peers}");
     let queries = node.pipeline.queries().len();
     assert!((2..=ANSWERING_MAX + 1).contains(&queries), "{queries}");
@@ -85,5 +86,5 @@ async fn one_address_that_floods_is_heard_at_its_rate() {
     assert!((QUESTIONS.burst..QUESTIONS.burst * 1.2).contains(&queries), "{queries}");
     let other = SocketAddr::from(([127, 7, 0, 2], 9));
     node.hear(br#"{"_msgtype":"ping","from_name":"other"}"#, other, By::Group);
-    assert_eq!(node.roster().peers(Instant::now()).len(), 1);
+    assert_eq!(node.roster.lock().peers(Instant::now()).len(), 1);
 }
