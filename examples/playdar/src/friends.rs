@@ -34,8 +34,7 @@ use crate::pipeline::Pipeline;
 use crate::resolver::{Profile, Queue};
 pub use args::FriendsArgs;
 use encke::Encke;
-pub use encke::ServerUrl;
-pub use message::Base;
+pub use message::ServerUrl;
 use node::Node;
 
 /// Queries that wait to be posted.
@@ -61,7 +60,7 @@ pub struct FriendsConfig {
     /// The file with what its streams are shown; read for each connection, so that it may change.
     pub token_file: Option<PathBuf>,
     /// Where friends reach our `/sid/`. Without it we ask, and answer nobody.
-    pub base: Option<Base>,
+    pub base: Option<ServerUrl>,
 }
 
 /// The friends, as long as they are listened to.

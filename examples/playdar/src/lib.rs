@@ -26,4 +26,5 @@ pub mod resolver;
 pub mod scanner;
 pub mod score;
 pub mod scripts;
+mod sending;
 pub mod streams;
