@@ -10,6 +10,8 @@
 //! where there is no room for a new one, the oldest ends, and of others' before our own. Strangers
 //! never push out our own, neither by what they ask nor by what they answer.
 
+mod progress;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,8 +20,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::{broadcast, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, interval, timeout};
 
+pub use self::progress::{Progress, Watch};
 use crate::model::{Found, Invalid, Query, new_id};
 use crate::resolver::{Answers, Profile, Resolver};
 use crate::score::{Base, SCORE_MIN, SOLVED, score};
@@ -93,15 +96,6 @@ struct Entry {
     used: Instant,
 }
 
-/// How far a query is.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Progress {
-    /// How many results there are.
-    pub results: usize,
-    /// Whether one of them is as good as exact.
-    pub is_solved: bool,
-}
-
 /// A query and what was found so far.
 #[derive(Clone, Debug)]
 pub struct Results {
@@ -111,14 +105,6 @@ pub struct Results {
     pub found: Vec<Arc<Found>>,
     /// Whether the pipeline stopped since one result is as good as exact.
     pub is_solved: bool,
-}
-
-/// Tells new results of one query, each once, in the order in which they came.
-pub struct Watch {
-    pipeline: Pipeline,
-    query: Arc<Query>,
-    progress: watch::Receiver<Progress>,
-    seen: usize,
 }
 
 impl Default for Pipeline {
@@ -227,10 +213,11 @@ impl Pipeline {
     pub fn expiry(&self) -> impl Future<Output = ()> + use<> {
         let shared = Arc::downgrade(&self.shared);
         async move {
-            while let Some(shared) = shared.upgrade() {
+            let mut turns = interval(EXPIRY_INTERVAL);
+            loop {
+                turns.tick().await;
+                let Some(shared) = shared.upgrade() else { return };
                 shared.state.lock().expire(Instant::now(), shared.bounds.life);
-                drop(shared);
-                sleep(EXPIRY_INTERVAL).await;
             }
         }
     }
@@ -380,47 +367,6 @@ impl State {
             self.sids.remove(&found.sid);
         }
         true
-    }
-}
-
-impl Watch {
-    /// What was asked.
-    pub fn query(&self) -> &Arc<Query> {
-        &self.query
-    }
-
-    /// How far the query is.
-    pub fn progress(&self) -> Progress {
-        *self.progress.borrow()
-    }
-
-    /// Waits until there are results that were not told yet; false once the query has ended.
-    pub async fn has_more(&mut self) -> bool {
-        let seen = self.seen;
-        self.progress.wait_for(|progress| progress.results > seen).await.is_ok()
-    }
-
-    /// Waits for the query's end.
-    pub async fn ended(&mut self) {
-        while self.progress.changed().await.is_ok() {}
-    }
-
-    /// The results that came since the last call, at least one; nothing once the query has ended.
-    pub async fn next(&mut self) -> Option<Vec<Arc<Found>>> {
-        if !self.has_more().await {
-            return None;
-        }
-        let seen = self.seen;
-        let state = self.pipeline.shared.state.lock();
-        let new = state.queries.get(&self.query.qid)?.results.get(seen..)?.to_vec();
-        self.seen += new.len();
-        Some(new)
-    }
-
-    /// Waits until the query is solved, or has ended, or the time is over.
-    pub async fn solved_within(&mut self, wait: Duration) {
-        // Each of the three is an answer.
-        let _ = timeout(wait, self.progress.wait_for(|progress| progress.is_solved)).await;
     }
 }
 
