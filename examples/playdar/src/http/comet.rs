@@ -208,11 +208,8 @@ fn flow(
         let batch = flow.receiver.recv().await?;
         Some((Ok::<_, Infallible>(Bytes::from(write(batch))), (flow, write)))
     });
-    let first = futures_util::stream::iter([Ok(Bytes::from_static(first.as_bytes()))]);
-    let first = first.filter(|bytes| {
-        let has_bytes = bytes.as_ref().is_ok_and(|bytes| !bytes.is_empty());
-        async move { has_bytes }
-    });
+    let first = (!first.is_empty()).then(|| Ok(Bytes::from_static(first.as_bytes())));
+    let first = futures_util::stream::iter(first);
     ([(CONTENT_TYPE, kind)], Body::from_stream(first.chain(batches))).into_response()
 }
 
