@@ -63,7 +63,7 @@ fn removed_song_takes_its_artist_along() {
 #[test]
 fn exact_title_is_found_among_more_songs_than_are_scored() {
     let (_dir, mut store) = store();
-    let title = |n: usize| format!("Title {n}");
+    let title = |n: usize| format!("Title {n:05}");
     let put =
         |store: &Store, n: usize| store.put(&song(&n.to_string(), "Various Artists", &title(n)));
     store.at_once(|store| (0..SCORED_MAX + 9).try_for_each(|n| put(store, n))).unwrap();
