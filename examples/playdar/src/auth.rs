@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -79,7 +79,7 @@ impl Auth {
 
     /// A token for a form, to be shown to a person.
     pub fn form(&self, asker: Asker) -> String {
-        let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut forms = self.forms.lock();
         let now = Instant::now();
         forms.retain(|_, (asked, _)| now.duration_since(*asked) < FORM_LIFE);
         if forms.len() >= FORMS_MAX {
@@ -95,7 +95,7 @@ impl Auth {
 
     /// Whether the form was shown for this asker and not used yet. Now it is.
     pub fn take_form(&self, form: &str, asker: &Asker) -> bool {
-        let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut forms = self.forms.lock();
         let taken = forms.remove(form);
         taken.is_some_and(|(asked, shown)| asked.elapsed() < FORM_LIFE && shown == *asker)
     }
@@ -103,7 +103,7 @@ impl Auth {
     /// A new token.
     pub fn grant(&self, asker: &Asker) -> Result<String> {
         let token = new_id();
-        let db = self.db();
+        let db = self.db.lock();
         db.execute(
             "INSERT INTO token (hash, id, website, name, granted) VALUES (?, ?, ?, ?, ?)",
             (hash(&token), new_id(), &asker.website, &asker.name, now_s()),
@@ -116,20 +116,26 @@ impl Auth {
 
     /// Whether the token is good.
     pub fn is_good(&self, token: &str) -> bool {
-        let db = self.db();
+        let db = self.db.lock();
         let find = db.prepare_cached("SELECT 1 FROM token WHERE hash = ?");
         find.and_then(|mut find| find.exists([hash(token)])).unwrap_or(false)
     }
 
-    /// Takes back the token, which is named by itself or by its id; says whether there was one.
-    pub fn revoke(&self, token_or_id: &str) -> bool {
-        let revoke = "DELETE FROM token WHERE hash = ? OR id = ?";
-        self.db().execute(revoke, (hash(token_or_id), token_or_id)).is_ok_and(|count| count > 0)
+    /// Takes back the token, which only its holder can name; says whether it was good.
+    pub fn revoke(&self, token: &str) -> bool {
+        let revoke = "DELETE FROM token WHERE hash = ?";
+        self.db.lock().execute(revoke, [hash(token)]).is_ok_and(|count| count > 0)
+    }
+
+    /// Takes back the token of this id, which stands in the list; says whether there was one.
+    pub fn revoke_id(&self, id: &str) -> bool {
+        let revoke = "DELETE FROM token WHERE id = ?";
+        self.db.lock().execute(revoke, [id]).is_ok_and(|count| count > 0)
     }
 
     /// All that are good, the last one first.
     pub fn granted(&self) -> Result<Vec<Granted>> {
-        let db = self.db();
+        let db = self.db.lock();
         let mut all =
             db.prepare_cached("SELECT id, website, name, granted FROM token ORDER BY number DESC")?;
         let all = all.query_map([], |row| {
@@ -137,11 +143,6 @@ impl Auth {
             Ok(Granted { id, website, name: row.get(2)?, granted: row.get(3)? })
         })?;
         Ok(all.collect::<rusqlite::Result<_>>()?)
-    }
-
-    fn db(&self) -> MutexGuard<'_, Connection> {
-        // Each statement is whole by itself.
-        self.db.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -172,7 +173,8 @@ mod tests {
         assert!(!bytes.windows(36).any(|window| window == one.as_bytes()));
         let first = auth.granted().unwrap().remove(0);
         assert_eq!(first.name, "b");
-        assert!(auth.revoke(&first.id) && auth.revoke(&one) && !auth.revoke(&one));
+        assert!(!auth.revoke(&first.id) && !auth.revoke_id(&one));
+        assert!(auth.revoke_id(&first.id) && auth.revoke(&one) && !auth.revoke(&one));
         assert!(!auth.is_good(&one) && !auth.is_good(&two));
     }
 
@@ -190,6 +192,6 @@ mod tests {
         for _ in 0..FORMS_MAX + 10 {
             auth.form(asker("a"));
         }
-        assert_eq!(auth.forms.lock().unwrap().len(), FORMS_MAX);
+        assert_eq!(auth.forms.lock().len(), FORMS_MAX);
     }
 }

@@ -59,11 +59,8 @@ struct Cli {
     script: Vec<PathBuf>,
     /// Ask the local network too, by multicast, and answer it. It tells everybody there what is
     /// looked for, so it is off unless it is asked for.
-    #[arg(long, env = "PLAYDAR_LAN", overrides_with = "no_lan")]
+    #[arg(long, env = "PLAYDAR_LAN")]
     lan: bool,
-    /// Neither ask nor answer the local network: the default.
-    #[arg(long)]
-    no_lan: bool,
     /// This machine's address in the local network [default: where the system would send].
     #[arg(long, value_name = "IP", env = "PLAYDAR_LAN_INTERFACE")]
     lan_interface: Option<Ipv4Addr>,
@@ -146,7 +143,7 @@ async fn config(cli: Cli, temporary: Option<&TempDir>) -> Result<DaemonConfig> {
         examples = tokio::task::spawn_blocking(move || demo::make_songs(&folder)).await??;
     }
     let name = cli.name.unwrap_or_else(machine_name);
-    let lan = (cli.lan && !cli.no_lan).then(|| LanConfig {
+    let lan = cli.lan.then(|| LanConfig {
         group: lan::GROUP,
         interface: cli.lan_interface,
         name: name.clone(),

@@ -4,9 +4,10 @@ use std::fs::DirBuilder;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 use proto::request::Hosts;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -71,6 +72,7 @@ impl Daemon {
         })?;
         let listen = listener.local_addr()?;
         let pipeline = Pipeline::new();
+        tokio::spawn(pipeline.expiry());
         let origins = origins(listen, &config.hosts);
         let folder = data.join("streams");
         let streams = Streams::start(config.streams, &folder, origins, &pipeline).await?;

@@ -17,15 +17,16 @@ pub(crate) use rates::{Rate, Rates};
 pub(crate) use recent::Recent;
 
 use crate::model::{Found, Invalid, Query, check_id, new_id};
-use crate::pipeline::{self, Pipeline, Watch};
+use crate::pipeline::{Pipeline, Watch};
 use crate::resolver::Answers;
 use crate::score::{Base, score};
 
 /// Queries that are known at one time, of each way to others: those of an hour at one a second.
 pub(crate) const QUERIES_MAX: usize = 4096;
 
-/// Results that one query of others is answered with. The best come first, and ten were all that
-/// the old library ever told.
+/// Results that one query of others is answered with, and those that one of ours takes of all
+/// others by one way, so that they leave room for the rest. The best come first, and ten were all
+/// that the old library ever told.
 pub(crate) const RESULTS_MAX: usize = 25;
 
 /// A query that another machine asks.
@@ -85,12 +86,14 @@ pub(crate) struct Asked {
     urls: HashSet<String>,
 }
 
-impl Asked {
-    /// One that nobody has answered yet.
-    pub(crate) fn new(query: Arc<Query>, answers: Answers) -> Asked {
+/// One that nobody has answered yet.
+impl From<(Arc<Query>, Answers)> for Asked {
+    fn from((query, answers): (Arc<Query>, Answers)) -> Asked {
         Asked { query, answers, urls: HashSet::new() }
     }
+}
 
+impl Asked {
     /// What was asked.
     pub(crate) fn query(&self) -> &Arc<Query> {
         &self.query
@@ -104,8 +107,8 @@ impl Asked {
     pub(crate) fn take(&mut self, result: Map<String, Value>, base: &str) -> Result<(), Invalid> {
         let found = found(&self.query, result, base)?;
         let url = found.url.clone().unwrap_or_default();
-        if self.urls.len() < pipeline::RESULTS_MAX && self.urls.insert(url) {
-            self.answers.add(&self.query.qid, vec![found]);
+        if self.urls.len() < RESULTS_MAX && self.urls.insert(url) {
+            self.answers.add_foreign(&self.query.qid, vec![found]);
         }
         Ok(())
     }

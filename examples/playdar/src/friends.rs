@@ -29,14 +29,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::foreign::Asked;
-use crate::model::{Query, new_id};
+use crate::model::new_id;
 use crate::pipeline::Pipeline;
-use crate::resolver::{Answers, Profile, Resolver};
+use crate::resolver::{Profile, Queue};
 pub use args::FriendsArgs;
 use encke::Encke;
-pub use encke::ServerUrl;
-pub use message::Base;
+pub use message::ServerUrl;
 use node::Node;
 
 /// Queries that wait to be posted.
@@ -62,7 +60,7 @@ pub struct FriendsConfig {
     /// The file with what its streams are shown; read for each connection, so that it may change.
     pub token_file: Option<PathBuf>,
     /// Where friends reach our `/sid/`. Without it we ask, and answer nobody.
-    pub base: Option<Base>,
+    pub base: Option<ServerUrl>,
 }
 
 /// The friends, as long as they are listened to.
@@ -78,23 +76,24 @@ pub struct Friends {
 /// The name is none, or TLS is wanted and the system trusts nobody; the message says what to do.
 pub fn start(config: FriendsConfig, pipeline: &Pipeline) -> Result<Friends> {
     let name = &config.name;
-    let is_id = |c: char| !c.is_control() && !c.is_whitespace() && !"/?#".contains(c);
+    // With ':' the answers to `alice:x` would be those that a token of alice grants.
+    let is_id = |c: char| !c.is_control() && !c.is_whitespace() && !"/?#:".contains(c);
     ensure!(
         !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_id),
-        "--name is no id of Encke: give 1 to {NAME_BYTES_MAX} bytes without white space, '/', '?' \
-         and '#'"
+        "--name is no id of Encke: give 1 to {NAME_BYTES_MAX} bytes without white space, '/', '?', \
+         '#' and ':'"
     );
     let encke = Arc::new(Encke::new(&config)?);
     let inbox = message::inbox(name, &new_id());
     let stop = CancellationToken::new();
-    let (asked, asked_by_us) = mpsc::channel(ASKED_MAX);
+    let (sender, asked) = mpsc::channel(ASKED_MAX);
     let (heard, heard_by_us) = mpsc::channel(HEARD_MAX);
-    pipeline.add(Arc::new(FriendsResolver { asked }));
+    pipeline.add(Arc::new(Queue { profile: profile(), sender }));
     let mut tasks = JoinSet::new();
     let ids = [name.clone(), inbox.clone()];
     tasks.spawn(encke::listen(encke.clone(), ids, heard, stop.clone()));
     let node = Node::new(config, pipeline.clone(), encke, inbox);
-    tasks.spawn(node.run(asked_by_us, heard_by_us, stop.clone()));
+    tasks.spawn(node.run(asked, heard_by_us, stop.clone()));
     Ok(Friends { stop, tasks })
 }
 
@@ -106,27 +105,32 @@ impl Friends {
     }
 }
 
-/// The friends as the pipeline sees them.
-struct FriendsResolver {
-    asked: mpsc::Sender<Asked>,
+/// The friends as the pipeline sees them: weight and time of the old daemon's own protocol. Local
+/// only: a friend's query would else go on to ours, who have not chosen to hear it.
+fn profile() -> Profile {
+    Profile {
+        name: "friends".to_owned(),
+        weight: 60,
+        target_time: Duration::from_secs(1),
+        is_local_only: true,
+        preference: 60,
+    }
 }
 
-impl Resolver for FriendsResolver {
-    /// Weight and time of the old daemon's own protocol between friends. Local only: a friend's
-    /// query would else go on to ours, who have not chosen to hear it.
-    fn profile(&self) -> Profile {
-        Profile {
-            name: "friends".to_owned(),
-            weight: 60,
-            target_time: Duration::from_secs(1),
-            is_local_only: true,
-            preference: 60,
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn ask(&self, query: &Arc<Query>, answers: &Answers) {
-        if self.asked.try_send(Asked::new(query.clone(), answers.clone())).is_err() {
-            tracing::warn!("friends are not asked: {ASKED_MAX} queries wait for Encke");
+    #[test]
+    fn name_that_would_hear_the_answers_of_another_is_refused() {
+        let long = "x".repeat(NAME_BYTES_MAX + 1);
+        for name in ["", "alice:x", "a b", "a/b", "a?", "a#", "a\n", &long] {
+            let url: ServerUrl = "http://127.0.0.1:1".parse().unwrap();
+            let (streams, api, name) = (url.clone(), url, name.to_owned());
+            let config =
+                FriendsConfig { streams, api, name, key: None, token_file: None, base: None };
+            let refused = start(config, &Pipeline::new()).map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains("--name is no id"), "{refused}");
         }
     }
 }

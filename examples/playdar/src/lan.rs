@@ -14,18 +14,17 @@ mod roster;
 mod sockets;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::foreign::Asked;
-use crate::model::Query;
 use crate::pipeline::Pipeline;
-use crate::resolver::{Answers, Profile, Resolver};
+use crate::resolver::{Profile, Queue};
 use node::Node;
 pub use roster::Peer;
 use roster::Roster;
@@ -64,14 +63,14 @@ pub fn start(config: LanConfig, pipeline: &Pipeline) -> Result<Lan> {
     let sockets = sockets::open(config.group, config.interface).with_context(|| {
         format!(
             "cannot use the LAN ({}): see that the network is up and has a route for multicast, \
-             name our address on it with --lan-interface, or start with --no-lan",
+             name our address on it with --lan-interface, or start without --lan",
             config.group
         )
     })?;
     let (sender, asked) = mpsc::channel(ASKED_MAX);
     let (roster, stop) = (Arc::new(Mutex::new(Roster::default())), CancellationToken::new());
     let node = Node::new(config, pipeline.clone(), sockets, roster.clone());
-    pipeline.add(Arc::new(LanResolver { sender }));
+    pipeline.add(Arc::new(Queue { profile: profile(), sender }));
     let task = tokio::spawn(node.run(asked, stop.clone()));
     Ok(Lan { roster, stop, task })
 }
@@ -79,9 +78,7 @@ pub fn start(config: LanConfig, pipeline: &Pipeline) -> Result<Lan> {
 impl Lan {
     /// Who else is there, by name.
     pub fn roster(&self) -> Vec<Peer> {
-        // Nothing that holds it can panic half-way through a change.
-        let mut roster = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
-        roster.peers(Instant::now())
+        self.roster.lock().peers(Instant::now())
     }
 
     /// Says that we go, and ends.
@@ -92,26 +89,13 @@ impl Lan {
     }
 }
 
-/// The LAN as the pipeline sees it.
-struct LanResolver {
-    sender: mpsc::Sender<Asked>,
-}
-
-impl Resolver for LanResolver {
-    /// Weight and time as the old daemon has them.
-    fn profile(&self) -> Profile {
-        Profile {
-            name: "LAN".to_owned(),
-            weight: 95,
-            target_time: Duration::from_millis(50),
-            is_local_only: false,
-            preference: 95,
-        }
-    }
-
-    fn ask(&self, query: &Arc<Query>, answers: &Answers) {
-        if self.sender.try_send(Asked::new(query.clone(), answers.clone())).is_err() {
-            tracing::debug!("the LAN was not asked: {ASKED_MAX} queries wait to be sent");
-        }
+/// The LAN as the pipeline sees it: weight and time as the old daemon has them.
+fn profile() -> Profile {
+    Profile {
+        name: "LAN".to_owned(),
+        weight: 95,
+        target_time: Duration::from_millis(50),
+        is_local_only: false,
+        preference: 95,
     }
 }

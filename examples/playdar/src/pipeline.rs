@@ -7,17 +7,22 @@
 //! Every table has a bound: [`QUERIES_MAX`] queries, [`RESULTS_MAX`] results of each and
 //! [`ALL_RESULTS_MAX`] of all, that is at most 80 MB if every result is as long as it may be. A
 //! query lives for [`QUERY_LIFE`] after it was last asked about or one of its songs was played;
-//! where there is no room for a new one, the oldest ends. Strangers never push out our own.
+//! where there is no room for a new one, the oldest ends, and of others' before our own. Strangers
+//! never push out our own, neither by what they ask nor by what they answer.
+
+mod progress;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::{broadcast, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, interval, timeout};
 
+pub use self::progress::{Progress, Watch};
 use crate::model::{Found, Invalid, Query, new_id};
 use crate::resolver::{Answers, Profile, Resolver};
 use crate::score::{Base, SCORE_MIN, SOLVED, score};
@@ -39,6 +44,9 @@ pub const RESOLVERS_MAX: usize = 64;
 
 /// Queries whose start one who is told of starts may be behind.
 const STARTS_BEHIND_MAX: usize = 1024;
+
+/// How often queries are looked for whose life is over.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why a query is not asked.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -88,15 +96,6 @@ struct Entry {
     used: Instant,
 }
 
-/// How far a query is.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Progress {
-    /// How many results there are.
-    pub results: usize,
-    /// Whether one of them is as good as exact.
-    pub is_solved: bool,
-}
-
 /// A query and what was found so far.
 #[derive(Clone, Debug)]
 pub struct Results {
@@ -106,14 +105,6 @@ pub struct Results {
     pub found: Vec<Arc<Found>>,
     /// Whether the pipeline stopped since one result is as good as exact.
     pub is_solved: bool,
-}
-
-/// Tells new results of one query, each once, in the order in which they came.
-pub struct Watch {
-    pipeline: Pipeline,
-    query: Arc<Query>,
-    progress: watch::Receiver<Progress>,
-    seen: usize,
 }
 
 impl Default for Pipeline {
@@ -138,7 +129,7 @@ impl Pipeline {
     /// beyond [`RESOLVERS_MAX`] it is not taken.
     pub fn add(&self, resolver: Arc<dyn Resolver>) {
         let profile = resolver.profile();
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.resolvers.retain(|(other, _)| other.name != profile.name);
         if state.resolvers.len() < RESOLVERS_MAX {
             state.resolvers.push((profile, resolver));
@@ -150,12 +141,12 @@ impl Pipeline {
 
     /// Asks the resolver of this name nothing more.
     pub fn remove(&self, name: &str) {
-        self.shared.state().resolvers.retain(|(profile, _)| profile.name != name);
+        self.shared.state.lock().resolvers.retain(|(profile, _)| profile.name != name);
     }
 
     /// What each resolver is, those asked first first.
     pub fn profiles(&self) -> Vec<Profile> {
-        self.shared.state().resolvers.iter().map(|(profile, _)| profile.clone()).collect()
+        self.shared.state.lock().resolvers.iter().map(|(profile, _)| profile.clone()).collect()
     }
 
     /// Asks, and answers the query's id; results come later. For an id that is known it does
@@ -172,7 +163,7 @@ impl Pipeline {
             seen: 0,
         };
         let tiers = {
-            let mut state = self.shared.state();
+            let mut state = self.shared.state.lock();
             let now = Instant::now();
             state.expire(now, self.shared.bounds.life);
             if let Some(known) = state.queries.get_mut(&query.qid) {
@@ -199,12 +190,12 @@ impl Pipeline {
 
     /// Ends a query; says whether there was one.
     pub fn cancel(&self, qid: &str) -> bool {
-        self.shared.state().end(qid)
+        self.shared.state.lock().end(qid)
     }
 
     /// What was found so far, or nothing for a query that is not known.
     pub fn results(&self, qid: &str) -> Option<Results> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.expire(Instant::now(), self.shared.bounds.life);
         let entry = state.queries.get_mut(qid)?;
         entry.used = Instant::now();
@@ -217,9 +208,24 @@ impl Pipeline {
         Some(Results { query: entry.query.clone(), found, is_solved })
     }
 
+    /// Ends queries whose life is over, until the pipeline is gone, so that what they hold and who
+    /// watches them need not wait until somebody asks.
+    pub fn expiry(&self) -> impl Future<Output = ()> + use<> {
+        let shared = Arc::downgrade(&self.shared);
+        async move {
+            let mut turns = interval(EXPIRY_INTERVAL);
+            loop {
+                turns.tick().await;
+                let Some(shared) = shared.upgrade() else { return };
+                shared.state.lock().expire(Instant::now(), shared.bounds.life);
+            }
+        }
+    }
+
     /// Tells the results of a query, from its first one on.
     pub fn watch(&self, qid: &str) -> Option<Watch> {
-        let state = self.shared.state();
+        let mut state = self.shared.state.lock();
+        state.expire(Instant::now(), self.shared.bounds.life);
         let entry = state.queries.get(qid)?;
         let (query, progress) = (entry.query.clone(), entry.progress.subscribe());
         Some(Watch { pipeline: self.clone(), query, progress, seen: 0 })
@@ -227,7 +233,7 @@ impl Pipeline {
 
     /// All queries that are alive, with how far they are, the last one asked about first.
     pub fn queries(&self) -> Vec<(Arc<Query>, Progress)> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.expire(Instant::now(), self.shared.bounds.life);
         let mut entries: Vec<&Entry> = state.queries.values().collect();
         entries.sort_by_key(|entry| Reverse(entry.used));
@@ -236,7 +242,8 @@ impl Pipeline {
 
     /// The result of this id. Its query lives on: somebody listens.
     pub fn find_sid(&self, sid: &str) -> Option<Found> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
+        state.expire(Instant::now(), self.shared.bounds.life);
         let (qid, found) = state.sids.get(sid)?.clone();
         if let Some(entry) = state.queries.get_mut(&qid) {
             entry.used = Instant::now();
@@ -270,15 +277,16 @@ async fn ask(
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No invariant of the tables spans a call that could panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What a resolver found: scored, bounded, told.
-    pub(crate) fn add(&self, qid: &str, found: Vec<Found>, preference: i64) {
-        let mut state = self.state();
+    /// What a resolver found: scored, bounded, told. What other machines found ends no query of
+    /// ours: it is dropped where it has no room else.
+    pub(crate) fn add(&self, qid: &str, found: Vec<Found>, preference: i64, is_foreign: bool) {
+        let mut state = self.state.lock();
         let state = &mut *state;
+        while is_foreign && state.sids.len() + found.len() > self.bounds.all_results {
+            if !state.end_oldest(|old| !old.is_local) {
+                return;
+            }
+        }
         let Some(entry) = state.queries.get_mut(qid) else { return };
         let before = entry.results.len();
         for mut one in found {
@@ -308,7 +316,9 @@ impl Shared {
                 progress.is_solved |= solves;
             });
         }
-        while state.sids.len() > self.bounds.all_results && state.end_oldest(|_| true) {}
+        while state.sids.len() > self.bounds.all_results
+            && (state.end_oldest(|old| !old.is_local) || state.end_oldest(|_| true))
+        {}
     }
 }
 
@@ -357,34 +367,6 @@ impl State {
             self.sids.remove(&found.sid);
         }
         true
-    }
-}
-
-impl Watch {
-    /// What was asked.
-    pub fn query(&self) -> &Arc<Query> {
-        &self.query
-    }
-
-    /// How far the query is.
-    pub fn progress(&self) -> Progress {
-        *self.progress.borrow()
-    }
-
-    /// The results that came since the last call, at least one; nothing once the query has ended.
-    pub async fn next(&mut self) -> Option<Vec<Arc<Found>>> {
-        let seen = self.seen;
-        self.progress.wait_for(|progress| progress.results > seen).await.ok()?;
-        let state = self.pipeline.shared.state();
-        let new = state.queries.get(&self.query.qid)?.results.get(seen..)?.to_vec();
-        self.seen += new.len();
-        Some(new)
-    }
-
-    /// Waits until the query is solved, or has ended, or the time is over.
-    pub async fn solved_within(&mut self, wait: Duration) {
-        // Each of the three is an answer.
-        let _ = timeout(wait, self.progress.wait_for(|progress| progress.is_solved)).await;
     }
 }
 

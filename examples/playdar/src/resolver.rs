@@ -3,6 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::sync::mpsc::Sender;
+
 use crate::model::{Found, Query};
 use crate::pipeline::Shared;
 
@@ -31,6 +33,25 @@ pub trait Resolver: Send + Sync + 'static {
     fn ask(&self, query: &Arc<Query>, answers: &Answers);
 }
 
+/// A resolver that works elsewhere, through a queue of what it is asked.
+pub(crate) struct Queue<T> {
+    pub(crate) profile: Profile,
+    pub(crate) sender: Sender<T>,
+}
+
+impl<T: From<(Arc<Query>, Answers)> + Send + 'static> Resolver for Queue<T> {
+    fn profile(&self) -> Profile {
+        self.profile.clone()
+    }
+
+    fn ask(&self, query: &Arc<Query>, answers: &Answers) {
+        if self.sender.try_send(T::from((query.clone(), answers.clone()))).is_err() {
+            let (name, waiting) = (&self.profile.name, self.sender.max_capacity());
+            tracing::warn!(name, "a resolver is not asked: {waiting} queries wait for it");
+        }
+    }
+}
+
 /// Where a resolver hands in what it found.
 #[derive(Clone)]
 pub struct Answers {
@@ -43,7 +64,15 @@ impl Answers {
     /// Results of a query. Those of one that has ended, or beyond its bound, are dropped.
     pub fn add(&self, qid: &str, found: Vec<Found>) {
         if let Some(pipeline) = self.pipeline.upgrade() {
-            pipeline.add(qid, found, self.preference);
+            pipeline.add(qid, found, self.preference, false);
+        }
+    }
+
+    /// The same of other machines, whose results are dropped too where there is only room for them
+    /// instead of a query of ours.
+    pub(crate) fn add_foreign(&self, qid: &str, found: Vec<Found>) {
+        if let Some(pipeline) = self.pipeline.upgrade() {
+            pipeline.add(qid, found, self.preference, true);
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::library::{Store, mimetype, read};
 /// Folders within folders; music lies three or four deep.
 const DEPTH_MAX: usize = 32;
 
-/// Files of a library.
+/// Files of a library. Those beyond are not read, and none is taken out for being beyond.
 const FILES_MAX: usize = 1_000_000;
 
 /// Files that are taken in at once: what a crash may cost to read again.
@@ -27,6 +27,9 @@ const BATCH: usize = 200;
 
 /// How long nothing must change before the folders are walked again.
 const REST: Duration = Duration::from_millis(500);
+
+/// How long that is waited for: a folder may be written to without a rest.
+const REST_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Between two lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(2);
@@ -61,7 +64,7 @@ pub fn start(
                 Ok(outcome) => scanned(outcome),
                 Err(error) => tracing::error!(%error, "the library cannot be written"),
             }
-            if !at_rest(&changes) {
+            if !at_rest(&changes, REST_WAIT_MAX) {
                 return;
             }
         }
@@ -99,13 +102,16 @@ fn watch(folders: &[PathBuf], changed: SyncSender<()>) -> Box<dyn Watcher + Send
     Box::new(watcher)
 }
 
-/// Waits for a change and for the rest after it; false when nobody will tell of changes any more.
-fn at_rest(changes: &Receiver<()>) -> bool {
+/// Waits for a change and for the rest after it, for `wait_max` at most; false when nobody will
+/// tell of changes any more.
+fn at_rest(changes: &Receiver<()>, wait_max: Duration) -> bool {
     if changes.recv().is_err() {
         return false;
     }
+    let changed = Instant::now();
     loop {
         match changes.recv_timeout(REST) {
+            Ok(()) if changed.elapsed() >= wait_max => return true,
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => return true,
             Err(RecvTimeoutError::Disconnected) => return false,
@@ -122,14 +128,24 @@ struct Seen {
 
 /// One walk over all folders.
 pub fn walk(store: &mut Store, folders: &[PathBuf]) -> Result<Scanned> {
+    walk_bounded(store, folders, FILES_MAX)
+}
+
+fn walk_bounded(store: &mut Store, folders: &[PathBuf], files_max: usize) -> Result<Scanned> {
     let mut scanned = Scanned::default();
     let (mut there, mut batch) = (HashSet::new(), Vec::new());
     let mut line = Instant::now();
-    for entry in folders.iter().flat_map(|folder| files(folder)).take(FILES_MAX) {
-        let Some(seen) = seen(&entry) else { continue };
-        if !there.insert(seen.path.clone()) {
+    let mut is_whole = true;
+    for seen in folders.iter().flat_map(|folder| files(folder)).filter_map(|entry| seen(&entry)) {
+        if there.contains(&seen.path) {
             continue;
         }
+        if there.len() >= files_max {
+            tracing::warn!("there are more than {files_max} files of music: no more are read");
+            is_whole = false;
+            break;
+        }
+        there.insert(seen.path.clone());
         scanned.files += 1;
         if !store.knows(&seen.path, seen.size, seen.mtime)? {
             batch.push(seen);
@@ -143,7 +159,9 @@ pub fn walk(store: &mut Store, folders: &[PathBuf]) -> Result<Scanned> {
         }
     }
     take_in(store, &mut batch, &mut scanned)?;
-    scanned.gone = remove_gone(store, &there)?;
+    if is_whole {
+        scanned.gone = remove_gone(store, &there)?;
+    }
     let Scanned { files, read, silent, gone } = scanned;
     tracing::info!("library  {files} files, {read} read, {silent} without names, {gone} gone");
     Ok(scanned)
@@ -199,5 +217,38 @@ fn remove_gone(store: &mut Store, there: &HashSet<String>) -> Result<usize> {
         if !missing.is_empty() {
             store.at_once(|store| missing.iter().try_for_each(|path| store.remove(path)))?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_that_never_rests_is_walked_all_the_same() {
+        let (changed, changes) = sync_channel(1);
+        let writes = thread::spawn(move || while changed.send(()).is_ok() {});
+        let (rested, rest) = sync_channel(1);
+        let waits = thread::spawn(move || rested.send(at_rest(&changes, Duration::from_millis(9))));
+        assert!(rest.recv_timeout(Duration::from_secs(10)).unwrap());
+        waits.join().unwrap().unwrap();
+        writes.join().unwrap();
+    }
+
+    #[test]
+    fn bound_counts_music_alone_and_takes_nothing_out() {
+        let (data, music) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for name in ["a.txt", "b.txt", "c.mp3", "d.mp3", "e.mp3"] {
+            std::fs::write(music.path().join(name), name).unwrap();
+        }
+        let (mut store, folders) = (Store::open(data.path()).unwrap(), [music.path().to_owned()]);
+        let mut walked = |files_max| {
+            let scanned = walk_bounded(&mut store, &folders, files_max).unwrap();
+            (scanned.files, scanned.gone)
+        };
+        assert_eq!(walked(3), (3, 0));
+        assert_eq!(walked(1), (1, 0));
+        std::fs::remove_file(music.path().join("c.mp3")).unwrap();
+        assert_eq!(walked(2), (2, 1));
     }
 }

@@ -11,21 +11,21 @@
 mod frame;
 mod log;
 mod process;
-mod supervise;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::keep_up::keep_up;
 use crate::model::{FIELD_BYTES_MAX, Found, Query};
 use crate::pipeline::Pipeline;
-use crate::resolver::{Answers, Profile, Resolver};
+use crate::resolver::Profile;
 
 /// Queries that wait until a script reads them; further ones it is not asked.
 const ASKED_MAX: usize = 64;
@@ -51,8 +51,12 @@ pub fn start(paths: &[PathBuf], pipeline: &Pipeline) -> Scripts {
     let (stop, names) = (CancellationToken::new(), Names::default());
     let mut tasks = JoinSet::new();
     for path in paths {
-        let (pipeline, names) = (pipeline.clone(), names.clone());
-        tasks.spawn(supervise::keep_up(path.clone(), pipeline, names, stop.clone()));
+        let (path, pipeline) = (path.clone(), pipeline.clone());
+        let (names, stop) = (names.clone(), stop.clone());
+        tasks.spawn(async move {
+            let what = format!("the script {}", path.display());
+            keep_up(&what, &stop, || process::run(&path, &pipeline, &names, &stop)).await;
+        });
     }
     Scripts { stop, tasks }
 }
@@ -117,25 +121,6 @@ impl Settings {
     }
 }
 
-/// A running script as the pipeline sees it.
-struct ScriptResolver {
-    profile: Profile,
-    sender: mpsc::Sender<(Arc<Query>, Answers)>,
-}
-
-impl Resolver for ScriptResolver {
-    fn profile(&self) -> Profile {
-        self.profile.clone()
-    }
-
-    fn ask(&self, query: &Arc<Query>, answers: &Answers) {
-        if self.sender.try_send((query.clone(), answers.clone())).is_err() {
-            let name = &self.profile.name;
-            tracing::warn!(name, "a script is not asked: {ASKED_MAX} queries wait for it");
-        }
-    }
-}
-
 /// A query as a script is asked it.
 #[derive(Serialize)]
 struct Rq<'a> {
@@ -159,14 +144,16 @@ fn rq(query: &Query) -> Option<Vec<u8>> {
 /// It is out of bounds, or has no address that we would read a song from; the text says so.
 fn found(result: serde_json::Value) -> Result<Found, String> {
     let found: Found = serde_json::from_value(result).map_err(|error| error.to_string())?;
+    // One that is told and cannot be played would solve its query all the same.
     let is_http = |url: &str| {
-        let (scheme, rest) = url.split_once("://").unwrap_or_default();
-        let is_it = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-        is_it && !rest.is_empty() && !rest.starts_with(['/', '?', '#'])
+        let rest = url.strip_prefix("http://").unwrap_or_default();
+        !rest.is_empty() && !rest.starts_with(['/', '?', '#'])
     };
     match found.url.as_deref() {
         Some(url) if is_http(url) => Ok(found),
-        Some(_) => Err("its url begins with neither http:// nor https://".to_owned()),
+        Some(_) => {
+            Err("its url does not begin with http://, the only one that is played".to_owned())
+        }
         None => Err("it has no url to play it from".to_owned()),
     }
 }
@@ -198,10 +185,11 @@ mod tests {
     #[test]
     fn result_is_read_from_the_web_alone() {
         let result = |url: Value| found(json!({"artist": "A", "track": "B", "url": url}));
-        for good in ["http://a.test/x.mp3", "HTTPS://a.test"] {
+        for good in ["http://a.test/x.mp3", "http://a.test"] {
             assert_eq!(result(json!(good)).unwrap().url.as_deref(), Some(good));
         }
-        for bad in ["file:///etc/passwd", "playdartcp://x", "http:/x", "http:///x", "/etc", ""] {
+        let others = ["https://a.test/x.mp3", "file:///etc/passwd", "playdartcp://x"];
+        for bad in others.into_iter().chain(["http:/x", "http:///x", "/etc", ""]) {
             assert!(result(json!(bad)).unwrap_err().contains("url"), "{bad}");
         }
         assert!(result(json!(7)).is_err());

@@ -12,30 +12,20 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use engine::{EngineConfig, Origins};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::Request;
-use hyper::header::CONTENT_TYPE;
+use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use proto::request::Hosts;
-use serde_json::{Value, json};
 use server::{PresenceConfig, ServeConfig, Server, StreamAccess};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
-use crate::model::Found;
 use crate::pipeline::{Pipeline, Watch};
+use crate::sending;
 
 /// Streams open at once, which are pages of this machine.
 const CONNECTIONS_MAX: usize = 1000;
-
-/// How long the API may take to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What it may answer, in bytes: a line for each event.
-const ANSWER_BYTES_MAX: usize = 256 << 10;
 
 /// How long the end of the streams may take.
 const GRACE: Duration = Duration::from_secs(2);
@@ -128,35 +118,10 @@ async fn post_query(mut watch: Watch, poster: Arc<Poster>) {
     while let Some(found) = watch.next().await {
         let about = format!("query:{}", watch.query().qid);
         // Who missed it can still ask `get_results`.
-        if let Err(error) = poster.post(&about, &found).await {
+        let found = found.iter().map(|found| &**found);
+        let sent = sending::send(&poster.client, &poster.url, None, &about, found).await;
+        if let Err(error) = sent {
             tracing::warn!(%error, "a result is not told by streams");
         }
-    }
-}
-
-impl Poster {
-    async fn post(&self, about: &str, found: &[Arc<Found>]) -> Result<()> {
-        let lines: String = found
-            .iter()
-            .map(|found| format!("{}\n", json!({"about": about, "data": &**found})))
-            .collect();
-        let request = Request::post(&self.url)
-            .header(CONTENT_TYPE, "application/x-ndjson")
-            .body(Full::new(lines.into()))?;
-        let answer = async {
-            let answer = self.client.request(request).await?;
-            let status = answer.status();
-            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-            anyhow::Ok((status, body))
-        };
-        let (status, body) =
-            timeout(ANSWER_TIMEOUT, answer).await.context("no answer in time")??;
-        anyhow::ensure!(status.is_success(), "answered {status}");
-        for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let line: Value = serde_json::from_slice(line)?;
-            anyhow::ensure!(line.get("delivered").is_some(), "answered {line}");
-        }
-        Ok(())
     }
 }

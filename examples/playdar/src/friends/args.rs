@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use proto::ApiKey;
 
-use super::{Base, FriendsConfig, ServerUrl};
+use super::{FriendsConfig, ServerUrl};
 
 /// More than a key has.
 const KEY_FILE_BYTES_MAX: u64 = 4096;
@@ -31,7 +31,8 @@ pub struct FriendsArgs {
     /// Where friends reach this daemon to play its songs, as `http://alice.example:60210`. Without
     /// it friends are asked and not answered.
     #[arg(long, value_name = "URL", env = "PLAYDAR_PUBLIC_URL", requires = "friends")]
-    public_url: Option<Base>,
+    #[arg(value_parser = ServerUrl::plain)]
+    public_url: Option<ServerUrl>,
 }
 
 impl FriendsArgs {

@@ -1,14 +1,11 @@
 //! The shared Encke, over its public interfaces: one stream that is resumed, and `POST /send`.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderValue, Method, Request, Uri};
-use backon::{BackoffBuilder, ExponentialBuilder};
+use anyhow::{Context, Result, anyhow, bail};
+use axum::http::header::{ACCEPT, AUTHORIZATION};
+use axum::http::{HeaderValue, Method, Request};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -17,20 +14,17 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use proto::request::split_port;
+use rustls::crypto::aws_lc_rs;
+use rustls::{ClientConfig, RootCertStore};
 use serde::Deserialize;
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use serde_json::Value;
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{FriendsConfig, message};
-
-/// How long a connect, or an answer to a send, may take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Of an answer to a send: a count, or a problem.
-const ANSWER_BYTES_MAX: usize = 16 << 10;
+use super::FriendsConfig;
+use crate::keep_up::keep_up;
+use crate::sending::{self, ANSWER_BYTES_MAX, ANSWER_TIMEOUT};
 
 /// Of a line: more than an event of a server may have that keeps Encke's own bound of 64 KiB. What
 /// is longer is not for us, and skipped.
@@ -39,57 +33,6 @@ const LINE_BYTES_MAX: usize = 256 << 10;
 /// A stream that is silent for so long is dead: four keep-alives at Encke's usual interval. Where
 /// they are off, it is opened anew and nothing is missed.
 const SILENCE_MAX: Duration = Duration::from_secs(80);
-
-/// A stream that lasted for so long was a good one: the pauses begin anew.
-const STEADY: Duration = Duration::from_secs(60);
-
-/// As Encke's own clients pause, with a random part on top, so that a crowd that lost its server at
-/// one moment comes back spread out.
-const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
-    .with_min_delay(Duration::from_millis(500))
-    .with_max_delay(Duration::from_secs(60))
-    .without_max_times()
-    .with_jitter();
-
-/// Where one of its ports is: `http://host:port` or `https://host`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ServerUrl {
-    /// Without a path.
-    text: String,
-    host: String,
-    is_tls: bool,
-}
-
-impl FromStr for ServerUrl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<ServerUrl, String> {
-        let wrong = || "write it as http://host:port or https://host".to_owned();
-        let uri: Uri = text.parse().map_err(|_| wrong())?;
-        let authority = uri.authority().ok_or_else(wrong)?.as_str();
-        let is_bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
-        let scheme = uri.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https"));
-        let scheme = scheme.filter(|_| is_bare && !authority.contains('@')).ok_or_else(wrong)?;
-        Ok(ServerUrl {
-            text: format!("{scheme}://{authority}"),
-            host: split_port(authority).0.to_owned(),
-            is_tls: scheme == "https",
-        })
-    }
-}
-
-impl fmt::Display for ServerUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl ServerUrl {
-    /// Whether it is on this machine.
-    pub(super) fn is_own_machine(&self) -> bool {
-        message::is_own_machine(&self.host)
-    }
-}
 
 /// What a stream tells.
 #[derive(Debug, Deserialize)]
@@ -129,20 +72,17 @@ impl Encke {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_connect_timeout(Some(ANSWER_TIMEOUT));
-        let tls = server::client_config(None, &[]);
-        // Without TLS nobody need be trusted.
-        let tls = match tls {
+        let tls = match server::client_config(None, &[]) {
+            Ok(tls) => Arc::unwrap_or_clone(tls),
             Err(error) if config.streams.is_tls || config.api.is_tls => return Err(error.into()),
-            tls => tls.ok(),
+            // Without TLS nobody need be trusted.
+            Err(_) => trusting_nobody(),
         };
-        let connector = match tls {
-            Some(tls) => HttpsConnectorBuilder::new()
-                .with_tls_config(Arc::unwrap_or_clone(tls))
-                .https_or_http()
-                .enable_http1()
-                .wrap_connector(http),
-            None => bail!("no roots of trust were found: install ca-certificates"),
-        };
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
         let authorization = match &config.key {
             None => None,
             Some(key) => {
@@ -157,24 +97,9 @@ impl Encke {
     }
 
     /// Sends `data` about `about`.
-    pub(super) async fn send(&self, about: &str, data: &Value) -> Result<()> {
-        let body = Bytes::from(json!({"about": about, "data": data}).to_string());
-        let mut request = Request::post(format!("{}/send", self.config.api))
-            .header(CONTENT_TYPE, "application/json");
-        if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization);
-        }
-        let request = request.body(Full::new(body))?;
-        let sending = async {
-            let response = self.client.request(request).await?;
-            let status = response.status();
-            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| anyhow!("its answer broke off: {error}"))?.to_bytes();
-            ensure!(status.is_success(), "{status}: {}", problem(&body));
-            Ok(())
-        };
-        let sent = timeout(ANSWER_TIMEOUT, sending).await;
-        sent.unwrap_or_else(|_| bail!("no answer within {ANSWER_TIMEOUT:?}"))
+    pub(super) async fn send(&self, about: &str, data: Value) -> Result<()> {
+        let url = format!("{}/send", self.config.api);
+        sending::send(&self.client, &url, self.authorization.as_ref(), about, [data]).await
     }
 
     /// Opens the stream of `ids`, from `place` on.
@@ -206,15 +131,17 @@ impl Encke {
         }
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
         let body = timeout(ANSWER_TIMEOUT, body).await.ok().and_then(Result::ok);
-        bail!("{status}: {}", problem(&body.map(|body| body.to_bytes()).unwrap_or_default()))
+        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+        bail!("{status}: {}", sending::problem(&body))
     }
 }
 
-/// What a problem (RFC 9457) says to do.
-fn problem(body: &[u8]) -> String {
-    let problem: Option<Value> = serde_json::from_slice(body).ok();
-    let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
-    detail.unwrap_or("it does not say why").escape_debug().take(400).collect()
+/// For a machine whose system trusts nobody: each handshake fails.
+fn trusting_nobody() -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions();
+    let builder = builder.expect("the provider has suites of both versions");
+    builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
 /// Listens as `ids` until `stop`, and goes on after each loss where it was.
@@ -224,29 +151,20 @@ pub(super) async fn listen(
     heard: mpsc::Sender<Heard>,
     stop: CancellationToken,
 ) {
-    let mut pauses = PAUSES.build();
-    let mut place = None;
-    while !stop.is_cancelled() {
-        let begun = Instant::now();
-        let lost = tokio::select! {
-            () = stop.cancelled() => return,
+    let what = format!("the stream of friends at {}", encke.config.streams);
+    // Where it was heard last; one run has it at a time.
+    let place = Mutex::new(None);
+    keep_up(&what, &stop, async || {
+        let mut place = place.lock().await;
+        tokio::select! {
+            () = stop.cancelled() => Ok(()),
             lost = follow(&encke, &ids, &mut place, &heard) => lost,
-        };
-        if begun.elapsed() >= STEADY {
-            pauses = PAUSES.build();
         }
-        let pause = pauses.next().unwrap_or(STEADY);
-        let streams = &encke.config.streams;
-        match lost {
-            Ok(()) => tracing::debug!("the stream of friends at {streams} ended"),
-            Err(error) => tracing::warn!("no stream of friends at {streams}: {error:#}"),
-        }
-        // The word to stop is the only thing that ends a pause before its time.
-        let _ = timeout(pause, stop.cancelled()).await;
-    }
+    })
+    .await;
 }
 
-/// One stream, to its end.
+/// One stream, to its end, which is an error.
 async fn follow(
     encke: &Encke,
     ids: &[String; 2],
@@ -259,7 +177,7 @@ async fn follow(
     loop {
         let frame = timeout(SILENCE_MAX, body.frame()).await;
         let frame = frame.map_err(|_| anyhow!("nothing came for {SILENCE_MAX:?}"))?;
-        let Some(frame) = frame.transpose()? else { return Ok(()) };
+        let Some(frame) = frame.transpose()? else { bail!("it ended") };
         let Some(data) = frame.data_ref() else { continue };
         for line in lines.split(data) {
             // Others may say anything about our name; what is no event is not for us.
@@ -267,9 +185,7 @@ async fn follow(
             if let Heard::Event { id, .. } | Heard::Next { next: id } = &told {
                 *place = Some(id.clone());
             }
-            if heard.send(told).await.is_err() {
-                return Ok(());
-            }
+            heard.send(told).await?;
         }
     }
 }
@@ -316,17 +232,6 @@ mod tests {
             let heard: Vec<_> =
                 text.as_bytes().chunks(size).flat_map(|chunk| lines.split(chunk)).collect();
             assert_eq!(heard, [b"one\n".to_vec(), b"two\n".to_vec()], "pieces of {size}");
-        }
-    }
-
-    #[test]
-    fn server_url_has_no_path_and_nobody_in_it() {
-        for text in ["http://127.0.0.1:8000", "https://encke.test", "http://[::1]:8000/"] {
-            let url: ServerUrl = text.parse().unwrap();
-            assert_eq!(url.to_string(), text.trim_end_matches('/'));
-        }
-        for text in ["127.0.0.1:8000", "ftp://a.test", "http://u:p@a.test", "http://a.test/x", ""] {
-            assert!(text.parse::<ServerUrl>().is_err(), "{text}");
         }
     }
 }

@@ -71,50 +71,67 @@ pub(super) fn query(query: &Query, inbox: &str) -> Value {
 /// The payload of an answer: songs of `name`, without the addresses from which it reads them.
 pub(super) fn results(
     qid: &str,
-    base: &Base,
+    base: &ServerUrl,
     name: &str,
     songs: &[std::sync::Arc<Found>],
 ) -> Value {
     let song =
         |song: &std::sync::Arc<Found>| Found { source: name.to_owned(), ..Found::clone(song) };
     let songs: Vec<Found> = songs.iter().map(song).collect();
-    json!({"_msgtype": "results", "qid": qid, "base": base.0, "results": songs})
+    json!({"_msgtype": "results", "qid": qid, "base": base.text, "results": songs})
 }
 
-/// Where a daemon's `/sid/` is: `http://host:port` and nothing behind it.
+/// Where a port of Encke or a daemon's `/sid/` is: `http://host:port` or `https://host`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Base(String);
+pub struct ServerUrl {
+    /// Without a path.
+    text: String,
+    host: String,
+    pub(super) is_tls: bool,
+}
 
-impl FromStr for Base {
+impl FromStr for ServerUrl {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Base, String> {
-        let wrong =
-            || "write it as http://host:port, such as http://alice.example:60210".to_owned();
+    fn from_str(text: &str) -> Result<ServerUrl, String> {
+        let wrong = || "write it as http://host:port or https://host".to_owned();
         let uri: Uri = text.parse().map_err(|_| wrong())?;
         let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         let is_bare = matches!(uri.path(), "" | "/") && uri.query().is_none();
         let (host, port) = split_port(authority);
         let port_is_good = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port != 0));
-        let is_good = uri.scheme_str() == Some("http") && is_bare && !host.is_empty();
-        if !is_good || !port_is_good || authority.contains('@') || authority.len() > 255 {
+        let scheme = uri.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https"));
+        let scheme = scheme.filter(|_| is_bare && port_is_good).ok_or_else(wrong)?;
+        if host.is_empty() || authority.contains('@') || authority.len() > 255 {
             return Err(wrong());
         }
-        Ok(Base(format!("http://{authority}")))
+        let text = format!("{scheme}://{authority}");
+        Ok(ServerUrl { text, host: host.to_owned(), is_tls: scheme == "https" })
     }
 }
 
-impl Base {
+impl ServerUrl {
+    /// One without TLS, as songs are fetched.
+    pub(super) fn plain(text: &str) -> Result<ServerUrl, String> {
+        let url = text.parse::<ServerUrl>().ok().filter(|url| !url.is_tls);
+        url.ok_or("write it as http://host:port, such as http://alice.example:60210".to_owned())
+    }
+
     /// Whether it leads to the machine of whoever reads from it, or to no one machine at all. A
     /// friend that says so would make us read what only this machine may.
     pub(super) fn is_own_machine(&self) -> bool {
-        let authority = self.0.strip_prefix("http://").unwrap_or(&self.0);
-        is_own_machine(split_port(authority).0)
+        is_own_machine(&self.host)
+    }
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
 /// Whether `host` is this machine for whoever uses it.
-pub(super) fn is_own_machine(host: &str) -> bool {
+fn is_own_machine(host: &str) -> bool {
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     let address = name.trim_start_matches('[').trim_end_matches(']');
     match address.parse::<IpAddr>().map(|address| address.to_canonical()) {
@@ -132,12 +149,6 @@ pub(super) fn is_own_machine(host: &str) -> bool {
             let last = name.rsplit('.').next().unwrap_or_default();
             last == "localhost" || last.is_empty() || last.starts_with(|c: char| c.is_ascii_digit())
         }
-    }
-}
-
-impl fmt::Display for Base {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -162,13 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn server_of_encke_may_have_tls() {
+        for text in ["http://127.0.0.1:8000", "https://encke.test", "http://[::1]:8000/"] {
+            let url: ServerUrl = text.parse().unwrap();
+            assert_eq!(url.to_string(), text.trim_end_matches('/'));
+        }
+        assert!("https://u:p@encke.test".parse::<ServerUrl>().is_err());
+    }
+
+    #[test]
     fn base_is_a_host_and_a_port_and_nothing_else() {
         for (text, base) in [
             ("http://a.test:60210", "http://a.test:60210"),
             ("http://a.test/", "http://a.test"),
             ("http://[2001:db8::1]:7", "http://[2001:db8::1]:7"),
         ] {
-            assert_eq!(text.parse::<Base>().unwrap().to_string(), base);
+            assert_eq!(ServerUrl::plain(text).unwrap().to_string(), base);
         }
         for text in [
             "",
@@ -184,7 +204,7 @@ mod tests {
             "http://a.test:7/\r\nX: y",
             "http://a b",
         ] {
-            assert!(text.parse::<Base>().is_err(), "{text}");
+            assert!(ServerUrl::plain(text).is_err(), "{text}");
         }
     }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::FriendsConfig;
 use super::encke::{Encke, Heard};
-use super::message::{self, Base, Message};
+use super::message::{self, Message, ServerUrl};
 use crate::foreign::{self, Asked, QUERIES_MAX, Rate, Rates, Recent, Told};
 use crate::pipeline::Pipeline;
 
@@ -95,7 +95,7 @@ impl Node {
             return;
         }
         tokio::spawn(async move {
-            post(&encke, &about, &data).await;
+            post(&encke, &about, data).await;
             drop(permit);
         });
     }
@@ -138,7 +138,7 @@ impl Node {
             while let Some(songs) = told.next().await {
                 for songs in songs.chunks(message::SONGS_MAX) {
                     let data = message::results(&query.qid, &base, &name, songs);
-                    post(&encke, &reply, &data).await;
+                    post(&encke, &reply, data).await;
                 }
             }
         };
@@ -157,7 +157,7 @@ impl Node {
         let Some(asked) = self.asked.of(qid) else {
             return tracing::debug!("an answer to no query of ours");
         };
-        let base = match base.parse::<Base>() {
+        let base = match ServerUrl::plain(base) {
             // Where Encke itself is on this machine, friends may be, as in a trial.
             Ok(base) if !base.is_own_machine() || self.config.streams.is_own_machine() => base,
             Ok(_) => return tracing::debug!("a friend plays at an address of this machine"),
@@ -172,7 +172,7 @@ impl Node {
 }
 
 /// What is not taken is lost, as an event is that nobody hears; who asked goes on without it.
-async fn post(encke: &Encke, about: &str, data: &Value) {
+async fn post(encke: &Encke, about: &str, data: Value) {
     if let Err(error) = encke.send(about, data).await {
         tracing::warn!("friends were not reached: {error:#}");
     }

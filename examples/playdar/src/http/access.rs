@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::html::{Cell, escaped, form, page, table};
-use super::reply::{is_callback, refuse, reply};
-use super::{App, Parameters, Shared, api, door};
+use super::reply::{callback, refuse, reply};
+use super::{Parameters, Shared, door};
 use crate::auth::Asker;
 use crate::model::FIELD_BYTES_MAX;
 
@@ -143,16 +143,17 @@ fn is_address(url: &str) -> bool {
 }
 
 /// `GET /authcodes` and `/settings/auth`: who has a token, as HTML or with `json` as JSON; with
-/// `revoke=TOKEN` takes that token back, which only its holder knows.
+/// `revoke=TOKEN` takes that token back, which only its holder knows. The list is for the daemon's
+/// own page: a page with a token has no business with those of others.
 pub(super) async fn list(
     State(app): Shared,
     headers: HeaderMap,
     Parsed(parameters): Parsed<Parameters>,
 ) -> Response {
-    let callback = parameters.get("jsonp").map(String::as_str);
-    if callback.is_some_and(|callback| !is_callback(callback)) {
-        return refuse(StatusCode::BAD_REQUEST, "jsonp is no name of a function");
-    }
+    let callback = match callback(&parameters) {
+        Ok(callback) => callback,
+        Err(refusal) => return *refusal,
+    };
     if let Some(token) = parameters.get("revoke") {
         app.parts.auth.revoke(token);
         return match callback {
@@ -160,10 +161,10 @@ pub(super) async fn list(
             None => (StatusCode::FOUND, [(LOCATION, "/authcodes")]).into_response(),
         };
     }
-    let is_foreign = callback.is_some() || door::is_foreign(&headers);
-    let wants_json = callback.is_some() || parameters.contains_key("json");
-    if wants_json && !api::is_let_in(&app, &parameters, is_foreign) {
-        return refuse(StatusCode::FORBIDDEN, "pages need a token, given as auth=TOKEN");
+    let wants_json = parameters.contains_key("json");
+    if callback.is_some() || wants_json && door::is_foreign(&headers) {
+        let what = "only the daemon's own page can list the tokens: open /authcodes";
+        return refuse(StatusCode::FORBIDDEN, what);
     }
     let granted = match app.parts.auth.granted() {
         Ok(granted) => granted,
@@ -173,7 +174,7 @@ pub(super) async fn list(
         }
     };
     if wants_json {
-        return reply(callback, &json!({"authcodes": granted}));
+        return reply(None, &json!({"authcodes": granted}));
     }
     let rows = granted.into_iter().map(|one| {
         let revoke = form("/authcodes", &[("revoke", &one.id)], "Take back");
@@ -191,12 +192,9 @@ pub(super) async fn revoke_form(
     if door::is_foreign(&headers) {
         return refuse(StatusCode::FORBIDDEN, "only the daemon's own page can take tokens back");
     }
-    revoke(&app, &parameters)
-}
-
-fn revoke(app: &App, parameters: &Parameters) -> Response {
     let named = parameters.get("revoke").map(String::as_str).unwrap_or_default();
-    if !app.parts.auth.revoke(named) {
+    let auth = &app.parts.auth;
+    if !auth.revoke(named) && !auth.revoke_id(named) {
         return refuse(StatusCode::NOT_FOUND, "no such token: give revoke, a token or its id");
     }
     (StatusCode::SEE_OTHER, [(LOCATION, "/authcodes")]).into_response()

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::reply::{is_callback, refuse, reply};
+use super::reply::{callback, refuse, reply};
 use super::{App, Parameters, Shared, comet, door};
 use crate::model::{Query, check_id};
 use crate::pipeline::{Refused, Results};
@@ -33,11 +33,10 @@ pub(super) async fn answer(
     headers: HeaderMap,
     Parsed(parameters): Parsed<Parameters>,
 ) -> Response {
-    let callback = parameters.get("jsonp").map(String::as_str);
-    if callback.is_some_and(|callback| !is_callback(callback)) {
-        let what = "jsonp is no name of a function: letters, digits, '_', '$' and dots, at most 64";
-        return refuse(StatusCode::BAD_REQUEST, what);
-    }
+    let callback = match callback(&parameters) {
+        Ok(callback) => callback,
+        Err(refusal) => return *refusal,
+    };
     let needs_token = callback.is_some() || door::is_foreign(&headers);
     let is_let_in = is_let_in(&app, &parameters, needs_token);
     let call = Call { app: &app, parameters: &parameters, callback };

@@ -4,10 +4,10 @@
 //! C++ one's is `/comet?session=ID`, one endless list. A query opts in with `resolve&comet=ID`,
 //! before the answer is opened or after. New clients listen to [`crate::streams`] instead.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Query as Parsed, State};
@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -37,7 +38,7 @@ type Batch = (String, Vec<Arc<Found>>);
 /// All sessions.
 #[derive(Default)]
 pub(super) struct Sessions {
-    sessions: Mutex<Table>,
+    table: Mutex<Table>,
 }
 
 #[derive(Default)]
@@ -52,24 +53,28 @@ struct Session {
     receiver: Option<Receiver<Batch>>,
     /// Which one it is in time, and by which it is told from a later one of its id.
     number: u64,
+    /// The queries that flow into it; there are no more of them than queries.
+    fed: HashSet<String>,
 }
 
 impl Sessions {
-    /// Lets the results of a query flow into a session.
-    pub(super) fn feed(&self, id: &str, mut watch: Watch) {
-        let Some(sender) = self.table().session(id).map(|session| session.sender.clone()) else {
+    /// Lets the results of a query flow into a session, until either ends. One that does already
+    /// flows on, and its results come once.
+    pub(super) fn feed(self: &Arc<Sessions>, id: &str, watch: Watch) {
+        let qid = watch.query().qid.clone();
+        let mut table = self.table.lock();
+        let Some(session) = table.session(id) else { return };
+        if !session.fed.insert(qid.clone()) {
             return;
-        };
+        }
+        let (sender, number) = (session.sender.clone(), session.number);
+        let (sessions, id) = (self.clone(), id.to_owned());
         tokio::spawn(async move {
-            loop {
-                let found = tokio::select! {
-                    () = sender.closed() => return,
-                    found = watch.next() => found,
-                };
-                let Some(found) = found else { return };
-                if sender.send((watch.query().qid.clone(), found)).await.is_err() {
-                    return;
-                }
+            pass_on(watch, sender).await;
+            let mut table = sessions.table.lock();
+            let session = table.by_id.get_mut(&id).filter(|session| session.number == number);
+            if let Some(session) = session {
+                session.fed.remove(&qid);
             }
         });
     }
@@ -77,7 +82,7 @@ impl Sessions {
     /// What flows into a session. An answer that it had before hears of
     /// no further query.
     fn open(self: &Arc<Sessions>, id: &str) -> Option<Flow> {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         if table.session(id)?.receiver.is_none() {
             table.by_id.remove(id);
         }
@@ -85,10 +90,25 @@ impl Sessions {
         let (receiver, number) = (session.receiver.take()?, session.number);
         Some(Flow { sessions: self.clone(), id: id.to_owned(), number, receiver })
     }
+}
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // A table of channels is whole at any time.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+/// Results are taken out of the query when there is room for them, and not before: a session that
+/// nobody opens holds none beyond its bound, and keeps no task longer than the query lives.
+async fn pass_on(mut watch: Watch, sender: Sender<Batch>) {
+    loop {
+        let has_more = tokio::select! {
+            () = sender.closed() => return,
+            has_more = watch.has_more() => has_more,
+        };
+        if !has_more {
+            return;
+        }
+        let room = tokio::select! {
+            () = watch.ended() => return,
+            room = sender.reserve() => room,
+        };
+        let (Ok(room), Some(found)) = (room, watch.next().await) else { return };
+        room.send((watch.query().qid.clone(), found));
     }
 }
 
@@ -105,7 +125,7 @@ impl Table {
         let number = self.made;
         Some(self.by_id.entry(id.to_owned()).or_insert_with(|| {
             let (sender, receiver) = channel(WAITING_MAX);
-            Session { sender, receiver: Some(receiver), number }
+            Session { sender, receiver: Some(receiver), number, fed: HashSet::new() }
         }))
     }
 }
@@ -120,7 +140,7 @@ struct Flow {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        let mut table = self.sessions.table();
+        let mut table = self.sessions.table.lock();
         if table.by_id.get(&self.id).is_some_and(|session| session.number == self.number) {
             table.by_id.remove(&self.id);
         }
@@ -188,10 +208,86 @@ fn flow(
         let batch = flow.receiver.recv().await?;
         Some((Ok::<_, Infallible>(Bytes::from(write(batch))), (flow, write)))
     });
-    let first = futures_util::stream::iter([Ok(Bytes::from_static(first.as_bytes()))]);
-    let first = first.filter(|bytes| {
-        let has_bytes = bytes.as_ref().is_ok_and(|bytes| !bytes.is_empty());
-        async move { has_bytes }
-    });
+    let first = (!first.is_empty()).then(|| Ok(Bytes::from_static(first.as_bytes())));
+    let first = futures_util::stream::iter(first);
     ([(CONTENT_TYPE, kind)], Body::from_stream(first.chain(batches))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::model::Query;
+    use crate::pipeline::Pipeline;
+    use crate::resolver::{Answers, Profile, Resolver};
+
+    /// Has every song.
+    struct Rich;
+
+    impl Resolver for Rich {
+        fn profile(&self) -> Profile {
+            let (name, target_time) = ("rich".to_owned(), Duration::ZERO);
+            Profile { name, weight: 1, target_time, is_local_only: false, preference: 1 }
+        }
+
+        fn ask(&self, query: &Arc<Query>, answers: &Answers) {
+            answers.add(&query.qid, vec![Found { score: Some(1.0), ..Found::default() }]);
+        }
+    }
+
+    /// A pipeline in which `queries` queries have one result each, which flows into session S.
+    async fn fed(queries: usize) -> (Pipeline, Arc<Sessions>) {
+        let (pipeline, sessions) = (Pipeline::new(), Arc::<Sessions>::default());
+        pipeline.add(Arc::new(Rich));
+        for n in 0..queries {
+            let [artist, track] = ["a", "b"].map(str::to_owned);
+            let query = Query { qid: n.to_string(), artist, track, ..Query::default() };
+            let qid = pipeline.resolve(query).unwrap();
+            assert!(pipeline.watch(&qid).unwrap().has_more().await);
+            sessions.feed("S", pipeline.watch(&qid).unwrap());
+        }
+        (pipeline, sessions)
+    }
+
+    /// Waits until the session alone has its sender.
+    async fn until_nothing_feeds(sessions: &Sessions) {
+        let ends = async {
+            while sessions.table.lock().session("S").unwrap().sender.strong_count() > 1 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(5), ends).await.expect("a task feeds on");
+    }
+
+    #[tokio::test]
+    async fn session_that_nobody_opens_keeps_no_task_beyond_its_queries() {
+        let (pipeline, sessions) = fed(WAITING_MAX + 4).await;
+        let receiver = sessions.table.lock().session("S").unwrap().receiver.take().unwrap();
+        let full = async {
+            while receiver.len() < WAITING_MAX {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(5), full).await.unwrap();
+        for n in 0..WAITING_MAX + 4 {
+            assert!(pipeline.cancel(&n.to_string()));
+        }
+        until_nothing_feeds(&sessions).await;
+        assert!(sessions.table.lock().session("S").unwrap().fed.is_empty());
+    }
+
+    #[tokio::test]
+    async fn query_that_flows_into_a_session_twice_is_told_once() {
+        let (pipeline, sessions) = fed(1).await;
+        sessions.feed("S", pipeline.watch("0").unwrap());
+        let mut flow = sessions.open("S").unwrap();
+        assert_eq!(flow.receiver.recv().await.unwrap().0, "0");
+        sessions.feed("S", pipeline.watch("0").unwrap());
+        pipeline.cancel("0");
+        until_nothing_feeds(&sessions).await;
+        assert!(flow.receiver.try_recv().is_err());
+    }
 }

@@ -1,6 +1,7 @@
 //! Connections: how many, how long a head may take, and when a peer that does not read is let go.
 
-use std::net::{IpAddr, SocketAddr};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,9 @@ const OWN_MAX: usize = 512;
 
 /// Connections of others, who play songs of ours.
 const OTHERS_MAX: usize = 64;
+
+/// Those of one address, so that nobody has all the places: a browser opens six.
+const ADDRESS_MAX: usize = 8;
 
 /// How long a head may take, and how long a connection may be kept between two.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,12 +47,19 @@ impl Peer {
     pub(super) fn is_own(self) -> bool {
         self.0.to_canonical().is_loopback()
     }
+
+    /// Whose share it has: in IPv6 one host has all addresses of a network of 64 bits.
+    fn holder(self) -> IpAddr {
+        match self.0.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+            address => address,
+        }
+    }
 }
 
 /// Accepts until `stop`. Who comes beyond the bound is turned away at once: a browser tries again.
 pub(super) async fn run(listener: TcpListener, routes: Router, stop: CancellationToken) {
-    let own = Arc::new(Semaphore::new(OWN_MAX));
-    let others = Arc::new(Semaphore::new(OTHERS_MAX));
+    let mut places = Places::new();
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -64,17 +75,51 @@ pub(super) async fn run(listener: TcpListener, routes: Router, stop: Cancellatio
             }
         };
         let peer = Peer(address.ip());
-        let room = if peer.is_own() { &own } else { &others };
-        let Ok(permit) = room.clone().try_acquire_owned() else { continue };
+        let Some(place) = places.take(peer) else { continue };
         let (routes, stop) = (routes.clone(), stop.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = serve(socket, address, routes) => {}
             }
-            drop(permit);
+            drop(place);
         });
     }
+}
+
+/// Places for connections.
+struct Places {
+    own: Arc<Semaphore>,
+    others: Arc<Semaphore>,
+    /// What is left of the share of each address that has a connection.
+    shares: HashMap<IpAddr, Arc<Semaphore>>,
+}
+
+impl Places {
+    fn new() -> Places {
+        let [own, others] = [OWN_MAX, OTHERS_MAX].map(|places| Arc::new(Semaphore::new(places)));
+        Places { own, others, shares: HashMap::new() }
+    }
+
+    /// A place, free again when it is dropped; nothing where there is none for this peer.
+    fn take(&mut self, peer: Peer) -> Option<Place> {
+        if peer.is_own() {
+            let all = self.own.clone().try_acquire_owned().ok()?;
+            return Some(Place { _all: all, _share: None });
+        }
+        let all = self.others.clone().try_acquire_owned().ok()?;
+        self.shares.retain(|_, share| share.available_permits() < ADDRESS_MAX);
+        let share = self.shares.entry(peer.holder());
+        let share = share.or_insert_with(|| Arc::new(Semaphore::new(ADDRESS_MAX)));
+        let share = share.clone().try_acquire_owned().ok()?;
+        Some(Place { _all: all, _share: Some(share) })
+    }
+}
+
+/// One place, of all and of the share of an address.
+struct Place {
+    _all: OwnedSemaphorePermit,
+    _share: Option<OwnedSemaphorePermit>,
 }
 
 async fn serve(socket: TcpStream, address: SocketAddr, routes: Router) {
@@ -95,4 +140,31 @@ async fn serve(socket: TcpStream, address: SocketAddr, routes: Router) {
         .serve_connection(TokioIo::new(socket), answer);
     // Whatever ended it, the client knows as well as we.
     let _ = connection.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_has_its_share_and_leaves_the_others_theirs() {
+        let peer = |text: &str| Peer(text.parse().unwrap());
+        let mut places = Places::new();
+        for (greedy, same) in
+            [("192.0.2.1", "::ffff:192.0.2.1"), ("2001:db8::1", "2001:db8::ffff:1")]
+        {
+            let mut held: Vec<_> = (0..100).filter_map(|_| places.take(peer(greedy))).collect();
+            assert_eq!(held.len(), ADDRESS_MAX);
+            assert!(places.take(peer(same)).is_none() && places.take(peer("192.0.2.9")).is_some());
+            held.pop();
+            assert!(places.take(peer(same)).is_some());
+        }
+        let crowd = |n: u8| Peer(IpAddr::from([198, 51, 100, n]));
+        let held: Vec<_> = (0..=255).filter_map(|n| places.take(crowd(n))).collect();
+        assert_eq!((held.len(), places.shares.len()), (OTHERS_MAX, OTHERS_MAX));
+        let own: Vec<_> = (0..600).filter_map(|_| places.take(peer("127.0.0.1"))).collect();
+        assert_eq!(own.len(), OWN_MAX);
+        drop(held);
+        assert!(places.take(peer("192.0.2.1")).is_some() && places.shares.len() == 1);
+    }
 }

@@ -16,12 +16,13 @@ mod sid;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Result;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, post};
+use parking_lot::Mutex;
 use proto::request::Hosts;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -67,13 +68,6 @@ pub(crate) struct App {
     fetcher: Fetcher,
 }
 
-impl App {
-    fn lan(&self) -> MutexGuard<'_, Option<Lan>> {
-        // It is there or it is not.
-        self.parts.lan.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 type Shared = axum::extract::State<Arc<App>>;
 
 /// The interface at work.
@@ -106,7 +100,7 @@ impl Http {
     /// Takes no more connections, ends those that there are, and leaves the LAN.
     pub async fn stop(self) {
         self.stop.cancel();
-        let lan = self.app.lan().take();
+        let lan = self.app.parts.lan.lock().take();
         if let Some(lan) = lan {
             lan.stop().await;
         }

@@ -105,7 +105,7 @@ pub(super) async fn quickplay(
 
 /// `GET /lan/roster`.
 pub(super) async fn roster(State(app): Shared) -> Response {
-    let peers = app.lan().as_ref().map(Lan::roster).unwrap_or_default();
+    let peers = app.parts.lan.lock().as_ref().map(Lan::roster).unwrap_or_default();
     Json(json!(peers)).into_response()
 }
 

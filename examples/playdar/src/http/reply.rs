@@ -6,6 +6,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::Parameters;
+
 /// Bytes of a callback's name.
 const CALLBACK_BYTES_MAX: usize = 64;
 
@@ -43,9 +45,22 @@ pub(super) fn script_safe(value: &impl Serialize) -> String {
     safe
 }
 
+/// The callback that is asked for with `jsonp`, if it is a name.
+///
+/// # Errors
+/// It is none: the refusal.
+pub(super) fn callback(parameters: &Parameters) -> Result<Option<&str>, Box<Response>> {
+    let callback = parameters.get("jsonp").map(String::as_str);
+    if callback.is_none_or(is_callback) {
+        return Ok(callback);
+    }
+    let what = "jsonp is no name of a function: letters, digits, '_', '$' and dots, at most 64";
+    Err(Box::new(refuse(StatusCode::BAD_REQUEST, what)))
+}
+
 /// Whether a callback is a plain name in script, or names joined by dots: anything else would run
 /// in the page as whatever it is.
-pub(super) fn is_callback(name: &str) -> bool {
+fn is_callback(name: &str) -> bool {
     let is_start = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$');
     let is_name = |name: &str| {
         let mut bytes = name.bytes();

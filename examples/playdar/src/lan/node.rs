@@ -10,9 +10,10 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::net::UdpSocket;
 use tokio::sync::{Semaphore, mpsc};
@@ -159,14 +160,16 @@ impl Node {
             (Message::Query(query), By::Group) => self.hear_query(query, from, now),
             (Message::Result { qid, result }, By::Own) => self.hear_result(&qid, result, from),
             (Message::Ping { from_name }, By::Group) => {
-                self.roster().heard(from, &from_name, now);
+                self.roster.lock().heard(from, &from_name, now);
                 if self.questions.allow(from.ip(), now) {
                     let (name, port) = (&self.config.name, self.config.http_port);
                     send(&self.own, message::presence("pong", name, port), from);
                 }
             }
-            (Message::Pong { from_name }, By::Own) => self.roster().heard(from, &from_name, now),
-            (Message::Pang { .. }, _) => self.roster().left(from),
+            (Message::Pong { from_name }, By::Own) => {
+                self.roster.lock().heard(from, &from_name, now)
+            }
+            (Message::Pang { .. }, _) => self.roster.lock().left(from),
             (Message::Query(_) | Message::Ping { .. }, By::Own)
             | (Message::Result { .. } | Message::Pong { .. }, By::Group) => {
                 tracing::debug!(%from, "a message came by the wrong way");
@@ -216,10 +219,6 @@ impl Node {
         if let Err(error) = asked.take(result, &base) {
             tracing::debug!(%from, "a result is refused: {error}");
         }
-    }
-
-    fn roster(&self) -> std::sync::MutexGuard<'_, Roster> {
-        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,12 +8,13 @@ mod store;
 mod tags;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 
 pub use self::store::{Song, Store};
 pub use self::tags::{mimetype, read};
@@ -49,17 +50,12 @@ impl Library {
 
     /// Whether the file is a song of the library; no other file is ever played.
     pub fn holds(&self, path: &str) -> bool {
-        self.store().holds(path).unwrap_or(false)
+        self.store.lock().holds(path).unwrap_or(false)
     }
 
     /// How many songs there are.
     pub fn songs(&self) -> u64 {
-        self.store().songs().unwrap_or(0)
-    }
-
-    fn store(&self) -> std::sync::MutexGuard<'_, Store> {
-        // Nothing of ours is half-done while it is locked.
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.store.lock().songs().unwrap_or(0)
     }
 }
 

@@ -139,7 +139,7 @@ async fn results_keep_both_bounds() {
     pipeline.resolve(query("q2", true)).unwrap();
     pipeline.watch("q2").unwrap().next().await.unwrap();
     assert!(pipeline.results("q1").is_none(), "the oldest made room");
-    assert_eq!(pipeline.shared.state().sids.len(), RESULTS_MAX);
+    assert_eq!(pipeline.shared.state.lock().sids.len(), RESULTS_MAX);
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,4 +155,52 @@ async fn query_from_elsewhere_spares_those_for_this_machine() {
     assert_eq!(*private.asked.borrow(), 0);
     pipeline.remove("open");
     assert_eq!(pipeline.profiles().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_of_others_end_no_query_of_ours() {
+    let (queries, all_results, life) = (10, 4, QUERY_LIFE);
+    let pipeline = Pipeline::bounded(Bounds { queries, all_results, life });
+    for (qid, is_local) in [("ours", true), ("theirs", false), ("ours-2", true)] {
+        pipeline.resolve(query(qid, is_local)).unwrap();
+        pipeline.shared.add(qid, vec![found("x", Some(0.7))], 0, false);
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    let counts = || {
+        ["ours", "theirs", "ours-2"].map(|qid| {
+            let state = pipeline.shared.state.lock();
+            state.queries.get(qid).map(|entry| entry.results.len())
+        })
+    };
+    let answers = Answers { pipeline: Arc::downgrade(&pipeline.shared), preference: 0 };
+    for left in [[Some(1), Some(1), Some(2)], [Some(1), None, Some(3)], [Some(1), None, Some(3)]] {
+        answers.add_foreign("ours-2", vec![found("x", Some(0.7))]);
+        assert_eq!(counts(), left);
+    }
+    pipeline.resolve(query("theirs", false)).unwrap();
+    answers.add("ours-2", vec![found("x", Some(0.7))]);
+    assert_eq!(counts(), [None, None, Some(4)], "what is found here makes room by age");
+}
+
+#[tokio::test(start_paused = true)]
+async fn query_whose_life_is_over_ends_though_nobody_asks() {
+    let pipeline = Pipeline::new();
+    tokio::spawn(pipeline.expiry());
+    pipeline.resolve(query("q", true)).unwrap();
+    let mut watch = pipeline.watch("q").unwrap();
+    let ended = timeout(QUERY_LIFE + 2 * EXPIRY_INTERVAL, watch.ended()).await;
+    assert!(ended.is_ok(), "it lives on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn query_whose_life_is_over_is_neither_watched_nor_played() {
+    let pipeline = Pipeline::new();
+    pipeline.add(resolver("a", 90, vec![found("abcdefghij", None)]));
+    pipeline.resolve(query("q", true)).unwrap();
+    let sid = pipeline.watch("q").unwrap().next().await.unwrap()[0].sid.clone();
+    tokio::time::advance(QUERY_LIFE).await;
+    assert!(pipeline.find_sid(&sid).is_none() && pipeline.watch("q").is_none());
+    pipeline.resolve(query("q-2", true)).unwrap();
+    tokio::time::advance(QUERY_LIFE).await;
+    assert!(pipeline.watch("q-2").is_none());
 }

@@ -11,10 +11,11 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -22,11 +23,11 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{ASKED_MAX, Names, Said, ScriptResolver, Settings, frame, log, rq};
+use super::{ASKED_MAX, Names, Said, Settings, frame, log, rq};
 use crate::foreign::{QUERIES_MAX, Recent};
 use crate::model::Query;
 use crate::pipeline::Pipeline;
-use crate::resolver::Answers;
+use crate::resolver::{Answers, Queue};
 
 /// How long a script may take until it says what it is.
 const SETTINGS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -107,7 +108,7 @@ async fn talk(
     let name = Name::take(names, profile.name)?;
     profile.name = name.name.clone();
     let (sender, mut waiting) = mpsc::channel::<(Arc<Query>, Answers)>(ASKED_MAX);
-    pipeline.add(Arc::new(ScriptResolver { profile, sender }));
+    pipeline.add(Arc::new(Queue { profile, sender }));
     let _joined = Joined { pipeline, name: &name.name };
     // Both ends at once: a script that answers while it is asked must not stand still.
     let asked: Mutex<Asked> = Mutex::new(Recent::new(QUERIES_MAX));
@@ -115,7 +116,7 @@ async fn talk(
         while let Some((query, answers)) = waiting.recv().await {
             let Some(frame) = rq(&query) else { continue };
             // Noted before it is asked, so that no answer can come before that.
-            lock(&asked).note(&query.qid, answers);
+            asked.lock().note(&query.qid, answers);
             let written = timeout(WRITE_TIMEOUT, input.write_all(&frame)).await;
             let written = written.map_err(|_| {
                 anyhow!("it read nothing for {WRITE_TIMEOUT:?}: let it read while it searches")
@@ -127,7 +128,7 @@ async fn talk(
     };
     let hearing = async {
         while let Some(body) = frame::read(&mut output).await? {
-            hear(&name.name, &body, &mut lock(&asked));
+            hear(&name.name, &body, &mut asked.lock());
         }
         bail!("it closed its output")
     };
@@ -168,11 +169,6 @@ fn hear(name: &str, body: &[u8], asked: &mut Asked) {
     answers.add(&qid, results.into_iter().filter_map(good).collect());
 }
 
-/// Nothing that holds one of these can panic half-way through a change.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A name that no other script has, until it is dropped.
 struct Name<'a> {
     names: &'a Names,
@@ -181,7 +177,7 @@ struct Name<'a> {
 
 impl<'a> Name<'a> {
     fn take(names: &'a Names, wanted: String) -> Result<Name<'a>> {
-        let mut taken = lock(names);
+        let mut taken = names.lock();
         // As many as there are scripts, at most.
         let others = (2..=taken.len() + 1).map(|n| format!("{wanted} ({n})"));
         let free =
@@ -193,7 +189,7 @@ impl<'a> Name<'a> {
 
 impl Drop for Name<'_> {
     fn drop(&mut self) {
-        lock(self.names).remove(&self.name);
+        self.names.lock().remove(&self.name);
     }
 }
 

@@ -99,6 +99,13 @@ async fn token_is_granted_listed_and_taken_back() {
     );
     let stat = format!("/api/?method=stat&jsonp=f&auth={token}");
     assert!(live.get(&stat).await.text().contains("\"authenticated\":true"));
+    // Another page with a token of its own neither reads that id nor can do anything with it.
+    let of_page = format!("/authcodes?json&auth={token}");
+    let foreign = [("Origin", "http://a.example")];
+    assert_eq!(live.ask("GET", &of_page, &foreign, "").await.status, 403);
+    assert_eq!(live.get(&format!("{of_page}&jsonp=f")).await.status, 403);
+    live.get(&format!("/authcodes?revoke={id}&jsonp=f&auth={token}")).await;
+    assert!(live.get(&stat).await.text().contains("\"authenticated\":true"));
     assert_eq!(live.ask("POST", "/authcodes", &[], &format!("revoke={id}")).await.status, 303);
     assert!(live.get(&stat).await.text().contains("\"authenticated\":false"));
     let token = grant(&live).await;

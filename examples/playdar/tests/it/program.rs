@@ -38,6 +38,25 @@ fn failure_is_told_and_exits_1() {
 }
 
 #[test]
+fn friends_without_tls_need_no_certificates() {
+    let (dir, none) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
+    let start = |friends: &str| {
+        let mut command = playdar();
+        command.args(["--listen=127.0.0.1:0", "--name=alice", "--friends", friends]);
+        command.arg("--data").arg(dir.path().join("data"));
+        command.env("SSL_CERT_FILE", none.path()).env("SSL_CERT_DIR", dir.path());
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut with_tls = start("https://127.0.0.1:1,http://127.0.0.1:1");
+    assert_eq!(with_tls.wait().unwrap().code(), Some(1));
+    let mut without = start("http://127.0.0.1:1,http://127.0.0.1:1");
+    let lines = BufReader::new(without.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.into_iter().any(|line| line.starts_with("ready")), "it does not start");
+    signal(without.id(), "INT");
+    assert!(without.wait().unwrap().success());
+}
+
+#[test]
 fn demo_finds_its_own_song_and_ends_with_ctrl_c() {
     let mut command = playdar();
     command.args(["--demo", "--listen=127.0.0.1:0"]).stdout(Stdio::piped());

@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use serde_json::json;
 
 use super::*;
-use crate::pipeline;
+use crate::model::Query;
+use crate::resolver::Queue;
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -39,14 +40,18 @@ fn mutate(datagram: &mut Vec<u8>, random: &mut fastrand::Rng) {
 async fn fuzzed_datagrams_neither_panic_nor_grow_the_daemon() {
     let mut random = fastrand::Rng::with_seed(seed());
     let mut node = node();
+    let (sender, mut asked) = mpsc::channel(1);
+    node.pipeline.add(Arc::new(Queue { profile: super::super::profile(), sender }));
+    let [qid, artist, track] = ["ours", "A", "T"].map(str::to_owned);
+    node.pipeline.resolve(Query { qid, artist, track, ..Query::default() }).unwrap();
+    node.ask(asked.recv().await.unwrap());
     for n in 0..30_000 {
         let song = json!({"sid": n.to_string(), "artist": "A", "track": "T", "port": n % 70_000});
         let mut datagram = match random.u8(0..6) {
             0 => "[".repeat(random.usize(1..9000)),
             1 => json!({"_msgtype": "ping", "from_name": n.to_string()}).to_string(),
             2 => json!({"_msgtype": "pang", "from_name": "x"}).to_string(),
-            3 => json!({"_msgtype": "result", "qid": (n / 9).to_string(), "result": song})
-                .to_string(),
+            3 => json!({"_msgtype": "result", "qid": "ours", "result": song}).to_string(),
             _ => json!({"_msgtype": "rq", "qid": n.to_string(), "artist": "A", "track": "T"})
                 .to_string(),
         }
@@ -61,10 +66,12 @@ async fn fuzzed_datagrams_neither_panic_nor_grow_the_daemon() {
     }
     assert!(node.seen.len() <= QUERIES_MAX, "{}", node.seen.len());
     assert!(node.seen.len() > ANSWERING_MAX, "queries came through: {}", node.seen.len());
-    let peers = node.roster().peers(Instant::now()).len();
+    let peers = node.roster.lock().peers(Instant::now()).len();
     assert!((1..=256).contains(&peers), "{peers}");
     let queries = node.pipeline.queries().len();
-    assert!((1..=ANSWERING_MAX.min(pipeline::QUERIES_MAX)).contains(&queries), "{queries}");
+    assert!((2..=ANSWERING_MAX + 1).contains(&queries), "{queries}");
+    let results = node.pipeline.results("ours").unwrap().found.len();
+    assert!((1..=foreign::RESULTS_MAX).contains(&results), "{results}");
 }
 
 #[tokio::test]
@@ -79,5 +86,5 @@ async fn one_address_that_floods_is_heard_at_its_rate() {
     assert!((QUESTIONS.burst..QUESTIONS.burst * 1.2).contains(&queries), "{queries}");
     let other = SocketAddr::from(([127, 7, 0, 2], 9));
     node.hear(br#"{"_msgtype":"ping","from_name":"other"}"#, other, By::Group);
-    assert_eq!(node.roster().peers(Instant::now()).len(), 1);
+    assert_eq!(node.roster.lock().peers(Instant::now()).len(), 1);
 }

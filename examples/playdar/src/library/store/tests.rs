@@ -60,6 +60,19 @@ fn removed_song_takes_its_artist_along() {
     assert!(store.knows("/b", 1, 2).unwrap() && !store.holds("/b").unwrap());
 }
 
+#[test]
+fn exact_title_is_found_among_more_songs_than_are_scored() {
+    let (_dir, mut store) = store();
+    let title = |n: usize| format!("Title {n:05}");
+    let put =
+        |store: &Store, n: usize| store.put(&song(&n.to_string(), "Various Artists", &title(n)));
+    store.at_once(|store| (0..SCORED_MAX + 9).try_for_each(|n| put(store, n))).unwrap();
+    for n in [0, SCORED_MAX + 8] {
+        let found = store.search(&query("various artists", &title(n).to_uppercase())).unwrap();
+        assert_eq!((found[0].0.track.as_str(), found[0].1), (title(n).as_str(), 1.0));
+    }
+}
+
 /// A word of two to four syllables, so that names share trigrams as real ones do.
 fn word(random: &mut fastrand::Rng) -> String {
     let syllables = ["ka", "ro", "mi", "ten", "sol", "lu", "ban", "der", "vi", "ston", "ea", "ny"];
