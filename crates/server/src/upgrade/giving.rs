@@ -273,7 +273,7 @@ impl Giving<'_> {
         let _ = self.heir.say_at_once(&last);
         self.heir.end().await;
         // The program that was started may have started the heir in its turn.
-        let heir = self.heir.peer().ok().and_then(|peer| u32::try_from(peer.pid).ok());
+        let heir = self.heir.peer().ok().map(|peer| peer.pid);
         let is_known_to_end = heir.is_some() && heir == self.child.as_ref().and_then(Child::id);
         if let Some(child) = self.child {
             program::end(child, if was_paused { Duration::ZERO } else { PATIENCE }).await;
