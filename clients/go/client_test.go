@@ -16,6 +16,7 @@ import (
 // leftOut are operations that an application does not call, and why.
 var leftOut = map[string]string{
 	"metrics":         "for Prometheus",
+	"presence":        "a stream of its own: curl -N, or a webhook, as docs/presence.md has them",
 	"healthz":         "for what starts and stops the server",
 	"openapi":         "for programs that read it",
 	"tune":            "`encke tune` asks it",

@@ -19,6 +19,7 @@ from encke._async import CALLS
 
 LEFT_OUT = {
     "metrics": "for Prometheus",
+    "presence": "a stream of its own: `curl -N`, or a webhook, as docs/presence.md has them",
     "healthz": "for what starts and stops the server",
     "openapi": "for programs that read it",
     "tune": "`encke tune` asks it",
