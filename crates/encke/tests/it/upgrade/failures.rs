@@ -252,6 +252,13 @@ fn starter_that_is_killed_leaves_a_server_with_all_streams() {
     let starter = Program::spawn(&mut kept.server.command(&["--binary", &slow]));
     wait_for("it is on its way", || kept.server.processes().len() == 2);
     starter.kill();
+    // Where one program becomes another, for a moment neither is seen.
+    wait_for("the upgrade has ended", || {
+        let log = kept.server.stderr();
+        ["a new program has taken over", "the upgrade has failed"]
+            .iter()
+            .any(|end| log.contains(end))
+    });
     // A server that was replaced stays for its clients' connections, and ends each with an answer.
     wait_for("one process is left", || {
         kept.server.api.stats();
@@ -269,7 +276,6 @@ fn heir_that_starts_by_itself_beside_no_server_begins_anew() {
     assert_eq!(ear.data(), "hello");
 }
 
-/// In a container somebody else starts the heir: the same conversation.
 #[test]
 fn other_ports_are_refused() {
     let mut kept = Kept::serve(&[]);
