@@ -22,8 +22,9 @@ pub use signal::signal;
 pub use small_disk::SmallDisk;
 pub use tools::{found, tool};
 
-use std::fs::OpenOptions;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -47,6 +48,24 @@ pub fn skip(why: &str) {
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         written.unwrap_or_else(|error| panic!("cannot write to {}: {error}", path.display()));
     }
+}
+
+/// A folder below the temporary one that test programs of all users share.
+fn shared_folder(path: &Path) {
+    let made = DirBuilder::new().mode(0o777).create(path);
+    if made.is_ok() {
+        // What the umask has taken from it.
+        let _ = fs::set_permissions(path, Permissions::from_mode(0o777));
+    }
+    assert!(path.is_dir(), "{}: {made:?}", path.display());
+}
+
+/// A file whose lock says who is at something. Nobody deletes it, so all have the same one.
+fn lock_file(path: &Path) -> File {
+    let open = |create| OpenOptions::new().write(true).create(create).mode(0o666).open(path);
+    // One that another user made is opened where it may not be made.
+    let file = open(true).or_else(|_| open(false));
+    file.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 fn is_ci() -> bool {

@@ -1,4 +1,4 @@
-//! A PostgreSQL of a test's own: made once per program, copied for each server, gone with it.
+//! A PostgreSQL of a test's own: made once for a user, copied for each server, gone with it.
 //!
 //! It does not run as root, so there it runs as the user `postgres`, as Debian's package makes it.
 
@@ -55,7 +55,7 @@ impl Postgres {
             return None;
         };
         let directory = temporary("server");
-        copy(template, &directory.join("data"));
+        copy(&template, &directory.join("data"));
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
         let mut server = Postgres { directory, port: 0, settings, pid: None };
         server.run();
@@ -222,20 +222,29 @@ impl Drop for Postgres {
     }
 }
 
-/// The files of an empty server, made once; the next program that runs deletes what this one
-/// leaves.
-fn template() -> Option<&'static Path> {
-    static TEMPLATE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let make = || {
-        let programs = programs()?;
+/// The files of an empty server, for all test programs: made by the first that wants them, while
+/// the others wait for its lock.
+fn template() -> Option<PathBuf> {
+    let programs = programs()?;
+    // Those of another version, or of another user, are others.
+    let server = fs::metadata(programs.join("postgres")).expect("it was there");
+    let user = fs::metadata("/proc/self").expect("a process has an entry").uid();
+    let name = format!("encke-template-postgres-{user}-{}-{}", server.mtime(), server.len());
+    let folder = std::env::temp_dir().join(name);
+    let lock = crate::lock_file(&folder.with_extension("lock"));
+    lock.lock().expect("a lock is waited for");
+    let data = folder.join("data");
+    if !data.is_dir() {
         let directory = temporary("template");
+        let fresh = directory.join("data");
         let mut initdb = as_server(programs.join("initdb"));
         initdb.args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]);
-        initdb.args(["--username=postgres", "-D"]).arg(directory.join("data"));
+        initdb.args(["--username=postgres", "-D"]).arg(fresh);
         done(initdb.stdout(Stdio::null()));
-        Some(directory.join("data"))
-    };
-    TEMPLATE.get_or_init(make).as_deref()
+        // Whole, or not there at all.
+        fs::rename(&directory, &folder).expect("both are temporary");
+    }
+    Some(data)
 }
 
 /// A new directory that the server owns. Those of programs that have ended are deleted.
