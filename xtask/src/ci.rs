@@ -1,168 +1,212 @@
-//! `cargo xtask ci`: every check that a change must pass, from the cheapest to the longest.
+//! `cargo xtask ci`: every check that a change must pass.
 //!
-//! All steps run even if one fails, so that one run tells everything. The build server does nothing
-//! but call this; what passes here passes there. Nothing reads the standard input, and the only
-//! things changed outside `target/` are Debian packages ([`crate::programs`]) and the caches of
-//! cargo, npm and Go. The last lines tell what failed and which tests were skipped; where `CI=true`
-//! one that would be skipped fails.
+//! Steps that mostly wait lie beside those that compute, so there are lanes: each runs its steps one
+//! after another, beside the other lanes. What a step prints is kept in `target/ci/STEP.log` and
+//! shown when it ends, so that lanes do not talk at once. All steps run even if one fails, so that
+//! one run tells everything; only what needs the programs is left out where they do not build.
 //!
-//! Cost in a fresh clone: about 20 minutes of processor time, so some 12 minutes on two cores.
+//! The build server does nothing but call this; what passes here passes there. Nothing reads the
+//! standard input, and what is changed outside `target/` are Debian packages ([`crate::programs`]),
+//! tools ([`crate::store`]) and the caches of cargo, npm, Maven and Go. The last lines tell what
+//! failed, and which tests were skipped or passed at their second try; where `CI=true` one that
+//! would be skipped fails. How long each step takes stands in CONTRIBUTING.md.
+
+mod step;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::{compat, deny, node, package, previous, programs, sdks, skipped, tidy, tools};
+use self::step::{Outcome, Step, Work};
+use crate::{compat, nextest, node, playdar, previous, programs, registry, skipped, tools};
+
+use Work::{Cargo, Chore};
 
 /// How much to check.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {
+    /// Without what takes long and seldom finds anything that the rest does not.
+    Fast,
+    /// Everything that the change can have touched.
+    Usual,
     /// Everything.
     Whole,
-    /// Without the steps that build all over again for themselves.
-    Fast,
 }
 
-/// One check.
-struct Step {
-    name: &'static str,
-    work: Work,
-    extent: Extent,
-}
+/// Lanes that run beside each other, and in each its steps in order.
+type Phase = &'static [&'static [Step]];
 
-enum Work {
-    /// A function of this program, and the command that calls it alone.
-    Own(fn(&Path) -> anyhow::Result<bool>, &'static str),
-    /// cargo with these arguments and these variables set.
-    Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
-}
+/// What needs nothing built. Clippy compiles while packages are fetched.
+const CHECKS: Phase = &[
+    &[Step { name: "programs", work: Chore(&["programs"]), extent: Extent::Fast }],
+    &[
+        Step {
+            name: "format",
+            work: Cargo(&["fmt", "--all", "--check"], &[]),
+            extent: Extent::Fast,
+        },
+        Step { name: "tidy", work: Chore(&["tidy"]), extent: Extent::Fast },
+        Step {
+            name: "clippy",
+            work: Cargo(
+                &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"],
+                &[],
+            ),
+            extent: Extent::Fast,
+        },
+    ],
+];
 
-use Work::{Cargo, Own};
+/// All programs, once and for all: of one package alone they would have other features of what they
+/// depend on, and most would be built again.
+const BUILD: Phase = &[&[Step {
+    name: "build",
+    work: Cargo(&["test", "--quiet", "--workspace", "--no-run"], &[]),
+    extent: Extent::Fast,
+}]];
 
-const STEPS: [Step; 13] = [
-    Step { name: "programs", work: Own(programs, "cargo xtask programs"), extent: Extent::Fast },
-    Step { name: "format", work: Cargo(&["fmt", "--all", "--check"], &[]), extent: Extent::Fast },
-    Step { name: "tidy", work: Own(tidy::run, "cargo xtask tidy"), extent: Extent::Fast },
-    Step {
-        name: "clippy",
-        work: Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[]),
-        extent: Extent::Fast,
-    },
-    Step {
-        name: "test",
-        work: Cargo(&["test", "--workspace", "--no-fail-fast"], &[]),
-        extent: Extent::Fast,
-    },
-    Step { name: "node", work: Own(node::packages, "cargo xtask node"), extent: Extent::Fast },
-    Step { name: "browser", work: Own(node::browser, "cargo xtask browser"), extent: Extent::Fast },
-    Step { name: "sdks", work: Own(sdks::run, "cargo xtask sdks"), extent: Extent::Fast },
-    Step {
-        name: "packages",
-        work: Own(package::check, "cargo xtask package --profile dev --try"),
-        extent: Extent::Fast,
-    },
-    Step {
-        name: "docs",
-        // With private items: our docs are for those who read the code, and link into it.
-        work: Cargo(
-            &["doc", "--workspace", "--no-deps", "--document-private-items"],
-            &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")],
-        ),
-        extent: Extent::Fast,
-    },
-    Step { name: "deny", work: Own(deny::run, "cargo xtask deny"), extent: Extent::Whole },
-    Step {
-        // Its flags change every crate's fingerprint, so it builds beside the rest.
-        name: "loom",
-        work: Cargo(
-            &["test", "--package", "engine", "--lib", "--target-dir", "target/loom", "loom"],
-            &[("RUSTFLAGS", "--cfg loom")],
-        ),
-        extent: Extent::Whole,
-    },
-    Step {
-        name: "demo",
-        work: Cargo(&["run", "--release", "--", "demo", "--seconds", "8"], &[]),
-        extent: Extent::Whole,
-    },
+/// What uses the programs, and what compiles for itself beside it.
+const TRIALS: Phase = &[
+    &[
+        Step { name: "test", work: Chore(&["test"]), extent: Extent::Fast },
+        Step {
+            name: "doctest",
+            work: Cargo(&["test", "--quiet", "--workspace", "--doc"], &[]),
+            extent: Extent::Fast,
+        },
+        Step {
+            name: "docs",
+            // With private items: our docs are for those who read the code, and link into it.
+            work: Cargo(
+                &["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"],
+                &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")],
+            ),
+            extent: Extent::Fast,
+        },
+        Step { name: "deny", work: Chore(&["deny"]), extent: Extent::Usual },
+        Step {
+            // Its flags change every crate's fingerprint, so it builds beside the rest.
+            name: "loom",
+            work: Cargo(
+                &["test", "--quiet", "--package", "sync", "--lib", "--target-dir", "target/loom"],
+                &[("RUSTFLAGS", "--cfg loom")],
+            ),
+            extent: Extent::Usual,
+        },
+    ],
+    &[
+        // Whoever builds the client comes before who uses what was built, in one lane.
+        Step { name: "node", work: Chore(&["node"]), extent: Extent::Fast },
+        Step { name: "browser", work: Chore(&["browser"]), extent: Extent::Fast },
+        Step { name: "packages", work: Chore(&["package", "--check"]), extent: Extent::Fast },
+        Step { name: "playdar", work: Chore(&["playdar"]), extent: Extent::Usual },
+    ],
+    &[
+        Step { name: "silence", work: Chore(&["silence"]), extent: Extent::Fast },
+        Step { name: "sdks", work: Chore(&["sdks"]), extent: Extent::Fast },
+        Step { name: "demo", work: Chore(&["demo"]), extent: Extent::Usual },
+    ],
 ];
 
 /// Installs, builds or fetches what tests take.
 pub(crate) fn programs(root: &Path) -> anyhow::Result<bool> {
     let installed = programs::ensure_all();
     tools::ensure_all(root);
-    previous::ensure(root);
     compat::ensure(root);
+    previous::ensure(root);
     installed.map(|()| true)
 }
 
 /// Runs the steps of `extent` and says whether all passed.
 pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
-    let steps = STEPS.iter().filter(|step| extent == Extent::Whole || step.extent == extent);
-    let skipped = skipped::begin(&node::target(root))?;
-    let (mut passed, mut failed) = (0, Vec::new());
-    for step in steps {
-        let command = step.work.command_line();
-        println!("==> {}: {command}", step.name);
-        let start = Instant::now();
-        let outcome = step.work.run(root, &skipped);
-        let seconds = start.elapsed().as_secs_f64();
-        if let Err(error) = &outcome {
-            println!("{error:#}");
-        }
-        let ok = outcome.unwrap_or(false);
-        println!("<== {}: {} in {seconds:.1} s", step.name, if ok { "passed" } else { "FAILED" });
-        if ok {
-            passed += 1;
-        } else {
-            failed.push((step.name, command));
-        }
+    let begin = Instant::now();
+    let target = node::target(root);
+    let skipped = skipped::begin(&target)?;
+    let logs = target.join("ci");
+    std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
+    let playdar = playdar::note(root)?;
+    let with_playdar = extent == Extent::Whole || !playdar.is_file();
+    let run = step::Run { root, logs: &logs, skipped: &skipped, extent, with_playdar };
+    // Without it everything is compiled, and that is all.
+    registry::restore(root).unwrap_or_else(|error| println!("{error:#}"));
+    let mut outcomes = run_lanes(&run, CHECKS);
+    let built = run_lanes(&run, BUILD);
+    let is_built = built.iter().all(|outcome| outcome.passed);
+    outcomes.extend(built);
+    if is_built {
+        outcomes.extend(run_lanes(&run, TRIALS));
     }
-    for (name, command) in &failed {
+    println!("{}", table(&outcomes));
+    let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.passed).collect();
+    for Outcome { name, command, .. } in &failed {
         println!("{name} failed. To run it again: {command}");
     }
+    print!("{}", nextest::report(&target)?);
     println!("{}", skipped::report(&skipped)?);
-    println!("steps: {passed} passed, {} failed", failed.len());
+    if failed.is_empty() && extent >= Extent::Usual {
+        playdar::has_passed(&playdar)?;
+        registry::keep(root)?;
+    }
+    println!("{:.1} minutes in all", begin.elapsed().as_secs_f64() / 60.0);
+    println!("steps: {} passed, {} failed", outcomes.len() - failed.len(), failed.len());
     Ok(failed.is_empty())
 }
 
-impl Work {
-    fn run(&self, root: &Path, skipped: &Path) -> anyhow::Result<bool> {
-        match self {
-            Own(work, _) => work(root),
-            Cargo(arguments, variables) => {
-                let mut command = Command::new("cargo");
-                command.args(*arguments).envs(variables.iter().copied());
-                command.env(skipped::VARIABLE, skipped);
-                command.current_dir(root).stdin(Stdio::null());
-                Ok(command.status().context("cargo does not start")?.success())
-            }
-        }
-    }
+/// Runs the lanes of a phase beside each other; returns what became of their steps.
+fn run_lanes(run: &step::Run<'_>, phase: Phase) -> Vec<Outcome> {
+    thread::scope(|scope| {
+        let wanted = |step: &&Step| step.extent <= run.extent;
+        let lane = |lane: &'static [Step]| {
+            scope.spawn(move || lane.iter().filter(wanted).map(|step| run.step(step)).collect())
+        };
+        let lanes: Vec<_> = phase.iter().map(|steps| lane(steps)).collect();
+        let outcomes: Vec<Vec<Outcome>> =
+            lanes.into_iter().map(|lane| lane.join().expect("a lane does not panic")).collect();
+        outcomes.concat()
+    })
+}
 
-    /// What a person types to run it alone.
-    fn command_line(&self) -> String {
-        match self {
-            Own(_, command) => (*command).to_owned(),
-            Cargo(arguments, variables) => {
-                let set = variables.iter().map(|(name, value)| format!("{name}='{value}' "));
-                format!("{}cargo {}", set.collect::<String>(), arguments.join(" "))
-            }
-        }
-    }
+/// The steps with their times, as Markdown.
+fn table(outcomes: &[Outcome]) -> String {
+    let line = |Outcome { name, passed, seconds, .. }: &Outcome| {
+        format!("| {name} | {seconds:.0} s | {} |\n", if *passed { "passed" } else { "FAILED" })
+    };
+    let lines: String = outcomes.iter().map(line).collect();
+    format!("| step | took | |\n| --- | --- | --- |\n{lines}")
+}
+
+/// The demo as the build for tests has it; it fails where an event was lost.
+pub(crate) fn demo(root: &Path) -> anyhow::Result<bool> {
+    node::build(root)?;
+    let mut demo = std::process::Command::new(node::target(root).join("debug/encke"));
+    demo.args(["demo", "--seconds", "8"]).stdin(std::process::Stdio::null());
+    Ok(demo.status().context("encke does not start")?.success())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn steps() -> impl Iterator<Item = &'static Step> {
+        [CHECKS, BUILD, TRIALS].into_iter().flatten().copied().flatten()
+    }
+
     #[test]
     fn command_line_has_the_variables_and_can_be_pasted() {
-        let lines: Vec<String> = STEPS.iter().map(|step| step.work.command_line()).collect();
-        assert!(lines.contains(&"cargo clippy --workspace --all-targets -- -D warnings".into()));
+        let lines: Vec<String> = steps().map(|step| step.work.command_line()).collect();
+        assert!(lines.contains(&"cargo xtask browser".into()));
         let docs = lines.iter().find(|line| line.contains(" doc ")).unwrap();
         assert!(docs.starts_with("RUSTDOCFLAGS='-D warnings -A "), "{docs}");
+    }
+
+    #[test]
+    fn steps_have_names_of_their_own_since_their_logs_have() {
+        let mut names: Vec<&str> = steps().map(|step| step.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
     }
 }

@@ -1,6 +1,6 @@
 //! Clients of others, each as its registry has it: what `compat/` names and locks by hashes is
-//! installed below `target/tools/compat` the first time, and again where `compat/` has changed.
-//! The test `compat` of `crates/encke` runs them.
+//! installed once for what `compat/` says ([`crate::store`]), and linked to below
+//! `target/tools/compat`. The test `compat` of `crates/encke` runs them.
 //!
 //! A folder of `compat/` is copied and installed in its copy, so nothing comes into the sources. It
 //! took 3 s for JavaScript, 10 s for Python, 8 s for Go, 50 s for Rust, 20 s for Java and 43 s for
@@ -12,10 +12,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::node::{Node, target};
+use crate::node::Node;
+use crate::store::{Tool, digest};
+use crate::tools::{pip_into, pip_runs, python_version};
 
 /// A folder of `compat/`, and what is done in its copy.
-type Part = (&'static str, fn(&Path) -> anyhow::Result<()>);
+type Part = (&'static str, fn(&Path, &Path) -> anyhow::Result<()>);
 
 const PARTS: [Part; 7] = [
     ("collector", collector),
@@ -23,13 +25,10 @@ const PARTS: [Part; 7] = [
     ("java", java),
     ("node", node),
     // Debian's own packages; they come with the programs.
-    ("perl", |_| Ok(())),
+    ("perl", |_, _| Ok(())),
     ("python", python),
     ("rust", rust),
 ];
-
-/// Written when a copy is complete, with what it was made of.
-const INSTALLED: &str = "installed";
 
 /// Plugins of Maven are named with their version too.
 const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
@@ -37,36 +36,33 @@ const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 /// Installs what is not there, and tells why where that cannot be.
 pub(crate) fn ensure(root: &Path) {
     for (name, install) in PARTS {
-        let to = target(root).join("tools/compat").join(name);
-        if let Err(error) = ensure_part(&root.join("compat").join(name), &to, install) {
+        if let Err(error) = ensure_part(root, name, install) {
             println!("the clients in compat/{name} will be skipped: {error:#}");
         }
     }
 }
 
 fn ensure_part(
-    from: &Path,
-    to: &Path,
-    install: fn(&Path) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let sources = sources(from)?;
-    let wanted = format!("{sources:?}");
-    let note = to.join(INSTALLED);
-    if fs::read_to_string(&note).is_ok_and(|text| text == wanted) {
-        return Ok(());
-    }
-    println!("installing the clients in compat/{}", from.file_name().unwrap_or_default().display());
-    if to.exists() {
-        fs::remove_dir_all(to)?;
-    }
-    for (path, text) in &sources {
+    root: &Path,
+    name: &str,
+    install: fn(&Path, &Path) -> anyhow::Result<()>,
+) -> anyhow::Result<PathBuf> {
+    let sources = sources(&root.join("compat").join(name))?;
+    let key = digest(&[&format!("{sources:?}"), &python_version()?]);
+    let link = format!("compat/{name}");
+    Tool { link: &link, key: &key, inside: "" }.ensure(root, |to| {
+        copy(&sources, to)?;
+        install(root, to)
+    })
+}
+
+fn copy(sources: &[(PathBuf, String)], to: &Path) -> anyhow::Result<()> {
+    for (path, text) in sources {
         let copy = to.join(path);
         fs::create_dir_all(copy.parent().context("a file is in a folder")?)?;
         fs::write(copy, text)?;
     }
-    // Tools want whole paths.
-    install(&std::path::absolute(to)?)?;
-    Ok(fs::write(note, wanted)?)
+    Ok(())
 }
 
 /// All files below `folder`, which are text, with their paths from there. What tools leave behind
@@ -94,37 +90,35 @@ fn sources(folder: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
     Ok(found)
 }
 
-fn node(to: &Path) -> anyhow::Result<()> {
-    let target = to.ancestors().nth(3).context("it is below the target")?;
-    let node = Node::ensure(target)?;
+fn node(root: &Path, to: &Path) -> anyhow::Result<()> {
+    let node = Node::ensure(root)?;
     ensure!(node.npm(to, &crate::node::CLEAN_INSTALL)?, "npm cannot fetch them");
     // Which of several Nodes it is.
     let program = node.find().context("there is no node")?;
     Ok(std::os::unix::fs::symlink(program, to.join("node"))?)
 }
 
-fn python(to: &Path) -> anyhow::Result<()> {
-    let mut pip = Command::new("pip3");
-    pip.args(["install", "--quiet", "--no-deps", "--disable-pip-version-check"]);
-    pip.args(["--require-hashes", "--only-binary=:all:", "--root-user-action=ignore"]);
-    pip.args(["--target", "packages", "--requirement", "requirements.txt"]);
-    run(pip.current_dir(to), "pip3 cannot fetch them")
+fn python(_: &Path, to: &Path) -> anyhow::Result<()> {
+    let mut pip = pip_into(&to.join("packages"));
+    pip.args(["--require-hashes", "--only-binary=:all:", "--requirement", "requirements.txt"]);
+    pip.current_dir(to);
+    pip_runs(pip, "them")
 }
 
-fn go(to: &Path) -> anyhow::Result<()> {
+fn go(_: &Path, to: &Path) -> anyhow::Result<()> {
     let mut go = Command::new("go");
     go.args(["build", "-mod=readonly", "-o", "clients", "."]).current_dir(to);
     run(go.env_remove("GOOS").env_remove("GOARCH"), "go cannot build them")
 }
 
 /// Not a client, but what traces are sent to; the test `traces` runs it.
-fn collector(to: &Path) -> anyhow::Result<()> {
+fn collector(_: &Path, to: &Path) -> anyhow::Result<()> {
     let mut go = Command::new("go");
     go.args(["build", "-mod=readonly", "-o", "collector", "."]).current_dir(to);
     run(go.env_remove("GOOS").env_remove("GOARCH"), "go cannot build it")
 }
 
-fn rust(to: &Path) -> anyhow::Result<()> {
+fn rust(_: &Path, to: &Path) -> anyhow::Result<()> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--locked"]).current_dir(to);
     cargo.env("CARGO_TARGET_DIR", to.join("target")).env("CARGO_INCREMENTAL", "0");
@@ -134,7 +128,7 @@ fn rust(to: &Path) -> anyhow::Result<()> {
     Ok(fs::remove_dir_all(to.join("target"))?)
 }
 
-fn java(to: &Path) -> anyhow::Result<()> {
+fn java(_: &Path, to: &Path) -> anyhow::Result<()> {
     let mut maven = Command::new("mvn");
     maven.args(["--quiet", "--batch-mode", MAVEN_COPY, "-DoutputDirectory=jars"]);
     run(maven.current_dir(to), "mvn cannot fetch them")?;
@@ -163,25 +157,17 @@ fn run(command: &mut Command, otherwise: &'static str) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn install(to: &Path) -> anyhow::Result<()> {
-        Ok(fs::write(to.join("out"), "made")?)
-    }
-
     #[test]
-    fn part_is_installed_once_and_again_when_its_sources_change() {
+    fn copies_are_of_all_sources_and_nothing_that_tools_leave() {
         let folder = std::env::temp_dir().join(format!("encke-compat-{}", std::process::id()));
         let (from, to) = (folder.join("from"), folder.join("to"));
-        fs::create_dir_all(from.join("src")).unwrap();
+        fs::create_dir_all(from.join("src/node_modules")).unwrap();
         fs::write(from.join("src/a"), "1").unwrap();
-        let made = || fs::remove_file(to.join("out")).is_ok();
-        ensure_part(&from, &to, install).unwrap();
-        assert!(made() && fs::read_to_string(to.join("src/a")).unwrap() == "1");
-        ensure_part(&from, &to, install).unwrap();
-        assert!(!made());
-        fs::write(from.join("src/a"), "2").unwrap();
-        ensure_part(&from, &to, |_| anyhow::bail!("no registry")).unwrap_err();
-        ensure_part(&from, &to, install).unwrap();
-        assert!(made(), "one that failed is tried again");
+        fs::write(from.join("src/node_modules/b"), "2").unwrap();
+        let found = sources(&from).unwrap();
+        copy(&found, &to).unwrap();
+        assert_eq!(found, [(PathBuf::from("src/a"), "1".to_owned())]);
+        assert_eq!(fs::read_to_string(to.join("src/a")).unwrap(), "1");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -9,12 +9,17 @@
 mod ci;
 mod compat;
 mod deny;
+mod nextest;
 mod node;
 mod package;
+mod playdar;
 mod previous;
 mod programs;
+mod registry;
 mod sdks;
 mod skipped;
+mod store;
+
 mod tidy;
 mod tools;
 
@@ -29,13 +34,21 @@ The chores of the project.
 Usage: cargo xtask <CHORE>
 
 Chores:
-  ci [--fast]  every check that a change must pass; --fast leaves out deny, loom and demo
-  programs     what tests take: Debian's packages, what is built or fetched below target/tools
+  ci           every check that a change must pass; --fast leaves out deny, loom, demo and the
+               example; --whole checks the example though nothing of it has changed
+  test         the Rust tests in one pool, by cargo-nextest; takes its arguments, so a name too
+  flaky NAME   runs a test 50 times, beside a busy loop on each processor
+  programs     what tests take: Debian's packages, and tools, which are kept in $ENCKE_TOOLS, else
+               in the user's cache
   node         the browser client and the server's pages: types, tests, size, build
   browser      client and pages in Chromium, against the debug build of the server
+  silence      the client in a network that drops all without a word: two minutes
+  playdar      the example's page in Chromium
+  demo         the demo for eight seconds, by the debug build
   sdks         the packages for backends, in Python and Go, against the debug build of the server
   package      what can be installed: .deb, tarball, container image, npm and Hex packages, into
-               target/package; --profile dev is quicker to make, --out DIR, --try uses each
+               target/package; --profile dev is quicker to make, --out DIR, --try uses each;
+               --check makes them of the debug build, and as root tries them
   deny         licences, versions and sources of what others wrote, as deny.toml allows them
   tidy         the project's own rules: who may know whom, lengths, docs, leftovers
   help         this text
@@ -47,13 +60,20 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
-        ["ci"] => run(|root| ci::run(root, ci::Extent::Whole)),
+        ["ci"] => run(|root| ci::run(root, ci::Extent::Usual)),
+        ["ci", "--whole"] => run(|root| ci::run(root, ci::Extent::Whole)),
         ["ci", "--fast"] => run(|root| ci::run(root, ci::Extent::Fast)),
         ["programs"] => run(ci::programs),
         ["node"] => run(node::packages),
+        ["test", ref filter @ ..] => run(|root| nextest::run(root, filter)),
+        ["flaky", name] => run(|root| nextest::flaky(root, name)),
         ["browser"] => run(node::browser),
+        ["silence"] => run(node::silence),
+        ["playdar"] => run(playdar::run),
+        ["demo"] => run(ci::demo),
         ["sdks"] => run(sdks::run),
         ["deny"] => run(deny::run),
+        ["package", "--check"] => run(package::check),
         ["package", ref options @ ..] => run(|root| package::run(root, options)),
         ["tidy"] => run(tidy::run),
         ["help" | "--help" | "-h"] => {

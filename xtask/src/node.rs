@@ -4,11 +4,13 @@
 //! the lockfiles name, fetched from whatever registry the machine is set up with.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
+
+use crate::playdar;
+use crate::store::Tool;
 
 /// The oldest Node whose test runner and `fetch` the tests rely on.
 const NODE_MIN: u32 = 20;
@@ -23,9 +25,6 @@ pub(crate) const CLIENT: &str = "clients/js";
 /// The pages that the server carries.
 const PAGES: &str = "web";
 
-/// The tests of an example's page, which take their tools from the client's folder.
-const PLAYDAR_TESTS: &str = "examples/playdar/e2e";
-
 /// Installs what the lockfile says, and runs nothing of it. No `.npmrc` says so for the client:
 /// it would keep `npm pack` from building, which then packs nothing.
 pub(crate) const CLEAN_INSTALL: [&str; 4] = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
@@ -33,7 +32,7 @@ pub(crate) const CLEAN_INSTALL: [&str; 4] = ["ci", "--no-audit", "--no-fund", "-
 /// Types, unit tests and size of the client; types of the pages, and whether what is committed of
 /// them is what their sources make.
 pub(crate) fn packages(root: &Path) -> anyhow::Result<bool> {
-    let node = Node::ensure(&target(root))?;
+    let node = Node::ensure(root)?;
     let mut passed = true;
     for (folder, scripts) in [(CLIENT, &["check", "test"][..]), (PAGES, &["check"][..])] {
         let folder = root.join(folder);
@@ -45,47 +44,36 @@ pub(crate) fn packages(root: &Path) -> anyhow::Result<bool> {
     Ok(passed)
 }
 
-/// Client and pages in Node and in Chromium, against the server as it is built for tests, and the
-/// page of an example.
+/// Client and pages in Node and in Chromium, against the server as it is built for tests.
 pub(crate) fn browser(root: &Path) -> anyhow::Result<bool> {
-    let node = Node::ensure(&target(root))?;
-    build(root, "encke")?;
+    e2e(root, "e2e:built")
+}
+
+/// The client in a network that drops all without a word. It takes two minutes, in which it waits.
+pub(crate) fn silence(root: &Path) -> anyhow::Result<bool> {
+    e2e(root, "silence")
+}
+
+fn e2e(root: &Path, script: &str) -> anyhow::Result<bool> {
+    let node = Node::ensure(root)?;
+    build(root)?;
     let folder = root.join(CLIENT);
     if !folder.join("node_modules").is_dir() {
         ensure!(node.npm(&folder, &CLEAN_INSTALL)?, "npm cannot fetch what the tests take");
     }
     ensure!(node.npm(&folder, &["run", "build"])?, "the client does not build");
-    let run = |script: &str| {
-        let mut tests = node.command(&folder, &["run", script]);
-        tests.env("ENCKE", target(root).join("debug/encke"));
-        tests
-    };
-    // Two minutes in which it waits: beside the others, and what it says behind theirs.
-    let mut silence = run("silence");
-    let silence = std::thread::spawn(move || silence.output());
-    let passed = run("e2e:built").status().context("npm does not start")?.success();
-    let silence = silence.join().expect("it does not panic").context("npm does not start")?;
-    std::io::stdout().write_all(&silence.stdout)?;
-    std::io::stderr().write_all(&silence.stderr)?;
-    let of_example = playdar(root, &node)?;
-    Ok(passed && silence.status.success() && of_example)
+    let mut tests = node.command(&folder, &["run", script]);
+    tests.env("ENCKE", target(root).join("debug/encke"));
+    Ok(tests.status().context("npm does not start")?.success())
 }
 
-/// The page of the example, against the daemon as it is built for tests.
-fn playdar(root: &Path, node: &Node) -> anyhow::Result<bool> {
-    build(root, "playdar")?;
-    let folder = root.join(PLAYDAR_TESTS);
-    let mut tests = node.command(&folder, &["test"]);
-    tests.env("PLAYDAR", target(root).join("debug/playdar"));
-    let passed = node.npm(&folder, &["run", "check"])?;
-    Ok(passed && tests.status().context("npm does not start")?.success())
-}
-
-/// Builds a package as tests take it.
-fn build(root: &Path, package: &str) -> anyhow::Result<()> {
+/// Builds the programs just as `cargo test` builds them for its tests. Of one package alone they
+/// would have other features of what they depend on, and most would be built again.
+pub(crate) fn build(root: &Path) -> anyhow::Result<()> {
     let mut build = Command::new("cargo");
-    build.args(["build", "--package", package]).current_dir(root).stdin(Stdio::null());
-    ensure!(build.status().context("cargo does not start")?.success(), "{package} does not build");
+    build.arg("test").args(playdar::selection()).args(["--no-run", "--quiet"]).current_dir(root);
+    let status = build.stdin(Stdio::null()).status().context("cargo does not start")?;
+    ensure!(status.success(), "the programs do not build");
     Ok(())
 }
 
@@ -100,8 +88,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The machine's own, or the one that npm puts below `target`.
-    pub(crate) fn ensure(target: &Path) -> anyhow::Result<Node> {
+    /// The machine's own, or one that npm brings.
+    pub(crate) fn ensure(root: &Path) -> anyhow::Result<Node> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let own = Node { path };
         let version = own.version()?;
@@ -109,21 +97,20 @@ impl Node {
             return Ok(own);
         }
         println!("node is {version}; the tests take {NODE_MIN} or later, so npm brings one");
-        let folder = target.join("node");
         let package = package(std::env::consts::ARCH);
-        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let wanted = format!("{package}@{NODE_VERSION}");
-        let install = ["install", "--no-audit", "--no-fund", "--no-save", &wanted];
-        let came = own.npm(&folder, &install)?;
-        let mut path = folder.join("node_modules").join(package).join("bin").into_os_string();
+        let tool = Tool { link: "node", key: NODE_VERSION, inside: "node_modules" };
+        let modules = tool.ensure(root, |folder| {
+            let install = ["install", "--no-audit", "--no-fund", "--no-save", &wanted];
+            ensure!(own.npm(folder, &install)?, "npm cannot fetch {wanted}: install a newer one");
+            Ok(())
+        })?;
+        let mut path = modules.join(package).join("bin").into_os_string();
         path.push(":");
         path.push(&own.path);
         let brought = Node { path };
-        ensure!(
-            came && brought.version().is_ok_and(|version| is_new_enough(&version)),
-            "node is {version}, {NODE_MIN} is the oldest that the tests run on, and npm cannot \
-             fetch {wanted}: install a newer one"
-        );
+        let version = brought.version()?;
+        ensure!(is_new_enough(&version), "what npm brought is {version}");
         Ok(brought)
     }
 
@@ -152,7 +139,7 @@ impl Node {
         command
     }
 
-    fn command(&self, folder: &Path, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, folder: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new("npm");
         command.args(arguments).current_dir(folder).env("PATH", &self.path).stdin(Stdio::null());
         command

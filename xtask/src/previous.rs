@@ -1,5 +1,5 @@
 //! The program as it was at an earlier commit, for tests in which two versions are nodes of one
-//! cluster. It is built once into `target/tools/previous`, in some two minutes of two cores.
+//! cluster. It is built once for a user ([`crate::store`]), in some two minutes of two cores.
 //!
 //! Crates of registries are those of the workspace's own build: cargo keeps what it builds on the
 //! way in one place (`build.build-dir`) and what comes out in another. Of our own crates it would
@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 
 use crate::node::target;
+use crate::store::Tool;
 
 /// The commit. Move it to that of each release when the release is made: whoever upgrades comes
 /// from there.
@@ -20,19 +21,14 @@ const COMMIT: &str = "5c2c3ff015b1167ad4d69089d3c1a83757ea6ed8";
 
 /// Builds the program if it is not there, and tells why where that cannot be.
 pub(crate) fn ensure(root: &Path) {
-    let folder = target(root).join("tools/previous");
-    let is_built = fs::read_to_string(folder.join("commit")).is_ok_and(|text| text == COMMIT);
-    if is_built && folder.join("encke").is_file() {
-        return;
-    }
     if !has_commit(root) {
         println!(
             "this clone has no commit {COMMIT}: the upgrade is tried from this version itself"
         );
         return;
     }
-    println!("building the program of commit {COMMIT}, which takes two minutes");
-    if let Err(error) = build(root, &folder) {
+    let tool = Tool { link: "previous", key: COMMIT, inside: "" };
+    if let Err(error) = tool.ensure(root, |folder| build(root, folder)) {
         println!("tests with the previous version will be skipped: {error:#}");
     }
 }
@@ -50,10 +46,7 @@ fn has_commit(root: &Path) -> bool {
 }
 
 fn build(root: &Path, folder: &Path) -> anyhow::Result<()> {
-    let (source, out) = (folder.join("source"), std::path::absolute(folder.join("out"))?);
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
+    let (source, out) = (folder.join("source"), folder.join("out"));
     fs::create_dir_all(&source)?;
     let archive = folder.join("source.tar");
     let mut git = Command::new("git");
@@ -80,8 +73,7 @@ fn build(root: &Path, folder: &Path) -> anyhow::Result<()> {
     fs::rename(out.join("debug/encke"), folder.join("encke"))?;
     fs::remove_dir_all(&out)?;
     fs::remove_dir_all(&source)?;
-    fs::remove_file(&archive)?;
-    Ok(fs::write(folder.join("commit"), COMMIT)?)
+    Ok(fs::remove_file(&archive)?)
 }
 
 /// The root's manifest, whose members get a version that names the commit.

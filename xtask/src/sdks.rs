@@ -1,7 +1,7 @@
 //! The packages for backends, in Python and Go: types, vet, and tests against the real server.
 //!
 //! Python's tools and the package's one dependency come from a list with hashes into an environment
-//! of their own below `target/tools`; nothing of the system's Python is touched. Where they cannot
+//! of their own ([`crate::store`]); nothing of the system's Python is touched. Where they cannot
 //! be had, or Go is too old, that is told among the skipped tests, and with `CI=true` it fails.
 
 use std::fs;
@@ -11,19 +11,19 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::node::target;
+use crate::node::{self, target};
 use crate::skipped;
+use crate::store::{Tool, digest};
+use crate::tools::python_version;
 
 const PYTHON: &str = "clients/python";
 const GO: &str = "clients/go";
 
 /// Types and tests of both; Python's run the examples of docs/backends.md, in Node too.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--package", "encke"]).current_dir(root).stdin(Stdio::null());
-    ensure!(build.status().context("cargo does not start")?.success(), "encke does not build");
+    node::build(root)?;
     let target = std::path::absolute(target(root))?;
-    let python = match environment(root, &target) {
+    let python = match environment(root) {
         Ok(bin) => python(root, &target, &bin)?,
         Err(error) => without(&target, "clients/python", &error)?,
     };
@@ -61,30 +61,21 @@ fn go(root: &Path, target: &Path) -> anyhow::Result<bool> {
 }
 
 /// The programs of the environment, as the list wants it.
-fn environment(root: &Path, target: &Path) -> anyhow::Result<PathBuf> {
+fn environment(root: &Path) -> anyhow::Result<PathBuf> {
     let list = root.join(PYTHON).join("requirements.txt");
     let wanted = fs::read_to_string(&list).with_context(|| list.display().to_string())?;
-    let folder = target.join("tools/python");
-    let note = folder.join("requirements");
-    let bin = folder.join("bin");
-    if fs::read_to_string(&note).is_ok_and(|text| text == wanted) {
-        return Ok(bin);
-    }
-    println!("fetching pytest, mypy and h11");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    // Debian's Python has no pip to put into it; the system's can install from outside.
-    let folder_text = folder.display().to_string();
-    let root = root.to_owned();
-    let venv = ["-m", "venv", "--without-pip", &folder_text[..]];
-    succeed(command("python3", &venv, root.clone()))?;
-    let mut pip = command("pip3", &["--python"], root);
-    pip.arg(bin.join("python")).args(["install", "--quiet", "--disable-pip-version-check"]);
-    pip.args(["--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement"]).arg(list);
-    succeed(pip)?;
-    fs::write(note, wanted)?;
-    Ok(bin)
+    let key = digest(&[&wanted, &python_version()?]);
+    Tool { link: "python", key: &key, inside: "bin" }.ensure(root, |folder| {
+        // Debian's Python has no pip to put into it; the system's can install from outside.
+        let folder_text = folder.display().to_string();
+        let venv = ["-m", "venv", "--without-pip", &folder_text[..]];
+        succeed(command("python3", &venv, root.to_owned()))?;
+        let mut pip = command("pip3", &["--python"], root.to_owned());
+        pip.arg(folder.join("bin/python"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+        pip.args(["--only-binary=:all:", "--require-hashes", "--requirement"]).arg(&list);
+        succeed(pip)
+    })
 }
 
 fn command(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str], folder: PathBuf) -> Command {

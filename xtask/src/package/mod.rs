@@ -38,7 +38,7 @@ struct Wanted {
     root: PathBuf,
     /// Where the files go.
     out: PathBuf,
-    /// What cargo calls the build: `release`, or `dev`, which is quick and slow to run.
+    /// What cargo calls the build: `dist`, or `dev`, which is quick and slow to run.
     profile: String,
     version: String,
     /// Seconds since 1970 that every file in the packages is dated with.
@@ -69,7 +69,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
     let mut wanted = Wanted {
         root: root.to_owned(),
         out: node::target(root).join("package"),
-        profile: "release".into(),
+        profile: "dist".into(),
         version: version(root)?,
         date: date(root),
     };

@@ -7,10 +7,10 @@ use std::process::Command;
 use anyhow::ensure;
 
 use super::{Wanted, output};
-use crate::node::{CLEAN_INSTALL, CLIENT, Node, target};
+use crate::node::{CLEAN_INSTALL, CLIENT, Node};
 
 pub(super) fn make(wanted: &Wanted) -> anyhow::Result<PathBuf> {
-    let node = Node::ensure(&target(&wanted.root))?;
+    let node = Node::ensure(&wanted.root)?;
     let folder = wanted.root.join(CLIENT);
     if !folder.join("node_modules").is_dir() {
         ensure!(node.npm(&folder, &CLEAN_INSTALL)?, "npm cannot fetch what builds the client");

@@ -27,21 +27,23 @@ pub(super) struct Program {
 }
 
 /// Builds it with the versions that the lockfile names. One that is for others is built anew, in a
-/// folder of its own, so that no path of this machine is in it.
+/// folder of its own, so that no path of this machine is in it; the quick one is that of the tests.
 pub(super) fn build(wanted: &Wanted) -> anyhow::Result<Program> {
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--locked", "--package", "encke", "--profile", &wanted.profile]);
-    let is_quick = wanted.profile == "dev";
     let mut target = std::path::absolute(node::target(&wanted.root))?;
     let mut hidden = Vec::new();
-    if !is_quick {
+    let folder = if wanted.profile == "dev" {
+        node::build(&wanted.root)?;
+        "debug"
+    } else {
         target.push("packaged");
         hidden.extend(paths(&wanted.root, &target)?);
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--locked", "--package", "encke", "--profile", &wanted.profile]);
         hide(&hidden, &mut cargo)?;
         cargo.env("CARGO_TARGET_DIR", &target);
-    }
-    done(cargo.current_dir(&wanted.root))?;
-    let folder = if is_quick { "debug" } else { &wanted.profile };
+        done(cargo.current_dir(&wanted.root))?;
+        &wanted.profile
+    };
     let built = target.join(folder).join("encke");
     let path = wanted.stage("program/encke");
     archive::copy(&built, &path, 0o755)?;

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::super::{Wanted, archive, done, output};
 use super::run_inside;
-use crate::node::{CLIENT, Node, target};
+use crate::node::{CLIENT, Node};
 
 /// Unpacks `file` into `place`.
 fn unpack(file: &Path, place: &Path) -> anyhow::Result<()> {
@@ -36,7 +36,7 @@ pub(super) fn demo(program: &str) -> anyhow::Result<()> {
 
 /// Installed into an application without a network, and imported. What was not built is no package.
 pub(super) fn npm(wanted: &Wanted, file: &Path, place: &Path) -> anyhow::Result<()> {
-    let node = Node::ensure(&target(&wanted.root))?;
+    let node = Node::ensure(&wanted.root)?;
     let application = place.join("application");
     archive::write(&application.join("package.json"), r#"{"private":true}"#, 0o644)?;
     let file = file.display().to_string();

@@ -240,7 +240,7 @@ fn programs() -> Option<PathBuf> {
         let part = part.unwrap();
         if part.file_type().unwrap().is_dir() {
             let name = part.file_name();
-            testing::tool(Path::new("compat").join(&name).join("installed"))?;
+            testing::tool(Path::new("compat").join(&name).join("complete"))?;
             check_copies(&part.path(), &folder.join(&name));
         }
     }

@@ -1,0 +1,111 @@
+//! One step of a run: a command, whose output goes to a file and is shown when it ends.
+
+use std::fs::{self, File};
+use std::io::{Write as _, stdout};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::Context;
+
+use super::Extent;
+use crate::{playdar, skipped};
+
+/// One check.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) work: Work,
+    /// From which extent on it is run.
+    pub(super) extent: Extent,
+}
+
+pub(super) enum Work {
+    /// This program with these arguments.
+    Chore(&'static [&'static str]),
+    /// cargo with these arguments and these variables set.
+    Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
+}
+
+/// What became of a step.
+#[derive(Clone)]
+pub(super) struct Outcome {
+    pub(super) name: &'static str,
+    pub(super) command: String,
+    pub(super) passed: bool,
+    pub(super) seconds: f64,
+}
+
+/// What the steps of one run have in common.
+pub(super) struct Run<'a> {
+    pub(super) root: &'a Path,
+    /// The folder of what steps print.
+    pub(super) logs: &'a Path,
+    /// The file of tests that are skipped.
+    pub(super) skipped: &'a Path,
+    pub(super) extent: Extent,
+    /// Whether the example is checked, too.
+    pub(super) with_playdar: bool,
+}
+
+impl Run<'_> {
+    pub(super) fn step(&self, step: &Step) -> Outcome {
+        let (name, command) = (step.name, step.work.command_line());
+        let log = self.logs.join(format!("{name}.log"));
+        println!("==> {name}: {command} ({})", log.display());
+        let start = Instant::now();
+        let result = self.run(&step.work, &log);
+        let seconds = start.elapsed().as_secs_f64();
+        let passed = *result.as_ref().unwrap_or(&false);
+        let mut out = stdout().lock();
+        // What cannot be shown is in the file.
+        let _ = out.write_all(&fs::read(&log).unwrap_or_default());
+        if let Err(error) = result {
+            let _ = writeln!(out, "{error:#}");
+        }
+        let verdict = if passed { "passed" } else { "FAILED" };
+        let _ = writeln!(out, "<== {name}: {verdict} in {seconds:.1} s");
+        Outcome { name, command, passed, seconds }
+    }
+
+    fn run(&self, work: &Work, log: &Path) -> anyhow::Result<bool> {
+        let log = File::create(log).with_context(|| log.display().to_string())?;
+        let mut command = work.command(self.with_playdar)?;
+        command.current_dir(self.root).stdin(Stdio::null());
+        // One file for both, so that lines stand in the order in which they were written.
+        command.stderr(log.try_clone()?).stdout(log);
+        command.env(skipped::VARIABLE, self.skipped);
+        if !self.with_playdar {
+            command.env(playdar::LEFT_OUT, "1");
+        }
+        Ok(command.status().context("it does not start")?.success())
+    }
+}
+
+impl Work {
+    fn command(&self, with_playdar: bool) -> anyhow::Result<Command> {
+        let (program, arguments, variables) = match *self {
+            Work::Chore(arguments) => (std::env::current_exe()?, arguments, &[][..]),
+            Work::Cargo(arguments, variables) => ("cargo".into(), arguments, variables),
+        };
+        let mut command = Command::new(program);
+        for argument in arguments {
+            command.arg(argument);
+            if *argument == "--workspace" && !with_playdar {
+                command.args(["--exclude", "playdar"]);
+            }
+        }
+        command.envs(variables.iter().copied());
+        Ok(command)
+    }
+
+    /// What a person types to run it alone.
+    pub(super) fn command_line(&self) -> String {
+        match self {
+            Work::Chore(arguments) => format!("cargo xtask {}", arguments.join(" ")),
+            Work::Cargo(arguments, variables) => {
+                let set = variables.iter().map(|(name, value)| format!("{name}='{value}' "));
+                format!("{}cargo {}", set.collect::<String>(), arguments.join(" "))
+            }
+        }
+    }
+}

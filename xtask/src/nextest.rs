@@ -1,0 +1,164 @@
+//! `cargo xtask test`: the Rust tests of all crates in one pool, a process for each test.
+//!
+//! cargo-nextest runs them, as `.config/nextest.toml` says: `cargo test` runs one program after
+//! another, so that a test that waits holds up all that come behind it. More run at a time than
+//! there are processors, since most wait for something. A test that passes at its second try is
+//! told in the last lines, with its first failure in a file; more than [`FLAKY_MAX`] fail the run.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::available_parallelism;
+
+use anyhow::Context;
+use roxmltree::{Document, Node};
+
+use crate::node::target;
+use crate::playdar;
+use crate::skipped;
+use crate::tools::CARGO_NEXTEST;
+
+/// Tests at a time for each processor.
+const TESTS_PER_PROCESSOR: usize = 4;
+
+/// So many tests may pass at their second try only.
+const FLAKY_MAX: usize = 3;
+
+/// How often [`flaky`] runs a test.
+const FLAKY_RUNS: &str = "50";
+
+/// Where nextest writes what became of each test, below the target.
+const REPORT: &str = "nextest/default/junit.xml";
+
+/// Where first failures are kept, below the target.
+const FIRST_FAILURES: &str = "flaky-tests";
+
+/// Runs all tests, or what `filter`, which are arguments of nextest, leaves of them.
+pub(crate) fn run(root: &Path, filter: &[&str]) -> anyhow::Result<bool> {
+    let target = target(root);
+    let report = target.join(REPORT);
+    // One of an earlier run would be taken for this one's.
+    let _ = fs::remove_file(&report);
+    let mut nextest = nextest(root)?;
+    nextest.args(filter).env(skipped::VARIABLE, skipped::file(&target));
+    let passed = nextest.status().context("cargo-nextest does not start")?.success();
+    let text = fs::read_to_string(&report).with_context(|| report.display().to_string())?;
+    let flaky = second_tries(&text)?;
+    keep(&target.join(FIRST_FAILURES), &flaky)?;
+    print!("{}", self::report(&target)?);
+    Ok(passed && flaky.len() <= FLAKY_MAX)
+}
+
+/// A line for each test that passed at its second try in the last run.
+pub(crate) fn report(target: &Path) -> anyhow::Result<String> {
+    let folder = target.join(FIRST_FAILURES);
+    let mut lines = Vec::new();
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let text = fs::read_to_string(entry.path())?;
+        let name = text.lines().next().unwrap_or_default();
+        lines.push(format!("passed at the second try: {name}: {}\n", entry.path().display()));
+    }
+    lines.sort_unstable();
+    if lines.len() > FLAKY_MAX {
+        lines.push(format!("that are {} tests, more than {FLAKY_MAX}\n", lines.len()));
+    }
+    Ok(lines.concat())
+}
+
+/// Runs the tests with `name` in their names again and again, beside a busy loop on each processor.
+pub(crate) fn flaky(root: &Path, name: &str) -> anyhow::Result<bool> {
+    let loops = (0..processors()).map(|_| BusyLoop::start()).collect::<Result<Vec<_>, _>>()?;
+    println!("{FLAKY_RUNS} times, beside {} busy loops", loops.len());
+    let mut nextest = nextest(root)?;
+    nextest.args(["--stress-count", FLAKY_RUNS, "--retries", "0", name]);
+    Ok(nextest.status().context("cargo-nextest does not start")?.success())
+}
+
+/// `cargo nextest run`, which takes arguments still.
+fn nextest(root: &Path) -> anyhow::Result<Command> {
+    let mut nextest = Command::new(CARGO_NEXTEST.ensure(root)?);
+    nextest.args(["nextest", "run", "--show-progress=none"]).args(playdar::selection());
+    nextest.current_dir(root).stdin(Stdio::null());
+    let threads = processors() * TESTS_PER_PROCESSOR;
+    nextest.env("NEXTEST_TEST_THREADS", threads.to_string());
+    Ok(nextest)
+}
+
+fn processors() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+/// A program that takes all of a processor until this is dropped.
+struct BusyLoop(Child);
+
+impl BusyLoop {
+    fn start() -> anyhow::Result<BusyLoop> {
+        // It ends by itself should nobody be left to end it.
+        let mut command = Command::new("timeout");
+        command.args(["3600", "sh", "-c", "while :; do :; done"]).stdin(Stdio::null());
+        Ok(BusyLoop(command.spawn().context("timeout does not start")?))
+    }
+}
+
+impl Drop for BusyLoop {
+    fn drop(&mut self) {
+        // SIGTERM, which it passes on to the loop; it may have ended already.
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// A test that failed and then passed.
+#[derive(Debug, PartialEq, Eq)]
+struct SecondTry {
+    name: String,
+    /// What it said when it failed.
+    failure: String,
+}
+
+/// Those in a report of nextest, which has the form of JUnit's.
+fn second_tries(report: &str) -> anyhow::Result<Vec<SecondTry>> {
+    let report = Document::parse(report).context("nextest's report")?;
+    let cases = report.descendants().filter(|node| node.has_tag_name("testcase"));
+    let second_try = |case: Node<'_, '_>| {
+        let failure = case.children().find(|node| node.has_tag_name("flakyFailure"))?;
+        let texts = failure.descendants().filter(Node::is_text).filter_map(|text| text.text());
+        let part = |name| case.attribute(name).unwrap_or_default();
+        let name = format!("{} {}", part("classname"), part("name"));
+        Some(SecondTry { name, failure: texts.collect() })
+    };
+    Ok(cases.filter_map(second_try).collect())
+}
+
+/// Keeps first failures in files of `folder`, in place of those of an earlier run.
+fn keep(folder: &Path, flaky: &[SecondTry]) -> anyhow::Result<()> {
+    let _ = fs::remove_dir_all(folder);
+    for (number, SecondTry { name, failure }) in flaky.iter().enumerate() {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        let file = folder.join(format!("{}.txt", number + 1));
+        fs::write(&file, format!("{name}\n\n{failure}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_passed_at_the_second_try_are_found_with_their_failure() {
+        let report = r#"<?xml version="1.0"?>
+            <testsuites><testsuite name="encke::it">
+            <testcase name="api::send" classname="encke::it" time="0.1"></testcase>
+            <testcase name="cluster::drain" classname="encke::it" time="1">
+              <flakyFailure timestamp="x" message="m" type="t">left<system-out>the log</system-out>
+              </flakyFailure></testcase>
+            <testcase name="api::bad" classname="encke::it"><failure type="t">x</failure></testcase>
+            </testsuite></testsuites>"#;
+        let found = second_tries(report).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].name, "encke::it cluster::drain");
+        assert!(found[0].failure.starts_with("left") && found[0].failure.contains("the log"));
+        second_tries("<not closed").unwrap_err();
+    }
+}
