@@ -145,6 +145,7 @@ impl AsFd for Guest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::receipt::Receipt;
     use crate::replies::Replies;
 
     fn guest() -> Guest {
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn what_a_guest_counts_is_on_the_receipt() {
         let guest = guest();
-        let (stub, receipt) = Stub::first(&Arc::new(Replies::new().unwrap()));
+        let (stub, receipt) = Receipt::for_task(&Arc::new(Replies::new().unwrap()));
         let event = Arc::new(Event::new(1, "a", "1"));
         let targets: Targets = (0..3).map(|slot| ConnRef::new(3, slot, 0)).collect();
         let mail = Mail::Deliver { event, targets, is_last: true, stub };
