@@ -77,7 +77,7 @@ const STEPS: [Step; 13] = [
         // Its flags change every crate's fingerprint, so it builds beside the rest.
         name: "loom",
         work: Cargo(
-            &["test", "--package", "engine", "--lib", "--target-dir", "target/loom", "loom"],
+            &["test", "--package", "sync", "--lib", "--target-dir", "target/loom", "loom"],
             &[("RUSTFLAGS", "--cfg loom")],
         ),
         extent: Extent::Whole,

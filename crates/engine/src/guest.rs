@@ -144,9 +144,10 @@ impl AsFd for Guest {
 
 #[cfg(test)]
 mod tests {
+    use sync::replies::Replies;
+
     use super::*;
     use crate::receipt::Receipt;
-    use crate::replies::Replies;
 
     fn guest() -> Guest {
         let mailbox = Arc::new(Mailbox::new().unwrap());

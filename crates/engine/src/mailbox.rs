@@ -321,9 +321,10 @@ impl AsFd for Mailbox {
 
 #[cfg(test)]
 mod tests {
+    use sync::replies::Replies;
+
     use super::*;
     use crate::receipt::Receipt;
-    use crate::replies::Replies;
 
     fn deliver(targets: usize, stub: &Stub) -> Mail {
         Mail::Deliver {

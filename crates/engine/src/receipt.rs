@@ -1,6 +1,6 @@
 //! Receipts: how the sender learns to how many connections its event was handed.
 //!
-//! Each mail carries a [`Stub`] of a [ticket](crate::ticket). Whoever handles the mail counts on it
+//! Each mail carries a [`Stub`] of a [ticket](sync::ticket). Whoever handles the mail counts on it
 //! and drops it; the last stub to go completes the receipt. A mail that is thrown away unread is
 //! dropped too, so a sender never waits for ever.
 
@@ -11,12 +11,12 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use atomic_waker::AtomicWaker;
+use sync::relayed::{RelayState, Relayed};
+use sync::replies::Replies;
+use sync::ticket::{self, Ticket, Waiter};
 
 use crate::Event;
 use crate::lane::Bell;
-use crate::relayed::{RelayState, Relayed};
-use crate::replies::Replies;
-use crate::ticket::{self, Ticket, Waiter};
 
 /// Who waits for the receipt.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Receipt {
     /// The same for a lane in whose place another is to answer. Its stub is for the one mail that
     /// there is: dropped by the worker that delivers it.
     pub(crate) fn for_relay(relay: Relay, event: Arc<Event>) -> (Stub, Receipt) {
-        Receipt::of(Sender::Relay(Relaying { relay, event, state: RelayState::new() }))
+        Receipt::of(Sender::Relay(Relaying { relay, event, state: RelayState::default() }))
     }
 
     fn of(sender: Sender) -> (Stub, Receipt) {

@@ -19,7 +19,7 @@ use std::sync::{
 };
 
 /// Who waits for a ticket.
-pub(crate) trait Waiter: Sized {
+pub trait Waiter: Sized {
     /// All stubs of `ticket`, which is this one's, are gone. Called once, by whoever dropped the
     /// last of them.
     fn complete(&self, ticket: &Ticket<Self>);
@@ -35,11 +35,11 @@ struct Shared<W> {
 
 /// The half of the one who waits for the count.
 #[derive(Debug)]
-pub(crate) struct Ticket<W>(Arc<Shared<W>>);
+pub struct Ticket<W>(Arc<Shared<W>>);
 
 /// The half of one who counts.
 #[derive(Debug)]
-pub(crate) struct Stub<W: Waiter> {
+pub struct Stub<W: Waiter> {
     ticket: Ticket<W>,
     count: u32,
 }
@@ -52,34 +52,34 @@ impl<W> Clone for Ticket<W> {
 
 impl<W: Waiter> Ticket<W> {
     /// A ticket's first stub, and the ticket, which completes when all its stubs are gone.
-    pub(crate) fn new(waiter: W) -> (Stub<W>, Ticket<W>) {
+    pub fn new(waiter: W) -> (Stub<W>, Ticket<W>) {
         let (open, count) = (AtomicU32::new(1), AtomicU32::new(0));
         let ticket = Ticket(Arc::new(Shared { open, count, waiter }));
         (Stub { ticket: ticket.clone(), count: 0 }, ticket)
     }
 
     /// The count, when all stubs are gone.
-    pub(crate) fn ready(&self) -> Option<u32> {
+    pub fn ready(&self) -> Option<u32> {
         let done = self.0.open.load(Ordering::Acquire) == 0;
         done.then(|| self.0.count.load(Ordering::Relaxed))
     }
 
     /// Who waits for it.
-    pub(crate) fn waiter(&self) -> &W {
+    pub fn waiter(&self) -> &W {
         &self.0.waiter
     }
 }
 
 impl<W: Waiter> Stub<W> {
     /// One more stub of the same ticket.
-    pub(crate) fn another(&self) -> Stub<W> {
+    pub fn another(&self) -> Stub<W> {
         // Ordering: relaxed, as for a reference count: `self` keeps the ticket open meanwhile.
         self.ticket.0.open.fetch_add(1, Ordering::Relaxed);
         Stub { ticket: self.ticket.clone(), count: 0 }
     }
 
     /// Adds one to the count.
-    pub(crate) fn count_one(&mut self) {
+    pub fn count_one(&mut self) {
         self.count += 1;
     }
 }

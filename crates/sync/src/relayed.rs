@@ -33,22 +33,17 @@ pub enum Relayed {
     },
 }
 
-/// The word itself.
-#[derive(Debug)]
-pub(crate) struct RelayState {
+/// The word itself, of an answer that nobody has begun at first.
+#[derive(Debug, Default)]
+pub struct RelayState {
     /// [`WRITTEN`] or [`FAILED`], and [`WANTED`], and how many bytes were sent before it failed.
     bits: AtomicU32,
 }
 
 impl RelayState {
-    /// Of an answer that nobody has begun.
-    pub(crate) fn new() -> RelayState {
-        RelayState { bits: AtomicU32::new(0) }
-    }
-
     /// The answer is given, or there was no room behind its first bytes: an error with their
     /// number. Whether the one who has asked is to be rung.
-    pub(crate) fn settle(&self, written: Result<(), usize>) -> bool {
+    pub fn settle(&self, written: Result<(), usize>) -> bool {
         let bits = match written {
             Ok(()) => WRITTEN,
             Err(sent) => FAILED | (sent as u32) << SENT_SHIFT,
@@ -58,7 +53,7 @@ impl RelayState {
     }
 
     /// How far it is, for the one who has asked; when that is `wanted`, it is rung at the end.
-    pub(crate) fn how_far(&self, wanted: bool) -> Relayed {
+    pub fn how_far(&self, wanted: bool) -> Relayed {
         let bits = match wanted {
             true => self.bits.fetch_or(WANTED, Ordering::AcqRel),
             false => self.bits.load(Ordering::Acquire),
@@ -83,7 +78,8 @@ mod loom_tests {
     fn who_waits_for_the_end_is_rung() {
         for written in [Ok(()), Err(100)] {
             loom::model(move || {
-                let (state, done) = (Arc::new(RelayState::new()), Arc::new(AtomicBool::new(false)));
+                let (state, done) =
+                    (Arc::new(RelayState::default()), Arc::new(AtomicBool::new(false)));
                 let giver = {
                     let (state, done) = (state.clone(), done.clone());
                     loom::thread::spawn(move || {
