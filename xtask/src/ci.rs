@@ -90,7 +90,7 @@ const TRIALS: Phase = &[
             // Its flags change every crate's fingerprint, so it builds beside the rest.
             name: "loom",
             work: Cargo(
-                &["test", "--quiet", "--package", "sync", "--lib", "--target-dir", "target/loom"],
+                &["test", "--package", "sync", "--lib", "--target-dir", "target/loom", "loom"],
                 &[("RUSTFLAGS", "--cfg loom")],
             ),
             extent: Extent::Usual,

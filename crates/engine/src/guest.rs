@@ -144,8 +144,10 @@ impl AsFd for Guest {
 
 #[cfg(test)]
 mod tests {
+    use sync::replies::Replies;
+
     use super::*;
-    use crate::replies::Replies;
+    use crate::receipt::Receipt;
 
     fn guest() -> Guest {
         let mailbox = Arc::new(Mailbox::new().unwrap());
@@ -168,7 +170,7 @@ mod tests {
     #[test]
     fn what_a_guest_counts_is_on_the_receipt() {
         let guest = guest();
-        let (stub, receipt) = Stub::first(&Arc::new(Replies::new().unwrap()));
+        let (stub, receipt) = Receipt::for_task(&Arc::new(Replies::new().unwrap()));
         let event = Arc::new(Event::new(1, "a", "1"));
         let targets: Targets = (0..3).map(|slot| ConnRef::new(3, slot, 0)).collect();
         let mail = Mail::Deliver { event, targets, is_last: true, stub };

@@ -8,7 +8,7 @@
 //! The engine knows nothing of what is read: a [`Lane`] is given by the control plane, by way of a
 //! queue, and talks with it over a [`LaneSocket`]. Descriptors must cross there, since the worker
 //! has a table of its own. What a lane must never do is wait, and wake a task of a runtime, whose
-//! descriptors have other numbers in this table ([`crate::replies`]).
+//! descriptors have other numbers in this table ([`sync::replies`]).
 //!
 //! There are as many lanes as cores, however many workers: more would only wake more threads.
 
@@ -19,11 +19,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crossbeam_queue::SegQueue;
+use sync::doorbell::Doorbell;
 use sys::epoll::Epoll;
 use sys::passing;
 use sys::waker::Waker;
 
-use crate::doorbell::Doorbell;
 use crate::limits::LANE_MESSAGE_BYTES;
 use crate::receipt::{Receipt, Relay};
 
@@ -140,7 +140,7 @@ pub(crate) struct Bell {
 
 impl Bell {
     pub(crate) fn new() -> io::Result<Bell> {
-        let (doorbell, waker) = (Doorbell::new(), Waker::new()?);
+        let (doorbell, waker) = (Doorbell::default(), Waker::new()?);
         Ok(Bell { doorbell, waker, answered: AtomicBool::new(false), notes: SegQueue::new() })
     }
 

@@ -1,4 +1,5 @@
-//! Every bound of the data plane, with its arithmetic. Nothing here grows past one of them.
+//! Every bound of the data plane, with its arithmetic. Nothing here grows past one of them. Those
+//! of [room](sync::room) and [permits](sync::permits) stand there.
 
 /// Reports taken from one epoll wait. 12 bytes each, so 3 KiB a worker. Nobody is accepted before
 /// all of them are dealt with: those of a storm take 4 ms.
@@ -10,11 +11,6 @@ pub const SERVE_NS: u64 = 2_000_000;
 
 /// The same of a turn that finds mail: what is delivered waits no longer for those who come and go.
 pub const SERVE_WITH_MAIL_NS: u64 = 500_000;
-
-/// How long after the last mail of any worker, in milliseconds, those that serve clients give way
-/// to it. More than what keeps a sender from its turn in a storm: with 100 ms workers took a sender
-/// that waited for the processor for one that had nothing to say, and all of them kept it waiting.
-pub const QUIET_MS: u64 = 5_000;
 
 /// How often a worker that waits until it may serve clients looks for mail, in nanoseconds: nobody
 /// wakes it for that. Those of all workers look at the same times.
@@ -307,16 +303,8 @@ pub const LANES_RELAYING_MAX: usize = 4;
 /// The longest message between a lane and the control plane.
 pub const LANE_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// Places in a worker, past which it has little room and new connections go to those with more. As
-/// many clients may wait in its queue when it leaves: at 24,000 connects a second, what comes in
-/// 10 ms.
-pub const LITTLE_ROOM_MAX: usize = 256;
-
-/// The same as a share of a worker's places, where those are few: an eighth.
-pub const LITTLE_ROOM_SHARE: usize = 8;
-
 /// How often a worker that the kernel gave no descriptor looks whether there are some again, in
-/// milliseconds. A look tries at most twice [`LITTLE_ROOM_MAX`] of them, some 0.1 ms.
+/// milliseconds. A look tries at most twice [`sync::room::LITTLE_ROOM_MAX`] of them, some 0.1 ms.
 pub const SHORTAGE_LOOK_MS: u64 = 250;
 
 /// How long the client's host may leave sent bytes unacknowledged before the connection counts as

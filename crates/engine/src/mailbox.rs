@@ -321,7 +321,10 @@ impl AsFd for Mailbox {
 
 #[cfg(test)]
 mod tests {
+    use sync::replies::Replies;
+
     use super::*;
+    use crate::receipt::Receipt;
 
     fn deliver(targets: usize, stub: &Stub) -> Mail {
         Mail::Deliver {
@@ -335,8 +338,8 @@ mod tests {
     #[test]
     fn full_mailbox_has_no_room_and_a_receipt_completes_when_its_mail_is_dropped() {
         let mailbox = Mailbox::new().unwrap();
-        let replies = Arc::new(crate::replies::Replies::new().unwrap());
-        let (stub, receipt) = Stub::first(&replies);
+        let replies = Arc::new(Replies::new().unwrap());
+        let (stub, receipt) = Receipt::for_task(&replies);
         mailbox
             .reserve(1, MAIL_TARGETS_MAX + 1)
             .unwrap()
@@ -377,8 +380,8 @@ mod tests {
     #[test]
     fn room_that_is_not_used_is_given_back() {
         let mailbox = Mailbox::new().unwrap();
-        let replies = Arc::new(crate::replies::Replies::new().unwrap());
-        let (stub, _receipt) = Stub::first(&replies);
+        let replies = Arc::new(Replies::new().unwrap());
+        let (stub, _receipt) = Receipt::for_task(&replies);
         let mut room = mailbox.reserve(MAILS_MAX, 10).unwrap();
         assert!(mailbox.reserve(1, 0).is_none());
         room.post(deliver(7, &stub));

@@ -31,15 +31,15 @@ use std::sync::Arc;
 use hub::{Audience, Changes, Directory, DisconnectReason, Draft, EventId, EventIds};
 use hub::{HistoryLimits, Id, IdText, Names};
 use proto::Frame;
+use sync::posting::Posting;
+use sync::replies::Replies;
 
 pub use self::given::GapStep;
 pub use self::sending::Sending;
 use self::sending::{Drafted, Outgoing, Reservations};
 use crate::clock::Clock;
 use crate::mailbox::{Mail, Mailbox};
-use crate::posting::Posting;
 use crate::receipt::Receipt;
-use crate::replies::Replies;
 use crate::{Event, History, TERM_SLOT};
 
 /// Finds audiences and posts mail. Shared by all senders.
@@ -82,7 +82,7 @@ impl Router {
         clock: Clock,
     ) -> Router {
         let history = history.is_on().then(|| History::new(names.clone(), history));
-        let posting = Posting::new();
+        let posting = Posting::default();
         Router { names, directory, mailboxes, replies, event_ids, history, posting, clock }
     }
 

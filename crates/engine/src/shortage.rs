@@ -1,7 +1,7 @@
 //! A worker that the kernel gave no descriptor or memory for another client: until when it counts
 //! as full, and that it is asked again.
 //!
-//! A worker that is short leaves new clients to the others ([`crate::room`]), so no client comes
+//! A worker that is short leaves new clients to the others ([`sync::room`]), so no client comes
 //! that could show that the shortage is over. It must look by itself: a few times a second it tries
 //! how many more descriptors its table takes ([`sys::table::free`]), and has room for so many.
 //! Where plenty are free the shortage is over. One that is of memory, which such a try does not
@@ -63,7 +63,7 @@ impl Shortage {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -3,7 +3,7 @@
 //! A turn: wait, fire timers, read and write what is ready, accept within a budget, take the mail,
 //! write once to each connection, and again. Each step has its budget in [`crate::limits`], so no
 //! step keeps the others waiting for more than a few milliseconds. Where there are more workers
-//! than cores, not all serve clients [at one time](crate::permits).
+//! than cores, not all serve clients [at one time](sync::permits).
 
 mod accepting;
 mod lanes;
@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
+use sync::room::{Room, WorkerRoom};
 use sys::epoll::Epoll;
 use sys::{clock, group, machine, priority, table};
 
@@ -28,7 +29,6 @@ use crate::lane::{Lane, LaneSocket};
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::nap::Nap;
-use crate::room::{Room, WorkerRoom};
 use crate::shard::{Shard, Shared};
 use crate::shortage::Shortage;
 use crate::tls::Tls;

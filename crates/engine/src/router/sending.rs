@@ -10,7 +10,7 @@ use super::{Router, Step};
 use crate::Event;
 use crate::lane::{Bell, LaneBell};
 use crate::mailbox::{Mail, Reservation, Targets};
-use crate::receipt::{Relays, Stub};
+use crate::receipt::{Receipt, Relays, Stub};
 
 /// An event to be, and its place among the sends that have begun.
 pub(super) struct Drafted {
@@ -204,15 +204,15 @@ impl<'r> Sending<'r> {
             && let Some(relay) = relays(*worker)
             && let Some((_, targets)) = self.audience.group()
         {
-            let (stub, receipt) = Stub::first_of_relay(relay, Arc::clone(event));
+            let (stub, receipt) = Receipt::for_relay(relay, Arc::clone(event));
             room.post(outgoing.mail(targets, true, stub));
             self.audience.next_group();
             return Step::Posted(receipt);
         }
         // The sender's own stub: without it the receipt could complete between two mails.
         let (stub, receipt) = match &self.bell {
-            None => Stub::first(&self.router.replies),
-            Some(bell) => Stub::first_of_lane(bell),
+            None => Receipt::for_task(&self.router.replies),
+            Some(bell) => Receipt::for_lane(bell),
         };
         while let Some((worker, targets)) = self.audience.group() {
             // Groups come from the last worker to the first.

@@ -6,7 +6,6 @@ use hub::{ConnRef, Epoch, Followers, FollowersError, Id, Since, Tag};
 
 use super::*;
 use crate::mailbox::Targets;
-use crate::receipt::Stub;
 use crate::sim::Random;
 
 const WORKERS: usize = 3;
@@ -147,7 +146,7 @@ fn event_for_a_name_that_nobody_has_is_remembered_under_it() {
 
 /// Fills the mailbox of `worker`.
 fn fill(router: &Router, worker: usize) {
-    let (stub, _) = Stub::first(&router.replies);
+    let (stub, _) = Receipt::for_task(&router.replies);
     let disconnect = || Mail::Close {
         reason: DisconnectReason::LoggedOut,
         targets: Targets::new(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hub::{AddressKey, ConnRef, Directory, DisconnectReason, EventIds, Names};
 use proto::websocket::deflate::Deflater;
+use sync::connection_limit::ConnectionLimit;
 
 use super::Shared;
 use super::gap::Untold;
@@ -16,7 +17,6 @@ use crate::column::Column;
 use crate::config::EngineConfig;
 use crate::conn::life::{Act, Input, Life};
 use crate::conn::{Conn, Marks};
-use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
 use crate::limits::{self, work};
 use crate::notices::Notices;

@@ -39,6 +39,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hub::{Bound, ConnRef, Directory, DisconnectReason, EventIds, Names};
+use sync::connection_limit::ConnectionLimit;
+use sync::permits::Permits;
 
 use self::core::{At, Core, End, Lives};
 use self::ending::LeavingBatch;
@@ -50,11 +52,9 @@ use crate::addresses::{Addresses, Peer};
 use crate::config::EngineConfig;
 use crate::conn::Conn;
 use crate::conn::life::Life;
-use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
 use crate::limits::work;
 use crate::notices::Notices;
-use crate::permits::Permits;
 use crate::resume::Resumes;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;

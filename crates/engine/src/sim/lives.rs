@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hub::{ConnRef, Directory, Epoch, EventIds, Names};
+use sync::connection_limit::ConnectionLimit;
+use sync::replies::Replies;
 
 use super::net::Net;
 use super::random::Random;
@@ -19,13 +21,11 @@ use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::clock::{Clock, MadeClock};
 use crate::config::EngineConfig;
-use crate::connection_limit::ConnectionLimit;
 use crate::counters::Counters;
 use crate::handover::state::ConnState;
 use crate::handover::{leave_open_out, totals};
 use crate::limits;
 use crate::mailbox::Mailbox;
-use crate::replies::Replies;
 use crate::resume::Resumes;
 use crate::router::Router;
 use crate::shard::{Shard, Shared};

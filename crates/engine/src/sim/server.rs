@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hub::{Directory, Epoch, EventIds, Followers};
 use proto::Transport;
+use sync::connection_limit::ConnectionLimit;
 
 use super::net::{Net, Report, Wire};
 use super::secure::{Ends, SimSockets};
@@ -15,7 +16,6 @@ use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::clock::MadeClock;
 use crate::config::EngineConfig;
-use crate::connection_limit::ConnectionLimit;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::limits::{self, LAST_BYTES_STILL_MS, LINGER_MS, work};
 use crate::mailbox::{Mail, Mailbox};

@@ -11,7 +11,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::connection_limit::ConnectionLimit;
+use sync::connection_limit::ConnectionLimit;
+
 use crate::limits;
 
 /// The bounds of all workers together.

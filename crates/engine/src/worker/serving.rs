@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use sync::permits::Permits;
 use sys::clock;
 use sys::epoll::{Event, Events};
 
@@ -14,7 +15,6 @@ use super::{MAILBOX, Worker};
 use crate::door::{DOORS_MAX, is_tls_door};
 use crate::lane::lane_index;
 use crate::limits::{EVENTS_PER_WAIT, LOOK_NS, SERVE_NS, SERVE_WITH_MAIL_NS};
-use crate::permits::Permits;
 
 /// Whether a worker may serve clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

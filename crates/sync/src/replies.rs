@@ -24,12 +24,14 @@ pub struct Replies {
 }
 
 impl Replies {
-    pub(crate) fn new() -> io::Result<Replies> {
+    /// Of nobody yet.
+    pub fn new() -> io::Result<Replies> {
         let bell = sys::waker::Waker::new()?;
-        Ok(Replies { wakers: SegQueue::new(), doorbell: Doorbell::new(), bell })
+        Ok(Replies { wakers: SegQueue::new(), doorbell: Doorbell::default(), bell })
     }
 
-    pub(crate) fn post(&self, sender: Waker) {
+    /// Whoever waits is to be woken.
+    pub fn post(&self, sender: Waker) {
         self.wakers.push(sender);
         if self.doorbell.must_ring() {
             self.bell.ring();

@@ -11,25 +11,21 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The right, and whether somebody has it.
-#[derive(Debug)]
-pub(crate) struct Posting {
+#[derive(Debug, Default)]
+pub struct Posting {
     taken: AtomicBool,
 }
 
 /// Whoever has this has the right, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'p>(&'p Posting);
+pub struct Turn<'p>(&'p Posting);
 
 impl Posting {
-    pub(crate) fn new() -> Posting {
-        Posting { taken: AtomicBool::new(false) }
-    }
-
     /// Takes the right; `None` while another has it.
     ///
     /// Ordering: acquires what the one before released, so the numbers and mails of both are in
     /// the same order for everybody.
-    pub(crate) fn take(&self) -> Option<Turn<'_>> {
+    pub fn take(&self) -> Option<Turn<'_>> {
         // An exchange, since who does not get the right writes nothing: the line stays with its
         // owner.
         let taken = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
@@ -55,7 +51,7 @@ mod loom_tests {
     #[test]
     fn one_sender_posts_at_a_time() {
         loom::model(|| {
-            let (posting, posted) = (Arc::new(Posting::new()), Arc::new(AtomicU32::new(0)));
+            let (posting, posted) = (Arc::new(Posting::default()), Arc::new(AtomicU32::new(0)));
             let senders: Vec<_> = (0..2)
                 .map(|_| {
                     let (posting, posted) = (posting.clone(), posted.clone());

@@ -11,25 +11,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many more connections all workers together may have.
 #[derive(Debug)]
-pub(crate) struct ConnectionLimit {
+pub struct ConnectionLimit {
     /// Ordering: relaxed throughout. Only the number counts, nothing is published by it.
     free: AtomicUsize,
 }
 
 impl ConnectionLimit {
-    pub(crate) fn new(max: usize) -> ConnectionLimit {
+    /// None is taken of `max`.
+    pub fn new(max: usize) -> ConnectionLimit {
         ConnectionLimit { free: AtomicUsize::new(max) }
     }
 
     /// Counts one more connection; `false` when there are as many as may be. Whoever has counted
     /// one must give it back.
-    pub(crate) fn take(&self) -> bool {
+    pub fn take(&self) -> bool {
         let one_less = |free: usize| free.checked_sub(1);
         self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
     }
 
     /// Counts one connection less.
-    pub(crate) fn give_back(&self) {
+    pub fn give_back(&self) {
         self.free.fetch_add(1, Ordering::Relaxed);
     }
 }

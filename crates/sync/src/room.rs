@@ -21,21 +21,30 @@ use loom::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use crate::limits;
+/// Places in a worker, past which it has little room and new connections go to those with more. As
+/// many clients may wait in its queue when it leaves: at 24,000 connects a second, what comes in
+/// 10 ms.
+pub const LITTLE_ROOM_MAX: usize = 256;
+
+/// The same as a share of a worker's places, where those are few: an eighth.
+pub const LITTLE_ROOM_SHARE: usize = 8;
 
 /// How many more connections a worker can take.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
-pub(crate) enum Room {
+pub enum Room {
+    /// For nobody.
     None,
+    /// For those that wait in its queue.
     Little,
+    /// For new connections.
     Plenty,
 }
 
 impl Room {
     /// What this becomes with `free` of `slots` places. Plenty returns later than it ended, so that
     /// a worker at the edge does not tell the kernel at each connection that comes or goes.
-    pub(crate) fn next(self, free: usize, slots: usize) -> Room {
+    pub fn next(self, free: usize, slots: usize) -> Room {
         let plenty_from = match self {
             Room::Plenty => Room::little(slots) + 1,
             _ => Room::plenty_from(slots),
@@ -48,18 +57,18 @@ impl Room {
     }
 
     /// Free places of `slots` with which a worker that had fewer has plenty again.
-    pub(crate) fn plenty_from(slots: usize) -> usize {
+    pub fn plenty_from(slots: usize) -> usize {
         2 * Room::little(slots) + 1
     }
 
     fn little(slots: usize) -> usize {
-        (slots / limits::LITTLE_ROOM_SHARE).min(limits::LITTLE_ROOM_MAX)
+        (slots / LITTLE_ROOM_SHARE).min(LITTLE_ROOM_MAX)
     }
 }
 
 /// Every worker's room.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub struct Rooms {
     /// By worker. Ordering: relaxed, `changes` publishes them.
     rooms: Box<[AtomicU8]>,
     /// How often one of them has changed. Ordering: who reads a count (acquire) sees the rooms that
@@ -69,7 +78,7 @@ pub(crate) struct Rooms {
 
 impl Rooms {
     /// Plenty for so many workers.
-    pub(crate) fn new(workers: usize) -> Rooms {
+    pub fn new(workers: usize) -> Rooms {
         let rooms = (0..workers).map(|_| AtomicU8::new(Room::Plenty as u8)).collect();
         Rooms { rooms, changes: AtomicUsize::new(0) }
     }
@@ -81,7 +90,7 @@ impl Rooms {
     /// The set told last is the one that stands. Calls of `tell` follow each other (the kernel
     /// takes a lock), and the last one was not told again, so its set was of the count that stood
     /// after it. A change behind that count was told after it was counted, hence later still.
-    pub(crate) fn change(&self, worker: usize, room: Room, mut tell: impl FnMut(&[Range<u16>])) {
+    pub fn change(&self, worker: usize, room: Room, mut tell: impl FnMut(&[Range<u16>])) {
         self.rooms[worker].store(room as u8, Ordering::Relaxed);
         let mut changes = self.changes.fetch_add(1, Ordering::AcqRel) + 1;
         loop {
@@ -118,7 +127,7 @@ impl Rooms {
 
 /// The room of one worker, which alone changes it.
 #[derive(Debug)]
-pub(crate) struct WorkerRoom {
+pub struct WorkerRoom {
     rooms: Arc<Rooms>,
     worker: usize,
     room: Room,
@@ -126,18 +135,13 @@ pub(crate) struct WorkerRoom {
 
 impl WorkerRoom {
     /// That of `worker`.
-    pub(crate) fn new(rooms: Arc<Rooms>, worker: usize) -> WorkerRoom {
+    pub fn new(rooms: Arc<Rooms>, worker: usize) -> WorkerRoom {
         WorkerRoom { rooms, worker, room: Room::Plenty }
     }
 
     /// Now `free` of `slots` places are left. `true` when that makes a difference; then `tell` was
     /// called, see [`Rooms::change`].
-    pub(crate) fn update(
-        &mut self,
-        free: usize,
-        slots: usize,
-        tell: impl FnMut(&[Range<u16>]),
-    ) -> bool {
+    pub fn update(&mut self, free: usize, slots: usize, tell: impl FnMut(&[Range<u16>])) -> bool {
         let room = self.room.next(free, slots);
         let changed = room != self.room;
         if changed {
@@ -148,7 +152,7 @@ impl WorkerRoom {
     }
 
     /// Whether there is none.
-    pub(crate) fn is_none(&self) -> bool {
+    pub fn is_none(&self) -> bool {
         self.room == Room::None
     }
 }
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn room_changes_late_on_the_way_back() {
-        let (slots, little) = (20_000, limits::LITTLE_ROOM_MAX);
+        let (slots, little) = (20_000, LITTLE_ROOM_MAX);
         let walk = |from: Room, free: usize| from.next(free, slots);
         assert_eq!(walk(Room::Plenty, little + 1), Room::Plenty);
         assert_eq!(walk(Room::Plenty, little), Room::Little);

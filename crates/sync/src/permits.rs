@@ -25,11 +25,15 @@ use sys::futex;
 
 #[cfg(loom)]
 use self::loom_tests::futex;
-use crate::limits::QUIET_MS;
+
+/// How long after the last mail of any worker, in milliseconds, those that serve clients give way
+/// to it. More than what keeps a sender from its turn in a storm: with 100 ms workers took a sender
+/// that waited for the processor for one that had nothing to say, and all of them kept it waiting.
+pub const QUIET_MS: u64 = 5_000;
 
 /// The permits of all workers.
 #[derive(Debug)]
-pub(crate) struct Permits {
+pub struct Permits {
     /// Permits that nobody has, and the word at which workers wait while there is none.
     ///
     /// Ordering: sequentially consistent with `waiting`. Whoever waits says so first and then looks
@@ -45,14 +49,14 @@ pub(crate) struct Permits {
 
 impl Permits {
     /// As many as there are `cores`; `None` where `workers` are no more than that.
-    pub(crate) fn new(workers: usize, cores: usize) -> Option<Permits> {
+    pub fn new(workers: usize, cores: usize) -> Option<Permits> {
         let free = AtomicU32::new(u32::try_from(cores.max(1)).unwrap_or(u32::MAX));
         let are_scarce = workers > cores;
         are_scarce.then(|| Permits { free, waiting: AtomicU32::new(0), mail_ms: AtomicU64::new(0) })
     }
 
     /// A worker has mail, at `now_ms`.
-    pub(crate) fn mail_has_come(&self, now_ms: u64) {
+    pub fn mail_has_come(&self, now_ms: u64) {
         // The look first: as long as all say the same, the line stays shared.
         if self.mail_ms.load(Ordering::Relaxed) != now_ms {
             self.mail_ms.store(now_ms, Ordering::Relaxed);
@@ -61,23 +65,23 @@ impl Permits {
 
     /// Whether clients may be served without one at `now_ms`: there is no mail that would wait for
     /// it.
-    pub(crate) fn are_idle(&self, now_ms: u64) -> bool {
+    pub fn are_idle(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.mail_ms.load(Ordering::Relaxed)) > QUIET_MS
     }
 
     /// Takes one, if there is one. Whoever has it gives it back.
-    pub(crate) fn take(&self) -> bool {
+    pub fn take(&self) -> bool {
         let one_less = |free: u32| free.checked_sub(1);
         self.free.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
     }
 
     /// Whether somebody waits for one.
-    pub(crate) fn are_awaited(&self) -> bool {
+    pub fn are_awaited(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) > 0
     }
 
     /// Waits for one until `until_ns` on the monotonic clock; whether it was had.
-    pub(crate) fn wait(&self, until_ns: u64) -> bool {
+    pub fn wait(&self, until_ns: u64) -> bool {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let is_given = futex::wait(&self.free, 0, until_ns);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -85,7 +89,7 @@ impl Permits {
     }
 
     /// Gives one back: to the one who has waited longest, or to whoever comes.
-    pub(crate) fn give_back(&self) {
+    pub fn give_back(&self) {
         if !self.are_awaited() || !matches!(futex::wake_one(&self.free), Ok(true)) {
             self.free.fetch_add(1, Ordering::SeqCst);
         }
@@ -162,7 +166,7 @@ mod loom_tests {
         use std::io;
 
         use loom::sync::Mutex;
-        use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+        use loom::sync::atomic::{AtomicU32, Ordering};
         use loom::thread;
 
         loom::lazy_static! {

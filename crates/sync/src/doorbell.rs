@@ -11,18 +11,14 @@ use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// The flag between one worker and its senders.
-#[derive(Debug)]
-pub(crate) struct Doorbell {
+#[derive(Debug, Default)]
+pub struct Doorbell {
     asleep: AtomicBool,
 }
 
 impl Doorbell {
-    pub(crate) fn new() -> Doorbell {
-        Doorbell { asleep: AtomicBool::new(false) }
-    }
-
     /// The sender, after it has posted: whether it is the one who must wake the worker.
-    pub(crate) fn must_ring(&self) -> bool {
+    pub fn must_ring(&self) -> bool {
         // Orders the post before the look; pairs with the fence in `mark_asleep`.
         fence(Ordering::SeqCst);
         // The cheap look first: while the worker is awake its line stays shared among senders.
@@ -30,14 +26,14 @@ impl Doorbell {
     }
 
     /// The worker, before its last look for mail. It sleeps only if that look finds none.
-    pub(crate) fn mark_asleep(&self) {
+    pub fn mark_asleep(&self) {
         self.asleep.store(true, Ordering::Relaxed);
         // Orders the flag before the look; pairs with the fence in `must_ring`.
         fence(Ordering::SeqCst);
     }
 
     /// The worker, when it is up again for whatever reason.
-    pub(crate) fn mark_awake(&self) {
+    pub fn mark_awake(&self) {
         self.asleep.store(false, Ordering::Relaxed);
     }
 }
@@ -54,7 +50,7 @@ mod loom_tests {
     #[test]
     fn mail_is_never_left_with_a_sleeping_worker() {
         loom::model(|| {
-            let doorbell = Arc::new(Doorbell::new());
+            let doorbell = Arc::new(Doorbell::default());
             let posted = Arc::new(AtomicUsize::new(0));
             let rung = Arc::new(AtomicBool::new(false));
             let senders: Vec<_> = (0..2)
