@@ -1,5 +1,6 @@
 //! What tests of several rooms share: the one way to skip a test, a small disk to fill, NATS
-//! servers, a PostgreSQL of their own, signals, and a network between programs that can be cut.
+//! servers, a PostgreSQL of their own, signals, a network between programs that can be cut, and the
+//! one way to wait.
 //!
 //! cargo keeps the output of a test that passes to itself, so a test that skips would look like one
 //! that passed. So each skip is written down where `cargo xtask ci` tells it in its last lines, and
@@ -14,6 +15,7 @@ mod relay;
 mod signal;
 mod small_disk;
 mod tools;
+mod waiting;
 
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use port::free_port;
@@ -21,6 +23,7 @@ pub use relay::TcpRelay;
 pub use signal::signal;
 pub use small_disk::SmallDisk;
 pub use tools::{found, tool};
+pub use waiting::{DEADLINE, pauses, wait_for, wait_within};
 
 use std::fs::OpenOptions;
 use std::io::Write;
