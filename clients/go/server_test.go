@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand"
 	"net"
 	"os"
 	"os/exec"
@@ -17,7 +19,7 @@ import (
 )
 
 // inTime bounds a whole test: only one that fails takes so long.
-const inTime = 60 * time.Second
+const inTime = 120 * time.Second
 
 func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), inTime)
@@ -45,9 +47,20 @@ type server struct {
 	process     *exec.Cmd
 }
 
+// freeAddress is one to take again after an end: not of those ports that the kernel gives to anybody.
+func freeAddress() string {
+	for {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.Intn(22_000))
+		if listener, err := net.Listen("tcp", address); err == nil {
+			listener.Close()
+			return address
+		}
+	}
+}
+
 func start(t *testing.T, options ...string) *server {
 	server := &server{
-		t: t, data: t.TempDir(), options: options, listen: "127.0.0.1:0", api: "127.0.0.1:0",
+		t: t, data: t.TempDir(), options: options, listen: freeAddress(), api: freeAddress(),
 	}
 	t.Cleanup(server.kill)
 	server.start()

@@ -40,6 +40,8 @@ export async function openContext(
 ): Promise<BrowserContext> {
   browser ??= chromium.launch({ executablePath: PROGRAM, args: FLAGS });
   const context = await (await browser).newContext(options);
+  // Long enough for a busy machine.
+  context.setDefaultTimeout(60_000);
   atEnd(test, () => context.close());
   return context;
 }

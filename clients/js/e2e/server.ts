@@ -5,6 +5,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -42,7 +43,9 @@ export class Encke {
   }
 
   /** Starts it, again or for the first time, on other free ports or on these; TLS stays at its own. */
-  async start(listen = "127.0.0.1:0", api = "127.0.0.1:0"): Promise<void> {
+  async start(listen?: string, api?: string): Promise<void> {
+    listen ??= await freeAddress();
+    api ??= await freeAddress();
     const fixed = [`--listen=${listen}`, `--api=${api}`, "--json", "--workers=2"];
     const tls = this.tlsListen && [`--tls-listen=${this.tlsListen}`];
     const options = this.options.filter((option) => !tls || !option.startsWith("--tls-listen="));
@@ -118,9 +121,25 @@ export class Encke {
   }
 }
 
+/** One to take again after an end: not of those ports that the kernel gives to anybody. */
+async function freeAddress(): Promise<string> {
+  for (;;) {
+    const port = 10_000 + Math.floor(22_000 * Math.random());
+    const taken = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      taken.once("error", () => resolve(false));
+      taken.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (isFree) {
+      await new Promise((closed) => taken.close(closed));
+      return `127.0.0.1:${port}`;
+    }
+  }
+}
+
 /** Waits until `check` holds, by asking again; only a test that fails waits long. */
 export async function until(what: string, check: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 60_000;
   while (!(await check())) {
     if (performance.now() > deadline) {
       throw new Error(`not in time: ${what}`);

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import type { TransportName } from "../src/index.js";
 import { openContext, openPage } from "./browser.js";
-import { openClient, PLACES } from "./client.js";
+import { type Client, openClient, PLACES } from "./client.js";
 import { Front } from "./front.js";
 import { startDemo } from "./program.js";
 import { Encke, until } from "./server.js";
@@ -66,21 +66,32 @@ for (const place of PLACES) {
   for (const transport of TRANSPORTS) {
     test(`${transport} in a ${place} goes on with token after token`, async (t) => {
       const { pages, server, way } = await open(t, "--token-leeway=0");
-      const { given, url } = await application(t, 3);
-      const hosts = [new URL(way.origin).host, new URL(url).host];
-      const client = await openClient(t, place, pages.origin, { hosts });
-      await client.listen({ ids: "bob", transports: [transport], tokenUrl: url }, way.origin);
-      await client.turned("open", transport);
-      let sent = 0;
-      while (given.length < 4) {
-        await server.send("bob", sent++);
-        await new Promise((resolve) => setTimeout(resolve, 10));
+      // On a busy machine one may come when the last is over: then they last for longer.
+      let client: Client | undefined;
+      for (const seconds of [3, 12, 48]) {
+        const { given, url } = await application(t, seconds);
+        const hosts = [new URL(way.origin).host, new URL(url).host];
+        await client?.close();
+        way.asked.length = 0;
+        client = await openClient(t, place, pages.origin, { hosts, console: FAILED });
+        await client.listen({ ids: "bob", transports: [transport], tokenUrl: url }, way.origin);
+        await client.turned("open", transport);
+        let sent = 0;
+        while (given.length < 4) {
+          await server.send("bob", sent++);
+          await new Promise((resolve) => setTimeout(resolve, 10));
+        }
+        const numbers = Array.from({ length: sent }, (_, n) => n);
+        assert.deepEqual(await client.heard(sent), numbers, "each once, in order");
+        const told = await client.told();
+        assert.equal(told.gaps, 0);
+        if (!told.states.some((state) => state.startsWith("waiting"))) {
+          assert.deepEqual(told.errors, []);
+          break;
+        }
+        assert.ok(seconds < 48, told.states.join());
       }
-      const numbers = Array.from({ length: sent }, (_, n) => n);
-      assert.deepEqual(await client.heard(sent), numbers, "each once, in order");
-      const told = await client.told();
-      assert.deepEqual([told.gaps, told.errors], [0, []]);
-      assert.ok(!told.states.some((state) => state.startsWith("waiting")), told.states.join());
+      assert.ok(client);
       if (transport === "websocket") {
         assert.equal(way.asked.length, 1, "it was opened once");
         assert.ok(await client.login("bob"));

@@ -159,7 +159,7 @@ test("page of a captive portal is no stream", async (t) => {
 
 test("stream that falls silent is left and resumed", async (t) => {
   const server = await FakeServer.start(t, { stream: stream(message("02")) });
-  const connection = listen(t, server.url, { ...SSE, silenceMs: 20 });
+  const connection = listen(t, server.url, { ...SSE, silenceMs: 1000 });
   await turned(connection, "open");
   assert.match(String(await turned(connection, "waiting")), /silent/);
   await turned(connection, "open");

@@ -154,7 +154,7 @@ test("source that fails or hangs is asked again", async (t) => {
     async () => "a.b.c",
   ];
   const token = () => answers.shift()!();
-  const connection = listen(t, server.url, { ...SSE, token, openMs: 50 });
+  const connection = listen(t, server.url, { ...SSE, token, openMs: 1000 });
   assert.equal((await turned(connection, "waiting"))?.message, "logged out here");
   await turned(connection, "connecting");
   assert.equal((await turned(connection, "waiting"))?.message, "The server is silent");
@@ -167,7 +167,7 @@ test("source that fails while a stream is open is asked again, and the stream go
   const [first, last] = [lasting(2), lasting(600)];
   const answers = [() => first, () => Promise.reject(new Error("not now")), () => last];
   const token = () => answers.shift()!();
-  const connection = listen(t, server.url, { ...SSE, token, openMs: 300 });
+  const connection = listen(t, server.url, { ...SSE, token, openMs: 1000 });
   const [error] = await next(connection, "error");
   assert.equal(error.message, "not now");
   assert.equal(connection.state, "open");
@@ -238,7 +238,7 @@ test("refused renewal is told and tried again while the stream goes on", async (
   );
   const server = await FakeServer.start(t, { websocket });
   const tokens = [lasting(2), lasting(600), lasting(700)];
-  const options = { ...WEBSOCKET, token: source(...tokens).token, openMs: 300 };
+  const options = { ...WEBSOCKET, token: source(...tokens).token, openMs: 1000 };
   const connection = listen(t, server.url, options);
   const [error] = await next(connection, "error");
   assert.equal(error.message, "Unauthorized: Its signature is wrong.");

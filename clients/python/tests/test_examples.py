@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Server, in_thread, until
+from conftest import IN_TIME_S, ROOT, Server, in_thread, until
 
 from encke import Client, Event, Gap, Listener
 
@@ -120,14 +120,14 @@ def hear(server: Server, client: Client, say: Say) -> None:
         assert say(b"nonsense", "session=s-4711")[0] == 400
         last = json.dumps({"id": str(uuid.uuid4()), "text": "last"}).encode()
         assert say(last, "session=s-4711")[0] == 200
-        told = [heard.get(timeout=30) for _ in range(2)]
+        told = [heard.get(timeout=IN_TIME_S) for _ in range(2)]
         assert [item.data for item in told if isinstance(item, Event)] == [
             {"text": "Grüße"},
             {"text": "last"},
         ], "the one that was said twice is heard once"
         assert all(isinstance(item, Event) and item.about == "rj" for item in told)
         listener.close()
-        thread.join(30)
+        thread.join(IN_TIME_S)
 
 
 def say(url: str, body: bytes, cookie: str) -> tuple[int, bytes]:
@@ -135,7 +135,7 @@ def say(url: str, body: bytes, cookie: str) -> tuple[int, bytes]:
     headers = {"Cookie": cookie, "Origin": url, "Content-Type": "text/plain;charset=UTF-8"}
     request = urllib.request.Request(f"{url}/say", data=body, headers=headers, method="POST")
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=IN_TIME_S) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as refused:
         with refused:

@@ -1,5 +1,6 @@
 //! What tests of several rooms share: the one way to skip a test, a small disk to fill, NATS
-//! servers, a PostgreSQL of their own, signals, and a network between programs that can be cut.
+//! servers, a PostgreSQL of their own, signals, a network between programs that can be cut, and the
+//! one way to wait.
 //!
 //! cargo keeps the output of a test that passes to itself, so a test that skips would look like one
 //! that passed. So each skip is written down where `cargo xtask ci` tells it in its last lines, and
@@ -14,6 +15,7 @@ mod relay;
 mod signal;
 mod small_disk;
 mod tools;
+mod waiting;
 
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use port::free_port;
@@ -21,10 +23,11 @@ pub use relay::TcpRelay;
 pub use signal::signal;
 pub use small_disk::SmallDisk;
 pub use tools::{found, tool};
+pub use waiting::{DEADLINE, pauses, wait_for, wait_within};
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -48,16 +51,6 @@ pub fn skip(why: &str) {
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         written.unwrap_or_else(|error| panic!("cannot write to {}: {error}", path.display()));
     }
-}
-
-/// A folder below the temporary one that test programs of all users share.
-fn shared_folder(path: &Path) {
-    let made = DirBuilder::new().mode(0o777).create(path);
-    if made.is_ok() {
-        // What the umask has taken from it.
-        let _ = fs::set_permissions(path, Permissions::from_mode(0o777));
-    }
-    assert!(path.is_dir(), "{}: {made:?}", path.display());
 }
 
 /// A file whose lock says who is at something. Nobody deletes it, so all have the same one.

@@ -10,15 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::free_port;
+use crate::{DEADLINE, free_port};
 
 /// Names the program of a current NATS server, where tests do not find it by themselves.
 pub const NATS_SERVER: &str = "ENCKE_NATS_SERVER";
-
-/// How long a server may take to start: it reads its store, on a machine that builds besides.
-const START_MAX: Duration = Duration::from_secs(30);
 
 /// Lines of a server's log that wait for the test; those that come then are passed over.
 const LINES_MAX: usize = 1000;
@@ -162,7 +159,7 @@ impl NatsServer {
     /// When none comes in time, with the lines that came.
     pub fn wait_for(&self, what: &str) {
         let running = self.running.as_ref().expect("it runs");
-        let end = Instant::now() + START_MAX;
+        let end = Instant::now() + DEADLINE;
         let mut heard = String::new();
         loop {
             let left = end.saturating_duration_since(Instant::now());

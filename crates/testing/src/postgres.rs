@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::sync_channel;
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
 
-use crate::free_port;
+use crate::{DEADLINE, free_port, wait_within};
+
+/// How long the last processes of a server that was killed may keep its files. What is left then is
+/// deleted by the next program that makes a server.
+const LEAVING_MAX: Duration = Duration::from_secs(2);
 
 /// Where Debian keeps the newest it has, and others their only one.
 fn programs() -> Option<&'static Path> {
@@ -92,27 +96,26 @@ impl Postgres {
     /// Starts it again where it was stopped or killed, on the same port.
     ///
     /// # Panics
-    /// When it does not answer within 30 s.
+    /// When it does not answer within [`DEADLINE`].
     pub fn run(&mut self) {
         assert!(self.pid.is_none(), "the server runs already");
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
-            if self.port == 0 || TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
-                self.port = free_port();
-            }
-            self.pid = Some(self.spawn());
-            while self.is_alive() {
-                if self.answers() {
-                    return;
+        let answers = wait_within(DEADLINE, || {
+            if self.pid.is_none() {
+                if self.port == 0 || TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                    self.port = free_port();
                 }
-                assert!(Instant::now() < deadline, "{}", self.log());
-                sleep(Duration::from_millis(20));
+                self.pid = Some(self.spawn());
             }
-            // Another has taken the port, or those whom a kill left are still ending.
-            self.pid = None;
-            assert!(Instant::now() < deadline, "{}", self.log());
-            sleep(Duration::from_millis(50));
-        }
+            if self.answers() {
+                return true;
+            }
+            if !self.is_alive() {
+                // Another has taken the port, or those whom a kill left are still ending.
+                self.pid = None;
+            }
+            false
+        });
+        assert!(answers, "{}", self.log());
     }
 
     fn spawn(&self) -> u32 {
@@ -173,10 +176,7 @@ impl Postgres {
     fn end(&mut self, signal: &str) {
         let Some(pid) = self.pid else { return };
         let _ = Command::new("kill").args([signal, &pid.to_string()]).status();
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while self.is_alive() && Instant::now() < deadline {
-            sleep(Duration::from_millis(5));
-        }
+        wait_within(DEADLINE, || !self.is_alive());
         self.pid = None;
     }
 
@@ -213,12 +213,7 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         self.kill();
         // Its last processes may still be there for a moment.
-        for _ in 0..100 {
-            if fs::remove_dir_all(&self.directory).is_ok() {
-                return;
-            }
-            sleep(Duration::from_millis(20));
-        }
+        wait_within(LEAVING_MAX, || fs::remove_dir_all(&self.directory).is_ok());
     }
 }
 

@@ -2,11 +2,8 @@
 
 use std::fs;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
-/// How long a process may take to stop.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::wait_for;
 
 /// Sends a process the signal of that name, such as `TERM`. After `STOP` all of it stands still:
 /// the kernel tells one thread, and before that has run, the others go on.
@@ -17,10 +14,8 @@ pub fn signal(pid: u32, name: &str) {
     let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status();
     let status = status.expect("there is a kill");
     assert!(status.success(), "kill -s {name} {pid}: {status}");
-    let until = Instant::now() + STOP_TIMEOUT;
-    while name == "STOP" && !is_stopped(pid) {
-        assert!(Instant::now() < until, "process {pid} does not stop");
-        thread::sleep(Duration::from_millis(1));
+    if name == "STOP" {
+        wait_for(&format!("process {pid} stands still"), || is_stopped(pid));
     }
 }
 

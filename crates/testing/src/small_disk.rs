@@ -6,11 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
-/// How long it may take to mount it.
-const MOUNT_MAX: Duration = Duration::from_secs(10);
+use crate::{DEADLINE, wait_within};
 
 /// A tmpfs in a mount namespace that a process of ours keeps: it goes with that, and with us.
 pub struct SmallDisk {
@@ -60,14 +57,12 @@ impl SmallDisk {
     }
 
     fn is_there(&mut self) -> bool {
-        let end = Instant::now() + MOUNT_MAX;
-        while Instant::now() < end && matches!(self.keeper.try_wait(), Ok(None)) {
-            if self.seen_from_outside().join("mounted").exists() {
-                return true;
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        false
+        let mut is_mounted = false;
+        wait_within(DEADLINE, || {
+            is_mounted = self.seen_from_outside().join("mounted").exists();
+            is_mounted || !matches!(self.keeper.try_wait(), Ok(None))
+        });
+        is_mounted
     }
 
     /// Where it is for programs that have entered.

@@ -230,7 +230,7 @@ mod tests {
         let writes = thread::spawn(move || while changed.send(()).is_ok() {});
         let (rested, rest) = sync_channel(1);
         let waits = thread::spawn(move || rested.send(at_rest(&changes, Duration::from_millis(9))));
-        assert!(rest.recv_timeout(Duration::from_secs(10)).unwrap());
+        assert!(rest.recv_timeout(testing::DEADLINE).unwrap());
         waits.join().unwrap().unwrap();
         writes.join().unwrap();
     }

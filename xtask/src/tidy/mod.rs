@@ -7,6 +7,7 @@
 //! The files are read as text, without parsing Rust: a rule that needs more belongs into
 //! clippy.toml.
 
+mod clocks;
 mod code;
 mod crates;
 mod dependencies;
@@ -23,7 +24,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 21] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("the async runtime stays in its crates", crates::runtime),
     ("every crate has the workspace's lints", crates::lints),
@@ -37,6 +38,7 @@ const RULES: [Rule; 20] = [
     ("every module says what it is for", text::module_docs),
     ("unsafe stays where it is listed", code::unsafe_places),
     ("nobody sleeps", code::sleeps),
+    ("no test bounds a time", clocks::upper_bounds),
     ("tests take no fixed port", code::fixed_ports),
     ("proto, hub, tls and cluster do no IO", code::pure_crates),
     ("links lead somewhere", links::links),

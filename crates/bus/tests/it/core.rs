@@ -6,7 +6,7 @@ use bus::Bytes;
 use testing::NatsServer;
 use tokio::time::{Instant, interval, timeout};
 
-use crate::harness::{LONG, connect, programs};
+use crate::harness::{DEADLINE, connect, programs};
 
 /// A subscription is known to the server as soon as one hears itself.
 async fn hears_itself(bus: &bus::Bus, heard: &mut bus::Subscription, subject: &str) {
@@ -18,7 +18,10 @@ async fn hears_itself(bus: &bus::Bus, heard: &mut bus::Subscription, subject: &s
             break;
         }
     }
-    while timeout(Duration::from_millis(100), heard.next()).await.is_ok() {}
+    // What was published since comes before this.
+    bus.publish_core(subject, "!".into()).await.unwrap();
+    let last = async { while &heard.next().await.unwrap().bytes[..] != b"!" {} };
+    timeout(DEADLINE, last).await.unwrap();
 }
 
 #[tokio::test]
@@ -31,14 +34,14 @@ async fn what_finds_its_queue_full_is_dropped_and_counted() {
         for number in 0..30_u8 {
             one.publish_core("count.5", Bytes::from(vec![number])).await.unwrap();
         }
-        let end = Instant::now() + LONG;
+        let end = Instant::now() + DEADLINE;
         let mut pace = interval(Duration::from_millis(10));
         while other.counts().dropped < 20 && Instant::now() < end {
             pace.tick().await;
         }
         assert_eq!(other.counts().dropped, 20);
         for number in 0..10_u8 {
-            let message = timeout(LONG, heard.next()).await.unwrap().unwrap();
+            let message = timeout(DEADLINE, heard.next()).await.unwrap().unwrap();
             assert_eq!((message.subject.as_str(), &message.bytes[..]), ("count.5", &[number][..]));
         }
         assert_eq!(other.counts().slow_consumer, 0);
@@ -50,10 +53,10 @@ async fn question_gathers_the_answers_of_all() {
     for program in programs() {
         let server = [NatsServer::start(&program)];
         let asker = connect(&server, 1).await;
-        let wait = Duration::from_millis(250);
-        let start = Instant::now();
-        assert_eq!(asker.ask("ask", "?".into(), LONG, 1).await.unwrap().len(), 0);
-        assert!(start.elapsed() < LONG / 2, "nobody is there: that is known at once");
+        // That nobody is there is known at once: an hour is not waited for.
+        let hour = Duration::from_secs(3600);
+        let alone = timeout(DEADLINE, asker.ask("ask", "?".into(), hour, 1)).await.unwrap();
+        assert_eq!(alone.unwrap().len(), 0);
         let mut nodes = Vec::new();
         for number in 0..5_u8 {
             let bus = connect(&server, 1).await;
@@ -66,13 +69,23 @@ async fn question_gathers_the_answers_of_all() {
                 }
             }));
         }
-        let mut answers = asker.ask("ask", "x".into(), LONG, 5).await.unwrap();
+        let answers = timeout(DEADLINE, asker.ask("ask", "x".into(), hour, 5)).await.unwrap();
+        let mut answers = answers.unwrap();
         answers.sort();
         let expected: Vec<Bytes> = (0..5_u8).map(|number| vec![number, b'x'].into()).collect();
         assert_eq!(answers, expected);
-        let start = Instant::now();
-        assert_eq!(asker.ask("ask", "x".into(), wait, 6).await.unwrap().len(), 5);
-        assert!(start.elapsed() >= wait);
+        // A sixth never comes: what has come is given when the time is over. On a busy machine that
+        // may be fewer, and then there is more time.
+        let mut heard = 0;
+        for wait in [250, 2_000, 16_000].map(Duration::from_millis) {
+            let start = Instant::now();
+            heard = asker.ask("ask", "x".into(), wait, 6).await.unwrap().len();
+            assert!(start.elapsed() >= wait);
+            if heard == 5 {
+                break;
+            }
+        }
+        assert_eq!(heard, 5);
         nodes.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }

@@ -4,7 +4,7 @@ use bus::{Bytes, Proposal};
 use testing::NatsServer;
 use tokio::time::timeout;
 
-use crate::harness::{LONG, ask_api, connect, crashes_at_two_makers, programs};
+use crate::harness::{DEADLINE, ask_api, connect, crashes_at_two_makers, programs};
 
 #[tokio::test]
 async fn of_two_proposals_over_the_same_revision_one_is_taken() {
@@ -35,7 +35,7 @@ async fn of_two_proposals_over_the_same_revision_one_is_taken() {
             let again = one.propose(expected, value(winner)).await.unwrap();
             assert_eq!(again, Proposal::Taken(revision));
             let told = watch.wait_for(|told| told.as_ref() == Some(&entry));
-            timeout(LONG, told).await.unwrap().unwrap();
+            timeout(DEADLINE, told).await.unwrap().unwrap();
             expected = revision;
         }
         assert_eq!(one.propose(0, "late".into()).await.unwrap(), Proposal::Lost);

@@ -8,7 +8,9 @@ use testing::{NatsServer, TcpRelay};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use crate::harness::{LONG, bytes, connect, hear_all, log, programs, publish_all, record, soon};
+use crate::harness::{
+    DEADLINE, bytes, connect, hear_all, log, programs, publish_all, record, soon,
+};
 
 /// Publishes one record after the other until told to stop, and gives their number.
 fn publisher(log: &Log) -> (tokio::sync::oneshot::Sender<()>, JoinHandle<u64>) {
@@ -135,12 +137,11 @@ async fn record_whose_acknowledgement_is_swallowed_is_in_the_log_once() {
         let mut follower = log.follow(1);
         hear_all(&mut follower, 1, 2).await;
         relay.swallow();
-        let start = Instant::now();
         let publishing = log.publish_until("a.3", "e", bytes(3), soon());
         let noticing = async {
             let mut state = bus.watch_state();
-            timeout(LONG, state.wait_for(|state| !state.connected)).await.unwrap().unwrap();
-            assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+            // By pings: TCP itself takes a quarter of an hour, the library's own pings 3 minutes.
+            timeout(DEADLINE, state.wait_for(|state| !state.connected)).await.unwrap().unwrap();
             relay.pass();
         };
         let (published, ()) = tokio::join!(publishing, noticing);
@@ -158,11 +159,10 @@ async fn nothing_is_sent_late_that_was_given_up_without_a_connection() {
         publish_all(&log, 1, 1).await;
         server[0].kill();
         let mut state = bus.watch_state();
-        timeout(LONG, state.wait_for(|state| !state.connected)).await.unwrap().unwrap();
-        let start = Instant::now();
-        let refused = log.publish("a.2", "e", bytes(2)).await;
+        timeout(DEADLINE, state.wait_for(|state| !state.connected)).await.unwrap().unwrap();
+        // It does not wait for a connection: there is none until this is answered.
+        let refused = timeout(DEADLINE, log.publish("a.2", "e", bytes(2))).await.unwrap();
         assert!(matches!(refused, Err(PublishError::Unavailable(_))), "{refused:?}");
-        assert!(start.elapsed() < Duration::from_secs(2));
         assert!(bus.publish_core("beat", bytes(1)).await.is_err());
         server[0].restart();
         let next = log.publish_until("a.3", "e", bytes(3), soon()).await.unwrap();

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bus::{Bus, BusConfig, Bytes, Followed, Follower, Log, LogError, Record};
+pub(crate) use testing::DEADLINE;
 use testing::NatsServer;
 use tokio::time::{Instant, timeout};
-
-/// More than an election takes, and less than anybody waits for a test.
-pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// Both programs that we are to work with.
 pub(crate) fn programs() -> Vec<PathBuf> {
@@ -39,12 +37,13 @@ fn is_old(program: &Path) -> bool {
 pub(crate) async fn connect(servers: &[NatsServer], replicas: usize) -> Bus {
     let mut config = BusConfig::new("t", servers.iter().map(NatsServer::url));
     config.replicas = replicas;
+    config.connect_timeout = DEADLINE;
     Bus::connect(config).await.unwrap()
 }
 
 /// The log of an epoch, as soon as the servers have found each other.
 pub(crate) async fn log(bus: &Bus, epoch: u64) -> Log {
-    let end = Instant::now() + LONG;
+    let end = Instant::now() + DEADLINE;
     let mut pace = tokio::time::interval(Duration::from_millis(100));
     loop {
         pace.tick().await;
@@ -60,11 +59,11 @@ pub(crate) async fn log(bus: &Bus, epoch: u64) -> Log {
 }
 
 pub(crate) fn soon() -> Instant {
-    Instant::now() + LONG
+    Instant::now() + DEADLINE
 }
 
 pub(crate) async fn next(follower: &mut Follower) -> Followed {
-    timeout(LONG, follower.next()).await.expect("nothing was heard").expect("it ended")
+    timeout(DEADLINE, follower.next()).await.expect("nothing was heard").expect("it ended")
 }
 
 pub(crate) async fn record(follower: &mut Follower) -> Record {
@@ -83,10 +82,10 @@ pub(crate) fn bytes(number: u64) -> Bytes {
 /// that are just electing has none.
 pub(crate) async fn ask_api(server: &NatsServer, what: &str, body: &str) -> String {
     let client = async_nats::connect(server.url()).await.unwrap();
-    let end = Instant::now() + LONG;
+    let end = Instant::now() + DEADLINE;
     loop {
         let body = body.to_owned().into();
-        let answer = timeout(LONG / 10, client.request(format!("$JS.API.{what}"), body)).await;
+        let answer = timeout(DEADLINE / 10, client.request(format!("$JS.API.{what}"), body)).await;
         match answer {
             Ok(Ok(answer)) => return String::from_utf8(answer.payload.to_vec()).unwrap(),
             other => assert!(Instant::now() < end, "{other:?}"),

@@ -149,7 +149,7 @@ fn every_command_speaks_https() {
         &["logout", "a"],
         &["cluster", "status"],
         &["graph", "load", "pairs"],
-        &["spam", "--users=10", "--rate=100", "--seconds=1"],
+        &["spam", "--users=10", "--rate=100", "--seconds=1", "--late-after=60"],
         &["watch", "-o", "run.csv", "--seconds=1"],
     ] {
         let mut command = encke(args);

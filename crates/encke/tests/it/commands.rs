@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Finished, Program, Server, encke, wait_for};
+use crate::harness::{Finished, Program, Server, encke, own_ports, wait_for};
 
 /// Runs a command against the API of `server`.
 fn run(server: &Server, args: &[&str]) -> Finished {
@@ -200,15 +200,14 @@ fn listener_that_polls_hears_what_is_sent_between_its_polls() {
 
 #[test]
 fn listener_comes_back_when_its_server_does() {
-    let data = tempfile::tempdir().unwrap();
-    let server = Server::start_in(data.path(), &[]);
-    let (port, api) = (server.listen(), server.api.address());
+    let (data, ports) = (tempfile::tempdir().unwrap(), own_ports());
+    let start = || Server::start_in(data.path(), &ports.each_ref().map(String::as_str));
+    let server = start();
     let bob = listen(&server, &["bob"], &[]);
     server.api.send("bob", 1);
     assert!(bob.line().ends_with('1'));
     server.into_program().kill();
-    let (port, api) = (format!("--listen={port}"), format!("--api={api}"));
-    let server = Server::start_in(data.path(), &[&port, &api]);
+    let server = start();
     server.wait_online("bob", 1);
     assert_eq!(server.api.send("bob", 2), 1);
     assert!(bob.line().ends_with('2'));

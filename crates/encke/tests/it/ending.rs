@@ -1,13 +1,14 @@
 //! How the server ends: in order at the first signal, at once at the second.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, Stream, Wire, check_problem, encke, read_answer, wait_for};
+use crate::harness::{
+    Server, Stream, Wire, check_problem, encke, own_ports, read_answer, wait_for,
+};
 
 #[test]
 fn sigterm_delivers_what_was_posted_ends_streams_well_and_exits_0() {
@@ -130,18 +131,16 @@ fn second_signal_ends_at_once() {
 
 #[test]
 fn server_that_starts_again_has_its_graph_and_its_ports() {
-    let data = tempfile::tempdir().unwrap();
-    let start = |data: &Path| Server::start_in(data, &[]);
-    let server = start(data.path());
+    let (data, ports) = (tempfile::tempdir().unwrap(), own_ports());
+    let start = || Server::start_in(data.path(), &ports.each_ref().map(String::as_str));
+    let server = start();
     server.api.subscribe("bob", "rj");
     server.api.subscribe("7", "8");
-    let (listen, api) = (server.listen().to_string(), server.api.address().to_string());
     let stream = server.listener("bob");
     assert_eq!(server.stop("TERM").code(), Some(0));
     drop(stream);
 
-    let (listen, api) = (format!("--listen={listen}"), format!("--api={api}"));
-    let server = Server::start_in(data.path(), &[&listen, &api]);
+    let server = start();
     assert_eq!(server.api.stats()["subscriptions"], 2);
     let mut bob = server.listener("bob");
     assert_eq!((server.api.send("rj", "again"), server.api.send("8", 1)), (1, 0));

@@ -2,6 +2,7 @@
 //! are told to come again, and the server rests.
 
 use std::process::Command;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -67,18 +68,25 @@ fn full_worker_leaves_new_clients_to_the_others_until_all_are_full() {
     assert!(workers(&stats).iter().all(|worker| worker["connections_open"] == PLACES));
 }
 
+/// Turns that idle workers may have taken since then: some, and a few a second. One that spins takes
+/// thousands.
+fn idle_turns_max(since: Instant) -> u64 {
+    50 + 50 * since.elapsed().as_secs()
+}
+
 #[test]
 fn full_server_rests_whether_clients_connect_or_not() {
     let server = Server::start_with_descriptors(64, &["--workers=2"]);
     let _streams = opened(&server, 2 * (64 - RESERVED as usize));
     let turns = || server.api.stats()["turns"].as_u64().unwrap();
-    let before = turns();
+    let (before, begun) = (turns(), Instant::now());
     (0..200).for_each(|_| expect_full(&server));
     let busy = turns();
     // A client's end after its answer is no report: its socket is closed already.
-    assert!(busy - before < 2 * 200 + 50, "{} turns for 200 clients", busy - before);
+    let most = 2 * 200 + idle_turns_max(begun);
+    assert!(busy - before < most, "{} turns for 200 clients", busy - before);
     let idle = (0..100).map(|_| turns()).max().unwrap() - busy;
-    assert!(idle < 50, "an idle worker sleeps, and took {idle} turns");
+    assert!(idle < idle_turns_max(begun), "an idle worker sleeps, and took {idle} turns");
 }
 
 #[test]
@@ -147,7 +155,7 @@ fn worker_that_was_short_of_descriptors_for_a_moment_gets_clients_again() {
 fn shortage_of_descriptors_is_told_once_and_counted_each_time() {
     let server = Server::start_with_descriptors(128, &["--workers=1"]);
     set_descriptors(&server, 48);
-    let mut streams = Vec::new();
+    let (mut streams, begun) = (Vec::new(), Instant::now());
     for _ in 0..100 {
         let mut wire = server.ask(get("/stream/1", &["Accept: application/x-ndjson"]));
         wire.head();
@@ -159,7 +167,9 @@ fn shortage_of_descriptors_is_told_once_and_counted_each_time() {
     let shortages = server.api.stats()["shortages"].as_u64().unwrap();
     assert!(shortages >= 50, "{shortages} shortages");
     let stopped = server.stop("TERM");
-    assert_eq!(stopped.stderr.matches(warning).count(), 1, "{}", stopped.stderr);
+    let told = stopped.stderr.matches(warning).count() as u64;
+    let minutes = 1 + begun.elapsed().as_secs() / 60;
+    assert!((1..=minutes).contains(&told), "{}", stopped.stderr);
 }
 
 #[test]
@@ -243,11 +253,12 @@ fn descriptor_limit_is_503_and_the_core_does_not_spin() {
     assert!(streams.len() > 16, "{} streams", streams.len());
     assert_eq!(server.api.send("1", 1), streams.len() as u64);
     let turns = |server: &Server| server.api.stats()["turns"].as_u64().unwrap();
-    let before = turns(&server);
+    let (before, begun) = (turns(&server), Instant::now());
     for _ in 0..100 {
         turns(&server);
     }
-    assert!(turns(&server) - before < 50, "an idle worker sleeps");
+    let idle = turns(&server) - before;
+    assert!(idle < idle_turns_max(begun), "an idle worker sleeps, and took {idle} turns");
     streams.pop();
     server.wait_online("1", streams.len() as u64);
     assert_eq!(server.listener("1").head.status, 200);

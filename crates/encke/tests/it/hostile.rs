@@ -28,7 +28,7 @@ fn head_that_comes_byte_by_byte_is_served() {
 
 #[test]
 fn garbage_is_refused_and_forgotten() {
-    let server = Server::start(&["--head-timeout=1"]);
+    let server = Server::start(&["--head-timeout=5"]);
     let sockets = server.worker_sockets();
     let mut random = fastrand::Rng::with_seed(seed());
     let valid = get("/stream/1", &["Accept: */*"]);

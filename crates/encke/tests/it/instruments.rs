@@ -10,6 +10,9 @@ mod scripted;
 
 use scripted::Fate;
 
+/// On a busy machine events come late without being lost.
+const LATE: &str = "--late-after=60";
+
 /// The summary that an instrument with `--json` prints.
 #[track_caller]
 pub(super) fn report(finished: &Finished) -> Value {
@@ -44,7 +47,7 @@ pub(super) fn flood_at(server: &Server, base: &str, transport: &str, options: &[
     };
     let url = format!("{base}/{path}/{{id}}");
     let args = ["flood", "--users=200", "--json", "--transport", transport, "--url", &url];
-    let flood = Program::spawn(encke(args).args(options));
+    let flood = Program::spawn(encke(args).arg(LATE).args(options));
     server.wait_open(200);
     flood
 }
@@ -55,7 +58,7 @@ fn spam(server: &Server, options: &[&str]) -> Value {
 
 pub(super) fn spam_at(api: &str, options: &[&str]) -> Value {
     let fixed = ["spam", "--users=200", "--seconds=2", "--rate=500", "--json", "--api"];
-    report(&Program::run(encke(fixed).arg(api).args(options)))
+    report(&Program::run(encke(fixed).arg(api).arg(LATE).args(options)))
 }
 
 /// Ends the crowd once it has told of so many events.

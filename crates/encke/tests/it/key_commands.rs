@@ -124,7 +124,7 @@ fn commands_show_the_key_of_the_environment_or_of_their_option() {
     let pairs = pairs.to_str().unwrap();
     let run = data.path().join("run.csv");
     let run = run.to_str().unwrap();
-    let spam = ["spam", "--users=5", "--rate=50", "--seconds=0.3"];
+    let spam = ["spam", "--users=5", "--rate=50", "--seconds=0.3", "--late-after=60"];
     let post = [&spam[..], &["--post"]].concat();
     for args in [
         &["send", "a", "1"][..],

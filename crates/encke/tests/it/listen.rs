@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Api, Program, Relay, Server, Wire, encke, wait_for};
+use crate::harness::{Api, Program, Relay, Server, Wire, encke, own_ports, wait_for};
 
 const TRANSPORTS: [&str; 3] = ["sse", "websocket", "poll"];
 
@@ -128,9 +128,9 @@ fn killed_server_that_is_back_is_followed_with_a_gap_that_is_told() {
     for transport in TRANSPORTS {
         let data = tempfile::tempdir().unwrap();
         let history = "--history-events=1000000";
-        let server = Server::start_in(data.path(), &[history]);
-        let [port, api] = [server.listen(), server.api.address()];
-        let ports = [format!("--listen={port}"), format!("--api={api}")];
+        let ports = own_ports();
+        let start = || Server::start_in(data.path(), &[history, &ports[0], &ports[1]]);
+        let server = start();
         let listener = listen(&server.url(), &["--json", "--transport", transport]);
         wait_for("it is online", || told(&listener, "online at") == 1);
         let (api, stop) = (server.api.another(), Arc::new(AtomicBool::new(false)));
@@ -139,7 +139,7 @@ fn killed_server_that_is_back_is_followed_with_a_gap_that_is_told() {
 
         let mut lines: Vec<Option<u64>> = (0..50).map(|_| line(&listener)).collect();
         server.into_program().kill();
-        let server = Server::start_in(data.path(), &[history, &ports[0], &ports[1]]);
+        let server = start();
         while lines.last() != Some(&None) {
             lines.push(line(&listener));
         }
@@ -170,9 +170,8 @@ fn killed_server_that_is_back_is_followed_with_a_gap_that_is_told() {
 
 #[test]
 fn gap_is_told_people_on_standard_error() {
-    let data = tempfile::tempdir().unwrap();
-    let server = Server::start_in(data.path(), &[]);
-    let port = format!("--listen={}", server.listen());
+    let (data, [port, _]) = (tempfile::tempdir().unwrap(), own_ports());
+    let server = Server::start_in(data.path(), &[&port]);
     let listener = listen(&server.url(), &[]);
     server.wait_online("bob", 1);
     server.api.send("bob", 1);
@@ -211,12 +210,14 @@ fn silent_server_is_left_and_asked_again_from_the_last_place() {
     let listener = listen(&url, &["--silence=2", "--count=3"]);
     let (head, mut silent) = answers.next(&format!("{SSE}id: 7\ndata: 1\n\n"));
     assert!(!head.to_lowercase().contains("last-event-id"), "{head}");
-    // Comments are a sign of life, as long as they come.
-    for _ in 0..3 {
-        thread::park_timeout(Duration::from_secs(1));
+    // Comments are a sign of life, as long as they come: far more often than is needed, so that a
+    // busy machine is no silence.
+    let begun = Instant::now();
+    wait_for("more than the silence", || {
         silent.send(":\n\n");
-    }
-    assert!(silent.is_open(), "{}", listener.stderr());
+        assert!(silent.is_open(), "{}", listener.stderr());
+        begun.elapsed() > Duration::from_secs(3)
+    });
     silent.end();
     let (head, mut silent) = answers.next(&format!("{SSE}id: 8\ndata: 2\n\n"));
     assert!(head.to_lowercase().contains("last-event-id: 7\r\n"), "{head}");

@@ -147,21 +147,29 @@ fn help_shows_no_token_of_the_environment() {
     assert!(said.contains("ENCKE_TOKEN") && !said.contains("hidden"), "{said}");
 }
 
+/// Runs a crowd until it has told of so many.
+fn until_told(command: &mut Command, told: &str) -> Finished {
+    let flood = Program::spawn(command);
+    wait_for(told, || flood.stderr().contains(told));
+    flood.signal("INT");
+    flood.finish()
+}
+
 #[test]
 fn crowd_shows_a_token_for_each_listener() {
     let server = guarded();
-    let flood = |transport: &str, options: &[&str]| {
+    let flood = |transport: &str, options: &[&str], told: &str| {
         let path = if transport == "poll" { "poll" } else { "stream" };
         let url = format!("{}/{path}/user:{{id}}", server.url());
-        let fixed = ["flood", "--users=50", "--json", "--seconds=1", "--url", &url];
-        Program::run(encke(fixed).args(["--transport", transport]).args(options))
+        let fixed = ["flood", "--users=50", "--json", "--url", &url];
+        until_told(encke(fixed).args(["--transport", transport]).args(options), told)
     };
     for transport in ["sse", "ndjson", "websocket", "poll"] {
-        let finished = flood(transport, &[&key()]);
+        let finished = flood(transport, &[&key()], "  open 50 ");
         let report: Value = serde_json::from_str(&finished.stdout).unwrap();
         assert_eq!((&report["opened"], &report["failed"]), (&json!(50), &json!(0)), "{finished:?}");
     }
-    let refused = flood("sse", &[]);
+    let refused = flood("sse", &[], "failed 50");
     assert_eq!(refused.code(), Some(1));
     let last = refused.stderr.lines().last().unwrap();
     assert!(last.contains("status 401") && last.contains("--token-key"), "{last}");
@@ -174,15 +182,15 @@ const CLAIMS: [&str; 2] = ["--token-issuer=https://i.example", "--token-audience
 fn tokens_are_signed_for_whoever_asks_for_issuer_and_audience() {
     let server = Server::start(&[&[&*key()], &CLAIMS[..], &["--token-audience=other"]].concat());
     let url = format!("{}/stream/{{id}}", server.url());
-    let flood = |options: &[&str]| {
-        let fixed = ["flood", "--users=20", "--json", "--seconds=1", "--url", &url, &key()];
-        Program::run(encke(fixed).args(options))
+    let flood = |options: &[&str], told: &str| {
+        let fixed = ["flood", "--users=20", "--json", "--url", &url, &key()];
+        until_told(encke(fixed).args(options), told)
     };
-    let finished = flood(&CLAIMS);
+    let finished = flood(&CLAIMS, "  open 20 ");
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!((&report["opened"], &report["failed"]), (&json!(20), &json!(0)), "{finished:?}");
     for wrong in [&CLAIMS[..1], &CLAIMS[1..]] {
-        let refused = flood(wrong);
+        let refused = flood(wrong, "failed 20");
         assert_eq!(refused.code(), Some(1));
         assert!(refused.stderr.contains("status 401"), "{refused:?}");
     }

@@ -122,8 +122,7 @@ fn certificate_is_renewed_at_two_thirds_of_its_life() {
 
 #[test]
 fn directory_that_is_dead_stops_nothing() {
-    let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let directory = format!("--acme-directory=https://{dead}/dir");
+    let directory = format!("--acme-directory=https://127.0.0.1:{}/dir", testing::free_port());
     let server = Server::start(&["--tls-api=127.0.0.1:0", "--acme-domain=a.test", &directory]);
     wait_for("the try fails", || metric(&server, FAILED) == 1);
     let said = server.stderr();

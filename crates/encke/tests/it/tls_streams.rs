@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
@@ -182,7 +181,6 @@ fn alert_is_heard_by_who_has_said_more_than_is_read_at_a_time() {
     let authority = Authority::new();
     let server = server(&authority, &[]);
     let junk = vec![0x55; 300_000];
-    let started = Instant::now();
     // A hello that is none; a record that is longer than any; a hello that offers nothing of ours.
     let old =
         [&[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 2][..], &[7; 32], &[0, 0, 2, 0, 47, 1, 0]].concat();
@@ -212,7 +210,6 @@ fn alert_is_heard_by_who_has_said_more_than_is_read_at_a_time() {
     wire.set_read_timeout(Some(crate::harness::DEADLINE)).unwrap();
     assert_eq!(wire.read(&mut [0; 9]).unwrap(), 0, "nothing can be said to it");
     wait_for("nobody is left", || server.api.stats()["connections_open"] == 0);
-    assert!(started.elapsed() < crate::harness::DEADLINE);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Program, Server, encke, wait_for};
+use crate::harness::{Program, Server, encke, own_ports, wait_for};
 
 /// `encke watch` of the API at `api` into `file`, ten times a second.
 pub(crate) fn watch(api: &str, file: &Path) -> Program {
@@ -74,9 +74,9 @@ fn rows_show_connections_events_and_memory() {
 
 #[test]
 fn server_that_goes_away_leaves_a_gap_and_is_heard_of_again() {
-    let data = tempfile::tempdir().unwrap();
-    let server = Server::start_in(data.path(), &[]);
-    let (url, api) = (server.api_url(), format!("--api={}", server.api.address()));
+    let (data, [_, api]) = (tempfile::tempdir().unwrap(), own_ports());
+    let server = Server::start_in(data.path(), &[&api]);
+    let url = server.api_url();
     let file = data.path().join("run.csv");
     let watch = watch(&url, &file);
     server.api.send("rj", 1);

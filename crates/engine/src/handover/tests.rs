@@ -5,15 +5,13 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 
 use hub::{Draft, Epoch, IdText, Names, Nobody, Tag};
-use sys::clock;
+use testing::DEADLINE;
 
 use crate::router::Step;
 use crate::{Engine, EngineConfig, Inherited, Inheriting};
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 fn config(workers: usize) -> EngineConfig {
     EngineConfig { workers, ..EngineConfig::new("127.0.0.1:0".parse().unwrap()) }
@@ -29,7 +27,7 @@ fn names() -> Arc<Names> {
 
 fn stream(address: SocketAddr, id: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.write_all(format!("GET /stream/{id} HTTP/1.0\r\n\r\n").as_bytes()).unwrap();
     hears(&mut stream, "\r\n\r\n");
     stream
@@ -58,11 +56,11 @@ fn send(engine: &Engine, about: &str, data: &str) -> u32 {
 }
 
 fn until<T>(mut ready: impl FnMut() -> Option<T>) -> T {
-    let end_ms = clock::monotonic_ms() + PATIENCE.as_millis() as u64;
+    let end = Instant::now() + DEADLINE;
     loop {
         match ready() {
             Some(value) => return value,
-            None => assert!(clock::monotonic_ms() < end_ms, "it takes too long"),
+            None => assert!(Instant::now() < end, "it takes too long"),
         }
         thread::yield_now();
     }

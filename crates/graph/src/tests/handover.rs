@@ -2,7 +2,7 @@
 //! `tests/it/handover.rs`.
 
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::*;
 use crate::lock::DirectoryLock;
@@ -91,9 +91,8 @@ fn load_that_takes_long_keeps_the_store_from_being_let_go_of() {
     has_begun.recv().unwrap();
     let adding = graph.clone();
     let add = thread::spawn(move || adding.add_blocking(vec![pair("alice", "bob")]));
-    let start = Instant::now();
+    // The load stands still until this is answered.
     assert_eq!(graph.let_go(), Err(LetGoError::Busy));
-    assert!(start.elapsed() < Duration::from_secs(10));
     let_go.send(()).unwrap();
     assert_eq!(load.join().unwrap().added, 1);
     assert_eq!(add.join().unwrap(), Ok(1), "it goes on as before");

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use ledger::{Ledger, LedgerError, Pair, Rebuild, Source};
 use testing::postgres::Postgres;
+use testing::wait_for;
 
 use crate::model::Replica;
 use crate::support::{connect, pairs, run, server, stored};
@@ -186,14 +187,22 @@ fn last_row_of_a_pair_goes_in_a_transaction_that_sees_an_older_state() {
         ledger.install(&source("follows")).await.unwrap();
         std::thread::scope(|scope| {
             let older = scope.spawn(|| {
+                // It goes on when it is woken, however long that takes.
                 server.sql(
                     "begin isolation level repeatable read; select count(*) from follows;
-                     select pg_sleep(1); delete from follows where id = 1; commit",
+                     do $$ begin perform pg_sleep(3600);
+                     exception when query_canceled then null; end $$;
+                     delete from follows where id = 1; commit",
                 )
             });
-            let asleep = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
-            while server.sql(asleep).unwrap() == "0" {}
+            let asleep = "from pg_stat_activity where wait_event = 'PgSleep'";
+            let count = format!("select count(*) {asleep}");
+            wait_for("it has seen both rows", || server.sql(&count).unwrap() != "0");
             server.sql("delete from follows where id = 2").unwrap();
+            assert_eq!(
+                server.sql(&format!("select pg_cancel_backend(pid) {asleep}")).unwrap(),
+                "t"
+            );
             let refused = older.join().unwrap().unwrap_err();
             assert!(refused.contains("could not serialize access"), "{refused}");
         });

@@ -6,7 +6,7 @@ use ledger::{Ledger, LedgerConfig, Order, Pair, Place};
 use testing::postgres::Postgres;
 
 /// A test that takes longer has failed.
-const DEADLINE: Duration = Duration::from_secs(120);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs `test` on a runtime, to its deadline.
 pub(crate) fn run(test: impl Future<Output = ()>) {

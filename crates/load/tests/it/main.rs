@@ -18,13 +18,12 @@ use load::spam::Payload;
 use load::stamp::{RunName, Stamp, boot};
 use load::{Flood, FloodConfig, Spam, SpamConfig, SpamMode};
 use server::{Fate, Server};
-
-/// Long enough for any machine; a test that waits so long has failed.
-const TIMEOUT: Duration = Duration::from_secs(60);
+use testing::DEADLINE as TIMEOUT;
 
 fn flood(server: &Server, users: u32) -> Flood {
-    let config = FloodConfig { url: server.stream_url(), users, ..FloodConfig::default() };
-    flood_of(config)
+    // On a busy machine an event is late that was lost nowhere.
+    let (url, late_after) = (server.stream_url(), TIMEOUT);
+    flood_of(FloodConfig { url, users, late_after, ..FloodConfig::default() })
 }
 
 /// Starts a crowd and waits until all have tried to come online.
@@ -42,6 +41,7 @@ fn spam_config(server: &Server) -> SpamConfig {
         users: 10,
         rate: 100_000.0,
         duration: Some(Duration::from_millis(2)),
+        late_after: TIMEOUT,
         ..SpamConfig::default()
     }
 }

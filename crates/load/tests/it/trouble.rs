@@ -16,7 +16,8 @@ fn trouble(report: &FloodReport) -> &TroubleReport {
 /// A crowd of eight in which 0 and 1 vanish and 2 and 3 come back.
 fn stormy(server: &Server) -> FloodConfig {
     let storm = Storm { after: Duration::ZERO, ..Storm::default() };
-    FloodConfig { url: server.stream_url(), users: 8, storm: Some(storm), ..FloodConfig::default() }
+    let (url, late_after) = (server.stream_url(), TIMEOUT);
+    FloodConfig { url, users: 8, storm: Some(storm), late_after, ..FloodConfig::default() }
 }
 
 #[test]

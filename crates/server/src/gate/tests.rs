@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use testing::DEADLINE;
 use tokio::task::{JoinSet, yield_now};
 
 use super::*;
@@ -27,7 +28,7 @@ async fn closed_gate_waits_for_those_who_are_in_and_lets_nobody_else_in() {
     assert_eq!(begin.elapsed(), MOST);
     let leaving = async {
         drop(one);
-        tokio::time::sleep(MOST / 2).await;
+        tokio::time::advance(MOST / 2).await;
         drop(two);
     };
     let (emptied, ()) = tokio::join!(gate.emptied(MOST), leaving);
@@ -44,7 +45,7 @@ async fn who_waits_goes_to_the_heir_and_so_does_who_comes_later() {
     let gate = Gate::new();
     gate.close();
     let moving = async {
-        tokio::time::sleep(MOST).await;
+        tokio::time::advance(MOST).await;
         assert!(gate.heir().is_none());
         gate.move_on(heir());
     };
@@ -101,7 +102,7 @@ async fn post_is_before_the_close_or_after_the_opening_and_none_is_lost() {
     let mut between = 0;
     for _ in 0..CLOSES {
         gate.close();
-        assert!(gate.emptied(Duration::from_secs(30)).await);
+        assert!(gate.emptied(DEADLINE).await);
         still.store(true, Ordering::Relaxed);
         let before = posted.load(Ordering::Relaxed);
         yield_now().await;

@@ -210,6 +210,8 @@ pub(crate) async fn watch(ring: Arc<KeyRing>, stop: CancellationToken) {
 
 #[cfg(test)]
 mod tests {
+    use testing::wait_for;
+
     use super::*;
     use crate::keys::{NewKey, Scope};
 
@@ -233,20 +235,18 @@ mod tests {
             assert_eq!(ask(&text, 300), Err(Fault::Revoked));
         }
         let good = std::fs::read(file.path()).unwrap();
-        let write = |bytes: &[u8]| {
-            std::fs::write(file.path(), bytes).unwrap();
-            std::thread::sleep(SETTLED);
-        };
+        // What is written in place may be seen a moment later.
+        let unusable = || wait_for("it is unusable", || matches!(ring.known(), Known::Unusable));
         for bad in [&b""[..], b"{}", &good[..good.len() / 2]] {
-            write(bad);
-            assert!(matches!(ring.known(), Known::Unusable));
+            std::fs::write(file.path(), bad).unwrap();
+            unusable();
             assert!(KeyRing::open(dir.path()).is_err());
+            std::fs::write(file.path(), &good).unwrap();
+            wait_for("it is good again", || matches!(ring.known(), Known::Keys(_)));
         }
-        write(&good);
-        assert!(matches!(ring.known(), Known::Keys(_)));
+        // What is gone opens nothing.
         std::fs::remove_file(file.path()).unwrap();
-        std::thread::sleep(SETTLED);
-        assert!(matches!(ring.known(), Known::Unusable), "what is gone opens nothing");
+        unusable();
         assert!(matches!(KeyRing::open(dir.path()).unwrap().known(), Known::None));
     }
 }

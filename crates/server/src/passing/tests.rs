@@ -14,6 +14,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testing::DEADLINE;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::time::timeout;
@@ -25,8 +26,6 @@ use crate::http::listener::{self, Door};
 use crate::http::permits::Permits;
 
 mod streams;
-
-const LONG: Duration = Duration::from_secs(30);
 
 /// The program that was.
 struct Old {
@@ -59,7 +58,7 @@ impl Old {
         let (mut stream, mut answer) = (self.connect().await, Vec::new());
         stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         while !answer.ends_with(b"\r\n\r\nold") {
-            let read = timeout(LONG, stream.read_buf(&mut answer)).await;
+            let read = timeout(DEADLINE, stream.read_buf(&mut answer)).await;
             assert_ne!(read.expect("it is answered").unwrap(), 0);
         }
         stream
@@ -78,7 +77,7 @@ async fn ask(mut stream: TcpStream, request: &str) -> String {
 
 async fn read(stream: &mut TcpStream) -> String {
     let mut answer = String::new();
-    timeout(LONG, stream.read_to_string(&mut answer)).await.expect("it ends").unwrap();
+    timeout(DEADLINE, stream.read_to_string(&mut answer)).await.expect("it ends").unwrap();
     answer
 }
 
@@ -160,7 +159,7 @@ async fn request_that_waits_at_the_gate_goes_to_the_heir_whole() {
     let read = timeout(Duration::from_millis(50), reader.read_to_string(&mut answer)).await;
     assert!(read.is_err(), "it waits: {answer}");
     old.gate.move_on(Heir::new(data.path()));
-    timeout(LONG, reader.read_to_string(&mut answer)).await.unwrap().unwrap();
+    timeout(DEADLINE, reader.read_to_string(&mut answer)).await.unwrap().unwrap();
     drop(writing.await.unwrap());
     let (status, echo) = last(&answer);
     assert_eq!(status, "202");
@@ -237,12 +236,12 @@ async fn answer_is_passed_on_as_it_comes_and_ends_with_its_client() {
     old.gate.move_on(Heir::new(data.path()));
     stream.write_all(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut pieces = [0; 2_000];
-    timeout(LONG, stream.read_exact(&mut pieces)).await.unwrap().unwrap();
+    timeout(DEADLINE, stream.read_exact(&mut pieces)).await.unwrap().unwrap();
     assert!(String::from_utf8_lossy(&pieces).contains("piece\n\r\n"));
     let tasks = [&old.task];
     assert!(!until_last(&tasks, Duration::from_millis(50)).await, "there is one");
     drop(stream);
-    assert!(until_last(&tasks, LONG).await);
+    assert!(until_last(&tasks, DEADLINE).await);
 }
 
 #[tokio::test]
@@ -251,7 +250,7 @@ async fn old_program_accepts_nobody_any_more_and_ends_with_its_last_connection()
     let idle = old.known().await;
     let _new = new(data.path());
     old.gate.move_on(Heir::new(data.path()));
-    timeout(LONG, async {
+    timeout(DEADLINE, async {
         while TcpStream::connect(old.address).await.is_ok() {
             sleep(LOOK).await;
         }
@@ -260,7 +259,7 @@ async fn old_program_accepts_nobody_any_more_and_ends_with_its_last_connection()
     .expect("its port is closed");
     assert!(!until_last(&[&old.task], Duration::from_millis(50)).await);
     ask(idle, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
-    assert!(until_last(&[&old.task], LONG).await);
+    assert!(until_last(&[&old.task], DEADLINE).await);
 }
 
 #[tokio::test]
@@ -278,7 +277,7 @@ async fn connection_of_http2_is_passed_on_and_told_to_go() {
     let waiting = [asking.clone().send_request(request()), asking.send_request(request())];
     old.gate.move_on(Heir::new(data.path()));
     for answer in waiting {
-        let answer = timeout(LONG, answer).await.unwrap().unwrap();
+        let answer = timeout(DEADLINE, answer).await.unwrap().unwrap();
         assert_eq!(answer.status(), StatusCode::ACCEPTED);
         assert!(!answer.headers().contains_key(header::CONNECTION));
         let body = answer.collect().await.unwrap().to_bytes();
@@ -286,7 +285,7 @@ async fn connection_of_http2_is_passed_on_and_told_to_go() {
         assert_eq!(echo["host"], "push.test");
         assert_eq!(echo["uri"], "http://push.test/stats?x");
     }
-    timeout(LONG, connection).await.expect("it is told to go").unwrap().unwrap();
+    timeout(DEADLINE, connection).await.expect("it is told to go").unwrap().unwrap();
 }
 
 #[tokio::test]

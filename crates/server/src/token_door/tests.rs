@@ -33,7 +33,7 @@ async fn worker_that_takes_no_mail_is_told_after_five_seconds() {
     assert!(taken > 0 && taken < MAILS, "{taken} fit");
     let begin = Instant::now();
     let told = office.revoke(&wish);
-    assert!((5..30).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
+    assert!(begin.elapsed().as_secs() >= 5, "{:?}", begin.elapsed());
     let problem = answer_to_revoke(told).unwrap_err();
     assert_eq!(problem.status().as_u16(), 503);
     assert!(problem.detail().contains("Send this again"), "{}", problem.detail());

@@ -259,7 +259,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(Duration::from_secs(5), ends).await.expect("a task feeds on");
+        timeout(testing::DEADLINE, ends).await.expect("a task feeds on");
     }
 
     #[tokio::test]
@@ -271,7 +271,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(Duration::from_secs(5), full).await.unwrap();
+        timeout(testing::DEADLINE, full).await.unwrap();
         for n in 0..WAITING_MAX + 4 {
             assert!(pipeline.cancel(&n.to_string()));
         }

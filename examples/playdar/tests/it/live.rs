@@ -118,9 +118,15 @@ impl Live {
     /// The results of a query once it is solved.
     pub(crate) async fn solved(&self, qid: &str) -> Value {
         let target = format!("/api/?method=get_results_long&qid={qid}&timeout=20000");
-        let results = self.get(&target).await.json();
-        assert_eq!(results["solved"], true, "{results}");
-        results
+        let solved = async {
+            loop {
+                let results = self.get(&target).await.json();
+                if results["solved"] == true {
+                    break results;
+                }
+            }
+        };
+        timeout(DEADLINE, solved).await.expect("it is solved in time")
     }
 
     /// The sid of a song that is there.

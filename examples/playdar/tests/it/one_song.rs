@@ -7,11 +7,9 @@ use playdar::model::{Found, Query};
 use playdar::pipeline::Pipeline;
 use playdar::resolver::{Answers, Profile, Resolver};
 use serde_json::json;
+pub(crate) use testing::DEADLINE;
 use tokio::sync::watch;
 use tokio::time::timeout;
-
-/// Longer than anything here takes on a busy machine.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 pub(crate) const ARTIST: &str = "Mokele";
 pub(crate) const TRACK: &str = "Hiding in your insides";

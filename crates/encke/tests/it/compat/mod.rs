@@ -10,10 +10,10 @@ mod upgrade;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testing::wait_within;
 
 use self::clients::{Beginning, CLIENTS, Listed};
 use self::gate::Gate;
@@ -132,12 +132,9 @@ impl Client {
 
     /// Waits for `ready`; it is a fault if that does not come.
     fn wait(&mut self, what: &str, mut ready: impl FnMut(&Client) -> bool) {
-        while !ready(self) {
-            if Instant::now() > self.until {
-                self.fail(&format!("not within {PATIENCE:?}: {what}"));
-                return;
-            }
-            thread::park_timeout(Duration::from_millis(5));
+        let left = self.until.saturating_duration_since(Instant::now());
+        if !wait_within(left, || ready(self)) {
+            self.fail(&format!("not within {PATIENCE:?}: {what}"));
         }
     }
 

@@ -113,9 +113,9 @@ fn process_of_another_node_is_logged_in_and_goes_with_that_node() {
 #[test]
 fn stopped_node_is_gone_after_the_tick_time_and_comes_back() {
     let world = World::new();
-    let server = world.encke(&["--erlang-ticktime=2"]);
-    let erl = world.erl_with("a", COOKIE, &["-kernel", "net_ticktime", "2"]);
-    let quiet = world.erl_with("quiet", COOKIE, &["-kernel", "net_ticktime", "2"]);
+    let server = world.encke(&["--erlang-ticktime=4"]);
+    let erl = world.erl_with("a", COOKIE, &["-kernel", "net_ticktime", "4"]);
+    let quiet = world.erl_with("quiet", COOKIE, &["-kernel", "net_ticktime", "4"]);
     assert_eq!(quiet.call("router", "{login, quiet, self()}"), "ok");
     assert_eq!(erl.call("router", "{login, bob, self()}"), "ok");
     assert_eq!(server.api.send("bob", 1), 1);

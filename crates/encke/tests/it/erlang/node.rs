@@ -170,7 +170,7 @@ impl Erl {
     #[track_caller]
     pub(crate) fn message(&self) -> String {
         // A fun, so that the name is free again the next time.
-        self.eval("(fun() -> receive Message -> Message after 30000 -> none end end)()")
+        self.eval("(fun() -> receive Message -> Message after 60000 -> none end end)()")
     }
 }
 

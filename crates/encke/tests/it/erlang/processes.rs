@@ -120,7 +120,7 @@ fn ten_thousand_processes_hear_and_are_gone_with_their_node() {
     assert_eq!(figures(&server)["processes"], 10_000);
     assert_eq!(server.api.connections("crowd"), 10_000);
     assert_eq!(erl.call("router", "{send, crowd, hi}"), "{ok,10000}");
-    let heard = "lists:usort([receive Heard -> Heard after 30000 -> none end || _ <- Crowd])";
+    let heard = "lists:usort([receive Heard -> Heard after 60000 -> none end || _ <- Crowd])";
     assert_eq!(erl.eval(heard), "[{router_msg,hi}]");
     assert_eq!(server.api.send("4711", "x"), 1);
     erl.program.kill();
@@ -170,7 +170,7 @@ fn node_that_floods_itself_hears_all_of_it() {
     let hear = "Flood = fun() -> [{any, E} ! {loud, binary:copy(<<\"x\">>, 4000)}
             || _ <- lists:seq(1, 5000)] end,
         Hear = fun Hear(0) -> all; Hear(Left) ->
-            receive {router_msg, _} -> Hear(Left - 1) after 20000 -> {missing, Left} end end,
+            receive {router_msg, _} -> Hear(Left - 1) after 60000 -> {missing, Left} end end,
         spawn(Flood), Hear(5000)";
     assert_eq!(erl.eval(hear), "all");
     assert_eq!(figures(&server)["refused"]["overloaded"], 0);

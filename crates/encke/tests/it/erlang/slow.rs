@@ -23,6 +23,12 @@ fn stop(server: &Server, stuck: &Erl, busy: Erl) -> JoinHandle<Erl> {
 
 #[test]
 fn stopped_node_holds_up_only_those_who_send_to_it() {
+    // It is waited for two seconds. On a busy machine the first look may come later than that.
+    assert!((0..5).any(|_| others_are_served_while_it_is_waited_for()), "it is cut off before");
+}
+
+/// Whether the first ones were served before the stopped node was cut off.
+fn others_are_served_while_it_is_waited_for() -> bool {
     let world = World::new();
     let server = world.encke(&["--erlang-queue=64KiB"]);
     let [stuck, other, busy] = ["stuck", "other", "busy"].map(|name| world.erl(name));
@@ -31,14 +37,15 @@ fn stopped_node_holds_up_only_those_who_send_to_it() {
     let mut live = server.stream("/stream/live", "text/event-stream");
     let cursor = live.cursor.take().unwrap();
     let flooding = stop(&server, &stuck, busy);
+    let mut first_look = 0;
     for n in 1..=20 {
         // Both are answered once the event is handed over.
         assert_eq!((server.api.send("other", n), server.api.send("live", n)), (1, 1));
         assert_eq!(other.message(), format!("{{router_msg,{n}}}"));
         assert!(live.chunk().contains(&format!("\"data\":{n}}}")));
         if n == 1 {
-            // Not because it was cut off: it is still waited for.
-            assert_eq!(figures(&server)["ended"]["slow"], 0, "in the first round");
+            // Not because it was cut off, where it is still waited for.
+            first_look = figures(&server)["ended"]["slow"].as_u64().unwrap();
         }
     }
     assert_eq!(other.call("router", "{send, other, from_erlang}"), "{ok,1}");
@@ -56,6 +63,7 @@ fn stopped_node_holds_up_only_those_who_send_to_it() {
     busy.wait("gen_server:call({router, E}, {send, other, last}, infinity)", "{ok,1}");
     stuck.program.signal("CONT");
     stuck.wait("gen_server:call({router, E}, {login, stuck, self()})", "ok");
+    first_look == 0
 }
 
 #[test]
@@ -71,7 +79,7 @@ fn id_that_is_logged_out_is_so_at_once_though_its_node_stands_still() {
     stuck.program.signal("CONT");
     // It is told behind what was sent to it before.
     let closed = "(fun() -> Wait = fun(Again) -> receive {router_closed, Why} -> Why;
-        {router_msg, _} -> Again(Again) after 30000 -> none end end, Wait(Wait) end)()";
+        {router_msg, _} -> Again(Again) after 60000 -> none end end, Wait(Wait) end)()";
     assert_eq!(stuck.eval(closed), "logged_out");
     assert_eq!(closing.join().unwrap(), 1);
     flooding.join().unwrap();

@@ -12,8 +12,6 @@ mod socket;
 mod stream;
 mod wire;
 
-use std::time::{Duration, Instant};
-
 pub(crate) use api::{Answer, Api, check_problem, escape, read_answer};
 pub(crate) use authority::{Authority, Issued, tls_client};
 pub(crate) use directory::Directory;
@@ -21,23 +19,11 @@ pub(crate) use http2::http2_status;
 pub(crate) use jwt::{Signer, TOKEN_SECRET, in_seconds, signed, token_for};
 pub(crate) use program::{Finished, Program, encke};
 pub(crate) use relay::Relay;
-pub(crate) use server::Server;
+pub(crate) use server::{Server, own_ports};
 pub(crate) use socket::{Socket, frame};
 pub(crate) use stream::{Stream, get};
+pub(crate) use testing::{DEADLINE, wait_for};
 pub(crate) use wire::{End, Head, Wire};
-
-/// How long anything may take before its test fails: far beyond what a busy machine needs.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
-
-/// Asks `ready` again and again until it says so. `what` is told when it never does.
-pub(crate) fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
-    let deadline = Instant::now() + DEADLINE;
-    while !ready() {
-        assert!(Instant::now() < deadline, "not within {DEADLINE:?}: {what}");
-        // Leaves the core to the program that is waited for.
-        std::thread::park_timeout(Duration::from_millis(1));
-    }
-}
 
 /// The seed of a test that draws random numbers: printed, so that a failure can be repeated with
 /// `ENCKE_TEST_SEED=… cargo test -p encke --test it NAME`.

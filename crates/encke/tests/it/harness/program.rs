@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use testing::wait_within;
 
 use super::DEADLINE;
 
@@ -139,16 +141,22 @@ impl Program {
     }
 
     /// Waits for its end.
-    pub(crate) fn finish(mut self) -> Finished {
-        let deadline = Instant::now() + DEADLINE;
+    #[track_caller]
+    pub(crate) fn finish(self) -> Finished {
+        self.finish_within(DEADLINE)
+    }
+
+    /// Waits for its end, for another time.
+    #[track_caller]
+    pub(crate) fn finish_within(mut self, time: Duration) -> Finished {
         let mut stdout = String::new();
         let mut take = |line: String| stdout.extend([&line, "\n"]);
-        while !self.has_ended() {
-            assert!(Instant::now() < deadline, "no end within {DEADLINE:?}: {}", self.stderr());
+        let ends = wait_within(time, || {
             // A child whose lines nobody takes waits for room, and does not end.
             self.lines.try_iter().for_each(&mut take);
-            thread::park_timeout(Duration::from_millis(2));
-        }
+            self.has_ended()
+        });
+        assert!(ends, "no end within {time:?}: {}", self.stderr());
         let status = self.child.wait().unwrap();
         self.lines.iter().for_each(&mut take);
         if let Some(reader) = self.reader.take() {

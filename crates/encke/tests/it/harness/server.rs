@@ -11,6 +11,12 @@ use tempfile::TempDir;
 use super::program::without_settings;
 use super::{Api, Program, Stream, Wire, encke, wait_for};
 
+/// Options for the ports of a server that is started again on them: the tests' own, since one that
+/// the kernel gave may be another's by then.
+pub(crate) fn own_ports() -> [String; 2] {
+    ["listen", "api"].map(|name| format!("--{name}=127.0.0.1:{}", testing::free_port()))
+}
+
 /// A server at work, on ports and in a directory of its own.
 pub(crate) struct Server {
     program: Program,

@@ -9,10 +9,18 @@ use super::{Presence, figure};
 use crate::harness::{Server, Stream, Wire, get, wait_for};
 
 /// Ids of a storm.
-const IDS: usize = 20_000;
+const IDS: usize = 5_000;
 
-/// Has `IDS` ids come and reset at once; returns what events to a neighbour took meanwhile, sorted.
-fn storm(server: &Server, neighbour: &mut Stream) -> Vec<Duration> {
+/// Pairs of storms: one that nobody hears of, and one with a listener.
+const PAIRS: usize = 3;
+
+/// As much longer an event to a neighbour may take while there is a listener. A busy machine makes
+/// one storm ten times as slow as another, but hardly the quicker half of each of three.
+const SLOWER_MAX: u32 = 10;
+
+/// Has `IDS` ids come and reset at once; returns what an event to a neighbour took meanwhile: the
+/// median, since a machine with other work makes some of them slow.
+fn storm(server: &Server, neighbour: &mut Stream) -> Duration {
     let next = AtomicUsize::new(0);
     let listen = server.listen();
     let mut took = Vec::new();
@@ -31,7 +39,7 @@ fn storm(server: &Server, neighbour: &mut Stream) -> Vec<Duration> {
                 }
             });
         }
-        while next.load(Ordering::Relaxed) < IDS {
+        while took.is_empty() || next.load(Ordering::Relaxed) < IDS {
             let begun = Instant::now();
             assert_eq!(server.api.send("neighbour", "x"), 1);
             neighbour.data();
@@ -39,21 +47,12 @@ fn storm(server: &Server, neighbour: &mut Stream) -> Vec<Duration> {
         }
     });
     took.sort_unstable();
-    took
+    took[took.len() / 2]
 }
 
-fn p99(sorted: &[Duration]) -> Duration {
-    sorted[sorted.len() * 99 / 100]
-}
-
-#[test]
-fn storm_of_resets_is_told_whole_and_hurts_no_neighbour() {
-    let server = Server::start(&["--presence-grace=1"]);
-    let mut neighbour = server.listener("neighbour");
-    let unheard = storm(&server, &mut neighbour);
-    server.wait_open(1);
-    let before = server.anonymous_bytes();
-    let mut presence = Presence::open(&server);
+/// A storm with a listener, which hears of each id that it comes and that it goes.
+fn heard_storm(server: &Server, neighbour: &mut Stream) -> Duration {
+    let mut presence = Presence::open(server);
     let reader = thread::spawn(move || {
         let (mut online, mut offline) = (0, 0);
         while offline < IDS {
@@ -63,14 +62,30 @@ fn storm_of_resets_is_told_whole_and_hurts_no_neighbour() {
         }
         online
     });
-    let heard = storm(&server, &mut neighbour);
-    let grown = server.anonymous_bytes().saturating_sub(before);
+    let took = storm(server, neighbour);
     assert_eq!(reader.join().unwrap(), IDS, "each comes, and each goes");
+    took
+}
+
+#[test]
+fn storm_of_resets_is_told_whole_and_hurts_no_neighbour() {
+    let server = Server::start(&["--presence-grace=1"]);
+    let mut neighbour = server.listener("neighbour");
+    let (mut unheard, mut heard) = (Duration::MAX, Duration::MAX);
+    for _ in 0..PAIRS {
+        unheard = unheard.min(storm(&server, &mut neighbour));
+        server.wait_open(1);
+        let before = server.anonymous_bytes();
+        heard = heard.min(heard_storm(&server, &mut neighbour));
+        let grown = server.anonymous_bytes().saturating_sub(before);
+        println!("an event to a neighbour: {unheard:?}, {heard:?} heard; {grown} B more");
+        assert!(grown < 32 << 20, "{grown}");
+        wait_for("nobody listens", || {
+            figure(&server, "encke_presence_listeners{kind=\"api\"}") == 0.0
+        });
+    }
     assert_eq!(figure(&server, "encke_presence_lost_total"), 0.0);
     wait_for("nothing is kept", || figure(&server, "encke_presence_waiting") == 0.0);
-    let (without, with) = (p99(&unheard), p99(&heard));
-    println!("neighbour's p99: {without:?} without a listener, {with:?} with one; {grown} B more");
-    assert!(grown < 32 << 20, "{grown}");
-    // Both ends and the builds of others share the machine: a worker that waited would take longer.
-    assert!(with < 4 * without + Duration::from_millis(50), "{with:?} after {without:?}");
+    // The best of each: a worker that waited for whoever tells of presence would be slow each time.
+    assert!(heard < SLOWER_MAX * unheard, "{heard:?} and not {unheard:?}");
 }

@@ -6,9 +6,9 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use sys::epoll::{Epoll, Events};
+use testing::wait_within;
 
 use super::ear::{Ear, Kind};
 use super::served::PATIENCE;
@@ -60,18 +60,13 @@ impl Crowd {
 
     /// Waits until `done` says so; whether it did in time.
     pub(crate) fn wait(&self, mut done: impl FnMut(&mut [Listener]) -> bool) -> bool {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
+        let mut is_done = false;
+        wait_within(PATIENCE, || {
             let reader_has_failed = self.reader.as_ref().is_none_or(JoinHandle::is_finished);
-            if done(&mut self.lock()) {
-                return true;
-            }
-            if reader_has_failed {
-                return false;
-            }
-            std::thread::park_timeout(std::time::Duration::from_millis(5));
-        }
-        false
+            is_done = done(&mut self.lock());
+            is_done || reader_has_failed
+        });
+        is_done
     }
 
     /// Ends the reading; all of them as they are now.

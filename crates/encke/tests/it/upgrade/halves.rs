@@ -12,7 +12,7 @@ use crate::harness::{Wire, frame, get, read_answer};
 
 #[test]
 fn half_a_head_goes_on() {
-    let server = Upgraded::serve(&["--websocket-deflate", "--head-timeout=30"]);
+    let server = Upgraded::serve(&["--websocket-deflate", "--head-timeout=300"]);
     let kinds =
         [Kind::Sse, Kind::Ndjson, Kind::Classic, Kind::WebSocket, Kind::Deflated, Kind::OldSse];
     let mut halves = Vec::new();

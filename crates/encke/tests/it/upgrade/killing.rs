@@ -20,7 +20,7 @@ use super::crowd::{Crowd, Listener};
 use super::ear::{Kind, STREAMS};
 use super::senders::{Expected, Sender, Sent, Traffic, WAYS};
 use super::served::{PATIENCE, Upgraded, kill};
-use crate::harness::{Program, Server, wait_for};
+use crate::harness::{Program, Server, own_ports, wait_for};
 
 /// Listeners of a run.
 const LISTENERS: usize = 48;
@@ -65,8 +65,8 @@ pub(crate) struct Killing {
 
 impl Killing {
     pub(crate) fn new(seed: u64) -> Killing {
-        let data = tempfile::tempdir().unwrap();
-        let server = start(data.path(), &["--listen=127.0.0.1:0", "--api=127.0.0.1:0"]);
+        let (data, ports) = (tempfile::tempdir().unwrap(), own_ports());
+        let server = start(data.path(), &[&ports[0], &ports[1]]);
         let places = (server.listen(), server.api.address());
         let random = fastrand::Rng::with_seed(seed);
         let usual = Duration::ZERO;
@@ -160,6 +160,7 @@ impl Killing {
     fn settled(&self, old: u32, starter: &mut Program) -> Result<Outcome, String> {
         let crowd = self.crowd.as_ref().expect("somebody listens");
         let deadline = Instant::now() + PATIENCE;
+        let mut pauses = testing::pauses();
         loop {
             let alive = self.server().processes();
             let ended = crowd.lock().iter().filter(|one| one.ended.is_some()).count();
@@ -183,7 +184,7 @@ impl Killing {
                     self.server().stderr()
                 ));
             }
-            std::thread::park_timeout(Duration::from_millis(2));
+            std::thread::park_timeout(pauses.next().expect("they do not end"));
         }
     }
 

@@ -103,7 +103,8 @@ fn watch_and_senders_go_on() {
     let text = || std::fs::read_to_string(&file).unwrap_or_default();
     let watch = watch(&server.api_url(), &file);
     let spam = ["spam", "--json", "--post", "--connections=4", "--rate=500", "--users=10"];
-    let spam = Program::spawn(encke(spam).args(["--seconds=60", "--api", &server.api_url()]));
+    let options = ["--seconds=3600", "--late-after=60", "--api", &server.api_url()];
+    let spam = Program::spawn(encke(spam).args(options));
     for _ in 0..3 {
         let seen = text().lines().count();
         wait_for("more rows", || text().lines().count() > seen + 3);

@@ -9,11 +9,12 @@ use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
+use testing::wait_within;
 
-use crate::harness::{Program, Server, encke, wait_for};
+use crate::harness::{DEADLINE, Program, Server, encke, wait_for};
 
 /// How long an upgrade of a test may take: OLD waits for NEW within it, whatever that does.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -145,13 +146,8 @@ pub(crate) fn run(command: &mut Command) -> Said {
 
 /// The same of one that was started before.
 #[track_caller]
-pub(crate) fn said(mut program: Program) -> Said {
-    let deadline = Instant::now() + PATIENCE;
-    while !program.has_ended() {
-        assert!(Instant::now() < deadline, "no end in {PATIENCE:?}: {}", program.stderr());
-        std::thread::park_timeout(Duration::from_millis(2));
-    }
-    let finished = program.finish();
+pub(crate) fn said(program: Program) -> Said {
+    let finished = program.finish_within(PATIENCE);
     Said { code: finished.code(), stdout: finished.stdout, stderr: finished.stderr }
 }
 
@@ -183,14 +179,11 @@ pub(crate) fn kill(pid: u32) {
 
 /// Leaves nobody behind: whoever is replaced, and whoever inherits.
 pub(crate) fn kill_all_on(data: &Path) {
-    for _ in 0..100 {
+    wait_within(DEADLINE, || {
         let left = servers_on(data);
-        if left.is_empty() {
-            return;
-        }
-        left.into_iter().for_each(kill);
-        std::thread::park_timeout(Duration::from_millis(10));
-    }
+        left.iter().copied().for_each(kill);
+        left.is_empty()
+    });
 }
 
 /// A script at `path`, for `--binary`.

@@ -190,12 +190,14 @@ fn polls_are_answered_wherever_an_upgrade_meets_them() {
     assert_eq!(server.api.send("b", 1), 1);
     assert_eq!(between.data(), 1);
     // One whose wait is over soon is answered empty in its time.
-    let request = get("/poll/s?wait=3", &[]);
+    let request = get("/poll/s?wait=10", &[]);
     let mut short = Ear::ask(super::ear::connect(server.listen()), Kind::Poll, &["s"], &request);
     short.asks_again = false;
     server.wait_online("s", 1);
     server.upgrade(&[]);
-    assert_eq!(server.api.stats()["streams_open"]["poll"], 2);
+    // On a busy machine its wait may be over by now.
+    let polls = server.api.stats()["streams_open"]["poll"].as_u64().unwrap();
+    assert!((1..=2).contains(&polls), "{polls}");
     assert_eq!(server.api.connections("b"), 0);
     assert_eq!(server.api.send("b", "between"), 0);
     between.ask_again();

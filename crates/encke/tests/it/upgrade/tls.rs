@@ -4,13 +4,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, StreamOwned, SupportedProtocolVersion};
 use serde_json::json;
+use testing::wait_within;
 
 use super::ear::{Ear, Kind, connect};
 use super::served::Upgraded;
@@ -199,15 +199,12 @@ fn handshakes_on_the_way_end_one_way_or_the_other() {
     let _ = half.conn.complete_io(&mut half.sock);
     drop(half);
     let mut stats = json!(null);
-    let mut is_over = || {
+    let is_over = || {
         stats = server.api.stats();
         stats["tls"]["handshakes_open"] == 0 && stats["connections_open"] == 0
     };
-    let deadline = Instant::now() + DEADLINE;
-    while !is_over() && Instant::now() < deadline {
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
-    assert!(is_over(), "none is left: {stats}");
+    let over = wait_within(DEADLINE, is_over);
+    assert!(over, "none is left: {stats}");
 }
 
 fn poll_once(authority: &Authority, address: SocketAddr) -> io::Result<()> {

@@ -218,12 +218,11 @@ impl Drop for Walk {
 mod tests {
     use std::io::Write;
 
+    use testing::DEADLINE;
     use tokio::sync::Semaphore;
     use tokio::time::timeout;
 
     use super::*;
-
-    const LONG: Duration = Duration::from_secs(60);
 
     fn walk(places: &Arc<Semaphore>, time: Duration) -> Walk {
         let place = Arc::clone(places).try_acquire_owned().unwrap();
@@ -239,7 +238,7 @@ mod tests {
     async fn walk_whose_client_takes_nothing_ends_in_time_and_is_cut_short() {
         let places = Arc::new(Semaphore::new(1));
         let mut walk = walk(&places, Duration::from_millis(50));
-        drop(timeout(LONG, places.acquire()).await.expect("its place comes back").unwrap());
+        drop(timeout(DEADLINE, places.acquire()).await.expect("its place comes back").unwrap());
         loop {
             let (piece, more) = walk.next().await.expect("it has an error at its end");
             walk = more;
@@ -253,9 +252,9 @@ mod tests {
     #[tokio::test]
     async fn walk_whose_client_is_gone_ends() {
         let places = Arc::new(Semaphore::new(1));
-        let (piece, walk) = walk(&places, LONG).next().await.unwrap();
+        let (piece, walk) = walk(&places, DEADLINE).next().await.unwrap();
         assert!(piece.unwrap().iter().all(|&byte| byte == 7));
         drop(walk);
-        drop(timeout(LONG, places.acquire()).await.expect("its place comes back").unwrap());
+        drop(timeout(DEADLINE, places.acquire()).await.expect("its place comes back").unwrap());
     }
 }

@@ -61,7 +61,7 @@ impl Lines {
     async fn next(&mut self) -> Value {
         loop {
             let mut line = String::new();
-            let read = timeout(LONG, self.reader.read_line(&mut line)).await;
+            let read = timeout(DEADLINE, self.reader.read_line(&mut line)).await;
             assert_ne!(read.expect("it is answered").unwrap(), 0, "the answer has ended");
             if line.starts_with('{') {
                 return serde_json::from_str(&line).unwrap();
@@ -75,7 +75,7 @@ impl Lines {
 
     async fn rest(mut self) -> String {
         let mut rest = String::new();
-        timeout(LONG, self.reader.read_to_string(&mut rest)).await.unwrap().unwrap();
+        timeout(DEADLINE, self.reader.read_to_string(&mut rest)).await.unwrap().unwrap();
         rest
     }
 }
@@ -96,7 +96,7 @@ impl Listener {
     async fn hears(&mut self) -> u64 {
         loop {
             let mut line = String::new();
-            timeout(LONG, self.0.read_line(&mut line)).await.expect("it hears").unwrap();
+            timeout(DEADLINE, self.0.read_line(&mut line)).await.expect("it hears").unwrap();
             if let Some((_, data)) = line.split_once("\"data\":") {
                 return data.trim_end().trim_end_matches('}').parse().unwrap();
             }
@@ -119,7 +119,7 @@ async fn stream_of_sends_goes_on_at_the_heir_and_its_client_notices_nothing() {
         assert_eq!(listeners[0].hears().await, number);
     }
     two.old.gate().close();
-    assert!(two.old.gate().emptied(LONG).await);
+    assert!(two.old.gate().emptied(DEADLINE).await);
     sending.write(&event(4)).await;
     // Line 5 is blank, line 6 is none, line 7 is too long and line 8 is cut in two.
     sending.write("\n{\"about\":7}\n").await;
@@ -153,7 +153,7 @@ async fn stream_of_sends_goes_on_at_the_heir_and_its_client_notices_nothing() {
     // The connection stays for a while: its client has not been told that it ends.
     let mut rest = Vec::new();
     while !rest.ends_with(b"\r\n0\r\n\r\n") {
-        let read = timeout(LONG, reader.read_buf(&mut rest)).await;
+        let read = timeout(DEADLINE, reader.read_buf(&mut rest)).await;
         assert_ne!(read.expect("it is answered").unwrap(), 0);
     }
     let rest = String::from_utf8(rest).unwrap();
@@ -166,7 +166,7 @@ async fn stream_of_sends_goes_on_at_the_heir_and_its_client_notices_nothing() {
     for number in [4, 8].into_iter().chain(many).take(100) {
         assert_eq!(listeners[1].hears().await, number);
     }
-    assert!(two.old.until_last(LONG).await, "that was the last connection");
+    assert!(two.old.until_last(DEADLINE).await, "that was the last connection");
 }
 
 #[tokio::test]
@@ -211,7 +211,7 @@ async fn body_that_is_read_behind_the_closed_gate_goes_to_the_heir_whole() {
     // Both have been let in by now, or wait; either way nothing of them is done here.
     sleep(Duration::from_millis(50)).await;
     two.old.gate().close();
-    assert!(two.old.gate().emptied(LONG).await, "who is waited for is not in");
+    assert!(two.old.gate().emptied(DEADLINE).await, "who is waited for is not in");
     let mut listener = Listener::connect(&two.new).await;
     two.move_on().await;
     writer.write_all(&body.as_bytes()[4..]).await.unwrap();
@@ -219,7 +219,7 @@ async fn body_that_is_read_behind_the_closed_gate_goes_to_the_heir_whole() {
     adding.end().await;
     assert_eq!(listener.hears().await, 1);
     let mut answer = String::new();
-    timeout(LONG, reader.read_to_string(&mut answer)).await.unwrap().unwrap();
+    timeout(DEADLINE, reader.read_to_string(&mut answer)).await.unwrap().unwrap();
     assert_eq!(last(&answer).1["delivered"], 1);
     assert_eq!(adding.next().await, json!({ "added": 2 }));
     assert_eq!(two.new.graph.stats(&mut |_, _| {}).unwrap().subscriptions, 2);

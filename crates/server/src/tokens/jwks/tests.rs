@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use testing::DEADLINE;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -100,7 +101,7 @@ fn judged(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
 
 /// Waits until `done`, with a deadline.
 async fn until(done: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + DEADLINE;
     let mut looks = tokio::time::interval(Duration::from_millis(1));
     while !done() {
         assert!(Instant::now() < deadline);
@@ -182,11 +183,8 @@ async fn whatever_goes_wrong_the_known_keys_stay() {
 
 #[tokio::test]
 async fn dead_url_at_the_start_is_asked_again_and_again() {
-    // Nobody listens there any more.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
-    let verifier = verifier_of(&format!("http://{address}/jwks.json"));
+    // Nobody listens there.
+    let verifier = verifier_of(&format!("http://127.0.0.1:{}/jwks.json", testing::free_port()));
     let mut keeper = JwksKeeper::new(Arc::clone(&verifier)).unwrap().unwrap();
     keeper.pause = PAUSE;
     let (before, again) = (Instant::now(), keeper.look().await);
@@ -213,7 +211,13 @@ async fn unknown_key_calls_for_the_set_once_in_a_while() {
     let task = tokio::spawn(keeper.run(again, stop.clone()));
     let token_of_new = token(&new, "new");
     until(|| judged(&verifier, &token_of_new).is_none()).await;
-    assert!(before.elapsed() >= PAUSE && issuer.asked() == 2);
+    // As often as there were pauses, and not for each token that was refused.
+    let asked = issuer.asked() as u32;
+    assert!(
+        asked >= 2 && before.elapsed() >= (asked - 1) * PAUSE,
+        "{asked} in {:?}",
+        before.elapsed()
+    );
     // A crowd with names that nobody knows.
     let unknown = token(&new, "unknown");
     until(|| {
@@ -221,7 +225,8 @@ async fn unknown_key_calls_for_the_set_once_in_a_while() {
         issuer.asked() >= 6
     })
     .await;
-    assert!(before.elapsed() >= 5 * PAUSE, "{:?}", before.elapsed());
+    let asked = issuer.asked() as u32;
+    assert!(before.elapsed() >= (asked - 1) * PAUSE, "{asked} in {:?}", before.elapsed());
     stop.cancel();
     task.await.unwrap();
 }

@@ -100,9 +100,16 @@ pub(super) struct Pair {
 pub(super) enum Entry {
     /// A stream opened at a node, from a place on if it told one.
     Opened {
+        /// When it was begun to ask for it.
+        asked: Duration,
         at: Duration,
         node: usize,
         resumed: bool,
+    },
+    /// One was asked for, and given up by now.
+    Tried {
+        asked: Duration,
+        at: Duration,
     },
     /// Where it stands.
     Place(Id),
@@ -119,9 +126,10 @@ pub(super) enum Entry {
     },
 }
 
-/// A node as it was seen.
+/// A node as it was at some time between the question and its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
+    pub(super) asked: Duration,
     pub(super) at: Duration,
     pub(super) member: bool,
     /// Whether it sees all nodes as members.
@@ -134,6 +142,8 @@ pub(super) struct Open {
     pub(super) pairs: Vec<Pair>,
     pub(super) listeners: Vec<Vec<Entry>>,
     pub(super) samples: Vec<Vec<Sample>>,
+    /// By how much a pause of ours was longer than it should be, at most: how busy the machine is.
+    pub(super) late: Duration,
     /// The faults, with the times that they really had.
     pub(super) done: Vec<Step>,
     /// What is wrong in any case.

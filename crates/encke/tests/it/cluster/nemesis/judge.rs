@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::books::{Entry, Event, Expected, Id, Open, Outcome, Subject, text};
+use super::books::{Entry, Event, Expected, Id, Open, Outcome, Sample, Subject, text};
 use super::plan::{Plan, Step};
 
 /// After so long a node that is behind a client tells it a gap (`engine`'s AHEAD_MS_MAX), less what
@@ -22,8 +22,16 @@ const AHEAD_MIN: Duration = Duration::from_millis(4_500);
 /// What a stream or a node must have stood before an event for its count to be sure, and behind it.
 const SURE: Duration = Duration::from_millis(600);
 
+/// How far apart looks at a node may be for what was between them: others take it for gone when
+/// they have not heard it for two seconds (`cluster`'s SILENT_BEATS). Where they are further apart,
+/// as on a busy machine, nothing is known of the node.
+const UNSEEN_MAX: Duration = Duration::from_secs(1);
+
 /// How long a stream may be counted that its client has left: its node may stand still for as long.
 const LEFT_MAX: Duration = Duration::from_secs(10);
+
+/// And so many times as long as the machine let our own pauses last.
+const LATE_TIMES: u32 = 10;
 
 /// What a run came to.
 #[derive(Clone, Default, Debug)]
@@ -106,10 +114,12 @@ impl Judge<'_> {
         let mut opened = None;
         for entry in &self.open.listeners[listener] {
             match *entry {
-                Entry::Opened { at, resumed, .. } => {
+                Entry::Opened { asked, resumed, .. } => {
                     sums.streams += 1;
-                    opened = resumed.then_some(at);
+                    // Its node counts from some time later on.
+                    opened = resumed.then_some(asked);
                 }
+                Entry::Tried { .. } => {}
                 Entry::Place(id) if !known => {
                     segments.push(Segment { after: id, until: id });
                     known = true;
@@ -221,6 +231,7 @@ impl Judge<'_> {
     fn counts(&mut self, sums: &mut Sums) {
         let streams: Vec<Vec<Stream>> =
             self.open.listeners.iter().map(|own| streams(own)).collect();
+        let left_max = LEFT_MAX + LATE_TIMES * self.open.late;
         for (number, event) in self.open.events.iter().enumerate() {
             let Some((answered, Outcome::Acked { delivered, at_least, .. })) = event.answer else {
                 continue;
@@ -232,10 +243,10 @@ impl Judge<'_> {
                     continue;
                 }
                 for stream in streams {
-                    let opens = stream.from.saturating_sub(LEFT_MAX);
-                    possible +=
-                        u64::from(opens <= answered && stream.until + LEFT_MAX >= event.asked);
-                    let stands = stream.from + SURE <= event.asked && stream.until >= answered;
+                    let left = stream.until.saturating_add(left_max);
+                    possible += u64::from(stream.asked <= answered && left >= event.asked);
+                    let stands = stream.from.is_some_and(|from| from + SURE <= event.asked)
+                        && stream.until >= answered;
                     sure += u64::from(
                         expected == Expected::Must
                             && stands
@@ -265,10 +276,8 @@ impl Judge<'_> {
     /// that hears nothing for seconds, as after an election that its own server of NATS was late
     /// for, is gone for the others before it knows, and its streams hear later what nobody counted.
     fn is_seen(&self, node: usize, event: &Event, answered: Duration) -> bool {
-        let (from, until) = (event.asked.saturating_sub(SURE), answered + SURE);
-        let mut near = self.open.samples[event.node].iter();
-        node == event.node
-            || near.all(|sample| sample.sees_all || sample.at < from || sample.at > until)
+        let samples = &self.open.samples[event.node];
+        node == event.node || all_along(samples, event.asked, answered, |sample| sample.sees_all)
     }
 
     /// Whether a node was a member all the time around an event, for all that is known.
@@ -279,18 +288,34 @@ impl Judge<'_> {
                 && step.from <= until
                 && step.until.saturating_add(5 * SURE) >= from
         };
-        let samples = &self.open.samples[node];
-        let mut near = samples.iter().filter(|sample| sample.at >= from && sample.at <= until);
-        let covers = samples.iter().any(|sample| sample.at <= asked && sample.at >= from)
-            && samples.iter().any(|sample| sample.at >= answered && sample.at <= until);
-        covers && near.all(|sample| sample.member) && !self.plan.steps.iter().any(is_ill)
+        all_along(&self.open.samples[node], asked, answered, |sample| sample.member)
+            && !self.plan.steps.iter().any(is_ill)
     }
 }
 
-/// A stream of a listener, from when it was open to when it was lost.
+/// Whether a node `is_so` at each look from one before `asked`, and before what must have stood
+/// before it, to one after `answered`, and was looked at often enough.
+fn all_along(
+    samples: &[Sample],
+    asked: Duration,
+    answered: Duration,
+    is_so: impl Fn(&Sample) -> bool,
+) -> bool {
+    let (from, until) = (asked.saturating_sub(SURE), answered + SURE);
+    let first = samples.iter().rposition(|sample| sample.at <= from);
+    let last = samples.iter().position(|sample| sample.asked >= until);
+    let (Some(first), Some(last)) = (first, last) else { return false };
+    let near = &samples[first..=last];
+    near.iter().all(is_so)
+        && near.windows(2).all(|two| two[1].at.saturating_sub(two[0].asked) <= UNSEEN_MAX)
+}
+
+/// A stream of a listener, from when it was asked for to when it was lost.
 struct Stream {
     node: usize,
-    from: Duration,
+    asked: Duration,
+    /// When it was open; it may never have been.
+    from: Option<Duration>,
     until: Duration,
 }
 
@@ -298,8 +323,11 @@ fn streams(entries: &[Entry]) -> Vec<Stream> {
     let mut streams: Vec<Stream> = Vec::new();
     for entry in entries {
         match *entry {
-            Entry::Opened { at, node, .. } => {
-                streams.push(Stream { node, from: at, until: Duration::MAX - LEFT_MAX });
+            Entry::Opened { asked, at, node, .. } => {
+                streams.push(Stream { node, asked, from: Some(at), until: Duration::MAX });
+            }
+            Entry::Tried { asked, at } => {
+                streams.push(Stream { node: 0, asked, from: None, until: at });
             }
             Entry::Lost { at } => streams.last_mut().expect("it was open").until = at,
             _ => {}

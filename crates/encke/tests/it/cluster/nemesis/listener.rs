@@ -40,15 +40,22 @@ impl Listener<'_> {
     pub(super) fn stay(mut self) {
         let (mut place, mut node) = (None, self.number % self.scene.nodes.len());
         while !self.stop.load(Ordering::SeqCst) {
-            if let Ok((socket, decoder, rest)) = self.open(node, place.as_deref()) {
-                let (at, resumed) = (self.books.now(), place.is_some());
-                self.enter(Entry::Opened { at, node, resumed });
-                if let Err(error) = self.read(socket, decoder, &rest, &mut place)
+            let asked = self.books.now();
+            let opened = self.open(node, place.as_deref());
+            let (at, resumed) = (self.books.now(), place.is_some());
+            if opened.is_err() {
+                self.enter(Entry::Tried { asked, at });
+            }
+            if let Ok((mut socket, decoder, rest)) = opened {
+                self.enter(Entry::Opened { asked, at, node, resumed });
+                if let Err(error) = self.read(&mut socket, decoder, &rest, &mut place)
                     && error.kind() == ErrorKind::InvalidData
                 {
                     self.books.fault(format!("listener {}: {error}", self.number));
                 }
+                // Before it is closed: until then it stands.
                 self.enter(Entry::Lost { at: self.books.now() });
+                drop(socket);
             }
             std::thread::sleep(Duration::from_millis(self.random.u64(20..200)));
             node = self.random.usize(..self.scene.nodes.len());
@@ -106,7 +113,7 @@ impl Listener<'_> {
 
     fn read(
         &mut self,
-        mut socket: TcpStream,
+        socket: &mut TcpStream,
         mut decoder: StreamDecoder,
         rest: &[u8],
         place: &mut Option<String>,

@@ -25,7 +25,7 @@ use scene::{Scene, is_member, lock};
 use senders::Sender;
 use serde_json::json;
 
-use crate::harness::Api;
+use crate::harness::{Api, DEADLINE};
 
 /// Listeners, spread over the nodes.
 const LISTENERS: usize = 9;
@@ -36,13 +36,6 @@ const SENDERS: usize = 4;
 /// Those who change the graph.
 const CHANGERS: usize = 2;
 
-/// How long nodes may take to be well when nothing is wrong any more: a send waits for 10 s, and a
-/// node that stood still reads and joins again.
-const WELL_MAX: Duration = Duration::from_secs(30);
-
-/// How long the last event of all may take to each listener.
-const LAST_MAX: Duration = Duration::from_secs(15);
-
 /// How often nodes are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -51,7 +44,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outcomes> {
     let plan = Plan::of(seed, length);
     let scene = Scene::start(plan.nats, options)?;
-    scene.wait_well(WELL_MAX).unwrap();
+    scene.wait_well(DEADLINE).unwrap();
     follow(&Api::new(scene.nodes[0].api));
     let books = Books::new(LISTENERS, NODES);
     let [stop, settle, end] = [false; 3].map(AtomicBool::new);
@@ -80,7 +73,7 @@ pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outco
         let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             play(scene, books, &plan);
             settle.store(true, Ordering::SeqCst);
-            scene.wait_well(WELL_MAX)
+            scene.wait_well(DEADLINE)
         }));
         stop.store(true, Ordering::SeqCst);
         senders.into_iter().for_each(|sender| sender.join().unwrap());
@@ -171,11 +164,15 @@ fn play(scene: &Scene, books: &Books, plan: &Plan) {
 /// Looks at a node again and again.
 fn look(scene: &Scene, books: &Books, node: usize, end: &AtomicBool) {
     while !end.load(Ordering::SeqCst) {
+        let asked = books.now();
         let stats = scene.nodes[node].stats().unwrap_or_default();
         let (member, sees_all) = (is_member(&stats), stats["cluster"]["members"] == NODES);
         let at = books.now();
-        lock(&books.open).samples[node].push(Sample { at, member, sees_all });
+        lock(&books.open).samples[node].push(Sample { asked, at, member, sees_all });
         thread::sleep(LOOK);
+        let late = (books.now() - at).saturating_sub(LOOK);
+        let mut open = lock(&books.open);
+        open.late = open.late.max(late);
     }
 }
 
@@ -185,7 +182,7 @@ fn last(sender: &Sender<'_>, books: &Books) {
     let start = Instant::now();
     for node in 0..NODES {
         while !sender.send(node, Subject::All, Expected::Must) {
-            if start.elapsed() > LAST_MAX {
+            if start.elapsed() > DEADLINE {
                 return books.fault(format!("node {node} takes no event though all is well"));
             }
             thread::sleep(LOOK);
@@ -212,7 +209,7 @@ fn last(sender: &Sender<'_>, books: &Books) {
         if waiting.is_empty() {
             return;
         }
-        if start.elapsed() > LAST_MAX {
+        if start.elapsed() > DEADLINE {
             return books.fault(format!("listeners {waiting:?} never hear the last event"));
         }
         thread::sleep(LOOK);
@@ -255,6 +252,14 @@ fn nothing_that_was_acknowledged_is_lost_whatever_goes_wrong() {
 
 #[test]
 fn what_nodes_forget_is_seen() {
-    let Some(outcomes) = run(1, Duration::from_secs(3), &["--history-bytes=0"]) else { return };
-    assert!(outcomes.wrong.iter().any(|what| what.contains("is told a gap")), "it is not seen");
+    // Whether somebody comes back and has missed something in the few seconds of a run is chance.
+    for seed in 1..=5 {
+        let Some(outcomes) = run(seed, Duration::from_secs(3), &["--history-bytes=0"]) else {
+            return;
+        };
+        if outcomes.wrong.iter().any(|what| what.contains("is told a gap")) {
+            return;
+        }
+    }
+    panic!("it is not seen");
 }

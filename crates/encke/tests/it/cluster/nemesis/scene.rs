@@ -14,7 +14,7 @@ use testing::postgres::Postgres;
 use testing::{NatsServer, SmallDisk, TcpRelay};
 
 use super::plan::{Fault, NODES, Nats, Net};
-use crate::harness::{Api, Program, encke};
+use crate::harness::{Api, Program, encke, own_ports};
 
 /// The disk of NATS where it can be filled.
 const SMALL_DISK_BYTES: usize = 48 << 20;
@@ -207,13 +207,12 @@ impl Node {
             format!("--postgres={}?sslmode=disable", url(to_postgres.address().port())),
         ]);
         args.extend(options.iter().map(|&option| option.to_owned()));
-        let free = ["--listen=127.0.0.1:0".to_owned(), "--api=127.0.0.1:0".to_owned()];
-        let program = Program::spawn(&mut encke(args.iter().chain(&free)));
+        // It comes back where it was.
+        args.extend(own_ports());
+        let program = Program::spawn(&mut encke(&args));
         let line: Value = serde_json::from_str(&program.line()).unwrap();
         let address = |name: &str| -> SocketAddr { line[name].as_str().unwrap().parse().unwrap() };
         let (listen, api) = (address("listen"), address("api"));
-        // It comes back where it was.
-        args.extend([format!("--listen={listen}"), format!("--api={api}")]);
         let program = Mutex::new(Some(program));
         Node { program, args, listen, api, nats: to_nats, postgres: to_postgres }
     }
