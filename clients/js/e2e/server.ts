@@ -70,6 +70,11 @@ export class Encke {
     this.#process?.kill("SIGTERM");
   }
 
+  /** Waits for the end of the process that runs now. */
+  async ended(): Promise<void> {
+    await once(this.#process!, "exit");
+  }
+
   /** Another process of the same program inherits all that this one has. */
   async upgrade(): Promise<void> {
     await promisify(execFile)(PROGRAM, ["upgrade", "--data", this.data]);

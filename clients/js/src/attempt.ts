@@ -140,9 +140,12 @@ export class Attempt implements Link {
     }
   }
 
-  gap(): void {
-    this.shared.cursor.gap();
-    this.shared.ears.tell("gap");
+  gap(id?: string | null): void {
+    // One that was left is followed by another from the same place, which is told of it as well.
+    if (!this.signal.aborted) {
+      this.shared.cursor.gap(id);
+      this.shared.ears.tell("gap");
+    }
   }
 
   heard(id?: string | null): boolean {

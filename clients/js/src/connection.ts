@@ -177,11 +177,10 @@ export class Live<T> implements BaseConnection<T> {
    */
   #back = ({ type, persisted }: { type: string; persisted?: boolean }) => {
     const { silenceMs } = this.#shared;
-    const isLong = (since: number) => !!silenceMs && Date.now() - since > silenceMs;
     let isBack = type === "online" || persisted;
     if (type === RETURNS[2]) {
-      const isOpen = this.state !== "waiting";
-      isBack = !document.hidden && isLong(isOpen ? this.#attempt!.heardAt : this.#turnedAt);
+      const at = this.state === "waiting" ? this.#turnedAt : this.#attempt!.heardAt;
+      isBack = !document.hidden && !!silenceMs && Date.now() - at > silenceMs;
       this.#turnedAt = Date.now();
     }
     if (isBack) {

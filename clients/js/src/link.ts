@@ -23,7 +23,8 @@ export interface Link {
   /** What the server has sent, which is JSON; else an error is told, and thrown. */
   read(text: string): any;
   event(event: EnckeEvent): void;
-  gap(): void;
+  /** Events were missed; all up to `id`, if that is known, was missed or heard. */
+  gap(id?: string | null): void;
   /** Everything up to `id` was heard; whether that is news. */
   heard(id?: string | null): boolean;
 }

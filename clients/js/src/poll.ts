@@ -24,15 +24,17 @@ export async function poll(link: Link): Promise<void> {
     const response = await ask(link, url, "application/json");
     const events = link.read(await response.text());
     link.opened();
+    const next = response.headers.get("encke-next");
     if (response.headers.get("encke-gap")) {
-      link.gap();
+      // The events of the same answer stand before that place.
+      link.gap(events.length ? "" : next);
       // It is answered at once with that.
       wait = 0;
     }
     for (const event of events) {
       link.event(event);
     }
-    link.heard(response.headers.get("encke-next") ?? "");
+    link.heard(next);
     if (wait && !events.length && performance.now() - start < 900 * wait) {
       // The server stops, or something in between answers for it: not at full speed, then.
       return;

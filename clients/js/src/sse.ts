@@ -38,7 +38,7 @@ export async function sse(link: Link): Promise<void> {
         const { id, event, data } = message;
         message = {};
         if (event === "gap") {
-          link.gap();
+          link.gap(id);
         } else if (data) {
           link.event(link.read(data));
         }
