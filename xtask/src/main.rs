@@ -40,6 +40,7 @@ Chores:
   flaky NAME   runs a test 50 times, beside a busy loop on each processor
   programs     what tests take: Debian's packages, and tools, which are kept in $ENCKE_TOOLS, else
                in the user's cache
+  keep         keeps the compiled crates of registries for other clones, as a passed ci does
   node         the browser client and the server's pages: types, tests, size, build
   browser      client and pages in Chromium, against the debug build of the server
   silence      the client in a network that drops all without a word: two minutes
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         ["flaky", name] => run(|root| nextest::flaky(root, name)),
         ["browser"] => run(node::browser),
         ["silence"] => run(node::silence),
+        ["keep"] => run(|root| registry::keep(root).map(|()| true)),
         ["playdar"] => run(playdar::run),
         ["demo"] => run(ci::demo),
         ["sdks"] => run(sdks::run),

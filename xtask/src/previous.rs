@@ -60,7 +60,9 @@ fn build(root: &Path, folder: &Path) -> anyhow::Result<()> {
     tar.arg("-xf").arg(&archive).arg("-C").arg(&source);
     ensure!(tar.status().context("tar does not start")?.success(), "tar cannot unpack it");
     let manifest = source.join("Cargo.toml");
-    fs::write(&manifest, with_own_version(&fs::read_to_string(&manifest)?)?)?;
+    let present = fs::read_to_string(root.join("Cargo.toml"))?;
+    let previous = with_own_version(&fs::read_to_string(&manifest)?)?;
+    fs::write(&manifest, with_profile_of(&present, &previous)?)?;
     let mut cargo = Command::new("cargo");
     // Offline, it changes the versions of our own crates in the lockfile and no other.
     cargo.args(["build", "--package", "encke", "--offline"]).current_dir(&source);
@@ -85,6 +87,15 @@ fn with_own_version(manifest: &str) -> anyhow::Result<String> {
     Ok(format!("{head}[workspace.package]\nversion = \"{version}-g{commit}\"{rest}"))
 }
 
+/// The manifest with the profile for tests that the present one has: built otherwise, crates of
+/// registries would be others.
+fn with_profile_of(present: &str, previous: &str) -> anyhow::Result<String> {
+    const BEGIN: &str = "[profile.dev]";
+    let begin = |manifest: &str| manifest.find(BEGIN).context("it has no profile for tests");
+    let (present, end) = (&present[begin(present)?..], begin(previous)?);
+    Ok(format!("{}{present}", &previous[..end]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +107,14 @@ mod tests {
         let expected = manifest.replace("0.1.0", &format!("0.1.0-g{}", &COMMIT[..7]));
         assert_eq!(with_own_version(manifest).unwrap(), expected);
         assert!(with_own_version("[package]\nversion = \"1\"\n").is_err());
+    }
+
+    #[test]
+    fn profile_is_the_present_one() {
+        let present = "[workspace]\n[profile.dev]\nopt-level = 1\n";
+        let previous = "[package]\n[profile.dev]\nopt-level = 2\n";
+        let expected = "[package]\n[profile.dev]\nopt-level = 1\n";
+        assert_eq!(with_profile_of(present, previous).unwrap(), expected);
+        assert!(with_profile_of("", previous).is_err() && with_profile_of(present, "").is_err());
     }
 }

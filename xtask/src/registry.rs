@@ -1,4 +1,5 @@
-//! Crates of others, compiled: kept outside the clone, so that a fresh clone compiles our own alone.
+//! Crates of others, compiled: kept outside the clone, so that a fresh clone compiles our own
+//! alone.
 //!
 //! What cargo has made of them is the same as long as the lockfile, the root's manifest and the
 //! compiler are. So after a run that passed it is copied to where tools are kept

@@ -1,8 +1,8 @@
 //! Waiting for what rings nobody: looking again and again, up to the one deadline of all tests.
 //!
 //! A test bounds no time but by [`DEADLINE`], which is no measure of anything: it is there so that
-//! what never comes fails a test instead of holding it up. What is to be quick is shown by the order
-//! of events, by a count, or by a clock that the test moves.
+//! what never comes fails a test instead of holding it up. What is to be quick is shown by the
+//! order of events, by a count, or by a clock that the test moves.
 
 use std::iter::successors;
 use std::thread;
@@ -32,8 +32,9 @@ pub fn wait_for(what: &str, ready: impl FnMut() -> bool) {
     assert!(wait_within(DEADLINE, ready), "not within {DEADLINE:?}: {what}");
 }
 
-/// Asks `ready` again and again until it says so or `time` is over; whether it has said so. The last
-/// look is taken when the time is over, so that a test that was kept from looking is not wrong.
+/// Asks `ready` again and again until it says so or `time` is over; whether it has said so. The
+/// last look is taken when the time is over, so that a test that was kept from looking is not
+/// wrong.
 pub fn wait_within(time: Duration, mut ready: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + time;
     for pause in pauses() {

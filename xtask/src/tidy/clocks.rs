@@ -1,9 +1,9 @@
 //! The rule that no test asserts an upper bound on wall time: on a busy machine it fails by chance.
 //!
 //! What is found is the plain form: an assertion in whose text a time that was measured, which is
-//! `….elapsed()` or a name that such a time was given to, stands on the smaller side of a comparison
-//! or in a range. A bound of `DEADLINE`, the one of all tests, may stand: it measures nothing. Times
-//! that go through a function or a list on their way are not followed.
+//! `….elapsed()` or a name that such a time was given to, stands on the smaller side of a
+//! comparison or in a range. A bound of `DEADLINE`, the one of all tests, may stand: it measures
+//! nothing. Times that go through a function or a list on their way are not followed.
 
 use std::collections::BTreeSet;
 

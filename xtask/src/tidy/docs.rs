@@ -14,12 +14,13 @@ const HISTORY: &str = "CHANGELOG.md";
 
 /// Where documents, scripts and manifests may lead: standards, and what the project's own files are
 /// modelled on. Names that no one can own (RFC 2606) and this machine need no entry.
-const HOSTS: [&str; 13] = [
+const HOSTS: [&str; 14] = [
     "html.spec.whatwg.org",
     "fetch.spec.whatwg.org",
     "keepachangelog.com",
     "man7.org",
     "nats.io",
+    "nexte.st",
     "opentelemetry.io",
     "prometheus.io",
     "pyjwt.readthedocs.io",

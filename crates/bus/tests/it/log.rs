@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bus::{Bytes, Followed, LogError, PublishError, RECORD_BYTES_MAX};
+use bus::{Bus, Bytes, Followed, LogError, PublishError, RECORD_BYTES_MAX};
 use testing::NatsServer;
 
 use crate::harness::{

@@ -68,8 +68,8 @@ fn full_worker_leaves_new_clients_to_the_others_until_all_are_full() {
     assert!(workers(&stats).iter().all(|worker| worker["connections_open"] == PLACES));
 }
 
-/// Turns that idle workers may have taken since then: some, and a few a second. One that spins takes
-/// thousands.
+/// Turns that idle workers may have taken since then: some, and a few a second. One that spins
+/// takes thousands.
 fn idle_turns_max(since: Instant) -> u64 {
     50 + 50 * since.elapsed().as_secs()
 }

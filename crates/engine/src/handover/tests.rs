@@ -212,7 +212,7 @@ fn pause_of_a_crowd() {
         while streams_of(&old) < whole {
             thread::yield_now();
         }
-        let now = clock::monotonic_ns;
+        let now = sys::clock::monotonic_ns;
         let (mut new, inheriting) = heir(&old, workers, dir.path());
         let begun = now();
         let handover = old.begin_handover(dir.path(), workers);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use ledger::{Ledger, LedgerConfig, LedgerError, Pair, Place, Rebuild, Seen};
+use ledger::{Ledger, LedgerError, Pair, Place, Rebuild, Seen};
 use testing::postgres::Postgres;
 use testing::wait_for;
 use tokio::time::sleep;
@@ -155,8 +155,9 @@ fn away_is_said_soon_and_nothing_was_changed() {
     let Some(mut server) = durable() else { return };
     run(async {
         // Longer than the whole test may take, so that whoever waited for them would be seen.
-        let (connect_timeout, statement_timeout) = (10 * DEADLINE, 10 * DEADLINE);
-        let patient = LedgerConfig { connect_timeout, statement_timeout, ..config(&server) };
+        let mut patient = config(&server);
+        patient.connect_timeout = 10 * DEADLINE;
+        patient.statement_timeout = 10 * DEADLINE;
         let ledger = Ledger::connect(patient).await.unwrap();
         server.stop();
         seen(&ledger, |seen| matches!(seen, Seen::Away(_))).await;

@@ -2,8 +2,8 @@
 //! directory.
 //!
 //! It stands in a process group of its own, so a terminal's Ctrl-C reaches the demo alone, and it
-//! ends with its standard input, whose other end only the demo holds: also when the demo is gone, by
-//! whatever. (A parent-death signal would come when the *thread* that started it ends, and takes
+//! ends with its standard input, whose other end only the demo holds: also when the demo is gone,
+//! by whatever. (A parent-death signal would come when the *thread* that started it ends, and takes
 //! unsafe code between fork and exec.)
 
 use std::io;

@@ -1,7 +1,7 @@
 //! The demo's server: `encke serve` as a process of its own.
 //!
-//! It ends with its standard input ([`OwnChild`]): in order when the demo closes that, and also when
-//! the demo is gone, by whatever. So there is one way to end it, and none to leave it behind.
+//! It ends with its standard input ([`OwnChild`]): in order when the demo closes that, and also
+//! when the demo is gone, by whatever. So there is one way to end it, and none to leave it behind.
 //!
 //! What it logs goes where the demo's own lines go.
 

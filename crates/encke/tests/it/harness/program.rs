@@ -124,9 +124,9 @@ impl Program {
         testing::signal(self.pid(), name);
     }
 
-    /// Sends it the `signals`, one right behind the other, as soon as there is a file of a name that
-    /// the shell's `pattern` matches. A shell does so: it looks without a pause, and has no process
-    /// to start for a signal, which takes longer than the moments that count.
+    /// Sends it the `signals`, one right behind the other, as soon as there is a file of a name
+    /// that the shell's `pattern` matches. A shell does so: it looks without a pause, and has no
+    /// process to start for a signal, which takes longer than the moments that count.
     pub(crate) fn signal_at(&self, pattern: &Path, signals: &str) {
         let script = "until set -- $PATTERN && [ -e \"$1\" ]; do :; done; \
                       for signal in $SIGNALS; do kill -s \"$signal\" \"$PROGRAM\"; done";

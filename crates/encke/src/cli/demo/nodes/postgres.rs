@@ -30,7 +30,8 @@ const VERSIONS: &str = "/usr/lib/postgresql";
 /// Its files are lost with the demo anyway, so it need not end in order, but with its children.
 const SCRIPT: &str = "\"$@\" </dev/null & read -r _; kill -QUIT $!; wait";
 
-/// `initdb` ends by itself, and else at once, with its children, and the shell too: all of its group.
+/// `initdb` ends by itself, and else at once, with its children, and the shell too: all of its
+/// group.
 const INITDB_SCRIPT: &str = "exec 3<&0; (read -r _ <&3; kill -KILL 0) & \"$@\" </dev/null 3<&-; \
                              made=$?; kill $!; exit $made";
 
