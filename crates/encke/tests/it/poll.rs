@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testing::wait_within;
 
-use crate::harness::{Answer, End, Program, Server, Wire, encke, get, read_answer, wait_for};
+use crate::harness::{Answer, End, Server, Wire, get, read_answer, wait_for};
 
 /// A client that polls on a connection that stays.
 struct Poller {
@@ -362,6 +362,3 @@ fn clients_that_poll_under_a_stream_of_events_hear_each_once() {
         assert!(client.join().unwrap().into_iter().eq(0..EVENTS), "each once, in order");
     }
 }
-
-/// Events come one by one, some hundreds a second, so that an answer holds one or a few and others
-/// fall between two polls.

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::{Poller, next, poller};
 use crate::harness::{Program, Server, encke};
 
+/// Events come one by one, some hundreds a second, so that an answer holds one or a few and others
+/// fall between two polls.
 #[test]
 fn paced_events_are_heard_once_across_polls() {
     let server = Server::start(&["--history-events=10000"]);
