@@ -5,10 +5,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
 
 use hub::{Draft, Epoch, IdText, Names, Nobody, Tag};
-use testing::DEADLINE;
+use testing::{DEADLINE, wait_for};
 
 use crate::router::Step;
 use crate::{Engine, EngineConfig, Inherited, Inheriting};
@@ -56,14 +55,12 @@ fn send(engine: &Engine, about: &str, data: &str) -> u32 {
 }
 
 fn until<T>(mut ready: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
-    loop {
-        match ready() {
-            Some(value) => return value,
-            None => assert!(Instant::now() < end, "it takes too long"),
-        }
-        thread::yield_now();
-    }
+    let mut value = None;
+    wait_for("a step of another thread", || {
+        value = ready();
+        value.is_some()
+    });
+    value.expect("it was waited for")
 }
 
 /// Whoever takes over, ready for it.
