@@ -60,12 +60,16 @@ const CHECKS: Phase = &[
 ];
 
 /// All programs, once and for all: of one package alone they would have other features of what they
-/// depend on, and most would be built again.
-const BUILD: Phase = &[&[Step {
-    name: "build",
-    work: Cargo(&["test", "--quiet", "--workspace", "--no-run"], &[]),
-    extent: Extent::Fast,
-}]];
+/// depend on, and most would be built again. Beside them the browser client and the pages, once
+/// too: whoever built them again would take them from under those who use them.
+const BUILD: Phase = &[
+    &[Step {
+        name: "build",
+        work: Cargo(&["test", "--quiet", "--workspace", "--no-run"], &[]),
+        extent: Extent::Fast,
+    }],
+    &[Step { name: "node", work: Chore(&["node"]), extent: Extent::Fast }],
+];
 
 /// What uses the programs, and what compiles for itself beside it.
 const TRIALS: Phase = &[
@@ -97,8 +101,6 @@ const TRIALS: Phase = &[
         },
     ],
     &[
-        // Whoever builds the client comes before who uses what was built, in one lane.
-        Step { name: "node", work: Chore(&["node"]), extent: Extent::Fast },
         Step { name: "browser", work: Chore(&["browser"]), extent: Extent::Fast },
         Step { name: "packages", work: Chore(&["package", "--check"]), extent: Extent::Fast },
         Step { name: "playdar", work: Chore(&["playdar"]), extent: Extent::Usual },

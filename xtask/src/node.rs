@@ -22,6 +22,9 @@ const NODE_VERSION: &str = "20.20.2";
 /// The browser client, and beside it the tests of everything in a browser.
 pub(crate) const CLIENT: &str = "clients/js";
 
+/// Set for the steps of a run in which [`packages`] has built the client, which others use now.
+pub(crate) const CLIENT_IS_BUILT: &str = "ENCKE_CLIENT_IS_BUILT";
+
 /// The pages that the server carries.
 const PAGES: &str = "web";
 
@@ -54,14 +57,21 @@ pub(crate) fn silence(root: &Path) -> anyhow::Result<bool> {
     e2e(root, "silence")
 }
 
+/// Whether nobody is to build the client again.
+pub(crate) fn client_is_built() -> bool {
+    std::env::var_os(CLIENT_IS_BUILT).is_some()
+}
+
 fn e2e(root: &Path, script: &str) -> anyhow::Result<bool> {
     let node = Node::ensure(root)?;
     build(root)?;
     let folder = root.join(CLIENT);
-    if !folder.join("node_modules").is_dir() {
-        ensure!(node.npm(&folder, &CLEAN_INSTALL)?, "npm cannot fetch what the tests take");
+    if !client_is_built() {
+        if !folder.join("node_modules").is_dir() {
+            ensure!(node.npm(&folder, &CLEAN_INSTALL)?, "npm cannot fetch what the tests take");
+        }
+        ensure!(node.npm(&folder, &["run", "build"])?, "the client does not build");
     }
-    ensure!(node.npm(&folder, &["run", "build"])?, "the client does not build");
     let mut tests = node.command(&folder, &["run", script]);
     tests.env("ENCKE", target(root).join("debug/encke"));
     Ok(tests.status().context("npm does not start")?.success())

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use super::Extent;
-use crate::{playdar, skipped};
+use crate::{node, playdar, skipped};
 
 /// One check.
 pub(super) struct Step {
@@ -74,6 +74,7 @@ impl Run<'_> {
         // One file for both, so that lines stand in the order in which they were written.
         command.stderr(log.try_clone()?).stdout(log);
         command.env(skipped::VARIABLE, self.skipped);
+        command.env(node::CLIENT_IS_BUILT, "1");
         if !self.with_playdar {
             command.env(playdar::LEFT_OUT, "1");
         }

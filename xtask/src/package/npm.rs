@@ -1,5 +1,5 @@
-//! The browser client as `npm publish` would send it. It is built before (`prepack`), so what is
-//! packed is never empty nor old.
+//! The browser client as `npm publish` would send it. It is built before (`prepack`, or by a step
+//! of the same run), so what is packed is never empty nor old.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::ensure;
 
 use super::{Wanted, output};
-use crate::node::{CLEAN_INSTALL, CLIENT, Node};
+use crate::node::{CLEAN_INSTALL, CLIENT, Node, client_is_built};
 
 pub(super) fn make(wanted: &Wanted) -> anyhow::Result<PathBuf> {
     let node = Node::ensure(&wanted.root)?;
@@ -16,7 +16,11 @@ pub(super) fn make(wanted: &Wanted) -> anyhow::Result<PathBuf> {
         ensure!(node.npm(&folder, &CLEAN_INSTALL)?, "npm cannot fetch what builds the client");
     }
     let out = wanted.out.display().to_string();
-    let packed = node.npm(&folder, &["pack", "--silent", "--pack-destination", &out])?;
+    let mut pack = vec!["pack", "--silent", "--pack-destination", &out];
+    if client_is_built() {
+        pack.push("--ignore-scripts");
+    }
+    let packed = node.npm(&folder, &pack)?;
     ensure!(packed, "npm cannot pack {CLIENT}");
     let file = wanted.out.join(format!("encke-{}.tgz", wanted.version));
     ensure!(file.is_file(), "npm has packed another version than {}", wanted.version);
