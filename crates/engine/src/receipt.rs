@@ -1,7 +1,7 @@
 //! Receipts: how the sender learns to how many connections its event was handed.
 //!
-//! Each mail carries a [`Stub`] of a [ticket](sync::ticket). Whoever handles the mail counts on it
-//! and drops it; the last stub to go completes the receipt. A mail that is thrown away unread is
+//! Each mail carries a [`Stub`] of a ticket ([`sync::ticket`]). Whoever handles the mail counts on
+//! it and drops it; the last stub to go completes the receipt. A mail that is thrown away unread is
 //! dropped too, so a sender never waits for ever.
 
 use std::future::Future;

@@ -17,7 +17,7 @@ const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
 /// This list only shrinks.
-const SLEEPERS: [(&str, &str); 35] = [
+const SLEEPERS: [(&str, &str); 33] = [
     ("compat/rust/src/main.rs", "a server that is gone rings nobody"),
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
@@ -27,8 +27,6 @@ const SLEEPERS: [(&str, &str); 35] = [
     ("crates/encke/benches/nodes/", "neither other processes nor their figures ring"),
     ("crates/encke/benches/upgrade/", "neither other processes nor their figures ring"),
     ("crates/encke/tests/it/cluster/nemesis/", "faults have their time, and servers ring nobody"),
-    ("crates/encke/src/cli/demo/child.rs", "a process that ends rings nobody who drops it"),
-    ("crates/encke/src/cli/demo/folder.rs", "a thread that leaves a folder rings nobody"),
     ("crates/encke/src/cli/demo/nodes/", "neither other processes nor counters ring"),
     ("crates/encke/src/client/stream/follow.rs", "a server that is gone rings nobody"),
     ("crates/encke/src/ketama/list.rs", "a file that changes rings nobody on every file system"),
