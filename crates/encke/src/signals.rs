@@ -2,6 +2,8 @@
 //! server: read again what can be replaced. SIGUSR2, to a server: start the program anew, and leave
 //! everything to that.
 
+use std::future::pending;
+
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -9,6 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -19,12 +22,30 @@ impl Signals {
         Ok(Signals {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
+            hangup: None,
         })
+    }
+
+    /// The same, and SIGHUP with them, which ends a program whose terminal is closed; unless it was
+    /// started so that it outlives that (nohup(1)). To be called within a runtime.
+    pub(crate) fn with_hangup() -> Result<Signals> {
+        let signals = Signals::new()?;
+        let is_ignored = sys::signals::is_ignored(SignalKind::hangup().as_raw_value());
+        let hangup =
+            if is_ignored.context("cannot read /proc")? { None } else { Some(Signals::hangups()?) };
+        Ok(Signals { hangup, ..signals })
     }
 
     /// Waits for the next signal and returns the exit code that tells of it (128 and its number).
     pub(crate) async fn next(&mut self) -> i32 {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
+            _ = hangup => 129,
             _ = self.interrupt.recv() => 130,
             _ = self.terminate.recv() => 143,
         }

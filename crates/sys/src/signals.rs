@@ -1,5 +1,6 @@
-//! Which threads hear signals.
+//! Which threads hear signals, and which signals the process ignores.
 
+use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -25,6 +26,19 @@ pub fn blocked<T>(start: impl FnOnce() -> T) -> io::Result<T> {
     Ok(result)
 }
 
+/// Whether this process ignores `signal`, as it does from its start when whoever started it did:
+/// `SigIgn` in /proc/self/status (proc(5)).
+pub fn is_ignored(signal: i32) -> io::Result<bool> {
+    let mask = mask(&fs::read_to_string("/proc/self/status")?, "SigIgn:");
+    Ok(mask.is_some_and(|mask| (1..=64).contains(&signal) && mask >> (signal - 1) & 1 == 1))
+}
+
+/// A set of signals in a `status` of /proc: the first signal is the lowest bit.
+fn mask(status: &str, field: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix(field))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
 /// The calls of pthreads return their error instead of setting `errno`.
 fn check_code(code: libc::c_int) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
@@ -32,22 +46,27 @@ fn check_code(code: libc::c_int) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use super::*;
 
     fn blocked_here() -> u64 {
-        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
-        u64::from_str_radix(mask.trim(), 16).unwrap()
+        mask(&fs::read_to_string("/proc/thread-self/status").unwrap(), "SigBlk:").unwrap()
     }
 
     #[test]
     fn threads_started_inside_hear_no_signals_and_those_outside_do() {
         let before = blocked_here();
-        let thread = super::blocked(|| std::thread::spawn(blocked_here)).unwrap();
+        let thread = blocked(|| std::thread::spawn(blocked_here)).unwrap();
         // SIGKILL (9) and SIGSTOP (19) cannot be blocked; 32 and 33 are glibc's own.
         let mask = thread.join().unwrap();
         let expected = |signal: u32| ![9, 19, 32, 33].contains(&signal);
         assert!((1..=31).filter(|&s| expected(s)).all(|s| mask & 1 << (s - 1) != 0), "{mask:x}");
         assert_eq!(blocked_here(), before);
+    }
+
+    #[test]
+    fn runtime_ignores_broken_pipes_and_nothing_else_is_ignored() {
+        assert!(is_ignored(libc::SIGPIPE).unwrap(), "Rust's start sees to that");
+        assert!(!is_ignored(libc::SIGTERM).unwrap());
+        assert!(!is_ignored(0).unwrap() && !is_ignored(65).unwrap());
     }
 }

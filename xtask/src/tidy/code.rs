@@ -27,7 +27,7 @@ const SLEEPERS: [(&str, &str); 33] = [
     ("crates/encke/benches/nodes/", "neither other processes nor their figures ring"),
     ("crates/encke/benches/upgrade/", "neither other processes nor their figures ring"),
     ("crates/encke/tests/it/cluster/nemesis/", "faults have their time, and servers ring nobody"),
-    ("crates/encke/src/cli/demo/nodes/", "neither other processes nor counters ring"),
+    ("crates/encke/src/cli/demo/", "neither other processes nor counters ring"),
     ("crates/encke/src/client/stream/follow.rs", "a server that is gone rings nobody"),
     ("crates/encke/src/ketama/list.rs", "a file that changes rings nobody on every file system"),
     ("crates/graph/src/lock.rs", "a process that lets go of a lock rings nobody"),

@@ -9,6 +9,9 @@ use tempfile::TempDir;
 
 use crate::harness::{Api, Finished, Program, Stream, encke, wait_for};
 
+/// The number of that signal (signal(7)).
+const SIGHUP: i32 = 1;
+
 /// A demo on free ports, whose temporary directory would stand in a folder of its own.
 struct Demo {
     program: Program,
@@ -148,6 +151,41 @@ fn signal_while_the_graph_is_made_leaves_nothing() {
 }
 
 #[test]
+fn signals_at_any_moment_of_the_start_leave_nothing() {
+    // A directory, in which come the store, the mark of the demo, and what its server has there.
+    for moment in ["", "/lock", "/data.mdb", "/data.state", "/demo.json", "/epoch"] {
+        for signals in ["INT", "TERM", "HUP", "INT INT", "TERM HUP INT"] {
+            if signals.contains("HUP") && sys::signals::is_ignored(SIGHUP).unwrap() {
+                continue;
+            }
+            let demo = Demo::start(&["--users=2000"]);
+            demo.program.signal_at(&demo.temporary.path().join(format!(".tmp*{moment}")), signals);
+            let finished = demo.finish();
+            let codes: &[i32] = if signals.contains(' ') { &[0, 129, 130, 143] } else { &[0] };
+            let ended = finished.code().is_some_and(|code| codes.contains(&code));
+            assert!(ended, "{signals} at {moment}: {finished:?}");
+        }
+    }
+}
+
+#[test]
+fn demo_outlives_its_terminal_when_it_was_started_so() {
+    let temporary = tempfile::tempdir().unwrap();
+    let own = demo(&["--users=50"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(own.get_program());
+    command.args(own.get_args()).env("TMPDIR", temporary.path());
+    let demo = Demo { program: Program::spawn(&mut command), temporary };
+    demo.wait_said("sending");
+    let status = fs::read_to_string(format!("/proc/{}/status", demo.program.pid())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    assert_eq!(ignored >> (SIGHUP - 1) & 1, 1, "{status}");
+    demo.program.signal("INT");
+    assert_eq!(demo.finish().code(), Some(0));
+}
+
+#[test]
 fn signal_while_the_crowd_connects_ends_the_server_too() {
     let demo = Demo::start(&["--users=15000"]);
     let server = demo.server();
@@ -179,7 +217,6 @@ fn second_signal_ends_the_demo_at_once_and_leaves_no_directory() {
         }
         demo.program.has_ended()
     });
-    server.signal("CONT");
     let finished = demo.finish();
     assert_eq!(finished.code(), Some(130), "{sent} signals: {finished:?}");
     server.wait_gone();

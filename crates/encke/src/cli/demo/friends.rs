@@ -11,12 +11,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use figures::numbers::grouped;
-use graph::LoadOptions;
+use graph::{Graph, LoadOptions};
 use load::graph_model::BarabasiAlbert;
 use serde::{Deserialize, Serialize};
 use server::open_graph;
 
-use crate::cli::work::Progress;
+use crate::cli::work::{Progress, on_own_thread};
 
 /// The file that says which graph the demo put into a data directory.
 const MARK: &str = "demo.json";
@@ -47,11 +47,15 @@ impl Friends {
         Friends { users, edges_per_user, both, seed: SEED }
     }
 
-    /// Sees to it that the graph stands in `dir`. Blocks while it is made.
+    /// Sees to it that the graph stands in `dir`.
+    ///
+    /// Dropped before it is done it leaves a thread behind, for which nobody waits: it ends with
+    /// the process. So its files are made before that begins, which is a moment: whoever drops this
+    /// may remove `dir`, and it does not come back.
     ///
     /// # Errors
     /// Also when another graph stands there: it is left alone.
-    pub(super) fn provide(&self, dir: &Path) -> Result<Stored> {
+    pub(super) async fn provide(&self, dir: &Path) -> Result<Stored> {
         let graph = open_graph(dir)?;
         let subscriptions = graph.subscriptions();
         if subscriptions > 0 {
@@ -59,6 +63,12 @@ impl Friends {
             return Ok(Stored { subscriptions, found: true });
         }
         self.write_mark(dir).with_context(|| format!("cannot write to {}", dir.display()))?;
+        let friends = self.clone();
+        on_own_thread(move || friends.fill(&graph)).await
+    }
+
+    /// Makes the graph and stores it. Blocks meanwhile.
+    fn fill(&self, graph: &Graph) -> Result<Stored> {
         let mut progress = Progress::new("generating");
         let lines = self.generate(&mut |done, total| progress.set("generating", done, total))?;
         let options = LoadOptions { both: self.both, skip_malformed: false };
@@ -173,16 +183,21 @@ mod tests {
 
     use super::*;
 
+    #[tokio::main(flavor = "current_thread")]
+    async fn provide(friends: &Friends, dir: &Path) -> Result<Stored> {
+        friends.provide(dir).await
+    }
+
     #[test]
     fn graph_is_made_once_and_found_again() {
         let dir = tempfile::tempdir().unwrap();
         let friends = Friends::new(100, 5, false);
-        let made = friends.provide(dir.path()).unwrap();
+        let made = provide(&friends, dir.path()).unwrap();
         assert_eq!((made.subscriptions, made.found), (485, false));
         assert!((made.mean_audience(100) - 5.85).abs() < 1e-9);
-        let again = friends.provide(dir.path()).unwrap();
+        let again = provide(&friends, dir.path()).unwrap();
         assert_eq!((again.subscriptions, again.found), (485, true));
-        let error = Friends::new(100, 5, true).provide(dir.path()).unwrap_err().to_string();
+        let error = provide(&Friends::new(100, 5, true), dir.path()).unwrap_err().to_string();
         assert!(error.contains("100 users, 5 edges each, one way"), "{error}");
     }
 
@@ -191,7 +206,7 @@ mod tests {
         for both in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let friends = Friends::new(100, 5, both);
-            friends.provide(dir.path()).unwrap();
+            provide(&friends, dir.path()).unwrap();
             let graph = open_graph(dir.path()).unwrap();
             let stored = |user: u64| graph.count_followers(Id::integer(user).unwrap()).unwrap();
             let followers = friends.followers().unwrap();
@@ -209,9 +224,9 @@ mod tests {
         let friends = Friends::new(100, 5, true);
         drop(open_graph(dir.path()).unwrap());
         Friends::new(7, 1, false).write_mark(dir.path()).unwrap();
-        let made = friends.provide(dir.path()).unwrap();
+        let made = provide(&friends, dir.path()).unwrap();
         assert_eq!((made.subscriptions, made.found), (970, false));
-        assert!(friends.provide(dir.path()).unwrap().found);
+        assert!(provide(&friends, dir.path()).unwrap().found);
     }
 
     #[test]
@@ -221,7 +236,7 @@ mod tests {
         let options = LoadOptions::default();
         graph.load("pairs", &mut "1 2\n".as_bytes(), 4, options, &mut |_| {}).unwrap();
         drop(graph);
-        let error = Friends::new(2, 1, false).provide(dir.path()).unwrap_err().to_string();
+        let error = provide(&Friends::new(2, 1, false), dir.path()).unwrap_err().to_string();
         assert!(error.contains("1 subscriptions that no demo made"), "{error}");
         assert_eq!(open_graph(dir.path()).unwrap().subscriptions(), 1);
         assert!(!dir.path().join(MARK).exists());

@@ -6,11 +6,15 @@
 //!
 //! The server is a process of its own, as it is in earnest, so that its memory and processor time
 //! are told apart from those of the crowd and the senders, which live in this one. Whatever ends
-//! this process ends the server too, and a temporary directory is removed at any end but kill -9.
+//! this process ends the server too, and a temporary directory is removed at any end but kill -9
+//! and what leaves a core: the signals that ask for an end are listened for before it is made, and
+//! when it is removed no child is left ([`child`]) and no thread that makes files.
 
 mod args;
 mod certificate;
+mod child;
 mod files;
+mod folder;
 mod friends;
 mod live;
 mod load;
@@ -20,9 +24,8 @@ mod process;
 mod report;
 
 use std::fmt::Display;
-use std::fs;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use ::load::findings::Findings;
@@ -31,7 +34,6 @@ use figures::numbers::grouped;
 use serde::Serialize;
 use server::keys::KeyFile;
 use server::{DemoFacts, PageToken};
-use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tune::{Ends, Report, Verdict};
@@ -39,6 +41,7 @@ use tune::{Ends, Report, Verdict};
 pub(crate) use self::args::DemoArgs;
 use self::certificate::Certificate;
 use self::files::RunFiles;
+use self::folder::Folder;
 use self::friends::{Friends, Stored};
 use self::live::Live;
 use self::load::Load;
@@ -48,7 +51,6 @@ use self::report::DemoReport;
 use super::conclude::{conclude, unjudged};
 use super::flood;
 use super::signer::Signer;
-use super::work::on_own_thread;
 use crate::console::tell;
 use crate::signals::Signals;
 
@@ -74,21 +76,25 @@ fn play<R: Serialize + Display, F: Future<Output = Result<Option<R>>>>(
     let json = args.json;
     let read = |path: &PathBuf| Signer::read(path, args.token_claims.clone());
     let signer = args.token_key.as_ref().map(read).transpose()?;
-    let (data, temporary) = directory(args.data.as_deref())?;
-    let leftover = temporary.as_ref().map(|dir| dir.path().to_owned());
     let runtime = server::runtime()?;
-    let outcome = runtime.block_on(async {
-        let signals = Signals::new()?;
-        let stop = CancellationToken::new();
-        tokio::spawn(handle_signals(signals, stop.clone(), leftover));
-        demo(Demo { args, signer, data, stop }).await
-    });
+    let signals = {
+        let _within = runtime.enter();
+        Signals::with_hangup()?
+    };
+    let folder = Folder::new(args.data.as_deref())?;
+    let (data, stop) = (folder.path().to_owned(), CancellationToken::new());
+    let demo = demo(Demo { args, signer, data, stop: stop.clone() });
+    let end = runtime.block_on(play_out(demo, signals, stop));
     // A graph that is being made need not be waited for: the process' end breaks it off, and the
     // store has all of it or nothing.
     runtime.shutdown_background();
-    if let Some(dir) = temporary {
-        dir.close().context("cannot remove the directory of the graph")?;
-    }
+    let removed = folder.close();
+    let outcome = match end {
+        End::Played(outcome) => outcome,
+        // Nobody is left who could be told what is not removed.
+        End::AtOnce(code) => std::process::exit(code),
+    };
+    removed?;
     let Some(report) = outcome.map_err(unjudged)? else {
         tell("stopped before the first event was sent: nothing was checked");
         return Ok(());
@@ -96,26 +102,30 @@ fn play<R: Serialize + Display, F: Future<Output = Result<Option<R>>>>(
     conclude(&report, &found(&report), json)
 }
 
-/// Where the graph is kept: the directory that was asked for, or one to be removed at the end.
-fn directory(asked: Option<&Path>) -> Result<(PathBuf, Option<TempDir>)> {
-    if let Some(dir) = asked {
-        return Ok((dir.to_owned(), None));
-    }
-    let dir = tempfile::tempdir().context("cannot make a directory for the graph")?;
-    Ok((dir.path().to_owned(), Some(dir)))
+/// How a demo has ended.
+enum End<T> {
+    /// In order, or of itself.
+    Played(T),
+    /// By a second signal, which has this exit code.
+    AtOnce(i32),
 }
 
-/// The first signal stops the demo in order. The second ends it at once: the server sees that and
-/// ends as well.
-async fn handle_signals(mut signals: Signals, stop: CancellationToken, leftover: Option<PathBuf>) {
-    signals.next().await;
-    stop.cancel();
-    let code = signals.next().await;
-    if let Some(dir) = leftover {
-        // Nobody is left who could be told.
-        let _ = fs::remove_dir_all(dir);
+/// Plays the `demo` to its end. The first of the `signals` stops it in order. The second ends it at
+/// once: it is dropped, and its children with it.
+async fn play_out<T>(
+    demo: impl Future<Output = T>,
+    mut signals: Signals,
+    stop: CancellationToken,
+) -> End<T> {
+    let second = async {
+        signals.next().await;
+        stop.cancel();
+        signals.next().await
+    };
+    tokio::select! {
+        outcome = demo => End::Played(outcome),
+        code = second => End::AtOnce(code),
     }
-    std::process::exit(code);
 }
 
 /// A demo, from its graph to its end.
@@ -225,10 +235,8 @@ impl Demo {
 
     /// The friends graph, made and stored.
     async fn graph(&self) -> Result<Stored> {
-        let (users, friends) = (self.args.users, self.friends());
-        let (data, started) = (self.data.clone(), Instant::now());
-        let provide = move || friends.provide(&data);
-        let stored = on_own_thread(provide).await?;
+        let (users, started) = (self.args.users, Instant::now());
+        let stored = self.friends().provide(&self.data).await?;
         let how = match stored.found {
             true => format!("found in {}", self.data.display()),
             false => format!("made and stored in {:.1} s", started.elapsed().as_secs_f64()),
@@ -320,3 +328,6 @@ impl Demo {
         Live::new(self.args.json)
     }
 }
+
+#[cfg(test)]
+mod tests;

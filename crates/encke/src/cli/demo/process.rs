@@ -1,10 +1,7 @@
 //! The demo's server: `encke serve` as a process of its own.
 //!
-//! It stands in a process group of its own, so a terminal's Ctrl-C reaches the demo alone, and it
-//! ends with its standard input, whose other end only the demo holds: in order when the demo closes
-//! it, and also when the demo is gone, by whatever. So there is one way to end it, and none to
-//! leave it behind. (A parent-death signal would come when the *thread* that started it ends, and
-//! takes unsafe code between fork and exec.)
+//! It ends with its standard input ([`OwnChild`]): in order when the demo closes that, and also
+//! when the demo is gone, by whatever. So there is one way to end it, and none to leave it behind.
 //!
 //! What it logs goes where the demo's own lines go.
 
@@ -19,11 +16,12 @@ use figures::run::Reading;
 use serde::Deserialize;
 use server::DemoFacts;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::process::Command;
 use tokio::time::timeout;
 use tracing::level_filters::LevelFilter;
 
 use super::certificate::{self, Certificate};
+use super::child::{AtDrop, OwnChild};
 use super::nodes::Database;
 use crate::cli::serve::LimitArgs;
 use crate::cli::signer::TokenClaimsArgs;
@@ -68,9 +66,7 @@ pub(super) struct Member<'a> {
 
 /// A server at work. Dropping it kills it.
 pub(super) struct ServerProcess {
-    child: Child,
-    /// Its standard input.
-    input: ChildStdin,
+    child: OwnChild,
     addresses: Addresses,
     url: ServerUrl,
     secured: Option<Secured>,
@@ -131,11 +127,9 @@ impl ServerProcess {
             command.arg(format!("--tls-listen={address}"));
             command.arg("--tls-cert").arg(file).arg("--tls-key").arg(key);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.process_group(0).kill_on_drop(true);
-        let mut child = command.spawn().context("cannot start the server")?;
-        let input = child.stdin.take().context("the server's input is piped")?;
-        let mut lines = BufReader::new(child.stdout.take().context("its output is piped")?).lines();
+        let mut child = OwnChild::spawn(command.stdout(Stdio::piped()), AtDrop::Kill)
+            .context("cannot start the server")?;
+        let mut lines = BufReader::new(child.take_output().context("its output is piped")?).lines();
         let Some(line) = lines.next_line().await.context("cannot hear the server")? else {
             let status = child.wait().await?;
             bail!("the server did not start ({status}); what it said stands above");
@@ -146,7 +140,7 @@ impl ServerProcess {
         let port = addresses.tls_listen.map(|address| address.port());
         let secured = options.certificate.zip(port);
         let secured = secured.map(|(certificate, port)| Secured { port, certificate });
-        Ok(ServerProcess { child, input, addresses, url, secured })
+        Ok(ServerProcess { child, addresses, url, secured })
     }
 
     /// Where clients connect.
@@ -205,13 +199,11 @@ impl ServerProcess {
     }
 
     /// Ends it in order, and waits for that.
-    pub(super) async fn stop(self) -> Result<()> {
-        let ServerProcess { mut child, input, .. } = self;
-        drop(input);
-        let Ok(status) = timeout(END_TIMEOUT, child.wait()).await else {
+    pub(super) async fn stop(mut self) -> Result<()> {
+        let Some(status) = self.child.end(END_TIMEOUT).await? else {
             bail!("the server did not end within {} s and was killed", END_TIMEOUT.as_secs());
         };
-        match status?.code() {
+        match status.code() {
             Some(0) => Ok(()),
             _ => bail!("the server ended badly; what it said stands above"),
         }

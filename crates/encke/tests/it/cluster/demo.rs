@@ -161,6 +161,24 @@ fn signal_ends_the_nodes_and_nats() {
 }
 
 #[test]
+fn signals_at_any_moment_of_the_start_leave_nothing() {
+    let nats = ["/nats", "/nats/log"];
+    let postgres = ["/postgres/password", "/postgres/data/base", "/postgres/data/postmaster.pid"];
+    let nodes = ["/a/lock", "/b/epoch"];
+    let postgres = if testing::postgres::is_installed() { &postgres[..] } else { &[] };
+    for moment in nats.iter().chain(postgres).chain(&nodes) {
+        for signals in ["INT", "INT INT"] {
+            let options = ["--nodes=2", "--users=20", "--rate=50"];
+            let Some(demo) = Demo::start(&options) else { return };
+            demo.program.signal_at(&demo.temporary.path().join(format!(".tmp*{moment}")), signals);
+            let finished = demo.finish();
+            let ended = [0, 130].map(Some).contains(&finished.code());
+            assert!(ended, "{signals} at {moment}: {finished:?}");
+        }
+    }
+}
+
+#[test]
 fn demo_that_is_killed_leaves_no_process() {
     let Some(demo) = Demo::start(&["--nodes=2", "--users=20", "--rate=50"]) else { return };
     demo.wait_said("sending");

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use testing::wait_within;
 
-use super::DEADLINE;
+use super::{DEADLINE, wait_for};
 
 /// Lines of standard output that wait for their test, far more than any prints.
 const LINES_MAX: usize = 100_000;
@@ -122,6 +122,22 @@ impl Program {
     /// Sends the signal of that name, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
         testing::signal(self.pid(), name);
+    }
+
+    /// Sends it the `signals`, one right behind the other, as soon as there is a file of a name
+    /// that the shell's `pattern` matches. A shell does so: it looks without a pause, and has no
+    /// process to start for a signal, which takes longer than the moments that count.
+    pub(crate) fn signal_at(&self, pattern: &Path, signals: &str) {
+        let script = "until set -- $PATTERN && [ -e \"$1\" ]; do :; done; \
+                      for signal in $SIGNALS; do kill -s \"$signal\" \"$PROGRAM\"; done";
+        let mut shell = Command::new("sh");
+        shell
+            .env("PATTERN", pattern)
+            .env("SIGNALS", signals)
+            .env("PROGRAM", self.pid().to_string());
+        let mut shell = Program::spawn(shell.args(["-c", script]));
+        wait_for(&format!("there is {}", pattern.display()), || shell.has_ended());
+        assert_eq!(shell.exit_code(), Some(0), "{}", shell.stderr());
     }
 
     /// SIGKILL, and waits until it is gone.

@@ -160,8 +160,7 @@ async fn load(demo: &Demo, names: &[&'static str]) -> Result<(u64, f64)> {
     let friends = friends(demo);
     let mut stored = None;
     for name in names {
-        let (friends, folder) = (friends.clone(), demo.data.join(name));
-        stored = Some(on_own_thread(move || friends.provide(&folder)).await?);
+        stored = Some(friends.provide(&demo.data.join(name)).await?);
     }
     let stored = stored.context("there are nodes")?;
     let (users, subscriptions) = (grouped(demo.args.users.into()), grouped(stored.subscriptions));

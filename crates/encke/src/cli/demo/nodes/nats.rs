@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use tokio::process::{Child, ChildStdin, Command};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep};
+
+use crate::cli::demo::child::{AtDrop, OwnChild};
 
 /// Names the program, where it is not found by itself.
 const NAMED: &str = "ENCKE_NATS_SERVER";
@@ -25,11 +27,9 @@ const SCRIPT: &str = "\"$@\" </dev/null & read -r _; kill -KILL $!; wait";
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server at work. It ends when this is dropped; [`NatsProcess::stop`] waits for that.
+/// A server at work. It ends when this is dropped.
 pub(super) struct NatsProcess {
-    shell: Child,
-    /// Of the shell.
-    input: ChildStdin,
+    shell: OwnChild,
     url: String,
 }
 
@@ -49,14 +49,13 @@ impl NatsProcess {
         // -1 is a port that the kernel gives, which the file tells.
         command.args(["-a", "127.0.0.1", "-p", "-1", "-js", "-sd"]).arg(folder.join("store"));
         command.arg("--ports_file_dir").arg(&ports).arg("-l").arg(&log);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit());
-        // A terminal's Ctrl-C is for the demo alone.
-        let mut shell = command.process_group(0).spawn().context("cannot start NATS")?;
-        let input = shell.stdin.take().context("the input is piped")?;
+        command.stdout(Stdio::null()).stderr(Stdio::inherit());
+        let shell =
+            OwnChild::spawn(&mut command, AtDrop::EndOfInput).context("cannot start NATS")?;
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             if let Some(url) = told(&ports) {
-                return Ok(NatsProcess { shell, input, url });
+                return Ok(NatsProcess { shell, url });
             }
             if Instant::now() >= deadline {
                 let said = fs::read_to_string(&log).unwrap_or_default();
@@ -72,12 +71,9 @@ impl NatsProcess {
     }
 
     /// Ends it, and waits for that.
-    pub(super) async fn stop(self) -> Result<()> {
-        let NatsProcess { mut shell, input, .. } = self;
-        drop(input);
-        let ended = timeout(END_TIMEOUT, shell.wait()).await;
-        ended.context("NATS does not end")?.context("cannot watch NATS")?;
-        Ok(())
+    pub(super) async fn stop(mut self) -> Result<()> {
+        let ended = self.shell.end(END_TIMEOUT).await.context("cannot watch NATS")?;
+        ended.map(drop).context("NATS does not end")
     }
 }
 

@@ -16,8 +16,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use ledger::{Ledger, LedgerConfig};
-use tokio::process::{Child, ChildStdin, Command};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep};
+
+use crate::cli::demo::child::{AtDrop, OwnChild};
 
 /// Names the folder of its programs, where that is not found by itself.
 const NAMED: &str = "ENCKE_POSTGRES_BIN";
@@ -27,6 +29,11 @@ const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// Its files are lost with the demo anyway, so it need not end in order, but with its children.
 const SCRIPT: &str = "\"$@\" </dev/null & read -r _; kill -QUIT $!; wait";
+
+/// `initdb` ends by itself, and else at once, with its children, and the shell too: all of its
+/// group.
+const INITDB_SCRIPT: &str = "exec 3<&0; (read -r _ <&3; kill -KILL 0) & \"$@\" </dev/null 3<&-; \
+                             made=$?; kill $!; exit $made";
 
 /// How long it may take to answer, and to end.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -40,11 +47,9 @@ pub(in super::super) struct Database {
     pub(in super::super) password: String,
 }
 
-/// A server at work. It ends when this is dropped; [`PostgresProcess::stop`] waits for that.
+/// A server at work. It ends when this is dropped.
 pub(super) struct PostgresProcess {
-    shell: Child,
-    /// Of the shell.
-    input: ChildStdin,
+    shell: OwnChild,
     database: Database,
     ledger: Ledger,
 }
@@ -63,12 +68,15 @@ impl PostgresProcess {
         let secret = folder.join("password");
         fs::write(&secret, &database.password).context("cannot write to the directory")?;
         user.own(&secret)?;
-        let mut initdb = user.command(&programs.join("initdb"));
+        let mut initdb = user.command(Path::new("sh"));
+        initdb.args(["-c", INITDB_SCRIPT, "sh"]).arg(programs.join("initdb"));
         initdb.args(["--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]);
         initdb.arg("--username=postgres").arg("--pwfile").arg(&secret).arg("-D").arg(&data);
-        let made = initdb.output().await.context("cannot start initdb")?;
-        if !made.status.success() {
-            bail!("initdb fails; it said:\n{}", String::from_utf8_lossy(&made.stderr));
+        initdb.stdout(Stdio::null()).stderr(create(&log)?);
+        let mut making =
+            OwnChild::spawn(&mut initdb, AtDrop::EndOfInput).context("cannot start initdb")?;
+        if !making.wait().await.context("cannot watch initdb")?.success() {
+            bail!("initdb fails; it said:\n{}", said(&log));
         }
         fs::remove_file(&secret).context("cannot remove what was written")?;
         let mut command = user.command(Path::new("sh"));
@@ -76,23 +84,20 @@ impl PostgresProcess {
         let port = database.port().context("it was given one")?;
         command.args(["-p", port, "-k", "", "-c", "listen_addresses=127.0.0.1"]);
         command.args(["-c", "fsync=off", "-c", "full_page_writes=off"]);
-        let said = File::create(&log).context("cannot write to the directory")?;
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(said);
-        // A terminal's Ctrl-C is for the demo alone.
-        let mut shell = command.process_group(0).spawn().context("cannot start PostgreSQL")?;
-        let input = shell.stdin.take().context("the input is piped")?;
+        command.stdout(Stdio::null()).stderr(create(&log)?);
+        let shell =
+            OwnChild::spawn(&mut command, AtDrop::EndOfInput).context("cannot start PostgreSQL")?;
         let deadline = Instant::now() + START_TIMEOUT;
         let ledger = loop {
             match Ledger::connect(database.config()?).await {
                 Ok(ledger) => break ledger,
                 Err(error) if Instant::now() >= deadline => {
-                    let said = fs::read_to_string(&log).unwrap_or_default();
-                    bail!("PostgreSQL does not answer ({error}); it said:\n{said}");
+                    bail!("PostgreSQL does not answer ({error}); it said:\n{}", said(&log));
                 }
                 Err(_) => sleep(Duration::from_millis(50)).await,
             }
         };
-        Ok(PostgresProcess { shell, input, database, ledger })
+        Ok(PostgresProcess { shell, database, ledger })
     }
 
     /// How nodes reach it.
@@ -114,12 +119,9 @@ impl PostgresProcess {
     }
 
     /// Ends it, and waits for that.
-    pub(super) async fn stop(self) -> Result<()> {
-        let PostgresProcess { mut shell, input, .. } = self;
-        drop(input);
-        let ended = timeout(END_TIMEOUT, shell.wait()).await;
-        ended.context("PostgreSQL does not end")?.context("cannot watch PostgreSQL")?;
-        Ok(())
+    pub(super) async fn stop(mut self) -> Result<()> {
+        let ended = self.shell.end(END_TIMEOUT).await.context("cannot watch PostgreSQL")?;
+        ended.map(drop).context("PostgreSQL does not end")
     }
 }
 
@@ -183,6 +185,16 @@ impl User {
         command.current_dir("/").stdin(Stdio::null());
         command
     }
+}
+
+/// What it says goes to the file at `log`.
+fn create(log: &Path) -> Result<File> {
+    File::create(log).context("cannot write to the directory")
+}
+
+/// What it has said.
+fn said(log: &Path) -> String {
+    fs::read_to_string(log).unwrap_or_default()
 }
 
 /// A port that nobody has: none of those that the kernel gives to whoever asks for any

@@ -1,0 +1,54 @@
+//! A demo that is broken off, as a signal does it; whole demos are tried as processes (`tests/it`).
+
+use std::fs;
+use std::path::Path;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+
+use super::*;
+
+/// `encke demo` alone.
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: DemoArgs,
+}
+
+/// A demo with its files in `data`.
+fn demo(data: &Path, options: &[&str]) -> Demo {
+    let Line { args } = Line::parse_from(["demo"].iter().chain(options));
+    Demo { args, signer: None, data: data.to_owned(), stop: CancellationToken::new() }
+}
+
+/// Waits until no thread makes a graph any more.
+fn wait_for_graphs() {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_at_work = || {
+        let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+        let names = threads.map(|thread| fs::read_to_string(thread.path().join("comm")));
+        // One that has ended meanwhile has no name.
+        names.flatten().any(|name| name == "work\n")
+    };
+    while is_at_work() {
+        assert!(Instant::now() < deadline, "a graph is made for a minute");
+        thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn folder_of_a_graph_that_is_broken_off_does_not_come_back() {
+    for _ in 0..20 {
+        let folder = Folder::new(None).unwrap();
+        let path = folder.path().to_owned();
+        let demo = demo(&path, &["--users=2000"]);
+        // It is begun, and dropped as a signal has it.
+        let _ = pin!(demo.graph()).poll(&mut Context::from_waker(Waker::noop()));
+        folder.close().unwrap();
+        wait_for_graphs();
+        assert!(!path.exists());
+    }
+}
