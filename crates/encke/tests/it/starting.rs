@@ -120,6 +120,23 @@ fn file_that_is_no_store_is_told() {
 }
 
 #[test]
+fn start_that_waits_for_its_cluster_ends_with_its_input() {
+    // It takes connections, and says no word.
+    let silent = TcpListener::bind(FREE).unwrap();
+    let nats = format!("--nats=nats://{}", silent.local_addr().unwrap());
+    let data = tempfile::tempdir().unwrap();
+    let mut command = encke(["serve", "--until-eof", "--open", "--listen", FREE, "--api", FREE]);
+    command.args(["--cluster=c", "--node=n1", &nats, "--data"]).arg(data.path());
+    let (program, input) = Program::spawn_with_input(&mut command);
+    // It has come so far that it asks.
+    drop(silent.accept().unwrap());
+    drop(input);
+    let finished = program.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("stopped before it had started"), "{finished:?}");
+}
+
+#[test]
 fn wrong_usage_exits_2_and_names_what_is_wrong() {
     for (args, word) in [
         (&["serve", "--colour=red"][..], "--colour"),

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::future::pending;
 use std::io;
+use std::pin::pin;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -39,12 +40,11 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
         let mut hangups = Signals::hangups()?;
         let mut upgrades = Signals::upgrades()?;
         let config = config(args.clone(), program)?;
+        let mut input = pin!(input_ended(args.until_eof));
         let (server, has_inherited) = tokio::select! {
             begun = begin(config, args.inherit) => begun?,
-            _ = signals.next() => {
-                tracing::info!("stopped before it had started");
-                return Ok(());
-            }
+            _ = signals.next() => return stopped_early(),
+            ended = &mut input => return ended.and_then(|()| stopped_early()),
         };
         match announce(&server, args.json) {
             // Whoever read what the process before said may have enough, and streams are open.
@@ -80,7 +80,7 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
             done = server.moved() => End::Moved(done),
             _ = signals.next() => End::Asked,
             () = server.ended() => End::ByItself,
-            ended = input_ended(), if args.until_eof => ended.map(|()| End::Asked)?,
+            ended = &mut input => ended.map(|()| End::Asked)?,
             () = reload => End::Asked,
             () = upgrade => End::Asked,
         };
@@ -102,6 +102,12 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
             End::Asked | End::Moved(_) => Ok(()),
         }
     })
+}
+
+/// It was told to end while it started, which may take as long as its cluster is away.
+fn stopped_early() -> Result<()> {
+    tracing::info!("stopped before it had started");
+    Ok(())
 }
 
 /// Starts a server, or takes over from one that runs; whether it did that.
@@ -154,9 +160,12 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     })
 }
 
-/// Waits until standard input ends, whatever comes before. It is read by a thread for which the end
-/// of the process need not wait.
-async fn input_ended() -> Result<()> {
+/// Waits until standard input ends, whatever comes before; without end where it is not `watched`.
+/// It is read by a thread for which the end of the process need not wait.
+async fn input_ended(watched: bool) -> Result<()> {
+    if !watched {
+        return pending().await;
+    }
     let (reader, ended) = oneshot::channel::<()>();
     let read = move || {
         // An input that cannot be read is over, too.
