@@ -2,6 +2,9 @@
 
 use std::io;
 
+/// As many as the kernel can have.
+pub const UNLIMITED: u64 = libc::RLIM_INFINITY;
+
 /// The descriptor limit of each table (getrlimit(2), `RLIMIT_NOFILE`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DescriptorLimit {

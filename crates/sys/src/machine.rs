@@ -43,7 +43,8 @@ fn parse_some(pressure: &str) -> Option<Duration> {
     Some(Duration::from_micros(total.parse().ok()?))
 }
 
-fn ticks_a_second() -> u64 {
+/// The unit of times in /proc.
+pub(crate) fn ticks_a_second() -> u64 {
     // SAFETY: no pointers are passed; -1 stands for what is not known.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     u64::try_from(ticks).unwrap_or(0)

@@ -6,6 +6,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
+
+use crate::machine::ticks_a_second;
 
 /// Bytes of this process that are in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,6 +38,25 @@ fn parse_status(status: &str) -> Resident {
         kib.and_then(Result::ok).unwrap_or(0) * 1024
     };
     Resident { total: bytes("VmRSS:"), anonymous: bytes("RssAnon:"), file: bytes("RssFile:") }
+}
+
+/// How long ago this process was started, to a hundredth of a second.
+pub fn age() -> io::Result<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let uptime = fs::read_to_string("/proc/uptime")?;
+    let age = parse_age(&stat, &uptime, ticks_a_second());
+    age.ok_or_else(|| io::Error::other("what /proc/self/stat says of this process is not known"))
+}
+
+/// `pid (comm) state ppid ... starttime ...`, the 22nd, in ticks since the machine's start; a name
+/// may have blanks and brackets. `uptime idle`, in seconds.
+fn parse_age(stat: &str, uptime: &str, ticks_a_second: u64) -> Option<Duration> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    let ticks: u64 = behind_name.split_whitespace().nth(19)?.parse().ok()?;
+    let started = Duration::from_millis(ticks.checked_mul(1_000)?.checked_div(ticks_a_second)?);
+    let uptime = uptime.split_whitespace().next()?.parse().ok()?;
+    // Both are rounded.
+    Some(Duration::try_from_secs_f64(uptime).ok()?.saturating_sub(started))
 }
 
 /// The effective user of this process.
@@ -97,5 +119,17 @@ mod tests {
         assert!(resident.total >= resident.anonymous);
         assert!(resident_of(std::process::id()).unwrap().file > 0);
         assert!(thread_major_faults() <= major_faults());
+    }
+
+    #[test]
+    fn age_is_of_the_process_whatever_its_name() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 3 0 4250 9 8 7";
+        let age = |stat: &str, ticks| parse_age(stat, "50.25 80.00\n", ticks);
+        assert_eq!(age(stat, 100), Some(Duration::from_millis(7_750)));
+        assert_eq!(age(&stat.replace("4250", "5030"), 100), Some(Duration::ZERO));
+        assert_eq!(age(stat, 0), None);
+        assert_eq!(age("7 (a) S 1", 100), None);
+        let before = super::age().unwrap();
+        assert!(super::age().unwrap() >= before);
     }
 }

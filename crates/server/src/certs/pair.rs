@@ -12,9 +12,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
 use thiserror::Error;
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
-use x509_parser::time::ASN1Time;
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::Decode;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::time::Time;
 
 use super::PairFiles;
 
@@ -23,6 +25,9 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Others than the owner and the group may read (inode(7)).
 const READABLE_BY_OTHERS: u32 = 0o004;
+
+/// A certificate whose number may be longer than RFC 5280 has it: clients take those too.
+type Certificate = CertificateInner<Raw>;
 
 /// Why a certificate cannot be used.
 #[derive(Debug, Error)]
@@ -87,8 +92,8 @@ pub(super) struct Pair {
     /// Where it was read.
     path: PathBuf,
     /// When it begins and ends to be valid.
-    begins: ASN1Time,
-    ends: ASN1Time,
+    begins: Time,
+    ends: Time,
     /// The file of its key, if others can read that.
     exposed_key: Option<PathBuf>,
 }
@@ -129,23 +134,23 @@ impl Pair {
         exposed_key: Option<PathBuf>,
     ) -> Result<Pair, PairError> {
         let first = certified.cert.first().map_or(&[][..], |first| first);
-        let (_, parsed) = X509Certificate::from_der(first).map_err(|error| {
+        let parsed = Certificate::from_der(first).map_err(|error| {
             let error = error.to_string();
             PairError::Certificate { path: path.clone(), error }
         })?;
-        let (names, validity) = (names(&parsed), parsed.validity());
+        let (names, validity) = (names(&parsed), parsed.tbs_certificate.validity);
         let (begins, ends) = (validity.not_before, validity.not_after);
         Ok(Pair { certified: Arc::new(certified), names, path, begins, ends, exposed_key })
     }
 
     /// When it begins, in seconds since 1970.
     pub(super) fn begins(&self) -> i64 {
-        self.begins.timestamp()
+        unix_seconds(self.begins)
     }
 
     /// When it ends, in seconds since 1970.
     pub(super) fn ends(&self) -> i64 {
-        self.ends.timestamp()
+        unix_seconds(self.ends)
     }
 
     /// What it is called in figures: its first name, or where it was read.
@@ -158,13 +163,13 @@ impl Pair {
         let (path, ends) = (self.path.display(), self.ends);
         tracing::info!(names = self.names.join(","), %ends, "certificate {path} is in use");
         let now = i64::try_from(now_ms / 1000).unwrap_or(i64::MAX);
-        if now > self.ends.timestamp() {
+        if now > self.ends() {
             tracing::warn!(
                 "certificate {path} has expired on {ends}: clients refuse it; renew it, and it is \
                  read again by itself"
             );
         }
-        if now < self.begins.timestamp() {
+        if now < self.begins() {
             tracing::warn!(
                 "certificate {path} is not valid before {}: clients refuse it until then; check \
                  this machine's clock",
@@ -227,12 +232,16 @@ fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, PairE
 
 /// The names of hosts among the subject's alternative ones (RFC 5280, section 4.2.1.6). What the
 /// subject itself is called counts for no client any more (RFC 9525, section 6.3).
-fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
-    let alternative = certificate.subject_alternative_name().ok().flatten();
-    let names = alternative.map_or(&[][..], |extension| &extension.value.general_names);
-    let host = |name: &GeneralName<'_>| match name {
-        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+fn names(certificate: &Certificate) -> Vec<String> {
+    let alternative = certificate.tbs_certificate.get::<SubjectAltName>().ok().flatten();
+    let names = alternative.map_or(Vec::new(), |(_, names)| names.0);
+    let host = |name: &GeneralName| match name {
+        GeneralName::DnsName(name) => Some(name.as_str().to_ascii_lowercase()),
         _ => None,
     };
     names.iter().filter_map(host).collect()
+}
+
+fn unix_seconds(time: Time) -> i64 {
+    i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX)
 }

@@ -4,11 +4,12 @@
 //! the control plane is the one that `/proc/PID/fd` shows: API connections, the store, Erlang
 //! nodes.
 
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use procfs::process::{LimitValue, Process};
-use procfs::{Current, ProcResult, Uptime};
+use sys::limits;
 
 /// Descriptors that are open.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,39 +25,36 @@ pub(crate) struct Descriptors {
 impl Descriptors {
     /// The counts at this moment. From Linux 6.2 on it is a call for each table; before, the kernel
     /// lists them, which takes a thousandth of a second for some thousands.
-    pub(crate) fn now() -> ProcResult<Descriptors> {
-        let process = Process::myself()?;
-        let most = match process.limits()?.max_open_files.soft_limit {
-            LimitValue::Value(most) => Some(most),
-            LimitValue::Unlimited => None,
-        };
+    pub(crate) fn now() -> io::Result<Descriptors> {
         let mut workers = Vec::new();
-        for task in process.tasks()?.flatten() {
-            let number = |name: &str| name.strip_prefix("worker-")?.parse().ok();
+        for task in fs::read_dir("/proc/self/task")? {
+            let task = task?.path();
             // A thread that has ended in between is none.
-            let Ok(stat) = task.stat() else { continue };
-            if let Some(worker) = number(&stat.comm) {
-                workers.push((worker, count(task.tid)?));
+            let Ok(name) = fs::read_to_string(task.join("comm")) else { continue };
+            let number = name.trim_end().strip_prefix("worker-").map(str::parse);
+            if let Some(Ok(worker)) = number {
+                workers.push((worker, count(&task)?));
             }
         }
         workers.sort_unstable();
-        Ok(Descriptors { control: process.fd_count()?, workers, most })
+        let most = Some(limits::descriptors()?.soft).filter(|&most| most != limits::UNLIMITED);
+        Ok(Descriptors { control: count(Path::new("/proc/self"))?, workers, most })
     }
 }
 
-fn count(tid: i32) -> ProcResult<usize> {
-    Process::new_with_root(PathBuf::from(format!("/proc/self/task/{tid}")))?.fd_count()
+/// The size of that directory tells it, from Linux 6.2 on; before, it has none.
+fn count(of: &Path) -> io::Result<usize> {
+    let open = of.join("fd");
+    match fs::metadata(&open)?.size() {
+        0 => Ok(fs::read_dir(open)?.count()),
+        count => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+    }
 }
 
 /// When this process started, in seconds since 1970. The kernel counts from its own start, and what
 /// it thinks of that moves with every correction of the clock: so it is asked once.
 pub(crate) fn started_at() -> io::Result<f64> {
-    let read = || -> ProcResult<f64> {
-        let ticks = Process::myself()?.stat()?.starttime as f64;
-        let age = Uptime::current()?.uptime - ticks / procfs::ticks_per_second() as f64;
-        Ok(sys::clock::unix_ms() as f64 / 1e3 - age)
-    };
-    read().map_err(io::Error::other)
+    Ok(sys::clock::unix_ms() as f64 / 1e3 - sys::process::age()?.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -66,7 +64,7 @@ mod tests {
     #[test]
     fn descriptors_are_counted_as_they_are_opened() {
         let before = Descriptors::now().unwrap();
-        let files: Vec<_> = (0..50).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+        let files: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         let during = Descriptors::now().unwrap();
         // Other tests open and close some meanwhile.
         assert!(during.control >= before.control + 25, "{before:?} {during:?}");
