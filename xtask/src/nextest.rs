@@ -6,9 +6,11 @@
 //! told in the last lines, with its first failure in a file; more than [`FLAKY_MAX`] fail the run.
 
 use std::fs;
+use std::hint::spin_loop;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::available_parallelism;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, available_parallelism};
 
 use anyhow::Context;
 use roxmltree::{Document, Node};
@@ -16,6 +18,7 @@ use roxmltree::{Document, Node};
 use crate::node::target;
 use crate::playdar;
 use crate::skipped;
+use crate::store;
 use crate::tools::CARGO_NEXTEST;
 
 /// Tests at a time for each processor.
@@ -30,15 +33,28 @@ const FLAKY_RUNS: &str = "50";
 /// Where nextest writes what became of each test, below the target.
 const REPORT: &str = "nextest/default/junit.xml";
 
+/// What tells there of a try before the last.
+const FIRST_TRY: [&str; 2] = ["flakyFailure", "flakyError"];
+
 /// Where first failures are kept, below the target.
 const FIRST_FAILURES: &str = "flaky-tests";
+
+/// Forgets what became of tests in an earlier run.
+pub(crate) fn begin(target: &Path) -> anyhow::Result<()> {
+    store::remove(&target.join(REPORT))?;
+    store::remove(&target.join(FIRST_FAILURES))
+}
 
 /// Runs all tests, or what `filter`, which are arguments of nextest, leaves of them.
 pub(crate) fn run(root: &Path, filter: &[&str]) -> anyhow::Result<bool> {
     let target = target(root);
     let report = target.join(REPORT);
-    // One of an earlier run would be taken for this one's.
-    let _ = fs::remove_file(&report);
+    begin(&target)?;
+    // A run of all checks tells at its end what was skipped.
+    let by_itself = std::env::var_os(skipped::VARIABLE).is_none();
+    if by_itself {
+        skipped::begin(&target)?;
+    }
     let mut nextest = nextest(root)?;
     nextest.args(filter).env(skipped::VARIABLE, skipped::file(&target));
     let passed = nextest.status().context("cargo-nextest does not start")?.success();
@@ -46,6 +62,9 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> anyhow::Result<bool> {
     let flaky = second_tries(&text)?;
     keep(&target.join(FIRST_FAILURES), &flaky)?;
     print!("{}", self::report(&target)?);
+    if by_itself {
+        println!("{}", skipped::report(&skipped::file(&target))?);
+    }
     Ok(passed && flaky.len() <= FLAKY_MAX)
 }
 
@@ -67,11 +86,25 @@ pub(crate) fn report(target: &Path) -> anyhow::Result<String> {
 
 /// Runs the tests with `name` in their names again and again, beside a busy loop on each processor.
 pub(crate) fn flaky(root: &Path, name: &str) -> anyhow::Result<bool> {
-    let loops = (0..processors()).map(|_| BusyLoop::start()).collect::<Result<Vec<_>, _>>()?;
-    println!("{FLAKY_RUNS} times, beside {} busy loops", loops.len());
+    println!("{FLAKY_RUNS} times, beside {} busy loops", processors());
     let mut nextest = nextest(root)?;
     nextest.args(["--stress-count", FLAKY_RUNS, "--retries", "0", name]);
-    Ok(nextest.status().context("cargo-nextest does not start")?.success())
+    // Who is skipped has not passed.
+    nextest.env("CI", "true");
+    let is_over = AtomicBool::new(false);
+    let status = thread::scope(|scope| {
+        for _ in 0..processors() {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    spin_loop();
+                }
+            });
+        }
+        let status = nextest.status();
+        is_over.store(true, Ordering::Relaxed);
+        status
+    });
+    Ok(status.context("cargo-nextest does not start")?.success())
 }
 
 /// `cargo nextest run`, which takes arguments still.
@@ -88,26 +121,6 @@ fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// A program that takes all of a processor until this is dropped.
-struct BusyLoop(Child);
-
-impl BusyLoop {
-    fn start() -> anyhow::Result<BusyLoop> {
-        // It ends by itself should nobody be left to end it.
-        let mut command = Command::new("timeout");
-        command.args(["3600", "sh", "-c", "while :; do :; done"]).stdin(Stdio::null());
-        Ok(BusyLoop(command.spawn().context("timeout does not start")?))
-    }
-}
-
-impl Drop for BusyLoop {
-    fn drop(&mut self) {
-        // SIGTERM, which it passes on to the loop; it may have ended already.
-        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
-        let _ = self.0.wait();
-    }
-}
-
 /// A test that failed and then passed.
 #[derive(Debug, PartialEq, Eq)]
 struct SecondTry {
@@ -121,7 +134,9 @@ fn second_tries(report: &str) -> anyhow::Result<Vec<SecondTry>> {
     let report = Document::parse(report).context("nextest's report")?;
     let cases = report.descendants().filter(|node| node.has_tag_name("testcase"));
     let second_try = |case: Node<'_, '_>| {
-        let failure = case.children().find(|node| node.has_tag_name("flakyFailure"))?;
+        // Which of them it is tells how it ended.
+        let is_first = |node: &Node<'_, '_>| FIRST_TRY.contains(&node.tag_name().name());
+        let failure = case.children().find(is_first)?;
         let texts = failure.descendants().filter(Node::is_text).filter_map(|text| text.text());
         let part = |name| case.attribute(name).unwrap_or_default();
         let name = format!("{} {}", part("classname"), part("name"));
@@ -130,9 +145,8 @@ fn second_tries(report: &str) -> anyhow::Result<Vec<SecondTry>> {
     Ok(cases.filter_map(second_try).collect())
 }
 
-/// Keeps first failures in files of `folder`, in place of those of an earlier run.
+/// Keeps first failures in files of `folder`.
 fn keep(folder: &Path, flaky: &[SecondTry]) -> anyhow::Result<()> {
-    let _ = fs::remove_dir_all(folder);
     for (number, SecondTry { name, failure }) in flaky.iter().enumerate() {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let file = folder.join(format!("{}.txt", number + 1));
@@ -153,12 +167,15 @@ mod tests {
             <testcase name="cluster::drain" classname="encke::it" time="1">
               <flakyFailure timestamp="x" message="m" type="t">left<system-out>the log</system-out>
               </flakyFailure></testcase>
+            <testcase name="api::late" classname="encke::it" time="1">
+              <flakyError timestamp="x" type="t">leaves a process</flakyError></testcase>
             <testcase name="api::bad" classname="encke::it"><failure type="t">x</failure></testcase>
             </testsuite></testsuites>"#;
         let found = second_tries(report).unwrap();
-        assert_eq!(found.len(), 1);
+        assert_eq!(found.len(), 2);
         assert_eq!(found[0].name, "encke::it cluster::drain");
         assert!(found[0].failure.starts_with("left") && found[0].failure.contains("the log"));
+        assert_eq!(found[1].name, "encke::it api::late");
         second_tries("<not closed").unwrap_err();
     }
 }

@@ -23,9 +23,12 @@ pub(crate) const LEFT_OUT: &str = "ENCKE_WITHOUT_PLAYDAR";
 const TESTS: &str = "examples/playdar/e2e";
 
 /// What it is made of and tested with. Crates that are left out are above it or beside it.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 13] = [
+    ".cargo",
+    ".config",
     "Cargo.lock",
     "Cargo.toml",
+    "clippy.toml",
     "clients/js",
     "crates",
     "examples/playdar",
@@ -68,7 +71,8 @@ pub(crate) fn note(root: &Path) -> anyhow::Result<PathBuf> {
     let output = git.current_dir(root).stdin(Stdio::null()).output();
     let output = output.context("git does not start")?;
     ensure!(output.status.success(), "git cannot tell the files of the example");
-    let mut texts = Vec::new();
+    let compiler = Command::new("rustc").arg("-vV").stdin(Stdio::null()).output();
+    let mut texts = vec![compiler.context("rustc does not start")?.stdout];
     for name in output.stdout.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
         // A file that git knows and that is gone has no text.
         texts.push(name.to_vec());

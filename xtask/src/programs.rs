@@ -114,7 +114,12 @@ fn install(packages: &[&str]) -> anyhow::Result<()> {
 
 fn apt_get(arguments: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new("apt-get");
-    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    // Another run may be installing them just now.
+    command
+        .args(["-o", "DPkg::Lock::Timeout=600"])
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null());
     let status = command.status().context("apt-get does not start")?;
     ensure!(status.success(), "apt-get {} failed: {status}", arguments[0]);
     Ok(())

@@ -17,13 +17,16 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 
 use crate::node::target;
-use crate::store::{Tool, digest};
+use crate::store::{self, Tool, digest};
 
 /// Where cargo keeps what it makes, below `target/debug`.
 const PARTS: [&str; 3] = [".fingerprint", "build", "deps"];
 
 /// The link of it below `target/tools`.
 const LINK: &str = "registry-crates";
+
+/// Stands below `target/debug` while it is copied there.
+const RESTORING: &str = "restoring";
 
 /// Copies what is kept into a clone that has built nothing yet; says so.
 pub(crate) fn restore(root: &Path) -> anyhow::Result<()> {
@@ -38,9 +41,16 @@ pub(crate) fn restore(root: &Path) -> anyhow::Result<()> {
         return Ok(());
     };
     fs::create_dir_all(&debug).with_context(|| debug.display().to_string())?;
+    let restoring = debug.join(RESTORING);
+    if restoring.exists() {
+        // The last attempt broke off: a file may be half there, which cargo would take for whole.
+        PARTS.iter().try_for_each(|part| store::remove(&debug.join(part)))?;
+    }
+    fs::write(&restoring, "")?;
     for part in PARTS {
         copy(&[kept.join(part)], &debug)?;
     }
+    fs::remove_file(&restoring)?;
     println!("crates of others are those of an earlier build");
     Ok(())
 }

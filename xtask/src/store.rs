@@ -81,6 +81,7 @@ impl Tool<'_> {
             remove(&folder)?;
             fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
             make(&folder)?;
+            File::create(&complete)?;
             remove_unused(store, &name);
         }
         // Whose time it sets, though there is nothing in it.
@@ -119,18 +120,23 @@ pub(crate) fn folder(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(store)
 }
 
-/// Makes `link` lead to `to`, whatever it was before.
+/// Makes `link` lead to `to`, whatever it was before; two may do so at once.
 fn point(link: &Path, to: &Path) -> anyhow::Result<()> {
     if fs::read_link(link).is_ok_and(|path| path == to) {
         return Ok(());
     }
-    remove(link)?;
+    if fs::symlink_metadata(link).is_ok_and(|found| found.is_dir()) {
+        remove(link)?;
+    }
     fs::create_dir_all(link.parent().context("a link is in a folder")?)?;
-    Ok(symlink(to, link)?)
+    let new = link.with_added_extension(std::process::id().to_string());
+    remove(&new)?;
+    symlink(to, &new)?;
+    Ok(fs::rename(new, link)?)
 }
 
 /// Removes a file, a link or a folder, if there is one.
-fn remove(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn remove(path: &Path) -> anyhow::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
@@ -144,7 +150,8 @@ fn remove(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Deletes versions of a tool that nobody has used for long. What cannot be deleted stays.
+/// Deletes versions of a tool that nobody has used for long, and those that never became whole: who
+/// makes one has the lock. What cannot be deleted stays.
 fn remove_unused(store: &Path, name: &str) {
     let used = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
     // Taken a moment ago.
@@ -155,8 +162,9 @@ fn remove_unused(store: &Path, name: &str) {
             // A key has no dash: what has one is another tool, whose name begins like this one's.
             key.is_some_and(|key| !key.contains('-'))
         };
-        let age = used(&entry.path().join(COMPLETE)).and_then(|used| now.duration_since(used).ok());
-        if is_version(&entry.file_name()) && age.is_some_and(|age| age > UNUSED_MAX) {
+        let is_garbage = used(&entry.path().join(COMPLETE))
+            .is_none_or(|used| now.duration_since(used).is_ok_and(|age| age > UNUSED_MAX));
+        if is_version(&entry.file_name()) && is_garbage {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -210,12 +218,15 @@ mod tests {
         let make = |link, key| tool(link, key).make_in(&store.0, |_| Ok(())).unwrap();
         let (old, other) = (make("a", "1"), make("a-b", "1"));
         let recent = make("a", "2");
+        let broken_off = tool("a", "0");
+        broken_off.make_in(&store.0, |_| anyhow::bail!("no registry")).unwrap_err();
         for folder in [&old, &other] {
             let complete = File::create(folder.join(COMPLETE)).unwrap();
             let now = complete.metadata().unwrap().modified().unwrap();
             complete.set_modified(now - 2 * UNUSED_MAX).unwrap();
         }
         make("a", "3");
+        assert!(!store.0.join(broken_off.name()).exists());
         assert!(!old.exists() && other.exists() && recent.exists());
     }
 

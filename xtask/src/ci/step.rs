@@ -27,7 +27,6 @@ pub(super) enum Work {
 }
 
 /// What became of a step.
-#[derive(Clone)]
 pub(super) struct Outcome {
     pub(super) name: &'static str,
     pub(super) command: String,
@@ -36,6 +35,7 @@ pub(super) struct Outcome {
 }
 
 /// What the steps of one run have in common.
+#[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) root: &'a Path,
     /// The folder of what steps print.
@@ -45,6 +45,8 @@ pub(super) struct Run<'a> {
     pub(super) extent: Extent,
     /// Whether the example is checked, too.
     pub(super) with_playdar: bool,
+    /// Whether nobody is to build the browser client again.
+    pub(super) client_is_built: bool,
 }
 
 impl Run<'_> {
@@ -74,7 +76,9 @@ impl Run<'_> {
         // One file for both, so that lines stand in the order in which they were written.
         command.stderr(log.try_clone()?).stdout(log);
         command.env(skipped::VARIABLE, self.skipped);
-        command.env(node::CLIENT_IS_BUILT, "1");
+        if self.client_is_built {
+            command.env(node::CLIENT_IS_BUILT, "1");
+        }
         if !self.with_playdar {
             command.env(playdar::LEFT_OUT, "1");
         }
