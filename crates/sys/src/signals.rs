@@ -1,4 +1,4 @@
-//! Which threads hear signals, and which signals the process ignores.
+//! Which threads hear signals, which signals the process ignores, and the end of others.
 
 use std::fs;
 use std::io;
@@ -24,6 +24,15 @@ pub fn blocked<T>(start: impl FnOnce() -> T) -> io::Result<T> {
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     check_code(code)?;
     Ok(result)
+}
+
+/// Ends every process of the group that the process `leader` leads, at once: SIGKILL (killpg(3)).
+pub fn end_group(leader: u32) -> io::Result<()> {
+    // 0 is the caller's own group, and 1 cannot be ended.
+    let group = libc::pid_t::try_from(leader).ok().filter(|&group| group > 1);
+    let group = group.ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: it touches no memory.
+    crate::check(unsafe { libc::killpg(group, libc::SIGKILL) }).map(drop)
 }
 
 /// Whether this process ignores `signal`, as it does from its start when whoever started it did:
@@ -61,6 +70,18 @@ mod tests {
         let expected = |signal: u32| ![9, 19, 32, 33].contains(&signal);
         assert!((1..=31).filter(|&s| expected(s)).all(|s| mask & 1 << (s - 1) != 0), "{mask:x}");
         assert_eq!(blocked_here(), before);
+    }
+
+    #[test]
+    fn group_is_ended_and_never_our_own() {
+        use std::os::unix::process::{CommandExt, ExitStatusExt};
+        let mut shell = std::process::Command::new("sh");
+        let mut shell = shell.args(["-c", "sleep 60 & sleep 60"]).process_group(0).spawn().unwrap();
+        end_group(shell.id()).unwrap();
+        assert_eq!(shell.wait().unwrap().signal(), Some(libc::SIGKILL));
+        for leader in [0, 1, u32::MAX] {
+            end_group(leader).unwrap_err();
+        }
     }
 
     #[test]

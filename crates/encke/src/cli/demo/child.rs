@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// How long one that is dropped may take to end.
-const DROP_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long one that is dropped may take to end before its whole group is ended.
+const DROP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -75,6 +75,18 @@ impl OwnChild {
     pub(super) async fn kill(&mut self) -> io::Result<()> {
         self.child.kill().await
     }
+
+    /// Whether it has ended before `time` is over. Blocks meanwhile.
+    fn ends_within(&mut self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        while let Ok(None) = self.child.try_wait() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        true
+    }
 }
 
 impl Drop for OwnChild {
@@ -85,11 +97,12 @@ impl Drop for OwnChild {
             // It may have ended already.
             let _ = self.child.start_kill();
         }
-        let deadline = Instant::now() + DROP_TIMEOUT;
-        while let Ok(None) = self.child.try_wait()
-            && Instant::now() < deadline
-        {
-            thread::sleep(LOOK_EVERY);
+        if !self.ends_within(DROP_TIMEOUT) {
+            if let Some(leader) = self.id() {
+                // What is left of it may have ended just now.
+                let _ = sys::signals::end_group(leader);
+            }
+            self.ends_within(DROP_TIMEOUT);
         }
     }
 }
@@ -116,6 +129,8 @@ mod tests {
     async fn dropped_child_makes_no_more_files() {
         let scripts = [
             ("echo; while :; do : >\"$$\"; rm \"$$\"; done", AtDrop::Kill),
+            // It has its input end, and does not: its group is ended.
+            ("sleep 3600 </dev/null & echo; cat; wait", AtDrop::EndOfInput),
             // It takes its time to end.
             ("echo; read -r _; for n in $(seq 1000); do : >$n; done; rm *", AtDrop::EndOfInput),
         ];

@@ -4,8 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::pin::pin;
 use std::task::{Context, Waker};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use clap::Parser;
 
@@ -26,17 +24,12 @@ fn demo(data: &Path, options: &[&str]) -> Demo {
 
 /// Waits until no thread makes a graph any more.
 fn wait_for_graphs() {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let is_at_work = || {
+    testing::wait_for("no graph is made", || {
         let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
-        let names = threads.map(|thread| fs::read_to_string(thread.path().join("comm")));
         // One that has ended meanwhile has no name.
-        names.flatten().any(|name| name == "work\n")
-    };
-    while is_at_work() {
-        assert!(Instant::now() < deadline, "a graph is made for a minute");
-        thread::park_timeout(Duration::from_millis(1));
-    }
+        let names = threads.flat_map(|thread| fs::read_to_string(thread.path().join("comm")));
+        names.into_iter().all(|name| name != "work\n")
+    });
 }
 
 #[test]

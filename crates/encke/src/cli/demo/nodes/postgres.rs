@@ -8,8 +8,9 @@
 
 use std::env;
 use std::fs::{self, File, Permissions};
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -28,7 +29,11 @@ const NAMED: &str = "ENCKE_POSTGRES_BIN";
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// Its files are lost with the demo anyway, so it need not end in order, but with its children.
-const SCRIPT: &str = "\"$@\" </dev/null & read -r _; kill -QUIT $!; wait";
+///
+/// It is told again until it is gone: a shell has what it starts in the background ignore this
+/// signal until it says otherwise, so the first may come too early.
+const SCRIPT: &str = "\"$@\" </dev/null & read -r _; \
+                      while kill -QUIT $! 2>/dev/null; do sleep 0.1; done; wait";
 
 /// `initdb` ends by itself, and else at once, with its children, and the shell too: all of its
 /// group.
@@ -66,7 +71,10 @@ impl PostgresProcess {
             password: format!("{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?),
         };
         let secret = folder.join("password");
-        fs::write(&secret, &database.password).context("cannot write to the directory")?;
+        // From its first moment on for nobody else.
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&secret);
+        let written = file.and_then(|mut file| file.write_all(database.password.as_bytes()));
+        written.context("cannot write to the directory")?;
         user.own(&secret)?;
         let mut initdb = user.command(Path::new("sh"));
         initdb.args(["-c", INITDB_SCRIPT, "sh"]).arg(programs.join("initdb"));
