@@ -191,9 +191,11 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Sends to one group after the other; the sum of all counts.
+/// Sends to one group after the other; the sum of all counts. A member that ends counts its
+/// streams until it has none: one that counted nothing from its first moment on would be seen, for
+/// most sends are in that time. On a busy machine a count may come too late now and then.
 fn send_on(api: &Api, stop: &AtomicBool, sent: &[AtomicU64]) -> u64 {
-    let mut delivered = 0;
+    let (mut delivered, mut sends, mut uncounted) = (0, 0, 0);
     for group in (0..GROUPS).cycle() {
         if stop.load(Ordering::Acquire) {
             break;
@@ -204,9 +206,12 @@ fn send_on(api: &Api, stop: &AtomicBool, sent: &[AtomicU64]) -> u64 {
         let count = answer["delivered"].as_u64().unwrap();
         assert!(count <= (CLIENTS / GROUPS) as u64, "{answer}");
         delivered += count;
+        sends += 1;
+        uncounted += u32::from(answer["at_least"] == true);
         sent[group].store(number + 1, Ordering::Release);
         thread::park_timeout(Duration::from_millis(5));
     }
+    assert!(2 * uncounted <= sends + 4, "{uncounted} of {sends} sends were not counted by all");
     delivered
 }
 
@@ -224,16 +229,22 @@ fn check_that_it_stays(node: &Server, other: &Server) -> u32 {
         }
         false
     });
-    assert!(2 * outside <= looks + 4, "it has left {outside} times of {looks} when it has streams");
+    assert!(looks >= 5, "it had streams at {looks} looks alone");
+    assert!(2 * outside <= looks, "it has left {outside} times of {looks} when it has streams");
     looks
+}
+
+/// Two members.
+fn patient_pair(world: &World) -> [Server; 2] {
+    let nodes = ["n1", "n2"].map(|name| world.node(name, &[PATIENT_DRAIN, PATIENT_GRACE]));
+    nodes.iter().for_each(|node| wait_members(node, 2));
+    nodes
 }
 
 #[test]
 fn node_that_ends_says_so_to_balancers_and_to_new_clients() {
     let Some(world) = World::new() else { return };
-    let [leaver, other] =
-        ["n1", "n2"].map(|name| world.node(name, &[PATIENT_DRAIN, PATIENT_GRACE]));
-    [&leaver, &other].into_iter().for_each(|node| wait_members(node, 2));
+    let [leaver, _other] = patient_pair(&world);
     let last = leaver.listener("last");
     leaver.signal("TERM");
     check_refusals(&leaver);
@@ -316,9 +327,7 @@ fn clients_of_a_node_that_ends_are_told_that_others_go_on() {
 #[test]
 fn node_whose_others_end_too_sends_nobody_there() {
     let Some(world) = World::new() else { return };
-    let [first, second] =
-        ["n1", "n2"].map(|name| world.node(name, &[PATIENT_DRAIN, PATIENT_GRACE]));
-    [&first, &second].into_iter().for_each(|node| wait_members(node, 2));
+    let [first, second] = patient_pair(&world);
     let streams = [&first, &second].map(|node| node.listener("1"));
     first.signal("TERM");
     wait_for("the first one is ending", || {

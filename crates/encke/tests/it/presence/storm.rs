@@ -15,11 +15,11 @@ const IDS: usize = 5_000;
 const PAIRS: usize = 3;
 
 /// As much longer an event to a neighbour may take while there is a listener. A busy machine makes
-/// one storm ten times as slow as another, but hardly the quicker half of each of three.
+/// one storm ten times as slow as another, but hardly nine in ten of the events of each of three.
 const SLOWER_MAX: u32 = 10;
 
-/// Has `IDS` ids come and reset at once; returns what an event to a neighbour took meanwhile: the
-/// median, since a machine with other work makes some of them slow.
+/// Has `IDS` ids come and reset at once; returns within what time nine in ten events to a neighbour
+/// came meanwhile: a machine with other work makes some of them slow.
 fn storm(server: &Server, neighbour: &mut Stream) -> Duration {
     let next = AtomicUsize::new(0);
     let listen = server.listen();
@@ -47,7 +47,7 @@ fn storm(server: &Server, neighbour: &mut Stream) -> Duration {
         }
     });
     took.sort_unstable();
-    took[took.len() / 2]
+    took[took.len() * 9 / 10]
 }
 
 /// A storm with a listener, which hears of each id that it comes and that it goes.
@@ -79,7 +79,7 @@ fn storm_of_resets_is_told_whole_and_hurts_no_neighbour() {
         heard = heard.min(heard_storm(&server, &mut neighbour));
         let grown = server.anonymous_bytes().saturating_sub(before);
         println!("an event to a neighbour: {unheard:?}, {heard:?} heard; {grown} B more");
-        assert!(grown < 32 << 20, "{grown}");
+        assert!(grown < 8 << 20, "{grown}");
         wait_for("nobody listens", || {
             figure(&server, "encke_presence_listeners{kind=\"api\"}") == 0.0
         });
