@@ -47,10 +47,11 @@ type server struct {
 	process     *exec.Cmd
 }
 
-// freeAddress is one to take again after an end: not of those ports that the kernel gives to anybody.
+// freeAddress is one to take again after an end: not of those ports that the kernel gives to anybody,
+// nor of those that the tests of the server, the browser client and Python take.
 func freeAddress() string {
 	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.Intn(22_000))
+		address := fmt.Sprintf("127.0.0.1:%d", 30_000+rand.Intn(2_000))
 		if listener, err := net.Listen("tcp", address); err == nil {
 			listener.Close()
 			return address

@@ -28,9 +28,10 @@ IN_TIME_S = 60.0
 
 
 def free_address() -> str:
-    """One to take again after an end: not of those ports that the kernel gives to anybody."""
+    """One to take again after an end: not of those ports that the kernel gives to anybody, nor of
+    those that the tests of the server, the browser client and Go take."""
     while True:
-        port = random.randrange(10_000, 32_000)
+        port = random.randrange(28_000, 30_000)
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError:
