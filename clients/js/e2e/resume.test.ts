@@ -80,43 +80,47 @@ for (const place of PLACES) {
       assert.deepEqual(await client.heard(n), Array.from({ length: n }, (_, n) => n));
       assert.equal((await client.told()).gaps, 0);
     });
-
-    test(`${transport} in a ${place} tells of each kill -9 and goes on`, async (t) => {
-      const { server, client } = await open(t, place);
-      await client.listen({ ids: "bob", transports: [transport] });
-      let n = 0;
-      for (let round = 1; round <= 3; round++) {
-        await client.turned("open");
-        const sending = sendFrom(server, client, n);
-        await client.heard((await client.told()).events.length + 5);
-        await server.kill();
-        n = (await sending) + 1;
-        await client.turned("waiting");
-        await server.start();
-        await client.missed(round);
-      }
-      await client.turned("open");
-      await server.send("bob", n);
-      await until("the last is heard", async () => (await client.told()).log.at(-1) === n);
-      const { log, gaps } = await client.told();
-      assertNoHoleIsUnsaid(log);
-      assert.equal(gaps, 3, "each is told once");
-    });
   }
+}
 
-  for (const transport of ["websocket", "sse"] satisfies TransportName[]) {
-    test(`${transport} in a ${place} that freezes is noticed and resumed`, async (t) => {
-      const { server, front, client } = await open(t, place);
-      await client.listen({ ids: "bob", transports: [transport], silenceMs: 3000, openMs: 2000 });
+// In Node the same program says so to a scripted server (test/connection.test.ts), and to a network
+// that drops all (e2e/silence).
+for (const transport of TRANSPORTS) {
+  test(`${transport} in a page tells of each kill -9 and goes on`, async (t) => {
+    const { server, client } = await open(t, "page");
+    await client.listen({ ids: "bob", transports: [transport] });
+    let n = 0;
+    for (let round = 1; round <= 3; round++) {
       await client.turned("open");
-      front.freeze();
-      await server.send("bob", "into the void");
+      const sending = sendFrom(server, client, n);
+      await client.heard((await client.told()).events.length + 5);
+      await server.kill();
+      n = (await sending) + 1;
       await client.turned("waiting");
-      front.mend();
-      assert.deepEqual(await client.heard(1), ["into the void"]);
-      assert.equal((await client.told()).gaps, 0);
-    });
-  }
+      await server.start();
+      await client.missed(round);
+    }
+    await client.turned("open");
+    await server.send("bob", n);
+    await until("the last is heard", async () => (await client.told()).log.at(-1) === n);
+    const { log, gaps } = await client.told();
+    assertNoHoleIsUnsaid(log);
+    assert.equal(gaps, 3, "each is told once");
+  });
+}
+
+for (const transport of ["websocket", "sse"] satisfies TransportName[]) {
+  test(`${transport} in a page that freezes is noticed and resumed`, async (t) => {
+    const { server, front, client } = await open(t, "page");
+    await client.listen({ ids: "bob", transports: [transport], silenceMs: 3000, openMs: 2000 });
+    await client.turned("open");
+    front.freeze();
+    await server.send("bob", "into the void");
+    await client.turned("waiting");
+    front.mend();
+    assert.deepEqual(await client.heard(1), ["into the void"]);
+    assert.equal((await client.told()).gaps, 0);
+  });
 }
 
 test("holes that nobody told of, and doubles, would be seen", () => {

@@ -118,7 +118,7 @@ fn lines(sender: u32, about: &str, numbers: std::ops::Range<u32>) -> String {
 
 #[test]
 fn events_of_a_sender_reach_a_listener_in_order_without_gap() {
-    const EVENTS: u32 = 20_000;
+    const EVENTS: u32 = 5_000;
     let server = Server::start(&["--max-backlog=64MiB"]);
     let mut streams: Vec<Stream> = ["text/event-stream", "*/*"]
         .iter()
@@ -152,7 +152,7 @@ fn events_of_a_sender_reach_a_listener_in_order_without_gap() {
 #[test]
 fn order_holds_for_each_of_many_senders() {
     const SENDERS: u32 = 4;
-    const EVENTS: u32 = 2000;
+    const EVENTS: u32 = 400;
     let server = Server::start(&["--max-backlog=64MiB"]);
     follow(&server, &[("bob", "rj")]);
     let mut bob = server.listener("bob");

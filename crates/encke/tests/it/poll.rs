@@ -1,14 +1,12 @@
 //! Long polls: what an answer holds, how long it takes to come, and connections that carry many.
 
-mod paced;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testing::wait_within;
 
-use crate::harness::{Answer, End, Server, Wire, get, read_answer, wait_for};
+use crate::harness::{Answer, End, Server, Wire, get, read_answer};
 
 /// A client that polls on a connection that stays.
 struct Poller {
@@ -82,40 +80,6 @@ fn poll_without_an_event_is_answered_empty_after_its_wait() {
     assert!(seen, "it waits");
     assert_eq!(server.api.connections("1"), 0);
     assert_eq!(server.api.send("1", "late"), 0);
-}
-
-#[test]
-fn poll_of_many_ids_hears_an_event_once() {
-    let server = Server::start(&[]);
-    server.api.subscribe("a", "rj");
-    server.api.subscribe("b", "rj");
-    let mut poller = poller(&server);
-    poller.ask("/poll/a?id=b&id=c&wait=60");
-    server.wait_online("c", 1);
-    assert_eq!(server.api.send("rj", "both"), 1);
-    assert_eq!(poller.heard(), ["both"]);
-    for id in ["a", "b", "c"] {
-        assert_eq!(server.api.connections(id), 0);
-    }
-}
-
-#[test]
-fn events_that_come_together_are_one_answer() {
-    let server = Server::start(&["--workers=1"]);
-    let mut poller = poller(&server);
-    let mut heard = Vec::new();
-    let lines: String = (0..500).map(|n| format!("{{\"about\":7,\"data\":{n}}}\n")).collect();
-    poller.ask("/poll/7");
-    server.wait_online("7", 1);
-    let answers = server.api.post_lines("/send", &lines);
-    let delivered = answers.body.lines().map(|line| {
-        let answer: Value = serde_json::from_str(line).unwrap();
-        answer["delivered"].as_u64().unwrap()
-    });
-    let delivered: u64 = delivered.sum();
-    heard.extend(poller.heard());
-    assert_eq!(heard.len() as u64, delivered, "what was counted was heard");
-    assert_eq!(heard, (0..delivered).map(Value::from).collect::<Vec<_>>());
 }
 
 #[test]
@@ -239,26 +203,6 @@ fn page_of_a_listed_origin_may_poll_and_read_the_cursor() {
     read_answer(&mut wire, "GET").unwrap().problem(403);
 }
 
-/// A proxy may carry the polls of several clients on one connection.
-#[test]
-fn mail_for_an_answered_poll_does_not_reach_the_next_one() {
-    let server = Server::start(&[]);
-    let mut poller = poller(&server);
-    for round in 0..200 {
-        poller.ask("/poll/alice");
-        server.wait_online("alice", 1);
-        // Two events in two requests: the second one may come before or after the answer.
-        let about_alice = json!({ "about": "alice", "data": round });
-        let lines = format!("{about_alice}\n{about_alice}\n");
-        let answer = server.api.post_lines("/send", &lines);
-        assert_eq!(answer.status(), 200);
-        assert!(poller.heard().iter().all(|data| *data == round));
-        poller.ask("/poll/bob?wait=0");
-        assert_eq!(poller.answer().body, "[]\n");
-    }
-    wait_for("every poll is answered", || server.api.stats()["streams_open"]["poll"] == 0);
-}
-
 /// The place for the next poll.
 fn next(answer: &Answer) -> String {
     answer.head.field("encke-next").expect("it says where to go on").to_owned()
@@ -292,20 +236,6 @@ fn what_is_sent_between_two_polls_is_in_the_second() {
 }
 
 #[test]
-fn poll_of_another_servers_place_is_told_of_a_gap_and_can_go_on() {
-    let server = Server::start(&[]);
-    let mut poller = poller(&server);
-    poller.ask("/poll/1?after=0000000000000001");
-    let answer = poller.answer();
-    assert_eq!((answer.head.field("encke-gap"), answer.body.as_str()), (Some("true"), "[]\n"));
-    assert_eq!(server.api.send("1", "later"), 0);
-    poller.ask(&format!("/poll/1?after={}", next(&answer)));
-    let answer = poller.answer();
-    assert_eq!(answer.head.field("encke-gap"), None);
-    assert_eq!(answer.ok()[0]["data"], "later");
-}
-
-#[test]
 fn server_that_remembers_nothing_promises_nothing() {
     let server = Server::start(&["--history-bytes=0"]);
     let mut poller = poller(&server);
@@ -321,10 +251,10 @@ fn server_that_remembers_nothing_promises_nothing() {
 /// new connection each time.
 #[test]
 fn clients_that_poll_under_a_stream_of_events_hear_each_once() {
-    const EVENTS: u64 = 5_000;
+    const EVENTS: u64 = 2_000;
     let server = Server::start(&["--history-events=10000"]);
     let listen = server.listen();
-    let clients: Vec<_> = (0..20)
+    let clients: Vec<_> = (0..6)
         .map(|client| {
             let mut poller = poller(&server);
             poller.ask("/poll/news?wait=0");
@@ -332,7 +262,7 @@ fn clients_that_poll_under_a_stream_of_events_hear_each_once() {
             std::thread::spawn(move || {
                 let mut heard = Vec::new();
                 while heard.len() < EVENTS as usize {
-                    if client % 5 == 0 {
+                    if client % 3 == 0 {
                         poller = Poller::connect(listen);
                     }
                     poller.ask(&format!("/poll/news?wait=5&after={after}"));

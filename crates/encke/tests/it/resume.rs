@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Api, Program, Server, Stream, encke, get, wait_for};
+use crate::harness::{Program, Server, Stream, encke, get, wait_for};
 
 const SSE: &str = "Accept: text/event-stream";
 /// The fields of a browser's `EventSource`.
@@ -23,10 +23,6 @@ fn event(stream: &mut Stream) -> (String, Value) {
     let event: Value = serde_json::from_str(data).unwrap();
     assert_eq!(id, format!("id: {}", event["id"].as_str().unwrap()));
     (id["id: ".len()..].to_owned(), event["data"].clone())
-}
-
-fn befriend(api: &Api, subscriber: &str, subscribees: &[&str]) {
-    subscribees.iter().for_each(|subscribee| api.subscribe(subscriber, subscribee));
 }
 
 #[test]
@@ -85,27 +81,6 @@ fn client_that_heard_nothing_resumes_where_its_stream_began() {
     }
     assert_eq!(server.api.send("8", "live"), 3);
     assert_eq!(event(&mut third).1, "live");
-}
-
-#[test]
-fn subjects_that_a_client_follows_are_merged_in_their_order() {
-    let server = Server::start(&[]);
-    befriend(&server.api, "bob", &["rj", "alice", "12"]);
-    let stream = server.stream("/stream/bob?id=extra", "text/event-stream");
-    let cursor = stream.cursor.clone().unwrap();
-    stream.wire.reset();
-    server.wait_online("bob", 0);
-    let subjects = ["rj", "alice", "12", "bob", "extra", "stranger"];
-    for n in 0..60 {
-        server.api.send(subjects[n % 6], n);
-    }
-    for (path, accept) in [("/stream/bob?id=extra", SSE), ("/stream/extra?id=bob", "Accept: */*")] {
-        let mut stream = resume(&server, path, accept, &cursor);
-        for n in (0..60).filter(|n| n % 6 != 5) {
-            let data = if accept == SSE { event(&mut stream).1 } else { stream.data() };
-            assert_eq!(data, n);
-        }
-    }
 }
 
 /// What a client is told that comes back to `server` after `missed` events of 1 KiB.
@@ -169,7 +144,7 @@ fn after_a_gap_what_is_remembered_comes_all_the_same() {
 #[test]
 fn who_missed_more_than_a_window_hears_all_of_it() {
     let server = Server::start(&["--history-events=20000"]);
-    for (subject, missed) in [("1", 512), ("2", 513), ("3", 9_000)] {
+    for (subject, missed) in [("1", 512), ("2", 513), ("3", 2_100)] {
         let path = format!("/stream/{subject}");
         let stream = server.stream(&path, "text/event-stream");
         let cursor = stream.cursor.clone().unwrap();
@@ -186,39 +161,6 @@ fn who_missed_more_than_a_window_hears_all_of_it() {
 }
 
 #[test]
-fn server_started_anew_says_that_it_does_not_know() {
-    let data = tempfile::tempdir().unwrap();
-    let server = Server::start_in(data.path(), &[]);
-    let stream = server.stream("/stream/1", "text/event-stream");
-    let cursor = stream.cursor.clone().unwrap();
-    server.stop("KILL");
-    let server = Server::start_in(data.path(), &[]);
-    for cursor in [cursor.as_str(), "17", "ffffffffffffffff", "0000000000000000"] {
-        let mut stream = resume(&server, "/stream/1", SSE, cursor);
-        assert_eq!(stream.head.field("encke-gap"), Some("true"));
-        // From here on it can go on again.
-        assert!(is_gap_with_place(&stream.chunk()));
-    }
-}
-
-#[test]
-fn wrong_parameter_is_refused() {
-    let server = Server::start(&[]);
-    let mut wire = server.ask(get("/stream/1?last_event_id=17", &[SSE]));
-    assert_eq!(wire.head().status, 400);
-}
-
-#[test]
-fn crowd_that_loses_its_network_hears_every_event_once() {
-    crowd_loses_its_network("sse", "stream");
-}
-
-#[test]
-fn crowd_of_websockets_that_loses_its_network_hears_every_event_once() {
-    crowd_loses_its_network("websocket", "stream");
-}
-
-#[test]
 fn crowd_of_polls_that_loses_its_network_hears_every_event_once() {
     crowd_loses_its_network("poll", "poll");
 }
@@ -231,10 +173,10 @@ fn crowd_loses_its_network(transport: &str, path: &str) {
     let options = ["--resume", "--json", "--transport", transport, "--url", &url];
     let flood = Program::spawn(encke(args).args(options));
     wait_for("the crowd is online", || server.api.stats()["connections_opened"] == 400);
-    let args = ["spam", "--users=400", "--rate=500", "--seconds=4", "--json"];
+    let args = ["spam", "--users=400", "--rate=500", "--seconds=2", "--json"];
     let spam = Program::run(encke(args).args(["--api", &server.api_url()]));
     let spam: Value = serde_json::from_str(&spam.stdout).unwrap();
-    assert_eq!(spam["sent"], 2_000);
+    assert_eq!(spam["sent"], 1_000);
     wait_for("everybody is back", || {
         let stats = server.api.stats();
         // Every poll goes on where its client was, so that alone is not counted.
@@ -242,7 +184,7 @@ fn crowd_loses_its_network(transport: &str, path: &str) {
     });
     // Whether an event was handed to the connection that was lost or to the one that came back,
     // each is heard, and none twice.
-    wait_for("the crowd tells of all events", || flood.stderr().contains("  events 2,000 ("));
+    wait_for("the crowd tells of all events", || flood.stderr().contains("  events 1,000 ("));
     flood.signal("INT");
     let flood: Value = serde_json::from_str(&flood.finish().stdout).unwrap();
     let storm = &flood["trouble"]["storm"];
@@ -251,7 +193,7 @@ fn crowd_loses_its_network(transport: &str, path: &str) {
         (storm, "missing", 0),
         (storm, "doubled", 0),
         (storm, "told_gaps", 0),
-        (&flood, "stamped", 2_000),
+        (&flood, "stamped", 1_000),
         (&flood, "missing", 0),
         (&flood, "doubled", 0),
     ] {

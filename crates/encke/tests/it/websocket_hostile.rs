@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{End, Server, Socket, Wire, frame, seed, wait_for};
+use crate::harness::{End, Server, Socket, Wire, frame, seed};
 
 /// The server serves as ever, and nothing is left of anybody.
 fn expect_unharmed(server: &Server, sockets: usize) {
@@ -85,25 +85,6 @@ fn giant_lengths_are_refused_before_anything_is_kept() {
     }
     assert!(server.anonymous_bytes() < before + (4 << 20));
     assert_eq!(server.wait_open(0)["ids_online"], 0);
-}
-
-/// Every first byte that a client may not send, and frames without a mask.
-#[test]
-fn reserved_bits_and_opcodes_and_bare_frames_are_refused() {
-    let server = Server::start(&[]);
-    let reserved_bits = (0..8).flat_map(|bits: u8| [0x81 | bits << 4, 0x89 | bits << 4]);
-    let reserved_bits = reserved_bits.filter(|first| first & 0x70 != 0);
-    let reserved_opcodes = [3, 4, 5, 6, 7, 11, 12, 13, 14, 15].map(|opcode: u8| 0x80 | opcode);
-    let masked = reserved_bits.chain(reserved_opcodes).map(|first| frame(first, b"x"));
-    let bare = [&b"\x81\x01x"[..], b"\x89\x00", b"\x88\x02\x03\xe8", b"\x01\x7e"];
-    let mut count = 0;
-    for bytes in masked.chain(bare.map(<[u8]>::to_vec)) {
-        let mut wire = Socket::raw(server.listen(), "/stream/a");
-        wire.send(&bytes);
-        assert_eq!(close_code(&mut wire), 1002, "{bytes:?}");
-        count += 1;
-    }
-    server.wait_closed("protocol_error", count);
 }
 
 #[test]
@@ -194,17 +175,6 @@ fn client_that_closes_and_never_reads_is_gone_after_a_moment() {
     for mut wire in wires {
         assert_eq!(wire.end(), End::Reset, "what it did not take is dropped");
     }
-}
-
-#[test]
-fn bytes_behind_a_close_frame_are_no_messages() {
-    let server = Server::start(&[]);
-    let mut wire = Socket::raw(server.listen(), "/stream/a");
-    wire.send([frame(0x88, b"\x03\xe8"), frame(0x89, b"!"), vec![0xff; 50]].concat());
-    assert_eq!(wire.rest(), [0x88, 2, 3, 0xe8]);
-    drop(wire);
-    server.wait_closed("client_closed", 1);
-    wait_for("nobody is online", || server.api.stats()["ids_online"] == 0);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn next(socket: &mut Socket) -> String {
 /// and again: it goes on after the last event, or after the last place that it was told.
 #[test]
 fn client_that_comes_and_goes_hears_each_event_once() {
-    const EVENTS: u64 = 6_000;
+    const EVENTS: u64 = 2_000;
     let server = Server::start(&["--history-events=10000"]);
     for subject in 1..5 {
         server.api.subscribe("bob", &format!("subject:{subject}"));
@@ -41,7 +41,7 @@ fn client_that_comes_and_goes_hears_each_event_once() {
     });
     let (mut heard, mut returns) = (Vec::new(), 0);
     while heard.len() < EVENTS as usize {
-        if random.u8(..60) == 0 {
+        if random.u8(..20) == 0 {
             drop(socket);
             // One id or the other first: the subjects are the same.
             let path = match random.bool() {
@@ -104,34 +104,6 @@ fn forgotten_events_are_a_gap_that_is_told_first() {
     assert_eq!(socket.data(), "live");
     let stats = server.api.stats();
     assert_eq!((&stats["resumes"], &stats["resume_gaps"]), (&json!(2), &json!(1)));
-}
-
-#[test]
-fn cursor_of_another_server_is_a_gap_and_the_stream_goes_on() {
-    let data = tempfile::tempdir().unwrap();
-    let server = Server::start_in(data.path(), &[]);
-    let before = next(&mut Socket::open(server.listen(), "/stream/a"));
-    server.stop("KILL");
-    let server = Server::start_in(data.path(), &[]);
-    for cursor in [before.as_str(), "0000000000000000", "ffffffffffffffff"] {
-        let mut socket = resume(&server, "a", cursor);
-        assert_eq!(socket.json(), json!({"gap": true}));
-        let cursor = next(&mut socket);
-        drop(socket);
-        server.wait_online("a", 0);
-        server.api.send("a", cursor.as_str());
-        assert_eq!(resume(&server, "a", &cursor).data(), cursor.as_str());
-    }
-    // A field is filled in by machines: what is wrong in it is a gap, too. An empty one is none.
-    for (value, first) in [("17", json!({"gap": true})), ("", json!({"ok": {"logout": []}}))] {
-        let field = format!("Last-Event-ID: {value}");
-        let request = get("/stream/a", &[&Socket::FIELDS[..], &[&field]].concat()).into_bytes();
-        let mut wire = server.ask([request, frame(0x81, br#"{"logout":[]}"#)].concat());
-        assert_eq!(wire.head().status, 101);
-        let head = wire.take(2).unwrap();
-        let text = wire.take(usize::from(head[1])).unwrap();
-        assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), first);
-    }
 }
 
 #[test]
