@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 import { openPage, type Expected } from "../../../clients/js/e2e/browser.js";
 import { atEnd } from "../../../clients/js/e2e/ends.js";
 import { Program, root } from "../../../clients/js/e2e/program.js";
+import { until } from "../../../clients/js/e2e/server.js";
 
 const PLAYDAR = process.env.PLAYDAR ?? join(root(), "target/debug/playdar");
 
@@ -37,7 +38,14 @@ export class Daemon {
     const args = ["--listen=127.0.0.1:0", `--data=${data}`, ...options];
     const program = await Program.startOf(PLAYDAR, test, "ready", ...args);
     const origin = new URL(program.told("page     ")).origin;
-    const { streams } = await (await fetch(`${origin}/api/?method=stat`)).json();
+    let streams = "";
+    // A question goes to those alone who have said what they are.
+    await until("its scripts are asked", async () => {
+      const stat = await (await fetch(`${origin}/api/?method=stat`)).json();
+      ({ streams } = stat);
+      const names: string[] = stat.resolvers.map(({ name }: { name: string }) => name);
+      return !options.includes(TAIL) || names.includes("tail");
+    });
     assert.match(streams, /^http:\/\/127\.0\.0\.1:\d+$/);
     return new Daemon(origin, streams);
   }

@@ -147,7 +147,10 @@ fn replica_is_of_one_version_after_sixty_kills() {
 
         let replica = open(dir.path());
         let Standing::Follows(state) = replica.standing() else {
-            panic!("{:?} after kill {kill}", replica.standing());
+            let standing = replica.standing();
+            assert_eq!((told, model.version), (0, 0), "{standing:?} after kill {kill}");
+            // It was killed before its first version was whole.
+            continue;
         };
         assert!(state.version >= told.max(model.version), "{} after {told}", state.version);
         model.go_to(seed, state.version);

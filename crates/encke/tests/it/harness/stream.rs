@@ -40,9 +40,12 @@ impl Stream {
         String::from_utf8(self.wire.chunk().unwrap()).unwrap()
     }
 
-    /// The next event of an NDJSON stream.
+    /// The next event of an NDJSON stream. On a busy machine a keep-alive may come before it.
     pub(crate) fn event(&mut self) -> Value {
-        let line = self.chunk();
+        let mut line = self.chunk();
+        while line == "\n" {
+            line = self.chunk();
+        }
         assert!(line.ends_with('\n') && line.trim_end().lines().count() == 1, "{line:?}");
         serde_json::from_str(&line).unwrap()
     }
