@@ -116,7 +116,7 @@ fn key(root: &Path) -> anyhow::Result<String> {
     for file in ["Cargo.lock", "Cargo.toml", ".cargo/config.toml"] {
         texts.push(fs::read(root.join(file)).with_context(|| file.to_owned())?);
     }
-    for name in ["RUSTFLAGS", "CARGO_INCREMENTAL", "CC", "CFLAGS"] {
+    for name in ["RUSTFLAGS", "CC", "CFLAGS"] {
         texts.push(std::env::var(name).unwrap_or_default().into_bytes());
     }
     Ok(digest(&texts))
