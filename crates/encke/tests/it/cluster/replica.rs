@@ -187,6 +187,8 @@ fn file_is_loaded_while_nodes_run_and_all_or_nothing() {
     wait_for("it writes", || postgres.sql(waits).unwrap().trim() != "0");
     loading.signal("KILL");
     drop(loading);
+    // As long as PostgreSQL has not seen that, changes are refused for a moment.
+    wait_for("its transaction is over", || postgres.sql(waits).unwrap().trim() == "0");
     first.api.subscribe("eve", "rj");
     assert_eq!(followers(&first.api, "n1").len(), 0, "nothing was loaded");
     assert_eq!(load(&many).finish().code(), Some(0));
