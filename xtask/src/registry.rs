@@ -17,16 +17,14 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 
 use crate::node::target;
-use crate::store::{self, Tool, digest};
+use crate::store::{Tool, digest};
 
-/// Where cargo keeps what it makes, below `target/debug`.
-const PARTS: [&str; 3] = [".fingerprint", "build", "deps"];
+/// Where cargo keeps what it makes, below `target/debug`. The last one says that what stands in the
+/// others is whole, so a copy that breaks off is taken for nothing.
+const PARTS: [&str; 3] = ["deps", "build", ".fingerprint"];
 
 /// The link of it below `target/tools`.
 const LINK: &str = "registry-crates";
-
-/// Stands below `target/debug` while it is copied there.
-const RESTORING: &str = "restoring";
 
 /// Copies what is kept into a clone that has built nothing yet; says so.
 pub(crate) fn restore(root: &Path) -> anyhow::Result<()> {
@@ -41,16 +39,9 @@ pub(crate) fn restore(root: &Path) -> anyhow::Result<()> {
         return Ok(());
     };
     fs::create_dir_all(&debug).with_context(|| debug.display().to_string())?;
-    let restoring = debug.join(RESTORING);
-    if restoring.exists() {
-        // The last attempt broke off: a file may be half there, which cargo would take for whole.
-        PARTS.iter().try_for_each(|part| store::remove(&debug.join(part)))?;
-    }
-    fs::write(&restoring, "")?;
     for part in PARTS {
         copy(&[kept.join(part)], &debug)?;
     }
-    fs::remove_file(&restoring)?;
     println!("crates of others are those of an earlier build");
     Ok(())
 }
@@ -78,10 +69,11 @@ pub(crate) fn keep(root: &Path) -> anyhow::Result<()> {
     made.map(|_| ())
 }
 
-/// Copies files and folders with their times, by which cargo tells what is older.
+/// Copies files and folders with their times, by which cargo tells what is older. Over those that
+/// are there: what was made just now, as for this program, would have all that uses it made anew.
 fn copy(from: &[PathBuf], to: &Path) -> anyhow::Result<()> {
     let mut cp = Command::new("cp");
-    cp.args(["--archive", "--no-clobber", "--reflink=auto", "--"]).args(from).arg(to);
+    cp.args(["--archive", "--reflink=auto", "--"]).args(from).arg(to);
     cp.stdin(Stdio::null());
     ensure!(cp.status().context("cp does not start")?.success(), "cp cannot copy the crates");
     Ok(())
