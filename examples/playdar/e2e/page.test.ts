@@ -22,15 +22,16 @@ test("answers come one after the other, the best on top, and none is markup", as
   assert.equal(await page.locator("#results li").count(), PERCENTS.length);
   assert.deepEqual(await percents(page), PERCENTS);
 
-  // Each was shown when it came: a tenth of a second apart, whatever its place. The later it is
-  // found, the longer it is.
+  // Each was shown when it came, a tenth of a second after the one before, whatever its place. The
+  // later it is found, the longer it is.
   const rows = await page.$$eval("#results li", (rows) =>
     rows.map((row) => [".length", ".took"].map((part) => row.querySelector(part)!.textContent!)),
   );
   const times = rows.sort().map(([, took]) => milliseconds(took));
-  for (const [at, time] of times.slice(1).entries()) {
-    assert.ok(time - times[at] > 40, `${rows}`);
-  }
+  assert.ok(times.every((time, at) => time > 80 * (at + 1)), `none before it was found: ${rows}`);
+  // Were they held back until the last is there, they would come at once. A busy machine may do so
+  // with some of them.
+  assert.ok(times.at(-1)! - times[0]! > 100, `${rows}`);
 
   // What looks like markup is text, and runs nothing.
   const script = "<script>globalThis.hacked = 1</script>";
