@@ -138,7 +138,12 @@ impl Pair {
             let error = error.to_string();
             PairError::Certificate { path: path.clone(), error }
         })?;
-        let (names, validity) = (names(&parsed), parsed.tbs_certificate.validity);
+        let names = names(&parsed).unwrap_or_else(|error| {
+            let path = path.display();
+            tracing::warn!("the host names of the certificate in {path} cannot be read: {error}");
+            Vec::new()
+        });
+        let validity = parsed.tbs_certificate.validity;
         let (begins, ends) = (validity.not_before, validity.not_after);
         Ok(Pair { certified: Arc::new(certified), names, path, begins, ends, exposed_key })
     }
@@ -232,14 +237,14 @@ fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, PairE
 
 /// The names of hosts among the subject's alternative ones (RFC 5280, section 4.2.1.6). What the
 /// subject itself is called counts for no client any more (RFC 9525, section 6.3).
-fn names(certificate: &Certificate) -> Vec<String> {
-    let alternative = certificate.tbs_certificate.get::<SubjectAltName>().ok().flatten();
+fn names(certificate: &Certificate) -> x509_cert::der::Result<Vec<String>> {
+    let alternative = certificate.tbs_certificate.get::<SubjectAltName>()?;
     let names = alternative.map_or(Vec::new(), |(_, names)| names.0);
     let host = |name: &GeneralName| match name {
         GeneralName::DnsName(name) => Some(name.as_str().to_ascii_lowercase()),
         _ => None,
     };
-    names.iter().filter_map(host).collect()
+    Ok(names.iter().filter_map(host).collect())
 }
 
 fn unix_seconds(time: Time) -> i64 {

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, date_time_ymd};
+use rcgen::{
+    CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, SanType, date_time_ymd,
+};
 use tempfile::TempDir;
 
 use super::*;
@@ -92,6 +94,29 @@ fn reload_takes_what_is_good_and_leaves_what_is_not() {
     assert_eq!(certificates.reload(), Reloaded { taken: 2, refused: 0 });
     assert_ne!(shown("b.test"), before[1]);
     assert_eq!(certificates.reloads(), [("ok", 3), ("failed", 1)]);
+}
+
+#[test]
+fn certificate_is_read_with_names_of_all_kinds_and_a_long_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["A.Test", "::1", "*.b.test"].map(str::to_owned));
+    let params = params.as_mut().unwrap();
+    params.subject_alt_names.push(SanType::Rfc822Name("a@a.test".try_into().unwrap()));
+    params.subject_alt_names.push(SanType::URI("https://a.test/".try_into().unwrap()));
+    // RFC 5280 ends at 20 bytes, and at 2049 the short form of a date.
+    params.serial_number = Some(vec![0x7f; 40].into());
+    (params.not_before, params.not_after) =
+        (date_time_ymd(1970, 1, 2), date_time_ymd(9999, 12, 31));
+    let paths = ["pem", "key"].map(|file| dir.path().join(file));
+    fs::write(&paths[0], params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(&paths[1], key.serialize_pem()).unwrap();
+    let [certificate, key] = paths;
+    let certificates = Certificates::load(vec![PairFiles { certificate, key }], None).unwrap();
+    let pairs = certificates.pairs.lock().unwrap();
+    assert_eq!(pairs[0].names, ["a.test", "*.b.test"]);
+    // `date -u -d 9999-12-31 +%s`
+    assert_eq!((pairs[0].begins(), pairs[0].ends()), (86_400, 253_402_214_400));
 }
 
 #[test]
