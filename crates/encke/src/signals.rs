@@ -26,8 +26,8 @@ impl Signals {
         })
     }
 
-    /// The same, and SIGHUP with them, which ends a program whose terminal is closed; unless it was
-    /// started so that it outlives that (nohup(1)). To be called within a runtime.
+    /// Listens for them and for SIGHUP, which ends a program whose terminal is closed; unless it
+    /// was started so that it outlives that (nohup(1)). To be called within a runtime.
     pub(crate) fn with_hangup() -> Result<Signals> {
         let signals = Signals::new()?;
         let is_ignored = sys::signals::is_ignored(SignalKind::hangup().as_raw_value());

@@ -112,17 +112,23 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+
     use super::*;
 
-    /// Starts a shell that runs `script`, and waits until that has said that it runs.
-    async fn start(script: &str, folder: &Path, at_drop: AtDrop) -> OwnChild {
-        use tokio::io::{AsyncBufReadExt, BufReader};
+    /// Starts a shell that runs `script`, and waits until that has said that it runs. Its output
+    /// ends with the last of its group.
+    async fn start(
+        script: &str,
+        folder: &Path,
+        at_drop: AtDrop,
+    ) -> (OwnChild, Lines<BufReader<ChildStdout>>) {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(folder).stdout(Stdio::piped());
         let mut child = OwnChild::spawn(&mut command, at_drop).unwrap();
         let mut lines = BufReader::new(child.take_output().unwrap()).lines();
         lines.next_line().await.unwrap().unwrap();
-        child
+        (child, lines)
     }
 
     #[tokio::test]
@@ -136,10 +142,12 @@ mod tests {
         ];
         for (script, at_drop) in scripts {
             let folder = tempfile::tempdir().unwrap();
-            let child = start(script, folder.path(), at_drop).await;
+            let (child, mut output) = start(script, folder.path(), at_drop).await;
             let id = child.id().unwrap();
             drop(child);
             assert!(!Path::new("/proc").join(id.to_string()).exists(), "{at_drop:?}");
+            let end = timeout(testing::DEADLINE, output.next_line()).await;
+            assert_eq!(end.unwrap().unwrap(), None, "somebody of its group is left");
             fs::remove_dir_all(folder.path()).unwrap();
         }
     }
@@ -147,7 +155,8 @@ mod tests {
     #[tokio::test]
     async fn child_ends_with_its_input() {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = start("echo; read -r _; exit 3", folder.path(), AtDrop::Kill).await;
+        let (mut child, _output) =
+            start("echo; read -r _; exit 3", folder.path(), AtDrop::Kill).await;
         assert!(child.try_wait().unwrap().is_none());
         let status = child.end(DROP_TIMEOUT).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(3));

@@ -72,7 +72,9 @@ impl PostgresProcess {
         };
         let secret = folder.join("password");
         // From its first moment on for nobody else.
-        let file = File::options().write(true).create_new(true).mode(0o600).open(&secret);
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(&secret);
         let written = file.and_then(|mut file| file.write_all(database.password.as_bytes()));
         written.context("cannot write to the directory")?;
         user.own(&secret)?;
