@@ -128,8 +128,8 @@ fn start_that_waits_for_its_cluster_ends_with_its_input() {
     let mut command = encke(["serve", "--until-eof", "--open", "--listen", FREE, "--api", FREE]);
     command.args(["--cluster=c", "--node=n1", &nats, "--data"]).arg(data.path());
     let (program, input) = Program::spawn_with_input(&mut command);
-    // It has come so far that it asks.
-    drop(silent.accept().unwrap());
+    // It has come so far that it asks, and hears nothing.
+    let _asking = silent.accept().unwrap();
     drop(input);
     let finished = program.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");

@@ -43,7 +43,9 @@ impl Listener<'_> {
             let asked = self.books.now();
             let opened = self.open(node, place.as_deref());
             let (at, resumed) = (self.books.now(), place.is_some());
-            if opened.is_err() {
+            // Who was refused, or answered anything else, never had a stream.
+            let refused = [ErrorKind::ConnectionRefused, ErrorKind::Other];
+            if opened.as_ref().is_err_and(|error| !refused.contains(&error.kind())) {
                 self.enter(Entry::Tried { asked, at });
             }
             if let Ok((mut socket, decoder, rest)) = opened {
