@@ -82,16 +82,6 @@ const TRIALS: Phase = &[
             extent: Extent::Fast,
         },
         Step {
-            name: "docs",
-            // With private items: our docs are for those who read the code, and link into it.
-            work: Cargo(
-                &["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"],
-                &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")],
-            ),
-            extent: Extent::Fast,
-        },
-        Step { name: "deny", work: Chore(&["deny"]), extent: Extent::Usual },
-        Step {
             // Its flags change every crate's fingerprint, so it builds beside the rest.
             name: "loom",
             work: Cargo(
@@ -103,13 +93,23 @@ const TRIALS: Phase = &[
     ],
     &[
         Step { name: "browser", work: Chore(&["browser"]), extent: Extent::Fast },
-        Step { name: "packages", work: Chore(&["package", "--check"]), extent: Extent::Fast },
         Step { name: "playdar", work: Chore(&["playdar"]), extent: Extent::Usual },
     ],
     &[
         Step { name: "silence", work: Chore(&["silence"]), extent: Extent::Fast },
         Step { name: "sdks", work: Chore(&["sdks"]), extent: Extent::Fast },
+        Step { name: "packages", work: Chore(&["package", "--check"]), extent: Extent::Fast },
+        Step {
+            name: "docs",
+            // With private items: our docs are for those who read the code, and link into it.
+            work: Cargo(
+                &["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"],
+                &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")],
+            ),
+            extent: Extent::Fast,
+        },
         Step { name: "demo", work: Chore(&["demo"]), extent: Extent::Usual },
+        Step { name: "deny", work: Chore(&["deny"]), extent: Extent::Usual },
     ],
 ];
 

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 
 use crate::node::{self, CLEAN_INSTALL, CLIENT, Node};
-use crate::store;
+use crate::{registry, store};
 
 /// Set for steps of a run that leaves the example out.
 pub(crate) const LEFT_OUT: &str = "ENCKE_WITHOUT_PLAYDAR";
@@ -71,8 +71,7 @@ pub(crate) fn note(root: &Path) -> anyhow::Result<PathBuf> {
     let output = git.current_dir(root).stdin(Stdio::null()).output();
     let output = output.context("git does not start")?;
     ensure!(output.status.success(), "git cannot tell the files of the example");
-    let compiler = Command::new("rustc").arg("-vV").stdin(Stdio::null()).output();
-    let mut texts = vec![compiler.context("rustc does not start")?.stdout];
+    let mut texts = vec![registry::compiler()?];
     for name in output.stdout.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
         // A file that git knows and that is gone has no text.
         texts.push(name.to_vec());

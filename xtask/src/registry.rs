@@ -101,10 +101,15 @@ fn own_names(root: &Path) -> anyhow::Result<HashSet<String>> {
     Ok(named.map(|name| name.replace('-', "_")).collect())
 }
 
+/// Which compiler this is.
+pub(crate) fn compiler() -> anyhow::Result<Vec<u8>> {
+    let version = Command::new("rustc").arg("-vV").stdin(Stdio::null()).output();
+    Ok(version.context("rustc does not start")?.stdout)
+}
+
 /// What it depends on.
 fn key(root: &Path) -> anyhow::Result<String> {
-    let compiler = Command::new("rustc").arg("-vV").stdin(Stdio::null()).output();
-    let mut texts = vec![compiler.context("rustc does not start")?.stdout];
+    let mut texts = vec![compiler()?];
     for file in ["Cargo.lock", "Cargo.toml", ".cargo/config.toml"] {
         texts.push(fs::read(root.join(file)).with_context(|| file.to_owned())?);
     }

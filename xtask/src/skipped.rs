@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::store;
+
 /// The variable that names the file.
 pub(crate) const VARIABLE: &str = "ENCKE_SKIPPED_FILE";
 
@@ -19,12 +21,8 @@ pub(crate) fn file(target: &Path) -> PathBuf {
 pub(crate) fn begin(target: &Path) -> anyhow::Result<PathBuf> {
     let file = file(target);
     fs::create_dir_all(target).with_context(|| target.display().to_string())?;
-    match fs::remove_file(&file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| file.display().to_string())
-        }
-        _ => Ok(file),
-    }
+    store::remove(&file)?;
+    Ok(file)
 }
 
 /// A line for each test that was skipped, and how many they were.

@@ -75,17 +75,19 @@ impl Tool<'_> {
         let lock = File::create(&lock).with_context(|| lock.display().to_string())?;
         lock.lock().context("the lock of a tool")?;
         let complete = folder.join(COMPLETE);
-        if !complete.is_file() {
+        let is_new = !complete.is_file();
+        if is_new {
             println!("making {name} {}", self.key);
             // An attempt that was interrupted.
             remove(&folder)?;
             fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
             make(&folder)?;
-            File::create(&complete)?;
-            remove_unused(store, &name);
         }
         // Whose time it sets, though there is nothing in it.
         File::create(&complete)?;
+        if is_new {
+            remove_unused(store, &name);
+        }
         Ok(folder)
     }
 
