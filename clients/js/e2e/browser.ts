@@ -52,6 +52,8 @@ export interface Expected {
   console?: RegExp;
   /** Hosts that the page may ask besides its own. */
   hosts?: string[];
+  /** What is waited for, if not all that the page loads. */
+  until?: "commit";
 }
 
 /** Opens `url` in a tab of `context`, watched until the test ends. */
@@ -83,7 +85,7 @@ export async function openPage(
     await page.close();
     assert.deepEqual(faults, []);
   });
-  await page.goto(url);
+  await page.goto(url, { waitUntil: expected.until ?? "load" });
   return page;
 }
 

@@ -3,7 +3,8 @@
 //! What is found is the plain form: an assertion in whose text a time that was measured, which is
 //! `….elapsed()` or a name that such a time was given to, stands on the smaller side of a
 //! comparison or in a range. A bound of `DEADLINE`, the one of all tests, may stand: it measures
-//! nothing. Times that go through a function or a list on their way are not followed.
+//! nothing. Times that go through a function or a list on their way are not followed. Tests in
+//! other languages than Rust are not read so closely: they read no clock but where it is listed.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +15,32 @@ use super::tree::{Fault, File, Tree};
 const CLOCKS: [(&str, &str); 2] = [
     ("crates/erlang/src/tests.rs", "the clock is paused there, and moves by itself"),
     ("crates/server/src/http/permits.rs", "the clock is paused there, and moves by itself"),
+];
+
+/// Which tests in TypeScript, Python or Go read a clock, and what for. This list only shrinks, too.
+const READERS: [(&str, &str); 11] = [
+    ("clients/js/e2e/dashboard.test.ts", "the page's clock is moved there"),
+    ("clients/js/e2e/listen.js", "when each event came, for what is late beside the others"),
+    ("clients/js/e2e/server.ts", "the deadline of all waits"),
+    ("clients/js/e2e/shared.test.ts", "how late the last is, in times of the first"),
+    ("clients/js/e2e/silence/", "a silence is measured in times of the machine's own lateness"),
+    ("clients/js/e2e/tokens.test.ts", "when a token ends is said by the clock"),
+    ("clients/js/test/many.test.ts", "the clock is moved there"),
+    ("clients/js/test/returns.test.ts", "the clock is moved there"),
+    ("clients/js/test/tokens.test.ts", "when a token ends is said by the clock"),
+    ("clients/python/tests/", "the deadline of all waits, and a silence that did not come"),
+    ("examples/playdar/e2e/site.js", "a page names its calls by the time, as those of 2011 did"),
+];
+
+/// How programs in those languages read a clock.
+const CLOCK_CALLS: [&str; 7] = [
+    "Date.now",
+    "performance.now",
+    "process.hrtime",
+    "time.monotonic",
+    "time.perf_counter",
+    "time.Since(",
+    "time.Now(",
 ];
 
 /// The one bound that measures nothing.
@@ -41,6 +68,29 @@ pub(super) fn upper_bounds(tree: &Tree) -> Vec<Fault> {
             && !CLOCKS.iter().any(|(path, _)| file.path.starts_with(path))
     };
     tree.rust().filter(bounded).flat_map(faults).collect()
+}
+
+pub(super) fn readers(tree: &Tree) -> Vec<Fault> {
+    let what = "a test that reads a clock fails by chance: see the list in tidy/clocks.rs";
+    let reads = |(_, line): &(usize, &str)| CLOCK_CALLS.iter().any(|call| line.contains(call));
+    let is_listed = |file: &File| READERS.iter().any(|(path, _)| file.path.starts_with(path));
+    let tests = tree.foreign().filter(|file| is_foreign_test(&file.path) && !is_listed(file));
+    tests
+        .flat_map(|file| {
+            file.lines()
+                .filter(reads)
+                .map(|(number, _)| file.fault(number, what))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Whether a file belongs to tests in another language than Rust.
+fn is_foreign_test(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let in_tests = ["/e2e/", "/test/", "/tests/"].iter().any(|part| path.contains(part));
+    let is = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    in_tests && is(&[".ts", ".js", ".mjs", ".py"]) || is(&["_test.go", ".test.ts"])
 }
 
 fn faults(file: &File) -> Vec<Fault> {
@@ -178,8 +228,24 @@ mod tests {
     }
 
     #[test]
+    fn clock_is_caught_in_tests_of_other_languages() {
+        let found = |path: &str, text: &str| readers(&Tree::of(&[(path, text)])).len();
+        for (path, text) in [
+            ("a/e2e/looks.test.ts", "const took = performance.now() - begun;\n"),
+            ("a/e2e/page.js", "at: Date.now()\n"),
+            ("a/tests/test_b.py", "    took = time.monotonic() - began\n"),
+            ("a/b_test.go", "\ttook := time.Since(began)\n"),
+        ] {
+            assert_eq!(found(path, text), 1, "{path}");
+        }
+        assert_eq!(found("a/src/hub.ts", "const now = Date.now();\n"), 0, "it is no test");
+        assert_eq!(found("clients/js/e2e/server.ts", "performance.now();\n"), 0, "it is listed");
+    }
+
+    #[test]
     fn list_of_exceptions_only_shrinks() {
-        let listed = CLOCKS.len();
-        assert!(listed <= 2, "a new bound on time is another chance to fail");
+        let listed = (CLOCKS.len(), READERS.len());
+        assert!(listed.0 <= 2, "a new bound on time is another chance to fail");
+        assert!(listed.1 <= 11, "and so is another test that reads a clock");
     }
 }

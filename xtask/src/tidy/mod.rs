@@ -24,7 +24,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 22] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("the async runtime stays in its crates", crates::runtime),
     ("every crate has the workspace's lints", crates::lints),
@@ -39,6 +39,7 @@ const RULES: [Rule; 21] = [
     ("unsafe stays where it is listed", code::unsafe_places),
     ("nobody sleeps", code::sleeps),
     ("no test bounds a time", clocks::upper_bounds),
+    ("no test of another language reads a clock", clocks::readers),
     ("tests take no fixed port", code::fixed_ports),
     ("proto, hub, tls and cluster do no IO", code::pure_crates),
     ("links lead somewhere", links::links),

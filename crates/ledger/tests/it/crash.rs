@@ -39,7 +39,7 @@ fn acknowledged_changes_survive_kill_9_and_versions_have_no_gaps() {
         let mut random = fastrand::Rng::new();
         let (mut asked, mut acknowledged) = (BTreeSet::new(), BTreeSet::new());
         let (mut unknown, done) = (0, Arc::new(AtomicUsize::new(0)));
-        for round in 0..30 {
+        for round in 0..120 {
             // A kill may meet nobody between the question and the answer; hardly ever all of them.
             if round >= 6 && unknown > 0 {
                 break;
