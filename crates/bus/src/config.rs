@@ -23,7 +23,8 @@ pub struct BusConfig {
     /// several clusters share a NATS.
     pub cluster: String,
     /// `nats://` or `tls://` addresses of its servers, one or more. Each may begin with
-    /// `user:password@` or `token@`, the same in all that have one.
+    /// `user:password@` or `token@`, the same in all that have one. TLS is a must at all of them
+    /// where one has `tls://`, and with `roots` or `certificate`.
     pub urls: Vec<Url>,
     /// Who we are, unless the addresses say it.
     pub credentials: Credentials,
@@ -84,6 +85,9 @@ impl BusConfig {
         if let Some(roots) = &self.roots {
             options = options.add_root_certificates(roots.clone());
         }
+        // Who says whom to trust means it: no password goes to somebody who offers no TLS.
+        let is_secure = self.roots.is_some() || self.certificate.is_some();
+        options = options.require_tls(is_secure || addresses.iter().any(ServerAddr::tls_required));
         if let Some((certificate, key)) = &self.certificate {
             readable(key)?;
             options = options.add_client_certificate(certificate.clone(), key.clone());
@@ -254,6 +258,9 @@ pub enum ConfigError {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -294,6 +301,37 @@ mod tests {
         std::fs::write(&path, file("SUgeheim")).unwrap();
         let error = config.checked().err().unwrap().to_string();
         assert!(error.contains("user.creds") && !error.contains("geheim"), "{error}");
+    }
+
+    /// What a server that offers no TLS hears first of one who has a password for it.
+    async fn first_byte(change: impl FnOnce(&mut BusConfig)) -> u8 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("nats://user:hunter2@{}", listener.local_addr().unwrap());
+        let mut config = BusConfig::new("c", [url]);
+        change(&mut config);
+        let (addresses, options) = config.checked().unwrap();
+        let connecting = tokio::spawn(options.connect(addresses));
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let info = r#"INFO {"server_id":"x","version":"2.12.3","max_payload":1,"proto":1}"#;
+        socket.write_all(format!("{info}\r\n").as_bytes()).await.unwrap();
+        let first = socket.read_u8().await.unwrap();
+        connecting.abort();
+        first
+    }
+
+    #[tokio::test]
+    async fn password_goes_to_nobody_without_tls_where_tls_is_meant() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = rcgen::generate_simple_self_signed(["encke".to_owned()]).unwrap();
+        let [roots, key] = ["roots.pem", "key.pem"].map(|name| dir.path().join(name));
+        std::fs::write(&roots, own.cert.pem()).unwrap();
+        std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+        assert_eq!(first_byte(|_| {}).await, b'C', "CONNECT");
+        // A record of a handshake (RFC 8446, section 5.1).
+        assert_eq!(first_byte(|config| config.roots = Some(roots.clone())).await, 22);
+        let certificate = Some((roots.clone(), key));
+        assert_eq!(first_byte(|config| config.certificate = certificate).await, 22);
+        assert_eq!(first_byte(|config| config.urls.push("tls://127.0.0.1:1".into())).await, 22);
     }
 
     #[test]

@@ -120,6 +120,12 @@ impl EngineConfig {
             page: None,
         }
     }
+
+    /// Where workers listen, and whether TLS is spoken there.
+    pub(crate) fn listens(&self) -> Vec<(SocketAddr, bool)> {
+        let plain = self.listen.map(|listen| (listen, false));
+        plain.into_iter().chain(self.tls.as_ref().map(|tls| (tls.listen, true))).collect()
+    }
 }
 
 /// A port at which TLS is spoken.

@@ -30,12 +30,16 @@ pub(crate) struct Door {
 impl Door {
     /// Opens the worker's part of `listen`.
     pub(crate) fn open(listen: SocketAddr, is_tls: bool, epoll: &Epoll) -> io::Result<Door> {
-        let listener = socket::listen_in_group(listen, limits::LISTEN_BACKLOG)?;
+        let listener = socket::bind_in_group(listen)?;
+        Door::open_bound(listener, is_tls, epoll)
+    }
+
+    /// The same, where that is [bound](socket::bind_in_group) already.
+    pub(crate) fn open_bound(listener: OwnedFd, is_tls: bool, epoll: &Epoll) -> io::Result<Door> {
         socket::bound_kernel_buffers(&listener, limits::KERNEL_UNSENT_BYTES, limits::VANISHED_MS)?;
         socket::defer_accept(&listener, limits::DEFER_ACCEPT_SECONDS)?;
-        let mut door = Door { listener, is_tls, accepts: 1, is_watched: false };
-        door.watch(epoll)?;
-        Ok(door)
+        socket::listen(&listener, limits::LISTEN_BACKLOG)?;
+        Door::inherited(listener, is_tls, epoll)
     }
 
     /// One that another process has opened.

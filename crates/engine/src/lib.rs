@@ -41,6 +41,7 @@ mod receipt;
 mod refused_origins;
 mod resume;
 mod router;
+mod service;
 mod settings;
 mod shard;
 mod shortage;

@@ -1,12 +1,12 @@
 //! Every bound of the data plane, with its arithmetic. Nothing here grows past one of them. Those
 //! of [room](sync::room) and [permits](sync::permits) stand there.
 
-/// Reports taken from one epoll wait. 12 bytes each, so 3 KiB a worker. Nobody is accepted before
-/// all of them are dealt with: those of a storm take 4 ms.
+/// Reports taken from one epoll wait. 12 bytes each, so 3 KiB a worker.
 pub const EVENTS_PER_WAIT: usize = 256;
 
-/// How long a turn serves clients, in nanoseconds: reports are dealt with and clients accepted
-/// until then, and the rest waits for the next turn. It is looked at between two clients.
+/// How long a turn serves clients, in nanoseconds: clients are accepted and reports dealt with
+/// until then, and the rest waits for the next turn. It is looked at between two clients. Either
+/// has a quarter of it that the other cannot take.
 pub const SERVE_NS: u64 = 2_000_000;
 
 /// The same of a turn that finds mail: what is delivered waits no longer for those who come and go.
@@ -35,9 +35,9 @@ pub const SCRATCH_BYTES: usize = 16 * 1024;
 pub const STRAY_BYTES_PER_TURN: usize = 4 * SCRATCH_BYTES;
 
 /// What clients may make a worker do in one turn, in tenths of a microsecond: heads, ids, commands,
-/// answers, time-outs and ends of all of them together. The rest waits for the next turn, each
-/// client's for its own. So a turn spends a millisecond on it, and what is delivered waits no
-/// longer for those who talk.
+/// answers, time-outs and ends of all of them together, a quarter at the least for [each part of
+/// it](crate::budget). The rest waits for the next turn, each client's for its own. So a turn
+/// spends a millisecond on it, and what is delivered waits no longer for those who talk.
 pub const WORK_PER_TURN: u32 = 10_000;
 
 /// What one connection may take of that before it is another's turn: a tenth.

@@ -69,7 +69,7 @@ pub struct Engine {
     plain_address: Option<SocketAddr>,
     /// What the workers are to be told; `None` once they have been.
     closed: Option<(EngineConfig, Vec<Shared>)>,
-    threads: Vec<JoinHandle<io::Result<()>>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Engine {
@@ -344,9 +344,7 @@ impl Engine {
         let (started, start) = mpsc::sync_channel(1);
         let run = move || {
             let _guard = EndProcessOnPanic;
-            let tls_listen = config.tls.as_ref().map(|tls| (tls.listen, true));
-            let plain = config.listen.map(|listen| (listen, false));
-            let listen: Vec<_> = plain.into_iter().chain(tls_listen).collect();
+            let listen = config.listens();
             let at_once = if taking.is_some() { &[][..] } else { &listen };
             let is_in_order = taking.as_ref().is_some_and(|taking| taking.is_one_to_one());
             let begin = || {
@@ -358,8 +356,9 @@ impl Engine {
                 if let Some(socket) = lane_socket {
                     worker.set_lane_socket(socket)?;
                 }
-                let taker = taking.map(|taking| Taker::new(taking, worker.number())).transpose()?;
-                Ok((worker, taker))
+                let number = worker.number();
+                let taker = taking.map(|taking| Taker::new(taking, number, listen.clone()));
+                Ok((worker, taker.transpose()?))
             };
             let (begun, outcome) = match begin() {
                 Ok(begun) => (Some(begun), Ok(())),
@@ -367,10 +366,13 @@ impl Engine {
             };
             // Fails only when the starter is gone, and then nobody wants to know.
             let _ = started.send(outcome);
-            match begun {
-                Some((worker, Some(taker))) => worker.inherit(taker, &listen, is_in_order),
+            let outcome = match begun {
+                Some((worker, Some(taker))) => worker.inherit(taker, is_in_order),
                 Some((worker, None)) => worker.run(),
                 None => Ok(()),
+            };
+            if let Err(error) = outcome {
+                panic!("it cannot go on: {error}");
             }
         };
         let thread = thread::Builder::new().name(format!("worker-{worker}")).spawn(run)?;
@@ -383,7 +385,8 @@ impl Engine {
 }
 
 /// A worker that is gone while its clients stay connected would be the worst of failures: they
-/// would hear nothing and not know. So a panic in a worker is printed and ends the process.
+/// would hear nothing and not know. So a panic in a worker, or an error of the kernel that keeps it
+/// from going on, is printed and ends the process.
 struct EndProcessOnPanic;
 
 impl Drop for EndProcessOnPanic {

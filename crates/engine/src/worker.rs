@@ -1,9 +1,9 @@
 //! A worker: one thread, one epoll, one listener, one shard, and the loop that turns them.
 //!
-//! A turn: wait, fire timers, read and write what is ready, accept within a budget, take the mail,
-//! write once to each connection, and again. Each step has its budget in [`crate::limits`], so no
-//! step keeps the others waiting for more than a few milliseconds. Where there are more workers
-//! than cores, not all serve clients [at one time](sync::permits).
+//! A turn: wait, accept, fire timers, read and write what is ready ([`crate::service`]), take the
+//! mail, write once to each connection, and again. Each step has its budget in [`crate::limits`],
+//! so no step keeps the others waiting for more than a few milliseconds. Where there are more
+//! workers than cores, not all serve clients [at one time](sync::permits).
 
 mod accepting;
 mod lanes;
@@ -122,16 +122,10 @@ impl Worker {
         self.shard.worker()
     }
 
-    /// Takes over what `taker` gets, and then turns as [`Worker::run`] does. `listen` is for one
-    /// that gets no listener.
-    pub(crate) fn inherit(
-        mut self,
-        taker: Taker,
-        listen: &[(SocketAddr, bool)],
-        is_in_order: bool,
-    ) -> io::Result<()> {
-        let listeners = match taker.run(&mut self.shard, &self.epoll)? {
-            Taken::Ours(listeners) => listeners,
+    /// Takes over what `taker` gets, and then turns as [`Worker::run`] does.
+    pub(crate) fn inherit(mut self, taker: Taker, is_in_order: bool) -> io::Result<()> {
+        let (listeners, bound) = match taker.run(&mut self.shard, &self.epoll)? {
+            Taken::Ours { listeners, bound } => (listeners, bound),
             Taken::Nothing => return Ok(()),
         };
         for (listener, is_tls) in listeners {
@@ -139,10 +133,8 @@ impl Worker {
             let _ = group::prefer_none(&listener);
             self.doors.push(Door::inherited(listener, is_tls, &self.epoll)?);
         }
-        if self.doors.is_empty() {
-            let open =
-                |&(address, is_tls): &(SocketAddr, bool)| Door::open(address, is_tls, &self.epoll);
-            self.doors = listen.iter().map(open).collect::<io::Result<_>>()?;
+        for (listener, is_tls) in bound {
+            self.doors.push(Door::open_bound(listener, is_tls, &self.epoll)?);
         }
         self.is_in_order = is_in_order;
         self.run()
@@ -186,7 +178,7 @@ impl Worker {
             if !busy {
                 self.serving.wait_for_permit();
             }
-        } else if !self.serving.has_reports() {
+        } else {
             match self.nap_ns(busy) {
                 Some(nap_ns) => self.epoll.wait_ns(&mut self.serving.reports, nap_ns)?,
                 None => {
@@ -240,7 +232,7 @@ impl Worker {
     fn turn(&mut self) -> bool {
         let began_ns = clock::monotonic_ns();
         let now_ms = began_ns / 1_000_000;
-        self.shard.tick(now_ms - self.started_ms);
+        self.shard.begin_turn(now_ms - self.started_ms);
         if let Some(texts) = self.mailbox.take_texts() {
             self.shard.show(texts);
         }

@@ -75,14 +75,16 @@ pub fn for_each_line<E: From<io::Error>>(
 ) -> Result<(), E> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let (mut filled, mut bytes_read, mut skipping) = (0, 0, false);
+    let mut is_first = true;
     loop {
         let read = read_some(input, &mut buffer[filled..])?;
         bytes_read += read as u64;
         filled += read;
         let mut rest = &buffer[..filled];
         while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            let is_first = std::mem::take(&mut is_first);
             if !std::mem::take(&mut skipping) {
-                visit(parse(&rest[..end]), bytes_read)?;
+                visit(parse(unmarked(&rest[..end], is_first)), bytes_read)?;
             }
             rest = &rest[end + 1..];
         }
@@ -91,7 +93,7 @@ pub fn for_each_line<E: From<io::Error>>(
             return if rest.is_empty() || skipping {
                 Ok(())
             } else {
-                visit(parse(rest), bytes_read)
+                visit(parse(unmarked(rest, is_first)), bytes_read)
             };
         }
         let start = filled - rest.len();
@@ -105,6 +107,12 @@ pub fn for_each_line<E: From<io::Error>>(
             filled -= start;
         }
     }
+}
+
+/// Without the byte order mark that some editors put before a text, where it is the first line.
+fn unmarked(line: &[u8], is_first: bool) -> &[u8] {
+    let rest = if is_first { line.strip_prefix(b"\xef\xbb\xbf") } else { None };
+    rest.unwrap_or(line)
 }
 
 fn read_some(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {

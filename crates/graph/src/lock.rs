@@ -13,6 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sys::plain_file;
+
 use super::error::OpenReason;
 
 /// Between two looks at what rings nobody.
@@ -34,7 +36,7 @@ impl DirectoryLock {
     pub(super) fn take(dir: &Path) -> Result<DirectoryLock, OpenReason> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let lock = DirectoryLock::open(dir, &options)?;
+        let lock = DirectoryLock::open(dir, &mut options)?;
         lock.try_take()?;
         Ok(lock)
     }
@@ -52,9 +54,9 @@ impl DirectoryLock {
         }
     }
 
-    fn open(dir: &Path, options: &OpenOptions) -> Result<DirectoryLock, OpenReason> {
+    fn open(dir: &Path, options: &mut OpenOptions) -> Result<DirectoryLock, OpenReason> {
         let path = dir.join("lock");
-        let file = options.open(&path).map_err(OpenReason::Directory)?;
+        let file = plain_file::open(&path, options).map_err(OpenReason::Directory)?;
         Ok(DirectoryLock { file, path, held: AtomicBool::new(false), writing: Mutex::new(()) })
     }
 

@@ -4,10 +4,11 @@
 //! looks like an older one. Neither can say so itself; `data.state` can. It is a lower bound: after
 //! a `kill -9` the store is further than it says.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use sys::plain_file;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::OpenReason;
@@ -34,7 +35,7 @@ pub(super) enum Recorded {
 
 impl Recorded {
     pub(super) fn read(dir: &Path) -> Result<Recorded, OpenReason> {
-        match fs::read(path(dir)) {
+        match plain_file::read(&path(dir)) {
             Ok(bytes) => Ok(Marker::parse(&bytes).map_or(Recorded::Unreadable, Recorded::Known)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Recorded::Nothing),
             Err(error) => Err(OpenReason::Directory(error)),
@@ -65,7 +66,7 @@ impl Marker {
     /// Replaces what is recorded in `dir`: wholly or not at all.
     pub(super) fn write(self, dir: &Path) -> io::Result<()> {
         let partial = dir.join(format!("{NAME}.partial"));
-        let mut file = File::create(&partial)?;
+        let mut file = plain_file::create(&partial, 0o644)?;
         file.write_all(self.text().as_bytes())?;
         file.sync_all()?;
         fs::rename(&partial, path(dir))

@@ -17,6 +17,7 @@ use heed::types::{Bytes, Str};
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
 use hub::{Id, Names};
 use sys::mapped::Guard;
+use sys::plain_file;
 
 use super::block::BlockCodec;
 use super::error::{OpenError, OpenReason};
@@ -237,8 +238,15 @@ pub(super) fn data_file(dir: &Path) -> PathBuf {
     dir.join("data.mdb")
 }
 
+/// LMDB opens its files itself, and would follow a link.
+fn refuse_links(dir: &Path) -> Result<(), OpenReason> {
+    let mut files = [data_file(dir), dir.join("lock.mdb")].into_iter();
+    files.try_for_each(|file| plain_file::check(&file)).map_err(OpenReason::Directory)
+}
+
 /// What the directory holds; `None` when that is nothing yet, and never was anything.
 pub(super) fn look(dir: &Path) -> Result<Option<State>, OpenReason> {
+    refuse_links(dir)?;
     let recorded = Recorded::read(dir)?;
     let path = data_file(dir);
     let bytes = match path.metadata() {
@@ -261,6 +269,7 @@ pub(super) fn look(dir: &Path) -> Result<Option<State>, OpenReason> {
 
 /// Maps the file, halving the reservation as long as the system has no room for it.
 pub(super) fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithTls>, OpenReason> {
+    refuse_links(dir)?;
     let mut options = EnvOpenOptions::new();
     options.max_dbs(4).max_readers(READERS_MAX);
     #[expect(unsafe_code, reason = "flags may make a commit less durable; see the promise")]

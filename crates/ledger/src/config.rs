@@ -85,7 +85,12 @@ impl LedgerConfig {
         let home_file = || Some(PathBuf::from(env("HOME")?).join(".pgpass"));
         Ok(LedgerConfig {
             password: password.map(Zeroizing::new),
-            tls: tls.map_or(Ok(TlsMode::Prefer), |mode| TlsMode::parse(&mode))?,
+            tls: match tls {
+                Some(mode) => TlsMode::parse(&mode)?,
+                // Who says whom to trust means it, which libpq takes for a wish.
+                None if root_file.is_some() => TlsMode::VerifyFull,
+                None => TlsMode::Prefer,
+            },
             root_file: root_file.map(PathBuf::from),
             password_file: None,
             pass_file: pass_file.map(PathBuf::from).or_else(home_file),
@@ -224,6 +229,8 @@ mod tests {
         assert_eq!(from_env.postgres.get_ports(), [7]);
         assert_eq!(from_env.postgres.get_user(), Some("u"));
         assert_eq!(from_env.password.as_deref().map(String::as_str), Some("p"));
+        let named = config("postgres://a@h/d?sslrootcert=/r.pem", &[]).unwrap();
+        assert_eq!(named.tls, TlsMode::VerifyFull, "who names a root means it");
         let url =
             "postgres://a:b%40@h:5433/d?sslmode=verify-full&sslrootcert=%2Fr.pem&connect_timeout=2";
         let from_url = config(url, &env).unwrap();

@@ -39,8 +39,9 @@ use query::Query;
 use crate::resume::Told;
 use crate::{Forwarded, Framing, Problem, Transport};
 
+pub use accept::NDJSON_SUBTYPES;
 pub(crate) use bearer::PROTOCOL_PREFIX;
-pub use bearer::{Bearer, Secret};
+pub use bearer::{Bearer, Secret, tokens_of};
 pub use host::{Hosts, host_name, name_of, split_port};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
@@ -117,6 +118,9 @@ pub struct Request<'b> {
     pub bearer: Bearer<'b>,
     /// Whether a browser says that a page of another origin makes the request.
     pub other_site: bool,
+    /// Whether a browser asks if a page of the open network may connect to this one (Private
+    /// Network Access, section 3.1).
+    pub private_network: bool,
     /// For whom a proxy asks, if the client is one, or says that it is.
     pub forwarded: Forwarded<'b>,
     /// The page's origin, when a browser sent one.
@@ -273,6 +277,7 @@ fn serve<'b>(
         known: fields.known,
         bearer: fields.bearer,
         other_site: fields.other_site,
+        private_network: fields.private_network,
         forwarded: fields.forwarded,
         origin: None,
         host: None,

@@ -95,13 +95,17 @@ pub fn text(text: &str, head_only: bool, out: &mut Vec<u8>) {
 }
 
 /// Appends the whole answer to an `OPTIONS`, which is mostly a browser's question whether a page
-/// may connect (Fetch Standard, section 4.8). Without `cors` the answer is no.
-pub fn preflight(cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
+/// may connect (Fetch Standard, section 4.8). Without `cors` the answer is no. With
+/// `private_network` a page of the open network may connect to this one.
+pub fn preflight(cors: Option<Cors<'_>>, private_network: bool, out: &mut Vec<u8>) {
     push(out, &["HTTP/1.1 204 No Content\r\nAllow: ", METHODS, "\r\nConnection: close\r\n"]);
     if is_let_in(cors, out) {
         push(out, &["Access-Control-Allow-Methods: ", METHODS, "\r\n"]);
         push(out, &["Access-Control-Allow-Headers: ", CORS_HEADERS, "\r\n"]);
         push(out, &["Access-Control-Max-Age: 86400\r\n"]);
+        if private_network {
+            push(out, &["Access-Control-Allow-Private-Network: true\r\n"]);
+        }
     }
     push(out, &["\r\n"]);
 }
@@ -166,7 +170,7 @@ mod tests {
             stream_head(Transport::Sse, Framing::Chunked, cors, &mut answers[0]);
             end_head(&mut answers[0], None, cors);
             problem(&Problem::not_acceptable(), false, cors, &mut answers[1]);
-            preflight(cors, &mut answers[2]);
+            preflight(cors, false, &mut answers[2]);
             for wire in answers {
                 let (_, fields, _) = read(&wire);
                 assert_eq!(field(&fields, "access-control-allow-origin"), Some(origin));
@@ -234,7 +238,7 @@ mod tests {
     #[test]
     fn preflight_without_an_allowed_origin_says_no() {
         let mut wire = Vec::new();
-        preflight(None, &mut wire);
+        preflight(None, true, &mut wire);
         let (status, fields, body) = read(&wire);
         assert_eq!((status, body.as_str()), (204, ""));
         assert_eq!(field(&fields, "allow"), Some(METHODS));
@@ -244,8 +248,12 @@ mod tests {
     #[test]
     fn preflight_lets_pages_send_what_event_sources_send() {
         let mut wire = Vec::new();
-        preflight(Some(Cors::plain("null")), &mut wire);
+        preflight(Some(Cors::plain("null")), false, &mut wire);
         let (_, fields, _) = read(&wire);
+        assert_eq!(field(&fields, "access-control-allow-private-network"), None);
+        preflight(Some(Cors::plain("null")), true, &mut wire);
+        let asked = String::from_utf8_lossy(&wire).contains("Allow-Private-Network: true\r\n\r\n");
+        assert!(asked);
         assert_eq!(field(&fields, "access-control-allow-methods"), Some(METHODS));
         assert!(field(&fields, "access-control-allow-headers").unwrap().contains("Last-Event-ID"));
     }

@@ -6,13 +6,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest, Sha256};
+use sys::plain_file;
 
 /// Why such a file cannot be read or written.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl CheckedFile {
 
     /// What is in it; `None` where there is none.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<Option<T>, CheckedFileError> {
-        match File::open(self.path()) {
+        match plain_file::open(&self.path(), OpenOptions::new().read(true)) {
             Ok(file) => self.read_from(&file).map(Some),
             // The second is the store's to tell: the directory is none.
             Err(error)
@@ -131,11 +132,7 @@ fn sum(content: &RawValue) -> String {
 /// Opens a file of `dir` that only the owner of the directory may read. That is the server's user,
 /// also when root runs the command.
 pub(crate) fn open_private(dir: &Path, name: &str, options: &mut OpenOptions) -> io::Result<File> {
-    let file = options.mode(0o600).open(dir.join(name))?;
-    let (owner, made) = (fs::metadata(dir)?, file.metadata()?);
-    // Only root may give a file away, so whoever else has made it keeps it.
-    if made.uid() == 0 && owner.uid() != 0 {
-        fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
-    }
+    let file = plain_file::open(&dir.join(name), options.mode(0o600))?;
+    plain_file::give_to_owner(&file, dir)?;
     Ok(file)
 }

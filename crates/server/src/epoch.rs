@@ -24,7 +24,7 @@ use std::time::Duration;
 use graph::Graph;
 use hub::{Epoch, EventIds, Tag};
 use siphasher::sip::SipHasher13;
-use sys::clock;
+use sys::{clock, plain_file};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -115,8 +115,11 @@ impl EpochFile {
 
 /// The mark; 0 where there is none yet.
 fn read(dir: &Path) -> io::Result<u64> {
-    match fs::read_to_string(dir.join(NAME)) {
-        Ok(text) => parse(&text).ok_or_else(|| ErrorKind::InvalidData.into()),
+    match plain_file::read(&dir.join(NAME)) {
+        Ok(bytes) => {
+            let text = str::from_utf8(&bytes).ok();
+            text.and_then(parse).ok_or_else(|| ErrorKind::InvalidData.into())
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
         Err(error) => Err(error),
     }
@@ -124,7 +127,7 @@ fn read(dir: &Path) -> io::Result<u64> {
 
 fn write(dir: &Path, until: u64) -> io::Result<()> {
     let new = dir.join(NEW_NAME);
-    let mut file = File::create(&new)?;
+    let mut file = plain_file::create(&new, 0o644)?;
     file.write_all(text(until).as_bytes())?;
     file.sync_all()?;
     fs::rename(&new, dir.join(NAME))?;

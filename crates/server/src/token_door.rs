@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use engine::{Granted, Outcome, TokenCheck, TokenConfig, TokenDesk};
 use hub::{Grant, TokenRefusal};
+use proto::request::tokens_of;
 use subtle::ConstantTimeEq;
 use sys::{clock, priority};
 use tokio::sync::Notify;
@@ -23,9 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::LiveAccess;
 use crate::is_loopback;
-use crate::tokens;
 use crate::tokens::{
-    Checked, JwksKeeper, Revocation, RevocationLine, Revocations, RevokedError, TokenRules,
+    self, Checked, JwksKeeper, Revocation, RevocationLine, Revocations, RevokedError, TokenRules,
     Verifier, VerifierFigures,
 };
 
@@ -141,10 +141,11 @@ pub(crate) async fn open_doors(
     live: &LiveAccess,
     in_cluster: bool,
 ) -> Result<Option<Doors>> {
+    let reached = ports.iter().find(|port| !is_loopback(**port));
     let rules = match access {
-        StreamAccess::Tokens(rules) => rules,
+        StreamAccess::Tokens(rules) => TokenRules { is_reached: reached.is_some(), ..rules },
         StreamAccess::Open => return Ok(None),
-        StreamAccess::Unsaid => match ports.iter().find(|port| !is_loopback(**port)) {
+        StreamAccess::Unsaid => match reached {
             None => return Ok(None),
             Some(port) => bail!(
                 "nothing says who may listen, and others could reach the streams at {port}: give \
@@ -188,6 +189,11 @@ impl TokenOffice {
     /// The token by which the dashboard listens.
     pub(crate) fn own_token(&self) -> &str {
         &self.door.own.text
+    }
+
+    /// From when no token can have been made by now, though clocks differ by the leeway.
+    pub(crate) fn none_made_from(&self) -> u64 {
+        clock::unix_ms() / 1000 + self.door.leeway + 1
     }
 
     /// Who knows the keys.
@@ -313,9 +319,28 @@ impl TokenDoor {
         Granted { grant, remaining_ms }
     }
 
-    fn verify(&self, token: &str) -> Outcome {
-        let verified = self.lease.within(|| self.verifier.verify(token));
-        verified.unwrap_or(Err(TokenRefusal::Busy)).map(|grant| self.granted(grant))
+    /// Of several the first that is good, or why the first is not.
+    fn verify(&self, tokens: &str) -> Outcome {
+        let verify = |token| self.lease.within(|| self.verifier.verify(token));
+        let verify = |token| verify(token).unwrap_or(Err(TokenRefusal::Busy));
+        let mut outcomes = tokens_of(tokens).map(|token| Ok(self.granted(verify(token)?)));
+        let first = outcomes.next().unwrap_or(Err(TokenRefusal::Malformed));
+        first.or_else(|refusal| outcomes.find_map(Result::ok).ok_or(refusal))
+    }
+
+    fn check_one(&self, token: &str) -> Option<Outcome> {
+        // Of the same length first: that is no secret.
+        if token.len() == self.own.text.len()
+            && bool::from(token.as_bytes().ct_eq(self.own.text.as_bytes()))
+        {
+            return Some(Ok(Granted { grant: Arc::clone(&self.own.grant), remaining_ms: None }));
+        }
+        match self.lease.within(|| self.verifier.check(token)) {
+            Some(Checked::Granted(grant)) => Some(Ok(self.granted(grant))),
+            Some(Checked::Refused(refusal)) => Some(Err(refusal)),
+            Some(Checked::Ask) => None,
+            None => Some(Err(TokenRefusal::Busy)),
+        }
     }
 
     /// Takes the questions of the workers, on a thread of its own, until `stop`.
@@ -358,19 +383,15 @@ impl TokenDoor {
 }
 
 impl TokenCheck for TokenDoor {
-    fn check(&self, token: &str) -> Option<Outcome> {
-        // Of the same length first: that is no secret.
-        if token.len() == self.own.text.len()
-            && bool::from(token.as_bytes().ct_eq(self.own.text.as_bytes()))
-        {
-            return Some(Ok(Granted { grant: Arc::clone(&self.own.grant), remaining_ms: None }));
+    fn check(&self, tokens: &str) -> Option<Outcome> {
+        let mut refused = None;
+        for token in tokens_of(tokens) {
+            match self.check_one(token)? {
+                Ok(granted) => return Some(Ok(granted)),
+                Err(refusal) => refused = refused.or(Some(refusal)),
+            }
         }
-        match self.lease.within(|| self.verifier.check(token)) {
-            Some(Checked::Granted(grant)) => Some(Ok(self.granted(grant))),
-            Some(Checked::Refused(refusal)) => Some(Err(refusal)),
-            Some(Checked::Ask) => None,
-            None => Some(Err(TokenRefusal::Busy)),
-        }
+        Some(Err(refused.unwrap_or(TokenRefusal::Malformed)))
     }
 }
 

@@ -12,13 +12,25 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 /// A listener in a group of listeners on one address (`SO_REUSEPORT`): the kernel spreads new
 /// connections over the group. `backlog` is cut by the kernel to `net.core.somaxconn`.
 pub fn listen_in_group(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
+    let socket = bind_in_group(address)?;
+    listen(&socket, backlog)?;
+    Ok(socket)
+}
+
+/// A socket with the address and the right to it, which no client is sent to before it
+/// [listens](listen).
+pub fn bind_in_group(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = stream_socket(address)?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_tcp_nodelay(true)?;
     socket.bind(&SockAddr::from(address))?;
-    socket.listen(backlog)?;
     Ok(socket.into())
+}
+
+/// Has a bound socket listen.
+pub fn listen(socket: &impl AsFd, backlog: i32) -> io::Result<()> {
+    SockRef::from(socket).listen(backlog)
 }
 
 /// Checks that nobody listens on `address` and returns it with its port, chosen by the kernel when

@@ -45,7 +45,7 @@ use secure::Comers;
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 24] = [
+const ATTACKS: [(&str, Attack); 27] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -53,6 +53,9 @@ const ATTACKS: [(&str, Attack); 24] = [
     ("resumes with 256 ids", work::resumes),
     ("polls that hang up", work::hung_up),
     ("heads byte by byte", work::slow_heads),
+    ("polls far ahead", work::polls_ahead),
+    ("commands far ahead", work::commands_ahead),
+    (COMPRESSED, work::compressed_ahead),
     ("pings, answers unread", work::pings),
     ("half messages", kept::half_messages),
     ("log out, resume, trickle", kept::tricklers),
@@ -74,6 +77,9 @@ const ATTACKS: [(&str, Attack); 24] = [
 
 /// The attack that this machine's own clients are not allowed to be.
 const STRANGER: &str = "connects past a bound";
+
+/// The attack on a server that takes compressed messages.
+const COMPRESSED: &str = "compressed commands ahead";
 
 /// Before an attack, and after it.
 const QUIET: Duration = Duration::from_secs(5);
@@ -170,6 +176,9 @@ fn run(name: &str, seconds: u64) -> bool {
     let listen = if name == STRANGER { "--listen=0.0.0.0:0" } else { "--listen=127.0.0.1:0" };
     let mut options = vec!["--max-connections=16000".to_owned(), "--allow-origin=*".to_owned()];
     options.push(listen.to_owned());
+    if name == COMPRESSED {
+        options.push("--websocket-deflate".to_owned());
+    }
     let door = Door::of(name);
     options.extend(door.options());
     let server = Server::start(&Vec::from_iter(options.iter().map(String::as_str)));

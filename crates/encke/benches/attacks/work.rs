@@ -11,6 +11,9 @@ use crate::harness::{Socket, Wire, frame, get};
 /// A ping of a client.
 const PING: u8 = 0x89;
 
+/// A text of a client, whole and compressed.
+const COMPRESSED_TEXT: u8 = 0xc1;
+
 /// No attack: what a busy machine does to latencies by itself.
 pub(crate) fn busy_loops(target: &Target) {
     thread::scope(|scope| {
@@ -113,6 +116,36 @@ pub(crate) fn connects(target: &Target) {
             });
         }
     });
+}
+
+/// Polls that are answered at once, of which there are always more to be read of each client.
+pub(crate) fn polls_ahead(target: &Target) {
+    let wires: Vec<Wire> = (0..256).map(|_| Wire::connect(target.listen)).collect();
+    target.say_all(&wires, get("/poll/1000000?after=0000000000000000", &[]).as_bytes());
+}
+
+/// The same of short commands.
+pub(crate) fn commands_ahead(target: &Target) {
+    let open = |n: usize| Socket::raw(target.listen, &format!("/stream/{}", 1_000_000 + n));
+    let wires: Vec<Wire> = (0..24).map(open).collect();
+    target.say_all(&wires, &command("logout", "1"));
+}
+
+/// The same of commands that are compressed, which take more time than bytes: a block that is
+/// stored (RFC 1951, section 3.2.4), whose last four bytes are left out (RFC 7692, section 7.2.1).
+pub(crate) fn compressed_ahead(target: &Target) {
+    let text = br#"{"logout":[1]}"#;
+    let block = [&[0, text.len() as u8, 0, !(text.len() as u8), 0xff], &text[..], &[0]].concat();
+    let mut fields = Socket::FIELDS.to_vec();
+    fields.push("Sec-WebSocket-Extensions: permessage-deflate");
+    let open = |n: usize| {
+        let mut wire = Wire::connect(target.listen);
+        wire.send(get(&format!("/stream/{}", 1_000_000 + n), &fields));
+        assert!(wire.head().field("Sec-WebSocket-Extensions").is_some(), "not compressed");
+        wire
+    };
+    let wires: Vec<Wire> = (0..24).map(open).collect();
+    target.say_all(&wires, &frame(COMPRESSED_TEXT, &block));
 }
 
 /// Pings whose answers nobody reads.

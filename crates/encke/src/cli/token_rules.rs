@@ -53,6 +53,7 @@ impl TokenRulesArgs {
             audiences: self.token_audience,
             leeway: self.token_leeway,
             exp_required: !self.token_without_exp,
+            ..TokenRules::default()
         })
     }
 }

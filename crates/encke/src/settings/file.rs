@@ -68,6 +68,8 @@ impl SettingsFile {
     pub(crate) fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
         let read = |error| SettingsError::Read { path: path.to_owned(), error };
         let text = fs::read_to_string(path).map_err(read)?;
+        // What some editors put before it.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let syntax = |error: toml::de::Error| {
             let start = error.span().map_or(0, |span| span.start);
             let before = text.as_bytes().iter().take(start);
@@ -75,9 +77,9 @@ impl SettingsFile {
             let fault = Fault { line, text: error.message().to_owned() };
             SettingsError::Syntax { path: path.to_owned(), fault }
         };
-        let table = DeTable::parse(&text).map_err(syntax)?;
+        let table = DeTable::parse(text).map_err(syntax)?;
         let mut entries = Vec::new();
-        collect(table.get_ref(), &[], &text, &mut entries);
+        collect(table.get_ref(), &[], text, &mut entries);
         // Tables last: what stands in one is meant more closely than what stands above all.
         entries.sort_by_key(|entry| (!entry.tables.is_empty(), entry.line));
         Ok(SettingsFile { path: path.to_owned(), entries })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -68,6 +68,46 @@ fn keys_are_listed_with_what_they_may_do_and_without_their_secret() {
         let finished = Program::run(encke(["key"]).args(wrong).arg("--data").arg(data.path()));
         assert_eq!(finished.code(), Some(code), "{wrong:?}: {finished:?}");
     }
+}
+
+/// Root runs commands in a directory that is the server's user's, who may have put links there.
+#[test]
+fn no_command_follows_a_link_in_the_directory() {
+    let (data, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [victim, pairs] = ["victim", "pairs"].map(|name| outside.path().join(name));
+    fs::write(&victim, "kept\n").unwrap();
+    fs::write(&pairs, "1 2\n").unwrap();
+    let state = || {
+        let there = fs::metadata(&victim).unwrap();
+        (fs::read(&victim).unwrap(), there.uid(), there.mode(), there.modified().unwrap())
+    };
+    let before = state();
+    let key: &[&str] = &["key", "new", "--scope=read"];
+    let load: &[&str] = &["graph", "load", pairs.to_str().unwrap()];
+    for (command, name) in [
+        (key, "keys.lock"),
+        (key, "keys-audit.ndjson"),
+        (key, "keys.json"),
+        (load, "lock"),
+        (load, "data.mdb"),
+        (load, "lock.mdb"),
+    ] {
+        let link = data.path().join(name);
+        symlink(&victim, &link).unwrap();
+        let refused = Program::run(encke(command).arg("--data").arg(data.path()));
+        assert_eq!(refused.code(), Some(1), "{name}: {refused:?}");
+        assert!(refused.stderr.contains("must be a plain file"), "{name}: {}", refused.stderr);
+        assert!(state() == before, "{name}");
+        fs::remove_file(&link).unwrap();
+    }
+    // What is written anew comes in a link's place.
+    symlink(&victim, data.path().join("keys.json.new")).unwrap();
+    symlink(&victim, data.path().join("data.state.partial")).unwrap();
+    for command in [key, load] {
+        let done = Program::run(encke(command).arg("--data").arg(data.path()));
+        assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    }
+    assert!(state() == before, "what was to be replaced");
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sys::epoll::{Epoll, Events};
-use sys::{clock, passing, process};
+use sys::{clock, passing, process, socket};
 
 use super::state::ConnState;
 use super::taking::{Order, Taking};
@@ -41,6 +42,10 @@ pub(crate) struct Taker {
     epoll: Epoll,
     givers: Vec<Giver>,
     listeners: Vec<(OwnedFd, bool)>,
+    /// Where it listens if no listener comes, and whether TLS is spoken there.
+    listen: Vec<(SocketAddr, bool)>,
+    /// The sockets for that, which do not listen yet.
+    bound: Vec<(OwnedFd, bool)>,
     taken: u64,
     /// Connections of which something was reported before they were ours.
     reported: BTreeSet<u32>,
@@ -61,32 +66,63 @@ struct Giver {
 
 /// What has come of it.
 pub(crate) enum Taken {
-    /// All is ours; these are the listeners, and whether TLS is spoken there.
-    Ours(Vec<(OwnedFd, bool)>),
+    /// All is ours. The listeners and whether TLS is spoken there; and if none have come, sockets
+    /// that have their addresses and are to listen from now on.
+    Ours { listeners: Vec<(OwnedFd, bool)>, bound: Vec<(OwnedFd, bool)> },
     /// Nothing is.
     Nothing,
 }
 
 impl Taker {
-    /// Waits for givers from now on, in the calling thread's table of descriptors.
-    pub(crate) fn new(taking: Arc<Taking>, worker: usize) -> io::Result<Taker> {
+    /// Waits for givers from now on, in the calling thread's table of descriptors. It needs
+    /// listeners at `listen`, beside which stands whether TLS is spoken there.
+    pub(crate) fn new(
+        taking: Arc<Taking>,
+        worker: usize,
+        listen: Vec<(SocketAddr, bool)>,
+    ) -> io::Result<Taker> {
         let listener = UnixListener::bind(socket_path(&taking.dir, worker))?;
         listener.set_nonblocking(true)?;
         let epoll = Epoll::new()?;
         epoll.add_source(&listener, LISTENER)?;
-        let (givers, listeners, reported) = (Vec::new(), Vec::new(), BTreeSet::new());
-        let reports = Events::with_capacity(limits::EVENTS_PER_WAIT);
-        let taken = 0;
-        Ok(Taker { taking, worker, listener, epoll, givers, listeners, taken, reported, reports })
+        Ok(Taker {
+            taking,
+            worker,
+            listener,
+            epoll,
+            givers: Vec::new(),
+            listeners: Vec::new(),
+            listen,
+            bound: Vec::new(),
+            taken: 0,
+            reported: BTreeSet::new(),
+            reports: Events::with_capacity(limits::EVENTS_PER_WAIT),
+        })
     }
 
     /// Takes all that comes, into `shard` and under the eyes of `epoll`, until it is said that it
-    /// is ours, or that it is not to be.
+    /// is ours, or that it is not to be. An error is for one that cannot serve what is ours.
     pub(crate) fn run(
         mut self,
         shard: &mut Shard<Tls<Kernel>>,
         epoll: &Epoll,
     ) -> io::Result<Taken> {
+        let taken = self.take(shard, epoll);
+        if let Err(error) = &taken {
+            self.taking.fail(format!("worker {}: {error}", self.worker));
+            // As a rule that is heard, and then nothing is ours.
+            let mut events = Events::with_capacity(1);
+            while self.taking.order() == Order::Take
+                && self.epoll.wait(&mut events, Some(LOOK_MS)).is_ok()
+            {}
+            if self.taking.order() != Order::Serve {
+                return Ok(Taken::Nothing);
+            }
+        }
+        taken
+    }
+
+    fn take(&mut self, shard: &mut Shard<Tls<Kernel>>, epoll: &Epoll) -> io::Result<Taken> {
         let mut events = Events::with_capacity(64);
         loop {
             match self.taking.order() {
@@ -96,8 +132,9 @@ impl Taker {
                     if self.worker == 0 {
                         shard.count_on(self.taking.totals());
                     }
-                    shard.begin(self.reported);
-                    return Ok(Taken::Ours(self.listeners));
+                    shard.begin(std::mem::take(&mut self.reported));
+                    let listeners = std::mem::take(&mut self.listeners);
+                    return Ok(Taken::Ours { listeners, bound: std::mem::take(&mut self.bound) });
                 }
             }
             self.epoll.wait(&mut events, Some(LOOK_MS))?;
@@ -216,17 +253,22 @@ impl Taker {
                 expected.into_iter().flatten().for_each(|slot| forget(slot, shard, epoll));
                 from.is_done = true;
                 self.taken += given;
-                self.note_all();
+                return self.note_all();
             }
         }
         Ok(())
     }
 
-    fn note_all(&self) {
+    /// Says so, if it has all that it is to have: also the right to listen.
+    fn note_all(&mut self) -> io::Result<()> {
         let givers = super::givers_of(self.taking.givers, self.taking.takers);
         if self.givers.iter().filter(|giver| giver.is_done).count() == givers {
+            if self.listeners.is_empty() {
+                self.bound = bind(&self.listen)?;
+            }
             self.taking.note_all(self.worker, self.taken);
         }
+        Ok(())
     }
 }
 
@@ -252,6 +294,18 @@ impl Giver {
         self.expected[number] = Some(slot);
         shard.socket(slot).map_or(Ok(()), |socket| epoll.add_stream(socket, u64::from(slot)))
     }
+}
+
+/// Sockets with the addresses in `listen`, at which nobody listens by them yet.
+fn bind(listen: &[(SocketAddr, bool)]) -> io::Result<Vec<(OwnedFd, bool)>> {
+    let bind = |&(address, is_tls): &(SocketAddr, bool)| match socket::bind_in_group(address) {
+        Ok(socket) => Ok((socket, is_tls)),
+        Err(error) => {
+            let why = format!("it cannot listen on {address}: {error}");
+            Err(io::Error::new(error.kind(), why))
+        }
+    };
+    listen.iter().map(bind).collect()
 }
 
 /// Closes a copy. As long as the other process has the connection this is what ends its reports.

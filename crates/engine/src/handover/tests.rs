@@ -3,12 +3,19 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
 use hub::{Draft, Epoch, IdText, Names, Nobody, Tag};
 use testing::{DEADLINE, wait_for};
 
+use super::taker;
+use super::wire::{self, Kind, Way};
 use crate::router::Step;
 use crate::{Engine, EngineConfig, Inherited, Inheriting};
 
@@ -64,7 +71,7 @@ fn until<T>(mut ready: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Whoever takes over, ready for it.
-fn heir(from: &Engine, workers: usize, dir: &std::path::Path) -> (Engine, Inheriting) {
+fn heir(from: &Engine, workers: usize, dir: &Path) -> (Engine, Inheriting) {
     let heritage = from.heritage();
     let inherited = Inherited {
         listen: heritage.listen,
@@ -165,6 +172,70 @@ fn heir_that_gives_up_has_done_nothing() {
         }
     }
     old.drain(1_000);
+}
+
+/// An address that this machine does not have (RFC 5737).
+const NOWHERE: &str = "192.0.2.1:1";
+
+fn from_nowhere(workers: usize) -> Inherited {
+    let listen = Some(NOWHERE.parse().unwrap());
+    Inherited { listen, tls_listen: None, workers, address_keys: Default::default() }
+}
+
+#[test]
+fn heir_with_more_workers_that_may_not_listen_is_refused_before_anything_moves() {
+    let (from, dir) = (from_nowhere(2), tempfile::tempdir().unwrap());
+    let mut heir = Engine::prepare_heir(config(3), epoch(), names(), &from).unwrap();
+    let refused = heir.inherit(dir.path(), &from).map(drop).unwrap_err().to_string();
+    assert!(refused.contains(&format!("cannot listen on {NOWHERE}")), "{refused}");
+}
+
+/// A worker's way to the heir, in a directory of `dir`.
+fn way_to_worker(dir: &Path, worker: usize) -> Way {
+    Way::new(UnixStream::connect(taker::socket_path(dir, worker)).unwrap())
+}
+
+#[test]
+fn heir_that_gets_no_listener_and_may_have_none_does_not_say_that_it_is_ready() {
+    let (from, dir) = (from_nowhere(1), tempfile::tempdir().unwrap());
+    let mut heir = Engine::prepare_heir(config(1), epoch(), names(), &from).unwrap();
+    let inheriting = heir.inherit(dir.path(), &from).unwrap();
+    wire::send(&mut way_to_worker(dir.path(), 0), Kind::End, &[0; 8], &[]).unwrap();
+    let refused = until(|| inheriting.received()).unwrap_err();
+    assert!(refused.contains(&format!("cannot listen on {NOWHERE}")), "{refused}");
+    drop(inheriting);
+    heir.drain(0);
+}
+
+/// Says to the test program that it is the process which shall end.
+const CHILD: &str = "ENCKE_TEST_WORKER_ENDS";
+
+/// In the child: a worker gets a file for its listener, which epoll does not take.
+fn serve_with_a_file_for_a_listener() {
+    let (from, dir) = (from_nowhere(1), tempfile::tempdir().unwrap());
+    let mut heir = Engine::prepare_heir(config(1), epoch(), names(), &from).unwrap();
+    let inheriting = heir.inherit(dir.path(), &from).unwrap();
+    let mut way = way_to_worker(dir.path(), 0);
+    let file = tempfile::tempfile().unwrap();
+    wire::send(&mut way, Kind::Listeners, &[0], &[file.as_fd()]).unwrap();
+    wire::send(&mut way, Kind::End, &[0; 8], &[]).unwrap();
+    until(|| inheriting.received()).unwrap();
+    inheriting.serve(Vec::new());
+    heir.drain(DEADLINE.as_millis() as u64);
+}
+
+#[test]
+fn worker_that_cannot_go_on_ends_the_process_and_says_why() {
+    if std::env::var_os(CHILD).is_some() {
+        return serve_with_a_file_for_a_listener();
+    }
+    let name = "handover::tests::worker_that_cannot_go_on_ends_the_process_and_says_why";
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args([name, "--exact", "--nocapture"]).env(CHILD, "1");
+    let output = child.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(6), "SIGABRT: {told}");
+    assert!(told.contains("cannot go on: Operation not permitted"), "{told}");
 }
 
 /// How long a crowd's pause is: `ENCKE_STREAMS=200000 cargo test --release -p engine --lib pause --

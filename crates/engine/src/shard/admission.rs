@@ -172,7 +172,8 @@ impl<S: Sockets> Core<S> {
         if request.method == Method::Options {
             // Who is not let in is refused when it asks: then its page can read why.
             let readable = cors.or(request.origin.map(Cors::plain));
-            response::preflight(readable, &mut self.answer);
+            let private_network = request.private_network && cors.is_some();
+            response::preflight(readable, private_network, &mut self.answer);
             return self.answered(at, DisconnectReason::Answered);
         }
         if let (Some(origin), None) = (request.origin, cors) {

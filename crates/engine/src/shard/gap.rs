@@ -32,16 +32,18 @@ pub(super) struct Untold {
     up_to: u64,
     /// A bit for each slot: its connection is still to be told.
     slots: Vec<u64>,
-    /// The slot whose turn it is, and how many there are to go, around to where it began.
+    /// How many slots there were, the one whose turn it is, and how many there are to go, around to
+    /// where it began. Slots that come meanwhile are of clients who come behind the gap.
+    count: u32,
     next: u32,
     left: u32,
 }
 
 impl Untold {
     /// All of so many slots, from the slot `next` on.
-    fn all(up_to: u64, slots: u32, next: u32) -> Untold {
-        let words = slots.div_ceil(u64::BITS) as usize;
-        Untold { up_to, slots: vec![u64::MAX; words], next, left: slots }
+    fn all(up_to: u64, count: u32, next: u32) -> Untold {
+        let words = count.div_ceil(u64::BITS) as usize;
+        Untold { up_to, slots: vec![u64::MAX; words], count, next, left: count }
     }
 
     fn has(&self, slot: u32) -> bool {
@@ -57,10 +59,10 @@ impl Untold {
         has
     }
 
-    fn take_next(&mut self, slots: u32) -> Option<u32> {
+    fn take_next(&mut self) -> Option<u32> {
         self.left = self.left.checked_sub(1)?;
         let slot = self.next;
-        self.next = if slot + 1 < slots { slot + 1 } else { 0 };
+        self.next = if slot + 1 < self.count { slot + 1 } else { 0 };
         Some(slot)
     }
 }
@@ -74,7 +76,7 @@ impl<S: Sockets> Shard<S> {
         let next = self.core.untold.take().map_or(0, |untold| untold.next);
         let slots = self.conns.slots();
         if slots > 0 {
-            self.core.untold = Some(Box::new(Untold::all(up_to, slots, next.min(slots - 1))));
+            self.core.untold = Some(Box::new(Untold::all(up_to, slots, next)));
         }
         self.core.except_begun_behind();
         self.core.latest = self.core.latest.max(up_to);
@@ -89,8 +91,7 @@ impl<S: Sockets> Shard<S> {
             && self.core.budget.spent() < end
             && !self.core.budget.is_spent()
         {
-            let slots = self.conns.slots();
-            let next = self.core.untold.as_mut().and_then(|untold| untold.take_next(slots));
+            let next = self.core.untold.as_mut().and_then(|untold| untold.take_next());
             let Some(slot) = next else {
                 self.core.untold = None;
                 return;

@@ -30,6 +30,7 @@ mod presence;
 mod reading;
 mod resume;
 mod tokens;
+mod turn;
 mod up;
 mod websocket;
 mod writing;
@@ -56,6 +57,7 @@ use crate::counters::Counters;
 use crate::limits::work;
 use crate::notices::Notices;
 use crate::resume::Resumes;
+use crate::service::PutOff;
 use crate::slab::{Key, Slab};
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
@@ -81,6 +83,10 @@ pub(crate) struct Shard<S: Sockets> {
     moving: Option<Moving>,
     /// Connections of another process for which something is to be done now that they are ours.
     inherited: VecDeque<u32>,
+    /// Reports that no turn has had time for yet; nothing where there are none.
+    put_off: Option<Box<PutOff>>,
+    /// How many turns there were: kinds of what is due begin in turn.
+    turns: usize,
 }
 
 /// What a shard shares with the rest.
@@ -133,6 +139,8 @@ impl<S: Sockets> Shard<S> {
             drained_to: None,
             moving: None,
             inherited: VecDeque::new(),
+            put_off: None,
+            turns: 0,
         }
     }
 
@@ -238,11 +246,6 @@ impl<S: Sockets> Shard<S> {
         }
     }
 
-    /// Whether the turn has no more time for clients.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.core.budget.is_spent()
-    }
-
     /// There is room to write.
     pub(crate) fn writable(&mut self, slot: u32) {
         self.serve(slot, |core, at| {
@@ -252,35 +255,6 @@ impl<S: Sockets> Shard<S> {
             core.unblock(at);
             Ok(())
         });
-    }
-
-    /// Reads on where the turn before had no time, as far as this turn has.
-    pub(crate) fn read_deferred(&mut self) {
-        for _ in 0..self.core.deferred.len() {
-            if self.core.budget.is_spent() {
-                return;
-            }
-            let Some(slot) = self.core.deferred.pop_front() else { return };
-            self.serve(slot, |core, at| core.read_deferred(at));
-        }
-    }
-
-    /// Time goes on, in milliseconds since the engine's start: a turn begins, and what is due is
-    /// done, within the turn's budget.
-    pub(crate) fn tick(&mut self, now_ms: u64) {
-        self.core.now = (now_ms / TICK_MS) as u32;
-        self.core.now_ns = now_ms * 1_000_000;
-        self.core.budget.renew();
-        self.core.spent_on_full = 0;
-        while !self.core.budget.is_spent() {
-            let Some(slot) = self.core.wheel.fire(self.core.now) else { break };
-            self.serve(slot, |core, at| core.time_has_come(at));
-        }
-        self.go_on_inherited();
-        self.end_some();
-        self.move_some();
-        self.end_revoked();
-        self.tell_some();
     }
 
     /// When the shard next wants a tick, in milliseconds since the engine's start.
@@ -293,9 +267,9 @@ impl<S: Sockets> Shard<S> {
         self.has_deferred() || self.has_work()
     }
 
-    /// Whether there are clients who have said more than a turn had time for.
+    /// Whether there are clients for whom a turn had no time.
     pub(crate) fn has_deferred(&self) -> bool {
-        !self.core.deferred.is_empty()
+        !self.core.deferred.is_empty() || self.has_put_off()
     }
 
     /// Whether there is other work left that waits for no report.
@@ -344,6 +318,10 @@ impl<S: Sockets> Shard<S> {
 
     fn remove(&mut self, slot: u32, reason: DisconnectReason, abort: bool) {
         let Some(conn) = self.conns.remove(slot) else { return };
+        if let Some(put_off) = &mut self.put_off {
+            put_off.forget(slot);
+            self.put_off.take_if(|put_off| put_off.is_empty());
+        }
         self.core.account.change(conn.charged, 0);
         self.core.count_no_more(slot);
         self.core.connection_limit.give_back();

@@ -69,12 +69,12 @@ impl<S: Sockets> Core<S> {
             }
             Err(problem) => return Shown::Refused(problem),
         };
-        match tokens.check.check(token) {
+        match tokens.check.check(&token) {
             Some(outcome) => {
                 self.budget.spend(work::TOKEN);
                 self.shown(outcome)
             }
-            None if self.ask_token(at, token) => {
+            None if self.ask_token(at, &token) => {
                 at.conn.move_to(Life::Verdict);
                 at.conn.active = self.now;
                 self.wait(at);

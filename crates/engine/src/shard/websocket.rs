@@ -53,14 +53,19 @@ impl<S: Sockets> Core<S> {
         lives
     }
 
-    /// Does what the messages in `input` say, and keeps the last one if it is not whole.
+    /// Does what the messages in `input` say, and keeps the last one if it is not whole. Where it
+    /// is another connection's turn, those that are left wait for the next one.
     pub(super) fn hear(&mut self, at: &mut At<'_, S::Socket>, mut input: &mut [u8]) -> Lives {
         let deflate = at.conn.is(Marks::DEFLATE);
         let work = at.conn.some_work();
         let mut partial = work.map(|work| std::mem::take(&mut work.partial)).unwrap_or_default();
         let mut is_old = !partial.reader.is_idle();
         let rules = Rules { message_bytes_max: self.rules.config.message_bytes_max, deflate };
+        let len = input.len();
         loop {
+            if (1..len).contains(&input.len()) && self.budget.is_anothers() {
+                break;
+            }
             let end = match partial.reader.next(&mut input, &mut partial.bytes, rules) {
                 Ok(Some(received)) => {
                     // A frame of control between two fragments does not make the message younger.
@@ -79,6 +84,10 @@ impl<S: Sockets> Core<S> {
             }
         }
         self.send_answer(at)?;
+        if !input.is_empty() {
+            at.conn.new_work().unread = input.to_vec();
+            self.defer(at);
+        }
         if partial.reader.is_idle() {
             at.conn.tidy();
             return Ok(());

@@ -11,7 +11,7 @@ use crate::config::EngineConfig;
 use crate::limits::{self, WORK_PER_TURN, work};
 use crate::resume::{ResumeStep, Resuming};
 
-const POLL: &str = "GET /poll/1?after=0000000000000000 HTTP/1.1\r\nHost: a\r\n\r\n";
+pub(super) const POLL: &str = "GET /poll/1?after=0000000000000000 HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Hundreds of polls that are answered at once came in one read. A turn serves one connection a
 /// tenth of its budget, and others their part; nobody is forgotten.
@@ -55,7 +55,7 @@ fn budget_of_a_turn_is_shared_and_what_is_left_is_done_later() {
     assert!(heard.iter().all(|&heard| heard), "each has its turn");
 }
 
-fn websocket(ids: &str) -> String {
+pub(super) fn websocket(ids: &str) -> String {
     format!(
         "GET /stream/{ids} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"

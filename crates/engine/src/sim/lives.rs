@@ -156,7 +156,6 @@ impl Server {
             backlog_bytes_max: config.backlog_bytes_max,
             work_per_turn: UNBOUNDED,
             read_bytes: limits::SCRATCH_BYTES,
-            reports: Default::default(),
             reports_per_turn: usize::MAX,
             work_left: 0,
             started_ms,

@@ -16,6 +16,7 @@ mod budgets;
 mod check;
 mod client;
 mod crowds;
+mod greedy;
 mod lives;
 mod net;
 mod nodes;

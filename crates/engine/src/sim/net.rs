@@ -18,6 +18,7 @@ use proto::{Framing, Transport};
 
 use super::scene::STREAMS;
 use crate::limits::work;
+use crate::service::Report;
 use crate::slab::Key;
 use crate::sockets::{Received, Sockets};
 use crate::timer::TICK_MS;
@@ -56,15 +57,6 @@ pub(super) struct Wire {
     /// At which shard it is, and which connection of that.
     worker: usize,
     key: Option<Key>,
-}
-
-/// What a report of a connection says.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Report {
-    pub(super) slot: u32,
-    pub(super) readable: bool,
-    pub(super) writable: bool,
-    pub(super) hung_up: bool,
 }
 
 impl Wire {
@@ -123,6 +115,11 @@ impl Wire {
         let readable = hung_up || !self.to_server.is_empty() || self.arrived > 0;
         let writable = self.client_reset || self.to_client.len() < self.room;
         Some(Report { slot, readable, writable, hung_up })
+    }
+
+    /// The slot of whom it is, if there is something to report of it.
+    pub(super) fn slot(&self) -> Option<u32> {
+        Some(self.key.filter(|_| self.has_news())?.slot)
     }
 
     /// The server sends `bytes` at `now_ms`, of which there is room for so many.

@@ -1,7 +1,7 @@
 //! A server of a few shards under fake networks and a made-up clock, [put together](super::lives)
 //! as `start` does it under a kernel, and driven in the worker's order.
 
-use std::cell::RefMut;
+use std::cell::{Cell, RefMut};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hub::{Directory, Epoch, EventIds, Followers};
 use proto::Transport;
 use sync::connection_limit::ConnectionLimit;
 
-use super::net::{Net, Report, Wire};
+use super::net::{Net, Wire};
 use super::secure::{Ends, SimSockets};
 use crate::account::Account;
 use crate::addresses::Addresses;
@@ -22,6 +22,7 @@ use crate::mailbox::{Mail, Mailbox};
 use crate::receipt::Receipt;
 use crate::resume::Resumes;
 use crate::router::{Sending, Step};
+use crate::service::{self, Clients, Report, Slice};
 use crate::shard::{NoPlace, Shard};
 use crate::slab::Key;
 use crate::token_desk::TokenDesk;
@@ -60,9 +61,7 @@ pub(super) struct Server {
     pub(super) work_per_turn: u32,
     /// The most bytes that a shard reads at a time.
     pub(super) read_bytes: usize,
-    /// What was reported to each shard and is not dealt with.
-    pub(super) reports: [VecDeque<Report>; SHARDS],
-    /// How many of that a turn has time for.
+    /// How many reports a turn has time for.
     pub(super) reports_per_turn: usize,
     /// Work that has not made a whole millisecond.
     pub(super) work_left: u32,
@@ -79,6 +78,49 @@ pub(super) struct Nature {
     pub(super) epoch: Epoch,
     /// The clients' ends of TLS and the seed by which it is cut, where they speak that.
     pub(super) secured: Option<(Ends, u64)>,
+}
+
+/// A turn of a shard, in which time goes on by one with each look at the clock.
+struct Turn<'s> {
+    net: &'s Net,
+    shard: &'s mut Shard<SimSockets>,
+    /// Of whom the kernel has something to report, and the slot of each.
+    reported: VecDeque<(usize, u32)>,
+    looks: Cell<u64>,
+}
+
+impl<'s> Turn<'s> {
+    /// So often the clock is looked at before the first report is dealt with.
+    const LOOKS: u64 = 1;
+
+    /// A turn that begins by asking the kernel.
+    fn ask(net: &'s Net, shard: &'s mut Shard<SimSockets>) -> Turn<'s> {
+        let sockets = net.sockets().into_iter();
+        let reported = sockets.filter_map(|socket| Some((socket, net.wire(socket).slot()?)));
+        Turn { net, shard, reported: reported.collect(), looks: Cell::default() }
+    }
+}
+
+impl Clients for Turn<'_> {
+    type Sockets = SimSockets;
+
+    fn shard(&mut self) -> &mut Shard<SimSockets> {
+        self.shard
+    }
+
+    /// Whoever was closed since the kernel was asked is still reported.
+    fn next_report(&mut self) -> Option<Report> {
+        let (socket, slot) = self.reported.pop_front()?;
+        let closed = Report { slot, readable: true, writable: true, hung_up: true };
+        Some(self.net.wire(socket).report().unwrap_or(closed))
+    }
+
+    /// Clients [connect](Server::connect) at any time between two turns.
+    fn accept(&mut self, _: u64) {}
+
+    fn now_ns(&self) -> u64 {
+        self.looks.replace(self.looks.get() + 1)
+    }
 }
 
 /// The defaults, for an address that nobody listens at.
@@ -125,7 +167,6 @@ impl Server {
         shard: usize,
         room: usize,
     ) -> Result<Place, NoPlace> {
-        self.finish_reports(shard);
         let socket = self.nets[shard].connect(room);
         let accepted = self.shards[shard].accept(socket, address);
         let key = accepted.map_err(|(_, why)| {
@@ -159,8 +200,9 @@ impl Server {
     pub(super) fn tick(&mut self, shard: usize) {
         let now_ms = self.clock.now_ms();
         self.nets[shard].tell(now_ms);
-        self.shards[shard].tick((now_ms as i64 - self.started_ms) as u64);
-        if !self.shards[shard].is_behind() && self.reports[shard].is_empty() {
+        self.shards[shard].begin_turn((now_ms as i64 - self.started_ms) as u64);
+        self.shards[shard].do_due();
+        if !self.shards[shard].is_behind() {
             self.nets[shard].check_silence();
         }
     }
@@ -179,11 +221,12 @@ impl Server {
         self.shards.iter_mut().for_each(|shard| shard.set_read_bytes(bytes));
     }
 
-    /// What the first half of a turn may cost: its budget, and the last thing that it had time for.
-    /// That is a read and the answer to it, the rest of a backlog before it, and a close.
+    /// What the first half of a turn may cost: its budget, and the last thing that each part of it
+    /// had time for. That is a read and the answer to it, the rest of a backlog before it, and a
+    /// close.
     fn first_half_max(&self) -> u32 {
         let read = work::READ + self.read_bytes as u32 / work::BYTES;
-        self.work_per_turn.saturating_add(read + 2 * work::WRITE + work::END)
+        self.work_per_turn.saturating_add(4 * (read + 2 * work::WRITE + work::END))
     }
 
     /// The first half of a turn: what is due, what was put off, and what the kernel reports. It
@@ -191,9 +234,7 @@ impl Server {
     pub(super) fn begin_turn(&mut self, shard: usize) {
         assert!(self.shards[shard].accounts_truly(), "kept, and not entered");
         self.pass_turn(shard);
-        self.tick(shard);
-        self.shards[shard].read_deferred();
-        self.report(shard);
+        self.serve(shard);
         let cost = self.pass_turn(shard);
         assert!(cost <= self.first_half_max(), "half a turn of {cost}");
     }
@@ -222,38 +263,27 @@ impl Server {
         let last = work::WRITE + (2 * self.backlog_bytes_max) as u32 / work::BYTES;
         let most = self.first_half_max().saturating_add(budgets + 4 * last);
         assert!(cost <= most, "the other half of a turn of {cost}");
-        let reports_left = !self.reports[shard].is_empty();
-        mail_left || writes_left || reports_left || self.shards[shard].is_busy()
+        mail_left || writes_left || self.shards[shard].is_busy()
     }
 
-    /// What the kernel reports, which it is asked for when what it said before is dealt with: as
-    /// much of that as a turn has time for.
-    pub(super) fn report(&mut self, shard: usize) {
-        if self.reports[shard].is_empty() {
-            let sockets = self.nets[shard].sockets().into_iter();
-            let reports = sockets.filter_map(|socket| self.nets[shard].wire(socket).report());
-            self.reports[shard] = reports.collect();
+    /// What a turn does for clients: the kernel is asked, what is due is done, and of what is
+    /// reported as much is dealt with as there is time for. That is something at the least,
+    /// whatever else there is to do.
+    fn serve(&mut self, shard: usize) {
+        let slice = Some(Slice { began_ns: 0, serve_ns: self.reports_per_turn as u64 });
+        let now_ms = self.clock.now_ms();
+        let (net, shard) = (&self.nets[shard], &mut self.shards[shard]);
+        net.tell(now_ms);
+        shard.begin_turn((now_ms as i64 - self.started_ms) as u64);
+        let mut turn = Turn::ask(net, shard);
+        service::begin(&mut turn, slice);
+        if !turn.shard.is_behind() {
+            net.check_silence();
         }
-        for _ in 0..self.reports_per_turn {
-            let Some(report) = self.reports[shard].pop_front() else { return };
-            self.take_report(shard, report);
-        }
-    }
-
-    fn take_report(&mut self, shard: usize, report: Report) {
-        if report.writable {
-            self.shards[shard].writable(report.slot);
-        }
-        if report.readable {
-            self.shards[shard].readable(report.slot, report.hung_up);
-        }
-    }
-
-    /// Deals with all that is reported, as a worker does before it accepts anybody.
-    fn finish_reports(&mut self, shard: usize) {
-        while let Some(report) = self.reports[shard].pop_front() {
-            self.take_report(shard, report);
-        }
+        service::go_on(&mut turn, slice);
+        let has_dealt = turn.looks.get() > Turn::LOOKS;
+        let has_left = turn.shard.has_put_off();
+        assert!(has_dealt || !has_left || self.work_per_turn == 0, "reports do not go on");
     }
 
     /// The same for one connection, at once and in between turns.
@@ -317,7 +347,7 @@ impl Server {
     /// Whether there is something to report to a shard.
     fn has_news(&self, shard: usize) -> bool {
         let net = &self.nets[shard];
-        !self.reports[shard].is_empty()
+        self.shards[shard].has_put_off()
             || net.sockets().into_iter().any(|socket| net.wire(socket).has_news())
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hub::{Epoch, Names};
-use sys::machine;
+use sys::{machine, socket};
 
 use super::{Engine, StartError};
 use crate::config::EngineConfig;
@@ -27,12 +27,19 @@ impl Engine {
     }
 
     /// Starts the workers, once, which take over what the workers of `from` give: each waits for
-    /// them at a Unix socket in `dir`.
+    /// them at a Unix socket in `dir`. Where they are more, some get no listener, and whether they
+    /// may have one of their own is found out before anything moves.
     pub fn inherit(&mut self, dir: &Path, from: &Inherited) -> Result<Inheriting, StartError> {
         let workers = self.counters.len();
         let taking = Arc::new(Taking::new(dir.to_owned(), from.workers, workers));
         let inheriting = Inheriting(Arc::clone(&taking));
         let Some((config, shared)) = self.closed.take() else { return Ok(inheriting) };
+        if workers > from.workers {
+            for (listen, _) in config.listens() {
+                let bound = socket::bind_in_group(listen);
+                bound.map_err(|error| StartError::Listen(listen, error))?;
+            }
+        }
         for (worker, shared) in shared.into_iter().enumerate() {
             // Dropped, what has begun is given up.
             self.spawn(worker, config.clone(), shared, Some(Arc::clone(&taking)))

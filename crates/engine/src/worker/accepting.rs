@@ -20,7 +20,7 @@ const ACCEPT_PAUSE_MS: u64 = 100;
 impl Worker {
     /// One client, or up to twice as many as last time, until `until_ns`: to find the queue empty
     /// costs the kernel a socket made and thrown away, about as much as a client.
-    pub(super) fn accept(&mut self, door: usize, until_ns: u64) {
+    pub(super) fn accept_at(&mut self, door: usize, until_ns: u64) {
         let clients = self.doors[door].accepts;
         self.doors[door].accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
         for nth in 0..clients {

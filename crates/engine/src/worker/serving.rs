@@ -1,9 +1,9 @@
 //! Clients are served in slices: when it is this worker's turn for that, and as long as its time
 //! goes.
 //!
-//! What the kernel reports of clients is kept until it is dealt with, and no more is asked for
-//! before. So a crowd that resets its connections wakes nobody by it but once, and what it has left
-//! to be done costs nothing until there is time for it. Mail is delivered in between.
+//! The kernel is asked in each turn that may serve clients, and what there is no time for is put
+//! off ([`crate::service`]). As long as it is another worker's turn nothing is asked: a crowd that
+//! resets its connections wakes nobody by it but once. Mail is delivered in between.
 
 use std::sync::Arc;
 
@@ -13,8 +13,12 @@ use sys::epoll::{Event, Events};
 
 use super::{MAILBOX, Worker};
 use crate::door::{DOORS_MAX, is_tls_door};
+use crate::kernel::Kernel;
 use crate::lane::lane_index;
 use crate::limits::{EVENTS_PER_WAIT, LOOK_NS, SERVE_NS, SERVE_WITH_MAIL_NS};
+use crate::service::{self, Clients, Report, Slice};
+use crate::shard::Shard;
+use crate::tls::Tls;
 
 /// Whether a worker may serve clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,31 +60,29 @@ impl Serving {
 
     /// The kernel has been asked anew.
     pub(super) fn renew(&mut self) {
-        self.next = 0;
+        (self.next, self.at_doors) = (0, [false; DOORS_MAX]);
+        for is_tls in self.reports.iter().filter_map(|event| is_tls_door(event.token)) {
+            self.at_doors[usize::from(is_tls)] = true;
+        }
+        self.skip_others();
     }
 
     /// Whether there is something to do for clients that the kernel has reported.
-    pub(super) fn has_reports(&self) -> bool {
+    fn has_reports(&self) -> bool {
         self.next < self.reports.len() || self.at_doors.contains(&true)
     }
 
-    /// The next report of a connection. What is said of doors is noted.
+    /// The next report of a connection.
     fn next_report(&mut self) -> Option<Event> {
-        loop {
-            let event = self.reports.at(self.next)?;
-            self.next += 1;
-            match is_tls_door(event.token) {
-                Some(is_tls) => self.at_doors[usize::from(is_tls)] = true,
-                None if is_of_client(event) => return Some(event),
-                None => {}
-            }
-        }
+        let event = self.reports.at(self.next)?;
+        self.next += 1;
+        self.skip_others();
+        Some(event)
     }
 
     /// Passes over the reports that are of no client.
-    fn skip_rings(&mut self) {
-        let is_other = |event| !is_of_client(event) && is_tls_door(event.token).is_none();
-        while self.reports.at(self.next).is_some_and(is_other) {
+    fn skip_others(&mut self) {
+        while self.reports.at(self.next).is_some_and(|event| !is_of_client(event)) {
             self.next += 1;
         }
     }
@@ -153,61 +155,59 @@ impl Worker {
         self.has_clients_to_serve() && self.serving.right != Right::None
     }
 
-    /// Serves clients, if it may, in a turn that began at `began_ns`.
+    /// Serves clients, if it may, in a turn that began at `began_ns`, and does what is due.
     pub(super) fn serve_clients(&mut self, began_ns: u64) {
-        self.serving.skip_rings();
-        if self.has_clients_to_serve() && self.serving.may_serve(began_ns / 1_000_000) {
-            let has_mail = self.mailbox.len() > 0;
-            let until_ns = began_ns + if has_mail { SERVE_WITH_MAIL_NS } else { SERVE_NS };
-            self.shard.read_deferred();
-            self.take_reports(until_ns);
-        }
+        let may_serve = self.has_clients_to_serve() && self.serving.may_serve(began_ns / 1_000_000);
+        let has_mail = self.mailbox.len() > 0;
+        let serve_ns = if has_mail { SERVE_WITH_MAIL_NS } else { SERVE_NS };
+        let slice = may_serve.then_some(Slice { began_ns, serve_ns });
+        service::begin(self, slice);
+        service::go_on(self, slice);
         if self.has_clients_to_serve() {
             self.serving.share();
         } else {
             self.serving.give_way();
         }
     }
+}
 
-    fn take_reports(&mut self, until_ns: u64) {
-        while !self.shard.is_spent()
-            && let Some(event) = self.serving.next_report()
-        {
-            let slot = slot_of(event.token);
-            if event.writable() {
-                self.shard.writable(slot);
-            }
-            if event.readable() {
-                self.shard.readable(slot, event.hung_up());
-            }
-            if clock::monotonic_ns() >= until_ns {
-                break;
-            }
-        }
-        // Nobody is accepted before: a report is of who had its slot when it was made.
-        if self.serving.next < self.serving.reports.len() {
-            return;
-        }
+impl Clients for Worker {
+    type Sockets = Tls<Kernel>;
+
+    fn shard(&mut self) -> &mut Shard<Tls<Kernel>> {
+        &mut self.shard
+    }
+
+    fn next_report(&mut self) -> Option<Report> {
+        let event = self.serving.next_report()?;
+        Some(Report {
+            // It needs no generation, for what is closed leaves epoll at once.
+            slot: event.token as u32,
+            readable: event.readable(),
+            writable: event.writable(),
+            hung_up: event.hung_up(),
+        })
+    }
+
+    fn accept(&mut self, until_ns: u64) {
         let at_doors = std::mem::take(&mut self.serving.at_doors);
         for door in 0..self.doors.len() {
             match at_doors[usize::from(self.doors[door].is_tls)] {
-                true => self.accept(door, until_ns),
+                true => self.accept_at(door, until_ns),
                 false => self.doors[door].accepts = 1,
             }
         }
     }
+
+    fn now_ns(&self) -> u64 {
+        clock::monotonic_ns()
+    }
 }
 
 /// Whether a report is of a client's connection. The mailbox is edge-triggered: each ring is a
-/// report of its own, nothing must be read. A lane was told of its own before.
+/// report of its own, nothing must be read. A lane was told of its own before, and doors are noted.
 fn is_of_client(event: Event) -> bool {
     event.token != MAILBOX
         && is_tls_door(event.token).is_none()
         && lane_index(event.token).is_none()
-}
-
-/// The slot that a report is for. It needs no generation: what is closed leaves epoll at once, and
-/// a slot is given away again only when all reports of a wait are dealt with.
-fn slot_of(token: u64) -> u32 {
-    token as u32
 }

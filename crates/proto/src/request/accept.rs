@@ -3,9 +3,15 @@
 //! Each transport on offer takes its weight from the most specific range that covers it, whatever
 //! the order of the ranges. The heaviest wins; among equals the one that was named more
 //! specifically, so that `text/event-stream, */*` means SSE; then NDJSON, the default. Parameters
-//! other than the weight do not matter, and a range that cannot be read counts for nothing.
+//! other than the weight do not matter. A range that cannot be read is passed over: a field of such
+//! ranges alone is as good as none. What Java's client says of itself, `*; q=.2, */*; q=.2`, is
+//! read as it is meant.
 
 use crate::Transport;
+
+/// What a line of JSON after the other is called in `application/…`, ours first. None of the names
+/// is registered.
+pub const NDJSON_SUBTYPES: [&str; 4] = ["x-ndjson", "ndjson", "jsonl", "x-jsonlines"];
 
 /// A weight in thousandths, 0 (never) to 1000.
 type Weight = u16;
@@ -22,7 +28,8 @@ enum Precision {
 struct Offer {
     transport: Transport,
     kind: &'static [u8],
-    subtype: &'static [u8],
+    /// All names that it goes by.
+    subtypes: &'static [&'static str],
     /// The most precise range so far that covers it, and that range's weight.
     asked: Option<(Precision, Weight)>,
 }
@@ -31,15 +38,15 @@ struct Offer {
 pub(super) struct Accept {
     /// The default first.
     offers: [Offer; 2],
-    /// Whether there was any range at all: a client without one takes everything.
+    /// Whether there was any range that can be read: a client without one takes everything.
     specified: bool,
 }
 
 impl Default for Accept {
     fn default() -> Accept {
-        let offer = |transport, kind, subtype| Offer { transport, kind, subtype, asked: None };
-        let ndjson = offer(Transport::Ndjson, b"application", b"x-ndjson");
-        let sse = offer(Transport::Sse, b"text", b"event-stream");
+        let offer = |transport, kind, subtypes| Offer { transport, kind, subtypes, asked: None };
+        let ndjson = offer(Transport::Ndjson, b"application", &NDJSON_SUBTYPES);
+        let sse = offer(Transport::Sse, b"text", &["event-stream"]);
         Accept { offers: [ndjson, sse], specified: false }
     }
 }
@@ -49,25 +56,24 @@ impl Accept {
     pub(super) fn read_line(&mut self, value: &[u8]) {
         for element in split_unquoted(value, b',') {
             let element = element.trim_ascii();
-            if !element.is_empty() {
-                self.specified = true;
-                self.read_range(element);
-            }
+            self.specified |= self.read_range(element).is_some();
         }
     }
 
-    fn read_range(&mut self, element: &[u8]) {
+    /// Nothing where it cannot be read.
+    fn read_range(&mut self, element: &[u8]) -> Option<()> {
         let mut parts = split_unquoted(element, b';').map(<[u8]>::trim_ascii);
-        let range = parts.next().unwrap_or_default();
-        let Some(slash) = range.iter().position(|&byte| byte == b'/') else { return };
+        let range = match parts.next()? {
+            b"*" => b"*/*",
+            range => range,
+        };
+        let slash = range.iter().position(|&byte| byte == b'/')?;
         let (kind, subtype) = (&range[..slash], &range[slash + 1..]);
+        let is_range = !kind.is_empty() && !subtype.is_empty() && (kind != b"*" || subtype == b"*");
         let mut weight = 1000;
         for part in parts {
             if let [b'q' | b'Q', b'=', text @ ..] = part {
-                match parse_weight(text) {
-                    Some(parsed) => weight = parsed,
-                    None => return,
-                }
+                weight = parse_weight(text)?;
             }
         }
         for offer in &mut self.offers {
@@ -76,6 +82,7 @@ impl Accept {
                 offer.asked = offer.asked.max(Some((precision, weight)));
             }
         }
+        is_range.then_some(())
     }
 
     /// The transport to serve; `None` when the client takes none that there is.
@@ -105,13 +112,16 @@ impl Offer {
         if subtype == b"*" {
             return Some(Precision::Kind);
         }
-        subtype.eq_ignore_ascii_case(self.subtype).then_some(Precision::Exact)
+        let is_one = |name: &&&str| subtype.eq_ignore_ascii_case(name.as_bytes());
+        self.subtypes.iter().find(is_one).map(|_| Precision::Exact)
     }
 }
 
-/// RFC 9110, section 12.4.2: `0` or `1`, and up to three decimals.
+/// RFC 9110, section 12.4.2: `0` or `1`, and up to three decimals. Java's client leaves the `0`
+/// out.
 fn parse_weight(text: &[u8]) -> Option<Weight> {
     let (whole, decimals) = match text {
+        [b'.', decimals @ ..] if !decimals.is_empty() => (&b'0', decimals),
         [whole] | [whole, b'.'] => (whole, &[][..]),
         [whole, b'.', decimals @ ..] => (whole, decimals),
         _ => return None,

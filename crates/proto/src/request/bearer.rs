@@ -3,7 +3,9 @@
 //!
 //! What stands in the first three places somebody put there for this request, so there is one of
 //! them at most. A cookie comes by itself: it counts where nothing else does, and only with a
-//! request of which the caller knows that no page of others has made it.
+//! request of which the caller knows that no page of others has made it. It may be there several
+//! times, of several paths and domains, and nobody can tell by looking which is meant (RFC 6265,
+//! section 4.2.2): then the one counts that is good.
 //!
 //! A token is a secret: nothing here shows it, not even for people who debug.
 
@@ -12,6 +14,9 @@ use std::fmt;
 
 use super::Upgrade;
 use crate::Problem;
+
+/// How many cookies of one name are tried.
+const COOKIES_MAX: usize = 4;
 
 /// What the sub-protocol begins with that is a token.
 pub(crate) const PROTOCOL_PREFIX: &str = "encke.bearer.";
@@ -50,9 +55,18 @@ pub struct Bearer<'b> {
     pub(super) cookies: Option<Secret<'b>>,
 }
 
-impl Bearer<'_> {
+impl<'b> Bearer<'b> {
+    /// Takes in one more line of cookies.
+    pub(super) fn add_cookies(&mut self, line: &'b str) {
+        self.cookies = Some(Secret(match self.cookies.take() {
+            None => Cow::Borrowed(line),
+            Some(Secret(lines)) => Cow::Owned(format!("{lines}; {line}")),
+        }));
+    }
+
     /// The token of a request; the cookie `cookie` counts where there is no other. `None` when
-    /// there is none.
+    /// there is none. Of several cookies of that name there are the first four, with a space
+    /// between them, as none has in itself: see [`tokens_of`].
     ///
     /// # Errors
     /// It has two of them.
@@ -60,7 +74,7 @@ impl Bearer<'_> {
         &'t self,
         upgrade: Option<&'t Upgrade<'_>>,
         cookie: Option<&str>,
-    ) -> Result<Option<&'t str>, Problem> {
+    ) -> Result<Option<Cow<'t, str>>, Problem> {
         let header = self.authorization.as_ref().and_then(|value| after_scheme(&value.0));
         let parameter = self.parameter.as_ref().map(|value| &*value.0);
         let protocol = upgrade.and_then(Upgrade::token);
@@ -72,7 +86,7 @@ impl Bearer<'_> {
                  or as a sub-protocol (RFC 6750, section 2).",
             ));
         }
-        Ok(token.or_else(|| cookie.and_then(|name| self.cookie(name))))
+        Ok(token.map(Cow::Borrowed).or_else(|| cookie.and_then(|name| self.cookie(name))))
     }
 
     /// Whether there are cookies: then a browser asks for leave to read the answer with them.
@@ -80,14 +94,27 @@ impl Bearer<'_> {
         self.cookies.is_some()
     }
 
-    /// The value of a cookie (RFC 6265, section 4.2.1); the first, if it is there twice.
-    fn cookie(&self, name: &str) -> Option<&str> {
+    /// The values of a cookie (RFC 6265, section 4.2.1).
+    fn cookie(&self, name: &str) -> Option<Cow<'_, str>> {
         let pairs = self.cookies.as_ref()?.0.split(';');
-        let mut values = pairs.filter_map(|pair| pair.trim_ascii().split_once('='));
-        let (_, value) = values.find(|(named, _)| *named == name)?;
-        let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
-        Some(unquoted.unwrap_or(value))
+        let named = pairs.filter_map(|pair| {
+            let (named, value) = pair.trim_ascii().split_once('=')?;
+            let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+            let value = unquoted.unwrap_or(value);
+            (named == name && !value.is_empty()).then_some(value)
+        });
+        let values: Vec<&str> = named.take(COOKIES_MAX).collect();
+        match values[..] {
+            [] => None,
+            [value] => Some(Cow::Borrowed(value)),
+            _ => Some(Cow::Owned(values.join(" "))),
+        }
     }
+}
+
+/// The tokens in what [`Bearer::token`] has found: one, as a rule, or those of which one counts.
+pub fn tokens_of(found: &str) -> impl Iterator<Item = &str> {
+    found.split(' ').take(COOKIES_MAX)
 }
 
 /// What follows `Bearer`, in any case of letters (RFC 9110, section 11.1). Of another scheme
@@ -114,17 +141,27 @@ mod tests {
         let none = Bearer::default();
         for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c "] {
             let bearer = Bearer { authorization: secret(value), ..Bearer::default() };
-            assert_eq!(bearer.token(None, None), Ok(Some("a.b.c")), "{value}");
+            assert_eq!(bearer.token(None, None), Ok(Some("a.b.c".into())), "{value}");
         }
         let bearer = Bearer { parameter: secret("a.b.c"), ..Bearer::default() };
-        assert_eq!(bearer.token(None, None), Ok(Some("a.b.c")));
+        assert_eq!(bearer.token(None, None), Ok(Some("a.b.c".into())));
         let offered = upgrade("encke, encke.bearer.a.b.c");
-        assert_eq!(none.token(Some(&offered), None), Ok(Some("a.b.c")));
-        for cookies in ["t=a.b.c", "x=1; t=a.b.c; y=2", "t=\"a.b.c\"", "tt=1;t=a.b.c;t=d.e.f"] {
+        assert_eq!(none.token(Some(&offered), None), Ok(Some("a.b.c".into())));
+        for (cookies, found) in [
+            ("t=a.b.c", "a.b.c"),
+            ("x=1; t=a.b.c; y=2", "a.b.c"),
+            ("t=\"a.b.c\"", "a.b.c"),
+            ("t=; tt=1;t=a.b.c;t=d.e.f", "a.b.c d.e.f"),
+            ("t=1;t=2;t=3;t=4;t=5", "1 2 3 4"),
+        ] {
             let bearer = Bearer { cookies: secret(cookies), ..Bearer::default() };
-            assert_eq!(bearer.token(None, Some("t")), Ok(Some("a.b.c")), "{cookies}");
+            assert_eq!(bearer.token(None, Some("t")), Ok(Some(found.into())), "{cookies}");
             assert_eq!(bearer.token(None, None), Ok(None), "{cookies}");
+            assert_eq!(tokens_of(found).collect::<Vec<_>>().join(" "), found);
         }
+        let mut lines = Bearer::default();
+        ["a=1", "t=a.b.c; b=2", "t=d.e.f"].iter().for_each(|line| lines.add_cookies(line));
+        assert_eq!(lines.token(None, Some("t")), Ok(Some("a.b.c d.e.f".into())));
     }
 
     #[test]
@@ -148,7 +185,7 @@ mod tests {
         };
         assert!(bearer.token(None, Some("t")).is_err());
         let bearer = Bearer { parameter: None, ..bearer };
-        assert_eq!(bearer.token(None, Some("t")), Ok(Some("a.b.c")));
+        assert_eq!(bearer.token(None, Some("t")), Ok(Some("a.b.c".into())));
         assert!(bearer.token(Some(&upgrade("encke.bearer.a.b.c")), None).is_err());
     }
 

@@ -32,6 +32,9 @@ pub(super) struct Fields<'b> {
     /// Whether a browser says that a page of another origin makes the request, which without CORS
     /// names no origin (`Sec-Fetch-Site`, Fetch Metadata Request Headers, section 2.4).
     pub(super) other_site: bool,
+    /// Whether a browser asks if a page of the open network may connect to this one (Private
+    /// Network Access, section 3.1).
+    pub(super) private_network: bool,
     /// For whom a proxy asks.
     pub(super) forwarded: Forwarded<'b>,
     /// Whether a browser makes the request, or what behaves as one.
@@ -86,12 +89,13 @@ impl<'b> Fields<'b> {
                 _ => self.broken = Some("A request has at most one Authorization, in plain ASCII."),
             }
         } else if named("cookie") {
-            // What is not ours to read may be of any form, and of two lines the first counts (RFC
-            // 6265, section 5.4: there is one).
-            let text = str::from_utf8(value).unwrap_or_default();
-            self.bearer.cookies.get_or_insert(Secret(text.into()));
+            // What is not ours to read may be of any form. There is one line, but where a proxy
+            // has made several of HTTP/2 (RFC 9113, section 8.2.3).
+            self.bearer.add_cookies(str::from_utf8(value).unwrap_or_default());
         } else if named("sec-fetch-site") {
             self.other_site = !matches!(value, b"same-origin" | b"none");
+        } else if named("access-control-request-private-network") {
+            self.private_network = value == b"true";
         } else if named("sec-fetch-mode") {
             self.browser = true;
         } else if named("user-agent") {

@@ -7,21 +7,32 @@
 use super::host::{host_name, is_address, split_port};
 
 /// Whether a page of `origin` was served by the server that the client calls `host`: its *own*
-/// origin.
+/// origin. A port that is left out is that of the origin's scheme.
 pub fn is_own_origin(origin: &str, host: &str) -> bool {
-    let own = |(_, authority): (u16, &str)| authority.eq_ignore_ascii_case(host);
-    !host.is_empty() && authority(origin).is_some_and(own)
+    let (_, port) = split_port(host);
+    is_at(origin, host, |default_port| number(port, default_port))
 }
 
 /// Whether a page of `origin` was served at `port` of the machine that the client calls `host`,
 /// whatever port it speaks to itself: two servers of one program let each other's pages in so.
 pub fn is_origin_at_port(origin: &str, host: &str, port: u16) -> bool {
+    is_at(origin, host, |_| Some(port))
+}
+
+/// Whether a page of `origin` is of the machine `host`, and of `port` there, which may depend on
+/// the port that the origin's scheme has by itself.
+fn is_at(origin: &str, host: &str, port: impl FnOnce(u16) -> Option<u16>) -> bool {
     let (name, _) = split_port(host);
     authority(origin).is_some_and(|(default_port, authority)| {
         let (page_name, page_port) = split_port(authority);
-        let page_port = page_port.map_or(Some(default_port), |digits| digits.parse().ok());
-        !name.is_empty() && page_name.eq_ignore_ascii_case(name) && page_port == Some(port)
+        let page_port = number(page_port, default_port);
+        let is_there = page_port.is_some() && page_port == port(default_port);
+        is_there && !name.is_empty() && page_name.eq_ignore_ascii_case(name)
     })
+}
+
+fn number(port: Option<&str>, default_port: u16) -> Option<u16> {
+    port.map_or(Some(default_port), |digits| digits.parse().ok())
 }
 
 /// `text` as browsers write an origin (RFC 6454, section 6.2): scheme, host and port in small
@@ -86,6 +97,32 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(origin(text).as_deref(), written, "{text}");
+        }
+    }
+
+    #[test]
+    fn port_of_the_scheme_may_be_left_out_or_not() {
+        for (origin, host) in [
+            ("https://push.test", "push.test"),
+            ("http://push.test", "PUSH.test"),
+            ("https://push.test", "push.test:443"),
+            ("http://push.test", "push.test:80"),
+            ("https://push.test:443", "push.test"),
+            ("https://push.test:8443", "push.test:8443"),
+            ("http://[::1]", "[::1]:80"),
+        ] {
+            assert!(is_own_origin(origin, host), "{origin} {host}");
+        }
+        for (origin, host) in [
+            ("http://push.test", "push.test:443"),
+            ("https://push.test", "push.test:80"),
+            ("https://push.test:8443", "push.test"),
+            ("https://push.test:x", "push.test:x"),
+            ("https://evil.test", "push.test"),
+            ("https://", ""),
+            ("null", "null"),
+        ] {
+            assert!(!is_own_origin(origin, host), "{origin} {host}");
         }
     }
 

@@ -4,7 +4,8 @@
 //! (RFC 3986, section 2.4). A query is read as forms write it (WHATWG URL, section 5.1): parts
 //! between `&`, and `+` for a space. `id` may be repeated; of the others the last one counts, so
 //! that a client may append to an address that it was given. A parameter that the route does not
-//! have is ignored, whatever it says.
+//! have is ignored, whatever it says, and so is a `token`, an `after` or a `last_event_id` of which
+//! nothing but the name is there: that is what a program has that knows none.
 
 use std::borrow::Cow;
 
@@ -51,10 +52,13 @@ impl<'b> Query<'b> {
             let name = Cow::from(percent_decode_str(name));
             match (&*name, route) {
                 (b"id", _) => query.ids.push(unescape_plus(value)?),
-                (b"token", _) => query.token = Some(Secret(unescape(value)?)),
-                (b"after", Route::Poll) => query.after = Some(event_id(value, "after")?),
+                (b"token", _) => {
+                    query.token =
+                        Some(unescape(value)?).filter(|token| !token.is_empty()).map(Secret);
+                }
+                (b"after", Route::Poll) => query.after = event_id(value, "after")?,
                 (b"last_event_id", Route::Stream) => {
-                    query.after = Some(event_id(value, "last_event_id")?);
+                    query.after = event_id(value, "last_event_id")?;
                 }
                 (b"next", Route::Stream) => query.next = value == "1",
                 (b"wait", Route::Poll) => query.wait_seconds = Some(wait_seconds(value)?),
@@ -66,10 +70,13 @@ impl<'b> Query<'b> {
 }
 
 /// A program wrote it, so it is told when that cannot be an event's id at any server.
-fn event_id<'b>(value: &'b str, name: &str) -> Result<&'b [u8], Problem> {
+fn event_id<'b>(value: &'b str, name: &str) -> Result<Option<&'b [u8]>, Problem> {
     let bytes = value.as_bytes();
+    if bytes.is_empty() {
+        return Ok(None);
+    }
     if bytes.len() == EVENT_ID_LEN && bytes.iter().all(u8::is_ascii_alphanumeric) {
-        return Ok(bytes);
+        return Ok(Some(bytes));
     }
     Err(Problem::bad_request(format!(
         "The parameter {name} is not the id of an event, which has 16 letters and digits. Give the \

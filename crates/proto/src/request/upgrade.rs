@@ -39,6 +39,10 @@ impl<'b> Upgrade<'b> {
     /// the rule that it breaks.
     pub(super) fn read_line(&mut self, name: &str, value: &'b [u8]) -> Result<(), &'static str> {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
+        if value.is_empty() && (is("protocol") || is("extensions")) {
+            // As if it were not there: some proxies leave the name of what they take away.
+            return Ok(());
+        }
         let visible = |value: &'b [u8]| {
             let text = str::from_utf8(value).ok().filter(|text| text.is_ascii());
             text.ok_or("The Sec-WebSocket fields are plain ASCII.")

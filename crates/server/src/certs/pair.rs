@@ -19,6 +19,7 @@ use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::time::Time;
 
 use super::PairFiles;
+use crate::http::body::BYTE_ORDER_MARK;
 
 /// The largest file: a chain of a dozen certificates with large keys has some 30 KB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -211,11 +212,16 @@ pub(super) fn contents(path: &Path) -> Result<(Vec<u8>, bool), PairError> {
     Ok((bytes, exposed))
 }
 
+/// Without the mark that some editors put before a text.
+fn unmarked(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 pub(super) fn certificates(
     path: &Path,
     text: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, PairError> {
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(unmarked(text)).collect();
     let chain = read.map_err(|error| PairError::Pem { path: path.to_owned(), error })?;
     if chain.is_empty() {
         return Err(PairError::NoCertificate { path: path.to_owned() });
@@ -225,7 +231,7 @@ pub(super) fn certificates(
 
 fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, PairError> {
     let path = path.to_owned();
-    PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
+    PrivateKeyDer::from_pem_slice(unmarked(text)).map_err(|error| match error {
         // In PKCS #8 and in the older form (RFC 1421).
         pem::Error::NoItemsFound if memchr::memmem::find(text, b"ENCRYPTED").is_some() => {
             PairError::Encrypted { path }

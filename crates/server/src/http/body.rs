@@ -4,13 +4,18 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, header};
-use bytes::{Bytes, BytesMut};
+use axum::http::{HeaderMap, HeaderValue, header};
+use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
+use proto::request::NDJSON_SUBTYPES;
 use tokio::time::Instant;
 
 use super::permits::IdleLimit;
 use super::problem::ApiProblem;
+
+/// What some programs put before a text to say that it is UTF-8. JSON has none, and who reads it
+/// may pass over one (RFC 8259, section 8.1).
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How long a client may take between two pieces of a body that is read whole.
 const WHOLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,7 +40,14 @@ impl BodyKind {
     /// By the `Content-Type` field; without one it is JSON, and so is what `curl -d` calls a form
     /// and `fetch` calls plain text, unless they are told otherwise. (What a page of another origin
     /// may say here does not matter: see [`super::origin`].)
+    ///
+    /// # Errors
+    /// It is none of these, or compressed.
     pub(crate) fn of(headers: &HeaderMap) -> Result<BodyKind, ApiProblem> {
+        let coding = headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+        if let Some(coding) = coding.filter(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+            return Err(ApiProblem::coding(&coding.escape_ascii().to_string()));
+        }
         let Some(field) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyKind::Json) };
         let text = field.to_str().map_err(|_| ApiProblem::media_type())?;
         BodyKind::of_text(text).ok_or_else(ApiProblem::media_type)
@@ -49,8 +61,10 @@ impl BodyKind {
             "application/json" | "application/x-www-form-urlencoded" | "text/plain" => {
                 Some(BodyKind::Json)
             }
-            "application/x-ndjson" | "application/ndjson" => Some(BodyKind::Ndjson),
-            _ => None,
+            other => {
+                let subtype = other.strip_prefix("application/")?;
+                NDJSON_SUBTYPES.contains(&subtype).then_some(BodyKind::Ndjson)
+            }
         }
     }
 }
@@ -85,7 +99,11 @@ pub(crate) async fn read_whole(
         let detail = format!("This body may have at most {bytes_max} bytes. Send less at once.");
         return Err(ApiProblem::too_large(detail));
     }
-    Ok(if whole.is_empty() { first } else { whole.freeze() })
+    let mut whole = if whole.is_empty() { first } else { whole.freeze() };
+    if whole.starts_with(BYTE_ORDER_MARK) {
+        whole.advance(BYTE_ORDER_MARK.len());
+    }
+    Ok(whole)
 }
 
 /// The body of a request, piece by piece, as long as its client goes on with it.
@@ -153,9 +171,9 @@ mod tests {
     use super::*;
     use crate::http::permits::Permits;
 
-    fn kind(content_type: &'static str) -> Result<BodyKind, ApiProblem> {
+    fn kind(content_type: &str) -> Result<BodyKind, ApiProblem> {
         let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_str(content_type).unwrap());
         BodyKind::of(&headers)
     }
 
@@ -163,10 +181,20 @@ mod tests {
     fn body_kind_follows_the_media_type() {
         assert_eq!(kind("application/json"), Ok(BodyKind::Json));
         assert_eq!(kind("Application/JSON; charset=utf-8"), Ok(BodyKind::Json));
-        assert_eq!(kind("application/x-ndjson"), Ok(BodyKind::Ndjson));
+        for name in ["x-ndjson", "ndjson", "JSONL", "x-jsonlines; charset=utf-8"] {
+            assert_eq!(kind(&format!("application/{name}")), Ok(BodyKind::Ndjson), "{name}");
+        }
         assert_eq!(kind("text/plain;charset=UTF-8"), Ok(BodyKind::Json));
         assert_eq!(kind("text/html").unwrap_err().status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
         assert_eq!(BodyKind::of(&HeaderMap::new()), Ok(BodyKind::Json));
+        let coded = |coding| {
+            let field = (header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+            BodyKind::of(&HeaderMap::from_iter([field]))
+        };
+        assert_eq!(coded("Identity"), Ok(BodyKind::Json));
+        let refused = coded("gzip").unwrap_err();
+        assert_eq!(refused.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        assert!(refused.detail().contains("gzip"), "{}", refused.detail());
     }
 
     fn body(pieces: &[&'static str]) -> Body {
@@ -197,6 +225,8 @@ mod tests {
     async fn body_is_put_together_up_to_its_bound() {
         let idle_limit = Permits::new().idle_limit();
         assert_eq!(read_whole(body(&[]), 6, &idle_limit).await.unwrap(), "");
+        let marked = body(&["\u{feff}ab", "c"]);
+        assert_eq!(read_whole(marked, 6, &idle_limit).await.unwrap(), "abc");
         assert_eq!(read_whole(body(&["abc", "de", "f"]), 6, &idle_limit).await.unwrap(), "abcdef");
         let problem = read_whole(body(&["abc", "de", "fg"]), 6, &idle_limit).await.unwrap_err();
         assert_eq!(problem.status(), StatusCode::PAYLOAD_TOO_LARGE);

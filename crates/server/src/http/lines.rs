@@ -6,6 +6,7 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::body::BYTE_ORDER_MARK;
 use super::problem::ApiProblem;
 
 /// The longest line. The longest event that a server with default settings takes is a sixteenth.
@@ -106,6 +107,8 @@ impl Lines {
             self.partial.split().freeze()
         };
         let text = if text.ends_with(b"\r") { text.slice(..text.len() - 1) } else { text };
+        let marked = number == 1 && text.starts_with(BYTE_ORDER_MARK);
+        let text = if marked { text.slice(BYTE_ORDER_MARK.len()..) } else { text };
         let blank = text.iter().all(u8::is_ascii_whitespace);
         (!blank).then_some(Line { number, text: Some(text) })
     }

@@ -146,6 +146,12 @@ impl ApiProblem {
         ApiProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
     }
 
+    /// 415: a body that is compressed, as `coding` says.
+    pub(crate) fn coding(coding: &str) -> ApiProblem {
+        let detail = format!("The body is compressed ({coding}). Send it as it is.");
+        ApiProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+    }
+
     /// 421: a name that is not the API's.
     pub(crate) fn misdirected() -> ApiProblem {
         let detail = "The API is not called by that name. Use its address, or tell it its name: \
@@ -363,37 +369,4 @@ fn sentence(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn body_has_the_members_of_the_rfc() {
-        let problem = ApiProblem::from(IdError::Empty).on_line(7);
-        assert_eq!(
-            problem.to_json(),
-            "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\
-             \"detail\":\"An id must not be empty.\",\"line\":7}\n"
-        );
-    }
-
-    #[test]
-    fn bad_json_tells_where() {
-        let error = serde_json::from_str::<u32>("{\n  x").unwrap_err();
-        let detail = ApiProblem::bad_json(&error).problem.detail;
-        assert!(detail.contains("line 1 column 0") || detail.contains("line 2"), "{detail}");
-        let error = serde_json::from_str::<serde_json::Value>("[1,]").unwrap_err();
-        let detail = ApiProblem::bad_line(&error, 12).problem.detail;
-        assert_eq!(detail, "Line 12 cannot be read: trailing comma at column 4.");
-    }
-
-    #[test]
-    fn full_disk_is_insufficient_storage_and_full_mailbox_asks_to_retry() {
-        let full = ApiProblem::from(WriteError::DiskFull("no space".into()));
-        assert_eq!(full.status(), StatusCode::INSUFFICIENT_STORAGE);
-        let response = ApiProblem::mailbox_full().into_response();
-        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
-        assert_eq!(response.headers()[header::CONTENT_TYPE], CONTENT_TYPE);
-        let silent = ApiProblem::from(Unposted::Log(LogTrouble::Silent)).into_response();
-        assert_eq!(silent.headers().get(header::RETRY_AFTER), None);
-    }
-}
+mod tests;

@@ -1,9 +1,8 @@
 //! The Unix socket on which the heir serves what the program before it passes on: the API as on its
 //! ports, from the addresses that the other says.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use socket2::{Domain, SockAddr, Socket, Type};
+use sys::plain_file;
 use tokio::net::UnixListener;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,7 @@ impl PassingDoor {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         place::reach(&beside, |path| socket.bind(&SockAddr::unix(path)?))?;
         // Before it listens: nobody has connected by then.
-        fs::set_permissions(&beside, Permissions::from_mode(0o600))?;
+        plain_file::set_mode(&beside, 0o600)?;
         socket.listen(API_BACKLOG as i32)?;
         socket.set_nonblocking(true)?;
         let listener = std::os::unix::net::UnixListener::from(socket);

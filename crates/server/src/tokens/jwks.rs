@@ -145,6 +145,7 @@ impl Jwks {
         self.looks.fetch_add(1, Ordering::Relaxed);
         let (bytes, mode) = key_file::bytes(path).map_err(LookError::File)?;
         let text = std::str::from_utf8(&bytes).map_err(|_| LookError::Text)?;
+        let text = text.trim_start_matches('\u{feff}');
         let set = jwk::set(text, Origin::File).map_err(LookError::Set)?;
         let is_secret = set.keys.iter().any(|key| matches!(key.kind(), KeyKind::Secret(_)));
         if is_secret && mode & 0o077 != 0 {
@@ -235,7 +236,8 @@ impl JwksKeeper {
         jwks.looks.fetch_add(1, Ordering::Relaxed);
         match self.fetcher.fetch().await {
             Ok(fetched) => {
-                let set = jwk::set(&fetched.text, Origin::Url).map_err(LookError::Set);
+                let text = fetched.text.trim_start_matches('\u{feff}');
+                let set = jwk::set(text, Origin::Url).map_err(LookError::Set);
                 (set, fetched.age)
             }
             Err(error) => (Err(LookError::Fetch(error)), JWKS_AGE),

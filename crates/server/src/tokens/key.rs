@@ -10,6 +10,7 @@ use aws_lc_rs::signature::{
 };
 use jsonwebtoken::{Algorithm, DecodingKey};
 
+use super::known_secrets;
 use super::limits::SECRET_BYTES_MIN;
 
 /// How a public key of P-256 begins in DER (RFC 5480): its type, and that a point of 65 bytes
@@ -55,6 +56,8 @@ pub(super) struct Key {
     pub(super) id: Option<Box<str>>,
     decoding: DecodingKey,
     algorithms: Box<[Algorithm]>,
+    /// It is a secret that everybody knows.
+    is_known: bool,
     /// Which key of all it is. None of a secret: what a secret verifies is not remembered.
     pub(super) print: Option<Fingerprint>,
 }
@@ -72,7 +75,8 @@ impl fmt::Debug for Key {
 impl Key {
     /// A secret, of which nothing more is known than its bytes.
     pub(super) fn secret(secret: &[u8]) -> Key {
-        Key::new(KeyKind::Secret(secret.len()), DecodingKey::from_secret(secret), None)
+        let key = Key::new(KeyKind::Secret(secret.len()), DecodingKey::from_secret(secret), None);
+        Key { is_known: known_secrets::is_known(secret), ..key }
     }
 
     /// A public key as certificates and PEM files hold it: a SubjectPublicKeyInfo (RFC 5280).
@@ -83,11 +87,14 @@ impl Key {
         match kind {
             KeyKind::P256 => Key::p256(point(P256_START.len())),
             KeyKind::Ed25519 => Key::ed25519(point(ED25519_START.len())),
-            _ => {
-                let print = fingerprint(&RSA_PKCS1_2048_8192_SHA256, der)?;
-                Some(Key::new(kind, DecodingKey::from_rsa_der(der), Some(print)))
-            }
+            _ => Key::rsa(der),
         }
+    }
+
+    /// A key of RSA, as above or in its own form (RFC 8017, appendix A.1.1).
+    pub(super) fn rsa(der: &[u8]) -> Option<Key> {
+        let print = fingerprint(&RSA_PKCS1_2048_8192_SHA256, der)?;
+        Some(Key::new(KeyKind::Rsa, DecodingKey::from_rsa_der(der), Some(print)))
     }
 
     /// A point of P-256: 4, x and y.
@@ -102,7 +109,8 @@ impl Key {
     }
 
     fn new(kind: KeyKind, decoding: DecodingKey, print: Option<Fingerprint>) -> Key {
-        Key { kind, id: None, decoding, algorithms: kind.algorithms().into(), print }
+        let algorithms = kind.algorithms().into();
+        Key { kind, id: None, decoding, algorithms, is_known: false, print }
     }
 
     /// The same, for one algorithm only, if it is for that at all.
@@ -122,6 +130,11 @@ impl Key {
 
     pub(super) fn kind(&self) -> KeyKind {
         self.kind
+    }
+
+    /// Whether it is a secret that everybody [knows](super::known_secrets).
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
     }
 
     pub(super) fn algorithms(&self) -> &[Algorithm] {

@@ -38,6 +38,20 @@ pub enum KeyFileFault {
          PUBLIC KEY\"); a certificate will do too"
     )]
     NoPublicKey,
+    /// A public key, which must not be taken for a secret.
+    #[error(
+        "it is a key or a certificate, but not in a form that is read here. Give it as PEM: put \
+         base64 that an identity provider shows between the lines \"-----BEGIN PUBLIC KEY-----\" \
+         and \"-----END PUBLIC KEY-----\" (of a certificate \"CERTIFICATE\"); `ssh-keygen -e -m \
+         PKCS8 -f FILE` writes one of ssh"
+    )]
+    Dressed,
+    /// A secret that is printed in documents.
+    #[error(
+        "everybody knows its secret, or can guess it, and others could reach the streams: \
+         `openssl rand -base64 48 > FILE` makes another one"
+    )]
+    Known,
     /// A key that could sign.
     #[error(
         "it is a private key, and the server needs only the public one: `openssl pkey -in PRIVATE \
@@ -72,6 +86,8 @@ impl From<io::Error> for KeyFileFault {
 pub(super) enum KeyFileWarning {
     /// Others on the machine can read a secret.
     Readable,
+    /// A secret is printed in documents.
+    Known,
     /// Keys of a set are not used: how many, and why the first is not.
     Ignored(usize, JwkError),
 }
@@ -88,6 +104,9 @@ pub(super) fn read(path: &Path) -> Result<KeysOfFile, KeyFileFault> {
     let (keys, others) = parse(&bytes)?;
     let is_secret = keys.iter().any(|key| matches!(key.kind(), KeyKind::Secret(_)));
     let mut warnings = Vec::new();
+    if keys.iter().any(Key::is_known) {
+        warnings.push(KeyFileWarning::Known);
+    }
     if is_secret && mode & 0o077 != 0 {
         warnings.push(KeyFileWarning::Readable);
     }
@@ -129,6 +148,7 @@ fn parse(bytes: &[u8]) -> Result<(Vec<Key>, Others), KeyFileFault> {
         }
         Form::Pem => Ok((of_pem(bytes)?, Vec::new())),
         Form::Der => Err(KeyFileFault::Der),
+        Form::Dressed => Err(KeyFileFault::Dressed),
         Form::Secret(secret) => Ok((vec![Key::secret(check_secret(secret)?)], Vec::new())),
     }
 }
@@ -148,14 +168,16 @@ pub(super) enum Form<'b> {
     Json(&'b str),
     Pem,
     Der,
+    /// A key or a certificate in other clothes.
+    Dressed,
     Secret(&'b [u8]),
 }
 
 pub(super) fn form(bytes: &[u8]) -> Form<'_> {
-    if is_der(bytes) {
+    if dress::is_der(bytes) {
         return Form::Der;
     }
-    if memchr::memmem::find(bytes, b"-----BEGIN ").is_some() {
+    if dress::is_pem(bytes) {
         return Form::Pem;
     }
     if let Ok(text) = std::str::from_utf8(bytes)
@@ -163,30 +185,32 @@ pub(super) fn form(bytes: &[u8]) -> Form<'_> {
     {
         return Form::Json(text.trim_start_matches('\u{feff}'));
     }
+    if dress::is_dressed_up(bytes) {
+        return Form::Dressed;
+    }
     // An editor ends a file with a line end; nobody means it.
     let secret = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     Form::Secret(secret.strip_suffix(b"\r").unwrap_or(secret))
 }
 
-/// Whether it is one value of DER from its first byte to its last: a key or a certificate.
-fn is_der(bytes: &[u8]) -> bool {
-    let whole = |head: usize, length: usize| bytes.len() == head + length;
-    match bytes {
-        [0x30, 0x82, high, low, ..] => whole(4, usize::from(u16::from_be_bytes([*high, *low]))),
-        [0x30, 0x81, length, ..] => whole(3, usize::from(*length)),
-        [0x30, length, ..] => *length < 0x80 && whole(2, usize::from(*length)),
-        _ => false,
-    }
-}
+/// How the public key of RSA begins in a form of its own (RFC 8017, appendix A.1.1), and how any
+/// public key does. The parser of PEM knows the second label alone.
+const RSA_LABEL: &str = "RSA PUBLIC KEY-----";
+const LABEL: &str = "PUBLIC KEY-----";
 
 /// The public keys and certificates of a PEM file.
 fn of_pem(bytes: &[u8]) -> Result<Vec<Key>, KeyFileFault> {
     let mut keys = Vec::new();
-    for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(bytes) {
+    let text = Zeroizing::new(String::from_utf8_lossy(bytes).replace(RSA_LABEL, LABEL));
+    let text = text.trim_start_matches('\u{feff}');
+    for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(text.as_bytes()) {
         let (kind, der) = section.map_err(|_| KeyFileFault::Pem)?;
         let der = Zeroizing::new(der);
         match kind {
-            SectionKind::PublicKey => keys.push(Key::of_spki(&der).ok_or(KeyFileFault::Type)?),
+            SectionKind::PublicKey => {
+                let key = Key::of_spki(&der).or_else(|| Key::rsa(&der));
+                keys.push(key.ok_or(KeyFileFault::Type)?);
+            }
             SectionKind::Certificate => keys.push(of_certificate(&der)?),
             SectionKind::RsaPrivateKey | SectionKind::PrivateKey | SectionKind::EcPrivateKey => {
                 return Err(KeyFileFault::Private);
@@ -223,5 +247,6 @@ pub struct KeyFileError {
     pub fault: KeyFileFault,
 }
 
+mod dress;
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,7 @@ mod jws;
 mod key;
 mod key_file;
 mod key_set;
+mod known_secrets;
 mod limits;
 mod reload;
 mod revoked;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::jwks::Jwks;
 use super::key::Key;
+use super::key_file::{KeyFileError, KeyFileFault};
 use super::rules::{TokenRulesError, keys_of_file};
 use super::verifier::Verifier;
 use crate::file_watch::{FileWatch, Stamps, look};
@@ -25,6 +26,8 @@ pub(super) struct KeyFiles {
     paths: Vec<PathBuf>,
     /// How many of them are of keys.
     plain: usize,
+    /// Secrets that everybody knows are refused.
+    is_reached: bool,
     /// What they looked like before they were read the first time.
     first_look: Stamps,
     /// Held for as long as reading takes, so that what was read first is never taken last.
@@ -50,11 +53,12 @@ pub(super) struct Known {
 }
 
 impl KeyFiles {
-    pub(super) fn new(keys: Vec<PathBuf>, set: Option<PathBuf>) -> KeyFiles {
+    pub(super) fn new(keys: Vec<PathBuf>, set: Option<PathBuf>, is_reached: bool) -> KeyFiles {
         let plain = keys.len();
         let paths: Vec<PathBuf> = keys.into_iter().chain(set).collect();
         let (reading, taken, refused) = Default::default();
-        KeyFiles { first_look: look(&paths), paths, plain, reading, taken, refused }
+        let first_look = look(&paths);
+        KeyFiles { first_look, paths, plain, is_reached, reading, taken, refused }
     }
 
     /// Reads them all, each by itself.
@@ -62,9 +66,16 @@ impl KeyFiles {
         &self,
         jwks: Option<&Jwks>,
     ) -> impl Iterator<Item = Result<Vec<Arc<Key>>, TokenRulesError>> {
-        let read = move |(place, path): (usize, &PathBuf)| match jwks {
-            Some(jwks) if place >= self.plain => jwks.keys_of_file(path),
-            _ => keys_of_file(path),
+        let read = move |(place, path): (usize, &PathBuf)| {
+            let keys = match jwks {
+                Some(jwks) if place >= self.plain => jwks.keys_of_file(path),
+                _ => keys_of_file(path),
+            }?;
+            if self.is_reached && keys.iter().any(|key| key.is_known()) {
+                let fault = KeyFileFault::Known;
+                return Err(KeyFileError { path: path.clone(), fault }.into());
+            }
+            Ok(keys)
         };
         self.paths.iter().enumerate().map(read)
     }

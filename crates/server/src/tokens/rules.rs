@@ -28,6 +28,9 @@ pub struct TokenRules {
     pub leeway: Duration,
     /// Whether each must have an end (`exp`).
     pub exp_required: bool,
+    /// Whether others than this machine can reach the streams: then no secret is taken that
+    /// everybody knows.
+    pub is_reached: bool,
 }
 
 impl Default for TokenRules {
@@ -39,6 +42,7 @@ impl Default for TokenRules {
             audiences: Vec::new(),
             leeway: Duration::from_secs(10),
             exp_required: true,
+            is_reached: false,
         }
     }
 }
@@ -99,6 +103,10 @@ pub(super) fn warn(path: &Path, warning: KeyFileWarning) {
         KeyFileWarning::Readable => tracing::warn!(
             "others on this machine can read the secret in {path}, and sign tokens with it: chmod \
              600 {path}"
+        ),
+        KeyFileWarning::Known => tracing::warn!(
+            "everybody knows the secret in {path}, or can guess it: it will do as long as nobody \
+             but this machine reaches the streams"
         ),
         KeyFileWarning::Ignored(count, error) => {
             tracing::warn!("{count} of the keys in {path} are not used; of the first: {error}");

@@ -102,6 +102,7 @@ impl SigningKey {
             Form::Json(text) => SigningKey::of_jwk(text),
             Form::Pem => SigningKey::of_pem(&bytes),
             Form::Der => Err(KeyFileFault::Der.into()),
+            Form::Dressed => Err(KeyFileFault::Dressed.into()),
         }
     }
 

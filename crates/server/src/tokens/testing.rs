@@ -28,7 +28,7 @@ pub(super) const NOW: u64 = 1_800_000_000;
 
 /// A secret that is long enough for each of the three.
 pub(super) const SECRET: &[u8] =
-    b"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    b"0123456789-abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// What signs in a test.
 pub(super) enum Pair {

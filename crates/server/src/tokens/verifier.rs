@@ -81,7 +81,7 @@ impl Verifier {
         let wanted = rules.wanted()?;
         let jwks = rules.jwks.map(Jwks::new);
         let set = jwks.as_ref().and_then(Jwks::file).map(Path::to_owned);
-        let files = KeyFiles::new(rules.keys, set);
+        let files = KeyFiles::new(rules.keys, set, rules.is_reached);
         let known = Known::at_start(&files, jwks.as_ref())?;
         let keys = RwLock::new(Arc::new(KeySet::new(known.all())));
         let (known, verified) = (Mutex::new(known), VerifiedTokens::new());

@@ -4,14 +4,15 @@
 //! word on who has connected. A server puts its socket in the place of the one before in one step,
 //! and on its end takes away none but its own.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net;
 use std::path::{Path, PathBuf};
 
 use sys::passing::{self, Credentials};
+use sys::plain_file;
 use tokio::net::{UnixListener, UnixStream};
 
 /// The socket's name, and that of the one that is to replace it.
@@ -95,7 +96,7 @@ fn bind_new(dir: &SocketDir) -> io::Result<UnixListener> {
         _ => {}
     }
     let listener = UnixListener::bind(&new)?;
-    fs::set_permissions(&new, Permissions::from_mode(0o600))?;
+    plain_file::set_mode(&new, 0o600)?;
     Ok(listener)
 }
 
@@ -128,6 +129,8 @@ pub(super) async fn connect(data: &Path) -> io::Result<Option<UnixStream>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[tokio::test]

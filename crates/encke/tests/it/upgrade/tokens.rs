@@ -67,7 +67,7 @@ fn token_that_is_revoked_behind_an_upgrade_ends_its_streams() {
     ears[0].iter_mut().for_each(Ear::expect_end);
     assert_eq!(server.api.send("bob", "two are left"), 2 * KINDS.len() as u64);
     server.upgrade(&[]);
-    revoke(json!({ "sub": "bob" }));
+    revoke(json!({ "sub": "bob", "before": in_seconds(1) }));
     ears[1].iter_mut().for_each(|ear| {
         assert_eq!(ear.data(), "two are left");
         ear.expect_end();

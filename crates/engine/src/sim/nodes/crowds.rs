@@ -11,6 +11,7 @@ use crate::limits::AHEAD_MS_MAX;
 use crate::router::{GapStep, Step};
 use crate::sim::one::One;
 use crate::sim::server::{Place, config};
+use crate::slab;
 
 const POLL: &str = "GET /poll/1?wait=60 HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -77,6 +78,28 @@ fn crowd_is_told_of_a_gap_one_by_one_and_events_do_not_wait_for_it() {
     assert!(!one.reads(late).contains("gap") && one.reads(clients[299]).is_empty());
     assert_eq!(one.server.figures().gaps, 350);
     assert_eq!(one.server.account.bytes(), 0, "nothing is kept for who is told");
+}
+
+/// A second gap begins where the first has come to, and goes around all who were there, however
+/// many come meanwhile.
+#[test]
+fn second_gap_is_told_to_all_while_the_slab_grows() {
+    let mut one = cluster();
+    // As many as its chunks hold.
+    let crowd = 2 * slab::CHUNK;
+    let clients: Vec<Place> = (0..crowd).map(|_| one.client(1 << 20, &stream(1))).collect();
+    while one.turn_after(1) {}
+    assert_eq!(one.router.gap_to_all(), GapStep::Told);
+    for _ in 0..slab::CHUNK {
+        one.turn_after(1);
+    }
+    clients.iter().for_each(|&client| drop(one.reads(client)));
+    assert_eq!(one.router.gap_to_all(), GapStep::Told);
+    one.turn_after(1);
+    let late = one.client(1 << 20, &stream(1));
+    while one.turn_after(1) {}
+    assert!(clients.iter().all(|&client| one.reads(client).ends_with("{\"gap\":true}\n")));
+    assert!(!one.reads(late).contains("gap"));
 }
 
 /// Large events for a crowd of full backlogs wait in the shard: the gap waits behind them, and what

@@ -36,16 +36,25 @@ fn transport_follows_the_accept_field() {
         ("text/event-stream;q=0", None),
         ("text/event-stream ; charset=utf-8 ; Q=0.5, application/*;q=0.4", SSE),
         ("text/event-stream;x=\"a,b;q=0\\\";q=0\"", SSE),
-        ("text/event-stream;q=\"1\"", None),
-        ("text/event-stream;q=1.5", None),
+        ("text/event-stream;q=\"1\"", NDJSON),
+        ("text/event-stream;q=1.5", NDJSON),
+        ("text/event-stream;q=1.5, text/event-stream;q=1", SSE),
+        ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", NDJSON),
+        ("text/html, text/event-stream; q=.3, *; q=.2", SSE),
+        ("application/ndjson", NDJSON),
+        ("application/jsonl, text/event-stream;q=0.9", NDJSON),
+        ("Application/X-JsonLines", NDJSON),
         ("text/event-stream;q=0.1234, application/x-ndjson;q=0.001", NDJSON),
         ("application/json", None),
         ("text/html", None),
-        ("*/event-stream", None),
-        ("*", None),
-        ("text", None),
-        ("/", None),
-        (";q=1", None),
+        ("*/event-stream", NDJSON),
+        ("*", NDJSON),
+        ("*;q=0", None),
+        ("text", NDJSON),
+        ("/", NDJSON),
+        ("text/", NDJSON),
+        (";q=1", NDJSON),
+        ("nonsense, text/html", None),
     ];
     for (line, transport) in cases {
         assert_eq!(best(&[line]), transport, "Accept: {line}");
@@ -61,7 +70,7 @@ fn several_lines_are_one_list() {
 
 #[test]
 fn weights_are_read_as_the_rfc_writes_them() {
-    let cases: [(&str, Option<Weight>); 15] = [
+    let cases: [(&str, Option<Weight>); 16] = [
         ("0", Some(0)),
         ("0.", Some(0)),
         ("0.5", Some(500)),
@@ -74,7 +83,8 @@ fn weights_are_read_as_the_rfc_writes_them() {
         ("2", None),
         ("0.0001", None),
         ("", None),
-        (".5", None),
+        (".5", Some(500)),
+        (".", None),
         ("-1", None),
         ("0,5", None),
     ];

@@ -1,5 +1,6 @@
 //! Tables of heads, each of them shown in one piece, byte by byte and cut in two at every place.
 
+mod absent;
 mod refusals;
 
 use super::*;
@@ -67,6 +68,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         known: None,
         bearer: Bearer::default(),
         other_site: false,
+        private_network: false,
         forwarded: Forwarded::default(),
         origin: Some("http://encke.example:8000"),
         host: Some("encke.example:8000"),
@@ -112,10 +114,10 @@ fn path_may_name_no_id() {
 fn token_is_taken_from_the_query_and_the_fields() {
     let buf = head("GET /stream/a?id=b&token=x%2ey", &["Cookie: t=z", "Cookie: t=late"]);
     let request = served(&buf);
-    assert_eq!(request.bearer.token(None, Some("t")), Ok(Some("x.y")));
+    assert_eq!(request.bearer.token(None, Some("t")), Ok(Some("x.y".into())));
     let buf = head("GET /stream", &["Cookie: t=z", "Cookie: t=late", "Sec-Fetch-Site: same-site"]);
     let request = served(&buf);
-    assert_eq!(request.bearer.token(None, Some("t")), Ok(Some("z")));
+    assert_eq!(request.bearer.token(None, Some("t")), Ok(Some("z late".into())));
     assert!(request.other_site);
     let buf = head("GET /stream", &["Authorization: Bearer a", "Authorization: Bearer b"]);
     assert_eq!(refused(&buf).problem.status, 400);
@@ -251,7 +253,7 @@ fn parameters_that_cannot_be_read_are_refused_with_what_to_do() {
         ("/poll/a?wait=-1", "from 0 to 60"),
         ("/poll/a?wait=1.5", "from 0 to 60"),
         ("/poll/a?wait=256", "from 0 to 60"),
-        ("/poll/a?after", "leave after out"),
+        ("/poll/a?after=x", "leave after out"),
         ("/poll/a?after=1", "leave after out"),
         ("/poll/a?after=+000000000000001", "leave after out"),
         (&long, "leave after out"),

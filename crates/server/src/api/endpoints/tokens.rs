@@ -17,6 +17,7 @@ use crate::http::body::{BodyKind, read_whole};
 use crate::http::id::IdField;
 use crate::http::object::Object;
 use crate::http::problem::ApiProblem;
+use crate::token_door::TokenOffice;
 use crate::tokens::{Revocation, RevokedError};
 
 /// The longest body: a name or an id with all its characters escaped.
@@ -48,7 +49,9 @@ pub(crate) async fn revoke(
     let bytes = read_whole(body, BODY_BYTES_MAX, &api.idle_limit).await?;
     let Object(body): Object<RevokeBody<'_>> =
         serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
-    let revocation = body.revocation()?;
+    // Those of a clock that is ahead too: which of them were made before the call cannot be told.
+    let none_made_from = api.tokens.as_ref().map_or(0, TokenOffice::none_made_from);
+    let revocation = body.revocation(none_made_from)?;
     let Some(tokens) = api.tokens.clone() else {
         return Err(ApiProblem::bad_request(
             "This server takes no tokens: it was started without --token-key and --token-jwks.",
@@ -106,15 +109,14 @@ fn answer_of_cluster(revoked: Result<(), RevokeTrouble>) -> Result<Response, Api
 }
 
 impl RevokeBody<'_> {
-    fn revocation(self) -> Result<Revocation, ApiProblem> {
+    /// What it asks for, where no token was made in `none_made_from` or later.
+    fn revocation(self, none_made_from: u64) -> Result<Revocation, ApiProblem> {
         match self {
             RevokeBody { jti: Some(jti), exp, sub: None, before: None } => {
                 Ok(Revocation::Token { jti: jti.into_owned(), expires: exp })
             }
             RevokeBody { jti: None, exp: None, sub: Some(sub), before } => {
-                // Those of this very second too: which of them were made before the call cannot be
-                // told.
-                let before = before.unwrap_or_else(|| sys::clock::unix_ms() / 1000 + 1);
+                let before = before.unwrap_or(none_made_from);
                 Ok(Revocation::Subject { sub: sub.0.into_owned(), before })
             }
             _ => Err(ApiProblem::bad_request(

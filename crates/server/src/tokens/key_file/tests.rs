@@ -3,6 +3,8 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::*;
@@ -73,7 +75,8 @@ fn pem_gives_public_keys_of_three_types_and_nothing_else() {
         assert!(fault(&private).contains("private key"), "{label}");
         assert!(fault(all.concat() + &private).contains("private key"), "{label}");
     }
-    assert!(fault(pem("RSA PUBLIC KEY", &[0; 40])).contains("BEGIN PUBLIC KEY"));
+    assert!(fault(pem("RSA PUBLIC KEY", &[0; 40])).contains("P-256 and Ed25519 only"));
+    assert!(fault(pem("CERTIFICATE REQUEST", &[0; 40])).contains("BEGIN PUBLIC KEY"));
     assert!(fault(pem("PUBLIC KEY", &[0x30; 40])).contains("P-256 and Ed25519 only"));
     assert!(fault("-----BEGIN PUBLIC KEY-----\nAAAA\n").contains("PEM"));
     assert!(fault(pem("CERTIFICATE", &[0x30; 40])).contains("PEM"));
@@ -85,6 +88,64 @@ fn pem_gives_public_keys_of_three_types_and_nothing_else() {
     for der in [p256.spki(), ed25519.spki(), RSA.spki()] {
         assert!(fault(der).contains("DER"));
     }
+}
+
+/// RSA's own form is what follows its type in the one for all.
+#[test]
+fn key_of_rsa_is_read_in_its_own_form_too() {
+    let spki = RSA.spki();
+    let start = memchr::memmem::find(&spki, &[0x03, 0x82]).unwrap() + 5;
+    let read = read_bytes(pem("RSA PUBLIC KEY", &spki[start..])).unwrap();
+    assert_eq!(read.keys[0].kind(), KeyKind::Rsa);
+    assert!(fault(&spki[start..]).contains("DER"));
+}
+
+/// `ssh-keygen -t ed25519`, `-t rsa` and `-t ecdsa`.
+const SSH: [&str; 3] = [
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBYEO4ZH2ckV4bTPiZAHeLoW1sXMlxeK2YFeCTnzJIqw me@host",
+    "no-pty ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7 me",
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBIRq",
+];
+
+/// The lines between the first and the last one of PEM.
+fn body(pem: &str) -> Vec<&str> {
+    pem.lines().filter(|line| !line.starts_with('-')).collect()
+}
+
+#[test]
+fn public_key_in_whatever_dress_is_no_secret() {
+    let certificate = include_str!("certificate.pem");
+    let mut dressed: Vec<Vec<u8>> = SSH.map(|text| text.as_bytes().to_owned()).into();
+    for pem in [Pair::p256().pem(), Pair::ed25519().pem(), RSA.pem(), certificate.to_owned()] {
+        let (lines, line) = (body(&pem).join("\n"), body(&pem).concat());
+        let urlsafe = line.replace('+', "-").replace('/', "_").replace('=', "");
+        let quoted = format!("\"{}\",", body(&pem).join("\\n"));
+        let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let twice = STANDARD.encode(&pem);
+        for text in [&lines, &line, &urlsafe, &quoted, &twice, &format!("  {line}\r\n\r\n")] {
+            dressed.push(text.as_bytes().to_owned());
+        }
+        dressed.push(wide(&format!("\u{feff}{pem}")));
+        dressed.push(wide(&format!("\u{feff}{lines}")));
+    }
+    dressed.push(SSH[0].split(' ').nth(1).unwrap().as_bytes().to_owned());
+    for bytes in dressed {
+        let fault = fault(&bytes);
+        assert!(fault.contains("BEGIN PUBLIC KEY"), "{}: {fault}", bytes.escape_ascii());
+    }
+    // What many have for a secret is one still.
+    let random = [7_u8, 200, 0x30, 46, 90, 13, 250, 1].repeat(6);
+    for secret in [STANDARD.encode(&random), "30".repeat(32), "ssh- is a protocol".repeat(3)] {
+        assert!(read_bytes(&secret).is_ok(), "{secret}");
+    }
+}
+
+#[test]
+fn secret_that_everybody_knows_is_told() {
+    let read = read_bytes("a-string-secret-at-least-256-bits-long\n").unwrap();
+    assert_eq!(read.warnings, [KeyFileWarning::Known]);
+    let known = json!({ "kty": "oct", "k": STANDARD.encode([b'x'; 33]) });
+    assert_eq!(read_bytes(known.to_string()).unwrap().warnings, [KeyFileWarning::Known]);
 }
 
 #[test]

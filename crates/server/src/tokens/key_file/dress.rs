@@ -1,0 +1,76 @@
+//! Public keys and certificates in whatever dress: in DER, in base64 with its lines or without, as
+//! ssh has them, in UTF-16. Everybody may know one, and whoever knows a secret signs with it, so
+//! none of them is ever taken for a secret.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use x509_cert::der::asn1::AnyRef;
+use x509_cert::der::{Decode, SliceReader, Tag, Tagged};
+
+const PEM: &[u8] = b"-----BEGIN ";
+
+/// base64 as people copy it: with its last characters or without, whatever is left in them.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Whether it is one value of DER from its first byte to its last, as keys (RFC 5280, RFC 8017) and
+/// certificates are: a sequence that begins with another one or with a number. Of 4 billion random
+/// secrets fewer than 400 are, and they are refused.
+pub(super) fn is_der(bytes: &[u8]) -> bool {
+    let Ok(whole) = AnyRef::from_der(bytes) else { return false };
+    let first = SliceReader::new(whole.value()).and_then(|mut inside| AnyRef::decode(&mut inside));
+    whole.tag() == Tag::Sequence
+        && first.is_ok_and(|first| matches!(first.tag(), Tag::Sequence | Tag::Integer))
+}
+
+/// Whether there is PEM in it.
+pub(super) fn is_pem(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, PEM).is_some()
+}
+
+/// Whether what looks like a secret is a key or a certificate in other clothes.
+pub(super) fn is_dressed_up(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    // UTF-16 hides it from whoever reads bytes.
+    let is_wide = matches!(text, Cow::Owned(_));
+    if is_wide && (is_pem(text.as_bytes()) || text.trim_start().starts_with('{')) {
+        return true;
+    }
+    let whole: String = text.replace("\\n", "").split_whitespace().collect();
+    // ssh has a word before the key, and words before and behind that.
+    text.split_whitespace().chain([&*whole]).any(|word| {
+        let word = word.trim_matches(|c| matches!(c, '"' | '\'' | ','));
+        unwrapped(word).is_some_and(|inside| is_der(&inside) || is_pem(&inside) || is_ssh(&inside))
+    })
+}
+
+fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    let wide = |of: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes.chunks_exact(2).map(|two| of([two[0], two[1]])).collect();
+        String::from_utf16(&units).ok().map(|text| Cow::Owned(text.replace('\u{feff}', "")))
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
+        _ => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+    }
+}
+
+/// What is in base64, in either alphabet (RFC 4648).
+fn unwrapped(word: &str) -> Option<Vec<u8>> {
+    BASE64.decode(word.replace('-', "+").replace('_', "/")).ok()
+}
+
+/// Whether it is a key as ssh writes it: its type, after four bytes of length (RFC 4253, section
+/// 6.6).
+fn is_ssh(bytes: &[u8]) -> bool {
+    let kinds: [&[u8]; 4] = [b"ssh-", b"ecdsa-sha2-", b"sk-ssh-", b"sk-ecdsa-"];
+    matches!(bytes, [0, 0, 0, _, kind @ ..] if kinds.iter().any(|known| kind.starts_with(known)))
+}
