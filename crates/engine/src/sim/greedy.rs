@@ -9,6 +9,7 @@ use super::server::{Place, config};
 use super::talk::client_frame;
 use crate::config::EngineConfig;
 use crate::limits::{WORK_PER_CONNECTION, WORK_PER_TURN, work};
+use crate::service::Report;
 
 /// What nobody is to wait for longer, in turns, who is reported behind `before` others. Each of
 /// them takes its part of a turn at most.
@@ -101,6 +102,27 @@ fn kinds_of_what_is_due_take_turns() {
     assert!(ended > 0, "all turns were of keep-alives");
     while one.turn_after(1) {}
     assert!(crowd.iter().all(|&client| one.wire(client).server_ended));
+}
+
+/// A report that waits goes with its connection, and none is kept of one that is closed: who gets
+/// the slot next is not told of it.
+#[test]
+fn report_of_one_that_is_closed_is_nobodys() {
+    let mut one = One::start(config());
+    let gone = one.client(1 << 20, STREAM);
+    let slot = gone.key.slot;
+    let shard = &mut one.server.shards[0];
+    let report = Report { slot, readable: true, writable: true, hung_up: true };
+    shard.put_off(report);
+    assert!(shard.has_put_off());
+    shard.give_up(slot);
+    assert!(!shard.has_put_off(), "it is of the next one");
+    shard.put_off(report);
+    assert!(!shard.has_put_off(), "it would be of the next one");
+    let next = one.client(1 << 20, &POLL.repeat(2));
+    assert_eq!(next.key.slot, slot);
+    while one.turn_after(1) {}
+    assert_eq!(one.reads(next).matches("HTTP/1.1 200").count(), 2);
 }
 
 /// A message as a block that is stored (RFC 1951, section 3.2.4), without its last four bytes (RFC
