@@ -101,8 +101,8 @@ fn put_off_rest(clients: &mut impl Clients) {
     }
 }
 
-/// Reports that a turn had no time for, in their order, one for each connection: 20 bytes of it,
-/// and nothing where there are none.
+/// Reports that a turn had no time for, in their order, one for each connection: some 30 bytes
+/// of it, and nothing where there are none.
 #[derive(Debug, Default)]
 pub(crate) struct PutOff {
     order: VecDeque<u32>,

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use hub::{DisconnectReason, TokenRefusal};
+use proto::request::tokens_of;
 use proto::websocket::{self, command};
 use proto::{Problem, Request, Transport};
 
@@ -71,7 +72,7 @@ impl<S: Sockets> Core<S> {
         };
         match tokens.check.check(&token) {
             Some(outcome) => {
-                self.budget.spend(work::TOKEN);
+                self.budget.spend(work::TOKEN * tokens_of(&token).count() as u32);
                 self.shown(outcome)
             }
             None if self.ask_token(at, &token) => {

@@ -112,8 +112,8 @@ impl Offer {
         if subtype == b"*" {
             return Some(Precision::Kind);
         }
-        let is_one = |name: &&&str| subtype.eq_ignore_ascii_case(name.as_bytes());
-        self.subtypes.iter().find(is_one).map(|_| Precision::Exact)
+        let mut names = self.subtypes.iter().map(|name| name.as_bytes());
+        names.any(|name| subtype.eq_ignore_ascii_case(name)).then_some(Precision::Exact)
     }
 }
 

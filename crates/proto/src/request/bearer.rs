@@ -60,7 +60,13 @@ impl<'b> Bearer<'b> {
     pub(super) fn add_cookies(&mut self, line: &'b str) {
         self.cookies = Some(Secret(match self.cookies.take() {
             None => Cow::Borrowed(line),
-            Some(Secret(lines)) => Cow::Owned(format!("{lines}; {line}")),
+            Some(Secret(lines)) => {
+                // It grows where it is, or a head of many lines would be copied for each of them.
+                let mut lines = lines.into_owned();
+                lines.push_str("; ");
+                lines.push_str(line);
+                Cow::Owned(lines)
+            }
         }));
     }
 

@@ -2,13 +2,12 @@
 //! ssh has them, in UTF-16. Everybody may know one, and whoever knows a secret signs with it, so
 //! none of them is ever taken for a secret.
 
-use std::borrow::Cow;
-
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use x509_cert::der::asn1::AnyRef;
 use x509_cert::der::{Decode, SliceReader, Tag, Tagged};
+use zeroize::Zeroizing;
 
 const PEM: &[u8] = b"-----BEGIN ";
 
@@ -35,37 +34,54 @@ pub(super) fn is_pem(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, PEM).is_some()
 }
 
-/// Whether what looks like a secret is a key or a certificate in other clothes.
+/// Whether what looks like a secret is a key or a certificate in other clothes. What is looked at
+/// may be a secret after all, so each copy is wiped and none grows.
 pub(super) fn is_dressed_up(bytes: &[u8]) -> bool {
-    let Some(text) = text(bytes) else { return false };
-    // UTF-16 hides it from whoever reads bytes.
-    let is_wide = matches!(text, Cow::Owned(_));
-    if is_wide && (is_pem(text.as_bytes()) || text.trim_start().starts_with('{')) {
-        return true;
+    match wide(bytes) {
+        // UTF-16 hides it from whoever reads bytes.
+        Some(text) => {
+            let is_json = text.trim_start().starts_with('{');
+            is_json || is_pem(text.as_bytes()) || holds_key(&text)
+        }
+        None => std::str::from_utf8(bytes).is_ok_and(holds_key),
     }
-    let whole: String = text.replace("\\n", "").split_whitespace().collect();
+}
+
+/// Whether one of the words of `text`, or all of them together, are a key or a certificate.
+fn holds_key(text: &str) -> bool {
+    let mut whole = Zeroizing::new(String::with_capacity(text.len()));
+    text.split("\\n").flat_map(str::split_whitespace).for_each(|word| whole.push_str(word));
     // ssh has a word before the key, and words before and behind that.
-    text.split_whitespace().chain([&*whole]).any(|word| {
+    text.split_whitespace().chain([&**whole]).any(|word| {
         let word = word.trim_matches(|c| matches!(c, '"' | '\'' | ','));
         unwrapped(word).is_some_and(|inside| is_der(&inside) || is_pem(&inside) || is_ssh(&inside))
     })
 }
 
-fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    let wide = |of: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes.chunks_exact(2).map(|two| of([two[0], two[1]])).collect();
-        String::from_utf16(&units).ok().map(|text| Cow::Owned(text.replace('\u{feff}', "")))
+/// UTF-16 with its byte order mark, as text without it.
+fn wide(bytes: &[u8]) -> Option<Zeroizing<String>> {
+    let of = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return None,
     };
-    match bytes {
-        [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
-        _ => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+    let units = bytes[2..].chunks_exact(2).map(|two| of([two[0], two[1]]));
+    let mut text = Zeroizing::new(String::with_capacity(2 * bytes.len()));
+    for decoded in char::decode_utf16(units) {
+        text.push(decoded.ok()?);
     }
+    Some(text)
 }
 
 /// What is in base64, in either alphabet (RFC 4648).
-fn unwrapped(word: &str) -> Option<Vec<u8>> {
-    BASE64.decode(word.replace('-', "+").replace('_', "/")).ok()
+fn unwrapped(word: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let standard = |byte| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        byte => byte,
+    };
+    let word: Zeroizing<Vec<u8>> = Zeroizing::new(word.bytes().map(standard).collect());
+    BASE64.decode(&*word).ok().map(Zeroizing::new)
 }
 
 /// Whether it is a key as ssh writes it: its type, after four bytes of length (RFC 4253, section
