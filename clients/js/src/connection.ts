@@ -147,8 +147,10 @@ export class Live<T> implements BaseConnection<T> {
       }
       // Who is told may close it, and then no timer is to keep a program from its end.
       if (this.#turn("waiting", why)) {
-        const ceiling = attempt.ended ? MOST_TRIES : tries++;
-        await this.#pause(backoffMs(ceiling, retryMs, retryMaxMs, why.retryAfterMs));
+        // The server knows how large the crowd is that loses it.
+        const told = !tries && attempt.retryMs;
+        const ceiling = attempt.ended && !told ? MOST_TRIES : tries++;
+        await this.#pause(told || backoffMs(ceiling, retryMs, retryMaxMs, why.retryAfterMs));
       }
     }
   }

@@ -13,6 +13,8 @@ export interface Link {
   readonly signal: AbortSignal;
   /** What the server is shown, if anything. */
   readonly token: string;
+  /** After how long the server wants it back; 0 where it has not said. */
+  retryMs: number;
   readonly shared: { readonly openMs: number; readonly silenceMs: number };
   /** The address of `path` with the ids, and with the cursor as the parameter `after`. */
   url(path: "stream" | "poll", after: string): URL;

@@ -34,6 +34,7 @@ export async function sse(link: Link): Promise<void> {
       const colon = line.indexOf(": ");
       if (colon > 0) {
         message[line.slice(0, colon)] = line.slice(colon + 2);
+        link.retryMs = +message.retry || link.retryMs;
       } else if (!line) {
         const { id, event, data } = message;
         message = {};

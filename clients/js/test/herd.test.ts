@@ -146,6 +146,22 @@ test("crowd whose server shut down comes back over the longest wait", async (t) 
   }
 });
 
+test("crowd comes back as its server has told, and then over times that double", async (t) => {
+  const told = `retry: 1234\n${cursor("01")}`;
+  const server = await FakeServer.start(t, { stream: stream(told) });
+  const connection = watched(t, server.url, { transports: ["sse"], openMs: 1e9, silenceMs: 0 });
+  await comes(connection, "open");
+  // One that ends at once again and again is not what was told for.
+  for (const ms of [1234, 1000]) {
+    const lost = comes(connection, "waiting");
+    server.cut();
+    await lost;
+    const open = comes(connection, "open");
+    await waits(t, connection, ms);
+    await open;
+  }
+});
+
 test("crowd whose server died comes back over times that double", async (t) => {
   const server = await FakeServer.start(t, { stream: stream(cursor("01")) });
   const connection = watched(t, server.url, { transports: ["sse"], openMs: 1e9, silenceMs: 0 });

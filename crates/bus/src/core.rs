@@ -93,13 +93,15 @@ impl Bus {
     }
 
     /// Asks all who are subscribed to `subject`, and gives the answers that come within `wait`, or
-    /// the first `enough` of them as soon as they are there. Nobody there: no answers, at once.
+    /// all up to the one with which `enough` have come that `counts` is true of. Nobody there: no
+    /// answers, at once.
     pub async fn ask(
         &self,
         subject: &str,
         bytes: Bytes,
         wait: Duration,
         enough: usize,
+        counts: impl Fn(&Bytes) -> bool,
     ) -> Result<Vec<Bytes>, NotSent> {
         let end = Instant::now() + wait;
         let client = &self.shared.client;
@@ -109,11 +111,14 @@ impl Bus {
         let mut answers = subscribed.map_err(|_| NotSent)?.map_err(|_| NotSent)?;
         let subject = self.shared.subject(subject);
         self.shared.send(client.publish_with_reply(subject, inbox, bytes)).await?;
-        let mut heard = Vec::new();
-        while heard.len() < enough {
+        let (mut heard, mut counted) = (Vec::new(), 0);
+        while counted < enough {
             match timeout_at(end, answers.next()).await {
                 Ok(Some(answer)) if answer.status == Some(StatusCode::NO_RESPONDERS) => break,
-                Ok(Some(answer)) => heard.push(answer.payload),
+                Ok(Some(answer)) => {
+                    counted += usize::from(counts(&answer.payload));
+                    heard.push(answer.payload);
+                }
                 Ok(None) | Err(_) => break,
             }
         }

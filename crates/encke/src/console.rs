@@ -1,13 +1,19 @@
 //! What commands say on standard output and standard error, and how they log.
 
+mod errors;
+
 use std::borrow::Cow;
+use std::future::pending;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
+use std::thread;
 
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use thiserror::Error;
+use tokio::sync::oneshot;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
@@ -15,6 +21,8 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
+
+use errors::Errors;
 
 /// Standard output cannot be written any more.
 #[derive(Debug, Error)]
@@ -47,6 +55,34 @@ pub(crate) fn say_bytes(line: &[u8]) -> Result<(), OutputError> {
     out.write_all(line)?;
     out.write_all(b"\n")?;
     Ok(out.flush()?)
+}
+
+/// Waits until nobody reads standard output any more. Who writes there seldom would not notice.
+pub(crate) async fn unread() -> Result<()> {
+    let (done, closed) = oneshot::channel();
+    // A file is read by somebody for ever, so the thread may never end: nobody waits for it.
+    let wait = move || {
+        if sys::pipe::wait_unread(&io::stdout()).is_ok() {
+            let _ = done.send(());
+        }
+    };
+    thread::Builder::new().name("unread".into()).spawn(wait).context("cannot start a thread")?;
+    if closed.await.is_err() {
+        pending::<()>().await;
+    }
+    Err(OutputError::Closed.into())
+}
+
+/// What went wrong, and why, cause by cause. A cause that the sentence before it has told already
+/// is not told again.
+pub(crate) fn told(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// A line on standard output that is kept up to date: on a terminal one line, cut to its width, and
@@ -84,7 +120,7 @@ impl Drop for LiveLine {
 
 /// Prints `line` on standard error. When that is gone too, there is nobody left to tell.
 pub(crate) fn tell(line: impl AsRef<str>) {
-    let _ = writeln!(io::stderr().lock(), "{}", printable(line.as_ref()));
+    let _ = Errors.write_all(format!("{}\n", printable(line.as_ref())).as_bytes());
 }
 
 /// `text` with its control characters as escapes, but for line ends: what another program said must
@@ -129,7 +165,7 @@ pub(crate) fn start_logging(level: LevelFilter, format: LogFormat) {
     let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_ansi(format == LogFormat::Text && io::stderr().is_terminal())
-        .with_writer(io::stderr)
+        .with_writer(|| Errors)
         // A log that nobody reads any more is no reason to end.
         .log_internal_errors(false);
     match format {
@@ -155,15 +191,26 @@ pub(crate) fn set_log_level(level: LevelFilter) {
 
 /// Tells why the program ends, whatever the level of the log, and in its form.
 pub(crate) fn complain(text: &str) {
+    tell(in_form("ERROR", text));
+}
+
+/// What is told in the place of so many lines of the log.
+fn lost_lines(lost: u64) -> String {
+    let text = format!("{lost} lines of this log were lost, since nobody read it");
+    in_form("WARN", &text) + "\n"
+}
+
+/// `text` in the form of the log.
+fn in_form(level: &str, text: &str) -> String {
     match LOG.get() {
         Some((_, LogFormat::Json)) => {
             let mut stamp = String::new();
             // It writes into memory.
             let _ = SystemTime.format_time(&mut Writer::new(&mut stamp));
-            let line = json!({ "timestamp": stamp, "level": "ERROR", "message": text });
-            tell(escaped(&line.to_string()));
+            let line = json!({ "timestamp": stamp, "level": level, "message": text });
+            escaped(&line.to_string())
         }
-        _ => tell(format!("encke: {text}")),
+        _ => format!("encke: {text}"),
     }
 }
 

@@ -23,7 +23,7 @@ impl Clock {
         match self {
             Clock::System => clock::unix_ms(),
             #[cfg(test)]
-            Clock::Made(made) => made.unix_ms.load(Ordering::Relaxed),
+            Clock::Made(made) => made.unix_ms(),
         }
     }
 
@@ -53,6 +53,10 @@ impl MadeClock {
 
     pub(crate) fn now_ms(&self) -> u64 {
         self.now_ms.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn unix_ms(&self) -> u64 {
+        self.unix_ms.load(Ordering::Relaxed)
     }
 
     /// Time passes, on both clocks.

@@ -37,6 +37,7 @@ mod mailbox;
 mod nap;
 mod notices;
 mod outbox;
+mod pauses;
 mod receipt;
 mod refused_origins;
 mod resume;

@@ -17,11 +17,16 @@ pub const SERVE_WITH_MAIL_NS: u64 = 500_000;
 pub const LOOK_NS: u64 = 5_000_000;
 
 /// How long a client of SSE is told to wait before it comes back (`retry`), in milliseconds: from
-/// this on, and by its slot a part of the spread longer, so that a crowd that lost its server comes
-/// back over two seconds. All are of four digits.
+/// this on, by its slot a part of the spread longer, and by its place among all a part of a second
+/// for each [`RETRIES_PER_SECOND`], up to the most. So ten are back within two seconds, and a crowd
+/// of a million that lost its server comes back over thirty.
 pub const RETRY_MS: u32 = 1_000;
 /// The spread of it.
-pub const RETRY_MS_SPREAD: u32 = 2_000;
+pub const RETRY_MS_SPREAD: u32 = 600;
+/// How many are told to come back in a second.
+pub const RETRIES_PER_SECOND: u32 = 33_000;
+/// The most that any is told to wait.
+pub const RETRY_MS_MAX: u32 = 32_000;
 
 /// Connections accepted in one turn, within [`SERVE_NS`].
 pub const ACCEPTS_PER_TURN: usize = 64;

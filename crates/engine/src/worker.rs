@@ -42,6 +42,9 @@ const LEAVING_NICE: u8 = 19;
 /// How often a worker that has written all down looks whose it is.
 const FROZEN_LOOK_MS: u64 = 2;
 
+/// How often a worker with nothing else to do looks whether somebody has set the wall clock.
+const WALL_LOOK_MS: u64 = 1_000;
+
 /// A worker, made and run on its own thread.
 pub(crate) struct Worker {
     shard: Shard<Tls<Kernel>>,
@@ -53,6 +56,8 @@ pub(crate) struct Worker {
     /// Given up for a moment to answer a client for whom there is no descriptor.
     spare: Option<File>,
     started_ms: u64,
+    /// When the last turn began, in milliseconds since then.
+    began_ms: u64,
     /// When to look at the listener again, after the kernel was short of something.
     accept_again_ms: Option<u64>,
     nap: Nap,
@@ -98,6 +103,7 @@ impl Worker {
         let shard = Shard::new(number, sockets, config, shared);
         Ok(Worker {
             started_ms: shard.started_ms(),
+            began_ms: 0,
             shard,
             mailbox,
             counters,
@@ -155,7 +161,7 @@ impl Worker {
                 Given::Written => busy = true,
                 Given::GoOn => {
                     self.giver = None;
-                    self.shard.sockets().below().forget_copies();
+                    self.shard.sockets().below().leave_copies();
                     busy = true;
                 }
                 // What is closed here is open there.
@@ -174,6 +180,7 @@ impl Worker {
 
     /// Waits for something to do, but where some is left.
     fn wait(&mut self, busy: bool) -> io::Result<()> {
+        let mut timeout_ms = Some(0);
         if self.waits_to_serve() {
             if !busy {
                 self.serving.wait_for_permit();
@@ -182,13 +189,15 @@ impl Worker {
             match self.nap_ns(busy) {
                 Some(nap_ns) => self.epoll.wait_ns(&mut self.serving.reports, nap_ns)?,
                 None => {
-                    let timeout = self.timeout_ms(busy);
-                    self.epoll.wait(&mut self.serving.reports, timeout)?;
+                    timeout_ms = self.timeout_ms(busy);
+                    self.epoll.wait(&mut self.serving.reports, timeout_ms)?;
                 }
             }
             self.serving.renew();
             self.is_lane_told = false;
         }
+        // Neither a turn nor a look for a permit takes long.
+        self.shard.turn_comes_by(timeout_ms.map(|ms| self.began_ms + ms));
         Ok(())
     }
 
@@ -232,7 +241,11 @@ impl Worker {
     fn turn(&mut self) -> bool {
         let began_ns = clock::monotonic_ns();
         let now_ms = began_ns / 1_000_000;
-        self.shard.begin_turn(now_ms - self.started_ms);
+        self.began_ms = now_ms - self.started_ms;
+        self.shard.begin_turn(self.began_ms);
+        if self.shard.has_tokens() {
+            self.shard.set_wall(clock::unix_ms());
+        }
         if let Some(texts) = self.mailbox.take_texts() {
             self.shard.show(texts);
         }
@@ -315,7 +328,9 @@ impl Worker {
         let giver = self.giver.as_ref().and_then(|giver| giver.due_ms());
         let lane = self.lane.as_ref().and_then(|lane| lane.due_ms());
         let drain = self.shard.drain_deadline_ms();
-        let times = [timer, self.accept_again_ms, drain, shortage, giver, lane];
+        let has_ends = self.shard.has_tokens() && self.shard.connections() > 0;
+        let wall = has_ends.then(|| self.started_ms + self.began_ms + WALL_LOOK_MS);
+        let times = [timer, self.accept_again_ms, drain, shortage, giver, lane, wall];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic_ms()))
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::net::TcpListener;
+use tokio::sync::futures::Notified;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, yield_now};
 
@@ -83,6 +84,11 @@ impl Node {
     /// All connected nodes.
     pub fn peers(&self) -> Vec<Arc<Peer>> {
         self.establisher.connections.peers()
+    }
+
+    /// Comes true when a node connects or goes, or an attempt to connect fails.
+    pub fn changed(&self) -> Notified<'_> {
+        self.establisher.connections.changed().notified()
     }
 
     /// Whether epmd knows us.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::error::{OpenError, OpenReason};
 use super::lock::DirectoryLock;
+use super::map::data_file;
 use super::marker::Recorded;
-use super::open::data_file;
 use super::pages::Findings;
 use super::verify::{Content, Verify};
 

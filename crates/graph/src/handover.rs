@@ -31,8 +31,9 @@ use super::Graph;
 use super::catch_up::{Stranger, read_state};
 use super::error::{OpenError, OpenReason, Unusable};
 use super::lock::{DirectoryLock, lock_until, look_until};
+use super::map::{data_file, map};
 use super::marker::Recorded;
-use super::open::{GraphOptions, Store, data_file, find_tables, map, restore_names};
+use super::open::{GraphOptions, Store, find_tables, restore_names};
 use super::replica::Mark;
 use super::write::{Change, Request};
 

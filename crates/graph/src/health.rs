@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 
 use super::error::{ReadError, Unusable, is_damage};
 use super::lock::still_there;
-use super::open::{Store, data_file};
+use super::map::data_file;
+use super::open::Store;
 
 impl Store {
     /// Whether changes can be kept.

@@ -30,6 +30,7 @@ mod held;
 mod key;
 mod lists;
 mod lock;
+mod map;
 mod marker;
 mod open;
 mod pages;

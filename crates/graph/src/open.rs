@@ -6,7 +6,6 @@
 //! The file grows by itself: the map is a reservation of address space, by default 1 TiB, and costs
 //! nothing until pages are written. So it is never resized, and readers need no lock against that.
 
-use std::ffi::c_int;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -14,16 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use heed::types::{Bytes, Str};
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
+use heed::{CommitOrAbort, Database, Env, EnvFlags, RoTxn, WithTls};
 use hub::{Id, Names};
 use sys::mapped::Guard;
-use sys::plain_file;
 
 use super::block::BlockCodec;
 use super::error::{OpenError, OpenReason};
 use super::key::KeyCodec;
 use super::lists::Lists;
 use super::lock::DirectoryLock;
+use super::map::{data_file, map, refuse_links};
 use super::marker::{Marker, Recorded};
 use super::pages::Findings;
 use super::replica::{Follower, Mark, ReplicaState};
@@ -32,14 +31,8 @@ use super::verify::{
     Content, FORMAT, FORMAT_REPLICA, META, META_FORMAT, META_NAMES_KEY, META_STATE, Verify,
 };
 
-/// Address space to reserve, and the least that is worth to start with.
+/// Address space to reserve.
 const MAP_BYTES_DEFAULT: usize = 1 << 40;
-const MAP_BYTES_MIN: usize = 1 << 20;
-
-/// Threads that may read at once. A slot is 64 bytes of `lock.mdb`.
-const READERS_MAX: u32 = 4096;
-
-const ENOMEM: c_int = 12;
 
 /// How to open a store.
 #[derive(Clone, Debug)]
@@ -233,17 +226,6 @@ impl Drop for Store {
     }
 }
 
-/// LMDB's file in `dir`.
-pub(super) fn data_file(dir: &Path) -> PathBuf {
-    dir.join("data.mdb")
-}
-
-/// LMDB opens its files itself, and would follow a link.
-fn refuse_links(dir: &Path) -> Result<(), OpenReason> {
-    let mut files = [data_file(dir), dir.join("lock.mdb")].into_iter();
-    files.try_for_each(|file| plain_file::check(&file)).map_err(OpenReason::Directory)
-}
-
 /// What the directory holds; `None` when that is nothing yet, and never was anything.
 pub(super) fn look(dir: &Path) -> Result<Option<State>, OpenReason> {
     refuse_links(dir)?;
@@ -264,43 +246,6 @@ pub(super) fn look(dir: &Path) -> Result<Option<State>, OpenReason> {
         None => Err(OpenReason::Damaged(findings.first.concat())),
         Some(Content::New) => recorded.admits(None).map(|()| None),
         Some(Content::Store(state, marker)) => recorded.admits(Some(marker)).map(|()| Some(state)),
-    }
-}
-
-/// Maps the file, halving the reservation as long as the system has no room for it.
-pub(super) fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithTls>, OpenReason> {
-    refuse_links(dir)?;
-    let mut options = EnvOpenOptions::new();
-    options.max_dbs(4).max_readers(READERS_MAX);
-    #[expect(unsafe_code, reason = "flags may make a commit less durable; see the promise")]
-    // SAFETY: without a sync a commit may be torn by a crash of the machine. A replica's mark says
-    // when that may have happened, and such a file is never mapped again.
-    unsafe {
-        options.flags(flags)
-    };
-    let mut bytes = bytes.max(MAP_BYTES_MIN);
-    loop {
-        options.map_size(bytes);
-        #[expect(unsafe_code, reason = "a mapped file is unsafe as such; this is the one place")]
-        // SAFETY: the file must not change under the map but through LMDB. We hold the directory's
-        // lock, so no other Encke has it open, or know that the one that holds it knows of us; and
-        // LMDB's own lock file guards against others, us two among them.
-        let opened = unsafe { options.open(dir) };
-        match opened {
-            Err(heed::Error::Io(error)) if error.raw_os_error() == Some(ENOMEM) => {
-                if bytes / 2 < MAP_BYTES_MIN {
-                    return Err(OpenReason::AddressSpace(bytes));
-                }
-                bytes /= 2;
-            }
-            Err(error) => return Err(error.into()),
-            Ok(env) => {
-                // LMDB leaves the file open for a program that is started from here.
-                sys::process::close_on_exec(&dir.join("data.mdb"))
-                    .map_err(OpenReason::Directory)?;
-                return Ok(env);
-            }
-        }
     }
 }
 

@@ -50,9 +50,21 @@ impl Grant {
 /// Why a token is refused. The text says what to do, and tells nothing of the token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum TokenRefusal {
-    /// No JWT in compact form (RFC 7515, section 3.1), or one over the bound.
-    #[error("it is not a JSON Web Token of at most 6 KiB")]
+    /// No JWT in compact form (RFC 7515, section 3.1).
+    #[error("it is not a JSON Web Token: three parts in base64url with a dot between each two")]
     Malformed,
+    /// Over the bound.
+    #[error("it is longer than 6 KiB: shorten its claims")]
+    TooLong,
+    /// Five parts (RFC 7516), or a header that says so.
+    #[error("it is encrypted (JWE), which this server does not read: sign it instead")]
+    Encrypted,
+    /// Another token is in it (RFC 7519, section 5.2).
+    #[error("it holds another token (`cty`), which this server does not look into: send that one")]
+    Nested,
+    /// Its header is no JSON object with what it must have, or of another type.
+    #[error("its header cannot be read, or its `typ` is neither JWT nor at+jwt")]
+    Header,
     /// Signed in a way that no key of ours is for.
     #[error("it is signed by an algorithm that none of the server's keys is for")]
     Algorithm,
@@ -77,9 +89,21 @@ pub enum TokenRefusal {
     /// For somebody else (`aud`).
     #[error("its audience is not this server")]
     Audience,
-    /// A claim has a form that it must not have, or lists too much.
-    #[error("its claims cannot be read: see the page on tokens")]
+    /// They are no JSON object, or one has a form that RFC 7519 does not give it.
+    #[error(
+        "its claims are no JSON object, or one of `iss`, `aud`, `exp`, `nbf`, `iat` and `jti` has \
+         another form than RFC 7519 gives it"
+    )]
     Claims,
+    /// Its subject (`sub`) cannot be an id.
+    #[error("its `sub` is no id: a text or a number by the rules for ids")]
+    Subject,
+    /// Its `encke` cannot be read, lists too much, or nothing is granted at all.
+    #[error(
+        "its claim `encke` has a form or a member that this server does not know, or lists too \
+         many ids, or nothing is granted: see the page on tokens"
+    )]
+    Granted,
     /// It was revoked.
     #[error("it was revoked: get a new one")]
     Revoked,
@@ -90,8 +114,12 @@ pub enum TokenRefusal {
 
 impl TokenRefusal {
     /// Every refusal, in the order of their numbers.
-    pub const ALL: [TokenRefusal; 12] = [
+    pub const ALL: [TokenRefusal; 18] = [
         TokenRefusal::Malformed,
+        TokenRefusal::TooLong,
+        TokenRefusal::Encrypted,
+        TokenRefusal::Nested,
+        TokenRefusal::Header,
         TokenRefusal::Algorithm,
         TokenRefusal::UnknownKey,
         TokenRefusal::Signature,
@@ -101,6 +129,8 @@ impl TokenRefusal {
         TokenRefusal::Issuer,
         TokenRefusal::Audience,
         TokenRefusal::Claims,
+        TokenRefusal::Subject,
+        TokenRefusal::Granted,
         TokenRefusal::Revoked,
         TokenRefusal::Busy,
     ];
@@ -109,6 +139,10 @@ impl TokenRefusal {
     pub fn as_str(self) -> &'static str {
         match self {
             TokenRefusal::Malformed => "malformed",
+            TokenRefusal::TooLong => "too_long",
+            TokenRefusal::Encrypted => "encrypted",
+            TokenRefusal::Nested => "nested",
+            TokenRefusal::Header => "header",
             TokenRefusal::Algorithm => "algorithm",
             TokenRefusal::UnknownKey => "unknown_key",
             TokenRefusal::Signature => "signature",
@@ -118,6 +152,8 @@ impl TokenRefusal {
             TokenRefusal::Issuer => "issuer",
             TokenRefusal::Audience => "audience",
             TokenRefusal::Claims => "claims",
+            TokenRefusal::Subject => "subject",
+            TokenRefusal::Granted => "granted",
             TokenRefusal::Revoked => "revoked",
             TokenRefusal::Busy => "busy",
         }

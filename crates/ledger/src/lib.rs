@@ -53,7 +53,7 @@ pub use ledger::Ledger;
 pub use load::{Load, Loaded};
 pub use pair::Pair;
 pub use place::{Lineage, Place};
-pub use source::{Source, Status};
+pub use source::{Differences, Source, Status};
 pub use sums::BucketSums;
 pub use watch::{Seen, Versions};
 pub use write::{Changed, Commits};

@@ -6,7 +6,8 @@ use crate::config::LedgerConfig;
 use crate::error::{Doing, LedgerError, SchemaFault};
 
 /// Each once, in this order, for ever: what was published is not changed, but followed by another.
-const MIGRATIONS: [&str; 2] = [include_str!("sql/1.sql"), include_str!("sql/2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("sql/1.sql"), include_str!("sql/2.sql"), include_str!("sql/3.sql")];
 
 /// The schema that this program works with.
 pub(crate) const KNOWN: i32 = MIGRATIONS.len() as i32;

@@ -1,5 +1,7 @@
 //! A table of the application as the graph: `encke.install` and its reverse (see sql/2.sql).
 
+use std::fmt;
+
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -18,6 +20,15 @@ pub struct Source {
     pub subscriber: String,
     /// The column of those who are followed.
     pub subscribee: String,
+}
+
+/// In what a table and the graph that it is differ.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Differences {
+    /// How many pairs only one of both has.
+    pub total: u64,
+    /// Some of them: subscriber, subscribee, and whether it is the table that has it.
+    pub some: Vec<(String, String, bool)>,
 }
 
 /// What there is to say about the graph in the database.
@@ -97,6 +108,19 @@ impl Ledger {
         })
     }
 
+    /// In what the table that is the graph differs from it, `most` pairs by name: triggers that
+    /// were off, columns of another type and tables that inherit are seen by no trigger. None where
+    /// no table is the graph. It reads both whole.
+    pub async fn source_differences(&self, most: u32) -> Result<Differences, LedgerError> {
+        let session = self.patient().await?;
+        let sql = self.sql(&format!("select * from encke.source_differences({most})"));
+        let rows = session.client.query(&sql, &[]).await;
+        let rows = rows.map_err(|error| LedgerError::of(&error, Doing::Nothing))?;
+        let total = rows.first().map_or(0, |row| row.get::<_, i64>(3) as u64);
+        let some = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+        Ok(Differences { total, some })
+    }
+
     /// A session that waits as long as it takes.
     pub(crate) async fn patient(&self) -> Result<Session, LedgerError> {
         let session = Session::open(&self.shared.config).await?;
@@ -120,4 +144,17 @@ async fn query(
     let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| *value as _).collect();
     let row = session.client.query_one(sql, &values).await;
     row.map_err(|error| LedgerError::of(&error, doing))
+}
+
+/// `800 pairs differ, such as 8 9 (in the table alone)`.
+impl fmt::Display for Differences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} pairs differ", self.total)?;
+        for (nth, (subscriber, subscribee, in_table)) in self.some.iter().enumerate() {
+            let (joins, side) = (if nth == 0 { ", such as" } else { "," }, *in_table);
+            let side = if side { "table" } else { "graph" };
+            write!(f, "{joins} {subscriber} {subscribee} (in the {side} alone)")?;
+        }
+        Ok(())
+    }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
-use figures::numbers::grouped;
+use figures::numbers::{bytes, grouped};
 use proto::Transport;
 use serde::Serialize;
 
@@ -157,7 +157,13 @@ impl FloodReport {
     }
 
     fn tell_unchecked(&self, findings: &mut Findings) {
-        if self.events == 0 {
+        if self.events == 0 && self.body_bytes > 0 {
+            let (heard, transport) = (bytes(self.body_bytes), self.transport);
+            findings.unchecked.push(format!(
+                "events: {heard} came on open streams, and none of it is an event as Encke sends \
+                 it over {transport}. Only that streams stay open"
+            ));
+        } else if self.events == 0 {
             findings.unchecked.push("events, since none came: only that streams stay open".into());
         }
         for (count, words) in [

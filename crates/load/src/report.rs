@@ -65,6 +65,8 @@ pub struct FloodReport {
     pub runs: Runs,
     /// Bytes received.
     pub bytes: u64,
+    /// Those behind heads: events, signs of life, and whatever is in a form that is not known.
+    pub body_bytes: u64,
     /// Events that should have come before others that came, and did not.
     pub missing: u64,
     /// Events that came a second time.
@@ -116,6 +118,7 @@ impl From<&FloodSnapshot> for FloodReport {
             runs_untold: runs.others,
             runs: *runs,
             bytes: totals.bytes,
+            body_bytes: totals.body_bytes,
             missing: totals.missing(),
             doubled: totals.doubled,
             overtaken: totals.overtaken,

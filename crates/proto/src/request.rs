@@ -118,6 +118,8 @@ pub struct Request<'b> {
     pub bearer: Bearer<'b>,
     /// Whether a browser says that a page of another origin makes the request.
     pub other_site: bool,
+    /// Whether a browser says that a page makes the request, and nobody's hand.
+    pub by_page: bool,
     /// Whether a browser asks if a page of the open network may connect to this one (Private
     /// Network Access, section 3.1).
     pub private_network: bool,
@@ -277,6 +279,7 @@ fn serve<'b>(
         known: fields.known,
         bearer: fields.bearer,
         other_site: fields.other_site,
+        by_page: fields.by_page,
         private_network: fields.private_network,
         forwarded: fields.forwarded,
         origin: None,

@@ -17,6 +17,7 @@ pub mod limits;
 pub mod machine;
 pub mod mapped;
 pub mod passing;
+pub mod pipe;
 pub mod plain_file;
 pub mod priority;
 pub mod process;

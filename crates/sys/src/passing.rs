@@ -10,8 +10,10 @@
 //!
 //! Cost: the system call, about 1 KiB of stack, and at the receiver a list's growth.
 
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -157,6 +159,18 @@ pub fn message_pair(bytes: usize) -> io::Result<(OwnedFd, OwnedFd)> {
         socket.set_send_buffer_size(bytes)?;
     }
     Ok((one.into(), other.into()))
+}
+
+/// A Unix socket (`SOCK_STREAM`) with the name `path`, to which only this user can connect: it has
+/// its mode before it has its name. It does not listen yet, and does not block.
+pub fn bind_private(path: &Path) -> io::Result<OwnedFd> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let inode = File::from(OwnedFd::from(socket));
+    inode.set_permissions(Permissions::from_mode(0o600))?;
+    let socket = Socket::from(OwnedFd::from(inode));
+    socket.bind(&SockAddr::unix(path)?)?;
+    Ok(socket.into())
 }
 
 /// Who is at the other end of a socket.

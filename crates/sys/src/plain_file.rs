@@ -4,10 +4,10 @@
 //! link in the place of a file leads root's hand elsewhere, and a pipe makes it wait. So nothing
 //! but a regular file is opened, no link is followed, and owner and mode are set by descriptor.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens the regular file `path`, which is no link. `options` do not truncate: what is opened is
@@ -63,19 +63,18 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives `path` this mode, which may be a socket, and is no link.
+/// Has the disk keep `bytes` for a file, from its start on, and makes it as long. What is mapped
+/// of it can be written then: a full disk would answer that by a signal (SIGBUS).
 ///
 /// # Errors
-/// As open(2) and chmod(2).
-pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    // A descriptor that names it and no more, which chmod(2) reaches by its name in /proc alone.
-    let flags = libc::O_PATH | libc::O_NOFOLLOW;
-    let place = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if place.metadata()?.is_symlink() {
-        return Err(no_file("a link"));
+/// As posix_fallocate(3): the disk is full.
+pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    let bytes = libc::off_t::try_from(bytes).map_err(|_| ErrorKind::FileTooLarge)?;
+    // SAFETY: the call reads no memory of ours, and the descriptor is open.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
     }
-    let name = format!("/proc/self/fd/{}", place.as_raw_fd());
-    fs::set_permissions(name, Permissions::from_mode(mode))
 }
 
 /// Gives a file that root has made in the directory `dir` to whose that is. Whoever else has made
@@ -135,15 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn mode_is_set_of_what_is_no_link() {
+    fn what_is_allocated_has_no_holes() {
         let dir = tempfile::tempdir().unwrap();
-        let [socket, link] = ["socket", "link"].map(|name| dir.path().join(name));
-        let _listener = UnixListener::bind(&socket).unwrap();
-        symlink(&socket, &link).unwrap();
-        let mode = || fs::metadata(&socket).unwrap().mode() & 0o777;
-        set_mode(&socket, 0o640).unwrap();
-        assert_eq!(mode(), 0o640);
-        assert!(set_mode(&link, 0o600).is_err());
-        assert_eq!(mode(), 0o640);
+        let file = opened(&dir.path().join("file")).unwrap();
+        file.set_len(1 << 20).unwrap();
+        allocate(&file, 1 << 20).unwrap();
+        let made = file.metadata().unwrap();
+        assert!(made.blocks() * 512 >= 1 << 20 && made.len() == 1 << 20, "{made:?}");
     }
 }

@@ -82,6 +82,26 @@ pub fn is_shortage(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| shortages.contains(&code))
 }
 
+/// Whether an accept failed for a reason of the client that was next, which is gone by that: it
+/// aborted, a packet filter forbids it, or its network had a fault (accept(2), "Error handling").
+pub fn is_of_client(error: &io::Error) -> bool {
+    let faults = [
+        libc::ECONNABORTED,
+        libc::EINTR,
+        libc::EPERM,
+        libc::EPROTO,
+        libc::ENOPROTOOPT,
+        libc::EOPNOTSUPP,
+        libc::ENETDOWN,
+        libc::ENETUNREACH,
+        libc::EHOSTDOWN,
+        libc::EHOSTUNREACH,
+        libc::ENONET,
+        libc::ETIMEDOUT,
+    ];
+    error.raw_os_error().is_some_and(|code| faults.contains(&code))
+}
+
 /// Begins a connection to `target`, from the address `source` when given (the kernel picks the port
 /// as late as it can, `IP_BIND_ADDRESS_NO_PORT`, so each source address has all ports to itself).
 /// Writable means connected or failed: ask [`connect_error`].

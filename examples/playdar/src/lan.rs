@@ -8,6 +8,7 @@
 //! count only where they were sent to the group, which routers do not pass on: so nobody far away
 //! can make a daemon send its answers to somebody else.
 
+mod answering;
 mod message;
 mod node;
 mod roster;

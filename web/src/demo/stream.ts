@@ -28,7 +28,10 @@ export function listen(id: string, token: string | null, ears: Ears): () => void
   connection.on("state", (state) => {
     if (!isLeft) ears.state(state, connection.transport);
   });
-  connection.on("error", (error) => ears.refused(error.message));
+  connection.on("error", (error) => {
+    // All else is tried again, which the state says.
+    if (error.final) ears.refused(error.message);
+  });
   return () => {
     isLeft = true;
     connection.close();

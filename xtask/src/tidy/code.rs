@@ -5,7 +5,7 @@ use super::tree::{Fault, File, Tree};
 /// Where `unsafe` may stand: a folder or a file, and why.
 const UNSAFE: [(&str, &str); 2] = [
     ("crates/sys/", "the thin coat around Linux"),
-    ("crates/graph/src/open.rs", "mapping the store's file"),
+    ("crates/graph/src/map.rs", "mapping the store's file"),
 ];
 
 /// How `unsafe` begins where it is code and not a word in a sentence.

@@ -55,7 +55,8 @@ async fn question_gathers_the_answers_of_all() {
         let asker = connect(&server, 1).await;
         // That nobody is there is known at once: an hour is not waited for.
         let hour = Duration::from_secs(3600);
-        let alone = timeout(DEADLINE, asker.ask("ask", "?".into(), hour, 1)).await.unwrap();
+        let asking = asker.ask("ask", "?".into(), hour, 1, |_| true);
+        let alone = timeout(DEADLINE, asking).await.unwrap();
         assert_eq!(alone.unwrap().len(), 0);
         let mut nodes = Vec::new();
         for number in 0..5_u8 {
@@ -69,17 +70,23 @@ async fn question_gathers_the_answers_of_all() {
                 }
             }));
         }
-        let answers = timeout(DEADLINE, asker.ask("ask", "x".into(), hour, 5)).await.unwrap();
+        let asking = asker.ask("ask", "x".into(), hour, 5, |_| true);
+        let answers = timeout(DEADLINE, asking).await.unwrap();
         let mut answers = answers.unwrap();
         answers.sort();
         let expected: Vec<Bytes> = (0..5_u8).map(|number| vec![number, b'x'].into()).collect();
         assert_eq!(answers, expected);
+        // Of four that count the last is the fifth at the latest.
+        let asking = asker.ask("ask", "y".into(), hour, 4, |answer| answer[0] != 0);
+        let answers = timeout(DEADLINE, asking).await.unwrap().unwrap();
+        let counted = answers.iter().filter(|answer| answer[0] != 0).count();
+        assert_eq!((counted, (4..=5).contains(&answers.len())), (4, true), "{answers:?}");
         // A sixth never comes: what has come is given when the time is over. On a busy machine that
         // may be fewer, and then there is more time.
         let mut heard = 0;
         for wait in [250, 2_000, 16_000].map(Duration::from_millis) {
             let start = Instant::now();
-            heard = asker.ask("ask", "x".into(), wait, 6).await.unwrap().len();
+            heard = asker.ask("ask", "x".into(), wait, 6, |_| true).await.unwrap().len();
             assert!(start.elapsed() >= wait);
             if heard == 5 {
                 break;

@@ -13,7 +13,7 @@ use super::client::{CaArg, parse_id, runtime};
 use super::signer::TokenKeyArg;
 use super::work::on_own_thread;
 use crate::client::{Follower, GivenToken, ServerUrl, TokenSource, Told, Wanted};
-use crate::console::{OutputError, printable, say, say_bytes, tell};
+use crate::console::{OutputError, printable, say, say_bytes, tell, told, unread};
 use crate::signals::Signals;
 use crate::units::parse_silence;
 
@@ -128,6 +128,7 @@ pub(crate) fn run(args: ListenArgs) -> Result<()> {
         tokio::select! {
             ended = listening => ended,
             _ = signals.next() => Ok(()),
+            unread = unread() => unread,
         }
     })
 }
@@ -146,7 +147,7 @@ async fn listen(args: &ListenArgs) -> Result<()> {
         match follower.next().await? {
             Told::Online { again: false } => tell(format!("online at {url} as {ids}")),
             Told::Online { again: true } => tell(format!("online again at {url} as {ids}")),
-            Told::Offline(error) => tell(format!("offline: {error:#}; trying again")),
+            Told::Offline(error) => tell(format!("offline: {}; trying again", told(&error))),
             Told::Gap if args.json => say("{\"gap\":true}")?,
             Told::Gap => tell("gap: events may have been missed; ask elsewhere how things stand"),
             Told::Event(json) => {

@@ -220,7 +220,7 @@ pub(crate) fn run() -> ExitCode {
             if let Some(settings) = error.downcast_ref::<SettingsError>() {
                 return usage(settings);
             }
-            console::complain(&format!("{error:#}"));
+            console::complain(&console::told(&error));
             let of_list = error.downcast_ref().is_some_and(ServerListError::is_usage);
             let is_usage = of_list || error.is::<UsageError>();
             if is_usage { ExitCode::from(2) } else { ExitCode::FAILURE }

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use ledger::{Ledger, LedgerConfig, LedgerError, Source, Status, TlsMode};
+use ledger::{Differences, Ledger, LedgerConfig, LedgerError, Source, Status, TlsMode};
 use serde_json::json;
 use tokio::runtime::Builder;
 
 use crate::console::{say, tell};
+
+/// Pairs that are named where a table and the graph differ.
+const SHOWN: u32 = 5;
 
 /// The graph in PostgreSQL, for many nodes: makes its tables, and makes a table of yours the graph.
 #[derive(Debug, Args)]
@@ -113,7 +116,7 @@ struct UninstallArgs {
     database: DatabaseArgs,
 }
 
-/// Says where the graph is, how large, and which table it is.
+/// Says where the graph is, how large, which table it is, and in what the two differ.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -174,8 +177,13 @@ async fn uninstall(database: &DatabaseArgs) -> Result<()> {
 }
 
 async fn status(args: &StatusArgs) -> Result<()> {
-    let Status { schema_version, place, pairs, bytes, changes, source } =
-        args.database.connect(false).await?.status().await?;
+    let ledger = args.database.connect(false).await?;
+    let Status { schema_version, place, pairs, bytes, changes, source } = ledger.status().await?;
+    // A user who may not compare them hears all else.
+    let differences = match source {
+        Some(_) => Some(ledger.source_differences(SHOWN).await),
+        None => None,
+    };
     if args.json {
         let source = source.map(|source| {
             json!({
@@ -193,6 +201,7 @@ async fn status(args: &StatusArgs) -> Result<()> {
             "bytes": bytes,
             "changes_kept": changes,
             "source": source,
+            "differences": differences.and_then(Result::ok).map(|differences| differences.total),
         });
         return Ok(say(line.to_string())?);
     }
@@ -201,10 +210,17 @@ async fn status(args: &StatusArgs) -> Result<()> {
         place.version, place.lineage, place.hash
     ))?;
     say(format!("about {pairs} subscriptions in {bytes} bytes, {changes} changes kept"))?;
-    Ok(say(match source {
-        Some(Source { table, subscriber, subscribee }) => {
-            format!("the graph is the table {table} ({subscriber} follows {subscribee})")
-        }
-        None => "the graph is Encke's own".to_owned(),
-    })?)
+    let Some(Source { table, subscriber, subscribee }) = source else {
+        return Ok(say("the graph is Encke's own")?);
+    };
+    say(format!("the graph is the table {table} ({subscriber} follows {subscribee})"))?;
+    Ok(match differences {
+        Some(Ok(Differences { total: 0, .. })) => say("both have the same pairs")?,
+        Some(Ok(differences)) => say(format!(
+            "{differences}; `encke postgres install {table} {subscriber} {subscribee}` makes the \
+             graph what the table says"
+        ))?,
+        Some(Err(error)) => tell(format!("they could not be compared: {error}")),
+        None => {}
+    })
 }

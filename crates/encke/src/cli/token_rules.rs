@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use server::tokens::{JwksSource, TokenRules};
+use server::tokens::{JwksSource, SigningKey, TokenRules};
 
+use super::signer::TokenClaimsArgs;
 use crate::units::parse_seconds;
 
 /// Which tokens are good.
@@ -43,10 +44,26 @@ impl TokenRulesArgs {
         self.token_issuer.is_some() || !self.token_audience.is_empty()
     }
 
+    /// Whether tokens are asked for at all.
+    pub(crate) fn asks(&self) -> bool {
+        !self.token_key.is_empty() || self.token_jwks.is_some()
+    }
+
+    /// With what options a command of this program signs tokens that are taken, if one of the keys
+    /// is for that, too.
+    pub(crate) fn signing(&self) -> Option<Vec<String>> {
+        let key = self.token_key.iter().find(|path| SigningKey::read(path).is_ok())?;
+        let claims = TokenClaimsArgs {
+            token_issuer: self.token_issuer.clone(),
+            token_audience: self.token_audience.first().cloned().into_iter().collect(),
+        };
+        let key = ["--token-key".to_owned(), key.display().to_string()];
+        Some(key.into_iter().chain(claims.options()).collect())
+    }
+
     /// The rules, if there is any key.
     pub(crate) fn rules(self) -> Option<TokenRules> {
-        let some = !self.token_key.is_empty() || self.token_jwks.is_some();
-        some.then_some(TokenRules {
+        self.asks().then_some(TokenRules {
             keys: self.token_key,
             jwks: self.token_jwks,
             issuer: self.token_issuer,

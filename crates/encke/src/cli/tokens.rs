@@ -20,7 +20,26 @@ pub(crate) struct TokenArgs {
     open: bool,
 }
 
+/// What a listener needs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum ToListen {
+    /// Nothing.
+    Nothing,
+    /// A token that it can sign by itself, with these options.
+    Signing(Vec<String>),
+    /// A token that somebody else signs.
+    Token,
+}
+
 impl TokenArgs {
+    /// What a listener on this machine needs.
+    pub(crate) fn to_listen(&self) -> ToListen {
+        if !self.rules.asks() {
+            return ToListen::Nothing;
+        }
+        self.rules.signing().map_or(ToListen::Token, ToListen::Signing)
+    }
+
     /// Who may listen.
     pub(crate) fn access(self) -> Result<StreamAccess> {
         let restricts = self.rules.restricts();

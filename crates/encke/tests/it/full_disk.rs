@@ -2,7 +2,10 @@
 //! again once there is room.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 
@@ -81,4 +84,43 @@ fn full_disk_is_told_and_the_server_goes_on() {
     assert_eq!(server.api.send("rj", "still here"), 1);
     assert_eq!(bob.data(), "still here");
     assert_eq!(server.stop("TERM").code(), Some(0));
+}
+
+/// Also of the file that LMDB maps and writes by way of the map, for which it asks the disk for
+/// nothing before.
+#[test]
+fn server_starts_on_a_disk_that_is_nearly_full_or_says_why_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut starts, mut refusals) = (0, 0);
+    for free_kib in [0, 4, 8, 16, 64, 160, 264, 272, 284, 300, 320, 400, 900] {
+        let Some(mut command) = testing::on_small_disk(dir.path(), 1 << 20) else {
+            return testing::skip("this user may not mount a small disk (unshare --mount)");
+        };
+        // A folder, and what is left of a mebibyte.
+        let script = "mkdir \"$1/data\" && head -c \"$2\" /dev/zero > \"$1/ballast\"; \
+                      exec \"$0\" serve --listen=127.0.0.1:0 --api=127.0.0.1:0 --data=\"$1/data\"";
+        let ballast = ((1 << 20) - (free_kib << 10)).to_string();
+        let program = env!("CARGO_BIN_EXE_encke");
+        command.args(["sh", "-c", script, program]).arg(dir.path()).arg(ballast);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let starts_up = !line.is_empty();
+        if starts_up {
+            let pid = child.id().to_string();
+            assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        }
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.signal(), None, "{free_kib} KiB free: {said}");
+        assert_eq!(ended.status.code(), Some(i32::from(!starts_up)), "{free_kib} KiB: {said}");
+        if starts_up {
+            starts += 1;
+        } else {
+            refusals += 1;
+            let is_told = said.contains("encke: ") && said.contains("space");
+            assert!(is_told && !said.contains("report it"), "{free_kib} KiB: {said}");
+        }
+    }
+    assert!(starts > 1 && refusals > 5, "{starts} starts, {refusals} refusals");
 }

@@ -73,6 +73,7 @@ mod strangers;
 mod strangers_proxies;
 mod streams;
 mod streams_ids;
+mod stuck_log;
 mod tls_acme;
 mod tls_api;
 mod tls_attackers;

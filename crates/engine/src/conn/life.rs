@@ -165,7 +165,7 @@ pub(crate) enum Act {
 pub(crate) struct Facts {
     /// Its client may send messages.
     pub(crate) sends_messages: bool,
-    /// The kernel has no room for what waits.
+    /// The kernel has no room for what waits; where it is its time, it has had none for too long.
     pub(crate) blocked: bool,
     /// Its message has taken too long.
     pub(crate) late: bool,

@@ -58,6 +58,17 @@ const _: () = {
     assert!(slot + size_of::<Links>() <= 64);
 };
 
+/// For what of a connection it is time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Due {
+    /// The kernel has had no room for what waits, for too long.
+    pub(crate) blocked: bool,
+    /// Its message has taken too long.
+    pub(crate) late: bool,
+    /// The time of its token is over.
+    pub(crate) expired: bool,
+}
+
 /// What is noted of a connection in the one byte that there is: what the answer to a poll is to say
 /// beside its events, what a WebSocket's handshake agreed on, how a body ends, and what is under
 /// way.
@@ -140,11 +151,16 @@ impl<S> Conn<S> {
         self.life = next;
     }
 
-    /// What is to be done now that `input` has happened, at `now`.
-    pub(crate) fn on(&self, input: Input, now: Tick) -> Act {
+    /// What is to be done now that `input` has happened, which is not its time.
+    pub(crate) fn on(&self, input: Input) -> Act {
+        debug_assert!(input != Input::Time, "what is due says `on_time`");
+        self.on_time(input, Due { blocked: self.is(Marks::BLOCKED), ..Due::default() })
+    }
+
+    /// The same when that may be its time, and this is why.
+    pub(crate) fn on_time(&self, input: Input, due: Due) -> Act {
         let sends_messages = self.transport == Transport::WebSocket;
-        let late = self.message_due().is_some_and(|due| due <= now);
-        let (blocked, expired) = (self.is(Marks::BLOCKED), self.expires <= now);
+        let Due { blocked, late, expired } = due;
         self.life.on(input, Facts { sends_messages, blocked, late, expired })
     }
 

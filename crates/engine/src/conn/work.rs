@@ -8,7 +8,7 @@ use proto::websocket::Reader;
 use super::{Conn, Marks};
 use crate::Event;
 use crate::backlog::Backlog;
-use crate::limits::{CLOSE_TO_NOTHING, MESSAGE_TIMEOUT_TICKS};
+use crate::limits::CLOSE_TO_NOTHING;
 use crate::mailbox::CatchUp;
 use crate::timer::Tick;
 use crate::tokens::Outcome;
@@ -83,10 +83,10 @@ impl Work {
 }
 
 impl<S> Conn<S> {
-    /// When the message that is not whole must be; `None` when there is none.
-    pub(crate) fn message_due(&self) -> Option<Tick> {
+    /// Since when a message is not whole; `None` when there is none.
+    pub(crate) fn message_since(&self) -> Option<Tick> {
         let partial = &self.work()?.partial;
-        (!partial.reader.is_idle()).then_some(partial.since + MESSAGE_TIMEOUT_TICKS)
+        (!partial.reader.is_idle()).then_some(partial.since)
     }
 
     /// Whether it has asked what it has missed, and is not answered.

@@ -162,7 +162,8 @@ impl<S: Sockets> Core<S> {
         }
         // Only a browser can be led astray by a name, and what it may be led to is a page of ours
         // or what one asks for. Other clients, and proxies, call the server as they like.
-        let is_pages = request.route == Route::Page || request.origin.is_some();
+        let is_of_page = request.by_page || request.origin.is_some();
+        let is_pages = request.route == Route::Page || is_of_page;
         if is_pages && !self.rules.config.origins.is_called(request.host, request.origin) {
             return self.refuse(at, &Problem::misdirected(), &reply);
         }

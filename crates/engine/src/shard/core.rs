@@ -10,16 +10,18 @@ use sync::connection_limit::ConnectionLimit;
 use super::Shared;
 use super::gap::Untold;
 use super::naming::Belief;
+use super::wall::Wall;
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::budget::Budget;
 use crate::column::Column;
 use crate::config::EngineConfig;
-use crate::conn::life::{Act, Input, Life};
+use crate::conn::life::{Act, Input};
 use crate::conn::{Conn, Marks};
 use crate::counters::Counters;
-use crate::limits::{self, work};
+use crate::limits;
 use crate::notices::Notices;
+use crate::pauses::Pauses;
 use crate::resume::Resumes;
 use crate::slab;
 use crate::sockets::Sockets;
@@ -81,6 +83,8 @@ pub(super) struct Core<S> {
     /// The one buffer for an event that one connection alone is sent.
     pub(super) encoded: Vec<u8>,
     pub(super) now: Tick,
+    pub(super) pauses: Pauses,
+    pub(super) wall: Wall,
     /// The same time, as all workers have it.
     pub(super) now_ns: u64,
 }
@@ -89,13 +93,13 @@ pub(super) struct Core<S> {
 pub(super) struct Rules {
     pub(super) config: EngineConfig,
     pub(super) keepalive: Option<Tick>,
-    handshake_timeout: Tick,
-    head_timeout: Tick,
+    pub(super) handshake_timeout: Tick,
+    pub(super) head_timeout: Tick,
     pub(super) poll_idle: Tick,
-    still: Tick,
-    last_still: Tick,
-    linger: Tick,
-    verdict: Tick,
+    pub(super) still: Tick,
+    pub(super) last_still: Tick,
+    pub(super) linger: Tick,
+    pub(super) verdict: Tick,
 }
 
 impl Rules {
@@ -176,6 +180,8 @@ impl<S: Sockets> Core<S> {
             answer: Vec::new(),
             encoded: Vec::new(),
             now: 0,
+            pauses: Pauses::default(),
+            wall: Wall::default(),
             now_ns: 0,
         }
     }
@@ -187,7 +193,17 @@ impl<S: Sockets> Core<S> {
     /// Carries out what the table says of `input`, which is neither bytes nor an event nor an
     /// answer: those come with what is to be carried.
     pub(super) fn happen(&mut self, at: &mut At<'_, S::Socket>, input: Input) -> Lives {
-        match at.conn.on(input, self.now) {
+        self.carry_out(at, input, at.conn.on(input))
+    }
+
+    /// Carries `act` out, which the table says of `input`.
+    pub(super) fn carry_out(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        input: Input,
+        act: Act,
+    ) -> Lives {
+        match act {
             Act::Nothing | Act::LeaveUnread | Act::Drop => Ok(()),
             Act::Shake => self.shake(at, false),
             Act::Close { reason, abort } => Err(End { reason, abort }),
@@ -231,46 +247,6 @@ impl<S: Sockets> Core<S> {
                 debug_assert!(false, "{act:?} takes more than {input:?}");
                 Ok(())
             }
-        }
-    }
-
-    /// The timer of a connection has fired: perhaps it is due, perhaps it was put off meanwhile.
-    pub(super) fn time_has_come(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        if self.due(at.conn).is_some_and(|due| due <= self.now) {
-            self.budget.spend(work::WRITE);
-            return self.happen(at, Input::Time);
-        }
-        self.wait(at);
-        Ok(())
-    }
-
-    /// Starts the timer of a connection for when it is due.
-    pub(super) fn wait(&mut self, at: &At<'_, S::Socket>) {
-        match self.due(at.conn) {
-            Some(due) => self.wheel.start(at.slot, due),
-            None => self.wheel.stop(at.slot),
-        }
-    }
-
-    /// When a connection's time has come if nothing else happens to it.
-    fn due(&self, conn: &Conn<S::Socket>) -> Option<Tick> {
-        let rules = &self.rules;
-        let after = |silence: Tick| Some(conn.active + silence);
-        match conn.life() {
-            Life::Handshake => after(rules.handshake_timeout),
-            Life::Head => after(rules.head_timeout),
-            Life::Verdict => after(rules.verdict),
-            Life::Stream | Life::Held => {
-                let silence = rules.keepalive.and_then(after);
-                let still = if conn.is(Marks::BLOCKED) { after(rules.still) } else { silence };
-                let expires = (conn.expires < Tick::MAX).then_some(conn.expires);
-                still.into_iter().chain(conn.message_due()).chain(expires).min()
-            }
-            Life::Poll | Life::HeldPoll => after(0),
-            Life::Between => after(rules.poll_idle),
-            Life::Leaving(_) => None,
-            Life::Ending(_) => after(rules.last_still),
-            Life::Lingering(_) => after(rules.linger),
         }
     }
 

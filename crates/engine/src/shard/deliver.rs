@@ -74,7 +74,7 @@ impl<S: Sockets> Shard<S> {
             self.flush_full(key.slot);
         }
         let Some((generation, conn)) = self.conns.find(key) else { return Handed::ToNobody };
-        let (waiting, takes) = match conn.on(Input::Event, self.core.now) {
+        let (waiting, takes) = match conn.on(Input::Event) {
             Act::Take => (conn.push_event(event), true),
             // Without room it is asked for again, so it was not handed over.
             Act::Hold => (0, conn.hold(event, limits::held_bytes(bytes_max))),

@@ -74,7 +74,7 @@ impl<S: Sockets> Core<S> {
             reason: reason.map(|reason| reason.as_str().to_owned()),
             ids: ids.map(|id| self.names.text(id).unwrap_or_default()).collect(),
             messages: (messages > 0).then_some(messages),
-            expires_ms: (conn.expires < Tick::MAX).then(|| self.ms_from_now(conn.expires)),
+            expires_ms: (conn.expires < Tick::MAX).then(|| self.ms_from_now(self.ends(conn))),
             grant: conn.grant().map(|grant| GrantState::of(grant)),
             unsent: unsent.map(|(bytes, _)| bytes.into()),
             source: self.sources.get(slot).map(|key| key.bits()),

@@ -154,6 +154,8 @@ impl<S: Sockets> Core<S> {
             self.linger(at, reason);
             return Ok(());
         }
+        // For what is said last its client has time of its own.
+        at.conn.active = self.now;
         self.wait(at);
         self.flush(at)
     }

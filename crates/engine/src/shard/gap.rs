@@ -151,7 +151,7 @@ impl<S: Sockets> Core<S> {
 
     /// Tells a connection of a gap, at once.
     fn tell_gap(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        match at.conn.on(Input::Gap, self.now) {
+        match at.conn.on(Input::Gap) {
             Act::TellGap => {
                 self.let_go(at);
                 self.push_gap(at);
@@ -169,7 +169,7 @@ impl<S: Sockets> Core<S> {
 
     /// Puts the notice of a gap behind what waits for the connection.
     fn put_gap(&mut self, at: &mut At<'_, S::Socket>) {
-        match at.conn.on(Input::Gap, self.now) {
+        match at.conn.on(Input::Gap) {
             Act::TellGap => {
                 self.let_go(at);
                 self.push_gap(at);

@@ -14,6 +14,7 @@ mod admission;
 mod core;
 mod deliver;
 mod down;
+mod due;
 mod ending;
 mod full;
 mod gap;
@@ -32,6 +33,7 @@ mod resume;
 mod tokens;
 mod turn;
 mod up;
+mod wall;
 mod websocket;
 mod writing;
 
@@ -77,6 +79,8 @@ pub(crate) struct Shard<S: Sockets> {
     revoked: VecDeque<(Revoked, u32)>,
     /// The end of all mail has come: until when to end all connections, in monotonic milliseconds.
     drain_deadline_ms: Option<u64>,
+    /// The next slot whose token's end is to be looked at, since the clock was set forward.
+    ends_looked_at: Option<u32>,
     /// The next slot whose connection the drain ends.
     drained_to: Option<u32>,
     /// All connections are to be ended by and by.
@@ -137,6 +141,7 @@ impl<S: Sockets> Shard<S> {
             revoked: VecDeque::new(),
             drain_deadline_ms: None,
             drained_to: None,
+            ends_looked_at: None,
             moving: None,
             inherited: VecDeque::new(),
             put_off: None,
@@ -280,6 +285,7 @@ impl<S: Sockets> Shard<S> {
             || !self.parked.is_empty()
             || self.core.untold.is_some()
             || self.drained_to.is_some()
+            || self.ends_looked_at.is_some()
             || self.is_to_move()
     }
 

@@ -63,7 +63,7 @@ impl<S: Sockets> Core<S> {
         };
         at.conn.move_to(if asked { Life::HeldPoll } else { Life::Poll });
         // The next poll shows its token anew.
-        at.conn.active = (self.now + wait).min(at.conn.expires);
+        at.conn.active = self.now + wait;
         self.wait(at);
         if asked {
             return Ok(());
@@ -102,7 +102,7 @@ impl<S: Sockets> Core<S> {
             // Mail for others waits: this one goes on from here nevertheless.
             at.conn.new_work().held.after = up_to;
         }
-        if gap || !at.conn.is_flushed() || at.conn.active <= self.now {
+        if gap || !at.conn.is_flushed() || self.is_due(at.conn) {
             return self.answer_poll(at, None, None);
         }
         Ok(())

@@ -20,7 +20,7 @@ impl<S: Sockets> Core<S> {
                 self.defer(at);
                 return Ok(());
             }
-            let act = at.conn.on(Input::Bytes, self.now);
+            let act = at.conn.on(Input::Bytes);
             let most = match act {
                 Act::LeaveUnread => return Ok(()),
                 Act::Shake => return self.shake(at, hung_up),

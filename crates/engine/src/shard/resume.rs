@@ -15,7 +15,7 @@ use super::admission::{Manner, resumes};
 use super::core::{At, Core, Lives};
 use crate::conn::Marks;
 use crate::conn::life::{Act, Input, Life};
-use crate::limits;
+use crate::limits::{self, RETRIES_PER_SECOND, RETRY_MS, RETRY_MS_MAX, RETRY_MS_SPREAD};
 use crate::mailbox::CatchUp;
 use crate::resume::{Resume, Resumes};
 use crate::sockets::Sockets;
@@ -52,7 +52,7 @@ impl<S: Sockets> Core<S> {
             resume::push_gap(out, transport, framing, Some(&id));
         }
         if !held && !gap || told == Told::InMessage {
-            let retry_ms = limits::RETRY_MS + at.slot % limits::RETRY_MS_SPREAD;
+            let retry_ms = retry_ms(at.slot, self.rules.config.workers as u32);
             resume::push_begin(out, transport, framing, told, &id, retry_ms);
         }
         held
@@ -141,7 +141,7 @@ impl<S: Sockets> Core<S> {
     }
 
     fn catch_up_now(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
-        match at.conn.on(Input::Missed, self.now) {
+        match at.conn.on(Input::Missed) {
             Act::CatchUp => self.catch_up_stream(at, catch_up),
             Act::CatchUpPoll => self.catch_up_poll(at, catch_up),
             // It ends.
@@ -183,5 +183,36 @@ impl<S: Sockets> Core<S> {
             self.queue(at, at.conn.backlog_bytes() > limits::EXPRESS_BYTES_MAX);
         }
         Ok(())
+    }
+}
+
+/// How long the client in `slot` is told to wait, where there are so many workers. Slots are given
+/// away from the first on, so they say how large the crowd is.
+fn retry_ms(slot: u32, workers: u32) -> u32 {
+    let place = u64::from(slot) * u64::from(workers) * 1_000 / u64::from(RETRIES_PER_SECOND);
+    // Neighbours are to be apart (Knuth, TAOCP 3, 6.4: multiplicative hashing).
+    let spread = (slot.wrapping_mul(2_654_435_769) >> 16) % RETRY_MS_SPREAD;
+    (RETRY_MS + spread).saturating_add(place.min(u64::from(RETRY_MS_MAX)) as u32).min(RETRY_MS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crowd_comes_back_over_a_time_that_fits_it() {
+        let times = |slots: u32, workers: u32| {
+            let times = (0..slots).map(move |slot| retry_ms(slot, workers));
+            (times.clone().min().unwrap(), times.max().unwrap())
+        };
+        let (first, last) = times(5, 2);
+        assert!(first >= RETRY_MS && last < 1_700, "{first} to {last} ms");
+        let (first, last) = times(500_000, 2);
+        assert!(first < 1_100 && (30_000..=RETRY_MS_MAX).contains(&last), "{first} to {last} ms");
+        assert_eq!(retry_ms(1 << 30, 1), RETRY_MS_MAX);
+        let mut second = [0; 33];
+        (0..500_000).for_each(|slot| second[retry_ms(slot, 2) as usize / 1_000] += 2);
+        let most = second.iter().max().copied().unwrap();
+        assert!(most < RETRIES_PER_SECOND * 3 / 2, "{most} in one second");
     }
 }

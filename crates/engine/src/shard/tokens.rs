@@ -123,7 +123,7 @@ impl<S: Sockets> Core<S> {
         if work.token.asked.take().is_none() {
             return Ok(());
         }
-        match at.conn.on(Input::Judged, self.now) {
+        match at.conn.on(Input::Judged) {
             Act::Readmit => {
                 // Until it is let in it is found by this, when its token is revoked.
                 if let Ok(granted) = &outcome {
@@ -211,7 +211,7 @@ impl<S: Sockets> Core<S> {
     pub(super) fn keep_token(&mut self, at: &mut At<'_, S::Socket>, granted: Granted) {
         let Granted { grant, remaining_ms } = granted;
         at.conn.expires = match remaining_ms {
-            Some(ms) => self.now.saturating_add(ticks(ms)),
+            Some(ms) => self.expires_at(self.now.saturating_add(ticks(ms))),
             None => Tick::MAX,
         };
         self.sessions.set(at.slot, self.tokens.session(&grant));
@@ -263,7 +263,7 @@ impl<S: Sockets> Core<S> {
         self.give_back_use(at.conn.keep_grant(None).as_deref());
         if !self.take_use(&granted) {
             // With neither it has no token that is good for it.
-            at.conn.expires = self.now;
+            at.conn.expires = self.expires_at(self.now);
             self.wait(at);
             return Err(too_many_connections());
         }

@@ -19,8 +19,15 @@ impl<S: Sockets> Shard<S> {
         }
     }
 
+    /// The next turn comes by then, in milliseconds since the engine's start, if anything is to be
+    /// done by a time.
+    pub(crate) fn turn_comes_by(&mut self, due_ms: Option<u64>) {
+        self.core.pauses.turn_comes_by(due_ms);
+    }
+
     /// Time goes on, in milliseconds since the engine's start, and a turn begins.
     pub(crate) fn begin_turn(&mut self, now_ms: u64) {
+        self.core.pauses.turn_begins(now_ms, self.core.now);
         self.core.now = (now_ms / TICK_MS) as u32;
         self.core.now_ns = now_ms * 1_000_000;
         self.core.budget.renew();
@@ -31,12 +38,13 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn do_due(&mut self) {
         self.begin_part(Part::Due);
         // A crowd of one kind is not to keep those of the others waiting.
-        let mut kinds: [fn(&mut Self); 6] = [
+        let mut kinds: [fn(&mut Self); 7] = [
             Self::fire_timers,
             Self::go_on_inherited,
             Self::end_some,
             Self::move_some,
             Self::end_revoked,
+            Self::look_at_ends,
             Self::tell_some,
         ];
         let begins = self.turns % kinds.len();

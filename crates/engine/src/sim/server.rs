@@ -201,6 +201,7 @@ impl Server {
         let now_ms = self.clock.now_ms();
         self.nets[shard].tell(now_ms);
         self.shards[shard].begin_turn((now_ms as i64 - self.started_ms) as u64);
+        self.shards[shard].set_wall(self.clock.unix_ms());
         self.shards[shard].do_due();
         if !self.shards[shard].is_behind() {
             self.nets[shard].check_silence();
@@ -271,10 +272,11 @@ impl Server {
     /// whatever else there is to do.
     fn serve(&mut self, shard: usize) {
         let slice = Some(Slice { began_ns: 0, serve_ns: self.reports_per_turn as u64 });
-        let now_ms = self.clock.now_ms();
+        let (now_ms, unix_ms) = (self.clock.now_ms(), self.clock.unix_ms());
         let (net, shard) = (&self.nets[shard], &mut self.shards[shard]);
         net.tell(now_ms);
         shard.begin_turn((now_ms as i64 - self.started_ms) as u64);
+        shard.set_wall(unix_ms);
         let mut turn = Turn::ask(net, shard);
         service::begin(&mut turn, slice);
         if !turn.shard.is_behind() {

@@ -16,7 +16,7 @@ use crate::tokens::Revocation;
 
 /// Without TLS, and through TLS that is cut by some seeds; by one server, and by one version after
 /// the other.
-fn in_all_ways(test: fn(One)) {
+pub(super) fn in_all_ways(test: fn(One)) {
     test(guarded());
     test(guarded().upgraded());
     for seed in 0..20 {

@@ -1,7 +1,7 @@
 //! Clients come: they are accepted within a budget, or answered that there is no place.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
@@ -36,12 +36,13 @@ impl Worker {
             }
             match socket::accept_from(listener) {
                 Ok((socket, address)) => self.admit(socket, address, is_tls),
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return,
-                    // The client was gone before it was accepted (accept(2), ECONNABORTED).
-                    ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
-                    _ => return self.accept_failed(door, &error),
-                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // Who is next has done nothing.
+                Err(error) if socket::is_of_client(&error) => {}
+                Err(error) if socket::is_shortage(&error) => return self.accept_short(door),
+                // What it is the listener has: it is left alone for a moment, or it would be
+                // reported again at once and spin the core.
+                Err(_) => return self.pause_accepting(),
             }
         }
     }
@@ -70,14 +71,11 @@ impl Worker {
     }
 
     /// No descriptor, or no memory for one: the next client in line is answered 503 by means of the
-    /// spare descriptor. If even that fails, the listener is left alone for a moment, or it would
-    /// be reported again at once and spin the core.
-    fn accept_failed(&mut self, door: usize, error: &io::Error) {
-        if socket::is_shortage(error) {
-            self.counters.shortages.add(1);
-            self.shortage.met(self.shard.connections(), clock::monotonic_ms());
-            self.mind_room();
-        }
+    /// spare descriptor. If even that fails, the listener is left alone for a moment.
+    fn accept_short(&mut self, door: usize) {
+        self.counters.shortages.add(1);
+        self.shortage.met(self.shard.connections(), clock::monotonic_ms());
+        self.mind_room();
         self.spare = None;
         let Door { listener, is_tls, .. } = &self.doors[door];
         let (accepted, is_tls) = (socket::accept(listener), *is_tls);

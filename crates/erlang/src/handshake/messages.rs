@@ -11,6 +11,8 @@ use thiserror::Error;
 pub(crate) mod flag {
     /// It takes part in global names: what is not hidden.
     pub(crate) const PUBLISHED: u64 = 0x1;
+    /// It has no name, and asks for one (`-sname undefined`, OTP 23).
+    pub(super) const NAME_ME: u64 = 2 << 32;
     const EXTENDED_REFERENCES: u64 = 0x4;
     const DIST_MONITOR: u64 = 0x8;
     const FUN_TAGS: u64 = 0x10;
@@ -126,6 +128,12 @@ impl Introduction {
         let creation = u32::from_be_bytes(*creation);
         Ok(Introduction { flags, creation, name: name.into() })
     }
+}
+
+/// Whether who begins with `message` has no name and asks for one.
+pub(super) fn asks_for_name(message: &[u8]) -> bool {
+    let flags = message.strip_prefix(b"N").and_then(<[u8]>::first_chunk);
+    flags.is_some_and(|flags| u64::from_be_bytes(*flags) & flag::NAME_ME != 0)
 }
 
 /// Whether `name` is a node's: `name@host`, as long as an atom may be at most.

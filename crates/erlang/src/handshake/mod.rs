@@ -21,6 +21,9 @@ pub enum ConnectError {
     /// What came is not the handshake of OTP 23 and later.
     #[error("it does not speak the handshake of OTP 23 and later")]
     Malformed,
+    /// The other node has no name.
+    #[error("it has no name and asks for one (-sname undefined): start it with a name")]
+    Nameless,
     /// The other node lacks what OTP 25 and later have.
     #[error("it lacks capabilities ({0:#x}): OTP 25 or later is needed")]
     Incapable(u64),
@@ -83,7 +86,11 @@ pub(crate) async fn connect(
 
 /// Reads how the node that has connected introduces itself.
 pub(crate) async fn introduction(stream: &mut TcpStream) -> Result<Introduction, ConnectError> {
-    let theirs = Introduction::read(&read(stream).await?)?;
+    let message = read(stream).await?;
+    if messages::asks_for_name(&message) {
+        return Err(ConnectError::Nameless);
+    }
+    let theirs = Introduction::read(&message)?;
     check(&theirs)?;
     Ok(theirs)
 }

@@ -12,7 +12,8 @@ use super::mark::{Mark, Marked};
 use crate::Graph;
 use crate::error::{OpenError, OpenReason, ReadError, Unusable};
 use crate::lock::DirectoryLock;
-use crate::open::{data_file, sync_directory};
+use crate::map::data_file;
+use crate::open::sync_directory;
 use crate::pages::Findings;
 use crate::verify::{Content, Verify};
 

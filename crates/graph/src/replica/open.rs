@@ -14,7 +14,8 @@ use super::{Replica, ReplicaOptions};
 use crate::Graph;
 use crate::error::{OpenError, OpenReason};
 use crate::lock::DirectoryLock;
-use crate::open::{Store, data_file, look};
+use crate::map::data_file;
+use crate::open::{Store, look};
 use crate::sum::State;
 
 /// How directories are called in which a replica is built.

@@ -10,8 +10,9 @@ use hub::{Id, Names};
 use super::open::Building;
 use super::{Mark, Replica};
 use crate::held::Held;
+use crate::map::data_file;
 use crate::marker;
-use crate::open::{Store, data_file, sync_directory};
+use crate::open::{Store, sync_directory};
 
 impl Replica {
     /// Installs `new`, which was built in `building` and is synced. `held` has all its names

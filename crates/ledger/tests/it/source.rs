@@ -102,7 +102,7 @@ fn installed_table_is_the_graph_until_it_is_uninstalled() {
         // The table is empty now, and the graph is what it says.
         ledger.install(&source("follows")).await.unwrap();
         assert_eq!(stored(&ledger).await.1, []);
-        assert_eq!(ledger.status().await.unwrap().schema_version, 2);
+        assert_eq!(ledger.status().await.unwrap().schema_version, 3);
     });
 }
 

@@ -99,8 +99,12 @@ fn each_thing_that_goes_wrong_for_a_crowd_is_a_fault() {
 #[test]
 fn what_a_crowd_cannot_check_is_said() {
     type Change = fn(&mut Totals, &mut FloodConfig);
-    let notes: [(Change, &str); 7] = [
+    let notes: [(Change, &str); 8] = [
         (|totals, _| (totals.events, totals.stamped) = (0, 0), "none came"),
+        (
+            |totals, _| (totals.events, totals.stamped, totals.body_bytes) = (0, 0, 3_000),
+            "none of it is an event",
+        ),
         (|totals, _| totals.events = 205, "5 events without a stamp"),
         (|totals, _| totals.foreign = 4, "4 events of a spam elsewhere"),
         (|totals, _| totals.joined = 3, "3 streams of a run under way"),

@@ -108,6 +108,7 @@ impl Listener {
                 let connection = u64::from(attempt) << 32 | u64::from(slot);
                 let opened_ms = self.opened_ms;
                 let source = Source { role, connection, opened_ms, came_back_ms };
+                tally.of(role).body_bytes += bytes.len() as u64;
                 let (cursor, due) = (&mut self.cursor, &mut self.due);
                 let progress = decoder.feed(bytes, |event| {
                     if resumes {

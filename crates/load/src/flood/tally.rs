@@ -58,6 +58,8 @@ pub struct Totals {
     pub joined: u64,
     /// Bytes received, heads and framing included.
     pub bytes: u64,
+    /// Those behind heads: events, signs of life, and whatever is in a form that is not known.
+    pub body_bytes: u64,
     /// Numbers that were skipped.
     pub gaps: u64,
     /// Skipped numbers that came after all, behind a newer one.
@@ -128,6 +130,7 @@ impl Totals {
         self.events += other.events;
         self.stamped += other.stamped;
         self.bytes += other.bytes;
+        self.body_bytes += other.body_bytes;
         self.gaps += other.gaps;
         self.overtaken += other.overtaken;
         self.doubled += other.doubled;

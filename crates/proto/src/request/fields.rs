@@ -32,6 +32,7 @@ pub(super) struct Fields<'b> {
     /// Whether a browser says that a page of another origin makes the request, which without CORS
     /// names no origin (`Sec-Fetch-Site`, Fetch Metadata Request Headers, section 2.4).
     pub(super) other_site: bool,
+    pub(super) by_page: bool,
     /// Whether a browser asks if a page of the open network may connect to this one (Private
     /// Network Access, section 3.1).
     pub(super) private_network: bool,
@@ -94,6 +95,7 @@ impl<'b> Fields<'b> {
             self.bearer.add_cookies(str::from_utf8(value).unwrap_or_default());
         } else if named("sec-fetch-site") {
             self.other_site = !matches!(value, b"same-origin" | b"none");
+            self.by_page = value != b"none";
         } else if named("access-control-request-private-network") {
             self.private_network = value == b"true";
         } else if named("sec-fetch-mode") {

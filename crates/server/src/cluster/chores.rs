@@ -1,18 +1,25 @@
 //! What goes on beside the driver, as long as the node lives.
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
 use bus::Bus;
 use engine::Engine;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
+use super::agreement::Agreed;
 use super::driver::Channels;
 use super::{Cluster, Command, Membership, NodeStatus};
 use crate::posting::LogTrouble;
 
 /// How often it is looked for logs of epochs that have ended.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
+
+/// How often it is looked at a node that is no member, and how often in a row nothing may have
+/// moved while NATS is well: for a minute.
+const OUTSIDE_LOOK: Duration = Duration::from_secs(5);
+const OUTSIDE_LOOKS: u32 = 12;
 
 /// How often this node's connections are counted for the others.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
@@ -42,6 +49,42 @@ pub(super) async fn forget_logs(bus: Bus, status: watch::Receiver<NodeStatus>) {
             // Another node may do it, or this one the next time.
             Err(error) => tracing::debug!(%error, "logs that have ended stay"),
         }
+    }
+}
+
+/// Ends a node that stays outside although nothing keeps it there that is known: better a process
+/// that is started anew than one that refuses all for good.
+pub(super) async fn mind_outside(cluster: Weak<Cluster>, stop: CancellationToken) {
+    let (mut looks, mut place) = (0, None);
+    loop {
+        tokio::time::sleep(OUTSIDE_LOOK).await;
+        let Some(cluster) = cluster.upgrade() else { return };
+        let (standing, status) = (&cluster.standing, cluster.status());
+        let now = Some((status.membership, status.epoch, status.node.read));
+        let is_out = matches!(status.membership, Membership::Joining | Membership::Away);
+        let stands = is_out && place == now && !standing.waits_for_graph(&status);
+        place = now;
+        // What is counted are looks: if this process stands still, nobody looks.
+        looks = if stands && is_whole(&standing.bus).await { looks + 1 } else { 0 };
+        if looks == OUTSIDE_LOOKS {
+            tracing::error!(
+                "NATS is well, and yet this node has been no member of its cluster for {} s ({}): \
+                 it ends, to be started anew",
+                (OUTSIDE_LOOK * OUTSIDE_LOOKS).as_secs(),
+                standing.obstacle(&status),
+            );
+            return stop.cancel();
+        }
+    }
+}
+
+/// Whether all that a node needs of NATS is there: what was agreed on, and the log of that.
+async fn is_whole(bus: &Bus) -> bool {
+    let Ok(Some(entry)) = bus.epoch().await else { return false };
+    let Ok(agreed) = Agreed::read(&entry) else { return false };
+    match bus.find_log(agreed.epoch().number).await {
+        Ok(log) => log.extent().await.is_ok(),
+        Err(_) => false,
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use graph::Graph;
 use hub::{BUCKETS, pair_hash};
-use ledger::{BucketSums, Ledger, Pair, Place};
+use ledger::{BucketSums, Differences, Ledger, Pair, Place};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -22,6 +22,9 @@ const NICE: u8 = 19;
 
 /// How long a replica may take until it is where PostgreSQL was.
 const BEHIND_MAX: Duration = Duration::from_secs(60);
+
+/// Pairs that are named where a table of the application differs from the graph.
+const NAMED: u32 = 5;
 
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -75,11 +78,24 @@ async fn sum_both(ledger: &Ledger, graph: &Graph) -> Result<Compared> {
     let ours = graph.bucket_sums()?;
     let place = place_in_ledger(ours.state);
     carry_on(ledger, &mut theirs, place).await?;
+    tell_source(ledger).await;
     let buckets = ours.sums.iter().zip(&theirs.sums).filter(|(a, b)| a != b).count();
     Ok(match buckets {
         0 => Compared::Equal { pairs: theirs.pairs },
         buckets => Compared::Differ { buckets },
     })
+}
+
+/// Tells where a table of the application is the graph and no trigger has seen a change of it.
+async fn tell_source(ledger: &Ledger) {
+    match ledger.source_differences(NAMED).await {
+        Ok(Differences { total: 0, .. }) => {}
+        Ok(differences) => tracing::error!(
+            "the graph is not what the table says that is the graph: {differences}; encke postgres \
+             status says more, encke postgres install mends it"
+        ),
+        Err(error) => tracing::warn!("the table that is the graph was not compared: {error}"),
+    }
 }
 
 /// Adds to `sums` what was changed up to `place`.

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use bus::Bus;
+use bus::{Bus, LogError};
 use cluster::{GraphPlace, Known, LogMark};
 use graph::Graph;
 use graph::replica::{
@@ -37,6 +37,9 @@ const KEEP_PLACE_EVERY: Duration = Duration::from_secs(1);
 
 /// How long to wait before the log is looked for again at a start.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// How often a log may not be there before it is one that was deleted.
+const ABSENT_LOOKS: u32 = 8;
 
 /// What the node asks of its graph.
 #[derive(Debug)]
@@ -137,13 +140,21 @@ impl Keeper {
     }
 
     /// Brings the replica to where PostgreSQL is, if that is there; otherwise all that is known of
-    /// it is up to where it has the log of this epoch.
+    /// it is up to where it has the log of this epoch. Where that was given up meanwhile nothing
+    /// is, and the next one has to be found, which is not done here.
     pub(super) async fn begin(&mut self, bus: &Bus, epoch: u64) -> Known {
+        let mut looks = 0;
         let sequence = loop {
-            let extent = async { bus.make_log(epoch).await?.extent().await };
-            match extent.await {
+            let extent = async { bus.find_log(epoch).await?.extent().await };
+            let error = match extent.await {
                 Ok(extent) => break extent.last,
-                Err(error) => tracing::warn!(%error, "the cluster's log is not to be had"),
+                Err(error) => error,
+            };
+            tracing::warn!(%error, "the cluster's log is not to be had");
+            // Servers that have just started may not know all of their streams yet.
+            looks += u32::from(matches!(error, LogError::Absent(_)));
+            if matches!(error, LogError::Sealed(_)) || looks > ABSENT_LOOKS {
+                return Known::Nothing;
             }
             sleep(PAUSE).await;
         };

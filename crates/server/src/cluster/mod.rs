@@ -165,7 +165,7 @@ impl Joining {
     ) -> Arc<Cluster> {
         let (obey, obeyed) = watch::channel(0);
         let ledger = keeper.as_ref().map(Keeper::ledger);
-        let ends = stop.clone();
+        let (ends, outside) = (stop.clone(), stop.clone());
         let changes = |ledger| Arc::new(GraphChanges { ledger, obeyed, stop: ends });
         let changes = ledger.map(changes);
         let (commands, asked) = mpsc::channel(COMMANDS_WAITING_MAX);
@@ -208,7 +208,9 @@ impl Joining {
             };
             Driver::new(self, router, graph, (keeping, known), tokens, channels, stop).run().await;
         });
-        Arc::new(Cluster { commands, status, standing, graph: changes, drain })
+        let cluster = Arc::new(Cluster { commands, status, standing, graph: changes, drain });
+        tokio::spawn(chores::mind_outside(Arc::downgrade(&cluster), outside));
+        cluster
     }
 }
 

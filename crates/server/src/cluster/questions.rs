@@ -66,9 +66,18 @@ pub(super) struct Answers {
 }
 
 impl Answers {
+    /// Who has not joined is nobody: its answer would stand in the place of a member's. One that
+    /// the others have declared gone says how it is, and is not counted.
     fn to(&self, question: &CoreMessage) -> Option<Bytes> {
+        let membership = self.status.borrow().membership;
         if question.subject == NODES {
+            if matches!(membership, Membership::Joining | Membership::Gone) {
+                return None;
+            }
             return Some(serde_json::to_vec(&self.report()).expect("plain values").into());
+        }
+        if membership != Membership::Member {
+            return None;
         }
         let id = IdText::parse(str::from_utf8(&question.bytes).ok()?).ok()?;
         Some((self.router.connections(id) as u64).to_be_bytes().to_vec().into())
@@ -126,7 +135,7 @@ pub(super) async fn answer(answers: Answers) {
 /// How many connections the nodes have under `id`, and how many nodes have answered.
 pub(super) async fn connections(bus: &Bus, id: &str, members: usize) -> Option<(u64, usize)> {
     let question = Bytes::copy_from_slice(id.as_bytes());
-    let answers = bus.ask(CONNECTIONS, question, WAIT, members.max(1)).await.ok()?;
+    let answers = bus.ask(CONNECTIONS, question, WAIT, members.max(1), |_| true).await.ok()?;
     let numbers =
         answers.iter().filter_map(|bytes| Some(u64::from_be_bytes((**bytes).try_into().ok()?)));
     let numbers: Vec<u64> = numbers.collect();
@@ -136,9 +145,10 @@ pub(super) async fn connections(bus: &Bus, id: &str, members: usize) -> Option<(
 
 /// What the nodes say of themselves, by name.
 pub(super) async fn nodes(bus: &Bus, members: usize) -> Option<Vec<NodeReport>> {
-    let answers = bus.ask(NODES, Bytes::new(), WAIT, members.max(1)).await.ok()?;
-    let reports = answers.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok());
-    let mut reports: Vec<NodeReport> = reports.collect();
+    let read = |bytes: &Bytes| serde_json::from_slice::<NodeReport>(bytes).ok();
+    let is_member = |bytes: &Bytes| read(bytes).is_some_and(|report| report.member);
+    let answers = bus.ask(NODES, Bytes::new(), WAIT, members.max(1), is_member).await.ok()?;
+    let mut reports: Vec<NodeReport> = answers.iter().filter_map(read).collect();
     reports.sort_by(|one, other| one.node.cmp(&other.node));
     Some(reports)
 }

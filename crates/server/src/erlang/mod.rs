@@ -14,6 +14,7 @@ mod gateway;
 mod handler;
 mod ids;
 mod inbox;
+mod known;
 mod mail;
 mod names;
 mod payload;
@@ -27,13 +28,14 @@ mod session;
 mod tasks;
 
 use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use backon::BackoffBuilder;
 use engine::Guest;
-use erlang::{Node, NodeConfig, RETRIES, Session};
+use erlang::{ConnectError, Node, NodeConfig, Peer, RETRIES, Session};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
@@ -74,11 +76,13 @@ pub(crate) struct ErlangTask {
 }
 
 impl Erlang {
-    /// Starts the node. The task that is returned ends when `stop` is cancelled and all nodes have
+    /// Starts the node, and connects to the nodes that the one before it had with the same `data`.
+    /// The task that is returned ends when `stop` is cancelled and all nodes have
     /// been told what they were to be told. A port that is taken may become free within `patience`:
     /// that of the process whose work we go on with.
     pub(crate) async fn start(
         config: ErlangConfig,
+        data: &Path,
         (sender, presence): (Sender, Arc<Presence>),
         guest: Guest,
         backlog_bytes_max: usize,
@@ -97,10 +101,11 @@ impl Erlang {
         let gateway = Arc::new(gateway);
         tokio::spawn(mail::run(Arc::clone(&gateway)));
         tokio::spawn(keep_names(Arc::clone(&gateway)));
-        for name in config.connect {
-            let (gateway, stop) = (Arc::clone(&gateway), stop.clone());
-            tokio::spawn(stop.run_until_cancelled_owned(keep_connected(gateway, name)));
+        for name in &config.connect {
+            let connected = keep_connected(Arc::clone(&gateway), name.clone());
+            tokio::spawn(stop.clone().run_until_cancelled_owned(connected));
         }
+        tokio::spawn(known::keep(Arc::clone(&gateway), data.to_owned(), config.connect));
         let task = tokio::spawn(serve_all(Arc::clone(&gateway), sessions, stop));
         Ok((Erlang { gateway: Arc::clone(&gateway) }, ErlangTask { task, gateway }))
     }
@@ -204,14 +209,31 @@ async fn keep_names(gateway: Arc<Gateway>) {
 
 /// Connects to the node `name`, and again whenever that ends.
 async fn keep_connected(gateway: Arc<Gateway>, name: String) {
-    let mut pauses = RETRIES.build();
     loop {
-        match gateway.node.connect(&name).await {
-            Ok(peer) => {
-                pauses = RETRIES.build();
-                peer.ended().await;
+        if let Ok(peer) = connect(&gateway, &name, None).await {
+            peer.ended().await;
+        }
+        sleep(RETRIES.build().next().expect("there is always another try")).await;
+    }
+}
+
+/// Connects to the node `name`, again and again until it is there, or for so long.
+async fn connect(
+    gateway: &Gateway,
+    name: &str,
+    patience: Option<Duration>,
+) -> Result<Arc<Peer>, ConnectError> {
+    let (begun, mut pauses) = (Instant::now(), RETRIES.build());
+    loop {
+        let error = match gateway.node.connect(name).await {
+            Ok(peer) => return Ok(peer),
+            Err(error) if patience.is_some_and(|patience| begun.elapsed() >= patience) => {
+                return Err(error);
             }
-            Err(error) => tracing::warn!("cannot connect to the Erlang node {name}: {error}"),
+            Err(error) => error,
+        };
+        if patience.is_none() {
+            tracing::warn!("cannot connect to the Erlang node {name}: {error}");
         }
         sleep(pauses.next().expect("there is always another try")).await;
     }

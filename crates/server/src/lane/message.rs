@@ -59,6 +59,7 @@ impl Loan {
     pub(super) fn receive(from: &impl AsFd) -> io::Result<Loan> {
         let (mut bytes, mut sockets) = ([0; LOAN_BYTES], Vec::new());
         match passing::receive(from, &mut bytes, &mut sockets) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             // The bytes are here.
             Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
             _ => {}
@@ -84,6 +85,8 @@ impl Return {
     pub(super) fn receive(from: &impl AsFd, buffer: &mut [u8]) -> io::Result<Return> {
         let mut sockets = Vec::new();
         let len = match passing::receive(from, buffer, &mut sockets) {
+            // No message is empty: the other end is closed.
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(len) => len,
             // There was no descriptor for it, so it is closed; the bytes are here.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => 0,
@@ -134,5 +137,11 @@ mod tests {
         Return { id: 8, given_back: None }.send(&lane).unwrap();
         let closed = Return::receive(&control, &mut buffer).unwrap();
         assert!(closed.id == 8 && closed.given_back.is_none());
+        drop(lane);
+        let end = Return::receive(&control, &mut buffer).unwrap_err();
+        assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof, "no message of the connection 0");
+        let (control, lane) = passing::message_pair(LANE_MESSAGE_BYTES).unwrap();
+        drop(control);
+        assert_eq!(Loan::receive(&lane).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -12,8 +12,6 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use socket2::{Domain, SockAddr, Socket, Type};
-use sys::plain_file;
 use tokio::net::UnixListener;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -53,12 +51,8 @@ impl PassingDoor {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        place::reach(&beside, |path| socket.bind(&SockAddr::unix(path)?))?;
-        // Before it listens: nobody has connected by then.
-        plain_file::set_mode(&beside, 0o600)?;
-        socket.listen(API_BACKLOG as i32)?;
-        socket.set_nonblocking(true)?;
+        let socket = place::reach(&beside, sys::passing::bind_private)?;
+        sys::socket::listen(&socket, API_BACKLOG as i32)?;
         let listener = std::os::unix::net::UnixListener::from(socket);
         let listener = UnixListener::from_std(listener)?;
         Ok(PassingDoor { listener, beside: Some(beside), path })

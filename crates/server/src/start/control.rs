@@ -235,6 +235,7 @@ impl ControlPlane {
             sender: self.sender.clone(),
             presence: Arc::clone(&self.presence),
             backlog_bytes_max: self.backlog_bytes_max,
+            data: self.data.clone(),
             state: Arc::clone(&self.state),
             stop: self.stop.clone(),
         })
@@ -319,6 +320,7 @@ pub(crate) struct ErlangStart {
     sender: Sender,
     presence: Arc<Presence>,
     backlog_bytes_max: usize,
+    data: PathBuf,
     state: Arc<Api>,
     stop: CancellationToken,
 }
@@ -326,9 +328,9 @@ pub(crate) struct ErlangStart {
 impl ErlangStart {
     /// Starts it. Its port may become free within `patience`.
     pub(crate) async fn start(self, patience: Duration) -> Result<ErlangTask> {
-        let ErlangStart { config, guest, sender, presence, backlog_bytes_max, state, stop } = self;
-        let (from, most) = ((sender, presence), backlog_bytes_max);
-        let node = Erlang::start(config, from, guest, most, patience, &stop);
+        let ErlangStart { config, guest, data, state, stop, .. } = self;
+        let (from, most) = ((self.sender, self.presence), self.backlog_bytes_max);
+        let node = Erlang::start(config, &data, from, guest, most, patience, &stop);
         let (erlang, task) = node.await?;
         state.set_erlang(erlang);
         Ok(task)

@@ -33,8 +33,8 @@ pub(super) struct Judged {
 struct Claims<'c> {
     #[serde(default, deserialize_with = "there")]
     iss: Option<String>,
-    #[serde(default, deserialize_with = "there")]
-    sub: Option<Id>,
+    #[serde(borrow, default, deserialize_with = "there")]
+    sub: Option<&'c RawValue>,
     #[serde(default, deserialize_with = "there")]
     aud: Option<Audience>,
     #[serde(default, deserialize_with = "there")]
@@ -111,10 +111,11 @@ impl<'de> Deserialize<'de> for Id {
 impl Wanted {
     /// Judges the claims in `json` at `now`.
     pub(super) fn judge(&self, json: &[u8], now: u64) -> Result<Judged, TokenRefusal> {
-        let wrong = |_| TokenRefusal::Claims;
-        let claims: Claims<'_> = object(json).map_err(wrong)?;
+        let claims: Claims<'_> = object(json).map_err(|_| TokenRefusal::Claims)?;
+        let subject = claims.sub.map(|sub| serde_json::from_str(sub.get())).transpose();
+        let subject: Option<Id> = subject.map_err(|_| TokenRefusal::Subject)?;
         let ours = claims.encke.map(|encke| object(encke.get().as_bytes())).transpose();
-        let ours: Ours = ours.map_err(wrong)?.unwrap_or_default();
+        let ours: Ours = ours.map_err(|_| TokenRefusal::Granted)?.unwrap_or_default();
         if self.issuer.is_some() && claims.iss != self.issuer {
             return Err(TokenRefusal::Issuer);
         }
@@ -127,7 +128,7 @@ impl Wanted {
         let from = [claims.nbf, claims.iat].into_iter().flatten().map(|time| time.0.ceil() as u64);
         let from = from.max().unwrap_or(0).saturating_sub(self.leeway);
         let issued = claims.iat.map(|iat| iat.0 as u64);
-        let grant = grant(claims.sub, ours, claims.jti)?;
+        let grant = grant(subject, ours, claims.jti)?;
         let judged = Judged { grant: Grant { expires, issued, ..grant }, from };
         in_time(&judged.grant, judged.from, now)?;
         Ok(judged)
@@ -163,20 +164,24 @@ fn grant(subject: Option<Id>, ours: Ours, token: Option<String>) -> Result<Grant
         match id.strip_suffix('*') {
             Some(prefix) if prefix.is_empty() || valid(prefix) => prefixes.push(prefix.into()),
             None if valid(&id) => ids.push(id),
-            _ => return Err(TokenRefusal::Claims),
+            _ => return Err(TokenRefusal::Granted),
         }
     }
     let subject = subject.map(|Id(id)| id);
-    let good = subject.as_deref().is_none_or(valid)
-        && token.as_ref().is_none_or(|jti| (1..=JTI_BYTES_MAX).contains(&jti.len()))
-        && ids.len() + prefixes.len() <= GRANTED_IDS_MAX
+    if !subject.as_deref().is_none_or(valid) {
+        return Err(TokenRefusal::Subject);
+    }
+    if !token.as_ref().is_none_or(|jti| (1..=JTI_BYTES_MAX).contains(&jti.len())) {
+        return Err(TokenRefusal::Claims);
+    }
+    let good = ids.len() + prefixes.len() <= GRANTED_IDS_MAX
         && prefixes.len() <= GRANTED_PREFIXES_MAX
         // One that grants nothing, or is good for nothing, was meant otherwise.
         && (subject.is_some() || !ids.is_empty() || !prefixes.is_empty())
         && ours.max_ids != Some(0)
         && ours.max_connections != Some(0);
     if !good {
-        return Err(TokenRefusal::Claims);
+        return Err(TokenRefusal::Granted);
     }
     ids.sort_unstable();
     Ok(Grant {

@@ -56,19 +56,27 @@ impl<'t> Jws<'t> {
     /// Takes `token` apart.
     pub(super) fn parse(token: &'t str) -> Result<Jws<'t>, TokenRefusal> {
         if token.len() > TOKEN_BYTES_MAX {
-            return Err(TokenRefusal::Malformed);
+            return Err(TokenRefusal::TooLong);
         }
         let (signed, signature) = token.rsplit_once('.').ok_or(TokenRefusal::Malformed)?;
         let (header, claims) = signed.split_once('.').ok_or(TokenRefusal::Malformed)?;
-        // Five parts are an encrypted token (RFC 7516).
-        if claims.contains('.') {
-            return Err(TokenRefusal::Malformed);
+        match claims.bytes().filter(|&byte| byte == b'.').count() {
+            0 => {}
+            // Five parts in all (RFC 7516).
+            2 => return Err(TokenRefusal::Encrypted),
+            _ => return Err(TokenRefusal::Malformed),
         }
         let header = decode(header)?;
-        let header: Header<'_> = object(&header).map_err(|_| TokenRefusal::Malformed)?;
+        let header: Header<'_> = object(&header).map_err(|_| TokenRefusal::Header)?;
+        if header.enc.is_some() {
+            return Err(TokenRefusal::Encrypted);
+        }
+        if header.cty.is_some() {
+            return Err(TokenRefusal::Nested);
+        }
         let known = |typ: &String| TYPES.contains(&typ.to_ascii_lowercase().as_str());
-        if header.cty.is_some() || header.enc.is_some() || !header.typ.as_ref().is_none_or(known) {
-            return Err(TokenRefusal::Malformed);
+        if !header.typ.as_ref().is_none_or(known) {
+            return Err(TokenRefusal::Header);
         }
         // RFC 7515, section 4.1.11: no extension is understood here; RFC 7797 is one.
         if header.crit || header.b64 {

@@ -12,12 +12,14 @@ use std::os::unix::net;
 use std::path::{Path, PathBuf};
 
 use sys::passing::{self, Credentials};
-use sys::plain_file;
 use tokio::net::{UnixListener, UnixStream};
 
 /// The socket's name, and that of the one that is to replace it.
 const NAME: &str = "upgrade.sock";
 const NEW_NAME: &str = "upgrade.sock.new";
+
+/// How many may wait who ask for an upgrade.
+const BACKLOG: i32 = 128;
 
 /// The longest path of a socket: `sun_path` in unix(7), without the zero behind it.
 const PATH_BYTES_MAX: usize = 107;
@@ -95,9 +97,9 @@ fn bind_new(dir: &SocketDir) -> io::Result<UnixListener> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(&new)?;
-    plain_file::set_mode(&new, 0o600)?;
-    Ok(listener)
+    let socket = passing::bind_private(&new)?;
+    sys::socket::listen(&socket, BACKLOG)?;
+    UnixListener::from_std(net::UnixListener::from(socket))
 }
 
 /// Whether who answers is to be believed: our own user, root, or whose the directory is.

@@ -130,3 +130,17 @@ fn other_end_is_known_by_its_process_and_user() {
     assert_eq!(peer_credentials(&client).unwrap(), us);
     assert_eq!(peer_credentials(&server).unwrap(), us);
 }
+
+#[test]
+fn private_socket_has_its_mode_with_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("socket");
+    let socket = bind_private(&path).unwrap();
+    let mode = || std::fs::symlink_metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode() & 0o777, 0o600);
+    crate::socket::listen(&socket, 1).unwrap();
+    let (client, listener) = (UnixStream::connect(&path).unwrap(), UnixListener::from(socket));
+    assert!(listener.accept().is_ok());
+    drop(client);
+    assert!(bind_private(&path).is_err(), "the name is taken");
+}

@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::net::UdpSocket;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::LanConfig;
+use super::answering::Answering;
 use super::message::{self, Message, READ_BYTES_MAX};
 use super::roster::{Roster, SILENCE_MAX};
 use super::sockets::{self, Sockets};
@@ -57,7 +58,7 @@ pub(super) struct Node {
     asked: Recent<Asked>,
     datagrams: Rates<IpAddr>,
     questions: Rates<IpAddr>,
-    answering: Arc<Semaphore>,
+    answering: Answering,
 }
 
 /// By which socket something came.
@@ -86,7 +87,7 @@ impl Node {
             asked: Recent::new(QUERIES_MAX),
             datagrams: Rates::new(DATAGRAMS),
             questions: Rates::new(QUESTIONS),
-            answering: Arc::new(Semaphore::new(ANSWERING_MAX)),
+            answering: Answering::new(ANSWERING_MAX),
         }
     }
 
@@ -185,9 +186,6 @@ impl Node {
         if !self.seen.note(&query.qid, ()) || !self.questions.allow(from.ip(), now) {
             return;
         }
-        let Ok(permit) = self.answering.clone().try_acquire_owned() else {
-            return tracing::debug!(%from, "{ANSWERING_MAX} queries are being answered");
-        };
         let ours = foreign::as_ours(&query);
         // The pipeline asks us too.
         self.seen.note(&ours.qid, ());
@@ -201,11 +199,9 @@ impl Node {
                 }
             }
         };
-        tokio::spawn(async move {
-            // Past its time it is over, and that is all.
-            let _ = timeout(ANSWER_TIME, answering).await;
-            drop(permit);
-        });
+        // Past its time it is over, and that is all.
+        let task = tokio::spawn(async move { timeout(ANSWER_TIME, answering).await.ok() });
+        self.answering.begin(from.ip(), task.abort_handle());
     }
 
     fn hear_result(&mut self, qid: &str, mut result: Map<String, Value>, from: SocketAddr) {

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use crate::cli::client::{ApiArgs, runtime};
 use crate::cli::work::Progress;
 use crate::client::{ApiClient, ServerUrl};
+use crate::console::told;
 use crate::signals::Signals;
 
 /// How long a server may say nothing: it reads from its disk, and waits for a commit at most. Who
@@ -62,7 +63,10 @@ pub(super) fn open(data: &Path) -> Result<Graph> {
 pub(super) fn open_unused(data: &Path) -> Result<Graph> {
     open(data).map_err(|error| match error.downcast_ref() {
         Some(OpenError { reason: OpenReason::InUse { .. }, .. }) => {
-            anyhow!("{error:#}; or leave --data out: then the server itself is asked, at --api")
+            anyhow!(
+                "{}; or leave --data out: then the server itself is asked, at --api",
+                told(&error)
+            )
         }
         _ => error,
     })

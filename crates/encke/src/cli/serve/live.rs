@@ -59,7 +59,7 @@ impl LiveSettings {
             Ok(read) => read,
             Err(error) => {
                 // The first line says it; behind it stands how the command is used.
-                let text = format!("{error:#}");
+                let text = console::told(&error);
                 let why = text.lines().next().unwrap_or_default();
                 return tracing::error!("all settings stay as they are: {why}");
             }

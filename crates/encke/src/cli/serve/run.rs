@@ -15,6 +15,7 @@ use super::announce::announce;
 use super::live::LiveSettings;
 use super::program::this_program;
 use crate::cli::UsageError;
+use crate::console::told;
 use crate::service::{self, State};
 use crate::settings::Settings;
 use crate::signals::Signals;
@@ -46,9 +47,9 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
             _ = signals.next() => return stopped_early(),
             ended = &mut input => return ended.and_then(|()| stopped_early()),
         };
-        match announce(&server, args.json) {
+        match announce(&server, &args) {
             // Whoever read what the process before said may have enough, and streams are open.
-            Err(error) if has_inherited => tracing::warn!("{error:#}"),
+            Err(error) if has_inherited => tracing::warn!("{}", told(&error)),
             announced => announced?,
         }
         service::tell(State::Ready);

@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use self::sampler::Sampler;
 use super::client::{ApiArgs, runtime};
-use crate::console::{LiveLine, OutputError, say, tell};
+use crate::console::{LiveLine, OutputError, say, tell, told};
 use crate::signals::Signals;
 use crate::units::parse_period;
 
@@ -125,7 +125,7 @@ impl Watch<'_> {
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.away, true) {
-                    tell(format!("the server is away, trying again each time: {error:#}"));
+                    tell(format!("the server is away, trying again each time: {}", told(&error)));
                 }
                 self.sampler.gap()
             }

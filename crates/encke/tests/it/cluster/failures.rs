@@ -217,3 +217,23 @@ fn leader_that_dies_costs_no_event() {
     }
     assert_eq!(hear(&mut stream, sent.len()).0, sent);
 }
+
+/// What is counted is the view: a node that waits to join is nobody, and answers for no other.
+#[test]
+fn node_that_waits_to_join_is_nobody() {
+    let Some(world) = World::new() else { return };
+    let [first, second] = world.nodes::<2>();
+    let _streams = [first.listener("x"), second.listener("x")];
+    // Its graph never comes.
+    let port = testing::free_port();
+    let postgres = format!("--postgres=postgres://nobody@127.0.0.1:{port}/none");
+    let (_waiting, api) = world.starting("n3", &[&postgres]);
+    let asked = || api.request("GET", "/readyz", None, b"");
+    wait_for("it waits", || asked().is_ok_and(|answer| answer.status() == 503));
+    for _ in 0..50 {
+        assert_eq!(first.api.connections("x"), 2);
+        let nodes = first.api.get("/cluster").ok();
+        let names = nodes["nodes"].as_array().unwrap().iter().map(|node| node["node"].clone());
+        assert_eq!(names.collect::<Vec<_>>(), ["n1", "n2"], "{nodes}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod demo;
 mod drain;
+mod epochs;
 mod erlang;
 mod failures;
 mod graph;

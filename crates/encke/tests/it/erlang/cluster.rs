@@ -1,7 +1,10 @@
 //! Several nodes, nodes that come and go, and nodes that should not come.
 
+use std::fs;
+
 use super::node::{COOKIE, World, figures, wait_figure};
 use crate::harness::wait_for;
+use crate::upgrade::{Upgraded, served};
 
 #[test]
 fn node_with_another_cookie_is_refused_and_the_log_says_so() {
@@ -29,6 +32,46 @@ fn node_to_connect_to_is_connected_to_whenever_it_is_there() {
     let erl = world.erl("a");
     assert_eq!(erl.eval("net_adm:ping(E)"), "pong");
     wait_figure(&server, "nodes", 1);
+}
+
+#[test]
+fn node_that_asks_for_a_name_is_told_so_in_the_log() {
+    let world = World::new();
+    let server = world.encke(&[]);
+    let nameless = world.nameless();
+    assert_eq!(nameless.eval("net_kernel:connect_node('encke@127.0.0.1')"), "false");
+    wait_for("the log says so", || server.stderr().contains("start it with a name"));
+}
+
+/// A node with nothing but the original's modules does not come back by itself.
+#[test]
+fn nodes_that_were_connected_are_come_back_to_after_a_crash_and_an_upgrade() {
+    let (world, data) = (World::new(), tempfile::tempdir().unwrap());
+    let server = world.encke_in(data.path(), &[]);
+    let [a, b] = ["a", "b"].map(|name| world.erl(name));
+    let noted = || fs::read_to_string(data.path().join("erlang-nodes.json")).unwrap_or_default();
+    for node in [&a, &b] {
+        assert_eq!(node.eval("net_adm:ping(E)"), "pong");
+        node.wait("is_pid(global:whereis_name(router))", "true");
+    }
+    wait_for("both are noted", || noted().contains("a@") && noted().contains("b@"));
+    // One that goes while we are there is let go.
+    b.program.kill();
+    wait_for("the other one is noted alone", || noted().contains("a@") && !noted().contains("b@"));
+    server.into_program().kill();
+    a.wait("global:whereis_name(router)", "undefined");
+    let server = Upgraded::of(world.encke_in(data.path(), &[]), data.path());
+    a.wait("is_pid(global:whereis_name(router))", "true");
+    let pid = a.eval("global:whereis_name(router)");
+    let mut command = server.command(&[]);
+    command.env("ERL_EPMD_PORT", world.port().to_string());
+    assert_eq!(served::run(&mut command).code, Some(0));
+    wait_for("the next process has the name", || {
+        let now = a.eval("global:whereis_name(router)");
+        now.starts_with('<') && now != pid
+    });
+    assert_eq!(a.eval("gen_server:call({global, router}, {login, 1, self()})"), "ok");
+    assert_eq!(a.eval("gen_server:call({global, router}, {send, 1, x})"), "{ok,1}");
 }
 
 #[test]
@@ -154,7 +197,7 @@ fn server_without_a_cookie_does_not_start() {
     assert!(finished.stderr.contains("--erlang-cookie-file"), "{}", finished.stderr);
     let data = tempfile::tempdir().unwrap();
     let empty = data.path().join("cookie");
-    std::fs::write(&empty, "\n").unwrap();
+    fs::write(&empty, "\n").unwrap();
     let option = format!("--erlang-cookie-file={}", empty.display());
     let finished = Program::run(encke(missing).arg(&option).arg("--data").arg(data.path()));
     assert_eq!(finished.code(), Some(1));

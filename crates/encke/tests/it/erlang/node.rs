@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
 use std::process::{ChildStdin, Command};
 
 use serde_json::Value;
@@ -78,11 +79,31 @@ impl World {
 
     /// The same as the node `name`.
     pub(crate) fn encke_as(&self, node: &str, options: &[&str]) -> Server {
+        let start = |variable: &str, port: &str, options: &[&str]| {
+            Server::start_with_variable(variable, port, options)
+        };
+        self.start_encke(node, options, start)
+    }
+
+    /// The same as `encke@127.0.0.1` on a store that outlives it.
+    pub(crate) fn encke_in(&self, data: &Path, options: &[&str]) -> Server {
+        let start = |variable: &str, port: &str, options: &[&str]| {
+            Server::start_in_with_variable(data, variable, port, options)
+        };
+        self.start_encke("encke@127.0.0.1", options, start)
+    }
+
+    fn start_encke(
+        &self,
+        node: &str,
+        options: &[&str],
+        start: impl FnOnce(&str, &str, &[&str]) -> Server,
+    ) -> Server {
         let name = format!("--erlang-node={node}");
         let cookie = format!("--erlang-cookie-file={}", self.home.path().join("cookie").display());
         let mut all = vec![&*name, &cookie];
         all.extend(options);
-        let server = Server::start_with_variable("ERL_EPMD_PORT", &self.port.to_string(), &all);
+        let server = start("ERL_EPMD_PORT", &self.port.to_string(), &all);
         // A server is up without its epmd, which may come late. The test's own nodes look there.
         if self.epmd.borrow().is_some() {
             let alive = node.split('@').next().unwrap();
@@ -112,10 +133,24 @@ impl World {
     pub(crate) fn erl_with(&self, name: &str, cookie: &str, options: &[&str]) -> Erl {
         let mut command = erl_program();
         self.join(&mut command);
-        command.args(["-noshell", "-setcookie", cookie, "-name", &format!("{name}@127.0.0.1")]);
-        command.args(["-start_epmd", "false", "-kernel", "logger_level", "none"]);
+        command.args(["-setcookie", cookie, "-name", &format!("{name}@127.0.0.1")]);
+        Erl::start(&mut command, options)
+    }
+
+    /// A node that asks the first one that it connects to for a name (`-sname undefined`).
+    pub(crate) fn nameless(&self) -> Erl {
+        let mut command = erl_program();
+        self.join(&mut command);
+        command.args(["-setcookie", COOKIE, "-name", "undefined"]);
+        Erl::start(&mut command, &[])
+    }
+}
+
+impl Erl {
+    fn start(command: &mut Command, options: &[&str]) -> Erl {
+        command.args(["-noshell", "-start_epmd", "false", "-kernel", "logger_level", "none"]);
         command.args(options).args(["-eval", LOOP]);
-        let (program, input) = Program::spawn_with_input(&mut command);
+        let (program, input) = Program::spawn_with_input(command);
         let erl = Erl { program, input: RefCell::new(input) };
         assert_eq!(erl.eval("E = 'encke@127.0.0.1', 1 + 1"), "2");
         erl

@@ -39,9 +39,19 @@ impl Server {
     /// Starts one whose environment has the variable `name`.
     pub(crate) fn start_with_variable(name: &str, value: &str, options: &[&str]) -> Server {
         let data = tempfile::tempdir().unwrap();
-        let mut command = encke(serve_args(data.path(), options));
-        let server = Server::of(Program::spawn(command.env(name, value)));
+        let server = Server::start_in_with_variable(data.path(), name, value, options);
         Server { _data: Some(data), ..server }
+    }
+
+    /// The same on a store that outlives it.
+    pub(crate) fn start_in_with_variable(
+        data: &Path,
+        name: &str,
+        value: &str,
+        options: &[&str],
+    ) -> Server {
+        let mut command = encke(serve_args(data, options));
+        Server::of(Program::spawn(command.env(name, value)))
     }
 
     /// One that may take its time to start, with its API on a port that is known before.

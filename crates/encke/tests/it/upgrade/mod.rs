@@ -14,7 +14,7 @@ mod kind;
 mod records;
 mod seen;
 mod senders;
-mod served;
+pub(crate) mod served;
 mod slow;
 mod started_beside;
 mod streams;

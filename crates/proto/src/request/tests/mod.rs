@@ -13,8 +13,7 @@ fn head(start: &str, lines: &[&str]) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// What `buf` is, however it arrives: until the last byte that matters there is nothing but
-/// [`Parsed::NeedMore`], and from then on there is always the same answer.
+/// What `buf` is, however it arrives: nothing but [`Parsed::NeedMore`], and then the same answer.
 fn parse_split(buf: &[u8]) -> Parsed<'_> {
     let whole = parse(buf, 0);
     for len in 0..buf.len() {
@@ -68,6 +67,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         known: None,
         bearer: Bearer::default(),
         other_site: false,
+        by_page: false,
         private_network: false,
         forwarded: Forwarded::default(),
         origin: Some("http://encke.example:8000"),

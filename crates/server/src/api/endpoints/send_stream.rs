@@ -135,6 +135,9 @@ impl SendStream {
                 self.take(line).await;
                 continue;
             }
+            if room && let Some(rest) = &mut self.rest {
+                rest.skip_to(self.lines.next_number());
+            }
             // The connection sends what there is before this waits for anything.
             if !self.answers.is_empty() {
                 return Some(self.take_answers());

@@ -36,6 +36,9 @@ const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
     .without_max_times()
     .with_jitter();
 
+/// Before a try that failed by a number of the directory's own is made again, the first time.
+const NONCE_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long a try may take.
 const TRY_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -128,7 +131,7 @@ pub(crate) async fn run(certificates: Arc<Certificates>, stop: CancellationToken
 }
 
 async fn keep(acme: &Acme, certificates: &Arc<Certificates>) {
-    let (mut pauses, mut tries) = (PAUSES.build(), 0);
+    let (mut pauses, mut tries, mut is_stale) = (PAUSES.build(), 0, false);
     loop {
         wait_until_due(certificates, &acme.now).await;
         let proof = acme.proofs[tries % acme.proofs.len()];
@@ -140,10 +143,15 @@ async fn keep(acme: &Acme, certificates: &Arc<Certificates>) {
         match tried {
             Ok(()) => {
                 made.fetch_add(1, Ordering::Relaxed);
-                (pauses, tries) = (PAUSES.build(), 0);
+                (pauses, tries, is_stale) = (PAUSES.build(), 0, false);
             }
             Err(error) => {
-                let pause = pauses.next().expect("there is always another try");
+                // RFC 8555, section 6.5: that is no refusal, and is to be tried again.
+                let is_again = std::mem::replace(&mut is_stale, order::is_bad_nonce(&error));
+                let pause = match is_stale && !is_again {
+                    true => NONCE_PAUSE,
+                    false => pauses.next().expect("there is always another try"),
+                };
                 tell(acme, &error, pause);
                 // After it was told: who sees the figure finds the reason in the log.
                 failed.fetch_add(1, Ordering::Relaxed);

@@ -40,6 +40,7 @@ pub(super) async fn order(
     prove(&mut order, challenges, proof).await?;
     match order.poll_ready(&POLLS).await {
         Ok(OrderStatus::Ready | OrderStatus::Valid) => {}
+        Err(error) if is_stale(&error) => return Err(error).context("it was not asked"),
         // The order itself says less than what of it has failed.
         Ok(_) | Err(Error::Api(_)) => return Err(refusal(&mut order).await),
         Err(error) => return Err(error).context("the directory does not come to look"),
@@ -103,7 +104,9 @@ async fn prove(order: &mut Order, challenges: &Challenges, proof: Proof) -> Resu
         match challenge.set_ready().await {
             Ok(()) => {}
             // It has looked already.
-            Err(Error::Api(problem)) => return Err(not_proven(&name, &kind, &problem)),
+            Err(Error::Api(problem)) if !is_stale_problem(&problem) => {
+                return Err(not_proven(&name, &kind, &problem));
+            }
             error => error.with_context(|| format!("the directory does not look for {name}"))?,
         }
     }
@@ -115,6 +118,20 @@ fn not_proven(name: &str, kind: &ChallengeType, problem: &Problem) -> anyhow::Er
         "{name} is not proven by {kind:?}: {problem}; the name must lead here, at the port that \
          the directory asks (443 for TLS, 80 for HTTP)"
     )
+}
+
+/// Whether the directory would not take the number that it had given out itself (`badNonce`, RFC
+/// 8555, section 6.5), however often it was asked for another one.
+pub(super) fn is_bad_nonce(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_stale))
+}
+
+fn is_stale(error: &Error) -> bool {
+    matches!(error, Error::Api(problem) if is_stale_problem(problem))
+}
+
+fn is_stale_problem(problem: &Problem) -> bool {
+    problem.r#type.as_deref() == Some("urn:ietf:params:acme:error:badNonce")
 }
 
 /// What the directory did not like.
@@ -136,5 +153,21 @@ async fn refusal(order: &mut Order) -> anyhow::Error {
     match &order.state().error {
         Some(problem) => anyhow!("the order is refused: {problem}"),
         None => anyhow!("the order is refused"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_that_is_stale_is_told_from_a_refusal() {
+        let error = |kind: &str| {
+            let json = format!("{{\"type\":\"urn:ietf:params:acme:error:{kind}\",\"status\":400}}");
+            let problem = serde_json::from_str(&json).unwrap();
+            anyhow::Error::new(Error::Api(problem)).context("the directory takes no order")
+        };
+        assert!(is_bad_nonce(&error("badNonce")));
+        assert!(!is_bad_nonce(&error("rateLimited")) && !is_bad_nonce(&anyhow!("badNonce")));
     }
 }

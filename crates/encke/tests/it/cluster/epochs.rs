@@ -1,0 +1,66 @@
+//! Logs that are given up while a node is away, or starts.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+use testing::NatsServer;
+
+use super::graph::{node, world};
+use super::{World, cluster_stats};
+use crate::harness::wait_for;
+
+/// What JetStream's API answers.
+fn ask(nats: &NatsServer, what: &str, body: &str) -> Value {
+    let stream = TcpStream::connect(nats.address()).unwrap();
+    let len = body.len();
+    let request = format!(
+        "CONNECT {{\"verbose\":false}}\r\nSUB answer 1\r\nPUB $JS.API.{what} answer {len}\r\n\
+         {body}\r\n"
+    );
+    (&stream).write_all(request.as_bytes()).unwrap();
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        assert_ne!(reader.read_line(&mut line).unwrap(), 0, "NATS has gone");
+        if let Some(len) = line.strip_prefix("MSG ").and_then(|rest| rest.split(' ').next_back()) {
+            let mut answer = vec![0; len.trim_end().parse().unwrap()];
+            reader.read_exact(&mut answer).unwrap();
+            return serde_json::from_slice(&answer).unwrap();
+        }
+    }
+}
+
+/// Takes its subjects from the first log, as a node does that is about to propose another one.
+fn seal(world: &World) {
+    let mut config = ask(&world.nats, "STREAM.INFO.ENCKE_c_1", "")["config"].take();
+    config["subjects"] = json!(["encke.c.1.sealed"]);
+    let answer = ask(&world.nats, "STREAM.UPDATE.ENCKE_c_1", &config.to_string());
+    assert!(answer["error"].is_null(), "{answer}");
+}
+
+/// Whoever sealed it may have gone before it could propose the next: a node that starts then, and
+/// one that goes on, propose it.
+#[test]
+fn node_that_starts_with_a_log_that_was_given_up_goes_on_with_another() {
+    let Some((world, postgres)) = world() else { return };
+    let first = node(&world, &postgres, "n1");
+    first.api.subscribe("bob", "rj");
+    first.into_program().kill();
+    seal(&world);
+    let first = node(&world, &postgres, "n1");
+    let mut stream = first.listener("bob");
+    assert_eq!(first.api.send("rj", "x"), 1);
+    assert_eq!(stream.data(), "x");
+    assert_eq!(cluster_stats(&first)["epoch"], 2);
+}
+
+#[test]
+fn node_whose_log_is_given_up_goes_on_with_another() {
+    let Some(world) = World::new() else { return };
+    let first = world.node("n1", &[]);
+    seal(&world);
+    wait_for("another epoch begins", || cluster_stats(&first)["epoch"] == 2);
+    wait_for("it is a member", || first.api.get("/readyz").status() == 200);
+    assert_eq!(first.api.send("rj", "x"), 0);
+}

@@ -1,0 +1,153 @@
+//! When a connection's time has come, and what is looked at before it is judged.
+//!
+//! A client may have said all that it was waited for, or have read all, and nobody has looked: the
+//! process stood still, or the report of it waits behind others. So before somebody is ended for
+//! its silence its socket is read, or what waits for it is written, once; and no pause of ours
+//! counts ([`crate::pauses`]). That costs a call for whoever would be ended.
+
+use super::core::{At, Core, Lives};
+use crate::conn::life::{Input, Life};
+use crate::conn::{Conn, Due, Marks};
+use crate::limits::{MESSAGE_TIMEOUT_TICKS, work};
+use crate::sockets::Sockets;
+use crate::timer::Tick;
+
+/// How long the end of one is put off whose input waits for its turn, in ticks.
+const TURN_TICKS: Tick = 10;
+
+/// Where it may show that a client is not silent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Look {
+    Nowhere,
+    /// In what it has sent.
+    Input,
+    /// In what it has taken.
+    Output,
+}
+
+impl<S: Sockets> Core<S> {
+    /// The timer of a connection has fired: perhaps it is due, perhaps it was put off meanwhile.
+    pub(super) fn time_has_come(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        if self.is_due(at.conn) {
+            self.budget.spend(work::WRITE);
+            self.look(at)?;
+        }
+        match self.due(at.conn) {
+            Some(due) if due <= self.now && self.is_its_turn(at.conn, due) => {
+                let what = self.what_is_due(at.conn);
+                let act = at.conn.on_time(Input::Time, what);
+                self.carry_out(at, Input::Time, act)
+            }
+            Some(due) => {
+                self.wheel.start(at.slot, due.max(self.now + 1));
+                Ok(())
+            }
+            None => {
+                self.wheel.stop(at.slot);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts the timer of a connection for when it is due.
+    pub(super) fn wait(&mut self, at: &At<'_, S::Socket>) {
+        match self.due(at.conn) {
+            Some(due) => self.wheel.start(at.slot, due),
+            None => self.wheel.stop(at.slot),
+        }
+    }
+
+    /// Whether a connection may be judged that was due at `due`: what it has said may wait for its
+    /// turn, but not for ever.
+    fn is_its_turn(&self, conn: &Conn<S::Socket>, due: Tick) -> bool {
+        let waits = conn.is(Marks::DEFERRED) && self.where_to_look(conn) == Look::Input;
+        !waits || due.saturating_add(TURN_TICKS) <= self.now
+    }
+
+    /// Reads or writes what there is before somebody is judged.
+    fn look(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        match self.where_to_look(at.conn) {
+            Look::Nowhere => Ok(()),
+            Look::Input if at.conn.is(Marks::DEFERRED) => Ok(()),
+            Look::Input => self.readable(at, false),
+            Look::Output => self.write_on(at),
+        }
+    }
+
+    fn where_to_look(&self, conn: &Conn<S::Socket>) -> Look {
+        let Due { blocked, late, expired } = self.what_is_due(conn);
+        match conn.life() {
+            Life::Stream | Life::Held if expired => Look::Nowhere,
+            Life::Stream | Life::Held | Life::Between if blocked => Look::Output,
+            Life::Ending(_) => Look::Output,
+            Life::Stream | Life::Held if late => Look::Input,
+            Life::Handshake | Life::Head | Life::Between => Look::Input,
+            _ => Look::Nowhere,
+        }
+    }
+
+    /// Offers the kernel once more what it had no room for. Where it takes nothing it is as if
+    /// nobody had asked.
+    fn write_on(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        let (since, waited) = (at.conn.active, at.conn.backlog_bytes());
+        at.conn.mark(Marks::BLOCKED, false);
+        self.flush(at)?;
+        if at.conn.is(Marks::BLOCKED) && at.conn.backlog_bytes() == waited {
+            at.conn.active = since;
+        }
+        Ok(())
+    }
+
+    /// Whether its time has come.
+    pub(super) fn is_due(&self, conn: &Conn<S::Socket>) -> bool {
+        self.due(conn).is_some_and(|due| due <= self.now)
+    }
+
+    /// For what it is time.
+    fn what_is_due(&self, conn: &Conn<S::Socket>) -> Due {
+        let is_past = |due: Tick| due <= self.now;
+        let is_still = match conn.life() {
+            Life::Stream | Life::Held => is_past(self.silent(conn, self.rules.still)),
+            _ => true,
+        };
+        Due {
+            blocked: conn.is(Marks::BLOCKED) && is_still,
+            late: self.message_due(conn).is_some_and(is_past),
+            expired: is_past(self.ends(conn)),
+        }
+    }
+
+    /// When its client has been silent for so long.
+    fn silent(&self, conn: &Conn<S::Socket>, silence: Tick) -> Tick {
+        self.pauses.after(conn.active, silence)
+    }
+
+    /// When the message that is not whole must be.
+    fn message_due(&self, conn: &Conn<S::Socket>) -> Option<Tick> {
+        Some(self.pauses.after(conn.message_since()?, MESSAGE_TIMEOUT_TICKS))
+    }
+
+    /// When a connection's time has come if nothing else happens to it.
+    fn due(&self, conn: &Conn<S::Socket>) -> Option<Tick> {
+        let rules = &self.rules;
+        let silent = |silence| Some(self.silent(conn, silence));
+        match conn.life() {
+            Life::Handshake => silent(rules.handshake_timeout),
+            Life::Head => silent(rules.head_timeout),
+            Life::Verdict => silent(rules.verdict),
+            Life::Stream | Life::Held => {
+                let still = match conn.is(Marks::BLOCKED) {
+                    true => silent(rules.still),
+                    false => rules.keepalive.map(|silence| conn.active + silence),
+                };
+                let ends = Some(self.ends(conn)).filter(|&ends| ends < Tick::MAX);
+                still.into_iter().chain(self.message_due(conn)).chain(ends).min()
+            }
+            Life::Poll | Life::HeldPoll => Some(conn.active.min(self.ends(conn))),
+            Life::Between => silent(rules.poll_idle),
+            Life::Leaving(_) => None,
+            Life::Ending(_) => silent(rules.last_still),
+            Life::Lingering(_) => silent(rules.linger),
+        }
+    }
+}
