@@ -154,7 +154,7 @@ impl Bus {
         let wanted = self.config(epoch);
         let info = self.shared.stream_info(&wanted.name, API_TIMEOUT).await;
         let info = info.map_err(|error| self.error(error, &wanted.name))?;
-        if info.config.subjects == [self.sealed(epoch)] {
+        if info.config.subjects == [self.shared.sealed(epoch)] {
             return Err(LogError::Sealed(wanted.name));
         }
         let differences = differences(&info.config, &wanted);
@@ -177,7 +177,7 @@ impl Bus {
         let name = self.config(epoch).name;
         let sealed = async {
             let mut config = self.shared.stream_info(&name, API_TIMEOUT).await?.config;
-            config.subjects = vec![self.sealed(epoch)];
+            config.subjects = vec![self.shared.sealed(epoch)];
             self.shared.update_stream(&config).await
         };
         match sealed.await {
@@ -185,11 +185,6 @@ impl Bus {
             Err(ApiError::Refused(refusal)) if refusal.err_code == code::STREAM_NOT_FOUND => Ok(()),
             Err(error) => Err(self.error(error, &name)),
         }
-    }
-
-    /// The subject of a log that is sealed, to which nobody publishes.
-    fn sealed(&self, epoch: u64) -> String {
-        format!("encke.{}.{epoch}.sealed", self.shared.cluster)
     }
 
     /// Deletes the logs of earlier epochs that are empty, as they are some ten minutes after their
@@ -252,6 +247,13 @@ impl Bus {
 
     pub(crate) fn error(&self, error: ApiError, stream: &str) -> LogError {
         LogError::of(error, stream, self.shared.replicas)
+    }
+}
+
+impl Shared {
+    /// The subject of a log that is sealed, to which nobody publishes.
+    pub(crate) fn sealed(&self, epoch: u64) -> String {
+        format!("encke.{}.{epoch}.sealed", self.cluster)
     }
 }
 

@@ -52,7 +52,7 @@ pub enum PublishError {
         /// What is wrong.
         description: String,
     },
-    /// There is no such log (any more): the epoch has ended.
+    /// There is no such log (any more), or it is sealed: the epoch has ended.
     #[error("NATS has no log of this epoch")]
     NoLog,
 }
@@ -176,9 +176,13 @@ impl Log {
         }
     }
 
-    /// Nobody listens to the log's subjects: it is gone or has no leader, or JetStream is starting.
+    /// Nobody listens to the log's subjects: it is gone, sealed or has no leader, or JetStream is
+    /// starting.
     async fn nobody(&self, within: Duration) -> PublishError {
         match self.info(within).await {
+            Ok(info) if info.config.subjects == [self.shared.sealed(self.epoch)] => {
+                PublishError::NoLog
+            }
             Err(ApiError::Refused(refusal)) if refusal.err_code == code::STREAM_NOT_FOUND => {
                 PublishError::NoLog
             }

@@ -86,6 +86,55 @@ begin
 end
 $$;
 
+-- Just before the commit, as in migration 2. Few pairs, as most transactions touch them, are looked
+-- up one by one: the query for many costs a millisecond to plan.
+create or replace function encke.source_settled() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    c record;
+    pair record;
+    few constant bigint := 16;
+    there boolean;
+    add_a text[]; add_b text[]; remove_a text[]; remove_b text[];
+begin
+    if not exists (select from encke.unsettled) then
+        return null;
+    end if;
+    update encke.version set version = version where one;
+    select * into c from encke.source_columns();
+    if c.relation is not null and exists (select from encke.unsettled where whole) then
+        perform encke.compare_with_source();
+    elsif c.relation is not null
+        and (select count(*) from (select from encke.touched limit few + 1) t) <= few
+    then
+        for pair in select distinct subscriber, subscribee from encke.touched loop
+            execute format('select exists (select from %s t where t.%s = $1::%s and t.%s = $2::%s)',
+                c.relation, c.a, c.a_type, c.b, c.b_type)
+                into there using pair.subscriber, pair.subscribee;
+            if there then
+                add_a := add_a || pair.subscriber;
+                add_b := add_b || pair.subscribee;
+            else
+                remove_a := remove_a || pair.subscriber;
+                remove_b := remove_b || pair.subscribee;
+            end if;
+        end loop;
+        perform encke.check_ids(add_a);
+        perform encke.check_ids(add_b);
+        perform encke.apply(add_a, add_b, remove_a, remove_b);
+    elsif c.relation is not null then
+        perform encke.apply_query(format(
+            'select p.subscriber, p.subscribee, exists (
+                select from %1$s t where t.%2$s = p.subscriber::%4$s and t.%3$s = p.subscribee::%5$s)
+            from (select distinct subscriber, subscribee from encke.touched) p',
+            c.relation, c.a, c.b, c.a_type, c.b_type));
+    end if;
+    delete from encke.touched;
+    delete from encke.unsettled;
+    return null;
+end
+$$;
+
 -- Some of the pairs that only one of both has, and how many there are.
 create function encke.source_differences(
     most integer, out subscriber text, out subscribee text, out in_table boolean, out total bigint

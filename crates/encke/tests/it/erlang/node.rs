@@ -141,7 +141,7 @@ impl World {
     pub(crate) fn nameless(&self) -> Erl {
         let mut command = erl_program();
         self.join(&mut command);
-        command.args(["-setcookie", COOKIE, "-name", "undefined"]);
+        command.args(["-setcookie", COOKIE, "-sname", "undefined"]);
         Erl::start(&mut command, &[])
     }
 }
