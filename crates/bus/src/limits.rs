@@ -56,6 +56,9 @@ pub const LOG_AGE_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// How many bytes the log keeps: 10 minutes of 7 MB/s, which are 16,666 events/s of 430 bytes.
 pub const LOG_BYTES_MAX: i64 = 4 << 30;
+/// Bytes that a log which is sealed may take beside what is known to be in it: of records that come
+/// while it is. The rest of its room is the next one's.
+pub(crate) const SEALED_SPARE: i64 = 64 << 20;
 
 /// How long JetStream knows the ids of what was published: 12 times as long as senders wait.
 pub const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);

@@ -12,7 +12,7 @@ use crate::api::{ApiError, Refusal, StreamConfig, StreamInfo, code};
 use crate::connection::{Bus, Shared};
 use crate::limits::{
     API_TIMEOUT, DUPLICATE_WINDOW, HEADER_BYTES_MAX, LOG_AGE_MAX, LOG_BYTES_MAX, RECORD_BYTES_MAX,
-    STREAM_TIMEOUT,
+    SEALED_SPARE, STREAM_TIMEOUT,
 };
 
 /// The log of one epoch. Clones are the same log.
@@ -172,12 +172,16 @@ impl Bus {
 
     /// Takes its subjects from the log of `epoch`, so that nothing is put into it any more: before
     /// the next epoch is agreed on. It is no error that there is none, or that it is sealed
-    /// already. What is in it can still be read, and ages.
+    /// already. What is in it can still be read, and ages; of the room that it was promised it
+    /// keeps no more than that, so that there is room for the next one.
     pub async fn seal(&self, epoch: u64) -> Result<(), LogError> {
         let name = self.config(epoch).name;
         let sealed = async {
-            let mut config = self.shared.stream_info(&name, API_TIMEOUT).await?.config;
+            let StreamInfo { mut config, state } =
+                self.shared.stream_info(&name, API_TIMEOUT).await?;
             config.subjects = vec![self.shared.sealed(epoch)];
+            let kept = i64::try_from(state.bytes).unwrap_or(i64::MAX).saturating_add(SEALED_SPARE);
+            config.max_bytes = config.max_bytes.min(kept);
             self.shared.update_stream(&config).await
         };
         match sealed.await {

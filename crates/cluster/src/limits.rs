@@ -2,6 +2,10 @@
 
 /// Events in one record: the lower 10 bits of a number are the event's place in it.
 pub const RECORD_EVENTS_MAX: usize = 1 << INDEX_BITS;
+/// The greatest sequence that a log can come to, and that is believed: with a hundred thousand
+/// records a second after ninety years. What claims to know a later one is no record: the numbers
+/// of the next epoch would have to be above it.
+pub(crate) const SEQUENCE_MAX: u64 = 1 << 48;
 /// Bits of a number that are the event's place in its record.
 pub(crate) const INDEX_BITS: u32 = 10;
 /// Bytes of one record: a quarter of the 1 MiB that NATS takes by default. At 20 KB a record, which

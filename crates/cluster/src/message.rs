@@ -12,7 +12,7 @@
 use crate::limits::{MEMBERS_MAX, RECORD_EVENTS_MAX};
 use crate::record::{FORMAT, check_format};
 use crate::roster::Member;
-use crate::wire::{Malformed, Reader, put_text, put_varint};
+use crate::wire::{Malformed, Reader, put_text, put_varint, sequence};
 
 /// A message and the epoch that it is of.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -151,7 +151,7 @@ impl Beat {
 
     fn decode(from: &mut Reader<'_>) -> Result<Beat, Malformed> {
         let [incarnation, lot, applied, read] =
-            [from.varint()?, from.varint()?, from.varint()?, from.varint()?];
+            [from.varint()?, from.varint()?, sequence(from.varint()?)?, sequence(from.varint()?)?];
         let chain = (from.flag()?, from.u64()?);
         let chain = chain.0.then_some(chain.1);
         Ok(Beat { incarnation, lot, applied, read, chain, streams: from.varint()? })
@@ -173,7 +173,8 @@ impl View {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<View, Malformed> {
-        let (at, chain, count) = (from.varint()?, from.u64()?, from.items(MEMBERS_MAX)?);
+        let at = sequence(from.varint()?)?;
+        let (chain, count) = (from.u64()?, from.items(MEMBERS_MAX)?);
         let mut members: Vec<Member> = Vec::new();
         for _ in 0..count {
             let member = Member {

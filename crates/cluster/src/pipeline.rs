@@ -265,6 +265,15 @@ impl Pipeline {
         self.window -= 1;
     }
 
+    /// The audience of the event there cannot be read, so what is counted of its record is not
+    /// true, and is told to nobody.
+    pub(crate) fn unposted(&mut self, sequence: u64, index: u16) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.sequence == sequence) {
+            open.me = None;
+        }
+        self.posted(sequence, index, 0);
+    }
+
     /// The replica is at `version`. Whether that was waited for.
     pub(crate) fn graph(&mut self, version: u64) -> bool {
         self.applying.take_if(|applying| *applying <= version);

@@ -24,7 +24,7 @@ use std::cmp::Ordering;
 
 use crate::change::Part;
 use crate::limits::{RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES};
-use crate::wire::{Malformed, Reader, put_id, put_text};
+use crate::wire::{Malformed, Reader, put_id, put_text, sequence};
 
 /// The format that this node writes, and the only one it reads.
 pub const FORMAT: u8 = 1;
@@ -184,7 +184,7 @@ impl Head {
         Ok(Head {
             incarnation: from.u64()?,
             batch: from.u64()?,
-            after: from.u64()?,
+            after: sequence(from.u64()?)?,
             chain: from.u64()?,
         })
     }

@@ -1,7 +1,7 @@
 //! How numbers, texts and ids stand in records and messages: big endian, LEB128 for those that are
 //! mostly small, and one form for each value, so that what was read is written again byte by byte.
 
-use crate::limits::ID_BYTES_MAX;
+use crate::limits::{ID_BYTES_MAX, SEQUENCE_MAX};
 
 /// What is wrong with bytes that should be a record or a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -24,6 +24,11 @@ pub enum Malformed {
     /// A number is out of its range, or written in more bytes than it takes.
     #[error("a number is out of its range")]
     Number,
+}
+
+/// A place in the log that somebody names.
+pub(crate) fn sequence(number: u64) -> Result<u64, Malformed> {
+    if number <= SEQUENCE_MAX { Ok(number) } else { Err(Malformed::Number) }
 }
 
 /// Takes values from the front of bytes.

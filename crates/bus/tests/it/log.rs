@@ -206,7 +206,7 @@ async fn sealed_log_takes_nothing_more_and_can_be_read() {
         log.publish("a.1", "e", bytes(1)).await.unwrap();
         bus.seal(7).await.unwrap();
         bus.seal(7).await.unwrap();
-        assert!(log.publish("a.2", "e", bytes(2)).await.is_err());
+        assert_eq!(log.publish("a.2", "e", bytes(2)).await, Err(PublishError::NoLog));
         assert_eq!(log.extent().await.unwrap().last, 1);
         assert_eq!(record(&mut log.follow(1)).await.bytes, bytes(1));
         assert!(matches!(bus.make_log(7).await, Err(LogError::Sealed(_))));

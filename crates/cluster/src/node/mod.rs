@@ -269,6 +269,15 @@ impl Node {
         }
     }
 
+    /// The event could not be posted here, since its audience cannot be read: whoever sent it is
+    /// told a count that is too low, as if this node had not said its own.
+    pub fn unposted(&mut self, now_ms: u64, epoch: u64, sequence: u64, index: u16) {
+        if epoch == self.epoch.number {
+            self.pipeline.unposted(sequence, index);
+            self.step(now_ms);
+        }
+    }
+
     /// How many streams are open, for the beats.
     pub fn streams(&mut self, open: u64) {
         self.streams = open;

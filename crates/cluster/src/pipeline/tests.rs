@@ -113,3 +113,18 @@ fn record_of_several_items_is_done_with_its_last_one() {
     assert_eq!(out(&mut pipeline).0.len(), 0);
     assert_eq!(pipeline.applied(), 1);
 }
+
+/// Whoever sent it is told a count that is too low, instead of one that looks whole.
+#[test]
+fn event_that_cannot_be_posted_leaves_its_record_without_a_count() {
+    let mut pipeline = Pipeline::new(0);
+    pipeline.push(1, 1, events(2));
+    pipeline.push(2, 1, events(1));
+    assert_eq!(out(&mut pipeline).0.len(), 3);
+    pipeline.posted(1, 0, 5);
+    pipeline.unposted(1, 1);
+    pipeline.posted(2, 0, 3);
+    let done = out(&mut pipeline).1;
+    assert_eq!((done[0].me, done[1].me), (None, Some(8)));
+    assert!(pipeline.is_idle() && pipeline.applied() == 2);
+}

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::change::Change;
+use crate::limits::SEQUENCE_MAX;
 
 fn head() -> Head {
     Head { incarnation: 7, batch: 1 << 40, after: 0xfeed, chain: u64::MAX }
@@ -131,4 +132,15 @@ fn large_change_travels_in_parts_that_records_hold() {
     }
     assert_eq!(whole, change);
     assert_eq!(Change::default().parts().unwrap().len(), 1);
+}
+
+/// The numbers of the next epoch would have to be above it.
+#[test]
+fn record_that_knows_a_place_that_no_log_comes_to_is_none() {
+    for (after, is_record) in [(SEQUENCE_MAX, true), (SEQUENCE_MAX + 1, false), (u64::MAX, false)] {
+        let body = Body::Order(Order::Logout("7".to_owned()));
+        let record = Record { head: Head { after, ..head() }, body };
+        let decoded = Record::decode(&record.encode());
+        assert_eq!(decoded, if is_record { Ok(record) } else { Err(Malformed::Number) });
+    }
 }

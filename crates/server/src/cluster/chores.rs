@@ -3,6 +3,7 @@
 use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use bus::Bus;
 use engine::Engine;
 use tokio::sync::watch;
@@ -10,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::agreement::Agreed;
 use super::driver::Channels;
-use super::{Cluster, Command, Membership, NodeStatus};
+use super::{Cluster, Command, Membership, NodeStatus, questions};
 use crate::posting::LogTrouble;
 
 /// How often it is looked for logs of epochs that have ended.
@@ -20,6 +21,10 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// moved while NATS is well: for a minute.
 const OUTSIDE_LOOK: Duration = Duration::from_secs(5);
 const OUTSIDE_LOOKS: u32 = 12;
+
+/// How often it is looked for another node of the same name, and how often in all.
+const DOUBLE_LOOK: Duration = Duration::from_millis(500);
+const DOUBLE_LOOKS: u32 = 8;
 
 /// How often this node's connections are counted for the others.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
@@ -36,6 +41,28 @@ pub(super) async fn refuse_all(channels: &mut Channels) {
         }
     }
     channels.tell.send_modify(|status| status.membership = Membership::Gone);
+}
+
+/// Looks whether another node of this name is there. Where one is that is about to end it is waited
+/// for a little.
+///
+/// # Errors
+/// It stays: the two would throw each other out, again and again where they are started again.
+pub(super) async fn refuse_double(bus: &Bus, node: &str) -> Result<()> {
+    let mut looks = 0;
+    loop {
+        let there = questions::nodes(bus, usize::MAX).await.unwrap_or_default();
+        let Some(other) = there.into_iter().find(|other| other.node == node) else { return Ok(()) };
+        looks += 1;
+        if looks == DOUBLE_LOOKS {
+            bail!(
+                "another node called {node} is in the cluster, at {}: give this one another name \
+                 (--node), or end that one first",
+                other.address
+            );
+        }
+        tokio::time::sleep(DOUBLE_LOOK).await;
+    }
 }
 
 /// Deletes the logs of epochs that have ended, once they are empty, for as long as the node lives.

@@ -272,13 +272,6 @@ impl Driver {
         }
     }
 
-    fn count(&mut self, counts: &mut Vec<Counted>) {
-        let now = clock::monotonic_ms();
-        for Counted { place, count } in counts.drain(..) {
-            self.node.posted(now, place.epoch, place.sequence, place.index, count);
-        }
-    }
-
     fn read(&mut self) {
         let now = clock::monotonic_ms();
         while self.node.wants_records() {

@@ -41,6 +41,10 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// How often a log may not be there before it is one that was deleted.
 const ABSENT_LOOKS: u32 = 8;
 
+/// Why a replica is built anew.
+pub(super) const DIFFERS: &str = "its pairs are not those of another node";
+pub(super) const UNREADABLE: &str = "an audience could not be read";
+
 /// What the node asks of its graph.
 #[derive(Debug)]
 pub(super) enum Task {
@@ -48,7 +52,8 @@ pub(super) enum Task {
     ReadChanges,
     FetchChange(u64),
     CheckVersion(u64),
-    Rebuild,
+    /// Anew, for that reason.
+    Rebuild(&'static str),
 }
 
 /// What the node is told of it.
@@ -265,7 +270,7 @@ impl Keeper {
             Task::ReadChanges => self.ask_changes(),
             Task::FetchChange(version) => self.ask(Question::Change(version)),
             Task::CheckVersion(ask) => self.ask_version(ask),
-            Task::Rebuild => self.rebuild("its pairs are not those of another node"),
+            Task::Rebuild(why) => self.rebuild(why),
         }
         Vec::new()
     }

@@ -139,6 +139,7 @@ impl Joining {
     pub(crate) async fn begin(config: ClusterConfig, above: u64) -> Result<Joining> {
         let bus = Bus::connect(config.bus.clone()).await.context("cannot join the cluster")?;
         let agreed = Agreed::on(&bus, above).await.context("cannot join the cluster")?;
+        chores::refuse_double(&bus, &config.node).await?;
         Ok(Joining { config, address: String::new(), bus, agreed })
     }
 

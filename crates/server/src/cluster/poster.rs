@@ -58,13 +58,15 @@ pub(super) enum Work {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Counted {
     pub(super) place: LogPlace,
-    pub(super) count: u32,
+    /// Nothing where its audience could not be read.
+    pub(super) count: Option<u32>,
 }
 
 /// What is at the head of the window, or behind it.
 #[expect(clippy::large_enum_variant, reason = "almost all are sends, a window of them at most")]
 enum Item<'r> {
-    Sending(LogPlace, Sending<'r>),
+    /// With the number of the event, where it is one.
+    Sending(LogPlace, Option<u64>, Sending<'r>),
     Lost(Lost),
     Revoked(Revoked),
 }
@@ -145,7 +147,7 @@ impl<'r> Poster<'r> {
             Work::Event { place, id, event, age_ms } => self.event(place, id, event, age_ms),
             Work::Order { place, order } => match self.obey(place, order) {
                 Some(item) => self.window.push_back(item),
-                None => self.done.push(Counted { place, count: 0 }),
+                None => self.done.push(Counted { place, count: Some(0) }),
             },
             Work::Forget(number) => self.router.forget_up_to(number),
             Work::Gap(number) => self.window.push_back(Item::Lost(Lost::Gap(number))),
@@ -163,7 +165,7 @@ impl<'r> Poster<'r> {
         match order {
             Order::Logout(id) => {
                 let id = IdText::parse(&id).ok()?;
-                Some(Item::Sending(place, self.router.logout(id)))
+                Some(Item::Sending(place, None, self.router.logout(id)))
             }
             Order::Revoke(text) => {
                 let line = revocations::of_log(&text)?;
@@ -182,13 +184,13 @@ impl<'r> Poster<'r> {
         // What no node of this version would send is passed over, as what has no audience.
         let (Ok(about), Some(draft)) = (about, draft) else {
             tracing::warn!(sequence = place.sequence, "an event of the cluster's log is malformed");
-            return self.done.push(Counted { place, count: 0 });
+            return self.done.push(Counted { place, count: Some(0) });
         };
         if let Some(age_ms) = age_ms {
             if !alone {
                 let _ = self.router.remember_with_term(about, draft, term, id, age_ms);
             }
-            return self.done.push(Counted { place, count: 0 });
+            return self.done.push(Counted { place, count: Some(0) });
         }
         let sending = if alone {
             self.router.send_to_numbered(about, draft, id)
@@ -199,7 +201,7 @@ impl<'r> Poster<'r> {
             Some(term) => sending.with_term(term),
             None => sending,
         };
-        self.window.push_back(Item::Sending(place, sending));
+        self.window.push_back(Item::Sending(place, Some(id.number()), sending));
     }
 
     /// Takes steps until there is nothing to do, or others should have their turn.
@@ -210,13 +212,13 @@ impl<'r> Poster<'r> {
                 return State::Busy;
             }
             steps += 1;
-            let (place, sending) = match item {
-                Item::Sending(place, sending) => (*place, sending),
+            let (place, number, sending) = match item {
+                Item::Sending(place, number, sending) => (*place, *number, sending),
                 Item::Revoked(Revoked { place, line }) => {
                     if self.tokens.as_ref().is_some_and(|tokens| !tokens.end_streams(line)) {
                         return State::Full;
                     }
-                    self.done.push(Counted { place: *place, count: 1 });
+                    self.done.push(Counted { place: *place, count: Some(1) });
                     self.window.pop_front();
                     continue;
                 }
@@ -237,18 +239,22 @@ impl<'r> Poster<'r> {
                 Ok(Step::Posted(receipt)) => {
                     self.window.pop_front();
                     match receipt.ready() {
-                        Some(count) => self.done.push(Counted { place, count }),
+                        Some(count) => self.done.push(Counted { place, count: Some(count) }),
                         None => self.counting.push_back((place, receipt)),
                     }
                 }
                 Ok(Step::Stale) => {
                     self.window.pop_front();
-                    self.done.push(Counted { place, count: 0 });
+                    self.done.push(Counted { place, count: Some(0) });
                 }
                 Err(error) => {
                     tracing::error!(%error, "an event of the cluster's log was not posted");
-                    self.window.pop_front();
-                    self.done.push(Counted { place, count: 0 });
+                    // Nobody knows who should have heard it.
+                    match number {
+                        Some(number) => *item = Item::Lost(Lost::Gap(number)),
+                        None => drop(self.window.pop_front()),
+                    }
+                    self.done.push(Counted { place, count: None });
                 }
             }
         }
@@ -258,7 +264,7 @@ impl<'r> Poster<'r> {
     /// While the first one waits for a mailbox, a slice of those behind it is looked up.
     fn gather_behind(&mut self, graph: &Graph) {
         for item in self.window.iter_mut().skip(1).take(STEPS) {
-            if let Item::Sending(_, sending) = item
+            if let Item::Sending(_, _, sending) = item
                 && sending.gather(graph).is_err()
             {
                 // It is tried again, and told, when it is its turn.
@@ -272,7 +278,7 @@ impl<'r> Poster<'r> {
         while let Some((place, receipt)) = self.counting.front()
             && let Some(count) = receipt.ready()
         {
-            self.done.push(Counted { place: *place, count });
+            self.done.push(Counted { place: *place, count: Some(count) });
             self.counting.pop_front();
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testing::{NatsServer, TcpRelay};
 
 use super::{World, cluster_stats, hear, resume, wait_members};
-use crate::harness::wait_for;
+use crate::harness::{Program, encke, wait_for};
 
 #[test]
 fn while_nats_is_away_streams_stay_and_sends_wait() {
@@ -236,4 +236,20 @@ fn node_that_waits_to_join_is_nobody() {
         let names = nodes["nodes"].as_array().unwrap().iter().map(|node| node["node"].clone());
         assert_eq!(names.collect::<Vec<_>>(), ["n1", "n2"], "{nodes}");
     }
+}
+
+/// The one that is there stays, and whoever comes later is told.
+#[test]
+fn second_node_of_a_name_is_refused_while_the_first_lives() {
+    let Some(world) = World::new() else { return };
+    let first = world.node("n1", &[]);
+    let (nats, data) = (format!("--nats={}", world.nats.url()), world.store("other"));
+    let mut second = encke(["serve", "--json", "--listen=127.0.0.1:0", "--api=127.0.0.1:0"]);
+    second.args(["--cluster=c", "--node=n1", &nats]).arg("--data").arg(data);
+    let refused = Program::run(&mut second);
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("another node called n1"), "{refused:?}");
+    assert_eq!(first.api.send("x", 1), 0);
+    first.into_program().kill();
+    assert_eq!(world.node("n1", &[]).api.send("x", 1), 0);
 }

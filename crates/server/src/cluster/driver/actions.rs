@@ -8,8 +8,8 @@ use sys::clock;
 
 use super::Driver;
 use crate::cluster::agreement;
-use crate::cluster::keeper::{Kept, Task};
-use crate::cluster::poster::{LogPlace, Work};
+use crate::cluster::keeper::{DIFFERS, Kept, Task, UNREADABLE};
+use crate::cluster::poster::{Counted, LogPlace, Work};
 use crate::cluster::status::Membership;
 use crate::cluster::tasks::{self, Happened};
 use crate::posting::{Delivered, LogTrouble};
@@ -102,7 +102,23 @@ impl Driver {
                 Action::ReadChanges => self.keep(Task::ReadChanges),
                 Action::FetchChange { version } => self.keep(Task::FetchChange(version)),
                 Action::CheckVersion { ask } => self.keep(Task::CheckVersion(ask)),
-                Action::RebuildGraph => self.keep(Task::Rebuild),
+                Action::RebuildGraph => self.keep(Task::Rebuild(DIFFERS)),
+            }
+        }
+    }
+
+    /// Tells the node what the poster has counted.
+    pub(super) fn count(&mut self, counts: &mut Vec<Counted>) {
+        let now = clock::monotonic_ms();
+        for Counted { place, count } in counts.drain(..) {
+            let LogPlace { epoch, sequence, index } = place;
+            match count {
+                Some(count) => self.node.posted(now, epoch, sequence, index, count),
+                None => {
+                    self.node.unposted(now, epoch, sequence, index);
+                    self.status.gaps += 1;
+                    self.keep(Task::Rebuild(UNREADABLE));
+                }
             }
         }
     }
