@@ -36,7 +36,7 @@ export class Attempt implements Link {
   openedAt = 0;
   /** The server ended it in good order, and perhaps those of all others with it. */
   ended?: boolean;
-  retryMs = 0;
+  retry?: string;
   #abort = new AbortController();
   readonly signal = this.#abort.signal;
   #timer?: ReturnType<typeof setTimeout>;
@@ -52,7 +52,7 @@ export class Attempt implements Link {
   async run(transport: Transport): Promise<Failure> {
     const { signal } = this;
     const left = new Promise<never>((_, reject) => {
-      signal.addEventListener("abort", () => reject(signal.reason));
+      signal.onabort = () => reject(signal.reason);
     });
     try {
       await Promise.race([left, this.#open(transport)]);
@@ -124,7 +124,7 @@ export class Attempt implements Link {
     }
   }
 
-  read(text: string): any {
+  parsed(text: string): any {
     try {
       return JSON.parse(text);
     } catch (error) {

@@ -147,9 +147,9 @@ export class Live<T> implements BaseConnection<T> {
       }
       // Who is told may close it, and then no timer is to keep a program from its end.
       if (this.#turn("waiting", why)) {
+        const ceiling = attempt.ended ? MOST_TRIES : tries;
         // The server knows how large the crowd is that loses it.
-        const told = !tries && attempt.retryMs;
-        const ceiling = attempt.ended && !told ? MOST_TRIES : tries++;
+        const told = !tries++ && +attempt.retry!;
         await this.#pause(told || backoffMs(ceiling, retryMs, retryMaxMs, why.retryAfterMs));
       }
     }

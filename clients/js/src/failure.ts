@@ -32,9 +32,9 @@ export async function refusal(response: Response): Promise<Failure> {
   const problem: Problem | null = await response.json().catch(() => null);
   const error = failure({ ...problem, status }, `HTTP ${status} ${statusText}`);
   const unsaid = [429, 503].includes(status) ? BUSY_S : 0;
+  const asked = +headers.get("retry-after")!;
   // One below zero would end each wait before it has begun.
-  const seconds = Math.max(0, Number(headers.get("retry-after"))) || unsaid;
-  error.retryAfterMs = 1000 * Math.min(seconds, DAY_S);
+  error.retryAfterMs = 1000 * Math.min(asked > 0 ? asked : unsaid, DAY_S);
   // Only what the server itself says is final. What a proxy says while something is deployed, or
   // another application at this address, passes. Encke's problems repeat the status, say what to
   // do and have no `instance`, which other makers of problems give.

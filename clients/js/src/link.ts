@@ -13,8 +13,8 @@ export interface Link {
   readonly signal: AbortSignal;
   /** What the server is shown, if anything. */
   readonly token: string;
-  /** After how long the server wants it back; 0 where it has not said. */
-  retryMs: number;
+  /** After how many milliseconds the server wants it back, if it has said so. */
+  retry?: string;
   readonly shared: { readonly openMs: number; readonly silenceMs: number };
   /** The address of `path` with the ids, and with the cursor as the parameter `after`. */
   url(path: "stream" | "poll", after: string): URL;
@@ -23,7 +23,7 @@ export interface Link {
   /** The server has taken the login; told again with all that it says. */
   opened(): void;
   /** What the server has sent, which is JSON; else an error is told, and thrown. */
-  read(text: string): any;
+  parsed(text: string): any;
   event(event: EnckeEvent): void;
   /** Events were missed; all up to `id`, if that is known, was missed or heard. */
   gap(id?: string | null): void;

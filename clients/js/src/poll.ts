@@ -22,7 +22,7 @@ export async function poll(link: Link): Promise<void> {
     link.watch(wait ? silenceMs : openMs);
     const start = performance.now();
     const response = await ask(link, url, "application/json");
-    const events = link.read(await response.text());
+    const events = link.parsed(await response.text());
     link.opened();
     const next = response.headers.get("encke-next");
     if (response.headers.get("encke-gap")) {

@@ -34,14 +34,14 @@ export async function sse(link: Link): Promise<void> {
       const colon = line.indexOf(": ");
       if (colon > 0) {
         message[line.slice(0, colon)] = line.slice(colon + 2);
-        link.retryMs = +message.retry || link.retryMs;
+        link.retry ??= message.retry;
       } else if (!line) {
         const { id, event, data } = message;
         message = {};
         if (event === "gap") {
           link.gap(id);
         } else if (data) {
-          link.event(link.read(data));
+          link.event(link.parsed(data));
         }
         // A place may come alone.
         link.heard(id);

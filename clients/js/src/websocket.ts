@@ -52,7 +52,7 @@ export function websocket(link: Attempt): Promise<void> {
       // Noticed within the same time as on a stream whose keep-alives show.
       link.watch((silenceMs * 2) / 3, () => ping(silenceMs / 3));
       try {
-        hear(link, link.read(data), misses);
+        hear(link, link.parsed(data), misses);
       } catch (error) {
         reject(error);
       }

@@ -91,7 +91,7 @@ async function told(t: { mock: typeof test.mock }, pieces: Uint8Array[]): Promis
     opened() {},
     event: (event: object) => lines.push(`event ${JSON.stringify(event)}`),
     gap: () => lines.push("gap"),
-    read: JSON.parse,
+    parsed: JSON.parse,
     heard: (id?: string | null) => id && lines.push(`heard ${id}`),
   };
   await sse(link as unknown as Link);
