@@ -61,6 +61,29 @@ pub(super) struct Node {
     answering: Answering,
 }
 
+/// Ends a query of another whose place was given to the next, so that whoever asks without end
+/// fills no pipeline.
+struct Place {
+    pipeline: Pipeline,
+    qid: String,
+    is_lost: bool,
+}
+
+impl Place {
+    /// It is over, and what it found can still be played.
+    fn keep_songs(mut self) {
+        self.is_lost = false;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_lost {
+            self.pipeline.cancel(&self.qid);
+        }
+    }
+}
+
 /// By which socket something came.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -189,7 +212,9 @@ impl Node {
         let ours = foreign::as_ours(&query);
         // The pipeline asks us too.
         self.seen.note(&ours.qid, ());
+        let qid = ours.qid.clone();
         let Some(mut told) = Told::of(&self.pipeline, ours) else { return };
+        let place = Place { pipeline: self.pipeline.clone(), qid, is_lost: true };
         let (own, name) = (self.own.clone(), self.config.name.clone());
         let port = self.config.http_port;
         let answering = async move {
@@ -200,7 +225,10 @@ impl Node {
             }
         };
         // Past its time it is over, and that is all.
-        let task = tokio::spawn(async move { timeout(ANSWER_TIME, answering).await.ok() });
+        let task = tokio::spawn(async move {
+            let _ = timeout(ANSWER_TIME, answering).await;
+            place.keep_songs();
+        });
         self.answering.begin(from.ip(), task.abort_handle());
     }
 
