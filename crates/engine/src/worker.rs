@@ -148,6 +148,8 @@ impl Worker {
 
     /// Turns until it is drained, or all is another's.
     pub(crate) fn run(mut self) -> io::Result<()> {
+        // Nobody has waited for the first turn, though an heir's time begins long before.
+        self.began_ms = clock::monotonic_ms() - self.started_ms;
         // What was taken over may have something to be done, which nothing reports.
         let mut busy = self.shard.is_busy();
         while !self.is_drained() {

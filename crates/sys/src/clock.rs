@@ -20,6 +20,11 @@ pub fn unix_ms() -> u64 {
     since_epoch_of(libc::CLOCK_REALTIME).as_millis() as u64
 }
 
+/// Whether the wall clock stands in 1970 or later.
+pub fn is_set() -> bool {
+    unix_ms() >= 1_000
+}
+
 /// Nanoseconds since 1970.
 pub fn unix_ns() -> u64 {
     since_epoch_of(libc::CLOCK_REALTIME).as_nanos() as u64
@@ -57,7 +62,8 @@ fn since_epoch_of(clock: libc::clockid_t) -> Duration {
     // SAFETY: `time` is a timespec that outlives the call.
     let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
     debug_assert_eq!(result, 0, "these clocks exist on every Linux");
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    // Before 1970 it is 0, so that differences are small.
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), time.tv_nsec as u32)
 }
 
 /// Lets the calling thread's time-outs come up to `ns` late, so that the kernel wakes those whose

@@ -83,12 +83,12 @@ pub fn is_shortage(error: &io::Error) -> bool {
 }
 
 /// Whether an accept failed for a reason of the client that was next, which is gone by that: it
-/// aborted, a packet filter forbids it, or its network had a fault (accept(2), "Error handling").
+/// aborted, or its network had a fault (accept(2), "Error handling"). `EPERM` is none: a security
+/// module that forbids it leaves the client where it is.
 pub fn is_of_client(error: &io::Error) -> bool {
     let faults = [
         libc::ECONNABORTED,
         libc::EINTR,
-        libc::EPERM,
         libc::EPROTO,
         libc::ENOPROTOOPT,
         libc::EOPNOTSUPP,

@@ -214,7 +214,7 @@ async fn status(args: &StatusArgs) -> Result<()> {
         return Ok(say("the graph is Encke's own")?);
     };
     say(format!("the graph is the table {table} ({subscriber} follows {subscribee})"))?;
-    Ok(match differences {
+    match differences {
         Some(Ok(Differences { total: 0, .. })) => say("both have the same pairs")?,
         Some(Ok(differences)) => say(format!(
             "{differences}; `encke postgres install {table} {subscriber} {subscribee}` makes the \
@@ -222,5 +222,6 @@ async fn status(args: &StatusArgs) -> Result<()> {
         ))?,
         Some(Err(error)) => tell(format!("they could not be compared: {error}")),
         None => {}
-    })
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The options that say which tokens are good: those of a server, and of `encke token check`, which
 //! says what a server with the same ones would.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -52,7 +52,10 @@ impl TokenRulesArgs {
     /// With what options a command of this program signs tokens that are taken, if one of the keys
     /// is for that, too.
     pub(crate) fn signing(&self) -> Option<Vec<String>> {
-        let key = self.token_key.iter().find(|path| SigningKey::read(path).is_ok())?;
+        // A pipe is read once, and has been.
+        let is_file = |path: &Path| path.metadata().is_ok_and(|found| found.is_file());
+        let mut keys = self.token_key.iter().filter(|path| is_file(path));
+        let key = keys.find(|path| SigningKey::read(path).is_ok())?;
         let claims = TokenClaimsArgs {
             token_issuer: self.token_issuer.clone(),
             token_audience: self.token_audience.first().cloned().into_iter().collect(),

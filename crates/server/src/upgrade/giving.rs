@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::conversation::Conversation;
 use super::serving::Serving;
-use super::words::{Copying, Done, Have, HeirWord, Hello, Live, Ready, Refusal, ServingWord, Step};
+use super::socket::SocketDir;
+use super::words::{Copying, Done, Have, HeirWord, Hello, Live, Refusal, ServingWord, Step};
 use super::{history, program};
 use crate::api::KeysRead;
 
@@ -92,14 +93,14 @@ impl Giving<'_> {
             ready = self.prepare(begun_ms) => ready,
             () = ending.cancelled() => Err("the server is ending".to_owned()),
         };
-        let ready = match ready {
+        // The directory is there until all is handed over.
+        let (dir, workers) = match ready {
             Ok(ready) => ready,
             Err(why) => return Err(self.undo(None, why).await),
         };
-        let dir = self.serving.data.join(&ready.dir);
         let handover = {
             let engine = self.serving.engine.read().unwrap_or_else(PoisonError::into_inner);
-            engine.begin_handover(&dir, ready.workers)
+            engine.begin_handover(dir.path(), workers)
         };
         let handed = tokio::select! {
             handed = self.hand_over(&handover) => handed,
@@ -116,8 +117,9 @@ impl Giving<'_> {
         }
     }
 
-    /// Tells the heir what it must know, and waits until its workers do.
-    async fn prepare(&mut self, begun_ms: u64) -> Result<Ready, String> {
+    /// Tells the heir what it must know, and waits until its workers do. Where they wait, and how
+    /// many they are.
+    async fn prepare(&mut self, begun_ms: u64) -> Result<(SocketDir, usize), String> {
         let facts = self.serving.facts(self.version, begun_ms);
         self.say(&ServingWord::Facts(Box::new(facts))).await?;
         let ready = match self.heir_word(READY_MAX).await? {
@@ -131,7 +133,8 @@ impl Giving<'_> {
         let Hello { pid, encke, .. } = &self.hello;
         let text = format!("encke {encke} (process {pid}) is ready to take over");
         (self.tell)(Step { text, ..Step::default() });
-        Ok(ready)
+        let dir = SocketDir::open(&self.serving.data.join(&ready.dir)).map_err(failed(HEIR))?;
+        Ok((dir, ready.workers))
     }
 
     /// Everything up to the point of no return; answers how many connections the heir has.

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 
 use super::conversation::{Broken, Conversation};
 use super::judge::judge;
-use super::socket::Socket;
+use super::socket::{Socket, SocketDir};
 use super::words::{
     EpochFacts, Facts, FirstWord, Have, HeirWord, Hello, Listeners, Live, Ready, Refusal, Rest,
     ServingWord, VERSIONS,
@@ -80,7 +80,10 @@ struct Complete {
 }
 
 /// The directory in which workers wait, while it is there.
-struct WorkersDir(PathBuf);
+struct WorkersDir {
+    path: PathBuf,
+    reach: SocketDir,
+}
 
 impl WorkersDir {
     /// Makes it; one that was left behind is nobody's.
@@ -91,13 +94,14 @@ impl WorkersDir {
         // Nobody else may send workers what they take for connections.
         let made = fs::DirBuilder::new().mode(0o700).create(&dir);
         made.with_context(|| format!("cannot make {}", dir.display()))?;
-        Ok(WorkersDir(dir))
+        let reach = SocketDir::open(&dir)?;
+        Ok(WorkersDir { path: dir, reach })
     }
 }
 
 impl Drop for WorkersDir {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }
 
@@ -212,7 +216,7 @@ async fn prepare(facts: &Facts, mut config: ServeConfig) -> Result<Prepared> {
     let mut engine = Engine::prepare_heir(config.engine.clone(), epoch, names, &inherited)?;
     let dir = WorkersDir::make(&config.data)?;
     // Signals are for the threads of the control plane.
-    let inheriting = sys::signals::blocked(|| engine.inherit(&dir.0, &inherited))??;
+    let inheriting = sys::signals::blocked(|| engine.inherit(dir.reach.path(), &inherited))??;
     let idempotency = None;
     Ok(Prepared { config, credentials, traces, apis, beside, engine, inheriting, dir, idempotency })
 }

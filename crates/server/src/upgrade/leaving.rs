@@ -37,13 +37,7 @@ impl Server {
     /// Ends a server whose streams are another's, with its last connection to the API, whose
     /// requests are passed on.
     pub async fn leave(self) -> Result<()> {
-        let engine = Arc::clone(&self.engine);
-        let workers = spawn_blocking(move || {
-            engine.write().unwrap_or_else(PoisonError::into_inner).drain(0);
-            // The last connection to the API may stay for long, and the heir needs memory too.
-            sys::allocator::give_back();
-        });
-        workers.await.context("the workers did not end")?;
+        self.outlive_workers().await?;
         if !self.until_last(LAST_MAX).await {
             tracing::warn!("connections to the API are cut off: their requests did not end");
         }
@@ -51,6 +45,19 @@ impl Server {
             traces.end(FLUSH_TIME_MAX).await;
         }
         Ok(())
+    }
+
+    /// Waits until the workers have ended, whose streams are another's. Whoever drops the server
+    /// does this first: a worker that held the last of something would close descriptors that its
+    /// own table does not have, or has for a client.
+    pub async fn outlive_workers(&self) -> Result<()> {
+        let engine = Arc::clone(&self.engine);
+        let workers = spawn_blocking(move || {
+            engine.write().unwrap_or_else(PoisonError::into_inner).drain(0);
+            // The last connection to the API may stay for long, and the heir needs memory too.
+            sys::allocator::give_back();
+        });
+        workers.await.context("the workers did not end")
     }
 
     /// All goes on at the server that has taken over, as an upgrade has it.

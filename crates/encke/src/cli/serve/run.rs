@@ -90,6 +90,7 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
             if done.ended {
                 // A failure, so that whoever started us starts a server again, as after any crash;
                 // and at once, since nobody is served any more.
+                server.outlive_workers().await?;
                 bail!("the new program has ended after it took everything over: nobody serves");
             }
             service::tell(State::Moved(done.pid));
@@ -113,6 +114,10 @@ fn stopped_early() -> Result<()> {
 
 /// Starts a server, or takes over from one that runs; whether it did that.
 async fn begin(config: ServeConfig, inherits: bool) -> Result<(Server, bool)> {
+    // Event ids and tokens count from then, and the dates of answers are none before.
+    if !sys::clock::is_set() {
+        bail!("this machine's clock stands before 1970: set it (timedatectl), then start again");
+    }
     if inherits {
         if let Some(server) = Server::inherit(&config).await? {
             return Ok((server, true));

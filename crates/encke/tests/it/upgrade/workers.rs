@@ -1,9 +1,13 @@
 //! An heir with other limits: more workers or fewer, other bounds, and each stream finds its place.
 
+use std::fs;
+
 use serde_json::Value;
 
 use super::ear::{Ear, STREAMS};
+use super::failures::Kept;
 use super::served::{Upgraded, rewriting};
+use crate::harness::Server;
 
 /// Streams under ids of their own, some dozens on each worker.
 const STREAMS_MIN: usize = 240;
@@ -87,4 +91,14 @@ fn bounds_may_change_where_the_streams_still_fit() {
         }
     }
     all_hear(&server, &mut ears, "with keep-alives");
+}
+
+#[test]
+fn path_of_the_data_may_be_longer_than_that_of_a_socket() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("x".repeat(100)).join("y".repeat(100));
+    fs::create_dir_all(&data).unwrap();
+    let mut kept = Kept::of(Upgraded::of(Server::start_in(&data, &[]), &data));
+    kept.server.upgrade(&[]);
+    kept.check();
 }
