@@ -98,7 +98,7 @@ fn path_of_the_data_may_be_longer_than_that_of_a_socket() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("x".repeat(100)).join("y".repeat(100));
     fs::create_dir_all(&data).unwrap();
-    let mut kept = Kept::of(Upgraded::of(Server::start_in(&data, &[]), &data));
+    let mut kept = Kept::of(Upgraded::of(Server::start_in(&data, &["--websocket-deflate"]), &data));
     kept.server.upgrade(&[]);
     kept.check();
 }
