@@ -9,6 +9,10 @@ use crate::error::{Doing, LedgerError, SchemaFault};
 const MIGRATIONS: [&str; 3] =
     [include_str!("sql/1.sql"), include_str!("sql/2.sql"), include_str!("sql/3.sql")];
 
+/// Those that programs of before can live with. They are recorded below zero, where those do not
+/// look, so that their nodes go on while others are upgraded.
+const COMPATIBLE: [i32; 1] = [3];
+
 /// The schema that this program works with.
 pub(crate) const KNOWN: i32 = MIGRATIONS.len() as i32;
 
@@ -53,7 +57,8 @@ pub(crate) async fn migrate(config: &LedgerConfig, client: &mut Client) -> Resul
     let todo = MIGRATIONS.iter().zip(1..).filter(|(_, version)| *version > found);
     for (sql, version) in todo {
         transaction.batch_execute(&config.sql(sql)).await.map_err(fails)?;
-        let done = format!("insert into {schema}.migrations (version) values ({version})");
+        let number = if COMPATIBLE.contains(&version) { -version } else { version };
+        let done = format!("insert into {schema}.migrations (version) values ({number})");
         transaction.batch_execute(&done).await.map_err(fails)?;
         tracing::info!("the graph's tables in PostgreSQL are at version {version}");
     }
@@ -80,7 +85,7 @@ async fn found_in(
     if !row.get::<_, bool>(0) {
         return Ok(None);
     }
-    let newest = format!("select max(version) from {schema}.migrations");
+    let newest = format!("select max(abs(version)) from {schema}.migrations");
     let row = transaction.query_one(&newest, &[]).await.map_err(fails)?;
     Ok(row.get(0))
 }

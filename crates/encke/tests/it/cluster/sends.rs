@@ -135,17 +135,6 @@ fn logout_and_connections_are_of_all_nodes() {
 }
 
 #[test]
-fn second_node_of_a_name_ends_the_first() {
-    let Some(world) = World::new() else { return };
-    let first = world.node("n1", &[]);
-    let store = tempfile::tempdir().unwrap();
-    let nats = format!("--nats={}", world.nats.url());
-    let _second = Server::start_in(store.path(), &["--cluster=c", &nats, "--node=n1"]);
-    let end = first.into_program().finish();
-    assert!(end.stderr.contains("--node"), "{}", end.stderr);
-}
-
-#[test]
 fn what_keeps_a_node_from_its_cluster_is_said() {
     let Some(world) = World::new() else { return };
     let store = tempfile::tempdir().unwrap();
