@@ -64,7 +64,12 @@ impl<S: Sockets> Shard<S> {
         while !self.core.budget.is_spent()
             && let Some(slot) = self.ends_looked_at
         {
-            self.ends_looked_at = Some(slot + 1).filter(|&next| next < self.conns.slots());
+            if slot >= self.conns.slots() {
+                // Nobody is there, or no more.
+                self.ends_looked_at = None;
+                break;
+            }
+            self.ends_looked_at = Some(slot + 1);
             self.core.budget.spend(1);
             self.serve(slot, |core, at| {
                 if at.conn.expires < Tick::MAX {
