@@ -50,6 +50,24 @@ async function waits(t: TestContext, connection: Connection, ms: number): Promis
   await connecting;
 }
 
+/** Once it is open its stream is cut again and again, and it is open again after these times. */
+async function comesBackAfter(
+  t: TestContext,
+  server: FakeServer,
+  connection: Connection,
+  times: number[],
+): Promise<void> {
+  await comes(connection, "open");
+  for (const ms of times) {
+    const lost = comes(connection, "waiting");
+    server.cut();
+    await lost;
+    const open = comes(connection, "open");
+    await waits(t, connection, ms);
+    await open;
+  }
+}
+
 /** Takes the stream and ends it in good order. */
 const brief: Handler = (answer) => {
   answer.writeHead(200, { "content-type": "text/event-stream" });
@@ -150,28 +168,12 @@ test("crowd comes back as its server has told, and then over times that double",
   const told = `retry: 1234\n${cursor("01")}`;
   const server = await FakeServer.start(t, { stream: stream(told) });
   const connection = watched(t, server.url, { transports: ["sse"], openMs: 1e9, silenceMs: 0 });
-  await comes(connection, "open");
   // One that ends at once again and again is not what was told for.
-  for (const ms of [1234, 1000]) {
-    const lost = comes(connection, "waiting");
-    server.cut();
-    await lost;
-    const open = comes(connection, "open");
-    await waits(t, connection, ms);
-    await open;
-  }
+  await comesBackAfter(t, server, connection, [1234, 1000]);
 });
 
 test("crowd whose server died comes back over times that double", async (t) => {
   const server = await FakeServer.start(t, { stream: stream(cursor("01")) });
   const connection = watched(t, server.url, { transports: ["sse"], openMs: 1e9, silenceMs: 0 });
-  await comes(connection, "open");
-  for (const ms of [500, 1000, 2000, 4000, 8000, 15_000, 15_000]) {
-    const lost = comes(connection, "waiting");
-    server.cut();
-    await lost;
-    const open = comes(connection, "open");
-    await waits(t, connection, ms);
-    await open;
-  }
+  await comesBackAfter(t, server, connection, [500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
 });
