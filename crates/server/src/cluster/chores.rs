@@ -88,7 +88,8 @@ pub(super) async fn mind_outside(cluster: Weak<Cluster>, stop: CancellationToken
         let Some(cluster) = cluster.upgrade() else { return };
         let (standing, status) = (&cluster.standing, cluster.status());
         let now = Some((status.membership, status.epoch, status.node.read));
-        let is_out = matches!(status.membership, Membership::Joining | Membership::Away);
+        // One that lost its place by a new epoch is called a member until it is one again.
+        let is_out = status.membership != Membership::Gone && status.node.incarnation.is_none();
         let stands = is_out && place == now && !standing.waits_for_graph(&status);
         place = now;
         // What is counted are looks: if this process stands still, nobody looks.

@@ -88,7 +88,7 @@ impl Standing {
     pub(super) fn waits_for_graph(&self, status: &NodeStatus) -> bool {
         let begins = status.membership == Membership::Joining && status.epoch == 0;
         self.graph.is_some()
-            && status.membership != Membership::Member
+            && status.node.incarnation.is_none()
             && (status.node.waits_for_store || begins)
     }
 
