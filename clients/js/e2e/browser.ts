@@ -15,6 +15,7 @@ import {
   type Page,
 } from "playwright-core";
 import { atEnd } from "./ends.js";
+import { DEADLINE_MS } from "./server.js";
 
 const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
@@ -39,9 +40,9 @@ export async function openContext(
   options: BrowserContextOptions = {},
 ): Promise<BrowserContext> {
   browser ??= chromium.launch({ executablePath: PROGRAM, args: FLAGS });
-  const context = await (await browser).newContext(options);
-  // Long enough for a busy machine.
-  context.setDefaultTimeout(60_000);
+  // Without a graphics card what moves takes all that a busy machine has.
+  const context = await (await browser).newContext({ reducedMotion: "reduce", ...options });
+  context.setDefaultTimeout(DEADLINE_MS);
   atEnd(test, () => context.close());
   return context;
 }

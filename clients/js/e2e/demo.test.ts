@@ -39,7 +39,8 @@ test("two users of a demo are friends in two tabs, and one hears the other", asy
   const page = await openPage(t, context, url, { hosts: [api] });
   await rows(page, ".listens", 5);
   assert.match(await page.title(), /^\S.* \(\d+\) · Encke$/);
-  await page.locator("#state-words", { hasText: "live over WebSocket" }).waitFor();
+  // By WebSocket, or by another way where that is slow to open.
+  await page.locator("#state-words", { hasText: "live over" }).waitFor();
   const loaded = await bytes();
   assert.ok(loaded > 10_000 && loaded < PAGE_BYTES_MAX, `${loaded} bytes`);
   t.diagnostic(`the demo page loads ${loaded} bytes`);
@@ -85,9 +86,10 @@ test("two users of a demo are friends in two tabs, and one hears the other", asy
   // A pause holds what comes, and tells how much that is.
   await page.click("#pause");
   await page.locator("#pause", { hasText: /^Go on \(\d+\)$/ }).waitFor();
-  const held = await page.locator("#feed > *").count();
+  // Their number may be all that are shown already.
+  await page.$eval("#feed > *", (row) => row.classList.add("held"));
   await page.click("#pause");
-  await rows(page, "> *", held + 1);
+  await page.waitForSelector("#feed > :first-child:not(.held)");
 });
 
 test("everything on the page can be done with the keyboard", async (t) => {

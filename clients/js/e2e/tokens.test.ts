@@ -149,6 +149,6 @@ test("demo page hears the users of a demo whose streams ask for tokens", async (
   const key = `--token-key=${join(folder, "secret")}`;
   const { url, api } = await startDemo(t, "--users=300", "--rate=600", key);
   const page = await openPage(t, await openContext(t), url, { hosts: [api] });
-  await page.locator("#state-words", { hasText: "live over WebSocket" }).waitFor();
+  await page.locator("#state-words", { hasText: "live over" }).waitFor();
   await page.waitForFunction(() => document.querySelectorAll("#feed .listens").length > 4);
 });

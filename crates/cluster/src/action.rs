@@ -247,6 +247,9 @@ pub enum Action {
     ChangeApplied {
         /// Its version.
         version: u64,
+        /// Its hash, which tells it from another of that number: the store of record may be put
+        /// back to an older state.
+        hash: u64,
     },
     /// Bring the replica from its version to that of the store of record: answered with
     /// [`Node::graph`](crate::Node::graph), again and again until it works.

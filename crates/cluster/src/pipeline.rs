@@ -284,6 +284,19 @@ impl Pipeline {
         reached
     }
 
+    /// The store of record was put back: the versions that wait here, or are waited for, are no
+    /// part of its history.
+    pub(crate) fn forget_changes(&mut self) {
+        self.urgent.clear();
+        self.applying = None;
+        self.graph.take_if(|wanted| *wanted != UNKNOWN);
+        for (_, _, item) in &mut self.read {
+            if matches!(item, Item::Change(_) | Item::Graph(_)) {
+                *item = Item::Nothing;
+            }
+        }
+    }
+
     /// The version that was not known is `version`.
     pub(crate) fn latest(&mut self, version: u64) {
         if self.graph == Some(UNKNOWN) {

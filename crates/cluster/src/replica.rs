@@ -24,6 +24,9 @@ pub(crate) enum Ask {
     Read,
 }
 
+/// Versions whose hashes are remembered.
+const KNOWN_MAX: usize = 1_024;
+
 /// A version of which parts have been read.
 #[derive(Debug, Default)]
 struct Early {
@@ -46,6 +49,11 @@ pub(crate) struct Replica {
     latest: u64,
     /// Hashes that publishers have said, of versions that the replica has not.
     hashes: BTreeMap<u64, u64>,
+    /// Hashes of the last versions, as the replica had them.
+    known: BTreeMap<u64, u64>,
+    /// A version had another hash before: the store of record was put back to an older state, and
+    /// what the replica has is no part of its history. It is to be made anew.
+    is_astray: bool,
     /// When to ask for what is missing.
     ask_ms: Option<u64>,
 }
@@ -59,23 +67,32 @@ impl Replica {
             early_bytes: 0,
             latest: place.version,
             hashes: BTreeMap::new(),
+            known: BTreeMap::from([(place.version, place.hash)]),
+            is_astray: false,
             ask_ms: None,
         }
     }
 
+    /// The version that whoever relies on one may go by.
     pub(crate) fn version(&self) -> u64 {
-        self.place.version
+        if self.is_astray { 0 } else { self.place.version }
+    }
+
+    /// Whether it is to be made anew before anybody relies on it.
+    pub(crate) fn is_astray(&self) -> bool {
+        self.is_astray
     }
 
     /// Whether nothing that was read waits for more.
     pub(crate) fn is_settled(&self) -> bool {
-        self.early.is_empty()
+        self.early.is_empty() && !self.is_astray
     }
 
     /// The log begins anew: what is on its way will not arrive.
     pub(crate) fn restart(&mut self) {
         let latest = self.latest.max(self.queued);
-        *self = Replica { latest, ..Replica::new(self.place) };
+        let known = std::mem::take(&mut self.known);
+        *self = Replica { latest, known, is_astray: self.is_astray, ..Replica::new(self.place) };
     }
 
     /// A part was read: the changes that are complete with it, in their order. `rank` puts off the
@@ -83,9 +100,16 @@ impl Replica {
     pub(crate) fn read(&mut self, now_ms: u64, rank: u64, part: Part) -> Vec<Change> {
         let Part { part, parts, change } = part;
         let version = change.version;
+        if self.is_astray || self.contradicts(&change) {
+            if !self.is_astray {
+                *self = Replica { is_astray: true, latest: version, ..Replica::new(self.place) };
+            }
+            self.latest = self.latest.max(version);
+            return Vec::new();
+        }
         self.latest = self.latest.max(version);
         if change.hash != 0
-            && version >= self.place.version
+            && version > self.place.version
             && self.hashes.len() < FETCHED_MAX as usize
         {
             self.hashes.insert(version, change.hash);
@@ -109,11 +133,24 @@ impl Replica {
         complete
     }
 
+    /// Whether a version is another one than the one of its number that was there before.
+    fn contradicts(&self, change: &Change) -> bool {
+        let before = self.known.get(&change.version);
+        change.hash != 0 && before.is_some_and(|&hash| hash != 0 && hash != change.hash)
+    }
+
+    fn know(&mut self, version: u64, hash: u64) {
+        self.known.insert(version, hash);
+        if self.known.len() > KNOWN_MAX {
+            self.known.pop_first();
+        }
+    }
+
     /// Whether `version` is there as a whole, or too far away to be kept, and waits for others:
     /// whoever has it may have acknowledged it.
     pub(crate) fn waits_for_others(&self, version: u64) -> bool {
         let partly = |early: &Early| early.parts.len() < usize::from(early.whole);
-        version > self.queued && !self.early.get(&version).is_some_and(partly)
+        self.is_astray || version > self.queued && !self.early.get(&version).is_some_and(partly)
     }
 
     /// The changes that may go to the replica.
@@ -143,7 +180,7 @@ impl Replica {
 
     /// Sets the time at which to ask, anew if there was `progress`.
     fn mind_missing(&mut self, now_ms: u64, rank: u64, progress: bool) {
-        if self.latest <= self.queued {
+        if self.latest <= self.queued || self.is_astray {
             self.ask_ms = None;
         } else if progress || self.ask_ms.is_none() {
             self.ask_ms = Some(now_ms + MISSING_MS * (1 + rank));
@@ -155,10 +192,14 @@ impl Replica {
     /// Where it has gone back, the store of record was put back to an older state, and the replica
     /// was made anew from that: the versions from there on are others than those that were read.
     pub(crate) fn moved(&mut self, now_ms: u64, place: GraphPlace) -> (bool, Vec<Change>) {
+        if self.is_astray {
+            return (false, Vec::new());
+        }
         if place.version < self.place.version {
             *self = Replica::new(place);
         }
         self.place = place;
+        self.know(place.version, place.hash);
         self.latest = self.latest.max(place.version);
         self.queued = self.queued.max(place.version);
         let differs = self.differs();
@@ -171,8 +212,16 @@ impl Replica {
         (differs, complete)
     }
 
+    /// The replica was made anew out of the store of record, and is at `place`.
+    pub(crate) fn renewed(&mut self, now_ms: u64, place: GraphPlace) -> (bool, Vec<Change>) {
+        if std::mem::take(&mut self.is_astray) {
+            *self = Replica { latest: self.latest, ..Replica::new(place) };
+        }
+        self.moved(now_ms, place)
+    }
+
     /// Whether a publisher has said another hash for the replica's version. Compared once.
-    pub(crate) fn differs(&mut self) -> bool {
+    fn differs(&mut self) -> bool {
         let hash = self.hashes.remove(&self.place.version);
         hash.is_some_and(|hash| hash != self.place.hash)
     }
@@ -243,9 +292,34 @@ mod tests {
         replica.read(0, 0, part(7, 0, 1, 701));
         assert!(replica.moved(0, at(7)).0);
         assert!(!replica.moved(0, at(7)).0);
-        // One that was applied already, from the store of record.
-        replica.read(0, 0, part(7, 0, 1, 701));
-        assert!(replica.differs() && !replica.differs());
+        // It was applied already, from the store of record.
+        replica.read(0, 0, part(7, 0, 1, 700));
+        assert!(!replica.is_astray());
+    }
+
+    #[test]
+    fn replica_of_another_history_is_relied_on_by_nobody_until_it_is_made_anew() {
+        let mut replica = Replica::new(at(5));
+        replica.moved(0, at(6));
+        replica.moved(0, at(7));
+        assert_eq!(replica.read(0, 0, part(6, 0, 1, 600)), [], "it is the one that was applied");
+        assert_eq!((replica.version(), replica.is_astray()), (7, false));
+        assert_eq!(replica.read(0, 0, part(6, 0, 1, 601)), []);
+        assert!(replica.is_astray() && replica.waits_for_others(6) && !replica.is_settled());
+        // What was on its way is no part of it either.
+        assert_eq!(replica.read(0, 0, part(8, 0, 1, 801)), []);
+        assert_eq!(replica.moved(0, at(8)), (false, vec![]));
+        replica.restart();
+        assert_eq!((replica.version(), replica.deadline()), (0, None));
+        let renewed = GraphPlace { version: 7, hash: 701 };
+        assert_eq!(replica.renewed(500, renewed), (false, vec![]));
+        assert_eq!((replica.version(), replica.is_astray()), (7, false));
+        assert_eq!(
+            replica.tick(500 + MISSING_MS),
+            Some(Ask::Fetch(8)),
+            "it was read, and not kept"
+        );
+        assert_eq!(versions(&replica.read(600, 0, part(8, 0, 1, 801))), [8]);
     }
 
     #[test]

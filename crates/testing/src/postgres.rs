@@ -68,7 +68,11 @@ impl Postgres {
 
     /// Its superuser's URL, over TCP.
     pub fn url(&self) -> String {
-        format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
+        self.url_of("postgres")
+    }
+
+    fn url_of(&self, database: &str) -> String {
+        format!("postgresql://postgres@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
 
     /// Its port on 127.0.0.1.
@@ -201,12 +205,39 @@ impl Postgres {
 
     /// Runs SQL by psql; returns its rows, fields parted by `|`, or what the server said.
     pub fn sql(&self, sql: &str) -> Result<String, String> {
-        let mut psql = Command::new(programs().expect("it was there").join("psql"));
-        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql]).arg(self.url());
-        let output = psql.stdin(Stdio::null()).output().expect("psql starts");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
-        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+        sql_at(&self.url(), sql)
     }
+
+    /// Puts what pg_dump says of the database into a new one; returns that one's URL.
+    ///
+    /// # Panics
+    /// When one of both programs fails.
+    pub fn dump_into(&self, database: &str) -> String {
+        let file = self.directory.join("dump.sql");
+        let file = file.to_str().expect("a temporary directory is text");
+        ran("pg_dump", &["--file", file, &self.url()]).expect("it is dumped");
+        self.sql(&format!("create database {database}")).expect("it is made");
+        let url = self.url_of(database);
+        ran("psql", &["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file, &url])
+            .expect("it is filled");
+        url
+    }
+}
+
+/// As [`Postgres::sql`], in another database.
+///
+/// # Errors
+/// What the server said.
+pub fn sql_at(url: &str, sql: &str) -> Result<String, String> {
+    ran("psql", &["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql, url])
+}
+
+/// Runs one of PostgreSQL's programs; returns what it prints, or its error.
+fn ran(program: &str, args: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(programs().expect("it was there").join(program));
+    let output = command.args(args).stdin(Stdio::null()).output().expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
 impl Drop for Postgres {

@@ -202,12 +202,22 @@ impl Node {
 
     /// The replica is at `graph`: after each [`Action::Apply`], and after what else has moved it.
     pub fn graph(&mut self, now_ms: u64, graph: GraphPlace) {
-        let (differs, complete) = self.replica.moved(now_ms, graph);
+        let moved = self.replica.moved(now_ms, graph);
+        self.moved(now_ms, moved);
+    }
+
+    /// The replica is at `graph`, and was made anew out of the store of record.
+    pub fn graph_renewed(&mut self, now_ms: u64, graph: GraphPlace) {
+        let moved = self.replica.renewed(now_ms, graph);
+        self.moved(now_ms, moved);
+    }
+
+    fn moved(&mut self, now_ms: u64, (differs, complete): (bool, Vec<Change>)) {
         if differs {
             self.actions.push_back(Action::RebuildGraph);
         }
         self.pass_on(self.read, complete);
-        self.pipeline.graph(graph.version);
+        self.pipeline.graph(self.replica.version());
         self.acknowledge();
         self.step(now_ms);
     }

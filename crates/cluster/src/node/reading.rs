@@ -180,8 +180,10 @@ impl Node {
         if let Some((_, attempt)) = self.changes.get_mut(&(version, part.part)) {
             attempt.published(now_ms, crate::Published::At(sequence));
         }
+        let was_astray = self.replica.is_astray();
         let complete = self.replica.read(now_ms, self.rank(), part);
-        if self.replica.differs() {
+        if self.replica.is_astray() && !was_astray {
+            self.pipeline.forget_changes();
             self.actions.push_back(Action::RebuildGraph);
         }
         // Others may have the versions between from the store of record, and have acknowledged
@@ -206,13 +208,14 @@ impl Node {
     /// Who waits for a change may be answered when the log and the replica have it: every send
     /// from then on comes behind it.
     pub(super) fn acknowledge(&mut self) {
-        while let Some(&(version, _)) = self.changes.keys().next() {
+        while let Some((&(version, _), (part, _))) = self.changes.first_key_value() {
+            let hash = part.change.hash;
             let mut parts = self.changes.range((version, 0)..=(version, u16::MAX));
             if version > self.replica.version() || !parts.all(|(_, (_, at))| at.is_at(self.read)) {
                 return;
             }
             self.changes.retain(|&(other, _), _| other != version);
-            self.actions.push_back(Action::ChangeApplied { version });
+            self.actions.push_back(Action::ChangeApplied { version, hash });
         }
     }
 

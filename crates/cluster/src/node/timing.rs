@@ -148,7 +148,11 @@ impl Node {
         let record = Record { head: self.head(), body }.encode();
         let attempt =
             Attempt::new(now_ms, format!("g{}.{:x}.{}", key.0, part.change.hash, key.1), record);
-        self.changes.entry(key).or_insert((part, attempt));
+        // Of a store that was put back there may be another of this number.
+        let before = self.changes.get(&key).map(|(before, _)| before.change.hash);
+        if before.is_none_or(|before| ![before, 0].contains(&part.change.hash)) {
+            self.changes.insert(key, (part, attempt));
+        }
     }
 
     /// Asks for the version of the store of record.

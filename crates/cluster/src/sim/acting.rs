@@ -51,7 +51,7 @@ impl World {
                 let wait = self.server_ms();
                 self.after(wait, Event::CheckVersion { host, process, ask });
             }
-            Action::ChangeApplied { version } => self.acknowledge(host, version),
+            Action::ChangeApplied { version, .. } => self.acknowledge(host, version),
             Action::RebuildGraph => panic!("sets of equal versions are equal here"),
             Action::NewerMessage => panic!("all nodes of this world are of one version"),
             Action::Unreadable { sequence } => {

@@ -7,7 +7,9 @@
 alter table encke.source
     alter column relation type regclass using relation::regclass,
     add column subscriber_name name,
-    add column subscribee_name name;
+    add column subscribee_name name,
+    -- The number that the table had when its columns were named. It has another after a restore.
+    add column named_for oid;
 
 create function encke.source_named() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -16,6 +18,7 @@ begin
         where attrelid = new.relation and attnum = new.subscriber);
     new.subscribee_name := (select attname from pg_attribute
         where attrelid = new.relation and attnum = new.subscribee);
+    new.named_for := new.relation;
     return new;
 end
 $$;
@@ -38,11 +41,15 @@ begin
     if not found then
         return;
     end if;
-    -- One that was renamed keeps its number.
-    a_number := coalesce((select attnum from pg_attribute where attrelid = s.relation
-        and attname = s.subscriber_name and attnum > 0), s.subscriber);
-    b_number := coalesce((select attnum from pg_attribute where attrelid = s.relation
-        and attname = s.subscribee_name and attnum > 0), s.subscribee);
+    -- One that was renamed keeps its number, whoever has its name now.
+    a_number := s.subscriber;
+    b_number := s.subscribee;
+    if s.named_for <> s.relation::oid then
+        select attnum into a_number from pg_attribute
+            where attrelid = s.relation and attname = s.subscriber_name and attnum > 0;
+        select attnum into b_number from pg_attribute
+            where attrelid = s.relation and attname = s.subscribee_name and attnum > 0;
+    end if;
     select quote_ident(attname), format_type(atttypid, null) into a, a_type
         from pg_attribute where attrelid = s.relation and attnum = a_number;
     select quote_ident(attname), format_type(atttypid, null) into b, b_type

@@ -8,6 +8,7 @@
 
 mod change;
 mod crash;
+mod dump;
 mod load;
 mod model;
 mod source;

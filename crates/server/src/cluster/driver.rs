@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::admitting::Admitting;
 use super::agreement::Agreed;
 use super::following::Following;
+use super::graph_changes::Obeyed;
 use super::keeper::{Keeper, Kept, Task};
 use super::messages::Messages;
 use super::poster::{self, ALONE, Counted, Work};
@@ -54,13 +55,13 @@ pub(super) struct Keeping {
     told: mpsc::Receiver<Kept>,
     /// Up to where the replica has what the log says, to be kept with it.
     marks: watch::Sender<Option<LogMark>>,
-    /// The last version that all later sends obey.
-    obey: watch::Sender<u64>,
+    /// What all later sends obey.
+    obey: watch::Sender<Obeyed>,
 }
 
 impl Keeping {
     /// Lets `keeper` work.
-    pub(super) fn start(keeper: Keeper, obey: watch::Sender<u64>) -> Keeping {
+    pub(super) fn start(keeper: Keeper, obey: watch::Sender<Obeyed>) -> Keeping {
         let place = keeper.place();
         let (tasks, asked) = mpsc::channel(BATCH);
         let (tell, told) = mpsc::channel(BATCH);

@@ -61,6 +61,8 @@ pub(super) enum Task {
 pub(super) enum Kept {
     /// The replica is here.
     At(GraphPlace),
+    /// It was made anew, and is here.
+    Renewed(GraphPlace),
     /// This change was committed, by this node or another.
     Change(cluster::Change),
     /// PostgreSQL is at this version: the answer to a question, or 0 where it was polled.
@@ -169,7 +171,7 @@ impl Keeper {
                 Ok(answer) => self.answered(answer).await,
                 Err(_) => Vec::new(),
             };
-            if kept.iter().any(|kept| matches!(kept, Kept::At(_))) {
+            if kept.iter().any(|kept| matches!(kept, Kept::At(_) | Kept::Renewed(_))) {
                 return Known::Read { epoch, sequence };
             }
         }

@@ -49,8 +49,8 @@ use self::agreement::Agreed;
 pub(crate) use self::chores::count_streams;
 use self::chores::{forget_logs, refuse_all};
 use self::driver::{Channels, Driver, Keeping};
-use self::graph_changes::GraphChanges;
 pub(crate) use self::graph_changes::GraphTrouble;
+use self::graph_changes::{GraphChanges, Obeyed};
 pub(crate) use self::keeper::{Checks, Keeper};
 pub(crate) use self::pending::Pending;
 use self::questions::Answers;
@@ -164,7 +164,7 @@ impl Joining {
         tokens: Option<TokenOffice>,
         stop: CancellationToken,
     ) -> Arc<Cluster> {
-        let (obey, obeyed) = watch::channel(0);
+        let (obey, obeyed) = watch::channel(Obeyed::default());
         let ledger = keeper.as_ref().map(Keeper::ledger);
         let (ends, outside) = (stop.clone(), stop.clone());
         let changes = |ledger| Arc::new(GraphChanges { ledger, obeyed, stop: ends });

@@ -128,6 +128,38 @@ fn database_put_back_to_an_older_state_is_followed_and_not_mixed() {
     }
 }
 
+/// Versions begin again below those that the nodes have, and are others.
+#[test]
+fn change_after_the_database_was_put_back_is_obeyed_by_the_next_send() {
+    let Some((world, mut postgres)) = world() else { return };
+    let [first, second] = nodes(&world, &postgres);
+    first.api.subscribe("bob", "rj");
+    postgres.stop();
+    postgres.save("older");
+    postgres.run();
+    let add = |subscribee: &str| first.api.post("/subscriptions/add", &pairs("bob", subscribee));
+    wait_for("changes are taken again", || add("lost").status() == 200);
+    for n in 0..50 {
+        add(&format!("lost{n}")).ok();
+    }
+    postgres.stop();
+    postgres.restore("older");
+    postgres.run();
+    let mut stream = second.listener("bob");
+    let mut obeyed = 0;
+    for n in 0..100 {
+        let name = format!("n{n}");
+        // Until the nodes have the graph anew, changes may be refused.
+        if add(&name).status() == 200 {
+            let sent = second.api.post("/send", &json!({ "about": name, "data": n })).ok();
+            assert!(sent["delivered"] == 1 || sent["at_least"] == true, "{n}: {sent}");
+            assert_eq!(stream.data(), n);
+            obeyed += 1;
+        }
+    }
+    assert!(obeyed > 50, "{obeyed}");
+}
+
 #[test]
 fn node_whose_database_falls_silent_hears_of_changes_by_the_log() {
     let Some((world, postgres)) = world() else { return };

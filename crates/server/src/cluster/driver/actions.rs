@@ -89,13 +89,9 @@ impl Driver {
                     }
                 }
                 Action::End(reason) => self.end(reason),
-                Action::ChangeApplied { version } => {
+                Action::ChangeApplied { version, hash } => {
                     if let Some(keeping) = &self.keeping {
-                        keeping.obey.send_if_modified(|obeyed| {
-                            let is_news = *obeyed < version;
-                            *obeyed = version.max(*obeyed);
-                            is_news
-                        });
+                        keeping.obey.send_modify(|obeyed| obeyed.note(version, hash));
                     }
                 }
                 Action::Apply(change) => self.keep(Task::Apply(change)),
@@ -140,6 +136,7 @@ impl Driver {
         let now = clock::monotonic_ms();
         match kept {
             Kept::At(place) => self.node.graph(now, place),
+            Kept::Renewed(place) => self.node.graph_renewed(now, place),
             Kept::Change(change) => self.node.change(now, change),
             Kept::Latest { ask, version } => self.node.latest_version(now, ask, version),
         }

@@ -41,7 +41,7 @@ impl Keeper {
         let ReplicaState { lineage, version, set_hash, .. } = done?;
         self.checks.send_modify(|checks| checks.rebuilt += 1);
         tracing::info!(version, "the replica of the graph is built");
-        let mut kept = vec![Kept::At(self.place()), Kept::Latest { ask: 0, version }];
+        let mut kept = vec![Kept::Renewed(self.place()), Kept::Latest { ask: 0, version }];
         // Another lineage has begun with the next version, in which all was replaced. So that the
         // log says it, too: who has the version before finds that its hash is another one.
         if ![0, lineage].contains(&before.lineage) && version == before.version + 1 {
