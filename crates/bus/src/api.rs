@@ -61,6 +61,16 @@ pub(crate) mod code {
     pub(crate) const STORE_FAILED: u32 = 10077;
     pub(crate) const MAX_STREAM_BYTES: u32 = 10122;
     pub(crate) const DUPLICATE_IN_PROCESS: u32 = 10158;
+
+    /// Those that say that there is no room.
+    pub(crate) const NO_ROOM: [u32; 6] = [
+        INSUFFICIENT_RESOURCES,
+        STORAGE_EXCEEDED,
+        MEMORY_EXCEEDED,
+        ACCOUNT_EXCEEDED,
+        STORE_FAILED,
+        MAX_STREAM_BYTES,
+    ];
 }
 
 /// What every answer may have.

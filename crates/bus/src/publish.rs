@@ -165,15 +165,22 @@ impl Log {
             Err(ApiError::Nobody) => return Err(self.nobody(within).await),
             Err(ApiError::Offline) => return Err(PublishError::Unavailable(OFFLINE.to_owned())),
             Err(ApiError::Silence(why)) => return Err(PublishError::Unknown(why)),
-            Err(ApiError::Refused(refusal)) => return Err(refused(refusal)),
+            Err(ApiError::Refused(refusal)) => return Err(self.refused(refusal)),
         };
         match serde_json::from_slice(&answer) {
-            Ok(Ack { error: Some(refusal), .. }) => Err(refused(refusal)),
+            Ok(Ack { error: Some(refusal), .. }) => Err(self.refused(refusal)),
             // The one before is on its way to the replicas, and may still fail.
             Ok(Ack { seq: 0, .. }) => Err(PublishError::Unknown("it is on its way".to_owned())),
             Ok(Ack { seq, duplicate, .. }) => Ok(Published { sequence: seq, duplicate }),
             Err(error) => Err(PublishError::Unknown(format!("an answer that is none: {error}"))),
         }
+    }
+
+    fn refused(&self, refusal: Refusal) -> PublishError {
+        if code::NO_ROOM.contains(&refusal.err_code) {
+            count(&self.shared.counters.no_room);
+        }
+        refused(refusal)
     }
 
     /// Nobody listens to the log's subjects: it is gone, sealed or has no leader, or JetStream is

@@ -55,6 +55,8 @@ pub struct Counts {
     pub unknown: u64,
     /// Publishes that ended refused, or for which there was no server in time.
     pub refused: u64,
+    /// Attempts for which a server had no room: its disk is full, or what it may keep there.
+    pub no_room: u64,
     /// How long the published ones took.
     pub latencies: Latencies,
     /// Records that followers have handed over.
@@ -80,6 +82,7 @@ pub(crate) struct Counters {
     pub(crate) repeats: AtomicU64,
     pub(crate) unknown: AtomicU64,
     pub(crate) refused: AtomicU64,
+    pub(crate) no_room: AtomicU64,
     pub(crate) followed: AtomicU64,
     pub(crate) pending: AtomicU64,
     pub(crate) followers_restarted: AtomicU64,
@@ -111,6 +114,7 @@ impl Counters {
             repeats: of(&self.repeats),
             unknown: of(&self.unknown),
             refused: of(&self.refused),
+            no_room: of(&self.no_room),
             latencies: Latencies {
                 buckets: std::array::from_fn(|i| of(&self.buckets[i])),
                 sum: Duration::from_micros(of(&self.latency_sum_us)),

@@ -93,6 +93,12 @@ impl Bus {
         self.swap_keeping(key, expected, value, Keep::One).await
     }
 
+    /// Makes `value` the one of `key` where there is none: as [`Bus::swap`], for one that is never
+    /// replaced. A bucket that an earlier version has made takes it, too.
+    pub async fn found(&self, key: &str, value: Bytes) -> Result<Proposal, NotSwapped> {
+        self.swap_keeping(key, 0, value, Keep::Some).await
+    }
+
     pub(crate) async fn swap_keeping(
         &self,
         key: &str,

@@ -43,5 +43,5 @@ pub use action::{
 };
 pub use change::{Change, Pair, Part};
 pub use node::{Config, Node, NotTaken, Place, Status};
-pub use record::{Body, Event, FORMAT, Head, Join, LeaveReason, Order, Record};
+pub use record::{Body, Event, FORMAT, FORMAT_MAX, Head, Join, LeaveReason, Once, Order, Record};
 pub use wire::Malformed;

@@ -70,7 +70,7 @@ impl Message {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Message, Malformed> {
         let mut from = Reader::new(bytes);
-        check_format(from.u8()?)?;
+        check_format(from.u8()?, FORMAT)?;
         let (kind, epoch) = (from.u8()?, from.varint()?);
         let said = Said::decode(kind, &mut from)?;
         from.end()?;

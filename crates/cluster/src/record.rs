@@ -1,15 +1,18 @@
 //! A record of the log: one message of the stream, and with it one step of every node.
 //!
 //! ```text
-//! u8 format=1 | u8 kind | u64 incarnation | u64 batch | u64 after | u64 chain | body
-//! E events:  u16 count, each: id subject, u32 length, line, u8 flags, [u32 length, Erlang term]
+//! u8 format | u8 kind | u64 incarnation | u64 batch | u64 after | u64 chain | body
+//! E events:  u16 count, each: id subject, u32 length, line, u8 flags, [u32 length, Erlang term],
+//!            in format 2: u8 once, [u128 key, u128 body]
 //! G graph:   u64 version, u64 hash, u16 part, u16 parts, u32 changes, each: u8 op, id, id
 //! J join:    name, address, u8 format from, u8 format to, u8 founding, [u64 since]
 //! L leave:   u64 incarnation, u8 reason         X logout:  id         R revoke: text
 //! ```
 //!
 //! What stands before the body is the same in all formats, so that a node knows a record of a newer
-//! version from what is none (`crate::node`).
+//! version from what is none (`crate::node`). Format 2 is that of events one of which is posted
+//! [once](Once), and of nothing else: nodes that read only format 1 go on beside those that write
+//! no such events.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
@@ -20,14 +23,15 @@
 //! A record is read in one form only, so what was read is written again byte by byte. Cost: one
 //! pass, and two texts an event.
 
-use std::cmp::Ordering;
-
 use crate::change::Part;
 use crate::limits::{RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES};
 use crate::wire::{Malformed, Reader, put_id, put_text, sequence};
 
-/// The format that this node writes, and the only one it reads.
+/// The format of messages, and of all records but those of the next one.
 pub const FORMAT: u8 = 1;
+
+/// The format of records that have an event with a key: the latest that this node reads.
+pub const FORMAT_MAX: u8 = 2;
 
 /// The bit of an event's flags that says that a term follows. The lower seven are the server's.
 const HAS_TERM: u8 = 0x80;
@@ -104,13 +108,26 @@ pub struct Event {
     pub flags: u8,
     /// The payload as an Erlang term, where it came as one.
     pub term: Option<Vec<u8>>,
+    /// What it is known by, if it is posted once however often it is sent.
+    pub once: Option<Once>,
+}
+
+/// The hashes of an idempotency key and of what is sent with it. The first event of a key in the
+/// log is the one that is posted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Once {
+    /// Of the key, and of whose it is.
+    pub key: u128,
+    /// Of what is sent.
+    pub body: u128,
 }
 
 impl Event {
     /// What it counts for in a queue or a record.
     pub(crate) fn bytes(&self) -> usize {
-        // Two lengths of four bytes, the flags, and at most four bytes before the subject.
-        self.subject.len() + self.line.len() + self.term.as_ref().map_or(0, Vec::len) + 13
+        // Two lengths of four bytes, two bytes of flags, and at most four bytes before the subject.
+        let once = if self.once.is_some() { size_of::<Once>() } else { 0 };
+        self.subject.len() + self.line.len() + self.term.as_ref().map_or(0, Vec::len) + once + 14
     }
 }
 
@@ -142,12 +159,13 @@ pub enum LeaveReason {
 impl Record {
     /// The record as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![FORMAT, self.body.kind()];
+        let format = self.body.format();
+        let mut out = vec![format, self.body.kind()];
         let Head { incarnation, batch, after, chain } = self.head;
         for number in [incarnation, batch, after, chain] {
             out.extend_from_slice(&number.to_be_bytes());
         }
-        self.body.encode(&mut out);
+        self.body.encode(format, &mut out);
         out
     }
 
@@ -155,27 +173,31 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// It is none of format 1: a node of a newer version has published it, or a stranger.
+    /// It is of neither format: a node of a newer version has published it, or a stranger.
     pub fn decode(bytes: &[u8]) -> Result<Record, Malformed> {
         if bytes.len() > RECORD_BYTES_MAX {
             return Err(Malformed::Long);
         }
         let mut from = Reader::new(bytes);
-        check_format(from.u8()?)?;
+        let format = check_format(from.u8()?, FORMAT_MAX)?;
         let kind = from.u8()?;
         let head = Head::decode(&mut from)?;
-        let body = Body::decode(kind, &mut from)?;
+        let body = Body::decode(kind, format, &mut from)?;
         from.end()?;
+        // It has one form.
+        if body.format() != format {
+            return Err(Malformed::Number);
+        }
         Ok(Record { head, body })
     }
 }
 
-/// Whether this node reads it.
-pub(crate) fn check_format(format: u8) -> Result<(), Malformed> {
-    match format.cmp(&FORMAT) {
-        Ordering::Less => Err(Malformed::Unknown),
-        Ordering::Equal => Ok(()),
-        Ordering::Greater => Err(Malformed::Newer),
+/// The format, if this node reads it: from the first one to `latest`.
+pub(crate) fn check_format(format: u8, latest: u8) -> Result<u8, Malformed> {
+    match format {
+        0 => Err(Malformed::Unknown),
+        _ if format > latest => Err(Malformed::Newer),
+        _ => Ok(format),
     }
 }
 
@@ -211,12 +233,20 @@ impl Body {
         }
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    /// The first format that has all of it.
+    fn format(&self) -> u8 {
+        match self {
+            Body::Events(events) if events.iter().any(|event| event.once.is_some()) => FORMAT_MAX,
+            _ => FORMAT,
+        }
+    }
+
+    fn encode(&self, format: u8, out: &mut Vec<u8>) {
         match self {
             Body::Events(events) => {
                 debug_assert!(events.len() <= RECORD_EVENTS_MAX);
                 out.extend_from_slice(&(events.len() as u16).to_be_bytes());
-                events.iter().for_each(|event| event.encode(out));
+                events.iter().for_each(|event| event.encode(format, out));
             }
             Body::Graph(part) => part.encode(out),
             Body::Join(join) => join.encode(out),
@@ -229,14 +259,15 @@ impl Body {
         }
     }
 
-    fn decode(kind: u8, from: &mut Reader<'_>) -> Result<Body, Malformed> {
+    fn decode(kind: u8, format: u8, from: &mut Reader<'_>) -> Result<Body, Malformed> {
         Ok(match kind {
             b'E' => {
                 let count = usize::from(from.u16()?);
                 if count > RECORD_EVENTS_MAX {
                     return Err(Malformed::Number);
                 }
-                Body::Events((0..count).map(|_| Event::decode(from)).collect::<Result<_, _>>()?)
+                let event = |_| Event::decode(format, from);
+                Body::Events((0..count).map(event).collect::<Result<_, _>>()?)
             }
             b'G' => Body::Graph(Part::decode(from)?),
             b'J' => Body::Join(Join::decode(from)?),
@@ -249,16 +280,22 @@ impl Body {
 }
 
 impl Event {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, format: u8, out: &mut Vec<u8>) {
         put_id(out, &self.subject);
         put_long(out, self.line.as_bytes());
         out.push(self.flags & !HAS_TERM | if self.term.is_some() { HAS_TERM } else { 0 });
         if let Some(term) = &self.term {
             put_long(out, term);
         }
+        if format > FORMAT {
+            out.push(u8::from(self.once.is_some()));
+            for hash in self.once.iter().flat_map(|once| [once.key, once.body]) {
+                out.extend_from_slice(&hash.to_be_bytes());
+            }
+        }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Event, Malformed> {
+    fn decode(format: u8, from: &mut Reader<'_>) -> Result<Event, Malformed> {
         let subject = from.id()?;
         let len = from.u32()? as usize;
         let line = str::from_utf8(from.bytes(len)?).map_err(|_| Malformed::Text)?.to_owned();
@@ -269,7 +306,11 @@ impl Event {
             let len = from.u32()? as usize;
             Some(from.bytes(len)?.to_vec())
         };
-        Ok(Event { subject, line, flags: flags & !HAS_TERM, term })
+        let once = match format > FORMAT && from.flag()? {
+            true => Some(Once { key: from.u128()?, body: from.u128()? }),
+            false => None,
+        };
+        Ok(Event { subject, line, flags: flags & !HAS_TERM, term, once })
     }
 }
 

@@ -68,6 +68,10 @@ impl<'a> Reader<'a> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
+    pub(crate) fn u128(&mut self) -> Result<u128, Malformed> {
+        Ok(u128::from_be_bytes(self.array()?))
+    }
+
     pub(crate) fn flag(&mut self) -> Result<bool, Malformed> {
         match self.u8()? {
             0 => Ok(false),

@@ -101,6 +101,11 @@ impl<S> Conn<S> {
         self.work().map_or(0, |work| work.backlog.bytes())
     }
 
+    /// How many of them are sent: a part of the first piece.
+    pub(crate) fn backlog_sent(&self) -> usize {
+        self.work().map_or(0, |work| work.backlog.sent())
+    }
+
     /// Writes what waits: one call, or as many as the bound on parts asks for.
     /// `buffer` is for what nobody else is sent.
     pub(crate) fn flush<K>(

@@ -65,6 +65,11 @@ pub(crate) trait Sockets {
         0
     }
 
+    /// The bytes that were taken of us and are kept below since the kernel has no room for them.
+    fn unsent_bytes(&self, _socket: &Self::Socket) -> usize {
+        0
+    }
+
     /// What the calls since the last time have cost beside themselves, as
     /// [`work`](crate::limits::work) counts.
     fn take_work(&mut self) -> u32 {

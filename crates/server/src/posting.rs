@@ -4,6 +4,7 @@ use std::hint;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cluster::Once;
 use engine::{Event, LaneBell, Receipt, Relays, Router, Sending, Step};
 use graph::{Graph, Pair, WriteError};
 use hub::{Draft, Followers, FollowersError, IdText};
@@ -79,6 +80,8 @@ pub(crate) struct Parcel<'p> {
     pub(crate) term: Option<Frame>,
     /// It is for the connections of the subject alone.
     pub(crate) alone: bool,
+    /// By what the nodes of a cluster know it, if it is posted once.
+    pub(crate) once: Option<Once>,
     /// Who is told how far it has come: only where it has a trace.
     pub(crate) marks: Option<Arc<Marks>>,
 }
@@ -130,10 +133,10 @@ impl Sender {
         _pass: &Pass<'_>,
         parcel: Parcel<'_>,
     ) -> Result<Delivery, Unposted> {
-        let Parcel { about, draft, term, alone, marks } = parcel;
+        let Parcel { about, draft, term, alone, once, marks } = parcel;
         if let Some(cluster) = &self.cluster {
             let about = about.to_string();
-            let outgoing = Outgoing { about, draft, term, alone, marks };
+            let outgoing = Outgoing { about, draft, term, alone, once, marks };
             return Ok(Delivery::Everywhere(cluster.send(outgoing).await?));
         }
         let sending =

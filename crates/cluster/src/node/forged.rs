@@ -6,7 +6,7 @@ use super::Node;
 use crate::change::{Change, Part};
 use crate::limits::{EARLY_COUNTS_MAX, MEMBERS_MAX, RECORD_EVENTS_MAX};
 use crate::message::{Beat, Counted, Message, Said, View};
-use crate::record::{Body, Event, Head, Join, LeaveReason, Order, Record};
+use crate::record::{Body, Event, Head, Join, LeaveReason, Once, Order, Record};
 use crate::roster::Member;
 use crate::{Action, Config, Epoch, GraphPlace, Known, Published};
 
@@ -73,6 +73,7 @@ fn record(random: &mut fastrand::Rng, near: u64) -> Vec<u8> {
             line: "x".repeat(random.usize(..100)),
             flags: random.u8(..128),
             term: None,
+            once: random.bool().then(|| Once { key: random.u128(..4), body: random.u128(..) }),
         }]),
         1 | 2 => {
             let change = Change {
@@ -176,7 +177,7 @@ fn forged_records_and_messages_make_no_node_panic_or_keep_without_bound() {
                 4 | 5 => driven.reads(&record(random, near)),
                 6 => {
                     let (subject, line) = ("7".to_owned(), "line".to_owned());
-                    let event = Event { subject, line, flags: 0, term: None };
+                    let event = Event { subject, line, flags: 0, term: None, once: None };
                     let _ = driven.node.submit(now, event);
                 }
                 _ => driven.now += random.u64(..2_000),

@@ -24,7 +24,7 @@ use crate::action::{
 use crate::chain::Chain;
 use crate::change::{Change, PART_BYTES_MAX, Part};
 use crate::counts::{Counts, Sums};
-use crate::limits::STORE_AGAIN_MS;
+use crate::limits::{SEQUENCE_MAX, STORE_AGAIN_MS};
 use crate::liveness::Liveness;
 use crate::pipeline::{Pipeline, UNKNOWN};
 use crate::publisher::{Attempt, Publisher, Told};
@@ -256,6 +256,11 @@ impl Node {
         if epoch != self.epoch.number || self.ended {
             return;
         }
+        let outcome = match outcome {
+            // No log comes to that, and no later epoch could begin above it.
+            Published::At(sequence) if sequence > SEQUENCE_MAX => Published::Timeout,
+            outcome => outcome,
+        };
         self.publisher.published(now_ms, id, outcome);
         let leaves = self.leaves.values_mut();
         let changes = self.changes.values_mut().map(|(_, attempt)| attempt);

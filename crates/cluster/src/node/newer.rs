@@ -56,7 +56,7 @@ mod tests {
     use crate::chain::Chain;
     use crate::message::{Message, Said, View};
     use crate::node::Config;
-    use crate::record::{Body, FORMAT, Order, Record};
+    use crate::record::{Body, FORMAT, FORMAT_MAX, Order, Record};
     use crate::wire::Malformed;
 
     /// A node that follows a log of which it has read all up to `first`, minus one.
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn newer_record_is_told_from_what_is_none() {
-        assert_eq!(Record::decode(&record(FORMAT + 1, 0, 0)), Err(Malformed::Newer));
+        assert_eq!(Record::decode(&record(FORMAT_MAX + 1, 0, 0)), Err(Malformed::Newer));
         assert_eq!(Record::decode(&record(0, 0, 0)), Err(Malformed::Unknown));
         assert_eq!(Record::decode(&record(FORMAT, 0, 0)), Err(Malformed::Long));
     }
@@ -95,10 +95,10 @@ mod tests {
         let mut node = node(1, 0);
         node.record(0, 1, 1, b"no record");
         let sum = node.chain_at(1).unwrap();
-        node.record(0, 1, 2, &record(FORMAT + 1, 1, sum));
+        node.record(0, 1, 2, &record(FORMAT_MAX + 1, 1, sum));
         let actions = actions(&mut node);
         assert!(actions.contains(&Action::Unreadable { sequence: 1 }), "{actions:?}");
-        let end = Action::End(EndReason::Newer { sequence: 2, format: FORMAT + 1 });
+        let end = Action::End(EndReason::Newer { sequence: 2, format: FORMAT_MAX + 1 });
         assert_eq!(actions.last(), Some(&end));
     }
 
@@ -108,9 +108,9 @@ mod tests {
         node.record(0, 1, 1, b"no record");
         let sum = node.chain_at(1).unwrap();
         // Another sum, a kind that is no letter, and a head that is cut short.
-        let mut others = vec![record(FORMAT + 1, 1, sum + 1), record(FORMAT + 1, 1, sum)];
+        let mut others = vec![record(FORMAT_MAX + 1, 1, sum + 1), record(FORMAT_MAX + 1, 1, sum)];
         others[1][1] = 0;
-        others.push(record(FORMAT + 1, 1, sum)[..20].to_vec());
+        others.push(record(FORMAT_MAX + 1, 1, sum)[..20].to_vec());
         for (bytes, sequence) in others.iter().zip(2..) {
             node.record(0, 1, sequence, bytes);
         }
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn node_that_begins_among_newer_records_tells_gaps_and_ends_when_it_knows_the_sum() {
         let mut node = node(100, 101);
-        let last = record(FORMAT + 1, 100, 6);
-        node.record(0, 1, 100, &record(FORMAT + 1, 99, 5));
+        let last = record(FORMAT_MAX + 1, 100, 6);
+        node.record(0, 1, 100, &record(FORMAT_MAX + 1, 99, 5));
         node.record(0, 1, 101, &last);
         let gap = Action::Gap { after: node.epoch.behind(101) };
         let told = actions(&mut node);
@@ -132,7 +132,7 @@ mod tests {
         let chain = 6 + Chain::hash(101, &last);
         let view = View { at: 101, chain, members: Vec::new() };
         node.core_message(0, &Message { epoch: 1, said: Said::View(view) }.encode());
-        let end = Action::End(EndReason::Newer { sequence: 101, format: FORMAT + 1 });
+        let end = Action::End(EndReason::Newer { sequence: 101, format: FORMAT_MAX + 1 });
         assert_eq!(actions(&mut node).last(), Some(&end));
     }
 

@@ -1,13 +1,14 @@
-//! A node on its own: what it asks for when little comes, or another epoch does.
-
 //! A node alone, with what it hears and reads put in by hand: what the simulator meets too rarely.
 
 use super::Node;
-use crate::limits::{ASK_MS, BEHIND_MAX_MS, FOLLOW_AGAIN_MS, FOUND_AFTER_MS, STORE_AGAIN_MS};
+use crate::change::Change;
+use crate::limits::{
+    ASK_MS, BEHIND_MAX_MS, FOLLOW_AGAIN_MS, FOUND_AFTER_MS, SEQUENCE_MAX, STORE_AGAIN_MS,
+};
 use crate::message::{Beat, Message, Said, View};
 use crate::record::{Body, Head, Join, Order, Record};
 use crate::roster::Member;
-use crate::{Action, Config, Epoch, GraphPlace, Known};
+use crate::{Action, Config, Epoch, GraphPlace, Known, Published};
 
 const EPOCH: Epoch = Epoch { number: 1, base: 0 };
 const KNOWN: Known = Known::Read { epoch: 1, sequence: u64::MAX };
@@ -214,4 +215,58 @@ fn who_moves_to_another_epoch_before_it_was_a_member_waits_for_the_graph_of_that
     assert_eq!(driven.published().len(), 1);
     driven.waits(3 * STORE_AGAIN_MS);
     assert_eq!(driven.asked(), asked);
+}
+
+#[test]
+fn acknowledgement_at_a_place_that_no_log_comes_to_is_none() {
+    let mut driven = Driven::new("a");
+    driven.does(|node, now| node.following(now, EPOCH.number, 1, 0));
+    let id = |action: &Action| match action {
+        Action::Publish { id, .. } => Some(id.clone()),
+        _ => None,
+    };
+    let id = driven.actions.iter().find_map(id).expect("it joins at once");
+    let above = driven.node.above();
+    let acked =
+        |at: u64| move |node: &mut Node, now| node.published(now, 1, &id, Published::At(at));
+    driven.does(acked.clone()(SEQUENCE_MAX + 1));
+    assert_eq!(driven.node.above(), above);
+    driven.does(acked(1));
+    assert!(driven.node.above() > above);
+}
+
+/// The store of record was put back: what comes behind a version that is another one waits for the
+/// graph that is made anew, and so does the answer to whoever has changed it.
+#[test]
+fn nothing_comes_out_behind_a_version_of_another_history() {
+    let mut driven = member();
+    let place = |version, hash| GraphPlace { version, hash };
+    driven.does(|node, now| node.graph(now, place(5, 500)));
+    driven.does(|node, now| node.graph(now, place(6, 600)));
+    driven.actions.clear();
+    let change = |version, hash| Change { version, hash, ..Change::default() };
+    driven.does(|node, now| node.change(now, change(5, 501)));
+    let part = driven.published().pop().expect("it is published").encode();
+    driven.reads(2, &part);
+    let logout = Order::Logout("x".to_owned());
+    driven.does(|node, now| assert!(node.submit_order(now, logout).is_ok()));
+    let order = driven.published().pop().expect("it is published").encode();
+    driven.reads(3, &order);
+    let applied = |driven: &Driven| {
+        let is = |action: &Action| matches!(action, Action::ChangeApplied { .. });
+        driven.actions.iter().filter(|action| is(action)).count()
+    };
+    let obeyed = |driven: &Driven| {
+        driven.actions.iter().filter(|action| matches!(action, Action::Obey { .. })).count()
+    };
+    assert!(driven.actions.contains(&Action::RebuildGraph));
+    assert!(!driven.actions.iter().any(|action| matches!(action, Action::Apply(_))));
+    // A change of the old history was on its way to the replica.
+    driven.does(|node, now| node.graph(now, place(7, 700)));
+    assert_eq!((applied(&driven), obeyed(&driven)), (0, 0));
+    driven.waits(2 * STORE_AGAIN_MS);
+    assert!(driven.actions.contains(&Action::ReadChanges), "it is asked for until it is there");
+    driven.does(|node, now| node.graph_renewed(now, place(5, 501)));
+    assert!(driven.actions.contains(&Action::ChangeApplied { version: 5, hash: 501 }));
+    assert_eq!((applied(&driven), obeyed(&driven)), (1, 1), "{:?}", driven.actions);
 }

@@ -7,7 +7,7 @@ use crate::limits::{BARRIER_MS, FOLLOW_AGAIN_MS, STORE_AGAIN_MS};
 use crate::message::Said;
 use crate::pipeline::UNKNOWN;
 use crate::publisher::Attempt;
-use crate::record::{Body, FORMAT, Head, Join, LeaveReason, Record};
+use crate::record::{Body, FORMAT, FORMAT_MAX, Head, Join, LeaveReason, Record};
 use crate::replica::Ask;
 
 /// A node joins when so few records are between what it has read and what it has posted.
@@ -123,7 +123,7 @@ impl Node {
         let join = Join {
             name: self.config.name.clone(),
             address: self.config.address.clone(),
-            formats: (FORMAT, FORMAT),
+            formats: (FORMAT, FORMAT_MAX),
             founding: (!known).then_some(since),
         };
         let (lot, tries) = (self.config.lot, self.joining.tries);

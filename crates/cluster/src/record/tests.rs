@@ -10,7 +10,13 @@ fn head() -> Head {
 
 fn event(subject: &str, line: &str, flags: u8, term: Option<&[u8]>) -> Event {
     let term = term.map(<[u8]>::to_vec);
-    Event { subject: subject.into(), line: line.into(), flags, term }
+    Event { subject: subject.into(), line: line.into(), flags, term, once: None }
+}
+
+/// One of two events that is posted once.
+fn once() -> Body {
+    let once = Some(Once { key: u128::MAX, body: 1 << 64 });
+    Body::Events(vec![event("1", "{}", 0, None), Event { once, ..event("2", "{}", 1, Some(b"t")) }])
 }
 
 fn pair(subscriber: &str, subscribee: &str) -> (String, String) {
@@ -38,6 +44,7 @@ fn records() -> Vec<Record> {
     let bodies = [
         Body::Events(events),
         Body::Events(Vec::new()),
+        once(),
         Body::Graph(Part { part: 1, parts: 3, change }),
         Body::Graph(Part { part: 0, parts: 1, change: Change::default() }),
         Body::Join(join),
@@ -70,6 +77,24 @@ fn format_is_what_the_module_says() {
     let numbers = [1, 2, 3, 4_u64].map(u64::to_be_bytes).concat();
     let events = [&[0, 1, 6, 0, 0, 0, 2][..], b"{}", &[0x82, 0, 0, 0, 1], b"t"].concat();
     assert_eq!(bytes, [&[1, b'E'][..], &numbers, &events].concat());
+
+    let bytes = Record { head, body: once() }.encode();
+    let (key, body) = ([0xff; 16], (1_u128 << 64).to_be_bytes());
+    let first = [&[0, 2, 2, 0, 0, 0, 2][..], b"{}", &[0, 0]].concat();
+    let second =
+        [&[4, 0, 0, 0, 2][..], b"{}", &[0x81, 0, 0, 0, 1], b"t", &[1], &key, &body].concat();
+    assert_eq!(bytes, [&[2, b'E'][..], &numbers, &first, &second].concat());
+}
+
+#[test]
+fn record_of_the_later_format_has_what_only_that_has() {
+    for record in records() {
+        let mut bytes = record.encode();
+        let is_later = bytes[0] == FORMAT_MAX;
+        assert_eq!(is_later, record.body == once());
+        bytes[0] = if is_later { FORMAT } else { FORMAT_MAX };
+        assert!(Record::decode(&bytes).is_err(), "{record:?}");
+    }
 }
 
 /// Any bytes: a record or an error, and a record is written as it was read.

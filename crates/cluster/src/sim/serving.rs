@@ -223,6 +223,7 @@ impl World {
             line: index.to_string(),
             flags: 0,
             term: None,
+            once: None,
         };
         self.drive(host, |node, now| {
             taken = node.submit(now, event).ok();

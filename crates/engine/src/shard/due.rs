@@ -89,13 +89,19 @@ impl<S: Sockets> Core<S> {
     /// Offers the kernel once more what it had no room for. Where it takes nothing it is as if
     /// nobody had asked.
     fn write_on(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        let (since, waited) = (at.conn.active, at.conn.backlog_bytes());
+        let (since, waited) = (at.conn.active, self.waiting_bytes(at.conn));
         at.conn.mark(Marks::BLOCKED, false);
         self.flush(at)?;
-        if at.conn.is(Marks::BLOCKED) && at.conn.backlog_bytes() == waited {
+        if at.conn.is(Marks::BLOCKED) && self.waiting_bytes(at.conn) == waited {
             at.conn.active = since;
         }
         Ok(())
+    }
+
+    /// What its client has not taken: pieces here and how much of the first one, and a part of a
+    /// record below.
+    fn waiting_bytes(&self, conn: &Conn<S::Socket>) -> [usize; 3] {
+        [conn.backlog_bytes(), conn.backlog_sent(), self.io.unsent_bytes(&conn.socket)]
     }
 
     /// Whether its time has come.

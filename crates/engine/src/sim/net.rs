@@ -87,6 +87,11 @@ impl Wire {
         self.edge |= bytes > 0;
     }
 
+    /// What there is room for: nothing where there was no room for all, until the client reads.
+    pub(super) fn room_left(&self) -> usize {
+        if self.starved { 0 } else { self.room.saturating_sub(self.to_client.len()) }
+    }
+
     /// There was no room for all. There is some again when the client reads, or at once where it
     /// has nothing to read.
     pub(super) fn starve(&mut self) {

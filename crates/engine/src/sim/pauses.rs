@@ -247,6 +247,30 @@ fn pause_of_the_process_is_no_silence_of_clients_of_tls() {
     run_seeds("pause_of_the_process_is_no_silence_of_clients_of_tls", 10, true);
 }
 
+/// A record of TLS is sealed as a whole, and taken byte by byte.
+#[test]
+fn reader_that_takes_a_little_when_it_is_looked_at_last_is_not_slow() {
+    for tls in [false, true] {
+        let mut one = World::new(1, tls).one;
+        let client = one.client(2_000, "GET /stream/7 HTTP/1.0\r\n\r\n");
+        for _ in 0..20 {
+            one.send("7", &format!("\"{}\"", "x".repeat(500)));
+        }
+        while one.turn_after(0) {}
+        for _ in 0..5 {
+            // So much that there is room for a few bytes.
+            let mut wire = one.wire(client);
+            let too_many = wire.to_client.len().saturating_sub(1_999);
+            wire.client_reads(too_many.max(1));
+            drop(wire);
+            one.turn_after(STILL_MS + 1_000);
+            assert!(!one.is_closed(client), "tls: {tls}");
+        }
+        one.turn_after(STILL_MS + 1_000);
+        assert!(one.is_closed(client), "tls: {tls}");
+    }
+}
+
 /// What waits for it stands still for less than a minute, so it is no slow reader yet.
 #[test]
 fn half_a_message_of_one_that_is_blocked_is_refused_in_its_time() {

@@ -222,6 +222,10 @@ impl Sockets for SimSockets {
         self.tls.as_ref().map_or(0, |tls| tls.kept_bytes(socket))
     }
 
+    fn unsent_bytes(&self, socket: &usize) -> usize {
+        self.tls.as_ref().map_or(0, |tls| tls.unsent_bytes(socket))
+    }
+
     fn take_work(&mut self) -> u32 {
         self.tls.as_mut().map_or(0, Tls::take_work)
     }

@@ -3,7 +3,6 @@
 
 use std::cell::{Cell, RefMut};
 use std::collections::VecDeque;
-use std::iter::{once, repeat_n};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -35,10 +34,6 @@ pub(super) const UNBOUNDED: u32 = u32::MAX / 2;
 
 /// What passes in a millisecond, as [`work`] counts.
 const WORK_PER_MS: u32 = 10_000;
-
-/// How often what was left at the end may move when it is looked at. Each look takes a part, by
-/// chance, of room that nobody makes any more.
-const LAST_LOOKS_MAX: usize = 100;
 
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,15 +326,10 @@ impl Server {
     }
 
     /// All clients have gone, and what is still being answered has its time as long as it moves,
-    /// and no more. A fake kernel may take a part of what it has room for, so a last look may move
-    /// something more than once.
+    /// and no more.
     pub(super) fn end(&mut self) {
         self.set_work_per_turn(UNBOUNDED);
-        let looks = repeat_n(LAST_BYTES_STILL_MS, LAST_LOOKS_MAX);
-        for moment_ms in once(0).chain(looks).chain(once(LINGER_MS)) {
-            if moment_ms > 0 && self.shards.iter().all(|shard| shard.connections() == 0) {
-                break;
-            }
+        for moment_ms in [0, LAST_BYTES_STILL_MS, LINGER_MS] {
             self.clock.pass(if moment_ms > 0 { moment_ms + 1000 } else { 0 });
             for shard in 0..SHARDS {
                 self.begin_turn(shard);

@@ -143,6 +143,15 @@ impl UnderWay {
 const HANDSHAKE_BYTES: usize = 4 * 1024;
 
 impl<S: Numbered> Tls<S> {
+    /// What is under way on a connection, without a look into the map where nothing is.
+    fn look_at(&self, number: u32) -> Option<&UnderWay> {
+        let keys = self.places.look_at(number)?;
+        if keys.note & UNDER_WAY == 0 {
+            return None;
+        }
+        self.under_way.get(&number).map(Box::as_ref)
+    }
+
     /// TLS on `io`, for those who are told to begin with it.
     pub(crate) fn new(
         io: S,
@@ -308,13 +317,11 @@ impl<S: Numbered> Sockets for Tls<S> {
     }
 
     fn kept_bytes(&self, socket: &S::Socket) -> usize {
-        let number = S::number(socket);
-        let is_under_way =
-            self.places.look_at(number).is_some_and(|keys| keys.note & UNDER_WAY != 0);
-        if !is_under_way {
-            return 0;
-        }
-        self.under_way.get(&number).map_or(0, |under| under.kept_bytes())
+        self.look_at(S::number(socket)).map_or(0, UnderWay::kept_bytes)
+    }
+
+    fn unsent_bytes(&self, socket: &S::Socket) -> usize {
+        self.look_at(S::number(socket)).map_or(0, |under| under.unsent.len() - under.sent)
     }
 
     fn take_work(&mut self) -> u32 {

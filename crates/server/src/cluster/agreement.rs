@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 /// How long the servers of NATS may take to have a leader.
-const AGREE_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const AGREE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long to wait before they are asked again.
-const PAUSE: Duration = Duration::from_millis(250);
+pub(super) const AGREE_PAUSE: Duration = Duration::from_millis(250);
 
 /// The value in NATS: people may read it (`nats kv get ENCKE_<cluster> epoch`).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -45,12 +45,14 @@ impl Agreed {
                 Ok(None) => match propose(bus, 0, 1, above, "the first one").await {
                     Ok(_) => {}
                     Err(error) if is_passing(&error) && Instant::now() < deadline => {
-                        sleep(PAUSE).await;
+                        sleep(AGREE_PAUSE).await;
                     }
                     Err(error) => return Err(error),
                 },
                 // As servers of NATS that have just started and have no leader yet.
-                Err(error) if error.is_passing() && Instant::now() < deadline => sleep(PAUSE).await,
+                Err(error) if error.is_passing() && Instant::now() < deadline => {
+                    sleep(AGREE_PAUSE).await
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -82,7 +82,7 @@ pub(super) async fn forget_logs(bus: Bus, status: watch::Receiver<NodeStatus>) {
 /// Ends a node that stays outside although nothing keeps it there that is known: better a process
 /// that is started anew than one that refuses all for good.
 pub(super) async fn mind_outside(cluster: Weak<Cluster>, stop: CancellationToken) {
-    let (mut looks, mut place) = (0, None);
+    let (mut looks, mut place, mut no_room) = (0, None, 0);
     loop {
         tokio::time::sleep(OUTSIDE_LOOK).await;
         let Some(cluster) = cluster.upgrade() else { return };
@@ -92,8 +92,12 @@ pub(super) async fn mind_outside(cluster: Weak<Cluster>, stop: CancellationToken
         let is_out = status.membership != Membership::Gone && status.node.incarnation.is_none();
         let stands = is_out && place == now && !standing.waits_for_graph(&status);
         place = now;
+        // It comes in when NATS takes something again.
+        let had_room = no_room == standing.bus.counts().no_room;
+        no_room = standing.bus.counts().no_room;
         // What is counted are looks: if this process stands still, nobody looks.
-        looks = if stands && is_whole(&standing.bus).await { looks + 1 } else { 0 };
+        let is_kept_out = stands && had_room && is_whole(&standing.bus).await;
+        looks = if is_kept_out { looks + 1 } else { 0 };
         if looks == OUTSIDE_LOOKS {
             tracing::error!(
                 "NATS is well, and yet this node has been no member of its cluster for {} s ({}): \

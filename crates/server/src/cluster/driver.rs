@@ -10,7 +10,6 @@ use std::time::Duration;
 use bus::{Bus, Followed, LogError};
 use cluster::{Config, Event, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
 use engine::Router;
-use graph::Graph;
 use hub::Tag;
 use sys::clock;
 use tokio::sync::{mpsc, watch};
@@ -24,14 +23,13 @@ use super::following::Following;
 use super::graph_changes::Obeyed;
 use super::keeper::{Keeper, Kept, Task};
 use super::messages::Messages;
-use super::poster::{self, ALONE, Counted, Work};
+use super::poster::{self, ALONE, Counted, Posting, Work};
 use super::status::{Membership, NodeStatus};
 use super::tasks::{self, Happened};
 use super::traced::Traced;
 use super::{Command, Joining, Outgoing, Reply};
 use crate::log_interval::LogInterval;
 use crate::posting::LogTrouble;
-use crate::token_door::TokenOffice;
 
 /// Commands and counts that are taken before the node's actions are.
 const BATCH: usize = 256;
@@ -117,14 +115,13 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         joining: Joining,
-        router: Arc<Router>,
-        graph: Graph,
+        posting: Posting,
         (keeping, known): (Option<Keeping>, Known),
-        tokens: Option<TokenOffice>,
         Channels { commands, tell }: Channels,
         stop: CancellationToken,
     ) -> Driver {
-        let Joining { config, address, bus, agreed } = joining;
+        let Joining { config, address, bus, agreed, .. } = joining;
+        let (router, tokens) = (Arc::clone(&posting.router), posting.tokens.clone());
         let (lot, proves) = (clock::unix_ns(), tokens.is_some());
         let node = Config { name: config.node, address, lot, proves };
         let place = keeping.as_ref().map_or_else(GraphPlace::default, |keeping| keeping.place);
@@ -143,7 +140,7 @@ impl Driver {
         let node = Node::new(clock::monotonic_ms(), node, epoch, place, known);
         let (poster, work) = mpsc::channel(cluster::limits::WINDOW);
         let (counts, counted) = mpsc::channel(4 * cluster::limits::WINDOW);
-        tokio::spawn(poster::run(Arc::clone(&router), graph, tokens.clone(), work, counts));
+        tokio::spawn(poster::run(posting, work, counts));
         Driver {
             node,
             messages: Messages::new(&bus),
@@ -247,11 +244,11 @@ impl Driver {
         let now = clock::monotonic_ms();
         let mut traced = None;
         let (taken, reply) = match command {
-            Command::Send(Outgoing { about, draft, term, alone, marks }, reply) => {
+            Command::Send(Outgoing { about, draft, term, alone, once, marks }, reply) => {
                 traced = marks;
                 let (line, flags) = (draft.into_line(), if alone { ALONE } else { 0 });
                 let term = term.map(|term| term.body().to_vec());
-                let event = Event { subject: about, line, flags, term };
+                let event = Event { subject: about, line, flags, term, once };
                 (self.node.submit(now, event), reply)
             }
             Command::Order(order, reply) => (self.node.submit_order(now, order), reply),

@@ -14,10 +14,12 @@ mod agreement;
 mod build;
 mod chores;
 mod compare;
+mod config;
 mod driver;
 mod following;
 mod graph_changes;
 mod keeper;
+mod keys;
 mod messages;
 mod pending;
 mod poster;
@@ -35,7 +37,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use bus::{Bus, Counts, State};
 pub use bus::{BusConfig, Credentials, Url};
-use cluster::{Known, Order};
+use cluster::{Known, Once, Order};
 use engine::Router;
 use graph::Graph;
 use hub::{Draft, Epoch};
@@ -48,16 +50,20 @@ use tokio_util::sync::CancellationToken;
 use self::agreement::Agreed;
 pub(crate) use self::chores::count_streams;
 use self::chores::{forget_logs, refuse_all};
+pub use self::config::ClusterConfig;
 use self::driver::{Channels, Driver, Keeping};
 pub(crate) use self::graph_changes::GraphTrouble;
 use self::graph_changes::{GraphChanges, Obeyed};
 pub(crate) use self::keeper::{Checks, Keeper};
+use self::keys::Reading;
 pub(crate) use self::pending::Pending;
+use self::poster::Posting;
 use self::questions::Answers;
 pub(crate) use self::questions::NodeReport;
 pub(crate) use self::revocations::RevokeTrouble;
 use self::status::{Load, Standing};
 pub(crate) use self::status::{Membership, NodeStatus};
+use crate::api::IdempotencyKeys;
 use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
 use crate::token_door::TokenOffice;
 use crate::tokens::Revocation;
@@ -71,25 +77,6 @@ const COMMANDS_WAITING_MAX: usize = 1024;
 /// to nine seconds, reading ten minutes of a busy log some more.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What makes a server a node of a cluster.
-#[derive(Clone, Debug)]
-pub struct ClusterConfig {
-    /// What this node is called: there is one of each name.
-    pub node: String,
-    /// The log.
-    pub bus: BusConfig,
-    /// How long events are remembered for clients that come back: so much of the log is read at a
-    /// start.
-    pub history: Duration,
-    /// The graph's store of record; without one the graph of each node stands still.
-    pub ledger: Option<LedgerConfig>,
-    /// How often all pairs are compared with those of the store of record; zero is never.
-    pub check_every: Duration,
-    /// Over how long clients are sent to the others when this node ends; what these can take,
-    /// unless given.
-    pub drain: Option<Duration>,
-}
-
 /// What is to be sent to the audience of a subject on all nodes.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
@@ -99,6 +86,8 @@ pub(crate) struct Outgoing {
     pub(crate) term: Option<Frame>,
     /// It is for the connections of the subject alone.
     pub(crate) alone: bool,
+    /// By what all nodes know it, if it is posted once.
+    pub(crate) once: Option<Once>,
     /// Who is told when the log has it: only where it has a trace.
     pub(crate) marks: Option<Arc<Marks>>,
 }
@@ -120,6 +109,8 @@ pub(crate) struct Joining {
     address: String,
     bus: Bus,
     agreed: Agreed,
+    /// By which all nodes hash idempotency keys.
+    keys_secret: [u8; 16],
 }
 
 /// The way to the other nodes.
@@ -132,6 +123,7 @@ pub(crate) struct Cluster {
     graph: Option<Arc<GraphChanges>>,
     /// See [`ClusterConfig::drain`].
     drain: Option<Duration>,
+    reading: Reading,
 }
 
 impl Joining {
@@ -140,12 +132,18 @@ impl Joining {
         let bus = Bus::connect(config.bus.clone()).await.context("cannot join the cluster")?;
         let agreed = Agreed::on(&bus, above).await.context("cannot join the cluster")?;
         chores::refuse_double(&bus, &config.node).await?;
-        Ok(Joining { config, address: String::new(), bus, agreed })
+        let keys_secret = keys::secret(&bus).await.context("cannot join the cluster")?;
+        Ok(Joining { config, address: String::new(), bus, agreed, keys_secret })
     }
 
     /// What numbers and places are.
     pub(crate) fn epoch(&self) -> Epoch {
         self.agreed.hub_epoch()
+    }
+
+    /// By which all nodes hash idempotency keys.
+    pub(crate) fn keys_secret(&self) -> [u8; 16] {
+        self.keys_secret
     }
 
     /// The same, whose clients connect at `listen`.
@@ -162,6 +160,7 @@ impl Joining {
         graph: Graph,
         keeper: Option<Keeper>,
         tokens: Option<TokenOffice>,
+        keys: Arc<IdempotencyKeys>,
         stop: CancellationToken,
     ) -> Arc<Cluster> {
         let (obey, obeyed) = watch::channel(Obeyed::default());
@@ -207,9 +206,12 @@ impl Joining {
                 // It stands still.
                 None => (None, Known::Nothing),
             };
-            Driver::new(self, router, graph, (keeping, known), tokens, channels, stop).run().await;
+            let posting = Posting { router, graph, tokens, keys };
+            Driver::new(self, posting, (keeping, known), channels, stop).run().await;
         });
-        let cluster = Arc::new(Cluster { commands, status, standing, graph: changes, drain });
+        let reading = Reading::default();
+        let cluster =
+            Arc::new(Cluster { commands, status, standing, graph: changes, drain, reading });
         tokio::spawn(chores::mind_outside(Arc::downgrade(&cluster), outside));
         cluster
     }
@@ -273,7 +275,12 @@ impl Cluster {
     }
 
     /// Sends an event to all nodes. Waits while too much waits for the log.
-    pub(crate) async fn send(&self, outgoing: Outgoing) -> Result<Pending, LogTrouble> {
+    pub(crate) async fn send(&self, mut outgoing: Outgoing) -> Result<Pending, LogTrouble> {
+        let Standing { bus, .. } = &self.standing;
+        let members = self.status.borrow().node.members;
+        if outgoing.once.is_some() && !self.reading.all_read_keys(bus, members).await {
+            outgoing.once = None;
+        }
         let bytes = outgoing.draft.json().len();
         self.ask(bytes, |reply| Command::Send(outgoing, reply)).await
     }

@@ -19,6 +19,7 @@ use tokio::task::yield_now;
 use tokio::time::sleep;
 
 use super::revocations;
+use crate::api::IdempotencyKeys;
 use crate::token_door::TokenOffice;
 use crate::tokens::RevocationLine;
 
@@ -82,17 +83,25 @@ enum Lost {
     Epoch(Epoch),
 }
 
+/// What it takes to post.
+pub(super) struct Posting {
+    pub(super) router: Arc<Router>,
+    pub(super) graph: Graph,
+    /// The tokens of this node's streams, where they have some.
+    pub(super) tokens: Option<TokenOffice>,
+    pub(super) keys: Arc<IdempotencyKeys>,
+}
+
 /// Posts for as long as the driver lives.
 pub(super) async fn run(
-    router: Arc<Router>,
-    graph: Graph,
-    tokens: Option<TokenOffice>,
+    Posting { router, graph, tokens, keys }: Posting,
     mut work: mpsc::Receiver<Work>,
     counted: mpsc::Sender<Counted>,
 ) {
     let mut poster = Poster {
         router: &router,
         tokens,
+        keys,
         window: VecDeque::new(),
         counting: VecDeque::new(),
         done: Vec::new(),
@@ -127,8 +136,8 @@ pub(super) async fn run(
 
 struct Poster<'r> {
     router: &'r Router,
-    /// The tokens of this node's streams, where they have some.
     tokens: Option<TokenOffice>,
+    keys: Arc<IdempotencyKeys>,
     window: VecDeque<Item<'r>>,
     counting: VecDeque<(LogPlace, Receipt)>,
     done: Vec<Counted>,
@@ -177,7 +186,13 @@ impl<'r> Poster<'r> {
     }
 
     fn event(&mut self, place: LogPlace, id: EventId, event: cluster::Event, age_ms: Option<u64>) {
-        let cluster::Event { subject, line, flags, term } = event;
+        let cluster::Event { subject, line, flags, term, once } = event;
+        if let Some(once) = once {
+            let id = id.to_string().as_bytes().try_into().expect("ids have 16 letters and digits");
+            if !self.keys.brought(once, id) {
+                return self.done.push(Counted { place, count: Some(0) });
+            }
+        }
         let alone = flags & ALONE != 0;
         let term = term.map(|term| Frame::bare(&[&term]));
         let (about, draft) = (IdText::parse(&subject), Draft::of_line(line));

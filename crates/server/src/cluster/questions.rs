@@ -53,6 +53,9 @@ pub(crate) struct NodeReport {
     pub(crate) events: u64,
     pub(crate) at_least: u64,
     pub(crate) gaps: u64,
+    /// The latest format of the log's records that it reads.
+    #[serde(default)]
+    pub(crate) reads_format: u8,
 }
 
 /// What answers are made of.
@@ -102,6 +105,7 @@ impl Answers {
             events: outcomes.counted + outcomes.at_least,
             at_least: outcomes.at_least,
             gaps,
+            reads_format: cluster::FORMAT_MAX,
         }
     }
 }

@@ -140,7 +140,7 @@ impl Gateway {
         let draft = Draft::new(about, data);
         let term = Some(payload::message(payload));
         let pass = self.enter().await?;
-        let parcel = Parcel { about: id, draft, term, alone, marks: None };
+        let parcel = Parcel { about: id, draft, term, alone, once: None, marks: None };
         let delivery = self.sender.send(&pass, parcel).await?;
         drop(pass);
         self.counts.events.add(1);

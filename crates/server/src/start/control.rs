@@ -104,7 +104,8 @@ impl ControlPlane {
         let listen = engine.address();
         let cluster = joining.map(|joining| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
-            joining.at(listen).start(router, graph, keeper, tokens.clone(), stop.clone())
+            let keys = Arc::clone(&idempotency);
+            joining.at(listen).start(router, graph, keeper, tokens.clone(), keys, stop.clone())
         });
         let (sending, followers) = (Arc::clone(&router), graph.clone());
         let (cluster_too, gate) = (cluster.clone(), Gate::new());

@@ -62,7 +62,10 @@ impl Server {
                  (SO_ATTACH_REUSEPORT_CBPF): some may be answered 503 before all workers are full"
             );
         }
-        let idempotency = IdempotencyKeys::new().context("the system's random source fails")?;
+        let idempotency = match &joining {
+            Some(joining) => IdempotencyKeys::of_cluster(joining.keys_secret()),
+            None => IdempotencyKeys::new().context("the system's random source fails")?,
+        };
         let parts = Parts {
             config,
             credentials,

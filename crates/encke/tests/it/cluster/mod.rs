@@ -6,6 +6,7 @@ mod epochs;
 mod erlang;
 mod failures;
 mod graph;
+mod keys;
 mod nemesis;
 mod replica;
 mod sends;

@@ -167,16 +167,20 @@ fn send_with_a_key_is_posted_once() {
     let refused = send("b", "two").problem(503);
     world.nats.restart();
     wait_for("the node is ready", || node.api.get("/readyz").status() == 200);
+    let again = send("b", "two");
     if refused["detail"].as_str().unwrap().contains("Nothing was sent") {
-        assert_eq!(send("b", "two").ok()["delivered"], 1, "the key is free again");
+        assert_eq!(again.ok()["delivered"], 1, "the key is free again");
+    } else if again.status() == 200 {
+        assert_eq!(again.ok()["at_least"], true, "the log has brought it");
     } else {
-        assert_eq!(send("b", "two").problem(503), refused, "it is not sent a second time");
+        assert_eq!(again.problem(503), refused, "it is not sent a second time");
     }
     assert_eq!(node.api.send("gil", "three"), 1);
     let mut heard = vec![stream.data()];
     while heard.last() != Some(&json!("three")) {
         heard.push(stream.data());
     }
-    let twice = heard.iter().filter(|data| **data == "two").count() > 1;
-    assert!(heard[0] == "one" && heard.len() <= 3 && !twice, "{heard:?}");
+    let twos = heard.iter().filter(|data| **data == "two").count();
+    let is_right = if again.status() == 200 { twos == 1 } else { twos < 2 };
+    assert!(heard[0] == "one" && heard.len() <= 3 && is_right, "{heard:?}");
 }

@@ -181,7 +181,7 @@ impl Sockets for Relay {
             }
             let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter()).copied().collect();
             assert!(!bytes.is_empty(), "a call for nothing");
-            let taken = match wire.room.saturating_sub(wire.to_client.len()) {
+            let taken = match wire.room_left() {
                 0 => 0,
                 room if room >= bytes.len() => bytes.len(),
                 room => 1 + random.below(room),

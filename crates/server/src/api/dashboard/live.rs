@@ -67,7 +67,7 @@ pub(crate) async fn run(api: Arc<Api>) {
 async fn send(api: &Api, id: IdText<'_>, sample: Sample) {
     let data = sample.into_json(api.backlog_bytes_max);
     let draft = Draft::new(&api.live_id, &data);
-    let parcel = Parcel { about: id, draft, term: None, alone: false, marks: None };
+    let parcel = Parcel { about: id, draft, term: None, alone: false, once: None, marks: None };
     // Who misses one hears the next.
     let Ok(pass) = api.sender.gate.enter().await else { return };
     let Ok(delivery) = api.sender.send(&pass, parcel).await else { return };

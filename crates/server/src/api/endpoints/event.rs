@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use cluster::Once;
 use hub::{Draft, IdText};
 use proto::decimal::push_decimal;
 use serde::Deserialize;
@@ -51,6 +52,7 @@ impl Api {
         &self,
         pass: &Pass<'_>,
         body: &EventBody<'_>,
+        once: Option<Once>,
         marks: Option<&Arc<Marks>>,
     ) -> Result<Posted, ApiProblem> {
         let accepted = Instant::now();
@@ -68,7 +70,8 @@ impl Api {
         if let Some(marks) = marks {
             marks.accepted(accepted);
         }
-        let parcel = Parcel { about, draft, term: None, alone: false, marks: marks.cloned() };
+        let marks = marks.cloned();
+        let parcel = Parcel { about, draft, term: None, alone: false, once, marks };
         let delivery = self.sender.send(pass, parcel).await?;
         self.count_event();
         Ok(Posted { delivery, accepted })

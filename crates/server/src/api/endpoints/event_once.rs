@@ -51,7 +51,8 @@ impl Api {
         loop {
             match self.idempotency.claim(grant.key_id(), key, &body.about.0, body.data.get())? {
                 Claimed::First(claim) => {
-                    return Ok(self.follow(claim, self.post(pass, body, marks).await?));
+                    let posted = self.post(pass, body, Some(claim.once()), marks).await?;
+                    return Ok(self.follow(claim, posted));
                 }
                 Claimed::UnderWay(mut progress) => {
                     let is_posted = |progress: &Progress| {
@@ -85,9 +86,9 @@ impl Api {
             let progress = claim.progress();
             tokio::spawn(async move {
                 match delivery.answer().await {
-                    Ok(Delivered { id, count, at_least }) => {
+                    Ok(delivered) => {
                         api.durations.record(accepted, Instant::now());
-                        claim.posted(id).counted(count, at_least);
+                        claim.answered(delivered);
                     }
                     Err(Unposted::Log(trouble)) => claim.failed(trouble),
                     Err(_) => claim.failed(LogTrouble::Away),

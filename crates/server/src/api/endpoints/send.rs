@@ -97,7 +97,7 @@ async fn send_one(
         drop(pass);
         return once.answer().await;
     }
-    let Posted { delivery, accepted } = api.post(&pass, &body, marks).await?;
+    let Posted { delivery, accepted } = api.post(&pass, &body, None, marks).await?;
     drop(pass);
     let delivered = delivery.answer().await?;
     api.durations.record(accepted, Instant::now());

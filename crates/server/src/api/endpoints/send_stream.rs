@@ -327,7 +327,10 @@ async fn post(
     let may = api.access.check_about(grant, &body.about.0);
     may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
-        None => api.post(pass, &body, None).await.map(|posted| Pending::Event(posted, line.number)),
+        None => api
+            .post(pass, &body, None, None)
+            .await
+            .map(|posted| Pending::Event(posted, line.number)),
         Some(key) => post_once(api, pass, grant, &body, key)
             .await
             .map(|once| Pending::Once(once, line.number)),

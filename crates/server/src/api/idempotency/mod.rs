@@ -8,6 +8,10 @@
 //! comes meanwhile waits for the same count. What is remembered are keyed hashes, in memory alone:
 //! after a restart every key is new, and an [upgrade](written) hands them on.
 //!
+//! In a cluster the hashes go through the log with the event. Each node knows the keys of all
+//! events that it has read, and of several events with one key, sent at several nodes at one time,
+//! the first one in the log is posted, everywhere.
+//!
 //! A key is that of its sender, of the API key that a request shows: nobody gets in another's way
 //! with it, or hears another's answers. One under which something else is sent is refused. When
 //! there is no place for another key, new ones are refused until the oldest is forgotten: were the
@@ -26,6 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cluster::Once;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -96,6 +101,7 @@ pub(crate) struct IdempotencyKeys {
 pub(super) struct Claim {
     keys: Arc<IdempotencyKeys>,
     key: u128,
+    body: u128,
     /// `None` once the event is posted.
     progress: Option<watch::Sender<Progress>>,
 }
@@ -112,6 +118,11 @@ pub(super) struct Uncounted {
 impl IdempotencyKeys {
     pub(crate) fn new() -> Result<Arc<IdempotencyKeys>, getrandom::Error> {
         Ok(IdempotencyKeys::with_bounds(Hasher::random()?, KEYS_MAX, REMEMBERED))
+    }
+
+    /// Keys of a node: all nodes hash with one secret.
+    pub(crate) fn of_cluster(secret: [u8; 16]) -> Arc<IdempotencyKeys> {
+        IdempotencyKeys::with_bounds(Hasher::with(secret), KEYS_MAX, REMEMBERED)
     }
 
     fn with_bounds(hasher: Hasher, keys_max: usize, remembered: Duration) -> Arc<IdempotencyKeys> {
@@ -137,7 +148,7 @@ impl IdempotencyKeys {
         match self.table().claim(key, body, self.now_ms()) {
             Ok(Found::New(progress)) => {
                 let keys = Arc::clone(self);
-                Ok(Claimed::First(Claim { keys, key, progress: Some(progress) }))
+                Ok(Claimed::First(Claim { keys, key, body, progress: Some(progress) }))
             }
             Ok(Found::UnderWay(progress)) => Ok(Claimed::UnderWay(progress)),
             Ok(Found::Answered(answer)) => Ok(Claimed::Answered(answer)),
@@ -148,6 +159,12 @@ impl IdempotencyKeys {
                 Err(refusal)
             }
         }
+    }
+
+    /// The cluster's log has brought the event `id`, which is posted once. Whether it is the first
+    /// one that is known by that.
+    pub(crate) fn brought(&self, once: Once, id: EventId) -> bool {
+        self.table().brought(once.key, once.body, id, self.now_ms())
     }
 
     /// Counts a send that is answered without being posted.
@@ -202,6 +219,29 @@ pub(crate) async fn forget(keys: Arc<IdempotencyKeys>) {
 }
 
 impl Claim {
+    /// By what the other nodes know it.
+    pub(super) fn once(&self) -> Once {
+        Once { key: self.key, body: self.body }
+    }
+
+    /// The event with this key that the cluster's log has brought first, if it is not this one:
+    /// then this one is posted nowhere.
+    fn first(&self) -> Option<EventId> {
+        self.keys.table().first_of(self.key)
+    }
+
+    /// The log has taken the event, and it is counted.
+    pub(super) fn answered(self, answer: Delivered) -> Delivered {
+        let first = self.first().unwrap_or(answer.id);
+        // How many have heard another node's event is known there.
+        let is_ours = first == answer.id;
+        let count = if is_ours { answer.count } else { 0 };
+        if !is_ours {
+            self.keys.count_repeat();
+        }
+        self.posted(first).counted(count, answer.at_least || !is_ours)
+    }
+
     /// The event is posted, so the key is remembered from now on.
     pub(super) fn posted(mut self, id: EventId) -> Uncounted {
         let progress = self.progress.take().expect("it is posted once");
@@ -218,7 +258,9 @@ impl Claim {
     /// The cluster did not take the event. Where that is not known, the key is remembered as if it
     /// had: what is sent again might be heard twice.
     pub(super) fn failed(mut self, trouble: LogTrouble) {
-        if trouble != LogTrouble::Silent {
+        if let Some(id) = self.first() {
+            self.posted(id).counted(0, true);
+        } else if trouble != LogTrouble::Silent {
             self.progress.iter().for_each(|progress| {
                 progress.send_replace(Progress::Refused(trouble));
             });
@@ -233,7 +275,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // First the key is free, then those who wait for it are told.
         if let Some(progress) = self.progress.take() {
-            self.keys.table().give_up(self.key);
+            self.keys.table().give_up(self.key, self.keys.now_ms());
             drop(progress);
         }
     }

@@ -74,6 +74,14 @@ impl Remembered {
         self.index.find(hash(check), is_it).map(|slot| self.at(slot.place))
     }
 
+    pub(super) fn find_mut(&mut self, key: u128) -> Option<&mut Entry> {
+        let check = check(key);
+        let is_it = |slot: &Slot| slot.check == check && self.at(slot.place).key == key;
+        let place = self.index.find(hash(check), is_it)?.place;
+        let index = place.wrapping_sub(self.first as u32) as usize;
+        self.blocks.get_mut(index / BLOCK)?.get_mut(index % BLOCK)
+    }
+
     /// The entry at `place`, if it is not over.
     pub(super) fn get_mut(&mut self, place: u64) -> Option<&mut Entry> {
         let index = (place >= self.oldest).then(|| (place - self.first) as usize)?;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use tokio::sync::watch;
 
-use super::Progress;
 use super::remembered::{Entry, Outcome, Remembered};
+use super::{EventId, Progress};
 use crate::posting::Delivered;
 
 /// All keys that are known, by their hash.
@@ -22,6 +22,8 @@ pub(super) struct Table {
 struct Waiting {
     body: u128,
     progress: watch::Receiver<Progress>,
+    /// The first event of this key that the cluster's log has brought, and the hash of its body.
+    brought: Option<(EventId, u128)>,
 }
 
 /// What is known of a key.
@@ -72,20 +74,61 @@ impl Table {
             return Err(Refusal::Full { retry_after: seconds.try_into().unwrap_or(u32::MAX) });
         }
         let (sender, progress) = watch::channel(Progress::Claimed);
-        self.claimed.insert(key, Waiting { body, progress });
+        self.claimed.insert(key, Waiting { body, progress, brought: None });
         Ok(Found::New(sender))
     }
 
-    /// The event of a claimed key was not posted.
-    pub(super) fn give_up(&mut self, key: u128) {
-        self.claimed.remove(&key);
+    /// The event of a claimed key was not posted, unless the log has brought one of another node.
+    pub(super) fn give_up(&mut self, key: u128, now_ms: u64) {
+        let brought = self.claimed.remove(&key).and_then(|waiting| waiting.brought);
+        if let Some((id, body)) = brought {
+            self.remember_brought(key, body, id, now_ms);
+        }
     }
 
     /// The event of a claimed key is posted. Returns where the key is remembered.
     pub(super) fn remember(&mut self, key: u128, now_ms: u64) -> u64 {
-        let Waiting { body, progress } = self.claimed.remove(&key).expect("the key is claimed");
+        let Waiting { body, progress, .. } = self.claimed.remove(&key).expect("the key is claimed");
         let (until_ms, outcome) = (now_ms + self.time_ms, Outcome::Posted(progress));
         self.remembered.push(Entry { key, body, until_ms, outcome })
+    }
+
+    /// The cluster's log has brought the event `id` of a key. Whether it is the first one of that
+    /// key, which is the one to be posted.
+    pub(super) fn brought(&mut self, key: u128, body: u128, id: EventId, now_ms: u64) -> bool {
+        self.forget(now_ms, 2);
+        if let Some(waiting) = self.claimed.get_mut(&key) {
+            let is_first = waiting.brought.is_none();
+            waiting.brought.get_or_insert((id, body));
+            return is_first;
+        }
+        let known = self.remembered.find_mut(key).filter(|entry| now_ms < entry.until_ms);
+        let Some(entry) = known else {
+            // Each node refuses new ones where there is no place: more are only on their way.
+            if self.len() < 2 * self.keys_max {
+                self.remember_brought(key, body, id, now_ms);
+            }
+            return true;
+        };
+        // It was not known whether the log had it, and now it is.
+        let is_first = match &entry.outcome {
+            Outcome::Posted(progress) => matches!(*progress.borrow(), Progress::Unknown),
+            Outcome::Answered(_) => false,
+        };
+        if is_first {
+            (entry.body, entry.outcome) = (body, brought_answer(id));
+        }
+        is_first
+    }
+
+    /// The first event that the log has brought of a claimed key.
+    pub(super) fn first_of(&self, key: u128) -> Option<EventId> {
+        self.claimed.get(&key)?.brought.map(|(id, _)| id)
+    }
+
+    fn remember_brought(&mut self, key: u128, body: u128, id: EventId, now_ms: u64) {
+        let (until_ms, outcome) = (now_ms + self.time_ms, brought_answer(id));
+        self.remembered.push(Entry { key, body, until_ms, outcome });
     }
 
     /// The event of the key at `place` is counted; nothing happens if the key is forgotten.
@@ -144,6 +187,11 @@ impl Table {
     }
 }
 
+/// What a repeat is told at a node that does not know how many have heard it at the others.
+fn brought_answer(id: EventId) -> Outcome {
+    Outcome::Answered(Delivered { id, count: 0, at_least: true })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,7 +246,7 @@ mod tests {
         assert_eq!(table.len(), 3);
         // A claim that is given up makes room as well.
         assert!(table.claim(10, 0, seconds(300)).is_err());
-        table.give_up(2);
+        table.give_up(2, seconds(0));
         send(&mut table, 10, seconds(300));
     }
 
@@ -212,6 +260,44 @@ mod tests {
         table.remember(2, seconds(300));
         table.answered(late, ANSWER);
         assert!(matches!(table.claim(2, 0, seconds(301)), Ok(Found::UnderWay(_))));
+    }
+
+    #[test]
+    fn first_event_that_the_log_brings_is_the_one_of_its_key_whatever_is_known_here() {
+        const OURS: EventId = *b"2F3y6mQsYKmaB3xO";
+        const OTHER: EventId = *b"2F3y6mQsYKmaB3xP";
+        let known = |table: &mut Table, key| match table.claim(key, 0, seconds(1)) {
+            Ok(Found::Answered(Delivered { id, count: 0, at_least: true })) => id,
+            other => panic!("{other:?}"),
+        };
+        let mut table = Table::new(10, TIME);
+        // Nothing is.
+        assert!(table.brought(1, 0, OTHER, seconds(0)) && !table.brought(1, 0, OURS, seconds(0)));
+        assert_eq!(known(&mut table, 1), OTHER);
+        assert_eq!(table.claim(1, 9, seconds(1)).unwrap_err(), Refusal::OtherBody);
+        // It is being sent here.
+        let Ok(Found::New(_progress)) = table.claim(2, 0, seconds(0)) else { panic!() };
+        assert_eq!(table.first_of(2), None);
+        assert!(table.brought(2, 0, OTHER, seconds(0)) && !table.brought(2, 0, OURS, seconds(0)));
+        assert_eq!(table.first_of(2), Some(OTHER));
+        table.give_up(2, seconds(0));
+        assert_eq!(known(&mut table, 2), OTHER);
+        // It was posted here, and is not counted yet.
+        let Ok(Found::New(progress)) = table.claim(3, 0, seconds(0)) else { panic!() };
+        assert!(table.brought(3, 0, OURS, seconds(0)));
+        table.remember(3, seconds(0));
+        progress.send_replace(Progress::Posted(OURS));
+        assert!(!table.brought(3, 0, OTHER, seconds(0)));
+        // Nobody knew whether the log has it.
+        let Ok(Found::New(progress)) = table.claim(4, 0, seconds(0)) else { panic!() };
+        table.remember(4, seconds(0));
+        progress.send_replace(Progress::Unknown);
+        assert!(table.brought(4, 0, OURS, seconds(0)) && !table.brought(4, 0, OTHER, seconds(0)));
+        assert_eq!(known(&mut table, 4), OURS);
+        // Its time is over.
+        assert!(
+            !table.brought(1, 0, OURS, seconds(299)) && table.brought(1, 0, OURS, seconds(300))
+        );
     }
 
     #[test]

@@ -235,7 +235,7 @@ impl Driver {
                 "a newer version of Encke has written a record of format {format} into the \
                  cluster's log, and this one reads none past {}: it ends, so that nothing is \
                  passed over; start the newer version here",
-                cluster::FORMAT
+                cluster::FORMAT_MAX
             ),
         }
         self.stop.cancel();
