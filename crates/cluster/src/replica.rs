@@ -217,6 +217,8 @@ impl Replica {
         if std::mem::take(&mut self.is_astray) {
             *self = Replica { latest: self.latest, ..Replica::new(place) };
         }
+        // What it had before may have been wrong.
+        self.known.clear();
         self.moved(now_ms, place)
     }
 
@@ -320,6 +322,10 @@ mod tests {
             "it was read, and not kept"
         );
         assert_eq!(versions(&replica.read(600, 0, part(8, 0, 1, 801))), [8]);
+        replica.moved(600, GraphPlace { version: 8, hash: 801 });
+        replica.renewed(700, GraphPlace { version: 9, hash: 901 });
+        replica.read(700, 0, part(8, 0, 1, 802));
+        assert!(!replica.is_astray(), "what it was before it was made anew is no measure");
     }
 
     #[test]
