@@ -25,6 +25,9 @@ const PAUSES: usize = 8;
 /// it has put off.
 const LATE_MS: u64 = 2_500;
 
+/// A turn's time for few frames.
+const SMALL: u32 = 300;
+
 /// For what a client is waited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
@@ -245,6 +248,31 @@ fn pause_of_the_process_is_no_clients_silence() {
 #[test]
 fn pause_of_the_process_is_no_silence_of_clients_of_tls() {
     run_seeds("pause_of_the_process_is_no_silence_of_clients_of_tls", 10, true);
+}
+
+/// Its end has come in time, behind other frames, of which a turn has time for a few.
+#[test]
+fn message_whose_end_waits_for_its_turn_is_not_late_for_that() {
+    let mut one = World::new(1, false).one;
+    one.server.reports_per_turn = usize::MAX;
+    let client = one.client(1 << 20, &websocket("7"));
+    one.turn_after(0);
+    one.wire(client).client_reads(usize::MAX);
+    one.say(client, &client_frame(0x01, b"{\"ping\""));
+    one.turn_after(9_800);
+    one.server.set_work_per_turn(SMALL);
+    let pings = (0..20).flat_map(|_| client_frame(0x89, b""));
+    let frames: Vec<u8> = pings.chain(client_frame(0x80, b":1}")).collect();
+    one.wire(client).client_sends(&frames);
+    let mut turns = 0;
+    let mut read = Vec::new();
+    while !read.windows(6).any(|part| part == b"\"ping\"") {
+        one.turn_after(100);
+        read.extend(one.wire(client).client_reads(usize::MAX));
+        turns += 1;
+        assert!(!one.is_closed(client) && turns < 10, "{turns}: {}", read.escape_ascii());
+    }
+    assert!(turns > 2, "its time was over before its turn came: {turns}");
 }
 
 /// A record of TLS is sealed as a whole, and taken byte by byte.
