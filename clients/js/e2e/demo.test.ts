@@ -129,7 +129,8 @@ test("page says that its server is gone, and goes on when it is back", async (t)
     '--demo-page={"users":10,"events_per_second":1}',
   ];
   const server = await Program.start(t, "pid", ...args);
-  const context = await openContext(t);
+  // Here all moves that can.
+  const context = await openContext(t, { reducedMotion: "no-preference" });
   const expected = { console: BROKEN, hosts: [`127.0.0.1:${apiPort}`] };
   const page = await openPage(t, context, `http://127.0.0.1:${port}/#1`, expected);
   const state = (words: string) => page.locator("#state-words", { hasText: words }).waitFor();

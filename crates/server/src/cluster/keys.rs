@@ -1,12 +1,12 @@
 //! Idempotency keys over all nodes: by which secret they are hashed, and whether all read them.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use bus::{Bus, Proposal};
 use bytes::Bytes;
 use cluster::FORMAT_MAX;
+use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use super::agreement::{AGREE_PAUSE, AGREE_TIMEOUT};
@@ -49,24 +49,25 @@ pub(super) async fn secret(bus: &Bus) -> Result<[u8; 16]> {
 /// Whether all nodes read records of events that are posted once, as far as they have said.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
+    /// Whoever asks has it: all others wait for the answer.
     said: Mutex<Option<(Instant, bool)>>,
 }
 
 impl Reading {
     /// Whether all `members` do. It is asked now and then, and only by those who use keys.
     pub(super) async fn all_read_keys(&self, bus: &Bus, members: usize) -> bool {
-        let said = *self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, all)) = said
+        let mut said = self.said.lock().await;
+        if let Some((at, all)) = *said
             && at.elapsed() < ASK_EVERY
         {
             return all;
         }
         let reports = questions::nodes(bus, members).await.unwrap_or_default();
         let before = said.is_some_and(|(_, all)| all);
-        // Who is slow to answer does what it did before.
+        // Who is slow to answer does what it did before; who knows no members knows nothing.
         let all = reports.iter().all(|report| report.reads_format >= FORMAT_MAX)
-            && (before || reports.len() >= members);
-        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), all));
+            && (before || reports.len() >= members.max(1));
+        *said = Some((Instant::now(), all));
         all
     }
 }

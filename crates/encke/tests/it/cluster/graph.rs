@@ -103,20 +103,30 @@ fn while_postgresql_is_away_sends_and_streams_go_on_and_changes_are_refused() {
     wait_for("the other replica has it", || followers(&second.api, "rj") == ["bob", "eve"]);
 }
 
+/// Keeps the database's state, to be put back.
+fn save(postgres: &mut Postgres) {
+    postgres.stop();
+    postgres.save("older");
+    postgres.run();
+}
+
+/// Puts the database back to what was kept.
+fn put_back(postgres: &mut Postgres) {
+    postgres.stop();
+    postgres.restore("older");
+    postgres.run();
+}
+
 #[test]
 fn database_put_back_to_an_older_state_is_followed_and_not_mixed() {
     let Some((world, mut postgres)) = world() else { return };
     let [first, second] = nodes(&world, &postgres);
     first.api.subscribe("bob", "rj");
-    postgres.stop();
-    postgres.save("older");
-    postgres.run();
+    save(&mut postgres);
     wait_for("changes are taken again", || {
         first.api.post("/subscriptions/add", &pairs("eve", "rj")).status() == 200
     });
-    postgres.stop();
-    postgres.restore("older");
-    postgres.run();
+    put_back(&mut postgres);
     for node in [&first, &second] {
         wait_for("the replica is that of the database", || followers(&node.api, "rj") == ["bob"]);
     }
@@ -134,17 +144,13 @@ fn change_after_the_database_was_put_back_is_obeyed_by_the_next_send() {
     let Some((world, mut postgres)) = world() else { return };
     let [first, second] = nodes(&world, &postgres);
     first.api.subscribe("bob", "rj");
-    postgres.stop();
-    postgres.save("older");
-    postgres.run();
+    save(&mut postgres);
     let add = |subscribee: &str| first.api.post("/subscriptions/add", &pairs("bob", subscribee));
     wait_for("changes are taken again", || add("lost").status() == 200);
     for n in 0..50 {
         add(&format!("lost{n}")).ok();
     }
-    postgres.stop();
-    postgres.restore("older");
-    postgres.run();
+    put_back(&mut postgres);
     let mut stream = second.listener("bob");
     let mut obeyed = 0;
     for n in 0..100 {

@@ -11,16 +11,10 @@ fn sends(api: &Api, key: &str, data: &str) -> Value {
     api.post("/send", &json!({ "about": "rj", "data": data, "key": key })).ok()
 }
 
-fn pair(world: &World) -> [Server; 2] {
-    let nodes = ["n1", "n2"].map(|name| world.node(name, &[]));
-    nodes.iter().for_each(|node| wait_members(node, 2));
-    nodes
-}
-
 #[test]
 fn send_that_is_repeated_at_another_node_is_posted_once() {
     let Some(world) = World::new() else { return };
-    let [first, second] = pair(&world);
+    let [first, second] = world.nodes();
     let mut streams = [first.listener("rj"), second.listener("rj")];
     let sent = sends(&first.api, "a", "x");
     assert_eq!(sent["delivered"], 2, "{sent}");
@@ -45,7 +39,7 @@ fn send_that_is_repeated_at_another_node_is_posted_once() {
 #[test]
 fn sends_with_one_key_at_all_nodes_at_one_time_are_one() {
     let Some(world) = World::new() else { return };
-    let nodes = pair(&world);
+    let nodes: [Server; 2] = world.nodes();
     let mut streams = nodes.each_ref().map(|node| node.listener("rj"));
     const KEYS: usize = 200;
     let answers: [Vec<Value>; 2] = thread::scope(|scope| {

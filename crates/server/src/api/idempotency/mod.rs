@@ -224,8 +224,8 @@ impl Claim {
         Once { key: self.key, body: self.body }
     }
 
-    /// The event with this key that the cluster's log has brought first, if it is not this one:
-    /// then this one is posted nowhere.
+    /// The event with this key that the cluster's log has brought first. If that is another than
+    /// this one, this one is posted nowhere.
     fn first(&self) -> Option<EventId> {
         self.keys.table().first_of(self.key)
     }

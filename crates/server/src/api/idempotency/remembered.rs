@@ -69,17 +69,19 @@ impl Remembered {
     }
 
     pub(super) fn find(&self, key: u128) -> Option<&Entry> {
-        let check = check(key);
-        let is_it = |slot: &Slot| slot.check == check && self.at(slot.place).key == key;
-        self.index.find(hash(check), is_it).map(|slot| self.at(slot.place))
+        self.slot(key).map(|place| self.at(place))
     }
 
     pub(super) fn find_mut(&mut self, key: u128) -> Option<&mut Entry> {
+        let (block, index) = self.in_block(self.slot(key)?);
+        Some(&mut self.blocks[block][index])
+    }
+
+    /// The lowest bits of a key's place.
+    fn slot(&self, key: u128) -> Option<u32> {
         let check = check(key);
         let is_it = |slot: &Slot| slot.check == check && self.at(slot.place).key == key;
-        let place = self.index.find(hash(check), is_it)?.place;
-        let index = place.wrapping_sub(self.first as u32) as usize;
-        self.blocks.get_mut(index / BLOCK)?.get_mut(index % BLOCK)
+        self.index.find(hash(check), is_it).map(|slot| slot.place)
     }
 
     /// The entry at `place`, if it is not over.
@@ -141,8 +143,14 @@ impl Remembered {
     }
 
     fn at(&self, place: u32) -> &Entry {
+        let (block, index) = self.in_block(place);
+        &self.blocks[block][index]
+    }
+
+    /// In which block, and where in it.
+    fn in_block(&self, place: u32) -> (usize, usize) {
         let index = place.wrapping_sub(self.first as u32) as usize;
-        &self.blocks[index / BLOCK][index % BLOCK]
+        (index / BLOCK, index % BLOCK)
     }
 }
 

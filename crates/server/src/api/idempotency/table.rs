@@ -301,6 +301,16 @@ mod tests {
     }
 
     #[test]
+    fn what_the_log_brings_is_bounded_and_posted_all_the_same() {
+        let mut table = Table::new(3, TIME);
+        for key in 0..10 {
+            assert!(table.brought(key, 0, ANSWER.id, seconds(0)));
+        }
+        assert_eq!(table.len(), 6);
+        assert!(matches!(table.claim(20, 0, seconds(0)), Err(Refusal::Full { .. })));
+    }
+
+    #[test]
     fn memory_grows_with_use_and_is_given_back() {
         const KEYS: usize = 100_000;
         let mut table = Table::new(KEYS, TIME);
