@@ -21,9 +21,11 @@ use std::time::Instant;
 use anyhow::Context;
 
 use self::step::{Outcome, Step, Work};
-use crate::{compat, nextest, node, playdar, previous, programs, registry, skipped, tools};
+use crate::{
+    compat, nextest, node, playdar, previous, programs, registry, second_tries, skipped, tools,
+};
 
-use Work::{Cargo, Chore};
+use Work::{Cargo, Chore, Patient};
 
 /// How much to check.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,43 +74,44 @@ const BUILD: Phase = &[
     &[Step { name: "node", work: Chore(&["node"]), extent: Extent::Fast }],
 ];
 
-/// What uses the programs, and what compiles for itself beside it.
+/// What uses the programs, and what compiles for itself beside it. Tests have deadlines and what
+/// compiles has none, so it takes what they leave.
 const TRIALS: Phase = &[
     &[
         Step { name: "test", work: Chore(&["test"]), extent: Extent::Fast },
-        Step {
-            name: "doctest",
-            work: Cargo(&["test", "--quiet", "--workspace", "--doc"], &[]),
-            extent: Extent::Fast,
-        },
+        Step { name: "packages", work: Chore(&["package", "--check"]), extent: Extent::Fast },
+        Step { name: "demo", work: Chore(&["demo"]), extent: Extent::Usual },
+    ],
+    &[
+        Step { name: "browser", work: Chore(&["browser"]), extent: Extent::Fast },
+        Step { name: "playdar", work: Chore(&["playdar"]), extent: Extent::Usual },
+        Step { name: "silence", work: Chore(&["silence"]), extent: Extent::Fast },
+        Step { name: "sdks", work: Chore(&["sdks"]), extent: Extent::Fast },
+    ],
+    &[
         Step {
             // Its flags change every crate's fingerprint, so it builds beside the rest.
             name: "loom",
-            work: Cargo(
+            work: Patient(
                 &["test", "--package", "sync", "--lib", "--target-dir", "target/loom", "loom"],
                 &[("RUSTFLAGS", "--cfg loom")],
             ),
             extent: Extent::Usual,
         },
-    ],
-    &[
-        Step { name: "browser", work: Chore(&["browser"]), extent: Extent::Fast },
-        Step { name: "playdar", work: Chore(&["playdar"]), extent: Extent::Usual },
-    ],
-    &[
-        Step { name: "silence", work: Chore(&["silence"]), extent: Extent::Fast },
-        Step { name: "sdks", work: Chore(&["sdks"]), extent: Extent::Fast },
-        Step { name: "packages", work: Chore(&["package", "--check"]), extent: Extent::Fast },
+        Step {
+            name: "doctest",
+            work: Patient(&["test", "--quiet", "--workspace", "--doc"], &[]),
+            extent: Extent::Fast,
+        },
         Step {
             name: "docs",
             // With private items: our docs are for those who read the code, and link into it.
-            work: Cargo(
+            work: Patient(
                 &["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"],
                 &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")],
             ),
             extent: Extent::Fast,
         },
-        Step { name: "demo", work: Chore(&["demo"]), extent: Extent::Usual },
         Step { name: "deny", work: Chore(&["deny"]), extent: Extent::Usual },
     ],
 ];
@@ -132,6 +135,7 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
     let playdar = playdar::note(root)?;
     let with_playdar = extent == Extent::Whole || !playdar.is_file();
     nextest::begin(&target)?;
+    second_tries::begin(&target)?;
     let run = step::Run {
         root,
         logs: &logs,
@@ -154,16 +158,19 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
     let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.passed).collect();
     for Outcome { name, command, .. } in &failed {
         println!("{name} failed. To run it again: {command}");
+        print!("{}", step::failures(&logs, name));
     }
-    print!("{}", nextest::report(&target)?);
+    let told = second_tries::told(&target)?;
+    print!("{}", told.lines);
     println!("{}", skipped::report(&skipped)?);
-    if failed.is_empty() && extent >= Extent::Usual {
+    let passed = failed.is_empty() && told.passed;
+    if passed && extent >= Extent::Usual {
         // What cannot be kept is made again the next time.
         keep(root, &playdar, &skipped).unwrap_or_else(|error| println!("{error:#}"));
     }
     println!("{:.1} minutes in all", begin.elapsed().as_secs_f64() / 60.0);
     println!("steps: {} passed, {} failed", outcomes.len() - failed.len(), failed.len());
-    Ok(failed.is_empty())
+    Ok(passed)
 }
 
 /// Keeps what a run that has passed leaves to others; not that the example has, where a test of it

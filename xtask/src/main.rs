@@ -17,9 +17,9 @@ mod previous;
 mod programs;
 mod registry;
 mod sdks;
+mod second_tries;
 mod skipped;
 mod store;
-
 mod tidy;
 mod tools;
 

@@ -3,11 +3,11 @@
 //! cargo-nextest runs them, as `.config/nextest.toml` says: `cargo test` runs one program after
 //! another, so that a test that waits holds up all that come behind it. More run at a time than
 //! there are processors, since most wait for something. A test that passes at its second try is
-//! told in the last lines, with its first failure in a file; more than [`FLAKY_MAX`] fail the run.
+//! told ([`second_tries`]).
 
 use std::fs;
 use std::hint::spin_loop;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, available_parallelism};
@@ -17,15 +17,13 @@ use roxmltree::{Document, Node};
 
 use crate::node::target;
 use crate::playdar;
+use crate::second_tries;
 use crate::skipped;
 use crate::store;
 use crate::tools::CARGO_NEXTEST;
 
 /// Tests at a time for each processor.
 const TESTS_PER_PROCESSOR: usize = 4;
-
-/// So many tests may pass at their second try only.
-const FLAKY_MAX: usize = 3;
 
 /// How often [`flaky`] runs a test.
 const FLAKY_RUNS: &str = "50";
@@ -36,20 +34,20 @@ const REPORT: &str = "nextest/default/junit.xml";
 /// What tells there of a try before the last.
 const FIRST_TRY: [&str; 2] = ["flakyFailure", "flakyError"];
 
-/// Where first failures are kept, below the target.
-const FIRST_FAILURES: &str = "flaky-tests";
+/// The step whose first failures these are.
+const STEP: &str = "test";
 
 /// Forgets what became of tests in an earlier run.
-pub(crate) fn begin(target: &Path) -> anyhow::Result<()> {
+pub(crate) fn begin(target: &Path) -> anyhow::Result<PathBuf> {
     store::remove(&target.join(REPORT))?;
-    store::remove(&target.join(FIRST_FAILURES))
+    second_tries::begin_step(target, STEP)
 }
 
 /// Runs all tests, or what `filter`, which are arguments of nextest, leaves of them.
 pub(crate) fn run(root: &Path, filter: &[&str]) -> anyhow::Result<bool> {
     let target = target(root);
     let report = target.join(REPORT);
-    begin(&target)?;
+    let first_failures = begin(&target)?;
     // A run of all checks tells at its end what was skipped.
     let by_itself = std::env::var_os(skipped::VARIABLE).is_none();
     if by_itself {
@@ -59,29 +57,13 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> anyhow::Result<bool> {
     nextest.args(filter).env(skipped::VARIABLE, skipped::file(&target));
     let passed = nextest.status().context("cargo-nextest does not start")?.success();
     let text = fs::read_to_string(&report).with_context(|| report.display().to_string())?;
-    let flaky = second_tries(&text)?;
-    keep(&target.join(FIRST_FAILURES), &flaky)?;
-    print!("{}", self::report(&target)?);
+    keep(&first_failures, &passed_later(&text)?)?;
+    let told = second_tries::told(&target)?;
+    print!("{}", told.lines);
     if by_itself {
         println!("{}", skipped::report(&skipped::file(&target))?);
     }
-    Ok(passed && flaky.len() <= FLAKY_MAX)
-}
-
-/// A line for each test that passed at its second try in the last run.
-pub(crate) fn report(target: &Path) -> anyhow::Result<String> {
-    let folder = target.join(FIRST_FAILURES);
-    let mut lines = Vec::new();
-    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-        let text = fs::read_to_string(entry.path())?;
-        let name = text.lines().next().unwrap_or_default();
-        lines.push(format!("passed at the second try: {name}: {}\n", entry.path().display()));
-    }
-    lines.sort_unstable();
-    if lines.len() > FLAKY_MAX {
-        lines.push(format!("that are {} tests, more than {FLAKY_MAX}\n", lines.len()));
-    }
-    Ok(lines.concat())
+    Ok(passed && told.passed)
 }
 
 /// Runs the tests with `name` in their names again and again, beside a busy loop on each processor.
@@ -130,7 +112,7 @@ struct SecondTry {
 }
 
 /// Those in a report of nextest, which has the form of JUnit's.
-fn second_tries(report: &str) -> anyhow::Result<Vec<SecondTry>> {
+fn passed_later(report: &str) -> anyhow::Result<Vec<SecondTry>> {
     let report = Document::parse(report).context("nextest's report")?;
     let cases = report.descendants().filter(|node| node.has_tag_name("testcase"));
     let second_try = |case: Node<'_, '_>| {
@@ -171,11 +153,11 @@ mod tests {
               <flakyError timestamp="x" type="t">leaves a process</flakyError></testcase>
             <testcase name="api::bad" classname="encke::it"><failure type="t">x</failure></testcase>
             </testsuite></testsuites>"#;
-        let found = second_tries(report).unwrap();
+        let found = passed_later(report).unwrap();
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].name, "encke::it cluster::drain");
         assert!(found[0].failure.starts_with("left") && found[0].failure.contains("the log"));
         assert_eq!(found[1].name, "encke::it api::late");
-        second_tries("<not closed").unwrap_err();
+        passed_later("<not closed").unwrap_err();
     }
 }

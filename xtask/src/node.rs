@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 
 use crate::playdar;
+use crate::second_tries;
 use crate::store::Tool;
 
 /// The oldest Node whose test runner and `fetch` the tests rely on.
@@ -49,12 +50,12 @@ pub(crate) fn packages(root: &Path) -> anyhow::Result<bool> {
 
 /// Client and pages in Node and in Chromium, against the server as it is built for tests.
 pub(crate) fn browser(root: &Path) -> anyhow::Result<bool> {
-    e2e(root, "e2e:built")
+    e2e(root, "browser", "e2e:built")
 }
 
 /// The client in a network that drops all without a word. It takes two minutes, in which it waits.
 pub(crate) fn silence(root: &Path) -> anyhow::Result<bool> {
-    e2e(root, "silence")
+    e2e(root, "silence", "silence")
 }
 
 /// Whether nobody is to build the client again.
@@ -62,7 +63,7 @@ pub(crate) fn client_is_built() -> bool {
     std::env::var_os(CLIENT_IS_BUILT).is_some()
 }
 
-fn e2e(root: &Path, script: &str) -> anyhow::Result<bool> {
+fn e2e(root: &Path, step: &str, script: &str) -> anyhow::Result<bool> {
     let node = Node::ensure(root)?;
     build(root)?;
     let folder = root.join(CLIENT);
@@ -73,7 +74,9 @@ fn e2e(root: &Path, script: &str) -> anyhow::Result<bool> {
         ensure!(node.npm(&folder, &["run", "build"])?, "the client does not build");
     }
     let mut tests = node.command(&folder, &["run", script]);
-    tests.env("ENCKE", target(root).join("debug/encke"));
+    let target = target(root);
+    tests.env("ENCKE", target.join("debug/encke"));
+    tests.env(second_tries::VARIABLE, second_tries::begin_step(&target, step)?);
     Ok(tests.status().context("npm does not start")?.success())
 }
 

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 
 use crate::node::{self, CLEAN_INSTALL, CLIENT, Node};
-use crate::{registry, store};
+use crate::{registry, second_tries, store};
 
 /// Set for steps of a run that leaves the example out.
 pub(crate) const LEFT_OUT: &str = "ENCKE_WITHOUT_PLAYDAR";
@@ -53,7 +53,9 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     }
     let folder = root.join(TESTS);
     let mut tests = node.command(&folder, &["test"]);
-    tests.env("PLAYDAR", node::target(root).join("debug/playdar"));
+    let target = node::target(root);
+    tests.env("PLAYDAR", target.join("debug/playdar"));
+    tests.env(second_tries::VARIABLE, second_tries::begin_step(&target, "playdar")?);
     let passed = node.npm(&folder, &["run", "check"])?;
     Ok(passed && tests.status().context("npm does not start")?.success())
 }

@@ -39,7 +39,8 @@ export async function openContext(
   test: TestContext,
   options: BrowserContextOptions = {},
 ): Promise<BrowserContext> {
-  browser ??= chromium.launch({ executablePath: PROGRAM, args: FLAGS });
+  const start = { executablePath: PROGRAM, args: FLAGS, timeout: DEADLINE_MS };
+  browser ??= chromium.launch(start);
   // Without a graphics card what moves takes all that a busy machine has.
   const context = await (await browser).newContext({ reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(DEADLINE_MS);

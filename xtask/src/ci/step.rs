@@ -24,7 +24,12 @@ pub(super) enum Work {
     Chore(&'static [&'static str]),
     /// cargo with these arguments and these variables set.
     Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
+    /// That, with the time that others leave.
+    Patient(&'static [&'static str], &'static [(&'static str, &'static str)]),
 }
+
+/// How a command begins that takes what others leave; Debian has `nice` everywhere.
+const PATIENT: [&str; 4] = ["nice", "-n", "10", "cargo"];
 
 /// What became of a step.
 pub(super) struct Outcome {
@@ -47,6 +52,16 @@ pub(super) struct Run<'a> {
     pub(super) with_playdar: bool,
     /// Whether nobody is to build the browser client again.
     pub(super) client_is_built: bool,
+}
+
+/// The lines in which the log of `step` names tests that failed: those of nextest's last lines, and
+/// those of `clients/js/e2e/run.js`.
+pub(super) fn failures(logs: &Path, step: &str) -> String {
+    let log = fs::read(logs.join(format!("{step}.log"))).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let last = log.split("Summary [").last().unwrap_or_default();
+    let names = |line: &&str| line.starts_with("# failed: ") || line.contains(" FAIL [");
+    last.lines().filter(names).map(|line| format!("    {}\n", line.trim())).collect()
 }
 
 impl Run<'_> {
@@ -91,8 +106,12 @@ impl Work {
         let (program, arguments, variables) = match *self {
             Work::Chore(arguments) => (std::env::current_exe()?, arguments, &[][..]),
             Work::Cargo(arguments, variables) => ("cargo".into(), arguments, variables),
+            Work::Patient(arguments, variables) => (PATIENT[0].into(), arguments, variables),
         };
         let mut command = Command::new(program);
+        if let Work::Patient(..) = self {
+            command.args(&PATIENT[1..]);
+        }
         for argument in arguments {
             command.arg(argument);
             if *argument == "--workspace" && !with_playdar {
@@ -107,10 +126,29 @@ impl Work {
     pub(super) fn command_line(&self) -> String {
         match self {
             Work::Chore(arguments) => format!("cargo xtask {}", arguments.join(" ")),
-            Work::Cargo(arguments, variables) => {
+            Work::Cargo(arguments, variables) | Work::Patient(arguments, variables) => {
                 let set = variables.iter().map(|(name, value)| format!("{name}='{value}' "));
                 format!("{}cargo {}", set.collect::<String>(), arguments.join(" "))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_failed_are_named_once() {
+        let logs = std::env::temp_dir().join(format!("encke-logs-{}", std::process::id()));
+        fs::create_dir_all(&logs).unwrap();
+        let rust = "  TRY 1 FAIL [ 1.0s] it a\n  TRY 2 FAIL [ 1.0s] it a\n\
+                         Summary [ 2.0s] 2 tests run\n  TRY 2 FAIL [ 1.0s] it a\n  said\n";
+        fs::write(logs.join("test.log"), rust).unwrap();
+        fs::write(logs.join("browser.log"), "ok 1\n# failed: a.test.ts: b: no row\n").unwrap();
+        assert_eq!(failures(&logs, "test"), "    TRY 2 FAIL [ 1.0s] it a\n");
+        assert_eq!(failures(&logs, "browser"), "    # failed: a.test.ts: b: no row\n");
+        assert_eq!(failures(&logs, "tidy"), "");
+        fs::remove_dir_all(&logs).unwrap();
     }
 }

@@ -107,8 +107,13 @@ fn processes_are_logged_in_again_when_encke_is_back() {
     assert_eq!((server.api.connections("a"), server.api.connections("%7Bb,2%7D")), (1, 1));
     assert_eq!(server.api.send("me", "again"), 1);
     assert_eq!(erl.message(), "{router_msg,<<\"again\">>}");
-    // Twenty thousand of them.
-    erl.eval("[In([N], []) || N <- lists:seq(1, 20000)], ok");
+    // Twenty thousand of them. One after another they would take a round trip each.
+    erl.eval(
+        "Me = self(), Many = [spawn(fun() ->
+             ok = router:login(N, self()), Me ! in, receive stop -> ok end
+         end) || N <- lists:seq(1, 20000)],
+         [receive in -> ok end || _ <- Many], ok",
+    );
     wait_figure(&server, "processes", 20_002);
     server.into_program().kill();
     let server = world.encke(&[]);
