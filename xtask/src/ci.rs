@@ -85,6 +85,9 @@ const TRIALS: Phase = &[
     &[
         Step { name: "browser", work: Chore(&["browser"]), extent: Extent::Fast },
         Step { name: "playdar", work: Chore(&["playdar"]), extent: Extent::Usual },
+    ],
+    &[
+        // Four minutes in which it waits.
         Step { name: "silence", work: Chore(&["silence"]), extent: Extent::Fast },
         Step { name: "sdks", work: Chore(&["sdks"]), extent: Extent::Fast },
     ],

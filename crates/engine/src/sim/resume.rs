@@ -38,6 +38,9 @@ struct Plan {
     tls: bool,
     /// After how many steps, about, another version takes over.
     upgrade_after: usize,
+    /// How many of those who have two ids and a WebSocket log in under the second one later; 0 is
+    /// none.
+    second_id_one_in: usize,
 }
 
 const PLAN: Plan = Plan {
@@ -49,6 +52,7 @@ const PLAN: Plan = Plan {
     logout_one_in: 1_000_000,
     tls: false,
     upgrade_after: NEVER,
+    second_id_one_in: 0,
 };
 
 /// Each plan is run without another version and with some.
@@ -64,6 +68,7 @@ struct Outcome {
     slow: u64,
     /// Those that came with a place that the server cannot know.
     strangers: u64,
+    second_ids: u64,
 }
 
 impl Outcome {
@@ -80,6 +85,7 @@ impl Outcome {
         self.gaps += world.gaps;
         self.slow += world.slow;
         self.strangers += world.strangers;
+        self.second_ids += world.second_ids;
     }
 }
 
@@ -154,6 +160,22 @@ fn client_that_catches_up_in_windows_hears_all_once_and_in_order() {
     };
     for came in run("client_that_catches_up", 30, plan) {
         came.expect(came.resumed > 1_000 && came.slow > 100 && came.gaps * 10 < came.resumed);
+    }
+}
+
+/// Some log in under another id meanwhile: what is about that one from then on they hear as well,
+/// however much is put by for them.
+#[test]
+fn client_that_logs_in_under_another_id_while_it_catches_up_hears_all_of_both() {
+    let plan = Plan {
+        backlog_bytes_max: 1_200,
+        socket_room: 300,
+        work_per_turn: 600,
+        second_id_one_in: 1,
+        ..PLAN
+    };
+    for came in run("logs_in_under_another_id", 30, plan) {
+        came.expect(came.resumed > 1_000 && came.second_ids > 500 && came.slow > 100);
     }
 }
 

@@ -7,7 +7,7 @@ use load::flood::{Storm, TroubleReport};
 use load::report::FloodReport;
 
 use crate::server::{Fate, Server};
-use crate::{TIMEOUT, event, flood_of};
+use crate::{LATE, TIMEOUT, event, flood_of};
 
 fn trouble(report: &FloodReport) -> &TroubleReport {
     report.trouble.as_ref().unwrap()
@@ -29,7 +29,7 @@ fn storm_resets_its_shares_and_half_of_them_come_back() {
     server.send("2", &event(2, Duration::ZERO));
     server.send("4", &event(1, Duration::ZERO));
     server.send("4", &event(3, Duration::ZERO));
-    server.send("7", &event(1, Duration::from_secs(100)));
+    server.send("7", &event(1, LATE));
     assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 4));
     let report = FloodReport::from(&flood.finish().unwrap());
     assert_eq!((report.opened, report.open, report.closed, report.failed), (10, 6, 0, 0));

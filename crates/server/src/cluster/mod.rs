@@ -11,6 +11,7 @@
 
 mod admitting;
 mod agreement;
+mod api_keys;
 mod build;
 mod chores;
 mod compare;
@@ -48,6 +49,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::agreement::Agreed;
+use self::api_keys::{join_all, join_first};
 pub(crate) use self::chores::count_streams;
 use self::chores::{forget_logs, refuse_all};
 pub use self::config::ClusterConfig;
@@ -64,6 +66,7 @@ pub(crate) use self::revocations::RevokeTrouble;
 use self::status::{Load, Standing};
 pub(crate) use self::status::{Membership, NodeStatus};
 use crate::api::IdempotencyKeys;
+use crate::keys::KeyFile;
 use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
 use crate::token_door::TokenOffice;
 use crate::tokens::Revocation;
@@ -111,6 +114,7 @@ pub(crate) struct Joining {
     agreed: Agreed,
     /// By which all nodes hash idempotency keys.
     keys_secret: [u8; 16],
+    api_keys: KeyFile,
 }
 
 /// The way to the other nodes.
@@ -128,12 +132,17 @@ pub(crate) struct Cluster {
 
 impl Joining {
     /// Reaches the log. `above` is a number that this server has never given out anything beyond.
-    pub(crate) async fn begin(config: ClusterConfig, above: u64) -> Result<Joining> {
+    pub(crate) async fn begin(
+        config: ClusterConfig,
+        above: u64,
+        api_keys: KeyFile,
+    ) -> Result<Self> {
         let bus = Bus::connect(config.bus.clone()).await.context("cannot join the cluster")?;
         let agreed = Agreed::on(&bus, above).await.context("cannot join the cluster")?;
         chores::refuse_double(&bus, &config.node).await?;
         let keys_secret = keys::secret(&bus).await.context("cannot join the cluster")?;
-        Ok(Joining { config, address: String::new(), bus, agreed, keys_secret })
+        join_first(&bus, &api_keys).await.context("cannot join the cluster")?;
+        Ok(Joining { config, address: String::new(), bus, agreed, keys_secret, api_keys })
     }
 
     /// What numbers and places are.
@@ -192,6 +201,7 @@ impl Joining {
         let drain = self.config.drain;
         tokio::spawn(questions::answer(answers));
         tokio::spawn(forget_logs(self.bus.clone(), status.clone()));
+        tokio::spawn(join_all(self.bus.clone(), self.api_keys.clone(), status.clone()));
         let mut channels = Channels { commands: asked, tell };
         tokio::spawn(async move {
             let (keeping, known) = match keeper {

@@ -170,6 +170,32 @@ impl KeyFile {
         })
     }
 
+    /// Puts `others`, the keys of a cluster, beside those that are here; returns all of them, and
+    /// how many are new or revoked by it. A key that is revoked anywhere is revoked.
+    pub(crate) fn join(
+        &self,
+        others: &[KeyRecord],
+        now: u64,
+    ) -> Result<(Vec<KeyRecord>, usize), KeyFileError> {
+        let mut keys = self.read()?.unwrap_or_default();
+        if joined(&mut keys, others).is_empty() {
+            return Ok((keys, 0));
+        }
+        fs::create_dir_all(self.dir()).map_err(io_error(self.dir().to_owned()))?;
+        self.change(|keys| {
+            let changes = joined(keys, others);
+            for (change, key) in &changes {
+                self.audit(now, change, key)?;
+            }
+            // The same ones go at all nodes.
+            keys.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+            while keys.len() > KEYS_MAX {
+                make_room(keys, now)?;
+            }
+            Ok((keys.clone(), changes.len()))
+        })
+    }
+
     /// Changes the keys under the lock, which ends with the process that holds it.
     fn change<T>(
         &self,
@@ -206,6 +232,25 @@ impl KeyFile {
 
 fn io_error(path: PathBuf) -> impl FnOnce(io::Error) -> KeyFileError {
     |error| KeyFileError::Io { path, error }
+}
+
+/// Puts `others` beside `keys`; what that changes, in words for the audit.
+fn joined(keys: &mut Vec<KeyRecord>, others: &[KeyRecord]) -> Vec<(&'static str, KeyRecord)> {
+    let mut changes = Vec::new();
+    for other in others {
+        match keys.iter_mut().find(|key| key.id == other.id) {
+            None => {
+                keys.push(other.clone());
+                changes.push(("came from another node", other.clone()));
+            }
+            Some(key) if key.revoked.is_none() && other.revoked.is_some() => {
+                key.revoked = other.revoked;
+                changes.push(("revoked at another node", key.clone()));
+            }
+            Some(_) => {}
+        }
+    }
+    changes
 }
 
 fn check(wish: &NewKey, now: u64) -> Result<(), KeyFileError> {
@@ -307,6 +352,27 @@ mod tests {
             assert!(matches!(file.make(&wrong, 100), Err(KeyFileError::Wish(_))), "{wrong:?}");
         }
         assert!(file.read().unwrap().is_none());
+    }
+
+    #[test]
+    fn keys_of_two_nodes_are_joined_and_what_one_has_revoked_is_revoked() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [one, other] = dirs.each_ref().map(|dir| KeyFile::in_dir(&dir.path().join("data")));
+        assert_eq!(one.join(&[], 1).unwrap(), (Vec::new(), 0));
+        assert!(one.read().unwrap().is_none(), "nobody needs a key because nobody has one");
+        let (a, _) = one.make(&wish(), 100).unwrap();
+        assert_eq!(other.join(std::slice::from_ref(&a), 101).unwrap(), (vec![a.clone()], 1));
+        let (b, _) = other.make(&wish(), 102).unwrap();
+        let revoked = one.revoke(&a.id, 103).unwrap();
+        let all = other.join(std::slice::from_ref(&revoked), 104).unwrap();
+        assert_eq!(all, (vec![revoked.clone(), b.clone()], 1));
+        // What another one does not know yet changes nothing here.
+        assert_eq!(one.join(&[a, b.clone()], 105).unwrap(), (vec![revoked, b], 1));
+        let stamp = fs::metadata(one.path()).unwrap().ino();
+        assert_eq!(one.join(&all.0, 106).unwrap().1, 0);
+        assert_eq!(fs::metadata(one.path()).unwrap().ino(), stamp, "nothing is written");
+        let audit = fs::read_to_string(dirs[1].path().join("data").join(AUDIT_NAME)).unwrap();
+        assert!(audit.contains("came from another node") && audit.contains("revoked at another"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) use self::control::{ControlPlane, Parts};
 pub(crate) use self::credentials::Credentials;
 use crate::api::{IdempotencyKeys, LiveAccess};
 use crate::cluster::{Joining, Keeper};
+use crate::keys::KeyFile;
 use crate::ports::{ApiAddresses, ApiSockets};
 use crate::traces::{Traces, TracesEnd};
 use crate::{ServeConfig, Server, demo_page, epoch};
@@ -46,7 +47,10 @@ impl Server {
         let lot = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
         let (mut epoch, epoch_file) = epoch::begin(&config.data, lot, sys::clock::unix_ms());
         let joining = match config.cluster.take() {
-            Some(cluster) => Some(Joining::begin(cluster, epoch.base).await?),
+            Some(cluster) => {
+                let api_keys = KeyFile::in_dir(&config.data);
+                Some(Joining::begin(cluster, epoch.base, api_keys).await?)
+            }
             None => None,
         };
         if let Some(joining) = &joining {

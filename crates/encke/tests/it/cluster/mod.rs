@@ -1,5 +1,6 @@
 //! Several nodes over a real NATS: one audience, one order, and nothing lost in silence.
 
+mod api_keys;
 mod demo;
 mod drain;
 mod epochs;

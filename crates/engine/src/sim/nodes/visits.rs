@@ -40,13 +40,19 @@ impl Cluster {
         if place.is_none() && user_of.transport == Transport::WebSocket {
             user_of.excused.extend(0..self.log.events.len());
         }
-        let head = user_of.head(place, &mut self.random);
+        let head = user_of.head(&user_of.ids, place, &mut self.random);
         node.server.wire(socket).client_sends(&head);
         node.server.hear_out(socket);
         node.server.set_work_per_turn(self.plan.work_per_turn);
         let resumed_at = node.server.event_ids.last();
-        let (place, got) = (socket, Vec::new());
-        user_of.online = Some(Connection { place, got, resumed_at, idle: false, is_stranger });
+        user_of.online = Some(Connection {
+            place: socket,
+            got: Vec::new(),
+            resumed_at,
+            idle: false,
+            is_stranger,
+            is_partial: false,
+        });
         self.visits[user] = Visit { node: at, gaps_before: node.gaps };
     }
 

@@ -3,7 +3,7 @@
 use hub::{EventId, Tag};
 use proto::Transport;
 
-use super::user::Connection;
+use super::user::{Connection, User};
 use super::world::Resumers;
 use crate::sim::polls;
 use crate::sim::server::{SHARDS, UNBOUNDED};
@@ -50,13 +50,20 @@ impl Resumers {
         if cursor.is_none() && user.transport == Transport::WebSocket {
             user.excused.extend(0..self.sent.len());
         }
-        let head = user.head(cursor, &mut self.random);
+        // Some log in under their second id later, while they catch up or after it.
+        let is_partial = user.transport == Transport::WebSocket
+            && user.ids.len() > 1
+            && self.plan.second_id_one_in > 0
+            && self.random.one_in(self.plan.second_id_one_in);
+        let ids = if is_partial { &user.ids[..1] } else { &user.ids };
+        let head = user.head(ids, cursor, &mut self.random);
         self.server.wire(place).client_sends(&head);
         self.server.hear_out(place);
         self.server.set_work_per_turn(self.plan.work_per_turn);
         let resumed_at = self.server.event_ids.last();
-        user.online =
-            Some(Connection { place, got: Vec::new(), resumed_at, idle: false, is_stranger });
+        let got = Vec::new();
+        let online = Connection { place, got, resumed_at, idle: false, is_stranger, is_partial };
+        user.online = Some(online);
     }
 
     /// The user's network is gone, and its server notices.
@@ -69,12 +76,33 @@ impl Resumers {
     pub(super) fn cut_off(&mut self, user: usize) -> Option<Connection> {
         let user = &mut self.users[user];
         let connection = user.online.take()?;
+        if connection.is_partial {
+            user.excuse_second(&self.graph, &self.sent);
+        }
         if user.transport != Transport::Poll {
             let before = user.heard.len();
             user.hear(&connection.got, connection.resumed_at);
             user.check_told(before, connection.is_stranger);
         }
         Some(connection)
+    }
+
+    /// The next client of a WebSocket logs in under its second id, too, if it is to.
+    pub(super) fn log_in(&mut self, user: usize) {
+        let is_partial = |user: &&mut User| user.online.as_ref().is_some_and(|c| c.is_partial);
+        let Some(user) = self.users[user..].iter_mut().find(is_partial) else { return };
+        let command = format!("{{\"login\":[\"{}\"]}}", user.ids[1]);
+        let connection = user.online.as_mut().expect("it is online");
+        let place = connection.place;
+        connection.is_partial = false;
+        user.excuse_second(&self.graph, &self.sent);
+        // It is read at once, so the model knows what was sent before.
+        self.server.set_work_per_turn(UNBOUNDED);
+        self.server.tick(place.shard);
+        self.server.wire(place).client_sends(&client_frame(0x81, command.as_bytes()));
+        self.server.hear_out(place);
+        self.server.set_work_per_turn(self.plan.work_per_turn);
+        self.second_ids += 1;
     }
 
     /// The next client of a WebSocket asks where it stands.

@@ -50,6 +50,8 @@ pub(in crate::sim) struct Connection {
     pub(in crate::sim) idle: bool,
     /// Whether it came with a place that the server cannot know, and has heard nothing yet.
     pub(in crate::sim) is_stranger: bool,
+    /// Whether it is to log in under the second of its ids later.
+    pub(in crate::sim) is_partial: bool,
 }
 
 impl User {
@@ -87,8 +89,15 @@ impl User {
 
     /// Whether it is in the audience of `about`.
     pub(in crate::sim) fn hears(&self, graph: &Graph, about: &String) -> bool {
-        let followers = graph.followers.get(about);
-        self.ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
+        hears(graph, &self.ids, about)
+    }
+
+    /// What was sent so far and is for the second of its ids alone it need not have heard: it was
+    /// not logged in under that one until now.
+    pub(in crate::sim) fn excuse_second(&mut self, graph: &Graph, sent: &[(String, Option<u64>)]) {
+        let first = &self.ids[..1];
+        let others = sent.iter().enumerate().filter(|(_, sent)| !hears(graph, first, &sent.0));
+        self.excused.extend(others.map(|(index, _)| index));
     }
 
     /// From which number on it must have heard all. A WebSocket says where it stands when asked,
@@ -103,12 +112,17 @@ impl User {
     }
 
     /// The head of the request with which it comes from `place`.
-    pub(in crate::sim) fn head(&self, place: Option<String>, random: &mut Random) -> Vec<u8> {
+    pub(in crate::sim) fn head(
+        &self,
+        ids: &[String],
+        place: Option<String>,
+        random: &mut Random,
+    ) -> Vec<u8> {
         if self.transport == Transport::Poll {
-            return polls::request(&self.ids, place, random);
+            return polls::request(ids, place, random);
         }
         let field = place.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
-        request_with(&self.ids, self.transport, self.framing, &field)
+        request_with(ids, self.transport, self.framing, &field)
     }
 
     /// What a stranger hears first, behind all `before`, is that something may be missing.
@@ -198,6 +212,7 @@ impl User {
                 (Some(id), _) => Heard::Event(number(id)),
                 (None, Some(next)) => Heard::Cursor(number(next)),
                 (None, None) if text == "{\"gap\":true}" => Heard::Gap(resumed_at),
+                (None, None) if text.starts_with("{\"ok\":{\"login\":[") => continue,
                 // Not as long as it is not known what was missed.
                 (None, None) => {
                     assert_eq!(text, "{\"ok\":{\"ping\":1}}");
@@ -207,6 +222,12 @@ impl User {
             self.heard.push(heard);
         }
     }
+}
+
+/// Whether who is logged in under `ids` is in the audience of `about`.
+fn hears(graph: &Graph, ids: &[String], about: &String) -> bool {
+    let followers = graph.followers.get(about);
+    ids.iter().any(|id| id == about || followers.is_some_and(|all| all.contains(id)))
 }
 
 fn number(id: &str) -> u64 {

@@ -64,6 +64,8 @@ pub(super) struct Resumers {
     pub(super) gaps: u64,
     /// Clients that came with a place that the server cannot know.
     pub(super) strangers: u64,
+    /// Clients that logged in under an id more while they were online.
+    pub(super) second_ids: u64,
     /// Those that were too slow, in all lives.
     pub(super) slow: u64,
 }
@@ -101,6 +103,7 @@ impl Resumers {
             resumed: 0,
             gaps: 0,
             strangers: 0,
+            second_ids: 0,
             slow: 0,
         };
         (control, world)
@@ -189,6 +192,7 @@ impl Resumers {
                     self.step_resume(&control.router, resumings);
                 }
             }
+            9 if self.plan.second_id_one_in > 0 && self.random.one_in(2) => self.log_in(user),
             9 if self.random.one_in(2) => self.ping(user),
             9 => self.read(user, true),
             10 if !ending => self.fill(&control.mailboxes, full),

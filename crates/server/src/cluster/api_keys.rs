@@ -1,0 +1,127 @@
+//! Keys of the API, which are good at all nodes or at none.
+//!
+//! Each node has a file of them, which commands change ([`crate::keys`]), and beside those there is
+//! a value of the cluster in NATS. A node puts both together every two seconds, and before its API
+//! takes the first call: what one of them has, the other gets, and a key that is revoked in one is
+//! revoked in both. So a node that was away hears of it before it lets anybody in, what NATS has
+//! lost comes back, and without NATS each file goes on to be good.
+//!
+//! Whoever may write in NATS may send and revoke there as well; hashes tell nobody a key.
+
+use std::time::Duration;
+
+use bus::{Bus, Bytes, LogError, NotSwapped, Proposal, VALUE_BYTES_MAX};
+use serde::{Deserialize, Serialize};
+use sys::clock;
+use tokio::sync::watch;
+use tokio::task::{JoinError, spawn_blocking};
+use tokio::time::{Instant, sleep};
+
+use super::agreement::{AGREE_PAUSE, AGREE_TIMEOUT};
+use super::status::NodeStatus;
+use crate::keys::{KeyFile, KeyFileError, KeyRecord};
+
+/// The value in NATS. A thousand keys without patterns are 200 KB of its 256.
+const VALUE: &str = "api-keys";
+
+/// Which form it has.
+const FORMAT: &str = "encke-api-keys-1";
+
+/// How often file and value are compared.
+const EVERY: Duration = Duration::from_secs(2);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Value {
+    format: String,
+    keys: Vec<KeyRecord>,
+}
+
+/// Why keys are not those of all nodes.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KeysTrouble {
+    #[error(transparent)]
+    File(#[from] KeyFileError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    NotKept(#[from] NotSwapped),
+    #[error("the cluster's value {VALUE:?} in NATS cannot be read: is it of a newer Encke?")]
+    Unreadable,
+    #[error(
+        "all keys of the cluster are {0} bytes, and NATS keeps {VALUE_BYTES_MAX}: \
+         make some with fewer --about, and revoke others"
+    )]
+    Full(usize),
+    #[error(transparent)]
+    Ended(#[from] JoinError),
+}
+
+impl KeysTrouble {
+    fn is_passing(&self) -> bool {
+        match self {
+            KeysTrouble::Log(error) => error.is_passing(),
+            KeysTrouble::NotKept(not) => not.error.is_passing(),
+            _ => false,
+        }
+    }
+}
+
+/// Joins both before the API takes a call. Servers of NATS may be without a leader for a moment.
+pub(super) async fn join_first(bus: &Bus, file: &KeyFile) -> Result<(), KeysTrouble> {
+    let deadline = Instant::now() + AGREE_TIMEOUT;
+    loop {
+        match join(bus, file).await {
+            Err(error) if error.is_passing() && Instant::now() < deadline => {
+                sleep(AGREE_PAUSE).await;
+            }
+            joined => return joined,
+        }
+    }
+}
+
+/// Joins both again and again, for as long as the node lives.
+pub(super) async fn join_all(bus: Bus, file: KeyFile, status: watch::Receiver<NodeStatus>) {
+    let mut told = None;
+    while status.has_changed().is_ok() {
+        sleep(EVERY).await;
+        let trouble = join(&bus, &file).await.err();
+        // That NATS is away is told elsewhere.
+        let trouble = trouble.filter(|trouble| !trouble.is_passing()).map(|why| why.to_string());
+        if let Some(why) = trouble.as_ref().filter(|why| told.as_ref() != Some(*why)) {
+            tracing::error!("keys are not the same at all nodes: {why}");
+        }
+        told = trouble;
+    }
+}
+
+/// Puts both together. Where another node was quicker, what it wrote counts the next time.
+async fn join(bus: &Bus, file: &KeyFile) -> Result<(), KeysTrouble> {
+    let there = bus.value(VALUE).await?;
+    let revision = there.as_ref().map_or(0, |entry| entry.revision);
+    let known = there.map_or(Ok(Vec::new()), |entry| read(&entry.value))?;
+    let (file, others) = (file.clone(), known.clone());
+    let joined = spawn_blocking(move || file.join(&others, clock::unix_ms() / 1000));
+    let (mut keys, changes) = joined.await??;
+    if changes > 0 {
+        tracing::info!("{changes} keys were made or revoked at other nodes");
+    }
+    keys.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+    if keys == known {
+        return Ok(());
+    }
+    let bytes = serde_json::to_vec(&Value { format: FORMAT.to_owned(), keys });
+    let bytes = Bytes::from(bytes.expect("plain values"));
+    if bytes.len() > VALUE_BYTES_MAX {
+        return Err(KeysTrouble::Full(bytes.len()));
+    }
+    match bus.swap(VALUE, revision, bytes).await? {
+        Proposal::Taken(_) | Proposal::Lost => Ok(()),
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<Vec<KeyRecord>, KeysTrouble> {
+    let value: Option<Value> = serde_json::from_slice(bytes).ok();
+    let value = value.filter(|value| value.format == FORMAT);
+    value.map(|value| value.keys).ok_or(KeysTrouble::Unreadable)
+}
