@@ -8,11 +8,20 @@ use bytes::Bytes;
 use tokio::time::timeout;
 
 use crate::api::ApiError;
-use crate::follow::End;
 use crate::limits::{
     API_TIMEOUT, CONSUMER_IDLE_MAX, CONSUMER_TIMEOUT, IDLE_HEARTBEAT, PULL_EXPIRES, PULL_RECORDS,
 };
 use crate::log::{Log, nanoseconds};
+
+/// Why a consumer is used no more.
+pub(crate) enum End {
+    /// Another one may do better at once.
+    Again,
+    /// Another one may do better after a pause.
+    Later,
+    /// All is said, or nobody listens.
+    Over,
+}
 
 /// One consumer and what is under way from it.
 pub(crate) struct Consumer {

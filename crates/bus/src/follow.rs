@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, timeout, timeout_at};
 
 use crate::api::{ApiError, code};
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, End};
 use crate::limits::{
     BEHIND_MIN, CONSUMER_PAUSE, GONE_PAUSE, LOOK_TIMEOUT, OVERDUE, PULL_RECORDS,
     RECORDS_WAITING_MAX, WATCHDOG,
@@ -137,16 +137,6 @@ struct Reader {
     hole: u64,
     /// Since when the log seems to end too early.
     behind: Option<Instant>,
-}
-
-/// Why a consumer is used no more.
-pub(crate) enum End {
-    /// Another one may do better at once.
-    Again,
-    /// Another one may do better after a pause.
-    Later,
-    /// All is said, or nobody listens.
-    Over,
 }
 
 impl Reader {

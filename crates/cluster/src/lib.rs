@@ -42,6 +42,7 @@ pub use action::{
     MessageId, Outcome, Published, Ticket, epoch_base,
 };
 pub use change::{Change, Pair, Part};
-pub use node::{Config, Node, NotTaken, Place, Status};
+pub use node::{Config, Node, Place, Status};
+pub use publisher::NotTaken;
 pub use record::{Body, Event, FORMAT, FORMAT_MAX, Head, Join, LeaveReason, Once, Order, Record};
 pub use wire::Malformed;

@@ -18,8 +18,21 @@ use crate::limits::{
     QUEUE_BYTES_MAX, QUEUE_MAX, RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES,
     SEND_DEADLINE_MS,
 };
-use crate::node::NotTaken;
 use crate::record::{Body, Event, Head, Order, Record};
+
+/// Why something is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotTaken {
+    /// So much waits for the log already that more would wait in vain: 503, nothing was sent.
+    #[error("too much waits for the log already: try again later")]
+    Full,
+    /// It is longer than a record: 413.
+    #[error("an event among many nodes has at most {} bytes", crate::limits::EVENT_BYTES_MAX)]
+    TooLarge,
+    /// The node is leaving, or has ended: 503.
+    #[error("this node is leaving: try another one")]
+    Leaving,
+}
 
 /// A message that is published again and again until it is known to be in the log.
 #[derive(Debug)]

@@ -11,7 +11,8 @@ use figures::numbers::{bytes, grouped};
 use proto::Transport;
 use serde::Serialize;
 
-use crate::report::{FloodReport, RunReport, SpamReport, by, row};
+use crate::report::{FloodReport, RunReport, SpamReport};
+use crate::rows::{by, row};
 
 /// What a report tells beside its figures.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]

@@ -15,6 +15,7 @@ mod order;
 pub mod plot;
 mod random;
 pub mod report;
+mod rows;
 mod shared;
 pub mod spam;
 pub mod stamp;

@@ -8,6 +8,7 @@ use figures::numbers::{bytes, grouped};
 use serde::Serialize;
 
 use crate::flood::{FloodSnapshot, Runs, TroubleReport};
+use crate::rows::{by, row};
 use crate::spam::SpamSnapshot;
 use crate::stamp::RunName;
 
@@ -278,19 +279,6 @@ impl Display for RunReport {
         let (delivered, received) = (self.spam.delivered, self.flood.runs.of(self.spam.run));
         let sum = format!("{} delivered − {} received", grouped(delivered), grouped(received));
         writeln!(f, "lost {} ({sum})", self.lost)
-    }
-}
-
-pub(crate) fn row(f: &mut fmt::Formatter<'_>, name: &str, value: &str) -> fmt::Result {
-    writeln!(f, "  {name:14}{value}")
-}
-
-pub(crate) fn by<K: Display>(total: u64, parts: &BTreeMap<K, u64>) -> String {
-    let parts: Vec<String> =
-        parts.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
-    match parts.len() {
-        0 => grouped(total),
-        _ => format!("{} ({})", grouped(total), parts.join(", ")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The leave that an answer gives to a page of another origin (Fetch Standard, section 3.2.3).
 
-use crate::response::push;
+use crate::append::push;
 
 /// Whom an answer lets in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -19,6 +19,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod api_key;
+mod append;
 pub mod chunked;
 pub mod classic;
 pub mod client;
@@ -40,6 +41,7 @@ pub mod resume;
 pub mod sse;
 #[cfg(test)]
 mod testing;
+mod told;
 mod transport;
 pub mod websocket;
 

@@ -9,7 +9,7 @@
 //! and nothing else.
 
 use crate::cors::Cors;
-use crate::{Frame, Framing, response};
+use crate::{Frame, Framing, append, response};
 
 /// The start of the array; it goes out with the head.
 const ARRAY_START: &str = "[";
@@ -51,17 +51,17 @@ impl Answer<'_> {
     pub fn push_head(&self, out: &mut Vec<u8>) {
         let len = ARRAY_START.len() + self.elements_len + ARRAY_END.len();
         self.push_fields(out);
-        response::push(out, &[&format!("Content-Length: {len}\r\n\r\n"), ARRAY_START]);
+        append::push(out, &[&format!("Content-Length: {len}\r\n\r\n"), ARRAY_START]);
     }
 
     /// Appends the answer to a `HEAD`, which waits for no event and so knows no length.
     pub fn push_head_only(&self, out: &mut Vec<u8>) {
         self.push_fields(out);
-        response::push(out, &["\r\n"]);
+        append::push(out, &["\r\n"]);
     }
 
     fn push_fields(&self, out: &mut Vec<u8>) {
-        response::push(
+        append::push(
             out,
             &[
                 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n",
@@ -69,17 +69,17 @@ impl Answer<'_> {
             ],
         );
         if let Some(id) = self.next {
-            response::push(out, &["Encke-Next: ", id, "\r\n"]);
+            append::push(out, &["Encke-Next: ", id, "\r\n"]);
         }
         if self.gap {
-            response::push(out, &["Encke-Gap: true\r\n"]);
+            append::push(out, &["Encke-Gap: true\r\n"]);
         }
         match self.keep_alive_seconds {
-            Some(seconds) => response::push(out, &[&format!("Keep-Alive: timeout={seconds}\r\n")]),
-            None => response::push(out, &["Connection: close\r\n"]),
+            Some(seconds) => append::push(out, &[&format!("Keep-Alive: timeout={seconds}\r\n")]),
+            None => append::push(out, &["Connection: close\r\n"]),
         }
         if self.cors.is_some_and(|cors| cors.push(out)) {
-            response::push(out, &[response::CORS_EXPOSED]);
+            append::push(out, &[response::CORS_EXPOSED]);
         }
     }
 }

@@ -36,7 +36,7 @@ use fields::Fields;
 use memchr::memchr;
 use query::Query;
 
-use crate::resume::Told;
+use crate::told::Told;
 use crate::{Forwarded, Framing, Problem, Transport};
 
 pub use accept::NDJSON_SUBTYPES;

@@ -9,6 +9,7 @@
 //! `cors` names the request's `Origin` when the caller lets pages of that origin in. The answer
 //! then allows it by name and varies with it (Fetch Standard, section 3.2.5).
 
+use crate::append::push;
 use crate::cors::Cors;
 use crate::problem::{self, Problem};
 use crate::request::METHODS;
@@ -112,10 +113,6 @@ pub fn preflight(cors: Option<Cors<'_>>, private_network: bool, out: &mut Vec<u8
 
 fn is_let_in(cors: Option<Cors<'_>>, out: &mut Vec<u8>) -> bool {
     cors.is_some_and(|cors| cors.push(out))
-}
-
-pub(crate) fn push(out: &mut Vec<u8>, parts: &[&str]) {
-    parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
 }
 
 #[cfg(test)]

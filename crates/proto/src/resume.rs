@@ -7,25 +7,8 @@
 //! ([`Told`]), as far as that makes an event of it for nobody: docs/decisions/0033.
 
 use crate::cors::Cors;
-use crate::{Framing, Transport, chunked, response, websocket};
-
-/// How a stream tells a place, beside its head.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Told {
-    /// Not at all. So libraries of SSE in other programs than browsers hear no empty event, of
-    /// which some make one at each blank line, some of an `id` line that the end of the stream cuts
-    /// off from its event.
-    #[default]
-    InHead,
-    /// SSE to a page's `fetch`: an `id` line without a blank line behind it, of which readers take
-    /// note at once or not at all.
-    InLine,
-    /// SSE to a browser's `EventSource`, which hides the head: a block with an `id` line and no
-    /// data. A reader takes note of the id and hears nothing (section 9.2.6, at the blank line).
-    InBlock,
-    /// A message of its own: asked for with `?next=1`, for every reader and every transport.
-    InMessage,
-}
+pub use crate::told::Told;
+use crate::{Framing, Transport, append, chunked, response, websocket};
 
 /// Where a stream begins, as its head says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,15 +22,15 @@ pub struct Begins<'i> {
 /// Ends the head of a stream, which says where it begins.
 pub fn end_head(out: &mut Vec<u8>, begins: Option<Begins<'_>>, cors: Option<Cors<'_>>) {
     if let Some(Begins { next, gap }) = begins {
-        response::push(out, &["Encke-Next: ", next, "\r\n"]);
+        append::push(out, &["Encke-Next: ", next, "\r\n"]);
         if gap {
-            response::push(out, &["Encke-Gap: true\r\n"]);
+            append::push(out, &["Encke-Gap: true\r\n"]);
         }
         if cors.is_some() {
-            response::push(out, &[response::CORS_EXPOSED]);
+            append::push(out, &[response::CORS_EXPOSED]);
         }
     }
-    response::push(out, &["\r\n"]);
+    append::push(out, &["\r\n"]);
 }
 
 /// Appends the notice that events were missed which nobody remembers; `next` is where the stream

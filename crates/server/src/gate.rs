@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::passing::Heir;
+use crate::successor::Heir;
 
 /// Beside the number of passes: no more are given out.
 const CLOSED: u64 = 1 << 63;

@@ -13,8 +13,8 @@ use hub::Names;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use crate::api::IdempotencyKeys;
 use crate::http::permits::Permits;
+use crate::idempotency::IdempotencyKeys;
 
 /// How often it is looked at what has gone.
 const LOOK: Duration = Duration::from_millis(50);

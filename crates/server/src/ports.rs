@@ -9,9 +9,10 @@ use anyhow::{Result, anyhow};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::API_BACKLOG;
-use crate::http::listener::Door;
+use crate::http::host::is_loopback;
 use crate::http::tls::Tls;
 use crate::keys::ring::{KeyRing, Known};
+use crate::listener::Door;
 
 /// The first option that makes no sense without a certificate.
 pub(super) fn needs_certificate(
@@ -20,11 +21,6 @@ pub(super) fn needs_certificate(
 ) -> Option<&'static str> {
     let listens = listen.is_some().then_some("--tls-listen");
     listens.or(api.is_some().then_some("--tls-api"))
-}
-
-/// Whether only this machine can reach `address`.
-pub fn is_loopback(address: SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
 }
 
 /// The API's ports and the options that name them.

@@ -4,23 +4,24 @@ use std::hint;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use cluster::Once;
 use engine::{Event, LaneBell, Receipt, Relays, Router, Sending, Step};
 use graph::{Graph, Pair, WriteError};
-use hub::{Draft, Followers, FollowersError, IdText};
+use hub::{Draft, Followers, IdText};
+use ledger::LedgerError;
 use proto::Frame;
 use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::cluster::{Cluster, GraphTrouble, Outgoing, Pending};
 use crate::gate::{Gate, Pass, PassAtOnce};
+use crate::http::problem::{ApiProblem, sentence};
+use crate::outcome::{Delivered, MAILBOX_TIMEOUT, Unposted, id};
 use crate::traces::Marks;
 
 /// How long to wait before a full mailbox is tried again.
 const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
-
-/// How long a mailbox may stay full before the sender is told.
-pub(crate) const MAILBOX_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Steps of a send that does not wait: slices of some thousand followers, or looks whether another
 /// is posted.
@@ -29,20 +30,6 @@ const SLICES_AT_ONCE: usize = 8;
 /// What the frames of all transports put around an event at most: the size line of a chunk, SSE's
 /// field names, the event id twice, member names.
 pub(crate) const FRAME_BYTES: usize = 128;
-
-/// Why an event was not posted.
-#[derive(Debug, Error)]
-pub(crate) enum Unposted {
-    /// The workers have more to deliver than they can.
-    #[error("a mailbox is full")]
-    MailboxFull,
-    /// The graph could not be read.
-    #[error(transparent)]
-    Followers(#[from] FollowersError),
-    /// The cluster's log did not take it.
-    #[error(transparent)]
-    Log(#[from] LogTrouble),
-}
 
 /// Why subscriptions were not changed.
 #[derive(Debug, Error)]
@@ -55,21 +42,19 @@ pub(crate) enum Unchanged {
     Cluster(#[from] GraphTrouble),
 }
 
-/// Why the log of a cluster did not take something.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-pub(crate) enum LogTrouble {
-    /// More waits for it than may.
-    #[error("too much waits for the cluster's log")]
-    Full,
-    /// It cannot be reached, or this node is none of its cluster. Nothing is sent.
-    #[error("the cluster's log cannot be reached")]
-    Away,
-    /// The event is too long for it.
-    #[error("the event is too long for the cluster's log")]
-    TooLarge,
-    /// It did not say whether it took it.
-    #[error("the cluster's log did not answer")]
-    Silent,
+impl From<Unchanged> for ApiProblem {
+    fn from(unchanged: Unchanged) -> ApiProblem {
+        let trouble = match unchanged {
+            Unchanged::Store(error) => return error.into(),
+            Unchanged::Cluster(trouble) => trouble,
+        };
+        let detail = sentence(&trouble.to_string());
+        match trouble {
+            GraphTrouble::StandsStill => ApiProblem::new(StatusCode::CONFLICT, detail),
+            GraphTrouble::Ledger(LedgerError::Refused(_)) => ApiProblem::bad_request(detail),
+            _ => ApiProblem::unavailable(detail),
+        }
+    }
 }
 
 /// What is to be sent, and to whom.
@@ -86,17 +71,6 @@ pub(crate) struct Parcel<'p> {
     pub(crate) marks: Option<Arc<Marks>>,
 }
 
-/// What a send came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Delivered {
-    /// The event's id as it is written.
-    pub(crate) id: [u8; 16],
-    /// Connections that it was handed to.
-    pub(crate) count: u32,
-    /// There may be more: a node of the cluster has not told its own.
-    pub(crate) at_least: bool,
-}
-
 /// What a send without a wait came to.
 pub(crate) enum PostedNow {
     /// The workers have it.
@@ -105,13 +79,6 @@ pub(crate) enum PostedNow {
     Busy,
     /// Its audience is too large, or cannot be read. Nothing is done.
     TooMuch,
-}
-
-impl Delivered {
-    /// Of an event that this server alone has delivered.
-    pub(crate) fn of(event: &Event, count: u32) -> Delivered {
-        Delivered { id: id(event), count, at_least: false }
-    }
 }
 
 /// Hands events on. Everybody who sends has a clone.
@@ -263,11 +230,6 @@ impl Delivery {
             Delivery::Everywhere(pending) => pending.bytes(),
         }
     }
-}
-
-/// The id as it is written.
-fn id(event: &Event) -> [u8; 16] {
-    event.id().as_bytes().try_into().expect("ids of events have 16 letters and digits")
 }
 
 /// Takes all steps of a send, pausing where it must.

@@ -22,8 +22,8 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::LiveAccess;
-use crate::is_loopback;
+use crate::http::host::is_loopback;
+use crate::live_access::LiveAccess;
 use crate::tokens::{
     self, Checked, JwksKeeper, Revocation, RevocationLine, Revocations, RevokedError, TokenRules,
     Verifier, VerifierFigures,

@@ -5,7 +5,14 @@ use aws_lc_rs::aead::{
 };
 use zeroize::Zeroizing;
 
-use crate::Suite;
+/// What seals records.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Suite {
+    /// AES-GCM with keys of 128 bits.
+    Aes128Gcm,
+    /// ChaCha20-Poly1305.
+    ChaCha20Poly1305,
+}
 
 /// Bytes of a nonce.
 pub(crate) const NONCE_BYTES: usize = NONCE_LEN;

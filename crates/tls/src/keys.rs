@@ -9,7 +9,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::Failure;
 use crate::capture::Capture;
-use crate::cipher::{Cipher, NONCE_BYTES};
+use crate::cipher::{Cipher, NONCE_BYTES, Suite};
 use crate::derive::{self, SECRET_BYTES};
 
 pub use written::KEYS_BYTES;
@@ -48,15 +48,6 @@ pub struct Keys {
 }
 
 const _: () = assert!(size_of::<Keys>() == 104 && align_of::<Keys>() == 4);
-
-/// What seals records.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Suite {
-    /// AES-GCM with keys of 128 bits.
-    Aes128Gcm,
-    /// ChaCha20-Poly1305.
-    ChaCha20Poly1305,
-}
 
 /// The version of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

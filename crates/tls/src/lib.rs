@@ -38,11 +38,12 @@ mod record;
 mod seal;
 
 pub use alert::Alert;
+pub use cipher::Suite;
 pub use config::{Choice, client_config, client_config_with, server_config};
 pub use fault::{Failure, Fault, Unsealed};
 pub use handshake::{Agreed, Handshake, Step};
 pub use hello::is_whole as is_hello_whole;
-pub use keys::{KEYS_BYTES, Keys, Suite, Version};
+pub use keys::{KEYS_BYTES, Keys, Version};
 pub use open::{Opened, Opener};
 pub use seal::{Sealed, Sealer};
 

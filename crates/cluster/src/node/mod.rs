@@ -27,7 +27,7 @@ use crate::counts::{Counts, Sums};
 use crate::limits::{SEQUENCE_MAX, STORE_AGAIN_MS};
 use crate::liveness::Liveness;
 use crate::pipeline::{Pipeline, UNKNOWN};
-use crate::publisher::{Attempt, Publisher, Told};
+use crate::publisher::{Attempt, NotTaken, Publisher, Told};
 use crate::record::{Event, Head, Order};
 use crate::replica::Replica;
 use crate::roster::Roster;
@@ -35,7 +35,7 @@ use joining::Joining;
 use newer::Newer;
 use parts::PartsRead;
 use proofs::Proofs;
-pub use types::{Config, NotTaken, Place, Status};
+pub use types::{Config, Place, Status};
 
 /// A node.
 #[derive(Debug)]

@@ -14,20 +14,6 @@ pub struct Config {
     pub proves: bool,
 }
 
-/// Why something is not taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotTaken {
-    /// So much waits for the log already that more would wait in vain: 503, nothing was sent.
-    #[error("too much waits for the log already: try again later")]
-    Full,
-    /// It is longer than a record: 413.
-    #[error("an event among many nodes has at most {} bytes", crate::limits::EVENT_BYTES_MAX)]
-    TooLarge,
-    /// The node is leaving, or has ended: 503.
-    #[error("this node is leaving: try another one")]
-    Leaving,
-}
-
 /// Where a number stands, for who resumes behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::flood::{Role, Span, Totals, TroubleSnapshot};
 
-use crate::report::{by, row};
+use crate::rows::{by, row};
 
 /// What became of a storm, of slow listeners, and of the others meanwhile.
 #[derive(Clone, PartialEq, Debug, Serialize)]

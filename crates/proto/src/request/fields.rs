@@ -6,7 +6,7 @@ use super::accept::Accept;
 use super::bearer::{Bearer, Secret};
 use super::upgrade::Upgrade;
 use crate::negotiation::accepts_gzip;
-use crate::resume::Told;
+use crate::told::Told;
 use crate::{Forwarded, Framing, Problem};
 
 /// What the header lines of one request say.

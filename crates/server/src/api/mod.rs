@@ -11,20 +11,19 @@
 mod access;
 mod dashboard;
 mod endpoints;
-mod idempotency;
 mod monitoring;
 mod past;
 mod router;
 mod state;
+mod upgraded;
 
 pub(crate) use dashboard::live;
-pub(crate) use dashboard::live_id::LiveAccess;
 pub use dashboard::public_url::PublicUrl;
 pub use endpoints::graph::stats_json as graph_stats_json;
 pub(crate) use endpoints::send_at_once::{AtOnce, SendAtOnce};
 #[cfg(test)]
 pub(crate) use endpoints::tokens::answer as answer_to_revoke;
-pub(crate) use idempotency::{IdempotencyKeys, KeysPart, KeysRead, Refusal, forget as forget_keys};
 pub(crate) use past::ApiPast;
 pub(crate) use router::routes;
 pub(crate) use state::{Api, ApiParts};
+pub(crate) use upgraded::Figures;

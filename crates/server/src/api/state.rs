@@ -17,22 +17,22 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::dashboard::own::Dashboards;
 use super::dashboard::public_url::PublicUrl;
-use super::idempotency::IdempotencyKeys;
 use super::monitoring::duration::SendDurations;
 use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
 use super::router::needs;
+use crate::api::Figures;
 use crate::certs::Certificates;
 use crate::erlang::Erlang;
 use crate::http::permits::IdleLimit;
 use crate::http::problem::ApiProblem;
 use crate::http::tls::Handshakes;
+use crate::idempotency::IdempotencyKeys;
 use crate::keys::ring::KeyRing;
 use crate::posting::Sender;
 use crate::presence::Presence;
 use crate::token_door::TokenOffice;
 use crate::traces::Traces;
-use crate::upgrade::Figures;
 
 /// What the endpoints share.
 pub(crate) struct Api {

@@ -26,12 +26,13 @@ use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SignatureScheme};
 
 use self::acme::Acme;
-use self::acme::challenges::{ACME_TLS, Challenges};
+use self::acme::challenges::Challenges;
 use self::pair::Pair;
 pub(crate) use self::pair::PairError;
 use self::set::Set;
 pub use self::trust::{TrustError, client_config, roots};
 use crate::file_watch::{self, Stamps};
+use crate::http::tls::ACME_TLS;
 
 /// The files of one certificate, in PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::agreement::Agreed;
 use super::driver::Channels;
 use super::{Cluster, Command, Membership, NodeStatus, questions};
-use crate::posting::LogTrouble;
+use crate::outcome::LogTrouble;
 
 /// How often it is looked for logs of epochs that have ended.
 const FORGET_EVERY: Duration = Duration::from_secs(60);

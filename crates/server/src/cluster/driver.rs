@@ -29,7 +29,7 @@ use super::tasks::{self, Happened};
 use super::traced::Traced;
 use super::{Command, Joining, Outgoing, Reply};
 use crate::log_interval::LogInterval;
-use crate::posting::LogTrouble;
+use crate::outcome::LogTrouble;
 
 /// Commands and counts that are taken before the node's actions are.
 const BATCH: usize = 256;

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use crate::posting::{Delivered, LogTrouble, Unposted};
+use crate::outcome::{Delivered, LogTrouble, Unposted};
 
 /// Something on its way through the log.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use tokio::task::yield_now;
 use tokio::time::sleep;
 
 use super::revocations;
-use crate::api::IdempotencyKeys;
+use crate::idempotency::IdempotencyKeys;
 use crate::token_door::TokenOffice;
 use crate::tokens::RevocationLine;
 

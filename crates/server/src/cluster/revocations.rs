@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 use sys::clock;
 use tokio::time::sleep;
 
-use crate::posting::LogTrouble;
+use crate::outcome::LogTrouble;
 use crate::token_door::TokenOffice;
 use crate::tokens::{RevocationLine as Line, RevokedError};
 

@@ -3,7 +3,7 @@
 
 use erlang::NoJson;
 
-use crate::posting::{LogTrouble, Unposted};
+use crate::outcome::{LogTrouble, Unposted};
 
 /// Why not. A call is answered `{error, Reason}` with the text of it as an atom.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,7 +20,7 @@ const REST: Duration = Duration::from_millis(1);
 
 /// When to rest from accepting.
 #[derive(Debug)]
-pub(super) struct AcceptPace {
+pub(crate) struct AcceptPace {
     last: Option<Instant>,
     in_a_row: usize,
     in_a_row_max: usize,
@@ -28,17 +28,17 @@ pub(super) struct AcceptPace {
 
 impl AcceptPace {
     /// The pace of connections.
-    pub(super) fn of_accepts() -> AcceptPace {
+    pub(crate) fn of_accepts() -> AcceptPace {
         AcceptPace { last: None, in_a_row: 0, in_a_row_max: ACCEPTS }
     }
 
     /// The pace of handshakes, which cost more.
-    pub(super) fn of_handshakes() -> AcceptPace {
+    pub(crate) fn of_handshakes() -> AcceptPace {
         AcceptPace { in_a_row_max: HANDSHAKES, ..AcceptPace::of_accepts() }
     }
 
     /// A connection was accepted at `now`: how long to rest before the next one, if at all.
-    pub(super) fn accepted(&mut self, now: Instant) -> Option<Duration> {
+    pub(crate) fn accepted(&mut self, now: Instant) -> Option<Duration> {
         let is_next = self.last.is_some_and(|last| now < last + REST);
         self.last = Some(now);
         self.in_a_row = if is_next { self.in_a_row + 1 } else { 1 };

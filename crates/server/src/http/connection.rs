@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -21,10 +21,10 @@ use super::permits::{IdleLimit, Permit};
 use super::wire::{LINGER, Wire};
 
 /// How long a request's head may take, and how long a connection may idle between requests.
-pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a client may leave what it was sent unread or unacknowledged.
-pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a connection that is to end may do so without a request in progress: time for what it
 /// lingers, and not for half a head.
@@ -41,7 +41,7 @@ const H2_HEAD_BYTES_MAX: u32 = 16 * 1024;
 const H2_PING: Duration = Duration::from_secs(20);
 
 /// Sets what holds for every connection, before anything is read of it.
-pub(super) fn prepare(stream: &TcpStream) {
+pub(crate) fn prepare(stream: &TcpStream) {
     // Both fail only on a connection that is gone, which the first read will tell.
     let _ = stream.set_nodelay(true);
     let _ = SockRef::from(stream).set_tcp_user_timeout(Some(STALL_TIMEOUT));
@@ -50,7 +50,7 @@ pub(super) fn prepare(stream: &TcpStream) {
 /// Serves `stream`, a connection that is [prepared](prepare) or TLS on one, and of which `unread`
 /// was read before, until its client, its silence, an answer that is the last one or `stop` ends
 /// it.
-pub(super) async fn serve<S>(
+pub(crate) async fn serve<S>(
     stream: S,
     unread: Bytes,
     peer: Peer,
@@ -85,6 +85,18 @@ pub(super) async fn serve<S>(
         ended = connection.as_mut() => log(ended),
         () = without_request(&mut idle) => {}
     }
+}
+
+/// Serves a connection of the program before us, which says of each request whose it is.
+pub(crate) async fn serve_passed(
+    stream: UnixStream,
+    routes: Router,
+    permit: Permit,
+    limit: IdleLimit,
+    stop: CancellationToken,
+) {
+    let permit = permit.into_ordinary();
+    serve(stream, Bytes::new(), Peer::UNKNOWN, routes, &permit, limit, stop).await;
 }
 
 fn builder() -> Builder<TokioExecutor> {

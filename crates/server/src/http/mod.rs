@@ -1,17 +1,16 @@
 //! The API's HTTP, whatever is asked: connections and their bounds, bodies and lines, ids in paths,
 //! who may ask, and how an error is told.
 
-mod accept_pace;
+pub(crate) mod accept_pace;
 pub(crate) mod assets;
 pub(crate) mod body;
-mod connection;
+pub(crate) mod connection;
 mod empty_error;
 pub(crate) mod exchange;
 pub(crate) mod host;
 pub(crate) mod id;
 pub(crate) mod json;
 pub(crate) mod lines;
-pub(crate) mod listener;
 pub(crate) mod object;
 pub(crate) mod origin;
 pub(crate) mod path;

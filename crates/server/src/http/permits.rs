@@ -111,7 +111,7 @@ impl Permits {
 
 impl Permit {
     /// An ordinary permit instead, if one is left.
-    pub(super) fn into_ordinary(mut self) -> Permit {
+    pub(crate) fn into_ordinary(mut self) -> Permit {
         if let Ok(permit) = Arc::clone(&self.permits.ordinary).try_acquire_owned() {
             self.permit = Some(permit);
             self.is_reserved = false;
@@ -121,7 +121,7 @@ impl Permit {
     }
 
     /// Whether it is for probes alone.
-    pub(super) fn is_reserved(&self) -> bool {
+    pub(crate) fn is_reserved(&self) -> bool {
         self.is_reserved
     }
 }

@@ -12,14 +12,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use graph::{ReadError, Unusable, WriteError};
 use hub::{FollowersError, IdError};
-use ledger::LedgerError;
 use proto::Problem;
 use proto::problem::CONTENT_TYPE;
 use serde::Serialize;
-
-use crate::api::Refusal;
-use crate::cluster::GraphTrouble;
-use crate::posting::{LogTrouble, Unchanged, Unposted};
 
 /// Seconds after which a request that met a full mailbox may be tried again.
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -293,58 +288,6 @@ impl From<FollowersError> for ApiProblem {
     }
 }
 
-impl From<Refusal> for ApiProblem {
-    fn from(refusal: Refusal) -> ApiProblem {
-        match refusal {
-            Refusal::OtherBody => ApiProblem::other_body(),
-            Refusal::Full { retry_after } => ApiProblem::keys_full(retry_after),
-        }
-    }
-}
-
-impl From<Unposted> for ApiProblem {
-    fn from(unposted: Unposted) -> ApiProblem {
-        match unposted {
-            Unposted::MailboxFull => ApiProblem::mailbox_full(),
-            Unposted::Followers(error) => error.into(),
-            Unposted::Log(LogTrouble::Full) => ApiProblem::unavailable(
-                "More waits for the log of the cluster than may: send again a little later. \
-                 Nothing was sent.",
-            ),
-            Unposted::Log(LogTrouble::TooLarge) => ApiProblem::too_large(format!(
-                "In a cluster an event has at most {} bytes, its subject included. Send a smaller \
-                 one.",
-                cluster::limits::EVENT_BYTES_MAX
-            )),
-            Unposted::Log(LogTrouble::Away) => ApiProblem::unavailable(
-                "The log of the cluster (NATS JetStream) cannot be reached: send again when it is \
-                 back. Nothing was sent.",
-            ),
-            // Without Retry-After, by which clients would send it again of themselves.
-            Unposted::Log(LogTrouble::Silent) => ApiProblem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "The log of the cluster (NATS JetStream) does not answer: this may still be sent, \
-                 once, so look whether it was before you send it again.",
-            ),
-        }
-    }
-}
-
-impl From<Unchanged> for ApiProblem {
-    fn from(unchanged: Unchanged) -> ApiProblem {
-        let trouble = match unchanged {
-            Unchanged::Store(error) => return error.into(),
-            Unchanged::Cluster(trouble) => trouble,
-        };
-        let detail = sentence(&trouble.to_string());
-        match trouble {
-            GraphTrouble::StandsStill => ApiProblem::new(StatusCode::CONFLICT, detail),
-            GraphTrouble::Ledger(LedgerError::Refused(_)) => ApiProblem::bad_request(detail),
-            _ => ApiProblem::unavailable(detail),
-        }
-    }
-}
-
 impl From<WriteError> for ApiProblem {
     fn from(error: WriteError) -> ApiProblem {
         let detail = sentence(&error.to_string());
@@ -362,7 +305,7 @@ impl From<WriteError> for ApiProblem {
 }
 
 /// An error's text as a sentence.
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().into_iter().flat_map(char::to_uppercase);
     first.chain(chars).chain(['.']).collect()

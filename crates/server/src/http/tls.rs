@@ -30,10 +30,13 @@ use tokio_rustls::server::TlsStream;
 use super::accept_pace::AcceptPace;
 use super::permits::IdleLimit;
 use super::problem::ApiProblem;
-use crate::certs::acme::challenges::ACME_TLS;
 
 /// What is spoken within TLS (RFC 7301), the preferred one first.
 pub(crate) const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
+
+/// The protocol in which a directory of certificates speaks TLS to see its answer (RFC 8737,
+/// section 6.2).
+pub(crate) const ACME_TLS: &[u8] = b"acme-tls/1";
 
 /// How long a handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -95,7 +98,7 @@ pub(crate) struct Tls {
 }
 
 /// What became of a connection.
-pub(super) enum Opened {
+pub(crate) enum Opened {
     /// TLS is spoken on it.
     Tls(Box<TlsStream<TcpStream>>),
     /// Plain HTTP is, which [`plain_routes`] answer.
@@ -109,7 +112,7 @@ impl Tls {
     }
 
     /// Waits until TLS is spoken on `stream`; `None` when it never is.
-    pub(super) async fn open(&self, stream: TcpStream, limit: &mut IdleLimit) -> Option<Opened> {
+    pub(crate) async fn open(&self, stream: TcpStream, limit: &mut IdleLimit) -> Option<Opened> {
         let start = Instant::now();
         let opened = tokio::select! {
             opened = self.handshake(stream) => opened,

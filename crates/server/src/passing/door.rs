@@ -16,12 +16,11 @@ use tokio::net::UnixListener;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::fields::Statement;
-use super::place;
 use crate::API_BACKLOG;
 use crate::gate::Gate;
-use crate::http::listener::serve_passed;
+use crate::http::connection::serve_passed;
 use crate::http::permits::Permits;
+use crate::successor::{Statement, place};
 
 /// What is added to the socket's name until it takes the place of the one before.
 const NEW: &str = "new";

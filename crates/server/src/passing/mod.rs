@@ -1,24 +1,20 @@
 //! From the program that was to the one that goes on: requests that an upgrade found under way, or
-//! that come on connections to the old one, are passed on to its [`Heir`].
+//! that come on connections to the old one, are passed on to its [`Heir`](crate::successor::Heir).
 //!
 //! The old program accepts no more connections once all is the heir's, and its clients need not
 //! notice: a request that [waited at the gate](Gate), or comes later, goes to the heir whole, by
 //! HTTP/1.1 over a Unix socket, body and answer streamed, and the heir judges it as if it had come
 //! to its own port, from the client's address. The lines of a stream of sends go on there from the
-//! one on which all was handed over ([`Rest`]). With its next answer a connection ends: HTTP/1.1
-//! says `connection: close`, HTTP/2 GOAWAY. A connection on which nothing is asked is not closed
-//! for it, since a client that just asks would find it gone; it ends when it has idled for long
-//! enough, as always. When all have ended, so does the old program ([`until_last`]).
+//! one on which all was handed over ([`Rest`](crate::successor::Rest)). With its next answer a
+//! connection ends: HTTP/1.1 says `connection: close`, HTTP/2 GOAWAY. A connection on which nothing
+//! is asked is not closed for it, since a client that just asks would find it gone; it ends when it
+//! has idled for long enough, as always. When all have ended, so does the old program
+//! ([`until_last`]).
 //!
 //! Standard: RFC 9110, section 7.6, for what is passed on. Cost: a connection over the Unix socket
 //! for each request, some 100 µs.
 
 mod door;
-mod fields;
-mod heir;
-mod lost;
-mod place;
-mod rest;
 mod serving;
 
 use std::sync::Arc;
@@ -35,9 +31,6 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::door::PassingDoor;
-pub(crate) use self::fields::FirstLine;
-pub(crate) use self::heir::Heir;
-pub(crate) use self::rest::{Rest, Told};
 use crate::gate::{Barred, Gate};
 use crate::http::exchange::is_probe;
 use crate::http::problem::ApiProblem;

@@ -22,8 +22,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
 use crate::http::exchange::Peer;
-use crate::http::listener::{self, Door};
 use crate::http::permits::Permits;
+use crate::listener::{self, Door};
+use crate::successor::{Heir, place};
 
 mod streams;
 

@@ -14,7 +14,7 @@ use graph::Graph;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Credentials;
-use crate::api::{Api, ApiParts, ApiPast, IdempotencyKeys, LiveAccess};
+use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
 use crate::cluster::{Cluster, Joining, Keeper};
 use crate::epoch::EpochFile;
@@ -23,18 +23,20 @@ use crate::gate::Gate;
 use crate::http::host::ApiHosts;
 use crate::http::permits::Permits;
 use crate::http::tls::{Handshakes, PROTOCOLS, Tls};
+use crate::idempotency::IdempotencyKeys;
 use crate::keys::ring::KeyRing;
 use crate::lane::Lanes;
+use crate::live_access::LiveAccess;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::posting::Sender;
 use crate::presence::{self, Hook, Presence};
 use crate::tokens::{RevocationLine, Verifier};
 use crate::traces::{Traces, TracesEnd};
-use crate::upgrade::{Figures, Program, Serving, Upgrades};
+use crate::upgrade::{Program, Serving, Upgrades};
 use crate::{
-    ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, http, keys, memory, passing,
-    refused_origins, replies, resumes, shortage,
+    ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, idempotency, keys, listener,
+    memory, passing, refused_origins, replies, resumes, shortage,
 };
 
 /// What the control plane is made of.
@@ -218,7 +220,7 @@ impl ControlPlane {
             tokio::spawn(certs::acme::run(Arc::clone(&self.certificates), self.chores.clone()));
         }
         tokio::spawn(api::live::run(Arc::clone(&self.state)));
-        tokio::spawn(api::forget_keys(Arc::clone(self.state.idempotency())));
+        tokio::spawn(idempotency::forget(Arc::clone(self.state.idempotency())));
         tokio::spawn(memory::give_back(Kept {
             names: Arc::clone(self.graph.names()),
             account,
@@ -270,7 +272,7 @@ impl ControlPlane {
             (engine.address(), engine.tls_address(), has_lanes.then(open))
         };
         let (routes, at_work) = (self.routes.clone(), lanes.clone());
-        let run = http::listener::run(doors, routes, self.permits, at_work, closing, stopping);
+        let run = listener::run(doors, routes, self.permits, at_work, closing, stopping);
         let erlang = Arc::<Mutex<Option<ErlangTask>>>::default();
         let serving = Serving {
             engine: Arc::clone(&self.engine),

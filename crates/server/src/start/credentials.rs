@@ -8,10 +8,10 @@ use anyhow::{Result, anyhow};
 use engine::TlsConfig;
 
 use crate::ServeConfig;
-use crate::api::LiveAccess;
 use crate::certs::Certificates;
 use crate::certs::acme::{Acme, Proof};
 use crate::keys::ring::KeyRing;
+use crate::live_access::LiveAccess;
 use crate::ports::{keys_for, needs_certificate};
 use crate::token_door::{Doors, open_doors};
 

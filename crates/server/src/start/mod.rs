@@ -14,9 +14,10 @@ use graph::{Graph, GraphOptions};
 
 pub(crate) use self::control::{ControlPlane, Parts};
 pub(crate) use self::credentials::Credentials;
-use crate::api::{IdempotencyKeys, LiveAccess};
 use crate::cluster::{Joining, Keeper};
+use crate::idempotency::IdempotencyKeys;
 use crate::keys::KeyFile;
+use crate::live_access::LiveAccess;
 use crate::ports::{ApiAddresses, ApiSockets};
 use crate::traces::{Traces, TracesEnd};
 use crate::{ServeConfig, Server, demo_page, epoch};

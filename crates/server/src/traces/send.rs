@@ -19,7 +19,7 @@ use opentelemetry::trace::{Span as _, SpanKind, SpanRef, Status, TraceContextExt
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::SdkTracer;
 
-use crate::posting::Delivered;
+use crate::outcome::Delivered;
 
 /// What a request is called: its method, and the path that it was routed by.
 const NAME: &str = "POST /send";

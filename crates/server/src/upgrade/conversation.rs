@@ -30,7 +30,7 @@ const MARK: u8 = b'@';
 
 /// Why a conversation does not go on.
 #[derive(Debug, Error)]
-pub(super) enum Broken {
+pub(crate) enum Broken {
     /// The other side is gone.
     #[error("it has ended")]
     Ended,
@@ -58,28 +58,28 @@ impl From<io::Error> for Broken {
 
 /// One side of it.
 #[derive(Debug)]
-pub(super) struct Conversation {
+pub(crate) struct Conversation {
     stream: UnixStream,
 }
 
 impl Conversation {
-    pub(super) fn new(stream: UnixStream) -> Conversation {
+    pub(crate) fn new(stream: UnixStream) -> Conversation {
         Conversation { stream }
     }
 
     /// Who is at the other end.
-    pub(super) fn peer(&self) -> io::Result<Credentials> {
+    pub(crate) fn peer(&self) -> io::Result<Credentials> {
         passing::peer_credentials(&self.stream)
     }
 
     /// Says a word.
-    pub(super) async fn say(&mut self, word: &impl Serialize) -> Result<(), Broken> {
+    pub(crate) async fn say(&mut self, word: &impl Serialize) -> Result<(), Broken> {
         let frame = frame(word)?;
         self.write(&frame).await
     }
 
     /// Says a word now or never: when this fails the other side has not heard it, and never will.
-    pub(super) fn say_at_once(&mut self, word: &impl Serialize) -> Result<(), Broken> {
+    pub(crate) fn say_at_once(&mut self, word: &impl Serialize) -> Result<(), Broken> {
         let frame = frame(word)?;
         match self.stream.try_write(&frame)? {
             written if written == frame.len() => Ok(()),
@@ -89,20 +89,20 @@ impl Conversation {
     }
 
     /// Says bytes.
-    pub(super) async fn say_bytes(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+    pub(crate) async fn say_bytes(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         let length = length(bytes.len())?;
         self.write(&length).await?;
         self.write(bytes).await
     }
 
     /// Waits for a word, for as long as it takes.
-    pub(super) async fn hear<W: DeserializeOwned>(&mut self) -> Result<W, Broken> {
+    pub(crate) async fn hear<W: DeserializeOwned>(&mut self) -> Result<W, Broken> {
         let bytes = self.hear_bytes().await?;
         serde_json::from_slice(&bytes).map_err(|error| Broken::Words(error.to_string()))
     }
 
     /// Waits for a word, for so long at most.
-    pub(super) async fn hear_within<W: DeserializeOwned>(
+    pub(crate) async fn hear_within<W: DeserializeOwned>(
         &mut self,
         most: Duration,
     ) -> Result<W, Broken> {
@@ -110,7 +110,7 @@ impl Conversation {
     }
 
     /// Waits for a word that is known, for so long at most, whatever else is said meanwhile.
-    pub(super) async fn hear_known<W: DeserializeOwned>(
+    pub(crate) async fn hear_known<W: DeserializeOwned>(
         &mut self,
         most: Duration,
         is_known: impl Fn(&W) -> bool,
@@ -127,7 +127,7 @@ impl Conversation {
     }
 
     /// Waits for bytes.
-    pub(super) async fn hear_bytes(&mut self) -> Result<Vec<u8>, Broken> {
+    pub(crate) async fn hear_bytes(&mut self) -> Result<Vec<u8>, Broken> {
         let length = self.stream.read_u32_le().await? as usize;
         if length > WORD_BYTES_MAX {
             return Err(Broken::Words(format!("{length} bytes in one word")));
@@ -139,7 +139,7 @@ impl Conversation {
     }
 
     /// Whether the other side is known to be gone.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         match SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]) {
             Ok(bytes) => bytes == 0,
             Err(error) => error.kind() != ErrorKind::WouldBlock,
@@ -147,13 +147,13 @@ impl Conversation {
     }
 
     /// Waits until there is something to be heard, if only the end.
-    pub(super) async fn is_heard(&self) -> io::Result<()> {
+    pub(crate) async fn is_heard(&self) -> io::Result<()> {
         let peek = || SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]);
         self.stream.async_io(Interest::READABLE, peek).await.map(drop)
     }
 
     /// Passes copies of `descriptors` on, behind the word that told of them.
-    pub(super) async fn pass(&mut self, descriptors: &[BorrowedFd<'_>]) -> Result<(), Broken> {
+    pub(crate) async fn pass(&mut self, descriptors: &[BorrowedFd<'_>]) -> Result<(), Broken> {
         let send = || passing::send(&self.stream, &[IoSlice::new(&[MARK])], descriptors);
         let sent = self.stream.async_io(Interest::WRITABLE, send);
         match timeout(SAY_MAX, sent).await {
@@ -163,7 +163,7 @@ impl Conversation {
     }
 
     /// Takes `count` descriptors, which the last word told of.
-    pub(super) async fn take(&mut self, count: usize) -> Result<Vec<OwnedFd>, Broken> {
+    pub(crate) async fn take(&mut self, count: usize) -> Result<Vec<OwnedFd>, Broken> {
         let (mut mark, mut taken) = ([0], Vec::new());
         let take = || passing::receive(&self.stream, &mut mark, &mut taken);
         let received = timeout(SAY_MAX, self.stream.async_io(Interest::READABLE, take)).await;
@@ -175,7 +175,7 @@ impl Conversation {
     }
 
     /// Ends it for both sides.
-    pub(super) async fn end(&mut self) {
+    pub(crate) async fn end(&mut self) {
         // It may be over already.
         let _ = self.stream.shutdown().await;
     }

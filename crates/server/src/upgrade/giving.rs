@@ -22,7 +22,7 @@ use super::serving::Serving;
 use super::socket::SocketDir;
 use super::words::{Copying, Done, Have, HeirWord, Hello, Live, Refusal, ServingWord, Step};
 use super::{history, program};
-use crate::api::KeysRead;
+use crate::idempotency::KeysRead;
 
 /// How long the heir may take until its workers wait: it reads keys, and the names of a store.
 const READY_MAX: Duration = Duration::from_secs(60);

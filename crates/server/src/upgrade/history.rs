@@ -17,7 +17,7 @@ const PART_BYTES: usize = 256 << 10;
 /// An event, as it is told.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Event {
+pub(crate) struct Event {
     number: u64,
     line: String,
     age_ms: u64,
@@ -25,7 +25,7 @@ pub(super) struct Event {
 }
 
 /// Sends what is remembered of events above the number `known`; answers the last one.
-pub(super) async fn send(
+pub(crate) async fn send(
     heir: &mut Conversation,
     router: &Router,
     mut known: u64,
@@ -46,7 +46,7 @@ pub(super) async fn send(
 }
 
 /// Remembers the events of a part. A memory that is off here takes nothing.
-pub(super) fn take(router: &Router, bytes: &[u8]) -> Result<()> {
+pub(crate) fn take(router: &Router, bytes: &[u8]) -> Result<()> {
     let Some(history) = router.history() else { return Ok(()) };
     let events: Vec<Event> =
         serde_json::from_slice(bytes).context("the history that has come is none")?;
@@ -60,14 +60,14 @@ pub(super) fn take(router: &Router, bytes: &[u8]) -> Result<()> {
 }
 
 /// What is forgotten, when nobody sends any more.
-pub(super) fn oblivion(router: &Router) -> Oblivion {
+pub(crate) fn oblivion(router: &Router) -> Oblivion {
     let oblivion = router.history().map(History::oblivion).unwrap_or_default();
     let hub::Oblivion { floor, evicted_floor, evicted } = oblivion;
     Oblivion { floor, evicted_floor, evicted }
 }
 
 /// Forgets the same.
-pub(super) fn forget(router: &Router, oblivion: Oblivion) {
+pub(crate) fn forget(router: &Router, oblivion: Oblivion) {
     let Oblivion { floor, evicted_floor, evicted } = oblivion;
     if let Some(history) = router.history() {
         let oblivion = hub::Oblivion { floor, evicted_floor, evicted };

@@ -12,7 +12,7 @@ use crate::{ServeConfig, StreamAccess};
 /// Where the server that takes over is reached: where the one before is, if that is what is wanted.
 /// An error says in a sentence why it cannot take over what `facts` tell, with so many descriptors
 /// to each of its workers.
-pub(super) fn judge(facts: &Facts, config: &ServeConfig, descriptors: u64) -> Result<ApiAddresses> {
+pub(crate) fn judge(facts: &Facts, config: &ServeConfig, descriptors: u64) -> Result<ApiAddresses> {
     if config.cluster.is_some() {
         bail!(
             "the new settings make this a node of a cluster (--nats): nodes are not upgraded in \

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! encke upgrade, SIGUSR2 ──► the server that runs ── starts ──► the new program (--inherit)
-//!        ▲  how far it is        ([door])      ◄── hello ──          ([heir])
+//!        ▲  how far it is        ([door])      ◄── hello ──          ([takeover])
 //!        └───────────────────── ([giving])     ── facts ──►          ([judge])
 //!                                              ◄── ready ──
 //!       workers copy descriptors to workers, history so far ──►
@@ -13,6 +13,8 @@
 //!       leaves, passes requests on             ◄── live ──
 //! ```
 //!
+//! [takeover]: crate::takeover
+//!
 //! All of it goes over one Unix socket in the data directory ([socket]), in words that programs one
 //! version apart understand ([words], [conversation]). Whoever starts the new program, this server
 //! or somebody in another container, makes no difference to it.
@@ -20,22 +22,19 @@
 //! Before the point of no return every failure of either side leaves the server that runs as it
 //! was. Not for nodes of a cluster, whose clients have others to go to.
 
-mod conversation;
+pub(crate) mod conversation;
 mod door;
-mod figures;
 mod giving;
-mod heir;
-mod history;
-mod judge;
+pub(crate) mod history;
+pub(crate) mod judge;
 mod leaving;
 mod program;
 mod serving;
-mod socket;
+pub(crate) mod socket;
 mod starter;
-mod words;
+pub(crate) mod words;
 
 pub(crate) use self::door::Upgrades;
-pub(crate) use self::figures::Figures;
 pub use self::program::Program;
 pub(crate) use self::serving::Serving;
 pub use self::starter::{Told, Upgrade, UpgradeError};

@@ -16,12 +16,13 @@ use tokio_util::sync::CancellationToken;
 use super::conversation::{Broken, Conversation};
 use super::history;
 use super::words::{EpochFacts, Facts, Listeners, LiveFacts, Rest, ServingWord};
-use crate::api::{Api, LiveAccess};
+use crate::api::Api;
 use crate::erlang::ErlangTask;
 use crate::gate::Gate;
 use crate::lane::Lanes;
-use crate::passing::Heir;
+use crate::live_access::LiveAccess;
 use crate::ports::{ApiAddresses, ApiListening};
+use crate::successor::Heir;
 
 /// Between two tries to take the store back.
 const TRY_AGAIN: Duration = Duration::from_millis(100);

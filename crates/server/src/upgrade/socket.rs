@@ -30,14 +30,14 @@ const NAME_BYTES_MAX: usize = 40;
 /// A directory in which there are sockets. Where its path is too long for that, the way there leads
 /// through a descriptor of it.
 #[derive(Debug)]
-pub(super) struct SocketDir {
+pub(crate) struct SocketDir {
     path: PathBuf,
     _dir: Option<File>,
 }
 
 impl SocketDir {
     /// That at `dir`, which is there.
-    pub(super) fn open(dir: &Path) -> io::Result<SocketDir> {
+    pub(crate) fn open(dir: &Path) -> io::Result<SocketDir> {
         if dir.as_os_str().len() + NAME_BYTES_MAX <= PATH_BYTES_MAX {
             return Ok(SocketDir { path: dir.to_owned(), _dir: None });
         }
@@ -48,15 +48,15 @@ impl SocketDir {
     }
 
     /// How to get there.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
 /// The socket of a server that serves.
 #[derive(Debug)]
-pub(super) struct Socket {
-    pub(super) listener: UnixListener,
+pub(crate) struct Socket {
+    pub(crate) listener: UnixListener,
     dir: SocketDir,
     /// What tells its file from others of the name.
     inode: u64,
@@ -64,14 +64,14 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Whether it could be made in `data`.
-    pub(super) fn try_to_bind(data: &Path) -> io::Result<()> {
+    pub(crate) fn try_to_bind(data: &Path) -> io::Result<()> {
         let dir = SocketDir::open(data)?;
         bind_new(&dir)?;
         fs::remove_file(dir.path().join(NEW_NAME))
     }
 
     /// Makes it in `data`, in the place of the one that is there.
-    pub(super) fn bind(data: &Path) -> io::Result<Socket> {
+    pub(crate) fn bind(data: &Path) -> io::Result<Socket> {
         let dir = SocketDir::open(data)?;
         let listener = bind_new(&dir)?;
         let new = dir.path().join(NEW_NAME);
@@ -81,7 +81,7 @@ impl Socket {
     }
 
     /// Takes its file away, unless another server has put its own there.
-    pub(super) fn remove(&self) {
+    pub(crate) fn remove(&self) {
         let path = self.dir.path().join(NAME);
         if fs::symlink_metadata(&path).is_ok_and(|found| found.ino() == self.inode) {
             // Without it, who asks is told that no server runs; with it, the same a little later.
@@ -103,18 +103,18 @@ fn bind_new(dir: &SocketDir) -> io::Result<UnixListener> {
 }
 
 /// Whether who answers is to be believed: our own user, root, or whose the directory is.
-pub(super) fn may_answer(data: &Path, peer: Credentials) -> io::Result<bool> {
+pub(crate) fn may_answer(data: &Path, peer: Credentials) -> io::Result<bool> {
     Ok(may_ask(peer)? || fs::metadata(data)?.uid() == peer.uid)
 }
 
 /// Whether who has connected may ask: our own user, or root.
-pub(super) fn may_ask(peer: Credentials) -> io::Result<bool> {
+pub(crate) fn may_ask(peer: Credentials) -> io::Result<bool> {
     let (own, _other) = net::UnixStream::pair()?;
     Ok(peer.uid == 0 || peer.uid == passing::peer_credentials(&own)?.uid)
 }
 
 /// Connects to the server that runs in `data`; `None` when none does.
-pub(super) async fn connect(data: &Path) -> io::Result<Option<UnixStream>> {
+pub(crate) async fn connect(data: &Path) -> io::Result<Option<UnixStream>> {
     let connected = match SocketDir::open(data) {
         Ok(dir) => UnixStream::connect(dir.path().join(NAME)).await,
         Err(error) => Err(error),

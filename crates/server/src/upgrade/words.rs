@@ -10,17 +10,18 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::{ApiPast, KeysPart};
+use crate::api::ApiPast;
+use crate::idempotency::KeysPart;
 use crate::tokens::RevocationLine;
 
 /// The versions of the conversation, and of all that is written down in it, that this program
 /// knows: its own and the one before.
-pub(super) const VERSIONS: &[u32] = &[1];
+pub(crate) const VERSIONS: &[u32] = &[1];
 
 /// The first word to a server that serves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(super) enum FirstWord {
+pub(crate) enum FirstWord {
     /// Of a server that is to take over.
     Hello(Hello),
     /// Of who asks that one be started.
@@ -32,29 +33,29 @@ pub(super) enum FirstWord {
 /// Who wants to take over.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Hello {
-    pub(super) versions: Vec<u32>,
+pub(crate) struct Hello {
+    pub(crate) versions: Vec<u32>,
     /// Its process id, as it knows it itself.
-    pub(super) pid: u32,
+    pub(crate) pid: u32,
     /// The version of the program.
-    pub(super) encke: String,
+    pub(crate) encke: String,
 }
 
 /// What is to be started.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Ask {
-    pub(super) versions: Vec<u32>,
+pub(crate) struct Ask {
+    pub(crate) versions: Vec<u32>,
     /// Another program than the one that the server was started from.
-    pub(super) binary: Option<PathBuf>,
+    pub(crate) binary: Option<PathBuf>,
     /// Another file of settings.
-    pub(super) config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// What the server that serves says to the one that takes over. Secrets are in it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(super) enum ServingWord {
+pub(crate) enum ServingWord {
     /// The first one.
     Facts(Box<Facts>),
     /// There is no upgrade; the last word.
@@ -98,7 +99,7 @@ impl fmt::Debug for ServingWord {
 /// What the server that takes over says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(super) enum HeirWord {
+pub(crate) enum HeirWord {
     /// It cannot be; the last word.
     Refuse(Refusal),
     /// Workers wait for connections.
@@ -114,7 +115,7 @@ pub(super) enum HeirWord {
 /// What who asks is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(super) enum StarterWord {
+pub(crate) enum StarterWord {
     Progress(Step),
     Done(Done),
     Refuse(Refusal),
@@ -125,127 +126,127 @@ pub(super) enum StarterWord {
 /// Why not, as a sentence.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Refusal {
-    pub(super) why: String,
+pub(crate) struct Refusal {
+    pub(crate) why: String,
 }
 
 /// What the heir must know before anything moves.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// The version in which both go on.
-    pub(super) version: u32,
-    pub(super) encke: String,
+    pub(crate) version: u32,
+    pub(crate) encke: String,
     /// When the upgrade began, by the machine's monotonic clock.
-    pub(super) begun_ms: u64,
-    pub(super) listen: Option<SocketAddr>,
-    pub(super) tls_listen: Option<SocketAddr>,
-    pub(super) api: Option<SocketAddr>,
-    pub(super) tls_api: Option<SocketAddr>,
-    pub(super) workers: usize,
-    pub(super) connections: u64,
-    pub(super) connections_of_a_worker: u64,
+    pub(crate) begun_ms: u64,
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) tls_listen: Option<SocketAddr>,
+    pub(crate) api: Option<SocketAddr>,
+    pub(crate) tls_api: Option<SocketAddr>,
+    pub(crate) workers: usize,
+    pub(crate) connections: u64,
+    pub(crate) connections_of_a_worker: u64,
     /// Under what clients' addresses are known.
-    pub(super) address_keys: [u64; 2],
-    pub(super) has_tokens: bool,
-    pub(super) backlog_bytes_max: usize,
+    pub(crate) address_keys: [u64; 2],
+    pub(crate) has_tokens: bool,
+    pub(crate) backlog_bytes_max: usize,
     /// What is kept for clients now.
-    pub(super) buffered_bytes: u64,
-    pub(super) epoch: EpochFacts,
-    pub(super) live: LiveFacts,
+    pub(crate) buffered_bytes: u64,
+    pub(crate) epoch: EpochFacts,
+    pub(crate) live: LiveFacts,
 }
 
 /// The run of event numbers that goes on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct EpochFacts {
-    pub(super) tag: u64,
-    pub(super) base: u64,
-    pub(super) until: u64,
+pub(crate) struct EpochFacts {
+    pub(crate) tag: u64,
+    pub(crate) base: u64,
+    pub(crate) until: u64,
 }
 
 /// By what dashboards listen.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct LiveFacts {
-    pub(super) id: String,
-    pub(super) token: String,
+pub(crate) struct LiveFacts {
+    pub(crate) id: String,
+    pub(crate) token: String,
 }
 
 /// Where the heir's workers wait.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Ready {
+pub(crate) struct Ready {
     /// A directory in the data directory.
-    pub(super) dir: String,
-    pub(super) workers: usize,
+    pub(crate) dir: String,
+    pub(crate) workers: usize,
 }
 
 /// How many connections have been copied.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Copying {
-    pub(super) copied: u64,
-    pub(super) of: u64,
+pub(crate) struct Copying {
+    pub(crate) copied: u64,
+    pub(crate) of: u64,
 }
 
 /// A part of the history.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct HistoryPart {
+pub(crate) struct HistoryPart {
     /// How many events it has.
-    pub(super) events: usize,
+    pub(crate) events: usize,
 }
 
 /// Which of the API's ports there are, in the order in which they come.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Listeners {
-    pub(super) api: bool,
-    pub(super) tls_api: bool,
+pub(crate) struct Listeners {
+    pub(crate) api: bool,
+    pub(crate) tls_api: bool,
 }
 
 /// What is known once nothing is sent any more.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Rest {
+pub(crate) struct Rest {
     /// When clients began to wait, by the machine's monotonic clock.
-    pub(super) paused_ms: u64,
+    pub(crate) paused_ms: u64,
     /// Connections that were written down.
-    pub(super) connections: u64,
-    pub(super) epoch: EpochFacts,
+    pub(crate) connections: u64,
+    pub(crate) epoch: EpochFacts,
     /// The last number of an event.
-    pub(super) last: u64,
+    pub(crate) last: u64,
     /// Events that were sent and are not remembered any more.
-    pub(super) oblivion: Oblivion,
+    pub(crate) oblivion: Oblivion,
     /// What the workers have counted, by name.
-    pub(super) totals: Vec<(String, u64)>,
-    pub(super) api: ApiPast,
+    pub(crate) totals: Vec<(String, u64)>,
+    pub(crate) api: ApiPast,
     /// Tokens that are refused, also those that could not be written to the disk.
-    pub(super) revoked: Vec<RevocationLine<'static>>,
+    pub(crate) revoked: Vec<RevocationLine<'static>>,
 }
 
 /// See [`hub::Oblivion`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Oblivion {
-    pub(super) floor: u64,
-    pub(super) evicted_floor: u64,
-    pub(super) evicted: Vec<(u64, u64)>,
+pub(crate) struct Oblivion {
+    pub(crate) floor: u64,
+    pub(crate) evicted_floor: u64,
+    pub(crate) evicted: Vec<(u64, u64)>,
 }
 
 /// How many connections the heir has.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Have {
-    pub(super) connections: u64,
+pub(crate) struct Have {
+    pub(crate) connections: u64,
 }
 
 /// That it serves, and how long clients waited.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Live {
-    pub(super) pause_ms: u64,
+pub(crate) struct Live {
+    pub(crate) pause_ms: u64,
 }
 
 /// How far an upgrade is.
@@ -281,7 +282,7 @@ pub struct Done {
 }
 
 /// The latest version that both know.
-pub(super) fn common_version(theirs: &[u32]) -> Option<u32> {
+pub(crate) fn common_version(theirs: &[u32]) -> Option<u32> {
     VERSIONS.iter().copied().filter(|version| theirs.contains(version)).max()
 }
 

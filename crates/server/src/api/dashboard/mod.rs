@@ -9,7 +9,6 @@
 //! browser is told so by a content security policy, which leaves no way in for an id or a payload.
 
 pub(crate) mod live;
-pub(super) mod live_id;
 pub(super) mod own;
 mod past;
 pub(super) mod public_url;

@@ -12,12 +12,13 @@ use proto::decimal::push_decimal;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::api::idempotency;
 use crate::api::state::Api;
 use crate::gate::Pass;
 use crate::http::id::IdField;
 use crate::http::problem::ApiProblem;
-use crate::posting::{Delivered, Delivery, FRAME_BYTES, Parcel};
+use crate::idempotency;
+use crate::outcome::Delivered;
+use crate::posting::{Delivery, FRAME_BYTES, Parcel};
 use crate::traces::Marks;
 
 /// An event as a sender writes it.

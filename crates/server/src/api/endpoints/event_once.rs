@@ -13,11 +13,11 @@ use tokio::time::timeout_at;
 
 use super::event::{EventBody, Posted};
 use crate::api::access::Grant;
-use crate::api::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
 use crate::api::state::Api;
 use crate::gate::Pass;
 use crate::http::problem::ApiProblem;
-use crate::posting::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
+use crate::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
+use crate::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
 use crate::traces::Marks;
 
 /// How long a repeat waits until the first send is posted: as long as that may take where a mailbox

@@ -12,13 +12,13 @@ use axum::response::{IntoResponse, Response};
 use super::event::{EventBody, Posted, push_answer};
 use super::send_stream::SendStream;
 use crate::api::access::Grant;
-use crate::api::idempotency::IdempotencyKey;
 use crate::api::state::Api;
 use crate::gate::Pass;
 use crate::http::body::{BodyKind, read_whole};
 use crate::http::object::Object;
 use crate::http::problem::ApiProblem;
-use crate::posting::Delivered;
+use crate::idempotency::IdempotencyKey;
+use crate::outcome::Delivered;
 use crate::traces::{Marks, SendTrace};
 
 /// The largest body with one event.

@@ -15,7 +15,8 @@ use proto::decimal::push_decimal;
 use super::event::{EventBody, push_answer};
 use crate::api::state::Api;
 use crate::http::object::Object;
-use crate::posting::{Delivered, PostedNow};
+use crate::outcome::Delivered;
+use crate::posting::PostedNow;
 
 /// What a lane has read of a request.
 pub(crate) struct SendAtOnce<'r> {

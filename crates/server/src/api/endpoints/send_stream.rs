@@ -29,15 +29,15 @@ use tokio_util::sync::CancellationToken;
 use super::event::{EventBody, Posted, push_answer};
 use super::event_once::Once;
 use crate::api::access::Grant;
-use crate::api::idempotency::IdempotencyKey;
 use crate::api::state::Api;
 use crate::gate::{Barred, Pass};
 use crate::http::body::Pieces;
 use crate::http::lines::{Line, Lines};
 use crate::http::object::Object;
 use crate::http::problem::ApiProblem;
-use crate::passing::{FirstLine, Rest, Told};
-use crate::posting::Delivered;
+use crate::idempotency::IdempotencyKey;
+use crate::outcome::Delivered;
+use crate::successor::{FirstLine, Rest, Told};
 use crate::traces::SendTrace;
 
 /// Events that wait for their count. Answers go out in order, so the slowest worker holds up all,

@@ -23,11 +23,11 @@ use super::process::Descriptors;
 use super::sockets::SocketBytes;
 use super::tls;
 use super::tokens::{self, TokenStats};
+use crate::api::Figures;
 use crate::api::state::Api;
 use crate::erlang::{Erlang, Report};
 use crate::http::problem::ApiProblem;
 use crate::traces::Traces;
-use crate::upgrade::Figures;
 
 pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, ApiProblem> {
     let erlang = api.erlang().map(Erlang::report);

@@ -17,9 +17,6 @@ use rustls::sign::CertifiedKey;
 
 use crate::http::problem::ApiProblem;
 
-/// The protocol in which a directory speaks TLS to see the answer (RFC 8737, section 6.2).
-pub(crate) const ACME_TLS: &[u8] = b"acme-tls/1";
-
 /// Where a directory asks for an answer (RFC 8555, section 8.3), before the token.
 const PATH: &str = "/.well-known/acme-challenge/";
 

@@ -12,7 +12,7 @@ use crate::cluster::keeper::{DIFFERS, Kept, Task, UNREADABLE};
 use crate::cluster::poster::{Counted, LogPlace, Work};
 use crate::cluster::status::Membership;
 use crate::cluster::tasks::{self, Happened};
-use crate::posting::{Delivered, LogTrouble};
+use crate::outcome::{Delivered, LogTrouble};
 
 impl Driver {
     /// Does what the node asks for.

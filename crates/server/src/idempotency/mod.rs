@@ -35,11 +35,12 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use self::key::Hasher;
-pub(super) use self::key::{IdempotencyKey, member};
+pub(crate) use self::key::{IdempotencyKey, member};
 pub(crate) use self::table::Refusal;
 use self::table::{Found, Table};
 pub(crate) use self::written::{KeysPart, KeysRead};
-use crate::posting::{Delivered, LogTrouble};
+use crate::http::problem::ApiProblem;
+use crate::outcome::{Delivered, LogTrouble};
 
 /// How long a key is remembered, from when its event was posted.
 const REMEMBERED: Duration = Duration::from_secs(300);
@@ -59,7 +60,7 @@ type EventId = [u8; 16];
 
 /// How far the first send with a key is. Its channel is closed when it ends without an answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// Its event is not posted yet, and may never be.
     Claimed,
     /// It is, with this id, and the workers deliver it.
@@ -74,7 +75,7 @@ pub(super) enum Progress {
 
 /// What is to be done about a send with a key.
 #[derive(Debug)]
-pub(super) enum Claimed {
+pub(crate) enum Claimed {
     /// Post it.
     First(Claim),
     /// Wait until it is posted by another, or post it after all if it is not.
@@ -96,9 +97,18 @@ pub(crate) struct IdempotencyKeys {
     refused: AtomicU64,
 }
 
+impl From<Refusal> for ApiProblem {
+    fn from(refusal: Refusal) -> ApiProblem {
+        match refusal {
+            Refusal::OtherBody => ApiProblem::other_body(),
+            Refusal::Full { retry_after } => ApiProblem::keys_full(retry_after),
+        }
+    }
+}
+
 /// The right, and the duty, to post the event of a key.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     keys: Arc<IdempotencyKeys>,
     key: u128,
     body: u128,
@@ -108,7 +118,7 @@ pub(super) struct Claim {
 
 /// An event that is posted under a key and not counted yet.
 #[derive(Debug)]
-pub(super) struct Uncounted {
+pub(crate) struct Uncounted {
     keys: Arc<IdempotencyKeys>,
     place: u64,
     id: EventId,
@@ -137,7 +147,7 @@ impl IdempotencyKeys {
 
     /// Claims `key` of `sender` for an event, or tells what became of the one that was sent with it
     /// before.
-    pub(super) fn claim(
+    pub(crate) fn claim(
         self: &Arc<IdempotencyKeys>,
         sender: &str,
         key: &IdempotencyKey<'_>,
@@ -168,28 +178,28 @@ impl IdempotencyKeys {
     }
 
     /// Counts a send that is answered without being posted.
-    pub(super) fn count_repeat(&self) {
+    pub(crate) fn count_repeat(&self) {
         self.repeats.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Sends that were answered without being posted.
-    pub(super) fn repeats(&self) -> u64 {
+    pub(crate) fn repeats(&self) -> u64 {
         self.repeats.load(Ordering::Relaxed)
     }
 
     /// Sends that were refused for want of a place.
-    pub(super) fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
     /// Counts on from what another process has counted.
-    pub(super) fn count_on(&self, repeats: u64, refused: u64) {
+    pub(crate) fn count_on(&self, repeats: u64, refused: u64) {
         self.repeats.fetch_add(repeats, Ordering::Relaxed);
         self.refused.fetch_add(refused, Ordering::Relaxed);
     }
 
     /// Keys that are remembered or under way.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.table().len()
     }
 
@@ -220,7 +230,7 @@ pub(crate) async fn forget(keys: Arc<IdempotencyKeys>) {
 
 impl Claim {
     /// By what the other nodes know it.
-    pub(super) fn once(&self) -> Once {
+    pub(crate) fn once(&self) -> Once {
         Once { key: self.key, body: self.body }
     }
 
@@ -231,7 +241,7 @@ impl Claim {
     }
 
     /// The log has taken the event, and it is counted.
-    pub(super) fn answered(self, answer: Delivered) -> Delivered {
+    pub(crate) fn answered(self, answer: Delivered) -> Delivered {
         let first = self.first().unwrap_or(answer.id);
         // How many have heard another node's event is known there.
         let is_ours = first == answer.id;
@@ -243,7 +253,7 @@ impl Claim {
     }
 
     /// The event is posted, so the key is remembered from now on.
-    pub(super) fn posted(mut self, id: EventId) -> Uncounted {
+    pub(crate) fn posted(mut self, id: EventId) -> Uncounted {
         let progress = self.progress.take().expect("it is posted once");
         let place = self.keys.table().remember(self.key, self.keys.now_ms());
         progress.send_replace(Progress::Posted(id));
@@ -251,13 +261,13 @@ impl Claim {
     }
 
     /// Where to hear what becomes of it.
-    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+    pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.as_ref().expect("it is not posted yet").subscribe()
     }
 
     /// The cluster did not take the event. Where that is not known, the key is remembered as if it
     /// had: what is sent again might be heard twice.
-    pub(super) fn failed(mut self, trouble: LogTrouble) {
+    pub(crate) fn failed(mut self, trouble: LogTrouble) {
         if let Some(id) = self.first() {
             self.posted(id).counted(0, true);
         } else if trouble != LogTrouble::Silent {
@@ -283,12 +293,12 @@ impl Drop for Claim {
 
 impl Uncounted {
     /// Who waits may listen here.
-    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+    pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
     }
 
     /// All workers have delivered.
-    pub(super) fn counted(self, count: u32, at_least: bool) -> Delivered {
+    pub(crate) fn counted(self, count: u32, at_least: bool) -> Delivered {
         let answer = Delivered { id: self.id, count, at_least };
         self.keys.table().answered(self.place, answer);
         self.progress.send_replace(Progress::Answered(answer));

@@ -51,14 +51,14 @@ impl FirstLine {
 
 /// What the old program says of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Statement {
-    pub(super) peer: Peer,
-    pub(super) first: FirstLine,
+pub(crate) struct Statement {
+    pub(crate) peer: Peer,
+    pub(crate) first: FirstLine,
 }
 
 impl Statement {
     /// Puts it among `fields`, whatever the client has put there.
-    pub(super) fn add_to(self, fields: &mut HeaderMap) {
+    pub(crate) fn add_to(self, fields: &mut HeaderMap) {
         let Statement { peer: Peer { address, is_tls }, first: FirstLine(line) } = self;
         let proto = if is_tls { "https" } else { "http" };
         let text = format!("for={address};proto={proto};line={line}");
@@ -69,7 +69,7 @@ impl Statement {
 
     /// Takes it out of `fields`. What it does not say, or says in a way that a later version has,
     /// is as of a request whose client nobody knows.
-    pub(super) fn take_from(fields: &mut HeaderMap) -> Statement {
+    pub(crate) fn take_from(fields: &mut HeaderMap) -> Statement {
         let value = fields.remove(STATEMENT);
         let text = value.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
         let (mut peer, mut first) = (Peer::UNKNOWN, FirstLine(1));

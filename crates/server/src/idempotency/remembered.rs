@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 use tokio::sync::watch;
 
 use super::Progress;
-use crate::posting::Delivered;
+use crate::outcome::Delivered;
 
 /// Entries of a block: 64 KiB.
 const BLOCK: usize = 1024;

@@ -9,16 +9,16 @@ use axum::Router;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::accept_pace::AcceptPace;
-use super::connection::{self, IDLE_TIMEOUT, STALL_TIMEOUT};
-use super::exchange::Peer;
-use super::permits::{IdleLimit, Permit, Permits};
-use super::tls::{Opened, Tls, plain_routes};
 use crate::gate::Gate;
+use crate::http::accept_pace::AcceptPace;
+use crate::http::connection::{self, IDLE_TIMEOUT, STALL_TIMEOUT};
+use crate::http::exchange::Peer;
+use crate::http::permits::{Permit, Permits};
+use crate::http::tls::{Opened, Tls, plain_routes};
 use crate::lane::{self, Lanes, Lent};
 use crate::log_interval::LogInterval;
 
@@ -65,18 +65,6 @@ pub(crate) async fn run(
         () = gate.moved() => {}
     }
     permits.take_all().await;
-}
-
-/// Serves a connection of the program before us, which says of each request whose it is.
-pub(crate) async fn serve_passed(
-    stream: UnixStream,
-    routes: Router,
-    permit: Permit,
-    limit: IdleLimit,
-    stop: CancellationToken,
-) {
-    let permit = permit.into_ordinary();
-    connection::serve(stream, Bytes::new(), Peer::UNKNOWN, routes, &permit, limit, stop).await;
 }
 
 /// Accepts at one door until the end.

@@ -21,20 +21,22 @@ use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use super::conversation::{Broken, Conversation};
-use super::judge::judge;
-use super::socket::{Socket, SocketDir};
-use super::words::{
-    EpochFacts, Facts, FirstWord, Have, HeirWord, Hello, Listeners, Live, Ready, Refusal, Rest,
-    ServingWord, VERSIONS,
-};
-use super::{Figures, history, socket};
-use crate::api::{IdempotencyKeys, LiveAccess};
+use crate::api::Figures;
 use crate::epoch::EpochFile;
+use crate::idempotency::IdempotencyKeys;
+use crate::live_access::LiveAccess;
 use crate::passing::PassingDoor;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::start::{ControlPlane, Credentials, Parts, tell_engine, traces};
 use crate::traces::{Traces, TracesEnd};
+use crate::upgrade::conversation::{Broken, Conversation};
+use crate::upgrade::judge::judge;
+use crate::upgrade::socket::{Socket, SocketDir};
+use crate::upgrade::words::{
+    EpochFacts, Facts, FirstWord, Have, HeirWord, Hello, Listeners, Live, Ready, Refusal, Rest,
+    ServingWord, VERSIONS,
+};
+use crate::upgrade::{history, socket};
 use crate::{ServeConfig, Server, epoch};
 
 /// How long the other server may say nothing: it says how far it is every second.

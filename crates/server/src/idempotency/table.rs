@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::remembered::{Entry, Outcome, Remembered};
 use super::{EventId, Progress};
-use crate::posting::Delivered;
+use crate::outcome::Delivered;
 
 /// All keys that are known, by their hash.
 #[derive(Debug)]

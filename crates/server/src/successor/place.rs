@@ -14,13 +14,13 @@ const NAME: &str = "passing.sock";
 const PATH_BYTES_MAX: usize = 107;
 
 /// The path of the socket of the server whose data are in `data`.
-pub(super) fn path(data: &Path) -> PathBuf {
+pub(crate) fn path(data: &Path) -> PathBuf {
     data.join(NAME)
 }
 
 /// Calls `with` with a path to `path` that a socket's address can hold: a long one leads through
 /// the descriptor of its directory.
-pub(super) fn reach<T>(path: &Path, with: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn reach<T>(path: &Path, with: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     if path.as_os_str().len() <= PATH_BYTES_MAX {
         return with(path);
     }
@@ -32,7 +32,7 @@ pub(super) fn reach<T>(path: &Path, with: impl FnOnce(&Path) -> io::Result<T>) -
 }
 
 /// Whether the other end of `stream` is a process of our user's, or of root's, and not this one.
-pub(super) fn is_ours(stream: &UnixStream) -> io::Result<bool> {
+pub(crate) fn is_ours(stream: &UnixStream) -> io::Result<bool> {
     let theirs = stream.peer_cred()?;
     // Who made both ends is at both.
     let own = UnixStream::pair()?.0.peer_cred()?.uid();
@@ -40,7 +40,7 @@ pub(super) fn is_ours(stream: &UnixStream) -> io::Result<bool> {
 }
 
 /// Whether it is this very process. In tests that is both.
-pub(super) fn is_this_process(stream: &UnixStream) -> io::Result<bool> {
+pub(crate) fn is_this_process(stream: &UnixStream) -> io::Result<bool> {
     let pid = stream.peer_cred()?.pid();
     Ok(cfg!(not(test)) && pid.is_some_and(|pid| u32::try_from(pid) == Ok(std::process::id())))
 }
