@@ -4,8 +4,17 @@ use hub::{Bound, DisconnectReason, TokenRefusal};
 use proto::Transport;
 
 use crate::count::Count;
-use crate::tls::{TlsCounters, TlsSnapshot};
+use crate::tls_figures::{TlsCounters, TlsSnapshot};
 use crate::turns::{TurnSnapshot, TurnTimes};
+
+/// One of the sums that go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Total {
+    /// What is counted.
+    pub name: String,
+    /// How much.
+    pub value: u64,
+}
 
 /// One worker's counters, on cache lines of their own.
 #[derive(Debug, Default)]

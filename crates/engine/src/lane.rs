@@ -15,17 +15,12 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
-use crossbeam_queue::SegQueue;
-use sync::doorbell::Doorbell;
 use sys::epoll::Epoll;
 use sys::passing;
-use sys::waker::Waker;
 
 use crate::limits::LANE_MESSAGE_BYTES;
-use crate::receipt::{Receipt, Relay};
+use crate::receipt::{Bell, LaneBell, LaneNote};
 
 /// What a worker does for senders beside its streams.
 pub trait Lane: Send {
@@ -77,12 +72,12 @@ impl LaneDesk<'_> {
 
     /// Whether a receipt may be complete since it was asked last.
     pub fn is_answered(&self) -> bool {
-        self.bell.answered.swap(false, Ordering::Acquire)
+        self.bell.take_answered()
     }
 
     /// What the lane was told by others.
     pub fn note(&self) -> Option<LaneNote> {
-        self.bell.notes.pop()
+        self.bell.take_note()
     }
 
     /// The worker's number, which is the lane's.
@@ -90,101 +85,9 @@ impl LaneDesk<'_> {
         self.worker
     }
 
-    /// Where a send's [`Receipt`] is to ring.
+    /// Where a send's [`Receipt`](crate::Receipt) is to ring.
     pub fn bell(&self) -> LaneBell {
         LaneBell(Arc::clone(self.bell))
-    }
-}
-
-/// What a lane is told by another.
-#[derive(Debug)]
-pub enum LaneNote {
-    /// This send is delivered, and its answer is to be given here.
-    Relayed(Receipt),
-    /// The connection of this token is closed, or is nobody's here.
-    Forget(u64),
-}
-
-/// What wakes a lane's worker.
-#[derive(Clone, Debug)]
-pub struct LaneBell(pub(crate) Arc<Bell>);
-
-impl LaneBell {
-    /// Has the lane take a turn.
-    pub fn ring(&self) {
-        self.0.answer();
-    }
-
-    /// Tells the lane that a connection is not there any more.
-    pub fn forget(&self, token: u64) {
-        self.0.notes.push(LaneNote::Forget(token));
-        self.0.answer();
-    }
-
-    /// How this lane's answer to what came by the connection `token` is given by `to` in its place.
-    pub fn relay(&self, to: &LaneBell, token: u64, accepted: Instant) -> Relay {
-        Relay { to: Arc::clone(&to.0), home: Arc::clone(&self.0), token, accepted }
-    }
-}
-
-/// What wakes a worker.
-#[derive(Debug)]
-pub(crate) struct Bell {
-    doorbell: Doorbell,
-    waker: Waker,
-    /// The worker's lane has been answered since it looked.
-    answered: AtomicBool,
-    /// What it was told: as much as other lanes have connections and sends under way.
-    notes: SegQueue<LaneNote>,
-}
-
-impl Bell {
-    pub(crate) fn new() -> io::Result<Bell> {
-        let (doorbell, waker) = (Doorbell::default(), Waker::new()?);
-        Ok(Bell { doorbell, waker, answered: AtomicBool::new(false), notes: SegQueue::new() })
-    }
-
-    /// After something was posted: wakes the worker if it sleeps.
-    pub(crate) fn ring(&self) {
-        if self.doorbell.must_ring() {
-            self.waker.ring();
-        }
-    }
-
-    /// Something that the lane waits for has come to pass.
-    ///
-    /// Ordering: releases what was counted before, for the lane that looks for it.
-    pub(crate) fn answer(&self) {
-        self.answered.store(true, Ordering::Release);
-        self.ring();
-    }
-
-    /// A send is delivered whose answer the lane is to give.
-    pub(crate) fn relay(&self, receipt: Receipt) {
-        self.notes.push(LaneNote::Relayed(receipt));
-        self.answer();
-    }
-
-    /// The worker, before it looks whether anything was posted.
-    pub(crate) fn mark_asleep(&self) {
-        self.doorbell.mark_asleep();
-    }
-
-    /// The same, when it is up again.
-    pub(crate) fn mark_awake(&self) {
-        self.doorbell.mark_awake();
-    }
-
-    /// Whether the lane has nothing to look for. Read between [`Bell::mark_asleep`] and the sleep,
-    /// as the mailbox is.
-    pub(crate) fn is_silent(&self) -> bool {
-        !self.answered.load(Ordering::Relaxed)
-    }
-}
-
-impl AsFd for Bell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.waker.as_fd()
     }
 }
 

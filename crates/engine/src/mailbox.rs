@@ -16,13 +16,14 @@ use smallvec::SmallVec;
 use tls::rustls::ServerConfig;
 
 use crate::Event;
-use crate::handover::Giving;
-use crate::lane::{Bell, Lane};
-use crate::limits::{HELD_EVENT_BYTES, MAIL_TARGETS_MAX, MAILS_MAX};
-use crate::receipt::Stub;
+use crate::catch_up::CatchUp;
+use crate::giving::Giving;
+use crate::lane::Lane;
+use crate::limits::{MAIL_TARGETS_MAX, MAILS_MAX};
+use crate::receipt::{Bell, Stub};
 use crate::settings::Settings;
+use crate::texts::Texts;
 use crate::tokens::{Outcome, Revoked};
-use crate::well_known::Texts;
 
 /// The connections that a mail is for, all of one worker, sorted by slot.
 pub(crate) type Targets = SmallVec<[ConnRef; 2]>;
@@ -53,30 +54,6 @@ pub(crate) enum Mail {
 pub(crate) struct Verdict {
     pub(crate) target: ConnRef,
     pub(crate) outcome: Outcome,
-}
-
-/// What was sent before a client came back, and what else it is told.
-#[derive(Debug)]
-pub(crate) struct CatchUp {
-    pub(crate) target: ConnRef,
-    /// In the order of their numbers.
-    pub(crate) events: Vec<Arc<Event>>,
-    /// Whether there may have been others.
-    pub(crate) gap: bool,
-    /// The number up to which nothing is missing then.
-    pub(crate) up_to: u64,
-    /// Whether nothing is missing behind it either: what comes now is all in the mailbox.
-    pub(crate) whole: bool,
-    /// Whether the client is told of it for the first time.
-    pub(crate) is_first: bool,
-}
-
-impl CatchUp {
-    /// The bytes that are kept for it: it may be the last to have its events.
-    pub(crate) fn bytes(&self) -> usize {
-        let events = self.events.iter().map(|event| event.json().len() + HELD_EVENT_BYTES);
-        size_of::<CatchUp>() + events.sum::<usize>()
-    }
 }
 
 impl Mail {

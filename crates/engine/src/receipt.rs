@@ -5,18 +5,23 @@
 //! dropped too, so a sender never waits for ever.
 
 use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use atomic_waker::AtomicWaker;
+use crossbeam_queue::SegQueue;
+use sync::doorbell::Doorbell;
 use sync::relayed::{RelayState, Relayed};
 use sync::replies::Replies;
 use sync::ticket::{self, Ticket, Waiter};
+use sys::waker::Waker;
 
 use crate::Event;
-use crate::lane::Bell;
 
 /// Who waits for the receipt.
 #[derive(Debug)]
@@ -142,6 +147,110 @@ impl Receipt {
             Sender::Relay(relaying) => relaying.state.how_far(wanted),
             _ => Relayed::Waits,
         }
+    }
+}
+
+/// What a lane is told by another.
+#[derive(Debug)]
+pub enum LaneNote {
+    /// This send is delivered, and its answer is to be given here.
+    Relayed(Receipt),
+    /// The connection of this token is closed, or is nobody's here.
+    Forget(u64),
+}
+
+/// What wakes a lane's worker.
+#[derive(Clone, Debug)]
+pub struct LaneBell(pub(crate) Arc<Bell>);
+
+impl LaneBell {
+    /// Has the lane take a turn.
+    pub fn ring(&self) {
+        self.0.answer();
+    }
+
+    /// Tells the lane that a connection is not there any more.
+    pub fn forget(&self, token: u64) {
+        self.0.notes.push(LaneNote::Forget(token));
+        self.0.answer();
+    }
+
+    /// How this lane's answer to what came by the connection `token` is given by `to` in its place.
+    pub fn relay(&self, to: &LaneBell, token: u64, accepted: Instant) -> Relay {
+        Relay { to: Arc::clone(&to.0), home: Arc::clone(&self.0), token, accepted }
+    }
+}
+
+/// What wakes a worker.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    doorbell: Doorbell,
+    waker: Waker,
+    /// The worker's lane has been answered since it looked.
+    answered: AtomicBool,
+    /// What it was told: as much as other lanes have connections and sends under way.
+    notes: SegQueue<LaneNote>,
+}
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Bell> {
+        let (doorbell, waker) = (Doorbell::default(), Waker::new()?);
+        Ok(Bell { doorbell, waker, answered: AtomicBool::new(false), notes: SegQueue::new() })
+    }
+
+    /// After something was posted: wakes the worker if it sleeps.
+    pub(crate) fn ring(&self) {
+        if self.doorbell.must_ring() {
+            self.waker.ring();
+        }
+    }
+
+    /// Something that the lane waits for has come to pass.
+    ///
+    /// Ordering: releases what was counted before, for the lane that looks for it.
+    pub(crate) fn answer(&self) {
+        self.answered.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// A send is delivered whose answer the lane is to give.
+    pub(crate) fn relay(&self, receipt: Receipt) {
+        self.notes.push(LaneNote::Relayed(receipt));
+        self.answer();
+    }
+
+    /// Whether the lane was answered since this was asked before.
+    ///
+    /// Ordering: acquires what was counted before.
+    pub(crate) fn take_answered(&self) -> bool {
+        self.answered.swap(false, Ordering::Acquire)
+    }
+
+    /// The next of what the lane was told.
+    pub(crate) fn take_note(&self) -> Option<LaneNote> {
+        self.notes.pop()
+    }
+
+    /// The worker, before it looks whether anything was posted.
+    pub(crate) fn mark_asleep(&self) {
+        self.doorbell.mark_asleep();
+    }
+
+    /// The same, when it is up again.
+    pub(crate) fn mark_awake(&self) {
+        self.doorbell.mark_awake();
+    }
+
+    /// Whether the lane has nothing to look for. Read between [`Bell::mark_asleep`] and the sleep,
+    /// as the mailbox is.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.answered.load(Ordering::Relaxed)
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
     }
 }
 

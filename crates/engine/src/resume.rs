@@ -34,11 +34,12 @@ use hub::{ConnRef, Followers, FollowersError, Id, Moment, Since, Slice};
 use smallvec::SmallVec;
 use sync::replies::Replies;
 
+use crate::catch_up::CatchUp;
 use crate::limits::{
     HELD_EVENT_BYTES, RESUMES_WAITING_MAX, SINCE_EVENTS_MAX, SMALL_RESUME_IDS_MAX,
     WINDOW_EVENTS_MAX,
 };
-use crate::mailbox::{CatchUp, Mail};
+use crate::mailbox::Mail;
 use crate::router::Router;
 use crate::{Event, History};
 

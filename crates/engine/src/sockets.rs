@@ -6,7 +6,7 @@
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
-use crate::handover::state::Secured;
+use crate::state::Secured;
 
 /// The sockets of a shard.
 pub(crate) trait Sockets {

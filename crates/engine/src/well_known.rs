@@ -10,18 +10,7 @@ use std::sync::Arc;
 
 use crate::limits::TEXTS_MAX;
 use crate::mailbox::Mailbox;
-
-/// Texts by path. There are so few that they are searched one by one.
-#[derive(Debug, Default)]
-pub(crate) struct Texts(Vec<(String, String)>);
-
-impl Texts {
-    /// The text at `path`.
-    pub(crate) fn get(&self, path: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(at, _)| at == path);
-        found.map(|(_, text)| text.as_str())
-    }
-}
+use crate::texts::Texts;
 
 /// The way to all workers, for whoever has something to show.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use proto::websocket::Reader;
 use super::{Conn, Marks};
 use crate::Event;
 use crate::backlog::Backlog;
+use crate::catch_up::CatchUp;
 use crate::limits::CLOSE_TO_NOTHING;
-use crate::mailbox::CatchUp;
 use crate::timer::Tick;
 use crate::tokens::Outcome;
 

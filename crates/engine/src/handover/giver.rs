@@ -10,8 +10,8 @@ use sys::epoll::{Epoll, Events};
 use sys::{clock, passing};
 use zeroize::Zeroize;
 
-use super::giving::{Command, Giving};
 use super::wire::{self, Kind, Way};
+use crate::giving::{Command, Giving};
 use crate::kernel::Kernel;
 use crate::shard::Shard;
 use crate::tls::Tls;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hub::{Bound, DisconnectReason, TokenRefusal};
 
 use crate::count::Count;
-use crate::counters::{Counters, WorkerSnapshot};
+use crate::counters::{Counters, Total, WorkerSnapshot};
 
 /// What a process that gives tells of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,15 +35,6 @@ pub struct Inherited {
     pub workers: usize,
     /// See [`Heritage::address_keys`].
     pub address_keys: [u64; 2],
-}
-
-/// One of the sums that go on.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Total {
-    /// What is counted.
-    pub name: String,
-    /// How much.
-    pub value: u64,
 }
 
 /// All that is counted since the start and goes on, as it stands in `whole`.

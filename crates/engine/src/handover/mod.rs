@@ -23,12 +23,11 @@
 //! been, and from then on it does nothing to them any more.
 //!
 //! A worker that gives and one that takes agree on nothing but the frames of [`wire`] and the
-//! [`state`] in them.
+//! [`state`](crate::state) in them.
 
 mod giver;
-mod giving;
+mod handing;
 mod heritage;
-pub(crate) mod state;
 mod taker;
 mod taking;
 #[cfg(test)]
@@ -36,12 +35,11 @@ mod tests;
 mod wire;
 
 pub(crate) use self::giver::{Given, Giver};
-pub(crate) use self::giving::Giving;
-pub use self::giving::{Copying, Handover};
+pub use self::handing::{Copying, Handover};
 #[cfg(test)]
 pub(crate) use self::heritage::leave_open_out;
 pub(crate) use self::heritage::totals;
-pub use self::heritage::{Heritage, Inherited, Total};
+pub use self::heritage::{Heritage, Inherited};
 pub(crate) use self::taker::{Taken, Taker};
 pub use self::taking::Inheriting;
 pub(crate) use self::taking::Taking;

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use sys::epoll::{Epoll, Events};
 use sys::{clock, passing, process, socket};
 
-use super::state::ConnState;
 use super::taking::{Order, Taking};
 use super::wire::{Frame, Kind, Source};
 use crate::kernel::Kernel;
 use crate::limits;
 use crate::shard::{Shard, Untaken};
+use crate::state::ConnState;
 use crate::tls::Tls;
 
 /// How often it is looked what the control plane says.

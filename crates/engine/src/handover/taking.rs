@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::heritage::{self, Total};
+use super::heritage;
+use crate::counters::Total;
 
 /// What the workers are to do. Said once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,9 +8,8 @@ use smallvec::SmallVec;
 
 use super::{Router, Step};
 use crate::Event;
-use crate::lane::{Bell, LaneBell};
 use crate::mailbox::{Mail, Reservation, Targets};
-use crate::receipt::{Receipt, Relays, Stub};
+use crate::receipt::{Bell, LaneBell, Receipt, Relays, Stub};
 
 /// An event to be, and its place among the sends that have begun.
 pub(super) struct Drafted {

@@ -25,9 +25,9 @@ use crate::pauses::Pauses;
 use crate::resume::Resumes;
 use crate::slab;
 use crate::sockets::Sockets;
+use crate::texts::Texts;
 use crate::timer::{TICK_MS, Tick, Wheel};
 use crate::tokens::{Session, Tokens};
-use crate::well_known::Texts;
 
 /// All but the connections.
 pub(super) struct Core<S> {

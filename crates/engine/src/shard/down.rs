@@ -12,8 +12,8 @@ use super::core::Core;
 use super::naming::Belief;
 use crate::conn::life::Life;
 use crate::conn::{Conn, Marks, Partial};
-use crate::handover::state::{ConnState, GrantState, More, PartialState, Phase};
 use crate::sockets::Sockets;
+use crate::state::{ConnState, GrantState, More, PartialState, Phase};
 use crate::timer::{TICK_MS, Tick};
 
 impl<S: Sockets> Shard<S> {

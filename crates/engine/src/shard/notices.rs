@@ -10,7 +10,7 @@ use super::{NoPlace, Shard};
 use crate::notices::Notice;
 use crate::settings::Settings;
 use crate::sockets::Sockets;
-use crate::well_known::Texts;
+use crate::texts::Texts;
 
 impl<S: Sockets> Core<S> {
     /// A client is answered with `problem`.

@@ -18,9 +18,9 @@ use proto::{Cors, Framing, Request, Transport};
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives, ticks};
+use crate::catch_up::CatchUp;
 use crate::conn::Marks;
 use crate::conn::life::Life;
-use crate::mailbox::CatchUp;
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
 use crate::tokens::Granted;

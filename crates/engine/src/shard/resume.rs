@@ -13,10 +13,10 @@ use proto::{Cors, Transport, classic};
 
 use super::admission::{Manner, resumes};
 use super::core::{At, Core, Lives};
+use crate::catch_up::CatchUp;
 use crate::conn::Marks;
 use crate::conn::life::{Act, Input, Life};
 use crate::limits::{self, RETRIES_PER_SECOND, RETRY_MS, RETRY_MS_MAX, RETRY_MS_SPREAD};
-use crate::mailbox::CatchUp;
 use crate::resume::{Resume, Resumes};
 use crate::sockets::Sockets;
 

@@ -3,7 +3,7 @@
 
 use super::Shard;
 use crate::budget::Part;
-use crate::service::Report;
+use crate::reports::Report;
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
 

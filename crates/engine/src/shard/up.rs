@@ -15,10 +15,10 @@ use super::core::{At, Core, Lives};
 use super::naming::Belief;
 use crate::conn::life::Life;
 use crate::conn::{Conn, Marks, Partial, SOME_IDS};
-use crate::handover::Total;
-use crate::handover::state::{ConnState, More, Phase};
+use crate::counters::Total;
 use crate::limits::{RETRY_AFTER_SECONDS, work};
 use crate::sockets::Sockets;
+use crate::state::{ConnState, More, Phase};
 use crate::timer::{TICK_MS, Tick};
 use crate::tokens::Session;
 

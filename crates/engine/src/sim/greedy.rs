@@ -9,7 +9,7 @@ use super::server::{Place, config};
 use super::talk::client_frame;
 use crate::config::EngineConfig;
 use crate::limits::{WORK_PER_CONNECTION, WORK_PER_TURN, work};
-use crate::service::Report;
+use crate::reports::Report;
 
 /// What nobody is to wait for longer, in turns, who is reported behind `before` others. Each of
 /// them takes its part of a turn at most.

@@ -18,7 +18,7 @@ use proto::{Framing, Transport};
 
 use super::scene::STREAMS;
 use crate::limits::work;
-use crate::service::Report;
+use crate::reports::Report;
 use crate::slab::Key;
 use crate::sockets::{Received, Sockets};
 use crate::timer::TICK_MS;

@@ -21,9 +21,9 @@ use self::relay::Relay;
 use super::net::Net;
 use super::random::Random;
 use crate::counters::Counters;
-use crate::handover::state::Secured;
 use crate::limits::work;
 use crate::sockets::{Received, Sockets, Unwritable};
+use crate::state::Secured;
 use crate::tls::{HandshakeLimits, Tls};
 
 const NAME: &str = "push.test";

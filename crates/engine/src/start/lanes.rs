@@ -5,8 +5,9 @@ use std::sync::Arc;
 use sys::limits as process_limits;
 
 use super::{Engine, LaneEnds};
-use crate::lane::{Lane, LaneBell};
+use crate::lane::Lane;
 use crate::limits::{LANE_PLACES, LANE_PLACES_MIN, LANE_SHARE, LANES_RELAYING_MAX};
+use crate::receipt::LaneBell;
 
 impl Engine {
     /// The sockets of workers that may have a lane, and how many connections each may have.

@@ -8,7 +8,8 @@ use sys::{machine, socket};
 
 use super::{Engine, StartError};
 use crate::config::EngineConfig;
-use crate::handover::{self, Handover, Heritage, Inherited, Inheriting, Taking, Total};
+use crate::counters::Total;
+use crate::handover::{self, Handover, Heritage, Inherited, Inheriting, Taking};
 
 impl Engine {
     /// As [`Engine::prepare`] for one that takes another process' connections over, and its ports:

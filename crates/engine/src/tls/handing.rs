@@ -4,8 +4,8 @@ use minicbor::bytes::ByteVec;
 use tls::Keys;
 
 use super::{FAULTY, Numbered, Phase, Tls};
-use crate::handover::state::Secured;
 use crate::sockets::Unwritable;
+use crate::state::Secured;
 
 impl<S: Numbered> Tls<S> {
     /// What there is of the socket with that number; nothing where it does not speak TLS.

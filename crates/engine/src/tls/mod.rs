@@ -24,7 +24,6 @@
 //! spoken near it.
 
 mod crowd;
-mod figures;
 mod handing;
 mod places;
 mod receive;
@@ -42,12 +41,10 @@ use tls::{Alert, Handshake, Keys};
 
 use self::crowd::Crowd;
 pub(crate) use self::crowd::HandshakeLimits;
-pub(crate) use self::figures::TlsCounters;
-pub use self::figures::TlsSnapshot;
 use self::places::Places;
 use crate::counters::Counters;
-use crate::handover::state::Secured;
 use crate::sockets::{Received, Sockets, Unwritable};
+use crate::state::Secured;
 
 /// A record's most bytes, be it received or sealed.
 const WIRE_BYTES: usize =

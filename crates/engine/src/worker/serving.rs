@@ -16,7 +16,8 @@ use crate::door::{DOORS_MAX, is_tls_door};
 use crate::kernel::Kernel;
 use crate::lane::lane_index;
 use crate::limits::{EVENTS_PER_WAIT, LOOK_NS, SERVE_NS, SERVE_WITH_MAIL_NS};
-use crate::service::{self, Clients, Report, Slice};
+use crate::reports::Report;
+use crate::service::{self, Clients, Slice};
 use crate::shard::Shard;
 use crate::tls::Tls;
 

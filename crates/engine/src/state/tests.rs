@@ -89,7 +89,7 @@ fn what_version_1_has_written_is_read() {
     let mut written = Vec::new();
     of_version_1().iter().for_each(|state| state.write(&mut written));
     if std::env::var_os("ENCKE_WRITE_STATES").is_some() {
-        std::fs::write("src/handover/state/states-1.cbor", &written).unwrap();
+        std::fs::write("src/state/states-1.cbor", &written).unwrap();
     }
     assert_eq!(read(VERSION_1), of_version_1());
     assert_eq!(read(&written), of_version_1());

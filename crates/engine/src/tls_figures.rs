@@ -21,7 +21,7 @@ pub(crate) struct TlsCounters {
     received: [Count; ALERTS],
     other: [Count; OTHERS.len()],
     /// Clients within their handshake that went for others.
-    pub(super) displaced: Count,
+    pub(crate) displaced: Count,
     /// Connections that ended by a record, by the alert that we sent.
     faults: [Count; ALERTS],
     /// Handshakes under way now.
@@ -58,12 +58,12 @@ impl Default for TlsSnapshot {
 }
 
 impl TlsCounters {
-    pub(super) fn agreed(&self, agreed: Agreed) {
+    pub(crate) fn agreed(&self, agreed: Agreed) {
         self.agreed[index(agreed.version, agreed.suite, agreed.resumed)].add(1);
         self.named.add(u64::from(agreed.named));
     }
 
-    pub(super) fn failed(&self, failure: Failure) {
+    pub(crate) fn failed(&self, failure: Failure) {
         match failure {
             Failure::Refused(alert) => self.refused[alert.index()].add(1),
             Failure::Received(alert) => self.received[alert.index()].add(1),
@@ -75,7 +75,7 @@ impl TlsCounters {
     }
 
     /// A connection has ended by a record. Alerts of the peer's own are its business.
-    pub(super) fn faulted(&self, fault: Fault) {
+    pub(crate) fn faulted(&self, fault: Fault) {
         if let Some(alert) = fault.alert() {
             self.faults[alert.index()].add(1);
         }

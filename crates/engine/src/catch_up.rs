@@ -1,0 +1,32 @@
+//! What a client that has come back is told of the time when it was away.
+
+use std::sync::Arc;
+
+use hub::ConnRef;
+
+use crate::Event;
+use crate::limits::HELD_EVENT_BYTES;
+
+/// What was sent before a client came back, and what else it is told.
+#[derive(Debug)]
+pub(crate) struct CatchUp {
+    pub(crate) target: ConnRef,
+    /// In the order of their numbers.
+    pub(crate) events: Vec<Arc<Event>>,
+    /// Whether there may have been others.
+    pub(crate) gap: bool,
+    /// The number up to which nothing is missing then.
+    pub(crate) up_to: u64,
+    /// Whether nothing is missing behind it either: what comes now is all in the mailbox.
+    pub(crate) whole: bool,
+    /// Whether the client is told of it for the first time.
+    pub(crate) is_first: bool,
+}
+
+impl CatchUp {
+    /// The bytes that are kept for it: it may be the last to have its events.
+    pub(crate) fn bytes(&self) -> usize {
+        let events = self.events.iter().map(|event| event.json().len() + HELD_EVENT_BYTES);
+        size_of::<CatchUp>() + events.sum::<usize>()
+    }
+}
