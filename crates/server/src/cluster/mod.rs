@@ -361,8 +361,8 @@ impl Cluster {
         if matches!(membership, Membership::Joining | Membership::Gone) || node.members < 2 {
             return 0;
         }
-        let others = self.nodes().await.0.into_iter().filter(|other| other.node != self.node());
-        node.members - 1 - others.filter(|other| other.ending).count().min(node.members - 1)
+        let bus = &self.standing.bus;
+        questions::others_that_go_on(bus, self.node(), node.members).await
     }
 
     /// Whether it is going to end.

@@ -16,6 +16,9 @@ use tokio::sync::watch;
 
 use super::status::{Load, Membership, NodeStatus};
 
+/// How often nodes are asked where it counts that none is missing: for two seconds.
+const ASKS: usize = 8;
+
 /// How long the others may take to answer.
 const WAIT: Duration = Duration::from_millis(250);
 
@@ -145,6 +148,23 @@ pub(super) async fn connections(bus: &Bus, id: &str, members: usize) -> Option<(
     let numbers: Vec<u64> = numbers.collect();
     // Whoever is in NATS may answer, anything.
     Some((numbers.iter().fold(0, |sum, number| sum.saturating_add(*number)), numbers.len()))
+}
+
+/// How many of the others go on when `own` ends: those do not that say that they end, too. Who is
+/// silent is asked again: it may only be busy, and clients would be sent to one that ends.
+pub(super) async fn others_that_go_on(bus: &Bus, own: &str, members: usize) -> usize {
+    let others = members.saturating_sub(1);
+    let mut ending = 0;
+    for _ in 0..ASKS {
+        let reports = nodes(bus, members).await.unwrap_or_default();
+        let reports = reports.iter().filter(|report| report.member && report.node != own);
+        let (ended, goes_on): (Vec<_>, Vec<_>) = reports.partition(|report| report.ending);
+        ending = ended.len().max(ending);
+        if ended.len() + goes_on.len() >= others {
+            break;
+        }
+    }
+    others.saturating_sub(ending)
 }
 
 /// What the nodes say of themselves, by name.
