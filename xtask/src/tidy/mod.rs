@@ -13,6 +13,7 @@ mod code;
 mod crates;
 mod dependencies;
 mod docs;
+mod functions;
 mod links;
 mod scripts;
 mod text;
@@ -25,7 +26,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 23] = [
+const RULES: [Rule; 25] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("the modules of a crate form no circle", circles::modules),
     ("the async runtime stays in its crates", crates::runtime),
@@ -35,6 +36,8 @@ const RULES: [Rule; 23] = [
     ("dependencies have one version and one source", dependencies::sources),
     ("files are short", text::file_lengths),
     ("lines are short", text::columns),
+    ("functions are short", functions::lengths),
+    ("functions take few arguments", functions::arguments),
     ("nothing is left over", text::leftovers),
     ("no path of one machine", text::machine_paths),
     ("every module says what it is for", text::module_docs),
