@@ -23,11 +23,12 @@ use super::block::unpack;
 use super::error::{OpenError, OpenReason, ReadError};
 use super::lock::DirectoryLock;
 use super::map::data_file;
+use super::map::sync_directory;
 use super::marker::{self, Marker};
-use super::open::{Store, sync_directory};
+use super::open::Store;
 use super::pages::Findings;
 use super::pins;
-use super::replica::Mark;
+use super::replica_mark::Mark;
 use super::verify::{Content, Verify};
 
 /// Pairs between two looks at whether they can still be read.

@@ -34,7 +34,7 @@ use super::lock::{DirectoryLock, lock_until, look_until};
 use super::map::{data_file, map};
 use super::marker::Recorded;
 use super::open::{GraphOptions, Store, find_tables, restore_names};
-use super::replica::Mark;
+use super::replica_mark::Mark;
 use super::write::{Change, Request};
 
 /// How long what is under way may take before the store is let go of.

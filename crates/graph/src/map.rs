@@ -91,3 +91,8 @@ pub(super) fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithT
         }
     }
 }
+
+/// After a file was made: else a power failure could lose the file's name, whatever is in it.
+pub(super) fn sync_directory(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}

@@ -7,7 +7,7 @@
 //! nothing until pages are written. So it is never resized, and readers need no lock against that.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,13 +19,15 @@ use sys::mapped::Guard;
 
 use super::block::BlockCodec;
 use super::error::{OpenError, OpenReason};
+use super::follower::Follower;
 use super::key::KeyCodec;
 use super::lists::Lists;
 use super::lock::DirectoryLock;
-use super::map::{data_file, map, refuse_links};
+use super::map::{data_file, map, refuse_links, sync_directory};
 use super::marker::{Marker, Recorded};
 use super::pages::Findings;
-use super::replica::{Follower, Mark, ReplicaState};
+use super::replica_mark::Mark;
+use super::replica_state::ReplicaState;
 use super::sum::{State, Table};
 use super::verify::{
     Content, FORMAT, FORMAT_REPLICA, META, META_FORMAT, META_NAMES_KEY, META_STATE, Verify,
@@ -335,9 +337,4 @@ pub(super) fn stored_names<'txn>(
         let bits = id.try_into().map_err(|_| OpenReason::Damaged("a name's id".into()))?;
         Ok((Id::from_bits(u64::from_be_bytes(bits)), name))
     }))
-}
-
-/// After a file was made: else a power failure could lose the file's name, whatever is in it.
-pub(super) fn sync_directory(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }

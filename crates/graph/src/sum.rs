@@ -11,7 +11,7 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::key::Key;
-use super::replica::ReplicaState;
+use super::replica_state::ReplicaState;
 
 /// The tables whose entries are summed up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,11 +7,12 @@ use std::sync::{MutexGuard, PoisonError};
 use heed::{MdbError, RwTxn};
 use hub::{Id, IdText, Subscription};
 
+use super::follower::Moved;
 use super::lists::{Lists, Uncommitted};
 use super::open::{Store, Tables};
 use super::pair::TextPair;
 use super::pins::{self, Pins};
-use super::replica::{LogPlace, Moved, ReplicaState};
+use super::replica_state::{LogPlace, ReplicaState};
 use super::sum::{self, State, Table};
 use super::verify::META_STATE;
 

@@ -8,9 +8,10 @@ use tokio_postgres::types::ToSql;
 use crate::error::{Doing, LedgerError, Rebuild};
 use crate::ledger::Ledger;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_VERSIONS_MAX};
-use crate::pair::{Pair, from_lines, sum};
+use crate::pair::{from_lines, sum};
 use crate::place::Place;
 use crate::session::{Session, place};
+use crate::shared::Change;
 
 /// Head and changes as of one moment; a row without a change where there is none.
 const PAGE: &str = "
@@ -21,17 +22,6 @@ const PAGE: &str = "
         from (select * from encke.changes where version > $1 order by version limit $2) n
     ) c on c.before < $3
     order by c.version";
-
-/// One version of the graph.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Change {
-    /// Where it leads.
-    pub place: Place,
-    /// Pairs that were not there before.
-    pub added: Vec<Pair>,
-    /// Pairs that were there before.
-    pub removed: Vec<Pair>,
-}
 
 /// Some of the changes after a place.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, broadcast, mpsc, watch};
+use tokio::sync::{Mutex, broadcast, mpsc, oneshot, watch};
 
 use crate::config::LedgerConfig;
 use crate::error::LedgerError;
-use crate::limits::{COMMITS_KEPT, QUEUE_MAX};
+use crate::limits::{CHANGE_PAIRS_MAX, COMMITS_KEPT, QUEUE_MAX};
+use crate::pair::{Pair, integer_of};
 use crate::session::Session;
-use crate::watch::Seen;
-use crate::write::Request;
-use crate::{Change, watch as poll, write};
+use crate::shared::{Change, Changed, Request, Seen, Shared};
+use crate::{watch as poll, write};
 
 /// The graph in PostgreSQL. Clones share its connections; when the last one is dropped they close.
 #[derive(Clone, Debug)]
@@ -18,16 +18,6 @@ pub struct Ledger {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: mpsc::Sender<Request>,
     pub(crate) seen: watch::Receiver<Seen>,
-}
-
-/// What the handle and its two tasks have in common.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) config: LedgerConfig,
-    /// The connection for pages of changes and for status.
-    pub(crate) reader: Mutex<Option<Session>>,
-    pub(crate) seen: watch::Sender<Seen>,
-    pub(crate) commits: broadcast::Sender<Arc<Change>>,
 }
 
 impl Ledger {
@@ -62,15 +52,76 @@ impl Ledger {
     pub fn config(&self) -> &LedgerConfig {
         &self.shared.config
     }
+
+    /// Removes and then adds pairs, durably. Waits for a place in the queue, then for the
+    /// transaction; a caller that is dropped before that begins has changed nothing.
+    pub async fn change(
+        &self,
+        added: Vec<Pair>,
+        removed: Vec<Pair>,
+    ) -> Result<Changed, LedgerError> {
+        let pairs = added.len() + removed.len();
+        if pairs > CHANGE_PAIRS_MAX {
+            return Err(LedgerError::Refused(format!(
+                "a change has at most {CHANGE_PAIRS_MAX} pairs, this one has {pairs}: send parts"
+            )));
+        }
+        for (a, b) in added.iter().chain(&removed) {
+            integer_of(a)?;
+            integer_of(b)?;
+        }
+        let (reply, answer) = oneshot::channel();
+        let gone = |_| LedgerError::Away("this node is stopping".into());
+        self.queue.send(Request { added, removed, reply }).await.map_err(|_| gone(()))?;
+        // The writer ends early only when the runtime does, maybe in the middle of a commit.
+        answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("this node is stopping".into())))
+    }
+
+    /// Each transaction of this node that changed something, once, in order, from now on.
+    pub fn commits(&self) -> Commits {
+        Commits(self.shared.commits.subscribe())
+    }
+
+    /// Where the graph is, now and whenever that changes.
+    pub fn versions(&self) -> Versions {
+        let mut seen = self.seen.clone();
+        seen.mark_changed();
+        Versions(seen)
+    }
 }
 
-impl Shared {
-    /// Tells where the graph is, if that is news.
-    pub(crate) fn see(&self, now: Seen) {
-        self.seen.send_if_modified(|seen| {
-            let news = *seen != now;
-            *seen = now;
-            news
-        });
+/// See [`Ledger::commits`].
+#[derive(Debug)]
+pub struct Commits(broadcast::Receiver<Arc<Change>>);
+
+impl Commits {
+    /// The next one; `None` when the ledger is gone. Who lags far behind misses some: versions that
+    /// are left out are in [`Ledger::changes_after`].
+    pub async fn next(&mut self) -> Option<Arc<Change>> {
+        loop {
+            match self.0.recv().await {
+                Ok(change) => return Some(change),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+/// See [`Ledger::versions`].
+#[derive(Clone, Debug)]
+pub struct Versions(watch::Receiver<Seen>);
+
+impl Versions {
+    /// What is known now.
+    pub fn now(&self) -> Seen {
+        self.0.borrow().clone()
+    }
+
+    /// The next news; the first time what is known now. Who is slow gets the newest alone. `None`
+    /// when the ledger is gone.
+    pub async fn next(&mut self) -> Option<Seen> {
+        self.0.changed().await.ok()?;
+        Some(self.0.borrow_and_update().clone())
     }
 }

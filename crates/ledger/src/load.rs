@@ -23,7 +23,7 @@ use crate::limits::{GROUP_PAIRS_MAX, LOAD_CHUNK_BYTES, LOAD_MERGED_MAX, LOAD_PAI
 use crate::pair::integer_of;
 use crate::place::Place;
 use crate::session::{Session, place};
-use crate::watch::Seen;
+use crate::shared::Seen;
 use hub::pair_hash;
 
 /// Pairs that are to be loaded.

@@ -2,53 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::types::ToSql;
 
 use crate::error::{Doing, LedgerError};
-use crate::ledger::{Ledger, Shared};
 use crate::limits::{CHANGES_KEPT, POLL, PRUNE_EVERY, PRUNE_ROWS};
-use crate::place::Place;
 use crate::session::{Session, backoff};
-
-/// What this node knows of the database.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Seen {
-    /// It has not answered yet.
-    Starting,
-    /// The graph is there, as of the last poll or the last commit of this node.
-    At(Place),
-    /// It does not answer; it is tried again with a bounded back-off, whatever the error.
-    Away(LedgerError),
-}
-
-/// See [`Ledger::versions`].
-#[derive(Clone, Debug)]
-pub struct Versions(watch::Receiver<Seen>);
-
-impl Ledger {
-    /// Where the graph is, now and whenever that changes.
-    pub fn versions(&self) -> Versions {
-        let mut seen = self.seen.clone();
-        seen.mark_changed();
-        Versions(seen)
-    }
-}
-
-impl Versions {
-    /// What is known now.
-    pub fn now(&self) -> Seen {
-        self.0.borrow().clone()
-    }
-
-    /// The next news; the first time what is known now. Who is slow gets the newest alone. `None`
-    /// when the ledger is gone.
-    pub async fn next(&mut self) -> Option<Seen> {
-        self.0.changed().await.ok()?;
-        Some(self.0.borrow_and_update().clone())
-    }
-}
+use crate::shared::{Seen, Shared};
 
 /// Polls until the ledger is gone, on `session` at first.
 pub(crate) async fn run(shared: Weak<Shared>, mut session: Option<Session>) {

@@ -9,91 +9,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use backon::ExponentialBackoff;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
 
-use crate::changes::Change;
 use crate::error::{Doing, LedgerError};
-use crate::ledger::{Ledger, Shared};
-use crate::limits::{CHANGE_PAIRS_MAX, GROUP_PAIRS_MAX};
-use crate::pair::{Pair, from_lines, integer_of};
-use crate::place::Place;
+use crate::limits::GROUP_PAIRS_MAX;
+use crate::pair::{Pair, from_lines};
 use crate::session::{Session, backoff, place};
-use crate::watch::Seen;
+use crate::shared::{Change, Changed, Request, Seen, Shared};
 
 const COMMIT: &str = "select uuid_send(new_lineage), new_version, new_hash, did_add, did_remove
     from encke.commit($1, $2, $3, $4)";
-
-/// What a change did, as of its transaction.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Changed {
-    /// Where the graph is now, or was already where nothing was to do. Changes that shared the
-    /// transaction have the same.
-    pub place: Place,
-    /// The pairs that were not there before.
-    pub added: Vec<Pair>,
-    /// The pairs that were there before.
-    pub removed: Vec<Pair>,
-}
-
-/// Pairs to change, and where the answer goes.
-#[derive(Debug)]
-pub(crate) struct Request {
-    added: Vec<Pair>,
-    removed: Vec<Pair>,
-    reply: oneshot::Sender<Result<Changed, LedgerError>>,
-}
-
-impl Ledger {
-    /// Removes and then adds pairs, durably. Waits for a place in the queue, then for the
-    /// transaction; a caller that is dropped before that begins has changed nothing.
-    pub async fn change(
-        &self,
-        added: Vec<Pair>,
-        removed: Vec<Pair>,
-    ) -> Result<Changed, LedgerError> {
-        let pairs = added.len() + removed.len();
-        if pairs > CHANGE_PAIRS_MAX {
-            return Err(LedgerError::Refused(format!(
-                "a change has at most {CHANGE_PAIRS_MAX} pairs, this one has {pairs}: send parts"
-            )));
-        }
-        for (a, b) in added.iter().chain(&removed) {
-            integer_of(a)?;
-            integer_of(b)?;
-        }
-        let (reply, answer) = oneshot::channel();
-        let gone = |_| LedgerError::Away("this node is stopping".into());
-        self.queue.send(Request { added, removed, reply }).await.map_err(|_| gone(()))?;
-        // The writer ends early only when the runtime does, maybe in the middle of a commit.
-        answer.await.unwrap_or_else(|_| Err(LedgerError::Unknown("this node is stopping".into())))
-    }
-
-    /// Each transaction of this node that changed something, once, in order, from now on.
-    pub fn commits(&self) -> Commits {
-        Commits(self.shared.commits.subscribe())
-    }
-}
-
-/// See [`Ledger::commits`].
-#[derive(Debug)]
-pub struct Commits(broadcast::Receiver<Arc<Change>>);
-
-impl Commits {
-    /// The next one; `None` when the ledger is gone. Who lags far behind misses some: versions that
-    /// are left out are in [`Ledger::changes_after`].
-    pub async fn next(&mut self) -> Option<Arc<Change>> {
-        loop {
-            match self.0.recv().await {
-                Ok(change) => return Some(change),
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => return None,
-            }
-        }
-    }
-}
 
 /// The writer: ends when all ledgers are gone and the queue is empty.
 pub(crate) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Request>) {
@@ -121,12 +49,6 @@ pub(crate) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Request>)
                 }
             }
         }
-    }
-}
-
-impl Request {
-    fn pairs(&self) -> usize {
-        self.added.len() + self.removed.len()
     }
 }
 

@@ -28,6 +28,7 @@ pub mod decimal;
 mod forwarded;
 mod frame;
 mod json;
+mod keep_alive;
 pub mod ndjson;
 pub mod negotiation;
 mod networks;

@@ -1,6 +1,6 @@
-//! The closed list of transports, and the bytes of theirs that are the same for every event.
+//! The closed list of transports, and how the body of a stream is delimited.
 
-use crate::{chunked, classic, ndjson, sse, websocket};
+use crate::chunked;
 
 /// How one client hears events.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,22 +40,6 @@ impl Transport {
             Transport::Poll => "poll",
         }
     }
-
-    /// What a silent stream sends so that everybody on the way knows that it is alive: bytes that
-    /// a client of this transport must ignore, or answer as a WebSocket's ping. A poll has none:
-    /// its answer is the sign.
-    pub const fn keep_alive(self, framing: Framing) -> &'static [u8] {
-        match (self, framing) {
-            (Transport::Sse, Framing::Close) => sse::KEEP_ALIVE,
-            (Transport::Sse, Framing::Chunked) => sse::KEEP_ALIVE_CHUNK,
-            (Transport::Ndjson, Framing::Close) => ndjson::KEEP_ALIVE,
-            (Transport::Ndjson, Framing::Chunked) => ndjson::KEEP_ALIVE_CHUNK,
-            (Transport::Classic, Framing::Close) => classic::KEEP_ALIVE,
-            (Transport::Classic, Framing::Chunked) => classic::KEEP_ALIVE_CHUNK,
-            (Transport::WebSocket, _) => websocket::KEEP_ALIVE,
-            (Transport::Poll, _) => b"",
-        }
-    }
 }
 
 /// How the body of a stream is delimited (RFC 9112, section 6.3).
@@ -87,15 +71,6 @@ mod tests {
     fn transports_stand_at_their_index() {
         for (index, transport) in Transport::ALL.into_iter().enumerate() {
             assert_eq!(transport.index(), index);
-        }
-    }
-
-    #[test]
-    fn keep_alive_chunk_holds_the_plain_keep_alive() {
-        for transport in [Transport::Sse, Transport::Ndjson, Transport::Classic] {
-            let mut chunk = Vec::new();
-            chunked::push(&mut chunk, transport.keep_alive(Framing::Close));
-            assert_eq!(transport.keep_alive(Framing::Chunked), chunk, "{transport:?}");
         }
     }
 }

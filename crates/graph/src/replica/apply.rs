@@ -3,8 +3,9 @@
 use hub::{IdError, IdText, pair_hash};
 use thiserror::Error;
 
-use super::{LogPlace, Moved, Replica, ReplicaState};
+use super::{LogPlace, Replica, ReplicaState};
 use crate::error::WriteError;
+use crate::follower::Moved;
 use crate::open::Store;
 use crate::pair::TextPair;
 use crate::transaction::Transaction;

@@ -7,12 +7,13 @@
 use std::sync::PoisonError;
 
 use heed::RoTxn;
-use hub::{BUCKETS, Id, PairHash, Subscription, pair_hash};
+use hub::{BUCKETS, Id, PairHash, pair_hash};
 
 use super::ReplicaState;
 use crate::Graph;
 use crate::block::unpack;
 use crate::error::{ReadError, Unusable};
+use crate::follower::{Moved, PairPlace};
 use crate::open::Store;
 use crate::pins;
 
@@ -36,23 +37,6 @@ impl BucketSums {
     }
 }
 
-/// Where a pair stands in the order in which it is read: subscribee, subscriber.
-type Place = (Id, Id);
-
-/// A pair that came or went.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Moved {
-    place: Place,
-    hash: PairHash,
-    added: bool,
-}
-
-impl Moved {
-    pub(super) fn new(pair: Subscription, hash: PairHash, added: bool) -> Moved {
-        Moved { place: (pair.subscribee, pair.subscriber), hash, added }
-    }
-}
-
 impl Graph {
     /// Sums up all pairs of a replica. One at a time; further callers wait. Changes go on.
     ///
@@ -72,7 +56,7 @@ struct Summing<'s> {
     store: &'s Store,
     sums: Box<[u64; BUCKETS]>,
     /// The last pair that is in the sums.
-    done: Option<Place>,
+    done: Option<PairPlace>,
     all: bool,
 }
 
@@ -115,7 +99,7 @@ impl<'s> Summing<'s> {
     }
 
     /// Reads on; returns the last pair read when there are more.
-    fn slice(&mut self, txn: &RoTxn<'_>) -> heed::Result<Option<Place>> {
+    fn slice(&mut self, txn: &RoTxn<'_>) -> heed::Result<Option<PairPlace>> {
         let followers = self.store.tables.followers;
         let mut left = SLICE;
         let mut ids = Vec::new();

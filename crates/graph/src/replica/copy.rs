@@ -8,13 +8,13 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use super::ReplicaState;
-use super::mark::{Mark, Marked};
 use crate::Graph;
 use crate::error::{OpenError, OpenReason, ReadError, Unusable};
 use crate::lock::DirectoryLock;
 use crate::map::data_file;
-use crate::open::sync_directory;
+use crate::map::sync_directory;
 use crate::pages::Findings;
+use crate::replica_mark::{Mark, Marked};
 use crate::verify::{Content, Verify};
 
 impl Graph {

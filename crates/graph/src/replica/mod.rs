@@ -28,31 +28,26 @@
 mod apply;
 mod buckets;
 mod copy;
-mod mark;
 mod open;
 mod pairs;
 mod rebuild;
 mod sorter;
-mod state;
 mod swap;
 mod sync;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::Graph;
 use super::lock::DirectoryLock;
 use super::open::{GraphOptions, Store};
 
+pub use super::replica_state::{LogPlace, ReplicaState};
 pub use apply::{Applied, ApplyError, Change};
 pub use buckets::BucketSums;
 pub use copy::install;
 pub use pairs::{NumberedId, PairBatch};
 pub use rebuild::{Built, Origin, Rebuild, RebuildError};
-pub use state::{LogPlace, ReplicaState};
-
-pub(super) use buckets::Moved;
-pub(super) use mark::Mark;
 
 use sync::Syncing;
 
@@ -133,38 +128,6 @@ impl Drop for Replica {
         // Its thread must not write after the mark.
         drop(self.syncing.take());
         self.store().close_replica();
-    }
-}
-
-/// What an open store keeps for a replica beside the pairs.
-#[derive(Default)]
-pub(super) struct Follower {
-    /// How far the log has been followed, when that is not stored yet.
-    place: Mutex<Option<LogPlace>>,
-    /// What changed since a sum was begun; `None` while nobody sums. Looked at by the writer only,
-    /// with the state locked.
-    moved: Mutex<Option<Vec<Moved>>>,
-    /// Held by the one who sums.
-    summing: Mutex<()>,
-}
-
-impl Follower {
-    /// The place that is still to be stored.
-    pub(super) fn place(&self) -> MutexGuard<'_, Option<LogPlace>> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A transaction is committed, with `place` and what `moved` in it.
-    pub(super) fn settle(&self, place: Option<LogPlace>, moved: Option<Vec<Moved>>) {
-        // The caller may have followed the log further meanwhile.
-        self.place().take_if(|newest| Some(*newest) == place);
-        if let (Some(all), Some(moved)) = (self.moved().as_mut(), moved) {
-            all.extend(moved);
-        }
-    }
-
-    pub(super) fn moved(&self) -> MutexGuard<'_, Option<Vec<Moved>>> {
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

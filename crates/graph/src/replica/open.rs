@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hub::Names;
 
-use super::mark::{Mark, Marked};
 use super::sync::Syncing;
 use super::{Replica, ReplicaOptions};
 use crate::Graph;
@@ -16,6 +15,7 @@ use crate::error::{OpenError, OpenReason};
 use crate::lock::DirectoryLock;
 use crate::map::data_file;
 use crate::open::{Store, look};
+use crate::replica_mark::{Mark, Marked};
 use crate::sum::State;
 
 /// How directories are called in which a replica is built.

@@ -7,12 +7,14 @@ use std::sync::atomic::Ordering;
 
 use hub::{Id, Names};
 
+use super::Replica;
 use super::open::Building;
-use super::{Mark, Replica};
 use crate::held::Held;
 use crate::map::data_file;
+use crate::map::sync_directory;
 use crate::marker;
-use crate::open::{Store, sync_directory};
+use crate::open::Store;
+use crate::replica_mark::Mark;
 
 impl Replica {
     /// Installs `new`, which was built in `building` and is synced. `held` has all its names

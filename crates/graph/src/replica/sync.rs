@@ -8,8 +8,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::Mark;
 use crate::open::Store;
+use crate::replica_mark::Mark;
 use crate::transaction::Transaction;
 use crate::{Graph, Shared};
 

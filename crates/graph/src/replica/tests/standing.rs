@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::*;
+use crate::replica_mark::Mark;
 
 /// A replica with two pairs at version 1, and the directory that its process left at a kill.
 fn killed() -> (tempfile::TempDir, ReplicaState) {

@@ -3,7 +3,7 @@
 //! A replica commits without a sync. That is safe as long as the page cache lives, which is as long
 //! as the machine's boot has the same id; and when all was synced at the end. Everything else may
 //! have left any mix of old and new pages behind, and the walk at open (see
-//! [`pages`](super::super::pages)) is not meant to be led through the worst of it each time.
+//! [`pages`](super::pages)) is not meant to be led through the worst of it each time.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::OpenReason;
-use crate::open::sync_directory;
+use crate::map::sync_directory;
 
 const NAME: &str = "data.replica";
 
@@ -24,16 +24,16 @@ const REFUSED: &str = "refused";
 
 /// What is said of a replica.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in super::super) struct Mark {
+pub(crate) struct Mark {
     /// The boot of the machine in which the store was opened; `None` where the system has no id.
-    pub(super) boot: Option<String>,
+    pub(crate) boot: Option<String>,
     /// The transaction that it was closed with, when it was.
-    pub(super) closed: Option<u64>,
+    pub(crate) closed: Option<u64>,
 }
 
 /// What was found beside a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Marked {
+pub(crate) enum Marked {
     Nothing,
     Unreadable,
     Known(Mark),
@@ -41,29 +41,29 @@ pub(super) enum Marked {
 
 impl Mark {
     /// Of a store that is open from now on.
-    pub(super) fn open() -> Mark {
+    pub(crate) fn open() -> Mark {
         let boot = fs::read_to_string(BOOT_ID).ok();
         Mark { boot: boot.map(|id| id.trim().to_owned()), closed: None }
     }
 
     /// Of a store that the disk did not keep.
-    pub(super) fn refused() -> Mark {
+    pub(crate) fn refused() -> Mark {
         Mark { boot: Some(REFUSED.into()), closed: None }
     }
 
     /// Of a store that was closed after `transaction`, all of it synced.
-    pub(super) fn closed(transaction: u64) -> Mark {
+    pub(crate) fn closed(transaction: u64) -> Mark {
         Mark { closed: Some(transaction), ..Mark::open() }
     }
 
     /// Whether `dir` was ever a replica's.
-    pub(in super::super) fn is_in(dir: &Path) -> bool {
+    pub(crate) fn is_in(dir: &Path) -> bool {
         path(dir).exists()
     }
 
     /// Replaces the mark in `dir`. It is on the disk when this returns: a machine that dies must
     /// not bring back the mark before.
-    pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
         let partial = dir.join(format!("{NAME}.partial"));
         let mut file = File::create(&partial)?;
         file.write_all(self.text().as_bytes())?;
@@ -73,7 +73,7 @@ impl Mark {
     }
 
     /// Why the file may be torn.
-    pub(super) fn distrust(&self) -> Option<&'static str> {
+    pub(crate) fn distrust(&self) -> Option<&'static str> {
         match self {
             Mark { closed: Some(_), .. } => None,
             Mark { boot: None, .. } => Some("it was not closed, and the system has no boot id"),
@@ -107,7 +107,7 @@ impl Mark {
 }
 
 impl Marked {
-    pub(super) fn read(dir: &Path) -> Result<Marked, OpenReason> {
+    pub(crate) fn read(dir: &Path) -> Result<Marked, OpenReason> {
         match fs::read(path(dir)) {
             Ok(bytes) => Ok(Mark::parse(&bytes).map_or(Marked::Unreadable, Marked::Known)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Marked::Nothing),

@@ -28,13 +28,13 @@ pub struct ReplicaState {
 const NUMBERS: usize = 7;
 
 impl ReplicaState {
-    pub(in super::super) fn to_numbers(self) -> [u64; NUMBERS] {
+    pub(super) fn to_numbers(self) -> [u64; NUMBERS] {
         let ReplicaState { lineage, version, at, set_hash } = self;
         let LogPlace { epoch, sequence, record } = at;
         [(lineage >> 64) as u64, lineage as u64, version, epoch, sequence, set_hash, record]
     }
 
-    pub(in super::super) fn from_numbers(numbers: [u64; NUMBERS]) -> ReplicaState {
+    pub(super) fn from_numbers(numbers: [u64; NUMBERS]) -> ReplicaState {
         let [high, low, version, epoch, sequence, set_hash, record] = numbers;
         ReplicaState {
             lineage: u128::from(high) << 64 | u128::from(low),
