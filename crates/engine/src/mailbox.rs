@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_queue::ArrayQueue;
 use hub::{ConnRef, DisconnectReason};
 use smallvec::SmallVec;
-use tls::rustls::ServerConfig;
 
 use crate::Event;
 use crate::catch_up::CatchUp;
@@ -72,9 +71,7 @@ impl Mail {
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     queue: ArrayQueue<Mail>,
-    /// How clients of TLS are to be met from now on; of two the later one counts.
-    tls: ArrayQueue<Arc<ServerConfig>>,
-    /// What is shown from now on, likewise.
+    /// What is shown from now on; of two the later one counts.
     texts: ArrayQueue<Arc<Texts>>,
     /// What holds from now on, likewise.
     settings: ArrayQueue<Arc<Settings>>,
@@ -104,7 +101,6 @@ impl Mailbox {
         Ok(Mailbox {
             // The end of all mail needs no room.
             queue: ArrayQueue::new(MAILS_MAX + 1),
-            tls: ArrayQueue::new(1),
             texts: ArrayQueue::new(1),
             settings: ArrayQueue::new(1),
             moves: ArrayQueue::new(1),
@@ -136,17 +132,6 @@ impl Mailbox {
             self.mails.fetch_sub(1, Ordering::Relaxed);
         }
         posted
-    }
-
-    /// Posts how clients of TLS are to be met from now on.
-    pub(crate) fn post_tls(&self, config: Arc<ServerConfig>) {
-        drop(self.tls.force_push(config));
-        self.ring();
-    }
-
-    /// That, for the worker.
-    pub(crate) fn take_tls(&self) -> Option<Arc<ServerConfig>> {
-        self.tls.pop()
     }
 
     /// Posts what is shown from now on.
@@ -237,7 +222,6 @@ impl Mailbox {
     pub(crate) fn may_sleep(&self) -> bool {
         self.bell.mark_asleep();
         let is_empty = self.queue.is_empty()
-            && self.tls.is_empty()
             && self.texts.is_empty()
             && self.settings.is_empty()
             && self.moves.is_empty()

@@ -17,7 +17,6 @@ use sync::replies::Replies;
 use sync::room::{Rooms, WorkerRoom};
 use sys::table::{self, AsFdDyn};
 use sys::{clock, group, limits as process_limits, machine};
-use tls::rustls::ServerConfig;
 
 pub use self::error::StartError;
 use self::error::claim;
@@ -223,15 +222,6 @@ impl Engine {
     /// Where they connect by TLS.
     pub fn tls_address(&self) -> Option<SocketAddr> {
         self.tls_address
-    }
-
-    /// Meets clients of TLS by `config` from now on, made by [`tls::server_config`]; connections
-    /// that are there stay as they are. Does nothing where there is no port for TLS.
-    pub fn set_tls(&self, config: Arc<ServerConfig>) {
-        // A guest has none: it would never take it.
-        for mailbox in self.mailboxes.iter().take(self.threads.len()) {
-            mailbox.post_tls(config.clone());
-        }
     }
 
     /// Sets what may be set while it runs, from the workers' next turns on.

@@ -262,9 +262,6 @@ impl Worker {
         if self.shard.drain_deadline_ms().is_some() {
             self.doors.clear();
         }
-        if let Some(config) = self.mailbox.take_tls() {
-            self.shard.sockets().set_config(config);
-        }
         if let Some(over_ms) = self.mailbox.take_move() {
             self.shard.move_all(over_ms);
         }

@@ -66,10 +66,3 @@ reasons! {
     /// Its address has or does more than one may (answered 429, or a close frame).
     AddressLimit = "address_limit",
 }
-
-impl DisconnectReason {
-    /// The reason with number `index`, the inverse of `reason as usize`.
-    pub fn from_index(index: usize) -> Option<DisconnectReason> {
-        Self::ALL.get(index).copied()
-    }
-}

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{self, cipher_suite as suites, kx_group};
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
@@ -102,30 +101,12 @@ pub fn server_config(resolver: Arc<dyn ResolvesServerCert>, choice: Choice) -> A
 
 /// A client's side, which trusts `roots`. For load tools and tests.
 pub fn client_config(roots: RootCertStore, choice: Choice) -> Result<Arc<ClientConfig>, Error> {
-    let config = ClientConfig::builder_with_provider(Arc::new(provider(choice)))
+    let mut config = ClientConfig::builder_with_provider(Arc::new(provider(choice)))
         .with_protocol_versions(versions(choice))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(cut(config, choice))
-}
-
-/// The same, which trusts whom `verifier` does: a crowd that comes to its own server need not check
-/// its certificate a million times.
-pub fn client_config_with(
-    verifier: Arc<dyn ServerCertVerifier>,
-    choice: Choice,
-) -> Result<Arc<ClientConfig>, Error> {
-    let config = ClientConfig::builder_with_provider(Arc::new(provider(choice)))
-        .with_protocol_versions(versions(choice))?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    Ok(cut(config, choice))
-}
-
-fn cut(mut config: ClientConfig, choice: Choice) -> Arc<ClientConfig> {
     config.alpn_protocols = protocols(choice);
     config.resumption = rustls::client::Resumption::disabled();
     config.enable_secret_extraction = true;
-    Arc::new(config)
+    Ok(Arc::new(config))
 }

@@ -39,7 +39,7 @@ mod seal;
 
 pub use alert::Alert;
 pub use cipher::Suite;
-pub use config::{Choice, client_config, client_config_with, server_config};
+pub use config::{Choice, client_config, server_config};
 pub use fault::{Failure, Fault, Unsealed};
 pub use handshake::{Agreed, Handshake, Step};
 pub use hello::is_whole as is_hello_whole;

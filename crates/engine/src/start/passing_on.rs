@@ -78,9 +78,4 @@ impl Engine {
     pub fn totals(&self) -> Vec<Total> {
         handover::totals(&self.snapshot().whole())
     }
-
-    /// Connections that one worker has room for.
-    pub fn places_of_a_worker(&self) -> Option<usize> {
-        self.closed.as_ref().and_then(|(_, shared)| shared.first().map(|first| first.slots_max))
-    }
 }

@@ -172,14 +172,6 @@ impl<S: Numbered> Tls<S> {
         }
     }
 
-    /// Meets new clients by `config` from now on.
-    pub(crate) fn set_config(&mut self, config: Arc<ServerConfig>) {
-        // A worker that has begun without has no listener for them.
-        if self.config.is_some() {
-            self.config = Some(config);
-        }
-    }
-
     /// Handshakes that are under way, and clients whose hello is not whole.
     #[cfg(test)]
     pub(crate) fn unfinished(&self) -> (usize, usize) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Everything that comes and goes, for 75 minutes, and what the server's memory does meanwhile:
-# capacity.md, "Memory over time". Usage: docs/long-run.sh [SECONDS [FILE.csv]], with `encke` in
-# PATH and ports 8000 and 8001 free. Ends by itself, and leaves nothing but the file.
+# docs/capacity.md, "Memory over time". Usage: crates/encke/benches/long-run.sh [SECONDS
+# [FILE.csv]], with `encke` in PATH and ports 8000 and 8001 free. Ends by itself, and leaves nothing
+# but the file.
 set -euo pipefail
 seconds=${1:-4500}
 csv=${2:-long-run.csv}
