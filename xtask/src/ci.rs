@@ -87,7 +87,7 @@ const TRIALS: Phase = &[
         Step { name: "playdar", work: Chore(&["playdar"]), extent: Extent::Usual },
     ],
     &[
-        // Four minutes in which it waits.
+        // Two minutes, in which it mostly waits.
         Step { name: "silence", work: Chore(&["silence"]), extent: Extent::Fast },
         Step { name: "sdks", work: Chore(&["sdks"]), extent: Extent::Fast },
     ],

@@ -52,6 +52,8 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> anyhow::Result<bool> {
     let by_itself = std::env::var_os(skipped::VARIABLE).is_none();
     if by_itself {
         skipped::begin(&target)?;
+        // Those of other steps are of another run.
+        second_tries::begin(&target)?;
     }
     let mut nextest = nextest(root)?;
     nextest.args(filter).env(skipped::VARIABLE, skipped::file(&target));

@@ -150,8 +150,11 @@ fn arguments_of(signature: &str) -> usize {
         }
         brackets += i32::from(matches!(c, '(' | '[' | '{'));
     }
-    let is_self =
-        |argument: &str| argument.split(':').next().is_some_and(|name| name.ends_with("self"));
+    // As `&'a mut self`, or `self: Arc<Self>`.
+    let is_self = |argument: &str| {
+        let name = argument.split(':').next().unwrap_or_default();
+        name.trim_start_matches('&').split_whitespace().next_back() == Some("self")
+    };
     arguments.iter().filter(|text| !text.trim().is_empty() && !is_self(text.trim())).count()
 }
 
@@ -178,7 +181,8 @@ mod tests {
         for (signature, count) in [
             ("fn f() {", 0),
             ("fn f(&self) -> (u8, u8) {", 0),
-            ("fn f(&mut self, a: u8) {", 1),
+            ("fn f(&'a mut self, a: u8) {", 1),
+            ("fn f(itself: u8) {", 1),
             ("fn f<'a, T: A<u8, u8>>(a: &'a [u8], b: (u8, u8), c: impl Fn(u8, u8) -> u8) {", 3),
             ("fn f(\n    self: Pin<&mut Self>,\n    a: Map<u8, u8>,\n    B { c, d }: B,\n) {", 2),
         ] {

@@ -110,18 +110,60 @@ async fn join(bus: &Bus, file: &KeyFile) -> Result<(), KeysTrouble> {
     if keys == known {
         return Ok(());
     }
+    match bus.swap(VALUE, revision, written(keys)?).await? {
+        Proposal::Taken(_) | Proposal::Lost => Ok(()),
+    }
+}
+
+fn written(keys: Vec<KeyRecord>) -> Result<Bytes, KeysTrouble> {
     let bytes = serde_json::to_vec(&Value { format: FORMAT.to_owned(), keys });
     let bytes = Bytes::from(bytes.expect("plain values"));
     if bytes.len() > VALUE_BYTES_MAX {
         return Err(KeysTrouble::Full(bytes.len()));
     }
-    match bus.swap(VALUE, revision, bytes).await? {
-        Proposal::Taken(_) | Proposal::Lost => Ok(()),
-    }
+    Ok(bytes)
 }
 
 fn read(bytes: &[u8]) -> Result<Vec<KeyRecord>, KeysTrouble> {
     let value: Option<Value> = serde_json::from_slice(bytes).ok();
-    let value = value.filter(|value| value.format == FORMAT);
+    let is_ours =
+        |value: &Value| value.format == FORMAT && value.keys.iter().all(KeyRecord::is_sound);
+    let value = value.filter(is_ours);
     value.map(|value| value.keys).ok_or(KeysTrouble::Unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{NewKey, Scope};
+
+    fn key() -> KeyRecord {
+        let dir = tempfile::tempdir().unwrap();
+        let wish = NewKey { scopes: vec![Scope::Read], about: Vec::new(), expires: None };
+        KeyFile::in_dir(dir.path()).make(&wish, 1).unwrap().0
+    }
+
+    #[test]
+    fn value_is_read_back_and_anything_else_is_refused() {
+        let good = written(vec![key()]).unwrap();
+        assert_eq!(read(&good).unwrap().len(), 1);
+        let text = str::from_utf8(&good).unwrap();
+        for (part, wrong) in [
+            ("encke-api-keys-1", "encke-api-keys-2"),
+            ("[\"read\"]", "[]"),
+            ("\"id\":\"", "\"id\":\"\\u001b["),
+            ("\"created\"", "\"more\":1,\"created\""),
+        ] {
+            let other = text.replace(part, wrong);
+            assert!(other != text && read(other.as_bytes()).is_err(), "{other}");
+        }
+        assert!(read(b"").is_err() && read(&good[..good.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn more_keys_than_a_value_holds_are_refused() {
+        let key = key();
+        assert!(written(vec![key.clone(); 1_000]).is_ok(), "those of one file have room");
+        assert!(matches!(written(vec![key; 2_000]), Err(KeysTrouble::Full(_))));
+    }
 }

@@ -157,10 +157,9 @@ pub(super) async fn others_that_go_on(bus: &Bus, own: &str, members: usize) -> u
     let mut ending = 0;
     for _ in 0..ASKS {
         let reports = nodes(bus, members).await.unwrap_or_default();
-        let reports = reports.iter().filter(|report| report.member && report.node != own);
-        let (ended, goes_on): (Vec<_>, Vec<_>) = reports.partition(|report| report.ending);
-        ending = ended.len().max(ending);
-        if ended.len() + goes_on.len() >= others {
+        let others_of = || reports.iter().filter(|report| report.member && report.node != own);
+        ending = others_of().filter(|report| report.ending).count().max(ending);
+        if others_of().count() >= others {
             break;
         }
     }

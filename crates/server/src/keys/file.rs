@@ -184,13 +184,14 @@ impl KeyFile {
         fs::create_dir_all(self.dir()).map_err(io_error(self.dir().to_owned()))?;
         self.change(|keys| {
             let changes = joined(keys, others);
-            for (change, key) in &changes {
-                self.audit(now, change, key)?;
-            }
             // The same ones go at all nodes.
             keys.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
             while keys.len() > KEYS_MAX {
                 make_room(keys, now)?;
+            }
+            // Last: what there is no room for would be written every time.
+            for (change, key) in &changes {
+                self.audit(now, change, key)?;
             }
             Ok((keys.clone(), changes.len()))
         })
@@ -243,11 +244,14 @@ fn joined(keys: &mut Vec<KeyRecord>, others: &[KeyRecord]) -> Vec<(&'static str,
                 keys.push(other.clone());
                 changes.push(("came from another node", other.clone()));
             }
-            Some(key) if key.revoked.is_none() && other.revoked.is_some() => {
-                key.revoked = other.revoked;
-                changes.push(("revoked at another node", key.clone()));
+            // The first time counts, at all nodes: else each would write its own again and again.
+            Some(key) => {
+                let is_first = |theirs| key.revoked.is_none_or(|mine| theirs < mine);
+                if other.revoked.is_some_and(is_first) {
+                    key.revoked = other.revoked;
+                    changes.push(("revoked at another node", key.clone()));
+                }
             }
-            Some(_) => {}
         }
     }
     changes
@@ -280,109 +284,4 @@ fn make_room(keys: &mut Vec<KeyRecord>, now: u64) -> Result<(), KeyFileError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    const READ: NewKey = NewKey { scopes: Vec::new(), about: Vec::new(), expires: None };
-
-    fn wish() -> NewKey {
-        NewKey { scopes: vec![Scope::Read], ..READ }
-    }
-
-    #[test]
-    fn what_was_made_is_read_and_nothing_of_the_secret_is_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = KeyFile::in_dir(&dir.path().join("data"));
-        assert!(file.read().unwrap().is_none());
-        let (first, text) = file.make(&wish(), 100).unwrap();
-        let (second, _) = file.make(&wish(), 101).unwrap();
-        assert_eq!(file.read().unwrap().unwrap(), [first.clone(), second.clone()]);
-        let revoked = file.revoke(&first.id, 102).unwrap();
-        assert_eq!(file.revoke(&text, 200).unwrap().revoked, Some(102), "the first time counts");
-        assert_eq!(file.read().unwrap().unwrap(), [revoked, second]);
-        assert!(matches!(file.revoke("nobody", 1), Err(KeyFileError::Unknown)));
-        let secret = text.splitn(3, '_').nth(2).unwrap();
-        for entry in fs::read_dir(dir.path().join("data")).unwrap() {
-            let path = entry.unwrap().path();
-            assert!(!fs::read_to_string(&path).unwrap().contains(secret), "{path:?}");
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        }
-        let audit = fs::read_to_string(dir.path().join("data").join(AUDIT_NAME)).unwrap();
-        let changes: Vec<_> = audit.lines().map(|line| line.contains("\"revoked\"")).collect();
-        assert_eq!(changes, [false, false, true], "{audit}");
-    }
-
-    #[test]
-    fn damage_of_any_byte_is_found() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = KeyFile::in_dir(dir.path());
-        file.make(&wish(), 100).unwrap();
-        let good = fs::read(file.path()).unwrap();
-        let before = file.read().unwrap();
-        for at in 0..good.len() {
-            for wrong in [good[at] ^ 1, good[at] ^ 0x80] {
-                let mut bytes = good.clone();
-                bytes[at] = wrong;
-                fs::write(file.path(), &bytes).unwrap();
-                let read = file.read();
-                // White space is as good as another.
-                assert!(read.is_err() || read.unwrap() == before, "byte {at} is {wrong}");
-            }
-            fs::write(file.path(), &good[..at]).unwrap();
-            assert!(file.read().is_err() || at == good.len() - 1, "cut at {at}");
-        }
-        file.file.replace(&[0; 0]).unwrap();
-        assert!(file.read().is_err(), "no keys are no keys file");
-        assert!(file.make(&wish(), 100).is_err(), "what is damaged is left for its owner to see");
-    }
-
-    #[test]
-    fn keys_that_could_do_nothing_are_not_made() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = KeyFile::in_dir(dir.path());
-        let about = vec!["a*".parse().unwrap()];
-        for wrong in [
-            READ,
-            NewKey { about: about.clone(), ..wish() },
-            NewKey { about: [about.as_slice(); 17].concat(), scopes: vec![Scope::Send], ..READ },
-            NewKey { expires: Some(100), ..wish() },
-        ] {
-            assert!(matches!(file.make(&wrong, 100), Err(KeyFileError::Wish(_))), "{wrong:?}");
-        }
-        assert!(file.read().unwrap().is_none());
-    }
-
-    #[test]
-    fn keys_of_two_nodes_are_joined_and_what_one_has_revoked_is_revoked() {
-        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let [one, other] = dirs.each_ref().map(|dir| KeyFile::in_dir(&dir.path().join("data")));
-        assert_eq!(one.join(&[], 1).unwrap(), (Vec::new(), 0));
-        assert!(one.read().unwrap().is_none(), "nobody needs a key because nobody has one");
-        let (a, _) = one.make(&wish(), 100).unwrap();
-        assert_eq!(other.join(std::slice::from_ref(&a), 101).unwrap(), (vec![a.clone()], 1));
-        let (b, _) = other.make(&wish(), 102).unwrap();
-        let revoked = one.revoke(&a.id, 103).unwrap();
-        let all = other.join(std::slice::from_ref(&revoked), 104).unwrap();
-        assert_eq!(all, (vec![revoked.clone(), b.clone()], 1));
-        // What another one does not know yet changes nothing here.
-        assert_eq!(one.join(&[a, b.clone()], 105).unwrap(), (vec![revoked, b], 1));
-        let stamp = fs::metadata(one.path()).unwrap().ino();
-        assert_eq!(one.join(&all.0, 106).unwrap().1, 0);
-        assert_eq!(fs::metadata(one.path()).unwrap().ino(), stamp, "nothing is written");
-        let audit = fs::read_to_string(dirs[1].path().join("data").join(AUDIT_NAME)).unwrap();
-        assert!(audit.contains("came from another node") && audit.contains("revoked at another"));
-    }
-
-    #[test]
-    fn useless_keys_make_room_and_usable_ones_do_not() {
-        let key = |expires| KeyRecord::make("a".into(), [0; 32], vec![], vec![], 0, expires).0;
-        let mut keys = vec![key(None); KEYS_MAX];
-        assert!(make_room(&mut keys, 10).is_err());
-        keys[7] = key(Some(10));
-        make_room(&mut keys, 10).unwrap();
-        assert_eq!(keys.len(), KEYS_MAX - 1);
-        assert!(keys.iter().all(|key| key.is_usable(10)));
-    }
-}
+mod tests;

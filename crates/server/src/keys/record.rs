@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::ABOUT_MAX;
+
 /// How every key begins.
 const PREFIX: &str = "encke_";
 
@@ -141,6 +143,13 @@ impl KeyRecord {
         let text = format!("{PREFIX}{id}_{}", URL_SAFE_NO_PAD.encode(secret));
         let sha256 = Hash::of(&secret);
         (KeyRecord { id, sha256, scopes, about, created, expires, revoked: None }, text)
+    }
+
+    /// Whether it is one as this server makes them. What others write may be anything.
+    pub(crate) fn is_sound(&self) -> bool {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let is_id = self.id.len() == 2 * ID_BYTES && self.id.bytes().all(is_digit);
+        is_id && !self.scopes.is_empty() && self.about.len() <= ABOUT_MAX
     }
 
     /// Whether it is good for anything at `now`.
