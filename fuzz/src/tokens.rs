@@ -4,10 +4,10 @@
 
 use std::sync::LazyLock;
 
+use auth::tokens::{Checked, TokenRules, Verifier};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hub::{GRANTED_IDS_MAX, IdText, TokenRefusal};
-use server::tokens::{Checked, TokenRules, Verifier};
 use sha2::{Digest, Sha256};
 
 /// 32 bytes: the least.

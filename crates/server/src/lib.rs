@@ -14,7 +14,6 @@
 
 mod api;
 mod certs;
-mod checked_file;
 mod client_log;
 pub mod cluster;
 mod count;
@@ -22,19 +21,14 @@ mod demo_page;
 mod ending;
 mod epoch;
 mod erlang;
-mod file_stamp;
-mod file_watch;
 mod gate;
 mod http;
 mod idempotency;
-pub mod keys;
 mod lane;
 mod listener;
-mod live_access;
 mod log_interval;
 mod memory;
 mod outcome;
-mod outgoing;
 mod panics;
 mod passing;
 mod ports;
@@ -48,8 +42,6 @@ mod shortage;
 mod start;
 mod successor;
 mod takeover;
-mod token_door;
-pub mod tokens;
 mod traces;
 mod upgrade;
 mod wake_fd;
@@ -60,6 +52,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 
 use anyhow::{Context, Result};
+use auth::tokens::Verifier;
 use engine::{Engine, EngineConfig};
 use graph::Graph;
 use proto::request::Hosts;
@@ -76,16 +69,14 @@ pub use crate::erlang::ErlangConfig;
 use crate::erlang::ErlangTask;
 use crate::gate::Gate;
 use crate::http::host::ApiHosts;
-pub use crate::http::host::is_loopback;
 pub use crate::panics::end_process_on_panic;
 pub use crate::presence::{PresenceConfig, Webhook, WebhookSecret, WebhookUrl};
 pub use crate::start::open_graph;
-pub use crate::token_door::StreamAccess;
-use crate::tokens::Verifier;
 use crate::traces::TracesEnd;
 pub use crate::traces::{CollectorUrl, Sampling, TraceHeaders, TracesConfig};
 use crate::upgrade::Upgrades;
 pub use crate::upgrade::{Done, Program, Step, Told, Upgrade, UpgradeError};
+pub use auth::token_door::StreamAccess;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
 /// is ever handed from one to another, which would wake one thread more for it.

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use anyhow::{Result, anyhow};
+use auth::is_loopback;
+use auth::keys::ring::{KeyRing, Known};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::API_BACKLOG;
-use crate::http::host::is_loopback;
 use crate::http::tls::Tls;
-use crate::keys::ring::{KeyRing, Known};
 use crate::listener::Door;
 
 /// The first option that makes no sense without a certificate.

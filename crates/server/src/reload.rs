@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, PoisonError};
 
+use auth::tokens;
 use engine::Settings;
 use proto::request::Hosts;
 
-use crate::{Server, certs, tokens};
+use crate::{Server, certs};
 
 impl Server {
     /// Reads again what can be replaced while the server runs: certificates, and keys of tokens.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use auth::live_access::LiveAccess;
 use engine::{Engine, Inherited, Inheriting, Total};
 use graph::{Beside, Graph, GraphOptions};
 use hub::{Epoch, Tag};
@@ -24,7 +25,6 @@ use tokio::time::{Instant, sleep};
 use crate::api::Figures;
 use crate::epoch::EpochFile;
 use crate::idempotency::IdempotencyKeys;
-use crate::live_access::LiveAccess;
 use crate::passing::PassingDoor;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::start::{ControlPlane, Credentials, Parts, tell_engine, traces};

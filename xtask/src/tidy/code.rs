@@ -38,7 +38,7 @@ const SLEEPERS: [(&str, &str); 35] = [
     ("crates/server/src/http/tls.rs", "handshakes keep a pace"),
     ("crates/server/src/epoch.rs", "what is reserved in time lasts for minutes"),
     ("crates/server/src/idempotency/mod.rs", "keys are forgotten by the clock"),
-    ("crates/server/src/token_door.rs", "a full mailbox rings nobody when it has room again"),
+    ("crates/auth/src/token_door.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/server/src/cluster/", "a log or a database that is away does not ring"),
     ("crates/server/src/memory.rs", "memory that is free does not ring"),
     ("crates/server/src/ending.rs", "nobody rings when the last connection has gone"),
@@ -55,7 +55,7 @@ const SLEEPERS: [(&str, &str); 35] = [
     ("crates/testing/src/relay.rs", "a slow network is one that waits"),
     ("crates/testing/src/waiting.rs", "the one place where tests look again and again"),
     ("crates/load/src/flood/mod.rs", "the crowd's counters ring nobody"),
-    ("crates/server/src/keys/file.rs", "a server that looks at a file rings nobody"),
+    ("crates/auth/src/keys/file.rs", "a server that looks at a file rings nobody"),
 ];
 
 /// Calls that take an address of our own.

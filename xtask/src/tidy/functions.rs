@@ -41,7 +41,7 @@ const MANY: Listed = &[
     ("crates/server/src/erlang/names.rs", "call"),
     ("crates/server/src/erlang/tasks.rs", "change"),
     ("crates/server/src/http/connection.rs", "serve"),
-    ("crates/server/src/keys/record.rs", "make"),
+    ("crates/auth/src/keys/record.rs", "make"),
     ("crates/server/src/listener.rs", "run"),
     ("crates/tls/src/cipher.rs", "seal_to"),
 ];

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use auth::keys::{AboutPattern, KeyFile, KeyRecord, NewKey, Scope};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use server::keys::{AboutPattern, KeyFile, KeyRecord, NewKey, Scope};
 
 use crate::console::{say, tell};
 use crate::units::{parse_lifetime, span};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
+use auth::tokens::{NewGrant, NewToken, SigningKey};
 use clap::Args;
-use server::tokens::{NewGrant, NewToken, SigningKey};
 
 /// How long a token is good for: longer than most runs. It is kept nowhere, and who signs it can
 /// sign the next one.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use auth::tokens::{JwksKeeper, NewGrant, NewToken, Revocations, SigningKey, Verifier};
 use clap::{Args, Subcommand};
 use hub::{Grant, IdError, TokenRefusal};
 use serde_json::{Value, json};
-use server::tokens::{JwksKeeper, NewGrant, NewToken, Revocations, SigningKey, Verifier};
 
 use super::client::{parse_id, runtime};
 use super::token_rules::TokenRulesArgs;

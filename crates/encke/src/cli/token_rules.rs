@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use auth::tokens::{JwksSource, SigningKey, TokenRules};
 use clap::Args;
-use server::tokens::{JwksSource, SigningKey, TokenRules};
 
 use super::signer::TokenClaimsArgs;
 use crate::units::parse_seconds;

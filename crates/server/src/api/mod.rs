@@ -21,8 +21,6 @@ pub(crate) use dashboard::live;
 pub use dashboard::public_url::PublicUrl;
 pub use endpoints::graph::stats_json as graph_stats_json;
 pub(crate) use endpoints::send_at_once::{AtOnce, SendAtOnce};
-#[cfg(test)]
-pub(crate) use endpoints::tokens::answer as answer_to_revoke;
 pub(crate) use past::ApiPast;
 pub(crate) use router::routes;
 pub(crate) use state::{Api, ApiParts};

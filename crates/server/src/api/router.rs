@@ -35,7 +35,7 @@ pub(crate) fn routes(api: Arc<Api>, hosts: ApiHosts, demo: DemoPort) -> Router {
 
 /// Every path with what it needs; `openapi.json` describes each of them.
 pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
-    use crate::keys::Scope::{Admin, Graph, Read, Send};
+    use auth::keys::Scope::{Admin, Graph, Read, Send};
     let scope = Need::Scope;
     vec![
         ("/", scope(Read), get(dashboard::page)),

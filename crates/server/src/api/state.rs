@@ -7,6 +7,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use anyhow::Context;
+use auth::keys::ring::KeyRing;
+use auth::token_door::TokenOffice;
 use engine::{Engine, History, Resumes, Router, Snapshot};
 use graph::Graph;
 use hub::HistoryStats;
@@ -28,10 +30,8 @@ use crate::http::permits::IdleLimit;
 use crate::http::problem::ApiProblem;
 use crate::http::tls::Handshakes;
 use crate::idempotency::IdempotencyKeys;
-use crate::keys::ring::KeyRing;
 use crate::posting::Sender;
 use crate::presence::Presence;
-use crate::token_door::TokenOffice;
 use crate::traces::Traces;
 
 /// What the endpoints share.

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use auth::file_watch::{self, Stamps};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -31,7 +32,6 @@ use self::pair::Pair;
 pub(crate) use self::pair::PairError;
 use self::set::Set;
 pub use self::trust::{TrustError, client_config, roots};
-use crate::file_watch::{self, Stamps};
 use crate::http::tls::ACME_TLS;
 
 /// The files of one certificate, in PEM.

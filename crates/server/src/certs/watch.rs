@@ -1,14 +1,14 @@
-//! Replacing certificates while the server runs: when their [files](crate::file_watch) change, and
+//! Replacing certificates while the server runs: when their [files](auth::file_watch) change, and
 //! on SIGHUP.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use auth::file_watch::FileWatch;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use super::{Certificates, PairFiles};
-use crate::file_watch::FileWatch;
 
 /// Reads what has changed until `stop`.
 pub(crate) async fn run(certificates: Arc<Certificates>, stop: CancellationToken) {

@@ -1,12 +1,12 @@
 //! When this node lets clients in with tokens: as long as it knows all that is revoked.
 
+use auth::token_door::TokenOffice;
 use bus::Bus;
 use cluster::limits::LEASE_MS;
 use tokio::task::JoinSet;
 
 use super::revocations;
 use super::tasks::Happened;
-use crate::token_door::TokenOffice;
 
 /// What is known of revocations, and so until when anybody is let in.
 pub(super) struct Admitting {

@@ -1,6 +1,6 @@
 //! Keys of the API, which are good at all nodes or at none.
 //!
-//! Each node has a file of them, which commands change ([`crate::keys`]), and beside those there is
+//! Each node has a file of them, which commands change ([`auth::keys`]), and beside those there is
 //! a value of the cluster in NATS. A node puts both together every two seconds, and before its API
 //! takes the first call: what one of them has, the other gets, and a key that is revoked in one is
 //! revoked in both. So a node that was away hears of it before it lets anybody in, what NATS has
@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use auth::keys::{KeyFile, KeyFileError, KeyRecord};
 use bus::{Bus, Bytes, LogError, NotSwapped, Proposal, VALUE_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use sys::clock;
@@ -19,7 +20,6 @@ use tokio::time::{Instant, sleep};
 
 use super::agreement::{AGREE_PAUSE, AGREE_TIMEOUT};
 use super::status::NodeStatus;
-use crate::keys::{KeyFile, KeyFileError, KeyRecord};
 
 /// The value in NATS. A thousand keys without patterns are 200 KB of its 256.
 const VALUE: &str = "api-keys";
@@ -135,7 +135,7 @@ fn read(bytes: &[u8]) -> Result<Vec<KeyRecord>, KeysTrouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::{NewKey, Scope};
+    use auth::keys::{NewKey, Scope};
 
     fn key() -> KeyRecord {
         let dir = tempfile::tempdir().unwrap();

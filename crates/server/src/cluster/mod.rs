@@ -36,6 +36,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use auth::keys::KeyFile;
+use auth::token_door::TokenOffice;
+use auth::tokens::Revocation;
 use bus::{Bus, Counts, State};
 pub use bus::{BusConfig, Credentials, Url};
 use cluster::{Known, Once, Order};
@@ -66,10 +69,7 @@ pub(crate) use self::revocations::RevokeTrouble;
 use self::status::{Load, Standing};
 pub(crate) use self::status::{Membership, NodeStatus};
 use crate::idempotency::IdempotencyKeys;
-use crate::keys::KeyFile;
 use crate::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
-use crate::token_door::TokenOffice;
-use crate::tokens::Revocation;
 use crate::traces::Marks;
 
 /// What senders have handed over and the driver has not taken yet. More of them wait with their

@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth::token_door::TokenOffice;
+use auth::tokens::RevocationLine;
 use cluster::Order;
 use cluster::limits::WINDOW;
 use engine::{GapStep, Receipt, Router, Sending, Step};
@@ -20,8 +22,6 @@ use tokio::time::sleep;
 
 use super::revocations;
 use crate::idempotency::IdempotencyKeys;
-use crate::token_door::TokenOffice;
-use crate::tokens::RevocationLine;
 
 /// How long to wait before a full mailbox is tried again.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -15,6 +15,8 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::time::Duration;
 
+use auth::token_door::TokenOffice;
+use auth::tokens::{RevocationLine as Line, RevokedError};
 use bus::{Bus, Bytes, LogError, NotSwapped, Proposal, VALUE_BYTES_MAX};
 use cluster::limits::LEASE_MS;
 use futures_util::{StreamExt, stream};
@@ -24,8 +26,6 @@ use sys::clock;
 use tokio::time::sleep;
 
 use crate::outcome::LogTrouble;
-use crate::token_door::TokenOffice;
-use crate::tokens::{RevocationLine as Line, RevokedError};
 
 /// Values that hold them. 100,000 of usual length, 60 bytes, are 24 KB in each.
 const VALUES: usize = 256;

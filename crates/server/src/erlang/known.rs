@@ -11,12 +11,12 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use auth::checked_file::{CheckedFile, CheckedFileError};
 use erlang::is_node_name;
 use tokio::task::spawn_blocking;
 
 use super::connect;
 use super::gateway::Gateway;
-use crate::checked_file::{CheckedFile, CheckedFileError};
 
 /// For how long a node is tried that was connected before.
 const TRIED_FOR: Duration = Duration::from_secs(60);

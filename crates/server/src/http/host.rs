@@ -6,7 +6,6 @@
 //! the way of its version of HTTP, and one that names another is misdirected (RFC 9110, section
 //! 15.5.20).
 
-use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::extract::{Request, State};
@@ -17,11 +16,6 @@ use axum::response::Response;
 use proto::request::Hosts;
 
 use super::problem::ApiProblem;
-
-/// Whether only this machine can reach `address`.
-pub fn is_loopback(address: SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
-}
 
 /// What the API is called, which may be set while it serves.
 pub(crate) type ApiHosts = Arc<RwLock<Hosts>>;

@@ -5,10 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use auth::keys::hex;
 use aws_lc_rs::hmac;
 use hyper::Uri;
-
-use crate::keys::hex;
 
 /// Webhooks of one server: each has a backlog of its own.
 pub(super) const WEBHOOKS_MAX: usize = 8;

@@ -8,6 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use anyhow::Result;
+use auth::keys;
+use auth::keys::ring::KeyRing;
+use auth::live_access::LiveAccess;
+use auth::tokens::{RevocationLine, Verifier};
 use axum::Router;
 use engine::{Engine, Guest, RefusedOrigins};
 use graph::Graph;
@@ -24,18 +28,15 @@ use crate::http::host::ApiHosts;
 use crate::http::permits::Permits;
 use crate::http::tls::{Handshakes, PROTOCOLS, Tls};
 use crate::idempotency::IdempotencyKeys;
-use crate::keys::ring::KeyRing;
 use crate::lane::Lanes;
-use crate::live_access::LiveAccess;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::posting::Sender;
 use crate::presence::{self, Hook, Presence};
-use crate::tokens::{RevocationLine, Verifier};
 use crate::traces::{Traces, TracesEnd};
 use crate::upgrade::{Program, Serving, Upgrades};
 use crate::{
-    ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, idempotency, keys, listener,
+    ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, idempotency, listener,
     memory, passing, refused_origins, replies, resumes, shortage,
 };
 

@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
+use auth::keys::ring::KeyRing;
+use auth::live_access::LiveAccess;
+use auth::token_door::{Doors, open_doors};
 use engine::TlsConfig;
 
 use crate::ServeConfig;
 use crate::certs::Certificates;
 use crate::certs::acme::{Acme, Proof};
-use crate::keys::ring::KeyRing;
-use crate::live_access::LiveAccess;
 use crate::ports::{keys_for, needs_certificate};
-use crate::token_door::{Doors, open_doors};
 
 /// Who is let in, and what the server shows of itself.
 pub(crate) struct Credentials {

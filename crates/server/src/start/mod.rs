@@ -9,6 +9,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use auth::keys::KeyFile;
+use auth::live_access::LiveAccess;
 use engine::Engine;
 use graph::{Graph, GraphOptions};
 
@@ -16,8 +18,6 @@ pub(crate) use self::control::{ControlPlane, Parts};
 pub(crate) use self::credentials::Credentials;
 use crate::cluster::{Joining, Keeper};
 use crate::idempotency::IdempotencyKeys;
-use crate::keys::KeyFile;
-use crate::live_access::LiveAccess;
 use crate::ports::{ApiAddresses, ApiSockets};
 use crate::traces::{Traces, TracesEnd};
 use crate::{ServeConfig, Server, demo_page, epoch};

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use auth::outgoing;
 use bytes::Bytes;
 use hyper::{Request, Response, Uri};
 use hyper_rustls::HttpsConnector;
@@ -16,7 +17,6 @@ use opentelemetry_http::HttpClient;
 use opentelemetry_http::hyper::HyperClient;
 
 use super::limits::{EXPORT_TIME_MAX, REASON_CHARS_MAX};
-use crate::outgoing;
 
 /// Why the last request failed, if it did.
 pub(super) type LastError = Arc<Mutex<Option<String>>>;

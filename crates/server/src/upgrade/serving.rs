@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use auth::live_access::LiveAccess;
 use engine::{Engine, Router};
 use graph::Graph;
 use tokio::net::TcpListener;
@@ -20,7 +21,6 @@ use crate::api::Api;
 use crate::erlang::ErlangTask;
 use crate::gate::Gate;
 use crate::lane::Lanes;
-use crate::live_access::LiveAccess;
 use crate::ports::{ApiAddresses, ApiListening};
 use crate::successor::Heir;
 

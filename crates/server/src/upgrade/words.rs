@@ -8,11 +8,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use auth::tokens::RevocationLine;
 use serde::{Deserialize, Serialize};
 
 use crate::api::ApiPast;
 use crate::idempotency::KeysPart;
-use crate::tokens::RevocationLine;
 
 /// The versions of the conversation, and of all that is written down in it, that this program
 /// knows: its own and the one before.

@@ -30,9 +30,9 @@ use std::time::Instant;
 
 use ::load::findings::Findings;
 use anyhow::{Context, Result, bail};
+use auth::keys::KeyFile;
 use figures::numbers::grouped;
 use serde::Serialize;
-use server::keys::KeyFile;
 use server::{DemoFacts, PageToken};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -141,7 +141,7 @@ struct Demo {
 impl Demo {
     /// Its page and its load tools show no key, so the API is for this machine alone.
     fn check_keys(&self) -> Result<()> {
-        if self.args.api.is_some_and(|api| !server::is_loopback(api)) {
+        if self.args.api.is_some_and(|api| !auth::is_loopback(api)) {
             bail!(
                 "the demo's API has no keys, so it stays on loopback: leave --api out, and take a \
                  tunnel to look at it from elsewhere (ssh -L 8000:127.0.0.1:8000 -L \

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use anyhow::Result;
+use auth::keys::KeyFile;
 use serde_json::json;
 use server::Server;
-use server::keys::KeyFile;
 
 use super::ServeArgs;
 use crate::cli::tokens::ToListen;

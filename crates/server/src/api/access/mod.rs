@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use auth::keys::ring::{Fault, KeyRing, Known, find, find_by_id};
+use auth::keys::{KeyRecord, Scope};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Extensions, HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
@@ -27,8 +29,6 @@ use self::sessions::Sessions;
 pub(super) use self::sessions::WrittenSession;
 use crate::http::exchange::Peer;
 use crate::http::problem::ApiProblem;
-use crate::keys::ring::{Fault, KeyRing, Known, find, find_by_id};
-use crate::keys::{KeyRecord, Scope};
 
 /// What a path needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

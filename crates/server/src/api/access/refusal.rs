@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use auth::keys::Scope;
 use axum::http::StatusCode;
 
 use crate::http::problem::ApiProblem;
-use crate::keys::Scope;
 
 /// Why a call is not let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

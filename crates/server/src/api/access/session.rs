@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use auth::keys::ring::Known;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -23,7 +24,6 @@ use crate::http::body::read_whole;
 use crate::http::exchange::Peer;
 use crate::http::origin;
 use crate::http::problem::ApiProblem;
-use crate::keys::ring::Known;
 
 /// Where the page is.
 pub(super) const PATH: &str = "/session";

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use auth::token_door::TokenOffice;
+use auth::tokens::{Revocation, RevokedError};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -17,8 +19,6 @@ use crate::http::body::{BodyKind, read_whole};
 use crate::http::id::IdField;
 use crate::http::object::Object;
 use crate::http::problem::ApiProblem;
-use crate::token_door::TokenOffice;
-use crate::tokens::{Revocation, RevokedError};
 
 /// The longest body: a name or an id with all its characters escaped.
 const BODY_BYTES_MAX: usize = 4096;
@@ -78,7 +78,7 @@ pub(crate) async fn revoke(
 }
 
 /// What is said when it is done: whether all workers could be told.
-pub(crate) fn answer(revoked: Result<bool, RevokedError>) -> Result<Response, ApiProblem> {
+fn answer(revoked: Result<bool, RevokedError>) -> Result<Response, ApiProblem> {
     if !revoked.map_err(|error| problem(&error))? {
         return Err(ApiProblem::unavailable(
             "The tokens are refused from now on, but not all of their streams could be ended: a \
@@ -143,5 +143,18 @@ fn problem(error: &RevokedError) -> ApiProblem {
                  server. See its log, and send this again.",
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_revokes_sends_it_again_where_a_worker_was_not_told() {
+        let problem = answer(Ok(false)).unwrap_err();
+        assert_eq!(problem.status().as_u16(), 503);
+        assert!(problem.detail().contains("Send this again"), "{}", problem.detail());
+        assert_eq!(answer(Ok(true)).unwrap().status().as_u16(), 200);
     }
 }

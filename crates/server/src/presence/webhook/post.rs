@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use auth::outgoing;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::header::{CONTENT_TYPE, USER_AGENT};
@@ -18,7 +19,6 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::outgoing;
 use crate::presence::{Webhook, WebhookSecret, WebhookUrl};
 
 /// How long a receiver may take to connect, read and answer.

@@ -19,7 +19,7 @@ use crate::checked_file::{CheckedFile, CheckedFileError};
 
 mod line;
 
-pub(crate) use line::Line;
+pub use line::Line;
 
 const NAME: &str = "revoked.json";
 
@@ -153,7 +153,7 @@ impl Revocations {
 
     /// What `wish` comes to for all nodes of a cluster, if there is room for it. It does not count
     /// yet.
-    pub(crate) fn line(&self, wish: &Revocation, now: u64) -> Result<Line<'static>, RevokedError> {
+    pub fn line(&self, wish: &Revocation, now: u64) -> Result<Line<'static>, RevokedError> {
         if !wish.is_sound() {
             return Err(RevokedError::Wish);
         }
@@ -171,14 +171,14 @@ impl Revocations {
 
     /// Refuses what `lines` say from now on; answers those that say something new. It is written by
     /// [`Revocations::save`].
-    pub(crate) fn learn<'l>(&self, lines: Vec<Line<'l>>) -> Vec<Line<'l>> {
+    pub fn learn<'l>(&self, lines: Vec<Line<'l>>) -> Vec<Line<'l>> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let learnt = lines.into_iter().filter(|line| line.is_sound() && table.add(line));
         learnt.collect()
     }
 
     /// All that is known.
-    pub(crate) fn lines(&self) -> Vec<Line<'static>> {
+    pub fn lines(&self) -> Vec<Line<'static>> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         let table = self.copy();
         let own = |line: Line<'_>| Line {
@@ -191,7 +191,7 @@ impl Revocations {
     }
 
     /// Writes what was learnt, without what is over at `now`. Blocks.
-    pub(crate) fn save(&self, now: u64) -> Result<(), RevokedError> {
+    pub fn save(&self, now: u64) -> Result<(), RevokedError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.table.write().unwrap_or_else(PoisonError::into_inner).forget(now);
         self.write(&self.copy())

@@ -12,10 +12,10 @@
 
 mod file;
 mod record;
-pub(crate) mod ring;
+pub mod ring;
 
 pub use file::{KeyFile, KeyFileError, NewKey};
-pub(crate) use record::hex;
+pub use record::hex;
 pub use record::{AboutPattern, KeyRecord, Scope};
 
 /// Keys that one file holds, with those that are revoked or have expired. Past it the oldest of

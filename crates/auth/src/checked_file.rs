@@ -17,22 +17,34 @@ use sys::plain_file;
 
 /// Why such a file cannot be read or written.
 #[derive(Debug)]
-pub(crate) enum CheckedFileError {
+pub enum CheckedFileError {
     /// The system's own reason.
-    Io { path: PathBuf, error: io::Error },
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
     /// It is not as it was written.
-    Damaged { path: PathBuf, what: String },
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, for the end of a sentence.
+        what: String,
+    },
 }
 
 /// Which file it is.
 #[derive(Clone, Debug)]
-pub(crate) struct CheckedFile {
-    pub(crate) dir: PathBuf,
-    pub(crate) name: &'static str,
+pub struct CheckedFile {
+    /// The directory that it lies in.
+    pub dir: PathBuf,
+    /// Its name there.
+    pub name: &'static str,
     /// The form of what is in it.
-    pub(crate) format: &'static str,
+    pub format: &'static str,
     /// The largest file that is read.
-    pub(crate) bytes_max: u64,
+    pub bytes_max: u64,
 }
 
 /// The file as it is written.
@@ -47,12 +59,13 @@ struct Written<'a> {
 }
 
 impl CheckedFile {
-    pub(crate) fn path(&self) -> PathBuf {
+    /// Where it lies.
+    pub fn path(&self) -> PathBuf {
         self.dir.join(self.name)
     }
 
     /// What is in it; `None` where there is none.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<Option<T>, CheckedFileError> {
+    pub fn read<T: DeserializeOwned>(&self) -> Result<Option<T>, CheckedFileError> {
         match plain_file::open(&self.path(), OpenOptions::new().read(true)) {
             Ok(file) => self.read_from(&file).map(Some),
             // The second is the store's to tell: the directory is none.
@@ -66,10 +79,7 @@ impl CheckedFile {
     }
 
     /// What is in the open `file`.
-    pub(crate) fn read_from<T: DeserializeOwned>(
-        &self,
-        file: &File,
-    ) -> Result<T, CheckedFileError> {
+    pub fn read_from<T: DeserializeOwned>(&self, file: &File) -> Result<T, CheckedFileError> {
         let mut text = String::new();
         let read = file.take(self.bytes_max + 1).read_to_string(&mut text);
         match read {
@@ -94,12 +104,13 @@ impl CheckedFile {
         serde_json::from_str(content.get()).map_err(words)
     }
 
-    pub(crate) fn damaged(&self, what: &str) -> CheckedFileError {
+    /// The error of a file whose content is not what its reader expects.
+    pub fn damaged(&self, what: &str) -> CheckedFileError {
         CheckedFileError::Damaged { path: self.path(), what: what.to_owned() }
     }
 
     /// Puts `content` in the place of what is there. One caller at a time.
-    pub(crate) fn replace(&self, content: &impl Serialize) -> Result<(), CheckedFileError> {
+    pub fn replace(&self, content: &impl Serialize) -> Result<(), CheckedFileError> {
         let replace = || -> io::Result<()> {
             let content = to_raw_value(content)?;
             let (format, check) = (self.format, sum(&content));
@@ -131,7 +142,7 @@ fn sum(content: &RawValue) -> String {
 
 /// Opens a file of `dir` that only the owner of the directory may read. That is the server's user,
 /// also when root runs the command.
-pub(crate) fn open_private(dir: &Path, name: &str, options: &mut OpenOptions) -> io::Result<File> {
+pub fn open_private(dir: &Path, name: &str, options: &mut OpenOptions) -> io::Result<File> {
     let file = plain_file::open(&dir.join(name), options.mode(0o600))?;
     plain_file::give_to_owner(&file, dir)?;
     Ok(file)

@@ -172,7 +172,7 @@ impl KeyFile {
 
     /// Puts `others`, the keys of a cluster, beside those that are here; returns all of them, and
     /// how many are new or revoked by it. A key that is revoked anywhere is revoked.
-    pub(crate) fn join(
+    pub fn join(
         &self,
         others: &[KeyRecord],
         now: u64,

@@ -5,16 +5,16 @@ use std::fmt::Write;
 /// By what the dashboard listens: both are secrets, new with each start, and the same for a server
 /// that inherits, so that pages that listen go on.
 #[derive(Clone)]
-pub(crate) struct LiveAccess {
+pub struct LiveAccess {
     /// An id that nobody can guess: what is sent about it is for those whom the API told it.
-    pub(crate) id: String,
+    pub id: String,
     /// What is shown where streams need tokens.
-    pub(crate) token: String,
+    pub token: String,
 }
 
 impl LiveAccess {
     /// Drawn by lot.
-    pub(crate) fn random() -> Result<LiveAccess, getrandom::Error> {
+    pub fn random() -> Result<LiveAccess, getrandom::Error> {
         let id = format!("encke:dashboard:{}", random_hex::<16>()?);
         Ok(LiveAccess { id, token: random_hex::<24>()? })
     }

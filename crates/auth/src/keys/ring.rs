@@ -34,7 +34,7 @@ pub(super) const SETTLED: Duration = Duration::from_millis(2);
 
 /// The keys of a running server.
 #[derive(Debug)]
-pub(crate) struct KeyRing {
+pub struct KeyRing {
     file: KeyFile,
     state: Mutex<State>,
 }
@@ -52,7 +52,7 @@ type Keys = HashMap<String, Arc<KeyRecord>>;
 
 /// What is known of the keys.
 #[derive(Clone, Debug)]
-pub(crate) enum Known {
+pub enum Known {
     /// None was ever made: nobody needs one.
     None,
     /// These.
@@ -63,9 +63,12 @@ pub(crate) enum Known {
 
 /// What is wrong with a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
+    /// No key has this secret.
     Unknown,
+    /// Its time is over.
     Expired,
+    /// It was revoked.
     Revoked,
 }
 
@@ -74,7 +77,7 @@ impl KeyRing {
     ///
     /// # Errors
     /// There is a file and it cannot be used: better heard at the start than by every client.
-    pub(crate) fn open(dir: &Path) -> Result<KeyRing, KeyFileError> {
+    pub fn open(dir: &Path) -> Result<KeyRing, KeyFileError> {
         let file = KeyFile::in_dir(dir);
         file.read()?;
         let state = Mutex::new(State { stamp: None, known: Known::None, looked_ms: 0 });
@@ -84,7 +87,7 @@ impl KeyRing {
     }
 
     /// What is known at this moment.
-    pub(crate) fn known(&self) -> Known {
+    pub fn known(&self) -> Known {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Under the lock, and before the look: what is asked later is not told of an older one.
         let now_ms = clock::monotonic_ms();
@@ -173,7 +176,7 @@ fn tell(before: &Keys, now: &Keys) {
 }
 
 /// The key in `keys` whose text is `text`, if it is good at `now` (seconds since 1970).
-pub(crate) fn find(keys: &Keys, text: &str, now: u64) -> Result<Arc<KeyRecord>, Fault> {
+pub fn find(keys: &Keys, text: &str, now: u64) -> Result<Arc<KeyRecord>, Fault> {
     let (id, secret) = parts(text).ok_or(Fault::Unknown)?;
     // Ids are public, so how long it takes to find none tells nothing.
     let key = keys.get(id).filter(|key| key.is_made_of(&secret)).ok_or(Fault::Unknown)?;
@@ -182,7 +185,7 @@ pub(crate) fn find(keys: &Keys, text: &str, now: u64) -> Result<Arc<KeyRecord>, 
 }
 
 /// The key of that id, if it is good at `now`: for what has shown its secret before.
-pub(crate) fn find_by_id(keys: &Keys, id: &str, now: u64) -> Result<Arc<KeyRecord>, Fault> {
+pub fn find_by_id(keys: &Keys, id: &str, now: u64) -> Result<Arc<KeyRecord>, Fault> {
     let key = keys.get(id).ok_or(Fault::Unknown)?;
     check(key, now)?;
     Ok(Arc::clone(key))
@@ -197,7 +200,7 @@ fn check(key: &KeyRecord, now: u64) -> Result<(), Fault> {
 }
 
 /// Logs changes that no request meets, until `stop`.
-pub(crate) async fn watch(ring: Arc<KeyRing>, stop: CancellationToken) {
+pub async fn watch(ring: Arc<KeyRing>, stop: CancellationToken) {
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -11,7 +11,7 @@ use crate::tokens::limits::LEEWAY_MAX;
 /// One of them. Of the first two one is there, and `before` beside `sub`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Line<'a> {
+pub struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) jti: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,7 +24,7 @@ pub(crate) struct Line<'a> {
 
 impl Line<'_> {
     /// What `wish` comes to at `now`, where tokens live so many seconds unless they say it.
-    pub(crate) fn of(wish: &Revocation, now: u64, life: u64) -> Line<'static> {
+    pub fn of(wish: &Revocation, now: u64, life: u64) -> Line<'static> {
         match wish {
             Revocation::Token { jti, expires } => {
                 // Leeway lets a token in for a while after its end.
@@ -39,12 +39,12 @@ impl Line<'_> {
     }
 
     /// Whether it says one thing.
-    pub(crate) fn is_sound(&self) -> bool {
+    pub fn is_sound(&self) -> bool {
         self.jti.is_some() != self.sub.is_some() && self.sub.is_some() == self.before.is_some()
     }
 
     /// By which of `jti` and `sub`, and by what.
-    pub(crate) fn key(&self) -> (bool, &str) {
+    pub fn key(&self) -> (bool, &str) {
         match (&self.jti, &self.sub) {
             (Some(jti), _) => (true, jti),
             (None, sub) => (false, sub.as_deref().unwrap_or_default()),
@@ -52,23 +52,23 @@ impl Line<'_> {
     }
 
     /// Until when it is kept.
-    pub(crate) fn until(&self) -> u64 {
+    pub fn until(&self) -> u64 {
         self.until
     }
 
     /// Takes what `other`, of the same key, says besides: the later of two times counts.
-    pub(crate) fn join(&mut self, other: &Line<'_>) {
+    pub fn join(&mut self, other: &Line<'_>) {
         self.until = self.until.max(other.until);
         self.before = self.before.max(other.before);
     }
 
     /// Whether it says all that `other`, of the same key, says.
-    pub(crate) fn covers(&self, other: &Line<'_>) -> bool {
+    pub fn covers(&self, other: &Line<'_>) -> bool {
         self.until >= other.until && self.before >= other.before
     }
 
     /// What it revokes, for the streams that are open.
-    pub(crate) fn streams(&self) -> engine::Revocation {
+    pub fn streams(&self) -> engine::Revocation {
         let (is_token, text) = self.key();
         if is_token {
             engine::Revocation::Token(text.into())

@@ -8,11 +8,11 @@ use std::path::Path;
 /// Inode, length and times of a file. A file that is replaced has another inode, one that is
 /// written over another time or length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct FileStamp([i64; 7]);
+pub struct FileStamp([i64; 7]);
 
 impl FileStamp {
     /// That of the file to which `path` leads now.
-    pub(crate) fn of(path: &Path) -> io::Result<FileStamp> {
+    pub fn of(path: &Path) -> io::Result<FileStamp> {
         Ok(FileStamp::from(&std::fs::metadata(path)?))
     }
 }

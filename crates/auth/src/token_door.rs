@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use crate::http::host::is_loopback;
+use crate::is_loopback;
 use crate::live_access::LiveAccess;
 use crate::tokens::{
     self, Checked, JwksKeeper, Revocation, RevocationLine, Revocations, RevokedError, TokenRules,
@@ -93,7 +93,7 @@ struct OwnToken {
 }
 
 /// The tokens of streams, before there are streams.
-pub(crate) struct Doors {
+pub struct Doors {
     door: Arc<TokenDoor>,
     /// Keeps the set of keys, if there is one, and when it looks again.
     keeper: Option<(JwksKeeper, Duration)>,
@@ -101,7 +101,7 @@ pub(crate) struct Doors {
 
 /// What the API does with tokens.
 #[derive(Clone, Debug)]
-pub(crate) struct TokenOffice {
+pub struct TokenOffice {
     door: Arc<TokenDoor>,
     desk: TokenDesk,
 }
@@ -134,7 +134,7 @@ impl std::fmt::Debug for OwnToken {
 /// Makes what `access` asks for: nothing where anybody may listen, or this machine alone can reach
 /// the `ports`. The dashboard listens by `live`, what is revoked stands in the directory
 /// `data`, and in a cluster is known to the others.
-pub(crate) async fn open_doors(
+pub async fn open_doors(
     access: StreamAccess,
     ports: &[SocketAddr],
     data: &Path,
@@ -168,12 +168,12 @@ pub(crate) async fn open_doors(
 
 impl Doors {
     /// What the workers are told.
-    pub(crate) fn config(&self, cookie: String) -> TokenConfig {
+    pub fn config(&self, cookie: String) -> TokenConfig {
         TokenConfig { check: Arc::clone(&self.door) as Arc<dyn TokenCheck>, cookie }
     }
 
     /// Begins to judge what workers ask at `desk`, until `stop`.
-    pub(crate) fn staff(self, desk: TokenDesk, stop: &CancellationToken) -> Result<TokenOffice> {
+    pub fn staff(self, desk: TokenDesk, stop: &CancellationToken) -> Result<TokenOffice> {
         let Doors { door, keeper } = self;
         tokio::spawn(tokens::watch(Arc::clone(&door.verifier), stop.clone()));
         if let Some((keeper, again)) = keeper {
@@ -187,33 +187,33 @@ impl Doors {
 
 impl TokenOffice {
     /// The token by which the dashboard listens.
-    pub(crate) fn own_token(&self) -> &str {
+    pub fn own_token(&self) -> &str {
         &self.door.own.text
     }
 
     /// From when no token can have been made by now, though clocks differ by the leeway.
-    pub(crate) fn none_made_from(&self) -> u64 {
+    pub fn none_made_from(&self) -> u64 {
         clock::unix_ms() / 1000 + self.door.leeway + 1
     }
 
     /// Who knows the keys.
-    pub(crate) fn verifier(&self) -> &Arc<Verifier> {
+    pub fn verifier(&self) -> &Arc<Verifier> {
         &self.door.verifier
     }
 
     /// The figures of the verifier.
-    pub(crate) fn figures(&self) -> VerifierFigures {
+    pub fn figures(&self) -> VerifierFigures {
         self.door.verifier.figures()
     }
 
     /// Tokens that wait to be judged.
-    pub(crate) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.desk.waiting()
     }
 
     /// Refuses these tokens from now on, and ends the streams of those who have them. It is on disk
     /// when it is answered. Blocks. Whether all workers could be told of it.
-    pub(crate) fn revoke(&self, wish: &Revocation) -> Result<bool, RevokedError> {
+    pub fn revoke(&self, wish: &Revocation) -> Result<bool, RevokedError> {
         let wishes = std::slice::from_ref(wish);
         let written = self.door.revocations.revoke(wishes, clock::unix_ms() / 1000);
         // Also when it could not be written: they are refused until the server ends.
@@ -226,13 +226,13 @@ impl TokenOffice {
 /// What a node of a cluster is told by the others.
 impl TokenOffice {
     /// What is known to be revoked.
-    pub(crate) fn revocations(&self) -> &Revocations {
+    pub fn revocations(&self) -> &Revocations {
         &self.door.revocations
     }
 
     /// Refuses what `lines` say from now on; answers those that say something new, whose streams
     /// are to be ended by [`TokenOffice::end_streams`].
-    pub(crate) fn learn<'l>(&self, lines: Vec<RevocationLine<'l>>) -> Vec<RevocationLine<'l>> {
+    pub fn learn<'l>(&self, lines: Vec<RevocationLine<'l>>) -> Vec<RevocationLine<'l>> {
         let learnt = self.door.revocations.learn(lines);
         if !learnt.is_empty() {
             self.door.unsaved.notify_one();
@@ -242,13 +242,13 @@ impl TokenOffice {
 
     /// Has the streams of these tokens ended. `false` where a mailbox is full: try again.
     #[must_use]
-    pub(crate) fn end_streams(&self, line: &RevocationLine<'_>) -> bool {
+    pub fn end_streams(&self, line: &RevocationLine<'_>) -> bool {
         self.desk.revoke(&line.streams())
     }
 
     /// Lets clients in until so many milliseconds of the monotonic clock: all is known that was
     /// revoked until some time before.
-    pub(crate) fn admit_until(&self, until_ms: u64) {
+    pub fn admit_until(&self, until_ms: u64) {
         self.door.lease.until_ms.store(until_ms, Ordering::Release);
     }
 }

@@ -11,7 +11,7 @@ use rustls::crypto::aws_lc_rs;
 
 /// Opens connections to `url`, with HTTP/1.1. Fails where https is wanted and the system trusts no
 /// certificates.
-pub(crate) fn connector(url: &Uri) -> io::Result<HttpsConnector<HttpConnector>> {
+pub fn connector(url: &Uri) -> io::Result<HttpsConnector<HttpConnector>> {
     let (builder, provider) = (HttpsConnectorBuilder::new(), aws_lc_rs::default_provider());
     if url.scheme_str() != Some("http") {
         let trusting = builder.with_provider_and_native_roots(provider)?;
@@ -27,7 +27,7 @@ pub(crate) fn connector(url: &Uri) -> io::Result<HttpsConnector<HttpConnector>> 
 }
 
 /// The causes of an error in one line: the first says nothing.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -146,7 +146,7 @@ impl KeyRecord {
     }
 
     /// Whether it is one as this server makes them. What others write may be anything.
-    pub(crate) fn is_sound(&self) -> bool {
+    pub fn is_sound(&self) -> bool {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let is_id = self.id.len() == 2 * ID_BYTES && self.id.bytes().all(is_digit);
         is_id && !self.scopes.is_empty() && self.about.len() <= ABOUT_MAX
@@ -162,11 +162,13 @@ impl KeyRecord {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
-    pub(crate) fn allows(&self, scope: Scope) -> bool {
+    /// Whether a call that needs `scope` may be made with the key.
+    pub fn allows(&self, scope: Scope) -> bool {
         self.scopes.iter().any(|&held| held == scope || held == Scope::Admin)
     }
 
-    pub(crate) fn allows_about(&self, about: &str) -> bool {
+    /// Whether an event about the id may be sent with the key.
+    pub fn allows_about(&self, about: &str) -> bool {
         self.about.is_empty() || self.about.iter().any(|pattern| pattern.covers(about))
     }
 
@@ -220,7 +222,7 @@ impl TryFrom<String> for Hash {
 }
 
 /// `bytes` in hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

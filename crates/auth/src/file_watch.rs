@@ -22,16 +22,16 @@ use crate::file_stamp::FileStamp;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What files look like; `None` for one that is not there.
-pub(crate) type Stamps = Vec<Option<FileStamp>>;
+pub type Stamps = Vec<Option<FileStamp>>;
 
 /// What they look like now.
-pub(crate) fn look(paths: &[PathBuf]) -> Stamps {
+pub fn look(paths: &[PathBuf]) -> Stamps {
     paths.iter().map(|path| FileStamp::of(path).ok()).collect()
 }
 
 /// Waits for changes of files.
 #[derive(Debug)]
-pub(crate) struct FileWatch {
+pub struct FileWatch {
     paths: Arc<[PathBuf]>,
     changes: Changes,
     ticks: Interval,
@@ -39,7 +39,7 @@ pub(crate) struct FileWatch {
 
 impl FileWatch {
     /// Of these files, which looked like `first` before they were read the first time.
-    pub(crate) fn new(paths: Vec<PathBuf>, first: Stamps) -> FileWatch {
+    pub fn new(paths: Vec<PathBuf>, first: Stamps) -> FileWatch {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         FileWatch { paths: paths.into(), changes: Changes::new(first), ticks }
@@ -47,7 +47,7 @@ impl FileWatch {
 
     /// Waits until the files are others than before and rest; false where `stop` comes first, or
     /// there are no files.
-    pub(crate) async fn changed(&mut self, stop: &CancellationToken) -> bool {
+    pub async fn changed(&mut self, stop: &CancellationToken) -> bool {
         while !self.paths.is_empty() {
             tokio::select! {
                 _ = self.ticks.tick() => {}

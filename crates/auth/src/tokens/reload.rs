@@ -130,7 +130,7 @@ impl Verifier {
 }
 
 /// Reads the files of `verifier` whenever they have changed, until `stop`.
-pub(crate) async fn watch(verifier: Arc<Verifier>, stop: CancellationToken) {
+pub async fn watch(verifier: Arc<Verifier>, stop: CancellationToken) {
     let files = verifier.files();
     let mut watch = FileWatch::new(files.paths.clone(), files.first_look.clone());
     while watch.changed(&stop).await {
@@ -140,7 +140,7 @@ pub(crate) async fn watch(verifier: Arc<Verifier>, stop: CancellationToken) {
 }
 
 /// Reads the files again whether they changed or not, and has the URL asked, as SIGHUP asks for.
-pub(crate) async fn reload(verifier: &Arc<Verifier>) {
+pub async fn reload(verifier: &Arc<Verifier>) {
     if let Some(jwks) = verifier.jwks() {
         jwks.look_now();
     }
