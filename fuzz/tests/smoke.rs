@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use fastrand::Rng;
 use fuzz::{TARGETS, Target};
+use testing::seed;
 
 /// Enough to try each seed some hundred times, few enough for every test run.
 const RUNS: u64 = 20_000;
@@ -106,6 +107,9 @@ fn texts(target: &str) -> &'static [&'static str] {
              Last-Event-ID: 0123456789abcdef\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Key: a\r\nSec-WebSocket-Version: 13\r\n\
              Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: b\r\n\r\n",
+            "GET /stream/1 HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: a\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Protocol:\r\nSec-WebSocket-Extensions: \t\r\n\r\n",
             "GET /poll/1?after=0123456789abcdef&wait=60&id=2 HTTP/1.1\r\nHost: h\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
             "\r\nPOST /stream/1 HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
@@ -229,9 +233,8 @@ fn variable(name: &str) -> Option<u64> {
 
 #[test]
 fn every_body_holds_on_its_seeds_and_their_mutants() {
-    let seed = variable("ENCKE_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let seed = seed();
     let runs = variable("ENCKE_FUZZ_RUNS").unwrap_or(RUNS);
-    println!("ENCKE_SEED={seed}");
     for (name, target) in TARGETS {
         let seeds = seeds(name);
         seeds.iter().for_each(|bytes| run(name, target, bytes));
@@ -244,8 +247,7 @@ fn every_body_holds_on_its_seeds_and_their_mutants() {
 
 #[test]
 fn every_body_holds_on_noise() {
-    let seed = variable("ENCKE_SEED").unwrap_or_else(|| fastrand::u64(..));
-    println!("ENCKE_SEED={seed}");
+    let seed = seed();
     let mut rng = Rng::with_seed(seed);
     for (name, target) in TARGETS {
         for _ in 0..variable("ENCKE_FUZZ_RUNS").unwrap_or(RUNS) / 10 {

@@ -139,10 +139,12 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
     let with_playdar = extent == Extent::Whole || !playdar.is_file();
     nextest::begin(&target)?;
     second_tries::begin(&target)?;
+    let seeds = seeds(root, extent);
     let run = step::Run {
         root,
         logs: &logs,
         skipped: &skipped,
+        seeds: seeds.as_deref(),
         extent,
         with_playdar,
         client_is_built: false,
@@ -174,6 +176,20 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
     println!("{:.1} minutes in all", begin.elapsed().as_secs_f64() / 60.0);
     println!("steps: {} passed, {} failed", outcomes.len() - failed.len(), failed.len());
     Ok(passed)
+}
+
+/// What random tests make their seeds of: the commit, so that what was found good is not refused by
+/// chance and each change tries seeds of its own. A whole run takes random ones.
+fn seeds(root: &Path, extent: Extent) -> Option<String> {
+    let given = std::env::var(step::SEEDS).ok();
+    given.or_else(|| (extent < Extent::Whole).then(|| commit(root)))
+}
+
+/// The commit; the same for all sources without one.
+fn commit(root: &Path) -> String {
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root).output();
+    let commit = git.ok().filter(|git| git.status.success());
+    commit.map_or_else(String::new, |git| String::from_utf8_lossy(&git.stdout).trim().to_owned())
 }
 
 /// Keeps what a run that has passed leaves to others; not that the example has, where a test of it

@@ -2,14 +2,9 @@
 
 use fastrand::Rng;
 
-/// Runs `body` `cases` times on random input. It prints the seed, which the test harness shows on
-/// a failure; `ENCKE_SEED=<seed> cargo test -p proto <test>` runs the same inputs again.
-#[allow(clippy::print_stderr, reason = "the harness keeps it until a test fails")]
+/// Runs `body` `cases` times on random input, by the [seed](::testing::seed) of the calling test.
 pub(crate) fn seeded(cases: u32, mut body: impl FnMut(&mut Rng)) {
-    let given = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("ENCKE_SEED={seed}");
-    let mut rng = Rng::with_seed(seed);
+    let mut rng = Rng::with_seed(::testing::seed());
     for _ in 0..cases {
         body(&mut rng);
     }

@@ -10,14 +10,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use dispatch::cluster::Cluster;
+use dispatch::traces::limits::FLUSH_TIME_MAX;
 use engine::Engine;
+use gateway::ErlangTask;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use crate::Server;
-use crate::cluster::Cluster;
-use crate::erlang::ErlangTask;
-use crate::traces::limits::FLUSH_TIME_MAX;
 
 /// The part of the grace time in which clients are sent to other nodes, at most.
 const MOVE_SHARE: f64 = 0.6;

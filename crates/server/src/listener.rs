@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use axum::Router;
 use bytes::Bytes;
+use dispatch::gate::Gate;
+use dispatch::log_interval::LogInterval;
 use futures_util::future::join_all;
+use httpd::accept_pace::AcceptPace;
+use httpd::connection::{self, IDLE_TIMEOUT, STALL_TIMEOUT};
+use httpd::exchange::Peer;
+use httpd::permits::{Permit, Permits};
+use httpd::tls::{Opened, Tls, plain_routes};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::gate::Gate;
-use crate::http::accept_pace::AcceptPace;
-use crate::http::connection::{self, IDLE_TIMEOUT, STALL_TIMEOUT};
-use crate::http::exchange::Peer;
-use crate::http::permits::{Permit, Permits};
-use crate::http::tls::{Opened, Tls, plain_routes};
 use crate::lane::{self, Lanes, Lent};
-use crate::log_interval::LogInterval;
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

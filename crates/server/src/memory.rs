@@ -8,13 +8,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dispatch::idempotency::IdempotencyKeys;
 use engine::Account;
+use httpd::permits::Permits;
 use hub::Names;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
-
-use crate::http::permits::Permits;
-use crate::idempotency::IdempotencyKeys;
 
 /// How often it is looked at what has gone.
 const LOOK: Duration = Duration::from_millis(50);

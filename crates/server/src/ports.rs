@@ -8,10 +8,10 @@ use std::sync::{Arc, Weak};
 use anyhow::{Result, anyhow};
 use auth::is_loopback;
 use auth::keys::ring::{KeyRing, Known};
+use httpd::tls::Tls;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::API_BACKLOG;
-use crate::http::tls::Tls;
 use crate::listener::Door;
 
 /// The first option that makes no sense without a certificate.

@@ -6,9 +6,8 @@
 use std::io;
 use std::sync::Arc;
 
+use dispatch::wake_fd::WakeFd;
 use engine::Replies;
-
-use crate::wake_fd::WakeFd;
 
 /// Listens for as long as the runtime lives.
 pub(super) async fn listen(replies: Arc<Replies>) -> io::Result<()> {

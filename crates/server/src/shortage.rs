@@ -5,10 +5,9 @@
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use dispatch::log_interval::LogInterval;
 use engine::Engine;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-
-use crate::log_interval::LogInterval;
 
 /// How often it is looked whether there was any.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use auth::live_access::LiveAccess;
+use dispatch::idempotency::IdempotencyKeys;
+use dispatch::traces::{Traces, TracesEnd};
 use engine::{Engine, Inherited, Inheriting, Total};
 use graph::{Beside, Graph, GraphOptions};
 use hub::{Epoch, Tag};
@@ -24,11 +26,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::api::Figures;
 use crate::epoch::EpochFile;
-use crate::idempotency::IdempotencyKeys;
 use crate::passing::PassingDoor;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::start::{ControlPlane, Credentials, Parts, tell_engine, traces};
-use crate::traces::{Traces, TracesEnd};
 use crate::upgrade::conversation::{Broken, Conversation};
 use crate::upgrade::judge::judge;
 use crate::upgrade::socket::{Socket, SocketDir};

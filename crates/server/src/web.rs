@@ -4,11 +4,15 @@
 //! first asked for. Nothing here reads a disk, so the pages are there wherever the program is, and
 //! never of another version than it.
 
+mod answer;
+
 use std::io::Write;
 use std::sync::LazyLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+
+pub(crate) use self::answer::answer;
 
 /// A file of a page.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What tests of several rooms share: the one way to skip a test, a small disk to fill, NATS
-//! servers, a PostgreSQL of their own, signals, a network between programs that can be cut, and the
-//! one way to wait.
+//! servers, a PostgreSQL of their own, signals, a network between programs that can be cut, the one
+//! way to wait, and the one way to a random seed.
 //!
 //! cargo keeps the output of a test that passes to itself, so a test that skips would look like one
 //! that passed. So each skip is written down where `cargo xtask ci` tells it in its last lines, and
@@ -12,6 +12,7 @@ mod nats;
 mod port;
 pub mod postgres;
 mod relay;
+mod seed;
 mod signal;
 mod small_disk;
 mod tools;
@@ -20,6 +21,7 @@ mod waiting;
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use port::free_port;
 pub use relay::TcpRelay;
+pub use seed::seed;
 pub use signal::signal;
 pub use small_disk::SmallDisk;
 pub use tools::{found, tool};

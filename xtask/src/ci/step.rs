@@ -39,6 +39,9 @@ pub(super) struct Outcome {
     pub(super) seconds: f64,
 }
 
+/// Names what the seeds of random tests are made of.
+pub(super) const SEEDS: &str = "ENCKE_SEEDS";
+
 /// What the steps of one run have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
@@ -47,6 +50,8 @@ pub(super) struct Run<'a> {
     pub(super) logs: &'a Path,
     /// The file of tests that are skipped.
     pub(super) skipped: &'a Path,
+    /// What random tests make their seeds of (`testing::seed`); without it they are random.
+    pub(super) seeds: Option<&'a str>,
     pub(super) extent: Extent,
     /// Whether the example is checked, too.
     pub(super) with_playdar: bool,
@@ -91,6 +96,9 @@ impl Run<'_> {
         // One file for both, so that lines stand in the order in which they were written.
         command.stderr(log.try_clone()?).stdout(log);
         command.env(skipped::VARIABLE, self.skipped);
+        if let Some(seeds) = self.seeds {
+            command.env(SEEDS, seeds);
+        }
         if self.client_is_built {
             command.env(node::CLIENT_IS_BUILT, "1");
         }

@@ -14,7 +14,7 @@ use super::tree::{Fault, File, Tree};
 /// event with `testing::DEADLINE`, counts, shows the order of events, or moves the clock itself.
 const CLOCKS: [(&str, &str); 2] = [
     ("crates/erlang/src/tests.rs", "the clock is paused there, and moves by itself"),
-    ("crates/server/src/http/permits.rs", "the clock is paused there, and moves by itself"),
+    ("crates/httpd/src/permits.rs", "the clock is paused there, and moves by itself"),
 ];
 
 /// Which tests in TypeScript, Python or Go read a clock, and what for. This list only shrinks, too.

@@ -22,7 +22,13 @@ const RUNTIME: [&str; 8] =
 
 /// Who may have one: the control plane, the node among Erlang nodes and the ends of NATS and of
 /// PostgreSQL for their sockets, the store for its channels, and the example, which is a program.
-const RUNTIME_IN: [&str; 7] = ["bus", "encke", "erlang", "graph", "ledger", "playdar", "server"];
+const RUNTIME_IN: [&str; 11] = [
+    "auth", "bus", "dispatch", "encke", "erlang", "gateway", "graph", "httpd", "ledger", "playdar",
+    "server",
+];
+
+/// What part of all lines one crate may have, in hundredths: one that has more is two.
+const SHARE_MAX: usize = 15;
 
 /// Crates that state their lints themselves, since they allow `unsafe` somewhere.
 const OWN_LINTS: [&str; 2] = ["graph", "sys"];
@@ -132,6 +138,24 @@ pub(super) fn edges(tree: &Tree) -> Vec<Fault> {
         faults.push(architecture.fault(1, format!("there is no crate `{name}`")));
     }
     faults
+}
+
+/// Lines of Rust that are no tests, by crate.
+pub(super) fn sizes(tree: &Tree) -> Vec<Fault> {
+    let members = members(tree);
+    let lines = |member: &Member<'_>| -> usize {
+        let folder = member.file.path.trim_end_matches("Cargo.toml");
+        let own = tree.rust().filter(|file| file.path.starts_with(folder));
+        own.map(|file| (file.tests_from() - 1).min(file.lines().count())).sum()
+    };
+    let sizes: Vec<usize> = members.iter().map(lines).collect();
+    let all: usize = sizes.iter().sum();
+    let large = members.iter().zip(sizes).filter(|(_, size)| 100 * size > SHARE_MAX * all);
+    let fault = |(member, size): (&Member<'_>, usize)| {
+        member.fault(format!("{size} of {all} lines are its, at most {SHARE_MAX} %: cut it in two"))
+    };
+    // Of a handful each has more.
+    large.map(fault).filter(|_| all > 10_000).collect()
 }
 
 pub(super) fn runtime(tree: &Tree) -> Vec<Fault> {

@@ -100,10 +100,7 @@ fn record_of_the_later_format_has_what_only_that_has() {
 /// Any bytes: a record or an error, and a record is written as it was read.
 #[test]
 fn random_and_damaged_bytes_never_panic_and_have_one_form() {
-    let seed = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("again with: ENCKE_SEED={seed} cargo test -p cluster random_and_damaged");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = fastrand::Rng::with_seed(testing::seed());
     let good: Vec<Vec<u8>> = records().iter().map(Record::encode).collect();
     let mut read = 0;
     for _ in 0..50_000 {

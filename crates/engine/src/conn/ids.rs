@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn ids_are_what_an_ordered_set_says() {
-        let mut random = crate::sim::Random::from_env("ENCKE_SEED");
+        let mut random = crate::sim::Random::of_test();
         let (mut conn, mut model) = (Conn::new((), 0), BTreeSet::new());
         let mut id = || Id::integer(random.below(40) as u64).unwrap();
         for round in 0..20_000 {

@@ -75,7 +75,7 @@ fn scene(router: &Router) -> (Graph, Vec<ConnRef>) {
 #[test]
 fn connection_hears_growing_numbers_from_many_senders() {
     for history in [HistoryLimits::default(), HistoryLimits::OFF] {
-        let mut random = Random::from_env("ENCKE_SEED");
+        let mut random = Random::of_test();
         let router = router(history);
         let (graph, conns) = scene(&router);
         let mut sendings: Vec<(u64, Sending<'_>)> = Vec::new();

@@ -8,12 +8,9 @@ impl Random {
         Random(seed)
     }
 
-    /// Seeded by the environment variable `name`, else by chance; prints what to set to run again.
-    pub(crate) fn from_env(name: &str) -> Random {
-        let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
-        let seed = given.unwrap_or_else(sys::clock::monotonic_ns);
-        eprintln!("again with: {name}={seed} cargo test -p engine");
-        Random(seed)
+    /// With the [seed](testing::seed) of the calling test.
+    pub(crate) fn of_test() -> Random {
+        Random(testing::seed())
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -108,7 +108,7 @@ fn what_is_not_known_is_skipped() {
 
 #[test]
 fn what_is_no_state_is_none_and_nothing_panics() {
-    let mut random = crate::sim::Random::from_env("ENCKE_SEED");
+    let mut random = crate::sim::Random::of_test();
     for _ in 0..20_000 {
         let mut bytes = VERSION_1.to_vec();
         for _ in 0..1 + random.below(4) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Random starts, stops and waits against an ordered map from owner to time.
 #[test]
 fn wheel_fires_what_a_sorted_list_fires() {
-    let mut random = crate::sim::Random::from_env("ENCKE_SEED");
+    let mut random = crate::sim::Random::of_test();
     let (mut wheel, mut model) = (Wheel::new(), BTreeMap::new());
     let mut now = 0;
     for _ in 0..20_000 {

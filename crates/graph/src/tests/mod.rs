@@ -10,6 +10,7 @@ mod stats;
 use std::collections::BTreeSet;
 
 use hub::{Followers, Id, IdText};
+pub(super) use testing::seed;
 
 use super::*;
 
@@ -21,14 +22,6 @@ pub(super) fn open(dir: &Path) -> Graph {
 
 pub(super) fn pair(subscriber: &str, subscribee: &str) -> Pair {
     Pair::parse(subscriber, subscribee).unwrap()
-}
-
-/// A seed to print, or the one that `ENCKE_SEED` names.
-pub(super) fn seed() -> u64 {
-    let given = std::env::var("ENCKE_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    println!("run it again with ENCKE_SEED={seed} cargo test -p graph");
-    seed
 }
 
 fn texts(graph: &Graph, ids: &[Id]) -> BTreeSet<String> {

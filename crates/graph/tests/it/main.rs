@@ -3,7 +3,6 @@
 //! A test starts this very binary again with one of the `child` tests, which do nothing otherwise.
 
 #![expect(clippy::unwrap_used, reason = "a failed test should panic")]
-#![expect(clippy::print_stdout, reason = "a child tells its parent, a test how to run it again")]
 
 mod crash;
 mod damage;
@@ -19,6 +18,7 @@ use std::process::{Child, Command, Stdio};
 
 use graph::Graph;
 use graph::{GraphOptions, Pair};
+use testing::seed;
 
 /// Tells a child where its store is; nobody is a child without it.
 const DIR: &str = "ENCKE_TEST_DIR";
@@ -36,14 +36,6 @@ fn open(dir: &Path) -> Graph {
 
 fn pair((subscriber, subscribee): &(String, String)) -> Pair {
     Pair::parse(subscriber, subscribee).unwrap()
-}
-
-/// A seed to print, or the one that `ENCKE_SEED` names.
-fn seed() -> u64 {
-    let given = std::env::var("ENCKE_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    println!("run it again with ENCKE_SEED={seed} cargo test -p graph");
-    seed
 }
 
 /// `program` with this binary and the name of one test as its last arguments.

@@ -29,9 +29,7 @@ fn by_id(changes: &[Change]) -> BTreeMap<Id, Vec<bool>> {
 
 #[test]
 fn first_connection_and_last_one_are_noted_as_a_naive_model_has_them() {
-    let seed = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("ENCKE_SEED={seed}");
+    let seed = testing::seed();
     let mut random = fastrand::Rng::with_seed(seed);
     let (names, directory) = heard();
     let changes = directory.changes().unwrap();

@@ -4,6 +4,8 @@ use core::net::Ipv4Addr;
 use std::collections::HashMap;
 use std::thread;
 
+use testing::seed;
+
 use super::*;
 
 fn key(keys: &AddressKeys, number: u32) -> AddressKey {
@@ -12,13 +14,6 @@ fn key(keys: &AddressKeys, number: u32) -> AddressKey {
 
 fn of(keys: &AddressKeys, text: &str) -> AddressKey {
     keys.key(text.parse().unwrap())
-}
-
-fn seed() -> u64 {
-    let seed = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("again with: ENCKE_SEED={seed} cargo test -p hub sketch");
-    seed
 }
 
 #[test]

@@ -15,10 +15,7 @@ const CIRCLE: f64 = 4_294_967_296.0;
 const LISTS: usize = 20;
 
 fn rng() -> Rng {
-    let seed = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("ENCKE_SEED={seed}");
-    Rng::with_seed(seed)
+    Rng::with_seed(testing::seed())
 }
 
 /// `count` servers with the same memory at random addresses.

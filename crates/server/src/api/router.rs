@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
+use httpd::host::{self, ApiHosts};
+use httpd::origin::{self, DemoPort};
+use httpd::problem::ApiProblem;
 
 use super::access::{self, Need, session};
 use super::dashboard;
@@ -13,9 +16,6 @@ use super::endpoints::{
 };
 use super::monitoring::{metrics, stats};
 use super::state::Api;
-use crate::http::host::{self, ApiHosts};
-use crate::http::origin::{self, DemoPort};
-use crate::http::problem::ApiProblem;
 
 /// The whole API, which is called by `hosts`; a demo page at the port `demo` may use a small part
 /// of it.

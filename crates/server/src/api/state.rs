@@ -9,8 +9,16 @@ use std::time::Instant;
 use anyhow::Context;
 use auth::keys::ring::KeyRing;
 use auth::token_door::TokenOffice;
+use dispatch::idempotency::IdempotencyKeys;
+use dispatch::posting::Sender;
+use dispatch::presence::Presence;
+use dispatch::traces::Traces;
 use engine::{Engine, History, Resumes, Router, Snapshot};
+use gateway::Erlang;
 use graph::Graph;
+use httpd::permits::IdleLimit;
+use httpd::problem::ApiProblem;
+use httpd::tls::Handshakes;
 use hub::HistoryStats;
 use proto::Networks;
 use tokio::sync::Semaphore;
@@ -25,14 +33,6 @@ use super::monitoring::sockets::SocketMemoryReader;
 use super::router::needs;
 use crate::api::Figures;
 use crate::certs::Certificates;
-use crate::erlang::Erlang;
-use crate::http::permits::IdleLimit;
-use crate::http::problem::ApiProblem;
-use crate::http::tls::Handshakes;
-use crate::idempotency::IdempotencyKeys;
-use crate::posting::Sender;
-use crate::presence::Presence;
-use crate::traces::Traces;
 
 /// What the endpoints share.
 pub(crate) struct Api {

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use auth::file_watch::{self, Stamps};
+use httpd::tls::ACME_TLS;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -32,7 +33,6 @@ use self::pair::Pair;
 pub(crate) use self::pair::PairError;
 use self::set::Set;
 pub use self::trust::{TrustError, client_config, roots};
-use crate::http::tls::ACME_TLS;
 
 /// The files of one certificate, in PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]

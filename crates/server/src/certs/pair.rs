@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use httpd::body::BYTE_ORDER_MARK;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -19,7 +20,6 @@ use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::time::Time;
 
 use super::PairFiles;
-use crate::http::body::BYTE_ORDER_MARK;
 
 /// The largest file: a chain of a dozen certificates with large keys has some 30 KB.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use dispatch::wake_fd::WakeFd;
 use engine::limits::{LANE_MESSAGE_BYTES, LANES_RELAYING_MAX};
 use engine::{Engine, LaneBell, LaneControl};
+use httpd::host::ApiHosts;
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
@@ -19,8 +21,6 @@ use super::head::FIRST_LINE;
 use super::message::{GivenBack, Loan, Return};
 use super::work::{SendLane, Shared};
 use crate::api::Api;
-use crate::http::host::ApiHosts;
-use crate::wake_fd::WakeFd;
 
 /// The lanes of a server.
 pub(crate) struct Lanes {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::http::body::BodyKind;
+use httpd::body::BodyKind;
 
 /// What the bytes of a connection begin with.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use engine::{LANE_SOCKET, Lane, LaneBell, LaneDesk, LaneSocket, Relay};
+use httpd::host::{ApiHosts, is_ours};
 use smallvec::SmallVec;
 use sys::{clock, process, socket};
 
@@ -16,7 +17,6 @@ use super::head::{Ask, Look, look};
 use super::message::{GivenBack, Loan, REST_BYTES_MAX, Return};
 use super::slots::{Asked, Conn, Slots};
 use crate::api::{Api, AtOnce, SendAtOnce};
-use crate::http::host::{ApiHosts, is_ours};
 
 /// After how long a silence a connection goes back. A request that is not all here by then, too.
 pub(super) const SILENT_MS: u64 = 2_000;

@@ -12,15 +12,15 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
+use dispatch::gate::Gate;
+use dispatch::successor::{Statement, place};
+use httpd::connection::serve_passed;
+use httpd::permits::Permits;
 use tokio::net::UnixListener;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::API_BACKLOG;
-use crate::gate::Gate;
-use crate::http::connection::serve_passed;
-use crate::http::permits::Permits;
-use crate::successor::{Statement, place};
 
 /// What is added to the socket's name until it takes the place of the one before.
 const NEW: &str = "new";

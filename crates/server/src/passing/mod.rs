@@ -1,11 +1,12 @@
 //! From the program that was to the one that goes on: requests that an upgrade found under way, or
-//! that come on connections to the old one, are passed on to its [`Heir`](crate::successor::Heir).
+//! that come on connections to the old one, are passed on to its
+//! [`Heir`](dispatch::successor::Heir).
 //!
 //! The old program accepts no more connections once all is the heir's, and its clients need not
 //! notice: a request that [waited at the gate](Gate), or comes later, goes to the heir whole, by
 //! HTTP/1.1 over a Unix socket, body and answer streamed, and the heir judges it as if it had come
 //! to its own port, from the client's address. The lines of a stream of sends go on there from the
-//! one on which all was handed over ([`Rest`](crate::successor::Rest)). With its next answer a
+//! one on which all was handed over ([`Rest`](dispatch::successor::Rest)). With its next answer a
 //! connection ends: HTTP/1.1 says `connection: close`, HTTP/2 GOAWAY. A connection on which nothing
 //! is asked is not closed for it, since a client that just asks would find it gone; it ends when it
 //! has idled for long enough, as always. When all have ended, so does the old program
@@ -21,19 +22,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use dispatch::gate::{Barred, Gate};
+use httpd::exchange::is_probe;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::door::PassingDoor;
-use crate::gate::{Barred, Gate};
-use crate::http::exchange::is_probe;
-use crate::http::problem::ApiProblem;
 
 /// How long the old program stays for its last connections: as long as a client may take between
 /// two pieces of a stream.
@@ -69,16 +67,6 @@ async fn guard(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
-}
-
-impl Barred {
-    /// What is answered to a request that may not be answered here.
-    pub(crate) async fn answer(self, head: Parts, body: Body) -> Result<Response, ApiProblem> {
-        match self {
-            Barred::Moved(heir) => heir.pass_on(head, body).await,
-            Barred::TooLong => Err(ApiProblem::upgrade_hangs()),
-        }
-    }
 }
 
 /// Waits until all of `serving` have ended: who serves the API's ports, and the socket on which the

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use httpd::permits::Permits;
+
 use super::{PassingDoor, until_last};
 use crate::Server;
-use crate::http::permits::Permits;
 
 impl Server {
     /// What is closed while everything is handed over.
     #[cfg(test)]
-    pub(crate) fn gate(&self) -> &Arc<crate::gate::Gate> {
+    pub(crate) fn gate(&self) -> &Arc<dispatch::gate::Gate> {
         &self.gate
     }
 

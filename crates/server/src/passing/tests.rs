@@ -5,11 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use axum::Json;
+use axum::body::Body;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::routing::get;
 use bytes::Bytes;
+use dispatch::successor::{Heir, place};
 use futures_util::stream;
 use http_body_util::{BodyExt, Empty};
+use httpd::exchange::Peer;
+use httpd::permits::Permits;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
@@ -21,10 +25,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::http::exchange::Peer;
-use crate::http::permits::Permits;
 use crate::listener::{self, Door};
-use crate::successor::{Heir, place};
 
 mod streams;
 

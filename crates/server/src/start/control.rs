@@ -13,31 +13,32 @@ use auth::keys::ring::KeyRing;
 use auth::live_access::LiveAccess;
 use auth::tokens::{RevocationLine, Verifier};
 use axum::Router;
+use dispatch::cluster::{Cluster, Joining, Keeper};
+use dispatch::gate::Gate;
+use dispatch::idempotency;
+use dispatch::idempotency::IdempotencyKeys;
+use dispatch::posting::Sender;
+use dispatch::presence::{self, Hook, Presence};
+use dispatch::traces::{Traces, TracesEnd};
 use engine::{Engine, Guest, RefusedOrigins};
+use gateway::{Erlang, ErlangTask};
 use graph::Graph;
+use httpd::host::ApiHosts;
+use httpd::permits::Permits;
+use httpd::tls::{Handshakes, PROTOCOLS, Tls};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Credentials;
 use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
-use crate::cluster::{Cluster, Joining, Keeper};
 use crate::epoch::EpochFile;
-use crate::erlang::{Erlang, ErlangTask};
-use crate::gate::Gate;
-use crate::http::host::ApiHosts;
-use crate::http::permits::Permits;
-use crate::http::tls::{Handshakes, PROTOCOLS, Tls};
-use crate::idempotency::IdempotencyKeys;
 use crate::lane::Lanes;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
-use crate::posting::Sender;
-use crate::presence::{self, Hook, Presence};
-use crate::traces::{Traces, TracesEnd};
 use crate::upgrade::{Program, Serving, Upgrades};
 use crate::{
-    ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, idempotency, listener,
-    memory, passing, refused_origins, replies, resumes, shortage,
+    ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, listener, memory, passing,
+    refused_origins, replies, resumes, shortage,
 };
 
 /// What the control plane is made of.
@@ -210,7 +211,7 @@ impl ControlPlane {
         tokio::spawn(shortage::warn(Arc::clone(&self.engine)));
         tokio::spawn(refused_origins::tell(Arc::clone(&self.refused_origins)));
         if let Some(cluster) = &self.cluster {
-            tokio::spawn(crate::cluster::count_streams(
+            tokio::spawn(dispatch::cluster::count_streams(
                 Arc::clone(&self.engine),
                 Arc::clone(cluster),
             ));

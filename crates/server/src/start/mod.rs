@@ -11,15 +11,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use auth::keys::KeyFile;
 use auth::live_access::LiveAccess;
+use dispatch::cluster::{Joining, Keeper};
+use dispatch::idempotency::IdempotencyKeys;
+use dispatch::traces::{Traces, TracesEnd};
 use engine::Engine;
 use graph::{Graph, GraphOptions};
 
 pub(crate) use self::control::{ControlPlane, Parts};
 pub(crate) use self::credentials::Credentials;
-use crate::cluster::{Joining, Keeper};
-use crate::idempotency::IdempotencyKeys;
 use crate::ports::{ApiAddresses, ApiSockets};
-use crate::traces::{Traces, TracesEnd};
 use crate::{ServeConfig, Server, demo_page, epoch};
 
 impl Server {

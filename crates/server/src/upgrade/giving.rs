@@ -9,6 +9,7 @@ use std::fmt::Display;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use dispatch::idempotency::KeysRead;
 use engine::Handover;
 use graph::{HandedOver, LetGoError};
 use sys::clock;
@@ -22,7 +23,6 @@ use super::serving::Serving;
 use super::socket::SocketDir;
 use super::words::{Copying, Done, Have, HeirWord, Hello, Live, Refusal, ServingWord, Step};
 use super::{history, program};
-use crate::idempotency::KeysRead;
 
 /// How long the heir may take until its workers wait: it reads keys, and the names of a store.
 const READY_MAX: Duration = Duration::from_secs(60);

@@ -4,13 +4,13 @@
 use std::sync::{Arc, PoisonError};
 
 use anyhow::{Context, Result};
+use dispatch::traces::limits::FLUSH_TIME_MAX;
+use gateway::ErlangTask;
 use tokio::task::spawn_blocking;
 
 use super::Done;
 use crate::Server;
-use crate::erlang::ErlangTask;
 use crate::passing::LAST_MAX;
-use crate::traces::limits::FLUSH_TIME_MAX;
 
 impl Server {
     /// Starts the program anew, as it was started, and leaves everything to it.

@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use auth::live_access::LiveAccess;
+use dispatch::gate::Gate;
+use dispatch::successor::Heir;
 use engine::{Engine, Router};
+use gateway::ErlangTask;
 use graph::Graph;
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
@@ -18,11 +21,8 @@ use super::conversation::{Broken, Conversation};
 use super::history;
 use super::words::{EpochFacts, Facts, Listeners, LiveFacts, Rest, ServingWord};
 use crate::api::Api;
-use crate::erlang::ErlangTask;
-use crate::gate::Gate;
 use crate::lane::Lanes;
 use crate::ports::{ApiAddresses, ApiListening};
-use crate::successor::Heir;
 
 /// Between two tries to take the store back.
 const TRY_AGAIN: Duration = Duration::from_millis(100);

@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use auth::tokens::RevocationLine;
+use dispatch::idempotency::KeysPart;
 use serde::{Deserialize, Serialize};
 
 use crate::api::ApiPast;
-use crate::idempotency::KeysPart;
 
 /// The versions of the conversation, and of all that is written down in it, that this program
 /// knows: its own and the one before.

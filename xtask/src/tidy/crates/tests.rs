@@ -87,3 +87,25 @@ fn crate_that_forgets_a_ban_of_the_root_is_caught() {
     );
     assert_eq!(check("allow-x = true\n").len(), 1);
 }
+
+#[test]
+fn crate_with_more_than_its_share_is_caught() {
+    let manifests: Vec<String> = (0..8).map(|n| manifest(&format!("c{n}"), "")).collect();
+    let faults = |lines: usize| {
+        let (large, small) = ("line\n".repeat(lines), "line\n".repeat(1_500));
+        let names: Vec<String> = (0..8).map(|n| format!("crates/c{n}/")).collect();
+        let mut files = Vec::new();
+        for (n, (name, manifest)) in names.iter().zip(&manifests).enumerate() {
+            files.push((format!("{name}Cargo.toml"), manifest.as_str()));
+            files.push((format!("{name}src/lib.rs"), if n == 0 { &large } else { &small }));
+            files.push((format!("{name}tests/it.rs"), &large));
+        }
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        sizes(&Tree::of(&files)).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(faults(1_500), [""; 0]);
+    let caught = faults(2_000);
+    assert_eq!(caught.len(), 1);
+    assert!(caught[0].contains("2000 of 12500 lines"), "{caught:?}");
+}

@@ -22,14 +22,5 @@ pub(crate) use relay::Relay;
 pub(crate) use server::{Server, own_ports};
 pub(crate) use socket::{Socket, frame};
 pub(crate) use stream::{Stream, get};
-pub(crate) use testing::{DEADLINE, wait_for};
+pub(crate) use testing::{DEADLINE, seed, wait_for};
 pub(crate) use wire::{End, Head, Wire};
-
-/// The seed of a test that draws random numbers: printed, so that a failure can be repeated with
-/// `ENCKE_TEST_SEED=… cargo test -p encke --test it NAME`.
-pub(crate) fn seed() -> u64 {
-    let given = std::env::var("ENCKE_TEST_SEED").ok().map(|text| text.parse().unwrap());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    println!("ENCKE_TEST_SEED={seed}");
-    seed
-}

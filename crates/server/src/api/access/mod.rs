@@ -20,6 +20,8 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Extensions, HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use httpd::exchange::Peer;
+use httpd::problem::ApiProblem;
 use proto::{Forwarded, Networks};
 use tokio::time::Instant;
 
@@ -27,8 +29,6 @@ use self::failures::Failures;
 use self::refusal::{Refusal, Refusals};
 use self::sessions::Sessions;
 pub(super) use self::sessions::WrittenSession;
-use crate::http::exchange::Peer;
-use crate::http::problem::ApiProblem;
 
 /// What a path needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use auth::keys::Scope;
 use axum::http::StatusCode;
-
-use crate::http::problem::ApiProblem;
+use httpd::problem::ApiProblem;
 
 /// Why a call is not let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,16 +14,16 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use httpd::body::read_whole;
+use httpd::exchange::Peer;
+use httpd::origin;
+use httpd::problem::ApiProblem;
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
 use super::sessions::SESSION_TIME;
 use super::{Access, Refusal};
 use crate::api::state::Api;
-use crate::http::body::read_whole;
-use crate::http::exchange::Peer;
-use crate::http::origin;
-use crate::http::problem::ApiProblem;
 
 /// Where the page is.
 pub(super) const PATH: &str = "/session";

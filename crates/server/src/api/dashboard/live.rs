@@ -12,13 +12,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dispatch::posting::Parcel;
 use hub::{Draft, IdText};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::sample::Sample;
 use crate::api::monitoring::sockets::SocketBytes;
 use crate::api::state::Api;
-use crate::posting::Parcel;
 
 /// The time from one event to the next.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

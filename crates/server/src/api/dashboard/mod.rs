@@ -20,6 +20,10 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use httpd::exchange::Peer;
+use httpd::host;
+use httpd::json::Json;
+use httpd::problem::ApiProblem;
 use serde::Serialize;
 
 use self::past::Columns;
@@ -27,10 +31,6 @@ use self::public_url::PublicUrl;
 use self::sample::Sample;
 use crate::api::access::Grant;
 use crate::api::state::Api;
-use crate::http::exchange::Peer;
-use crate::http::json::Json;
-use crate::http::problem::ApiProblem;
-use crate::http::{assets, host};
 use crate::web;
 
 /// What the page is told first.
@@ -56,22 +56,22 @@ pub(super) struct Facts {
 
 pub(super) async fn page(State(api): State<Arc<Api>>, request: Request) -> Response {
     let policy = policy(&public_url(&api, &request));
-    let mut response = assets::answer(&web::DASHBOARD_PAGE, request.headers());
+    let mut response = web::answer(&web::DASHBOARD_PAGE, request.headers());
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_SECURITY_POLICY, policy);
     response
 }
 
 pub(super) async fn script(headers: HeaderMap) -> Response {
-    assets::answer(&web::DASHBOARD_SCRIPT, &headers)
+    web::answer(&web::DASHBOARD_SCRIPT, &headers)
 }
 
 pub(super) async fn style(headers: HeaderMap) -> Response {
-    assets::answer(&web::DASHBOARD_STYLE, &headers)
+    web::answer(&web::DASHBOARD_STYLE, &headers)
 }
 
 pub(super) async fn icon(headers: HeaderMap) -> Response {
-    assets::answer(&web::ICON, &headers)
+    web::answer(&web::ICON, &headers)
 }
 
 pub(super) async fn facts(

@@ -7,8 +7,11 @@
 //! The dashboards' own streams, their id and what they hear are left out of what is counted for the
 //! whole: a server with nobody but its operator online says that nobody is.
 
+use dispatch::cluster::{Cluster, NodeStatus};
 use engine::{Snapshot, WorkerSnapshot};
 use figures::latency::Quantiles;
+use gateway::{Erlang, Report};
+use httpd::problem::ApiProblem;
 use serde::Serialize;
 
 use super::past::Second;
@@ -16,9 +19,6 @@ use crate::api::monitoring::cluster::name as membership_name;
 use crate::api::monitoring::sockets::SocketBytes;
 use crate::api::monitoring::stats::{ByReason, ByTransport};
 use crate::api::state::Api;
-use crate::cluster::{Cluster, NodeStatus};
-use crate::erlang::{Erlang, Report};
-use crate::http::problem::ApiProblem;
 
 /// Workers that are told apart. More are told in groups of neighbours.
 const ROWS_MAX: usize = 64;

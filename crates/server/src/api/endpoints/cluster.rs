@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use dispatch::cluster::NodeReport;
+use httpd::json::Json;
 use serde::Serialize;
 
 use crate::api::state::Api;
-use crate::cluster::NodeReport;
-use crate::http::json::Json;
 
 /// The cluster; of a server that is alone nothing.
 #[derive(Debug, Serialize)]

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cluster::Once;
+use dispatch::gate::Pass;
+use dispatch::idempotency;
+use dispatch::outcome::Delivered;
+use dispatch::posting::{Delivery, FRAME_BYTES, Parcel};
+use dispatch::traces::Marks;
+use httpd::id::IdField;
+use httpd::problem::ApiProblem;
 use hub::{Draft, IdText};
 use proto::decimal::push_decimal;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::api::state::Api;
-use crate::gate::Pass;
-use crate::http::id::IdField;
-use crate::http::problem::ApiProblem;
-use crate::idempotency;
-use crate::outcome::Delivered;
-use crate::posting::{Delivery, FRAME_BYTES, Parcel};
-use crate::traces::Marks;
 
 /// An event as a sender writes it.
 #[derive(Debug, Deserialize)]
@@ -96,7 +96,7 @@ pub(crate) fn push_answer(out: &mut Vec<u8>, delivered: &Delivered) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::object::Object;
+    use httpd::object::Object;
 
     #[test]
     fn answer_is_the_json_of_the_contract() {

@@ -8,17 +8,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use dispatch::gate::Pass;
+use dispatch::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
+use dispatch::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
+use dispatch::traces::Marks;
+use httpd::problem::ApiProblem;
 use tokio::sync::watch;
 use tokio::time::timeout_at;
 
 use super::event::{EventBody, Posted};
 use crate::api::access::Grant;
 use crate::api::state::Api;
-use crate::gate::Pass;
-use crate::http::problem::ApiProblem;
-use crate::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
-use crate::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
-use crate::traces::Marks;
 
 /// How long a repeat waits until the first send is posted: as long as that may take where a mailbox
 /// is full, and as long again for an audience that is looked up slowly.

@@ -24,6 +24,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use graph::{Graph, Stats};
+use httpd::problem::ApiProblem;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -33,7 +34,6 @@ use tokio::task::{AbortHandle, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
 use crate::api::state::Api;
-use crate::http::problem::ApiProblem;
 
 /// Bytes of a piece of an answer. About three of them wait in the socket between the two.
 const PIECE_BYTES: usize = 64 * 1024;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use httpd::json::Json;
+use httpd::problem::ApiProblem;
 use hub::Id;
 use serde::Serialize;
 
 use crate::api::state::Api;
-use crate::http::json::Json;
-use crate::http::problem::ApiProblem;
 
 /// What a probe is told when all is well.
 #[derive(Debug, Serialize)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use httpd::path::PathId;
+use httpd::problem::ApiProblem;
 
 use crate::api::state::Api;
-use crate::http::path::PathId;
-use crate::http::problem::ApiProblem;
 
 /// Ends all connections of an id.
 pub(crate) async fn logout(
@@ -27,5 +27,5 @@ pub(crate) async fn logout(
     if logout.at_least {
         answer["at_least"] = true.into();
     }
-    Ok(crate::http::json::Json(answer).into_response())
+    Ok(httpd::json::Json(answer).into_response())
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use graph::{Page, ReadError};
+use httpd::json::Json;
+use httpd::path::PathId;
+use httpd::problem::ApiProblem;
 use hub::{Id, IdText};
 use serde::{Deserialize, Serialize};
 
 use crate::api::state::Api;
-use crate::http::json::Json;
-use crate::http::path::PathId;
-use crate::http::problem::ApiProblem;
 
 /// Ids of a page, when the client does not say how many, and at most.
 const LIMIT_DEFAULT: usize = 1000;

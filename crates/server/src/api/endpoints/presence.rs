@@ -15,16 +15,16 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use dispatch::presence::{Ear, Heard, Kind, Piece};
 use futures_util::stream;
+use httpd::origin;
+use httpd::problem::ApiProblem;
 use proto::Transport;
 use proto::request::preferred_transport;
 use tokio::time::timeout;
 
 use crate::api::access::Grant;
 use crate::api::state::Api;
-use crate::http::origin;
-use crate::http::problem::ApiProblem;
-use crate::presence::{Ear, Heard, Kind, Piece};
 
 /// The silence after which a sign of life is sent. A client that has left is noticed by the second
 /// one that it does not take, since one that has only closed its own side may still listen; so its

@@ -8,18 +8,18 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use dispatch::gate::Pass;
+use dispatch::idempotency::IdempotencyKey;
+use dispatch::outcome::Delivered;
+use dispatch::traces::{Marks, SendTrace};
+use httpd::body::{BodyKind, read_whole};
+use httpd::object::Object;
+use httpd::problem::ApiProblem;
 
 use super::event::{EventBody, Posted, push_answer};
 use super::send_stream::SendStream;
 use crate::api::access::Grant;
 use crate::api::state::Api;
-use crate::gate::Pass;
-use crate::http::body::{BodyKind, read_whole};
-use crate::http::object::Object;
-use crate::http::problem::ApiProblem;
-use crate::idempotency::IdempotencyKey;
-use crate::outcome::Delivered;
-use crate::traces::{Marks, SendTrace};
 
 /// The largest body with one event.
 const EVENT_BODY_BYTES_MAX: usize = 1 << 20;

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use dispatch::outcome::Delivered;
+use dispatch::posting::PostedNow;
 use engine::{Event, LaneBell, Receipt, Relays};
+use httpd::object::Object;
 use hub::{Draft, IdText};
 use proto::decimal::push_decimal;
 
 use super::event::{EventBody, push_answer};
 use crate::api::state::Api;
-use crate::http::object::Object;
-use crate::outcome::Delivered;
-use crate::posting::PostedNow;
 
 /// What a lane has read of a request.
 pub(crate) struct SendAtOnce<'r> {

@@ -23,22 +23,22 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::request::Parts;
 use bytes::Bytes;
+use dispatch::gate::{Barred, Pass};
+use dispatch::idempotency::IdempotencyKey;
+use dispatch::outcome::Delivered;
+use dispatch::successor::{FirstLine, Rest, Told, upgrade_hangs};
+use dispatch::traces::SendTrace;
 use futures_util::stream;
+use httpd::body::Pieces;
+use httpd::lines::{Line, Lines};
+use httpd::object::Object;
+use httpd::problem::ApiProblem;
 use tokio_util::sync::CancellationToken;
 
 use super::event::{EventBody, Posted, push_answer};
 use super::event_once::Once;
 use crate::api::access::Grant;
 use crate::api::state::Api;
-use crate::gate::{Barred, Pass};
-use crate::http::body::Pieces;
-use crate::http::lines::{Line, Lines};
-use crate::http::object::Object;
-use crate::http::problem::ApiProblem;
-use crate::idempotency::IdempotencyKey;
-use crate::outcome::Delivered;
-use crate::successor::{FirstLine, Rest, Told};
-use crate::traces::SendTrace;
 
 /// Events that wait for their count. Answers go out in order, so the slowest worker holds up all,
 /// and a turn of one among 53 on two cores that are busy with a million clients' storm can take a
@@ -131,7 +131,7 @@ impl SendStream {
                 return Some(self.take_answers());
             }
             let room = self.has_room();
-            if room && let Some(line) = self.lines.next() {
+            if room && let Some(line) = self.lines.next_line() {
                 self.take(line).await;
                 continue;
             }
@@ -204,7 +204,7 @@ impl SendStream {
             Some(rest) => hand_over(rest, &line),
             None => match self.api.sender.gate.enter().await {
                 Ok(pass) => post(&self.api, &pass, &self.grant, &line).await,
-                Err(Barred::TooLong) => Err(ApiProblem::upgrade_hangs().on_line(line.number)),
+                Err(Barred::TooLong) => Err(upgrade_hangs().on_line(line.number)),
                 Err(Barred::Moved(heir)) => {
                     let rest = Rest::begin(heir, &self.head, line.number, WINDOW_EVENTS_MAX);
                     hand_over(self.rest.insert(rest), &line)

@@ -12,19 +12,20 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use bytes::Bytes;
+use dispatch::gate::Barred;
+use dispatch::successor::upgrade_hangs;
 use graph::Pair;
+use httpd::body::{BodyKind, Pieces, read_whole};
+use httpd::id::IdField;
+use httpd::json::Json;
+use httpd::lines::{Line, Lines};
+use httpd::object::Object;
+use httpd::permits::IdleLimit;
+use httpd::problem::ApiProblem;
 use serde::{Deserialize, Serialize};
 
 use crate::api::access::Grant;
 use crate::api::state::Api;
-use crate::gate::Barred;
-use crate::http::body::{BodyKind, Pieces, read_whole};
-use crate::http::id::IdField;
-use crate::http::json::Json;
-use crate::http::lines::{Line, Lines};
-use crate::http::object::Object;
-use crate::http::permits::IdleLimit;
-use crate::http::problem::ApiProblem;
 
 /// The largest array, about 150,000 pairs.
 const ARRAY_BYTES_MAX: usize = 8 << 20;
@@ -145,7 +146,7 @@ async fn stream(
             Err(problem) => fault = Some(problem.on_line(lines.next_number())),
         }
         while fault.is_none() {
-            let next = lines.next();
+            let next = lines.next_line();
             let last = if reading || next.is_some() { None } else { lines.finish() };
             let Some(line) = next.or(last) else { break };
             match read_line(&line) {
@@ -195,7 +196,7 @@ async fn store(
         Ok(pass) => {
             return Ok(api.sender.change(&pass, matches!(change, Change::Add), pairs).await?);
         }
-        Err(Barred::TooLong) => return Err(ApiProblem::upgrade_hangs()),
+        Err(Barred::TooLong) => return Err(upgrade_hangs()),
         Err(Barred::Moved(heir)) => heir,
     };
     let answer = heir.ask_with(head, "application/x-ndjson", lines(&pairs)).await?;

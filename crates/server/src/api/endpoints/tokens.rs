@@ -9,16 +9,16 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use dispatch::cluster::RevokeTrouble;
+use dispatch::gate::Barred;
+use httpd::body::{BodyKind, read_whole};
+use httpd::id::IdField;
+use httpd::object::Object;
+use httpd::problem::ApiProblem;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use crate::api::state::Api;
-use crate::cluster::RevokeTrouble;
-use crate::gate::Barred;
-use crate::http::body::{BodyKind, read_whole};
-use crate::http::id::IdField;
-use crate::http::object::Object;
-use crate::http::problem::ApiProblem;
 
 /// The longest body: a name or an id with all its characters escaped.
 const BODY_BYTES_MAX: usize = 4096;
@@ -85,7 +85,7 @@ fn answer(revoked: Result<bool, RevokedError>) -> Result<Response, ApiProblem> {
              worker has more to do than it can. Send this again.",
         ));
     }
-    Ok(crate::http::json::Json(serde_json::json!({ "revoked": true })).into_response())
+    Ok(httpd::json::Json(serde_json::json!({ "revoked": true })).into_response())
 }
 
 /// The same, where there are many nodes.

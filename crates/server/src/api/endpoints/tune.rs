@@ -3,12 +3,11 @@
 
 use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
+use httpd::json::Json;
+use httpd::problem::ApiProblem;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use tune::{Ends, Report, USERS_DEFAULT};
-
-use crate::http::json::Json;
-use crate::http::problem::ApiProblem;
 
 /// What is asked.
 #[derive(Debug, Deserialize)]

@@ -1,11 +1,11 @@
 //! The figures of a cluster's node: families of metrics, and what `/stats` has of them.
 
 use bus::Counts;
+use dispatch::cluster::{Checks, Cluster, Membership, NodeStatus};
 use prometheus::proto::{MetricFamily, MetricType};
 use serde::Serialize;
 
 use super::families::{counter, counter_of, family, gauge, metric};
-use crate::cluster::{Checks, Cluster, Membership, NodeStatus};
 
 /// What is known of this node and of the log that all nodes follow.
 #[derive(Debug, Serialize)]

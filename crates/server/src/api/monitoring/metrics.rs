@@ -9,7 +9,10 @@ use std::sync::atomic::Ordering;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use dispatch::traces::Traces;
 use engine::{Snapshot, TurnSnapshot, WorkerSnapshot};
+use gateway::{Erlang, Report};
+use httpd::problem::ApiProblem;
 use hub::{Bound, DisconnectReason};
 use prometheus::proto::{Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, TextEncoder};
@@ -25,9 +28,6 @@ use super::tls;
 use super::tokens::{self, TokenStats};
 use crate::api::Figures;
 use crate::api::state::Api;
-use crate::erlang::{Erlang, Report};
-use crate::http::problem::ApiProblem;
-use crate::traces::Traces;
 
 pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, ApiProblem> {
     let erlang = api.erlang().map(Erlang::report);
@@ -182,7 +182,7 @@ fn kept(api: &Api, snapshot: &Snapshot) -> Vec<MetricFamily> {
 fn keys(api: &Api) -> Vec<MetricFamily> {
     let keys = &api.idempotency;
     vec![
-        gauge("encke_idempotency_keys", "Idempotency keys known.", keys.len() as f64),
+        gauge("encke_idempotency_keys", "Idempotency keys known.", keys.count() as f64),
         gauge("encke_idempotency_bytes", "Memory that they take.", keys.bytes() as f64),
         counter(
             "encke_idempotency_repeats_total",

@@ -1,9 +1,9 @@
 //! What is told of ids that come and go, as Prometheus has it.
 
+use dispatch::presence::{Kind, Report};
 use prometheus::proto::{MetricFamily, MetricType};
 
 use super::families::{counter, counter_of, family, gauge, gauge_of, metric};
-use crate::presence::{Kind, Report};
 
 pub(super) fn families(report: &Report) -> Vec<MetricFamily> {
     let listeners = Kind::ALL.iter().zip(report.listeners);

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use engine::{TurnSnapshot, WorkerSnapshot};
+use gateway::{Erlang, Report};
+use httpd::json::Json;
+use httpd::problem::ApiProblem;
 use hub::{Bound, DisconnectReason};
 use proto::Transport;
 use serde::ser::SerializeMap;
@@ -14,9 +17,6 @@ use super::duration::DurationStats;
 use super::tls::TlsStats;
 use super::tokens::TokenStats;
 use crate::api::state::Api;
-use crate::erlang::{Erlang, Report};
-use crate::http::json::Json;
-use crate::http::problem::ApiProblem;
 
 /// The figures of the whole server at one moment.
 #[derive(Debug, Serialize)]
@@ -206,7 +206,7 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         history_bytes: history.bytes,
         resumes: api.resumes.resumed(),
         resume_gaps: api.resumes.gaps(),
-        idempotency_keys: api.idempotency.len(),
+        idempotency_keys: api.idempotency.count(),
         idempotency_bytes: api.idempotency.bytes(),
         idempotency_repeats: api.idempotency.repeats(),
         idempotency_refused: api.idempotency.refused(),

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use ::tls::{Suite, Version};
 use engine::TlsSnapshot;
+use httpd::tls::Handshakes;
 use prometheus::proto::{MetricFamily, MetricType};
 use serde::Serialize;
 
 use super::families::{counter, counter_of, family, gauge, gauge_of, metric};
 use crate::certs::Certificates;
-use crate::http::tls::Handshakes;
 
 /// What is known of handshakes. Counts since the start, those of streams but for the last.
 #[derive(Debug, Serialize)]

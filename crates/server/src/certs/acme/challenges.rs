@@ -10,12 +10,11 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use engine::WellKnown;
+use httpd::problem::ApiProblem;
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
-
-use crate::http::problem::ApiProblem;
 
 /// Where a directory asks for an answer (RFC 8555, section 8.3), before the token.
 const PATH: &str = "/.well-known/acme-challenge/";

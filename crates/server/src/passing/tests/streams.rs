@@ -123,7 +123,7 @@ async fn stream_of_sends_goes_on_at_the_heir_and_its_client_notices_nothing() {
     sending.write(&event(4)).await;
     // Line 5 is blank, line 6 is none, line 7 is too long and line 8 is cut in two.
     sending.write("\n{\"about\":7}\n").await;
-    sending.write(&"x".repeat(crate::http::lines::LINE_BYTES_MAX + 1)).await;
+    sending.write(&"x".repeat(httpd::lines::LINE_BYTES_MAX + 1)).await;
     sending.write(&format!("\n{}", &event(8)[..5])).await;
     assert!(sending.says_nothing().await, "it waits");
     two.move_on().await;

@@ -1,0 +1,132 @@
+//! What goes on beside the driver, as long as the node lives.
+
+use std::sync::{Arc, RwLock, Weak};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use bus::Bus;
+use engine::Engine;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::agreement::Agreed;
+use super::driver::Channels;
+use super::{Cluster, Command, Membership, NodeStatus, questions};
+use crate::outcome::LogTrouble;
+
+/// How often it is looked for logs of epochs that have ended.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
+
+/// How often it is looked at a node that is no member, and how often in a row nothing may have
+/// moved while NATS is well: for a minute.
+const OUTSIDE_LOOK: Duration = Duration::from_secs(5);
+const OUTSIDE_LOOKS: u32 = 12;
+
+/// How often it is looked for another node of the same name, and how often in all.
+const DOUBLE_LOOK: Duration = Duration::from_millis(500);
+const DOUBLE_LOOKS: u32 = 8;
+
+/// How often this node's connections are counted for the others.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+
+/// While the graph is being built nothing can be sent. Returns when the node is to leave.
+pub(super) async fn refuse_all(channels: &mut Channels) {
+    while let Some(command) = channels.commands.recv().await {
+        match command {
+            // Who has gone away does not need it.
+            Command::Send(_, reply) | Command::Order(_, reply) => {
+                let _ = reply.send(Err(LogTrouble::Away));
+            }
+            Command::Leave => break,
+        }
+    }
+    channels.tell.send_modify(|status| status.membership = Membership::Gone);
+}
+
+/// Looks whether another node of this name is there. Where one is that is about to end it is waited
+/// for a little.
+///
+/// # Errors
+/// It stays: the two would throw each other out, again and again where they are started again.
+pub(super) async fn refuse_double(bus: &Bus, node: &str) -> Result<()> {
+    let mut looks = 0;
+    loop {
+        let there = questions::nodes(bus, usize::MAX).await.unwrap_or_default();
+        let Some(other) = there.into_iter().find(|other| other.node == node) else { return Ok(()) };
+        looks += 1;
+        if looks == DOUBLE_LOOKS {
+            bail!(
+                "another node called {node} is in the cluster, at {}: give this one another name \
+                 (--node), or end that one first",
+                other.address
+            );
+        }
+        tokio::time::sleep(DOUBLE_LOOK).await;
+    }
+}
+
+/// Deletes the logs of epochs that have ended, once they are empty, for as long as the node lives.
+pub(super) async fn forget_logs(bus: Bus, status: watch::Receiver<NodeStatus>) {
+    while status.has_changed().is_ok() {
+        tokio::time::sleep(FORGET_EVERY).await;
+        let epoch = status.borrow().epoch;
+        match bus.delete_logs_before(epoch).await {
+            Ok(deleted) if deleted.is_empty() => {}
+            Ok(deleted) => tracing::info!(?deleted, "logs of epochs that have ended are deleted"),
+            // Another node may do it, or this one the next time.
+            Err(error) => tracing::debug!(%error, "logs that have ended stay"),
+        }
+    }
+}
+
+/// Ends a node that stays outside although nothing keeps it there that is known: better a process
+/// that is started anew than one that refuses all for good.
+pub(super) async fn mind_outside(cluster: Weak<Cluster>, stop: CancellationToken) {
+    let (mut looks, mut place, mut no_room) = (0, None, 0);
+    loop {
+        tokio::time::sleep(OUTSIDE_LOOK).await;
+        let Some(cluster) = cluster.upgrade() else { return };
+        let (standing, status) = (&cluster.standing, cluster.status());
+        let now = Some((status.membership, status.epoch, status.node.read));
+        // One that lost its place by a new epoch is called a member until it is one again.
+        let is_out = status.membership != Membership::Gone && status.node.incarnation.is_none();
+        let stands = is_out && place == now && !standing.waits_for_graph(&status);
+        place = now;
+        // It comes in when NATS takes something again.
+        let had_room = no_room == standing.bus.counts().no_room;
+        no_room = standing.bus.counts().no_room;
+        // What is counted are looks: if this process stands still, nobody looks.
+        let is_kept_out = stands && had_room && is_whole(&standing.bus).await;
+        looks = if is_kept_out { looks + 1 } else { 0 };
+        if looks == OUTSIDE_LOOKS {
+            tracing::error!(
+                "NATS is well, and yet this node has been no member of its cluster for {} s ({}): \
+                 it ends, to be started anew",
+                (OUTSIDE_LOOK * OUTSIDE_LOOKS).as_secs(),
+                standing.obstacle(&status),
+            );
+            return stop.cancel();
+        }
+    }
+}
+
+/// Whether all that a node needs of NATS is there: what was agreed on, and the log of that.
+async fn is_whole(bus: &Bus) -> bool {
+    let Ok(Some(entry)) = bus.epoch().await else { return false };
+    let Ok(agreed) = Agreed::read(&entry) else { return false };
+    match bus.find_log(agreed.epoch().number).await {
+        Ok(log) => log.extent().await.is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// Keeps the number of open connections, for as long as the runtime lives.
+pub async fn count_streams(engine: Arc<RwLock<Engine>>, cluster: Arc<Cluster>) {
+    loop {
+        tokio::time::sleep(COUNT_EVERY).await;
+        // While it is opened or drains, the number of before is as good.
+        if let Ok(engine) = engine.try_read() {
+            cluster.set_streams(engine.snapshot().whole().connections_open);
+        }
+    }
+}

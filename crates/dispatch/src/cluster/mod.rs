@@ -1,0 +1,394 @@
+//! This server as a node of a cluster: what it sends goes through one log that all nodes follow.
+//!
+//! [`cluster::Node`] decides, and does no IO. One task ([`driver`]) tells it what happens and does
+//! what it asks for: it reads and writes the log, passes on messages between nodes, and answers
+//! those who send. A second one ([`poster`]) gathers the audiences of what the log brings and hands
+//! it to the workers in the log's order. Both run on the control plane; the workers know nothing of
+//! it.
+//!
+//! Cost of an event at a node that it does not concern: reading it, one look into the store and 16
+//! into the directory, and its place in the history.
+
+mod admitting;
+mod agreement;
+mod api_keys;
+mod build;
+mod chores;
+mod compare;
+mod config;
+mod driver;
+mod following;
+mod graph_changes;
+mod keeper;
+mod keys;
+mod messages;
+mod pending;
+mod poster;
+mod questions;
+mod revocations;
+mod status;
+mod tasks;
+mod traced;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use auth::keys::KeyFile;
+use auth::token_door::TokenOffice;
+use auth::tokens::Revocation;
+use bus::{Bus, Counts, State};
+pub use bus::{BusConfig, Credentials, Url};
+use cluster::{Known, Once, Order};
+use engine::Router;
+use graph::Graph;
+use hub::{Draft, Epoch};
+pub use ledger::LedgerConfig;
+use proto::Frame;
+use sys::clock;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use self::agreement::Agreed;
+use self::api_keys::{join_all, join_first};
+pub use self::chores::count_streams;
+use self::chores::{forget_logs, refuse_all};
+pub use self::config::ClusterConfig;
+use self::driver::{Channels, Driver, Keeping};
+pub use self::graph_changes::GraphTrouble;
+use self::graph_changes::{GraphChanges, Obeyed};
+pub use self::keeper::{Checks, Keeper};
+use self::keys::Reading;
+pub use self::pending::Pending;
+use self::poster::Posting;
+use self::questions::Answers;
+pub use self::questions::NodeReport;
+pub use self::revocations::RevokeTrouble;
+use self::status::{Load, Standing};
+pub use self::status::{Membership, NodeStatus};
+use crate::idempotency::IdempotencyKeys;
+use crate::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
+use crate::traces::Marks;
+
+/// What senders have handed over and the driver has not taken yet. More of them wait with their
+/// requests.
+const COMMANDS_WAITING_MAX: usize = 1024;
+
+/// How long a node may take until it has read the log and is a member: an election of NATS takes up
+/// to nine seconds, reading ten minutes of a busy log some more.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What is to be sent to the audience of a subject on all nodes.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// The subject.
+    pub about: String,
+    /// What is told of it, but for its number.
+    pub draft: Draft,
+    /// The Erlang term that its payload was, if it was one.
+    pub term: Option<Frame>,
+    /// It is for the connections of the subject alone.
+    pub alone: bool,
+    /// By what all nodes know it, if it is posted once.
+    pub once: Option<Once>,
+    /// Who is told when the log has it: only where it has a trace.
+    pub marks: Option<Arc<Marks>>,
+}
+
+/// What the task that drives the node is asked for.
+#[derive(Debug)]
+enum Command {
+    Send(Outgoing, Reply),
+    Order(Order, Reply),
+    Leave,
+}
+
+type Reply = oneshot::Sender<Result<Delivered, LogTrouble>>;
+
+/// A connection to the log, and what the nodes have agreed on, before the server is made.
+pub struct Joining {
+    config: ClusterConfig,
+    /// Where clients connect to this node, as the others are told.
+    address: String,
+    bus: Bus,
+    agreed: Agreed,
+    /// By which all nodes hash idempotency keys.
+    keys_secret: [u8; 16],
+    api_keys: KeyFile,
+}
+
+/// The way to the other nodes.
+#[derive(Debug)]
+pub struct Cluster {
+    commands: mpsc::Sender<Command>,
+    status: watch::Receiver<NodeStatus>,
+    standing: Standing,
+    /// The way to change the graph, if it does not stand still.
+    graph: Option<Arc<GraphChanges>>,
+    /// See [`ClusterConfig::drain`].
+    drain: Option<Duration>,
+    reading: Reading,
+}
+
+impl Joining {
+    /// Reaches the log. `above` is a number that this server has never given out anything beyond.
+    pub async fn begin(config: ClusterConfig, above: u64, api_keys: KeyFile) -> Result<Self> {
+        let bus = Bus::connect(config.bus.clone()).await.context("cannot join the cluster")?;
+        let agreed = Agreed::on(&bus, above).await.context("cannot join the cluster")?;
+        chores::refuse_double(&bus, &config.node).await?;
+        let keys_secret = keys::secret(&bus).await.context("cannot join the cluster")?;
+        join_first(&bus, &api_keys).await.context("cannot join the cluster")?;
+        Ok(Joining { config, address: String::new(), bus, agreed, keys_secret, api_keys })
+    }
+
+    /// What numbers and places are.
+    pub fn epoch(&self) -> Epoch {
+        self.agreed.hub_epoch()
+    }
+
+    /// By which all nodes hash idempotency keys.
+    pub fn keys_secret(&self) -> [u8; 16] {
+        self.keys_secret
+    }
+
+    /// The same, whose clients connect at `listen`.
+    pub fn at(mut self, listen: SocketAddr) -> Joining {
+        self.address = listen.to_string();
+        self
+    }
+
+    /// Begins to read the log, and to be one of the nodes. `stop` is cancelled when the node is at
+    /// its end although nobody asked for it.
+    pub fn start(
+        self,
+        router: Arc<Router>,
+        graph: Graph,
+        keeper: Option<Keeper>,
+        tokens: Option<TokenOffice>,
+        keys: Arc<IdempotencyKeys>,
+        stop: CancellationToken,
+    ) -> Arc<Cluster> {
+        let (obey, obeyed) = watch::channel(Obeyed::default());
+        let ledger = keeper.as_ref().map(Keeper::ledger);
+        let (ends, outside) = (stop.clone(), stop.clone());
+        let changes = |ledger| Arc::new(GraphChanges { ledger, obeyed, stop: ends });
+        let changes = ledger.map(changes);
+        let (commands, asked) = mpsc::channel(COMMANDS_WAITING_MAX);
+        let load = Arc::<Load>::default();
+        let standing = Standing {
+            router: Arc::clone(&router),
+            load: Arc::clone(&load),
+            bus: self.bus.clone(),
+            cluster: self.config.bus.cluster.clone(),
+            node: self.config.node.clone(),
+            graph: keeper.as_ref().map(Keeper::told),
+        };
+        let (tell, status) = watch::channel(NodeStatus::default());
+        let (node, address) = (self.config.node.clone(), self.address.clone());
+        let (asked_bus, router_too) = (self.bus.clone(), Arc::clone(&router));
+        let answers = Answers {
+            node,
+            address,
+            bus: asked_bus,
+            router: router_too,
+            status: status.clone(),
+            load,
+        };
+        let drain = self.config.drain;
+        tokio::spawn(questions::answer(answers));
+        tokio::spawn(forget_logs(self.bus.clone(), status.clone()));
+        tokio::spawn(join_all(self.bus.clone(), self.api_keys.clone(), status.clone()));
+        let mut channels = Channels { commands: asked, tell };
+        tokio::spawn(async move {
+            let (keeping, known) = match keeper {
+                Some(mut keeper) => {
+                    let known = tokio::select! {
+                        known = keeper.begin(&self.bus, self.agreed.epoch().number) => known,
+                        () = refuse_all(&mut channels) => return,
+                    };
+                    let (node, every) = (self.config.node.clone(), self.config.check_every);
+                    (Some(Keeping::start(keeper.checking(node, every), obey)), known)
+                }
+                // It stands still.
+                None => (None, Known::Nothing),
+            };
+            let posting = Posting { router, graph, tokens, keys };
+            Driver::new(self, posting, (keeping, known), channels, stop).run().await;
+        });
+        let reading = Reading::default();
+        let cluster =
+            Arc::new(Cluster { commands, status, standing, graph: changes, drain, reading });
+        tokio::spawn(chores::mind_outside(Arc::downgrade(&cluster), outside));
+        cluster
+    }
+}
+
+impl Cluster {
+    /// Waits until the node is a member for the first time: from then on it may have clients.
+    pub async fn joined(&self) -> Result<()> {
+        let mut status = self.status.clone();
+        loop {
+            let joined = status.wait_for(|status| {
+                status.membership != Membership::Joining && status.knows_revoked
+            });
+            match tokio::time::timeout(JOIN_TIMEOUT, joined).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(_)) => return Err(anyhow!("the cluster's node has ended")),
+                Err(_) => {}
+            }
+            let obstacle = self.standing.obstacle(&self.status.borrow());
+            if !self.standing.waits_for_graph(&self.status.borrow()) {
+                return Err(anyhow!(
+                    "this node has not become a member of the cluster within {} s: {obstacle}",
+                    JOIN_TIMEOUT.as_secs(),
+                ));
+            }
+            // PostgreSQL may be away for as long as it likes.
+            tracing::warn!("this node has not become a member of the cluster: {obstacle}");
+        }
+    }
+
+    /// What came of the checks of the graph, if it has a store of record.
+    pub fn checks(&self) -> Option<Checks> {
+        self.standing.graph.as_ref().map(|graph| graph.checks.borrow().clone())
+    }
+
+    /// What is known of the node now.
+    pub fn status(&self) -> NodeStatus {
+        self.status.borrow().clone()
+    }
+
+    /// The connection to the log, and what was counted of it.
+    pub fn nats(&self) -> (State, Counts) {
+        (self.standing.bus.state(), self.standing.bus.counts())
+    }
+
+    /// What the cluster is called.
+    pub fn name(&self) -> &str {
+        &self.standing.cluster
+    }
+
+    /// What this node is called.
+    pub fn node(&self) -> &str {
+        &self.standing.node
+    }
+
+    /// What keeps the node from its work, if anything does.
+    pub fn obstacle(&self) -> Option<String> {
+        let status = self.status.borrow();
+        (status.membership != Membership::Member || !self.standing.is_connected())
+            .then(|| self.standing.obstacle(&status))
+    }
+
+    /// Sends an event to all nodes. Waits while too much waits for the log.
+    pub async fn send(&self, mut outgoing: Outgoing) -> Result<Pending, LogTrouble> {
+        let Standing { bus, .. } = &self.standing;
+        let members = self.status.borrow().node.members;
+        if outgoing.once.is_some() && !self.reading.all_read_keys(bus, members).await {
+            outgoing.once = None;
+        }
+        let bytes = outgoing.draft.json().len();
+        self.ask(bytes, |reply| Command::Send(outgoing, reply)).await
+    }
+
+    /// Ends the connections of `id` on all nodes.
+    pub async fn logout(&self, id: String) -> Result<Pending, LogTrouble> {
+        self.ask(id.len(), |reply| Command::Order(Order::Logout(id.clone()), reply)).await
+    }
+
+    /// Refuses tokens on all nodes, and ends their streams there. Answered when all obey, or can
+    /// let nobody in until they do.
+    pub async fn revoke(
+        &self,
+        office: &TokenOffice,
+        wish: &Revocation,
+    ) -> Result<(), RevokeTrouble> {
+        let line = office.revocations().line(wish, clock::unix_ms() / 1000)?;
+        revocations::remember(&self.standing.bus, &line).await?;
+        let order = Order::Revoke(revocations::to_log(&line));
+        let pending = self.ask(0, |reply| Command::Order(order, reply)).await?;
+        let Delivered { at_least, .. } = pending.answer().await?;
+        // Who has left lately may not know it yet.
+        let left_ms = self.status.borrow().node.left_ms;
+        let since_ms = if at_least { clock::monotonic_ms() } else { left_ms };
+        revocations::outlive_leases(since_ms).await;
+        Ok(())
+    }
+
+    /// Adds or removes pairs of the graph; answers how many were new, or were there, once every
+    /// later send on any node obeys.
+    pub async fn change(&self, add: bool, pairs: Vec<graph::Pair>) -> Result<u64, GraphTrouble> {
+        match &self.graph {
+            Some(graph) => graph.change(add, pairs).await,
+            None => Err(GraphTrouble::StandsStill),
+        }
+    }
+
+    /// How many connections are logged in under `id` on all nodes, and whether a node has not said.
+    pub async fn connections(&self, id: &str) -> (u64, bool) {
+        let members = self.status.borrow().node.members;
+        match questions::connections(&self.standing.bus, id, members).await {
+            Some((connections, answers)) if answers > 0 => (connections, answers < members),
+            _ => (self.standing.connections_here(id), true),
+        }
+    }
+
+    /// What the nodes say of themselves, as many as answer, and how many there should be.
+    pub async fn nodes(&self) -> (Vec<NodeReport>, usize) {
+        let members = self.status.borrow().node.members;
+        let nodes = questions::nodes(&self.standing.bus, members).await;
+        (nodes.unwrap_or_default(), members)
+    }
+
+    /// So many connections are open at this node's workers.
+    pub fn set_streams(&self, open: u64) {
+        self.standing.load.streams.store(open, Ordering::Relaxed);
+    }
+
+    /// From now on the node is not ready: it is going to end. Answers how many others go on: those
+    /// do not who have said that they end, too.
+    pub async fn begin_to_end(&self) -> usize {
+        self.standing.load.ending.store(true, Ordering::Relaxed);
+        let NodeStatus { membership, node, .. } = self.status();
+        if matches!(membership, Membership::Joining | Membership::Gone) || node.members < 2 {
+            return 0;
+        }
+        let bus = &self.standing.bus;
+        questions::others_that_go_on(bus, self.node(), node.members).await
+    }
+
+    /// Whether it is going to end.
+    pub fn is_ending(&self) -> bool {
+        self.standing.load.ending.load(Ordering::Relaxed)
+    }
+
+    /// Over how long clients are to be sent away, if that was said.
+    pub fn drain(&self) -> Option<Duration> {
+        self.drain
+    }
+
+    /// Leaves the cluster, so that the others go on without this node at once. What it has taken is
+    /// sent first; resolves when it is no member any more.
+    pub async fn leave(&self) {
+        if self.commands.send(Command::Leave).await.is_ok() {
+            let mut status = self.status.clone();
+            // The driver's end is as good.
+            let _ = status.wait_for(|status| status.membership == Membership::Gone).await;
+        }
+    }
+
+    async fn ask(
+        &self,
+        bytes: usize,
+        command: impl FnOnce(Reply) -> Command,
+    ) -> Result<Pending, LogTrouble> {
+        let (reply, answer) = oneshot::channel();
+        let waiting = self.commands.reserve();
+        let place = tokio::time::timeout(MAILBOX_TIMEOUT, waiting).await;
+        let place = place.map_err(|_| LogTrouble::Full)?.map_err(|_| LogTrouble::Away)?;
+        place.send(command(reply));
+        Ok(Pending::new(answer, bytes))
+    }
+}

@@ -1,0 +1,184 @@
+//! What nodes ask each other and nobody stores: how many connections an id has, how each node is.
+//!
+//! Each node answers each question, its own too. Who does not answer in time is left out, and that
+//! is told.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bus::{Bus, CoreMessage};
+use bytes::Bytes;
+use engine::Router;
+use hub::IdText;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::status::{Load, Membership, NodeStatus};
+
+/// How often nodes are asked where it counts that none is missing: for two seconds.
+const ASKS: usize = 8;
+
+/// How long the others may take to answer.
+const WAIT: Duration = Duration::from_millis(250);
+
+/// Questions that wait; further ones have no answer.
+const WAITING_MAX: usize = 4096;
+
+const CONNECTIONS: &str = "connections";
+const NODES: &str = "nodes";
+
+/// What a node says of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// What it is called, and where it serves.
+    pub node: String,
+    /// The address of its API.
+    pub address: String,
+    /// The version of Encke that it runs.
+    pub version: String,
+    /// It is a member of the cluster, as it sees it.
+    pub member: bool,
+    /// Its clients are sent to the others, and it ends.
+    #[serde(default)]
+    pub ending: bool,
+    /// The epoch that it is in.
+    pub epoch: u64,
+    /// How many nodes there are, as it sees it.
+    pub members: usize,
+    /// The last record of the log that it has wholly posted.
+    pub applied: u64,
+    /// Records of the log that it has not read yet.
+    #[serde(default)]
+    pub lag_records: u64,
+    /// Connections at its workers, and the ids that are online there.
+    pub streams: u64,
+    /// Ids under which somebody is logged in there.
+    pub ids_online: usize,
+    /// Events that were sent at this node and are in the log, and those of them whose count may be
+    /// too low.
+    #[serde(default)]
+    pub events: u64,
+    /// Those whose count may be too low.
+    pub at_least: u64,
+    /// How often all of its streams were told of a gap.
+    pub gaps: u64,
+    /// The latest format of the log's records that it reads.
+    #[serde(default)]
+    pub reads_format: u8,
+}
+
+/// What answers are made of.
+pub(super) struct Answers {
+    pub(super) node: String,
+    pub(super) address: String,
+    pub(super) bus: Bus,
+    pub(super) router: Arc<Router>,
+    pub(super) status: watch::Receiver<NodeStatus>,
+    pub(super) load: Arc<Load>,
+}
+
+impl Answers {
+    /// Who has not joined is nobody: its answer would stand in the place of a member's. One that
+    /// the others have declared gone says how it is, and is not counted.
+    fn to(&self, question: &CoreMessage) -> Option<Bytes> {
+        let membership = self.status.borrow().membership;
+        if question.subject == NODES {
+            if matches!(membership, Membership::Joining | Membership::Gone) {
+                return None;
+            }
+            return Some(serde_json::to_vec(&self.report()).expect("plain values").into());
+        }
+        if membership != Membership::Member {
+            return None;
+        }
+        let id = IdText::parse(str::from_utf8(&question.bytes).ok()?).ok()?;
+        Some((self.router.connections(id) as u64).to_be_bytes().to_vec().into())
+    }
+
+    /// What this node says of itself.
+    pub(super) fn report(&self) -> NodeReport {
+        let NodeStatus { membership, epoch, node, outcomes, gaps, .. } =
+            self.status.borrow().clone();
+        NodeReport {
+            node: self.node.clone(),
+            address: self.address.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            member: membership == Membership::Member,
+            ending: self.load.ending.load(Ordering::Relaxed),
+            epoch,
+            members: node.members,
+            applied: node.applied,
+            lag_records: self.bus.counts().pending,
+            streams: self.load.streams.load(Ordering::Relaxed),
+            ids_online: self.router.ids_online(),
+            events: outcomes.counted + outcomes.at_least,
+            at_least: outcomes.at_least,
+            gaps,
+            reads_format: cluster::FORMAT_MAX,
+        }
+    }
+}
+
+/// Answers for as long as the runtime lives.
+pub(super) async fn answer(answers: Answers) {
+    let bus = &answers.bus;
+    loop {
+        let subscribed = (
+            bus.subscribe_core(CONNECTIONS, WAITING_MAX).await,
+            bus.subscribe_core(NODES, WAITING_MAX).await,
+        );
+        let (Ok(mut connections), Ok(mut nodes)) = subscribed else {
+            tokio::time::sleep(bus::ACK_TIMEOUT).await;
+            continue;
+        };
+        loop {
+            let question = tokio::select! {
+                question = connections.next() => question,
+                question = nodes.next() => question,
+            };
+            let Some(question) = question else { return };
+            if let Some(bytes) = answers.to(&question) {
+                // Who asks does without it, and says so.
+                let _ = bus.answer(&question, bytes).await;
+            }
+        }
+    }
+}
+
+/// How many connections the nodes have under `id`, and how many nodes have answered.
+pub(super) async fn connections(bus: &Bus, id: &str, members: usize) -> Option<(u64, usize)> {
+    let question = Bytes::copy_from_slice(id.as_bytes());
+    let answers = bus.ask(CONNECTIONS, question, WAIT, members.max(1), |_| true).await.ok()?;
+    let numbers =
+        answers.iter().filter_map(|bytes| Some(u64::from_be_bytes((**bytes).try_into().ok()?)));
+    let numbers: Vec<u64> = numbers.collect();
+    // Whoever is in NATS may answer, anything.
+    Some((numbers.iter().fold(0, |sum, number| sum.saturating_add(*number)), numbers.len()))
+}
+
+/// How many of the others go on when `own` ends: those do not that say that they end, too. Who is
+/// silent is asked again: it may only be busy, and clients would be sent to one that ends.
+pub(super) async fn others_that_go_on(bus: &Bus, own: &str, members: usize) -> usize {
+    let others = members.saturating_sub(1);
+    let mut ending = 0;
+    for _ in 0..ASKS {
+        let reports = nodes(bus, members).await.unwrap_or_default();
+        let others_of = || reports.iter().filter(|report| report.member && report.node != own);
+        ending = others_of().filter(|report| report.ending).count().max(ending);
+        if others_of().count() >= others {
+            break;
+        }
+    }
+    others.saturating_sub(ending)
+}
+
+/// What the nodes say of themselves, by name.
+pub(super) async fn nodes(bus: &Bus, members: usize) -> Option<Vec<NodeReport>> {
+    let read = |bytes: &Bytes| serde_json::from_slice::<NodeReport>(bytes).ok();
+    let is_member = |bytes: &Bytes| read(bytes).is_some_and(|report| report.member);
+    let answers = bus.ask(NODES, Bytes::new(), WAIT, members.max(1), is_member).await.ok()?;
+    let mut reports: Vec<NodeReport> = answers.iter().filter_map(read).collect();
+    reports.sort_by(|one, other| one.node.cmp(&other.node));
+    Some(reports)
+}

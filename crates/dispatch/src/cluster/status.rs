@@ -1,0 +1,134 @@
+//! What is known of a node, for readiness, `/stats` and metrics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use bus::{Bus, State};
+use cluster::Status;
+use engine::Router;
+use hub::IdText;
+use ledger::Seen;
+
+use super::keeper::GraphTold;
+
+/// Whether a node is a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Membership {
+    /// It reads the log, and was never one.
+    #[default]
+    Joining,
+    /// It is one.
+    Member,
+    /// The others have declared it gone; it joins again when it is well.
+    Away,
+    /// It has left for good.
+    Gone,
+}
+
+/// What is known of a node.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeStatus {
+    /// Whether it is a member.
+    pub membership: Membership,
+    /// The epoch that it is in.
+    pub epoch: u64,
+    /// What the pure state says of it.
+    pub node: Status,
+    /// It knew once all tokens that are revoked, or there are none here.
+    pub knows_revoked: bool,
+    /// This node's sends.
+    pub outcomes: Outcomes,
+    /// How often all streams were told of a gap.
+    pub gaps: u64,
+}
+
+/// Sends by what came of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Outcomes {
+    pub counted: u64,
+    pub at_least: u64,
+    pub not_sent: u64,
+    pub unknown: u64,
+}
+
+/// What the others are told of its clients. Relaxed: it is only reported.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    /// Connections of this node's workers.
+    pub(super) streams: AtomicU64,
+    /// It sends them to the others, and ends.
+    pub(super) ending: AtomicBool,
+}
+
+/// What does not change of it, and its connection.
+pub(super) struct Standing {
+    pub(super) router: Arc<Router>,
+    pub(super) load: Arc<Load>,
+    pub(super) bus: Bus,
+    pub(super) cluster: String,
+    pub(super) node: String,
+    /// What is known of the graph, if it has a store of record.
+    pub(super) graph: Option<GraphTold>,
+}
+
+impl std::fmt::Debug for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.node, self.cluster)
+    }
+}
+
+impl Standing {
+    pub(super) fn is_connected(&self) -> bool {
+        self.bus.state().connected
+    }
+
+    /// Connections of this node alone.
+    pub(super) fn connections_here(&self, id: &str) -> u64 {
+        IdText::parse(id).map_or(0, |id| self.router.connections(id) as u64)
+    }
+
+    /// Whether the node is no member because its graph is not known to be the cluster's.
+    pub(super) fn waits_for_graph(&self, status: &NodeStatus) -> bool {
+        let begins = status.membership == Membership::Joining && status.epoch == 0;
+        self.graph.is_some()
+            && status.node.incarnation.is_none()
+            && (status.node.waits_for_store || begins)
+    }
+
+    /// What keeps the node from its work, for people.
+    pub(super) fn obstacle(&self, status: &NodeStatus) -> String {
+        let State { connected, server, last_error, .. } = self.bus.state();
+        if !connected {
+            let why = last_error.unwrap_or_else(|| "it does not answer".to_owned());
+            return format!("NATS at {server} cannot be reached ({why})");
+        }
+        if let Some(GraphTold { versions, building, .. }) = &self.graph
+            && self.waits_for_graph(status)
+        {
+            if let Some(why) = &*building.borrow() {
+                return format!("it builds its graph anew out of PostgreSQL, since {why}");
+            }
+            let why = match versions.now() {
+                Seen::Away(error) => error.to_string(),
+                Seen::Starting | Seen::At(_) => "it is being read".to_owned(),
+            };
+            return format!(
+                "it waits for PostgreSQL ({why}), since the log has not all that its graph lacks"
+            );
+        }
+        match status.membership {
+            Membership::Joining => format!(
+                "it reads the log of cluster {}, and is at {} of epoch {}",
+                self.cluster, status.node.read, status.epoch
+            ),
+            Membership::Away => {
+                "it was too far behind, or not heard of, and joins again".to_owned()
+            }
+            Membership::Gone => "it has left the cluster".to_owned(),
+            Membership::Member if !status.knows_revoked => {
+                "it reads which tokens are revoked".to_owned()
+            }
+            Membership::Member => "nothing does".to_owned(),
+        }
+    }
+}

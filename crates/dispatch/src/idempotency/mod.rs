@@ -1,0 +1,364 @@
+//! A send that is repeated with its idempotency key is posted once, and answered what it was
+//! answered the first time (draft-ietf-httpapi-idempotency-key-header).
+//!
+//! Whoever comes first with a key [claims](Claim) it. A claim that is dropped, because its send was
+//! refused or its client went away before the event was posted, leaves nothing behind, so that the
+//! send may be tried again. Once the event has its number the key is remembered for five minutes,
+//! whether its client still waits or not: the count is awaited by a task of its own. A repeat that
+//! comes meanwhile waits for the same count. What is remembered are keyed hashes, in memory alone:
+//! after a restart every key is new, and an [upgrade](written) hands them on.
+//!
+//! In a cluster the hashes go through the log with the event. Each node knows the keys of all
+//! events that it has read, and of several events with one key, sent at several nodes at one time,
+//! the first one in the log is posted, everywhere.
+//!
+//! A key is that of its sender, of the API key that a request shows: nobody gets in another's way
+//! with it, or hears another's answers. One under which something else is sent is refused. When
+//! there is no place for another key, new ones are refused until the oldest is forgotten: were the
+//! oldest forgotten before its time, its repeat would be posted again, and nobody would know.
+//!
+//! Cost of a key: two hashes, a look-up under a lock of the control plane, a channel and mostly a
+//! task; 64 to 85 bytes for five minutes, and some 400 more while its event is under way. A send
+//! without one comes to none of this.
+
+mod key;
+mod remembered;
+mod table;
+mod written;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cluster::Once;
+use httpd::problem::ApiProblem;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use self::key::Hasher;
+pub use self::key::{IdempotencyKey, member};
+pub use self::table::Refusal;
+use self::table::{Found, Table};
+pub use self::written::{KeysPart, KeysRead};
+use crate::outcome::{Delivered, LogTrouble};
+
+/// How long a key is remembered, from when its event was posted.
+const REMEMBERED: Duration = Duration::from_secs(300);
+
+/// Keys at one time: for five minutes 3,495 new ones a second. Each takes an entry of 64 bytes and
+/// a slot of 9 in a table that is at least 7/16 full: 64 MiB and 18 MiB when all are there.
+const KEYS_MAX: usize = 1 << 20;
+
+/// How often those are looked for whose time is over.
+const FORGET_EVERY: Duration = Duration::from_secs(1);
+
+/// How many of them are forgotten before others have their turn: some 50 ns each.
+const FORGET_MAX: usize = 4096;
+
+/// An event's id as it is written.
+type EventId = [u8; 16];
+
+/// How far the first send with a key is. Its channel is closed when it ends without an answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress {
+    /// Its event is not posted yet, and may never be.
+    Claimed,
+    /// It is, with this id, and the workers deliver it.
+    Posted(EventId),
+    /// It is delivered.
+    Answered(Delivered),
+    /// The cluster did not take it, and the key is free again.
+    Refused(LogTrouble),
+    /// Nobody knows whether the cluster took it, so that it must not be sent again.
+    Unknown,
+}
+
+/// What is to be done about a send with a key.
+#[derive(Debug)]
+pub enum Claimed {
+    /// Post it.
+    First(Claim),
+    /// Wait until it is posted by another, or post it after all if it is not.
+    UnderWay(watch::Receiver<Progress>),
+    /// Answer this.
+    Answered(Delivered),
+}
+
+/// The keys of the last five minutes.
+#[derive(Debug)]
+pub struct IdempotencyKeys {
+    hasher: Hasher,
+    started: Instant,
+    table: Mutex<Table>,
+    /// Sends that were answered without being posted. Relaxed, as [`IdempotencyKeys::refused`]: it
+    /// is only reported.
+    repeats: AtomicU64,
+    /// Sends that were refused for want of a place.
+    refused: AtomicU64,
+}
+
+impl From<Refusal> for ApiProblem {
+    fn from(refusal: Refusal) -> ApiProblem {
+        match refusal {
+            Refusal::OtherBody => ApiProblem::other_body(),
+            Refusal::Full { retry_after } => ApiProblem::keys_full(retry_after),
+        }
+    }
+}
+
+/// The right, and the duty, to post the event of a key.
+#[derive(Debug)]
+pub struct Claim {
+    keys: Arc<IdempotencyKeys>,
+    key: u128,
+    body: u128,
+    /// `None` once the event is posted.
+    progress: Option<watch::Sender<Progress>>,
+}
+
+/// An event that is posted under a key and not counted yet.
+#[derive(Debug)]
+pub struct Uncounted {
+    keys: Arc<IdempotencyKeys>,
+    place: u64,
+    id: EventId,
+    progress: watch::Sender<Progress>,
+}
+
+impl IdempotencyKeys {
+    /// An empty table with a hash of its own; fails where the system has no random numbers.
+    pub fn new() -> Result<Arc<IdempotencyKeys>, getrandom::Error> {
+        Ok(IdempotencyKeys::with_bounds(Hasher::random()?, KEYS_MAX, REMEMBERED))
+    }
+
+    /// Keys of a node: all nodes hash with one secret.
+    pub fn of_cluster(secret: [u8; 16]) -> Arc<IdempotencyKeys> {
+        IdempotencyKeys::with_bounds(Hasher::with(secret), KEYS_MAX, REMEMBERED)
+    }
+
+    fn with_bounds(hasher: Hasher, keys_max: usize, remembered: Duration) -> Arc<IdempotencyKeys> {
+        Arc::new(IdempotencyKeys {
+            hasher,
+            started: Instant::now(),
+            table: Mutex::new(Table::new(keys_max, remembered.as_millis() as u64)),
+            repeats: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// Claims `key` of `sender` for an event, or tells what became of the one that was sent with it
+    /// before.
+    pub fn claim(
+        self: &Arc<IdempotencyKeys>,
+        sender: &str,
+        key: &IdempotencyKey<'_>,
+        about: &str,
+        data: &str,
+    ) -> Result<Claimed, Refusal> {
+        let (key, body) = (self.hasher.key(sender, key), self.hasher.body(about, data));
+        match self.table().claim(key, body, self.now_ms()) {
+            Ok(Found::New(progress)) => {
+                let keys = Arc::clone(self);
+                Ok(Claimed::First(Claim { keys, key, body, progress: Some(progress) }))
+            }
+            Ok(Found::UnderWay(progress)) => Ok(Claimed::UnderWay(progress)),
+            Ok(Found::Answered(answer)) => Ok(Claimed::Answered(answer)),
+            Err(refusal) => {
+                if matches!(refusal, Refusal::Full { .. }) {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// The cluster's log has brought the event `id`, which is posted once. Whether it is the first
+    /// one that is known by that.
+    pub fn brought(&self, once: Once, id: EventId) -> bool {
+        self.table().brought(once.key, once.body, id, self.now_ms())
+    }
+
+    /// Counts a send that is answered without being posted.
+    pub fn count_repeat(&self) {
+        self.repeats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sends that were answered without being posted.
+    pub fn repeats(&self) -> u64 {
+        self.repeats.load(Ordering::Relaxed)
+    }
+
+    /// Sends that were refused for want of a place.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Counts on from what another process has counted.
+    pub fn count_on(&self, repeats: u64, refused: u64) {
+        self.repeats.fetch_add(repeats, Ordering::Relaxed);
+        self.refused.fetch_add(refused, Ordering::Relaxed);
+    }
+
+    /// Keys that are remembered or under way.
+    pub fn count(&self) -> usize {
+        self.table().len()
+    }
+
+    /// Memory that they take.
+    pub fn bytes(&self) -> usize {
+        self.table().bytes()
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// A panic with the table locked ends the process, so it is never seen half changed.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets keys whose time is over, for as long as the runtime lives.
+pub async fn forget(keys: Arc<IdempotencyKeys>) {
+    loop {
+        sleep(FORGET_EVERY).await;
+        while keys.table().forget(keys.now_ms(), FORGET_MAX) == FORGET_MAX {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Claim {
+    /// By what the other nodes know it.
+    pub fn once(&self) -> Once {
+        Once { key: self.key, body: self.body }
+    }
+
+    /// The event with this key that the cluster's log has brought first. If that is another than
+    /// this one, this one is posted nowhere.
+    fn first(&self) -> Option<EventId> {
+        self.keys.table().first_of(self.key)
+    }
+
+    /// The log has taken the event, and it is counted.
+    pub fn answered(self, answer: Delivered) -> Delivered {
+        let first = self.first().unwrap_or(answer.id);
+        // How many have heard another node's event is known there.
+        let is_ours = first == answer.id;
+        let count = if is_ours { answer.count } else { 0 };
+        if !is_ours {
+            self.keys.count_repeat();
+        }
+        self.posted(first).counted(count, answer.at_least || !is_ours)
+    }
+
+    /// The event is posted, so the key is remembered from now on.
+    pub fn posted(mut self, id: EventId) -> Uncounted {
+        let progress = self.progress.take().expect("it is posted once");
+        let place = self.keys.table().remember(self.key, self.keys.now_ms());
+        progress.send_replace(Progress::Posted(id));
+        Uncounted { keys: Arc::clone(&self.keys), place, id, progress }
+    }
+
+    /// Where to hear what becomes of it.
+    pub fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.as_ref().expect("it is not posted yet").subscribe()
+    }
+
+    /// The cluster did not take the event. Where that is not known, the key is remembered as if it
+    /// had: what is sent again might be heard twice.
+    pub fn failed(mut self, trouble: LogTrouble) {
+        if let Some(id) = self.first() {
+            self.posted(id).counted(0, true);
+        } else if trouble != LogTrouble::Silent {
+            self.progress.iter().for_each(|progress| {
+                progress.send_replace(Progress::Refused(trouble));
+            });
+        } else if let Some(progress) = self.progress.take() {
+            self.keys.table().remember(self.key, self.keys.now_ms());
+            progress.send_replace(Progress::Unknown);
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // First the key is free, then those who wait for it are told.
+        if let Some(progress) = self.progress.take() {
+            self.keys.table().give_up(self.key, self.keys.now_ms());
+            drop(progress);
+        }
+    }
+}
+
+impl Uncounted {
+    /// Who waits may listen here.
+    pub fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// All workers have delivered.
+    pub fn counted(self, count: u32, at_least: bool) -> Delivered {
+        let answer = Delivered { id: self.id, count, at_least };
+        self.keys.table().answered(self.place, answer);
+        self.progress.send_replace(Progress::Answered(answer));
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &[u8; 16] = b"2F3y6mQsYKmaB3xZ";
+
+    fn claim(keys: &Arc<IdempotencyKeys>, key: &str, data: &str) -> Result<Claimed, Refusal> {
+        keys.claim("", &IdempotencyKey::new(key).unwrap(), "rj", data)
+    }
+
+    fn first(keys: &Arc<IdempotencyKeys>, key: &str) -> Claim {
+        match claim(keys, key, "1").unwrap() {
+            Claimed::First(claim) => claim,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn repeat_hears_of_each_step_of_the_first() {
+        let keys = IdempotencyKeys::new().unwrap();
+        let first = first(&keys, "a");
+        let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
+        assert!(matches!(*progress.borrow(), Progress::Claimed));
+        let uncounted = first.posted(*ID);
+        assert!(matches!(*progress.borrow(), Progress::Posted(id) if id == *ID));
+        assert!(matches!(claim(&keys, "a", "1"), Ok(Claimed::UnderWay(_))));
+        let answer = uncounted.counted(3, false);
+        assert_eq!(answer, Delivered { count: 3, id: *ID, at_least: false });
+        let Progress::Answered(heard) = *progress.borrow() else { panic!() };
+        assert_eq!(heard, answer);
+        let Claimed::Answered(again) = claim(&keys, "a", "1").unwrap() else { panic!() };
+        assert_eq!(again, answer);
+    }
+
+    #[test]
+    fn claim_that_is_given_up_is_free_and_whoever_waits_is_told() {
+        let keys = IdempotencyKeys::new().unwrap();
+        let given_up = first(&keys, "a");
+        let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
+        drop(given_up);
+        assert!(progress.has_changed().is_err());
+        assert_eq!(keys.count(), 0);
+        first(&keys, "a");
+    }
+
+    #[test]
+    fn refusals_for_want_of_a_place_are_counted() {
+        let keys = IdempotencyKeys::with_bounds(Hasher::random().unwrap(), 1, REMEMBERED);
+        let _first = first(&keys, "a");
+        assert!(matches!(claim(&keys, "a", "2"), Err(Refusal::OtherBody)));
+        assert_eq!(keys.refused(), 0);
+        assert!(matches!(claim(&keys, "b", "1"), Err(Refusal::Full { .. })));
+        assert_eq!(keys.refused(), 1);
+    }
+}

@@ -1,0 +1,27 @@
+//! What becomes of an event between whoever sends it and the engine.
+//!
+//! - [`posting`]: a send through all its steps, here or by the log of a cluster; [`outcome`]: what
+//!   it came to.
+//! - [`idempotency`]: a send that is repeated is posted once.
+//! - [`cluster`]: this server as one node of many. The pure state is in the crate of that name,
+//!   NATS and PostgreSQL in `bus` and `ledger`; here is what drives them.
+//! - [`presence`]: who comes and goes, and who is told of it.
+//! - [`traces`]: spans of sends, for an OpenTelemetry collector.
+//! - [`gate`]: who may change something, and when: closed while an upgrade hands everything to its
+//!   [`successor`].
+//!
+//! The API and the Erlang node both stand on this; nothing here knows either.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+pub mod cluster;
+pub mod count;
+pub mod gate;
+pub mod idempotency;
+pub mod log_interval;
+pub mod outcome;
+pub mod posting;
+pub mod presence;
+pub mod successor;
+pub mod traces;
+pub mod wake_fd;

@@ -1,0 +1,112 @@
+//! What a send came to, or why it was not posted: told alike by this server and by the log of a
+//! cluster.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use engine::Event;
+use httpd::problem::ApiProblem;
+use hub::FollowersError;
+use thiserror::Error;
+
+/// How long a mailbox may stay full before the sender is told.
+pub const MAILBOX_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why an event was not posted.
+#[derive(Debug, Error)]
+pub enum Unposted {
+    /// The workers have more to deliver than they can.
+    #[error("a mailbox is full")]
+    MailboxFull,
+    /// The graph could not be read.
+    #[error(transparent)]
+    Followers(#[from] FollowersError),
+    /// The cluster's log did not take it.
+    #[error(transparent)]
+    Log(#[from] LogTrouble),
+}
+
+/// Why the log of a cluster did not take something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum LogTrouble {
+    /// More waits for it than may.
+    #[error("too much waits for the cluster's log")]
+    Full,
+    /// It cannot be reached, or this node is none of its cluster. Nothing is sent.
+    #[error("the cluster's log cannot be reached")]
+    Away,
+    /// The event is too long for it.
+    #[error("the event is too long for the cluster's log")]
+    TooLarge,
+    /// It did not say whether it took it.
+    #[error("the cluster's log did not answer")]
+    Silent,
+}
+
+/// What a send came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Delivered {
+    /// The event's id as it is written.
+    pub id: [u8; 16],
+    /// Connections that it was handed to.
+    pub count: u32,
+    /// There may be more: a node of the cluster has not told its own.
+    pub at_least: bool,
+}
+
+impl Delivered {
+    /// Of an event that this server alone has delivered.
+    pub fn of(event: &Event, count: u32) -> Delivered {
+        Delivered { id: id(event), count, at_least: false }
+    }
+}
+
+/// The id as it is written.
+pub fn id(event: &Event) -> [u8; 16] {
+    event.id().as_bytes().try_into().expect("ids of events have 16 letters and digits")
+}
+
+impl From<Unposted> for ApiProblem {
+    fn from(unposted: Unposted) -> ApiProblem {
+        match unposted {
+            Unposted::MailboxFull => ApiProblem::mailbox_full(),
+            Unposted::Followers(error) => error.into(),
+            Unposted::Log(LogTrouble::Full) => ApiProblem::unavailable(
+                "More waits for the log of the cluster than may: send again a little later. \
+                 Nothing was sent.",
+            ),
+            Unposted::Log(LogTrouble::TooLarge) => ApiProblem::too_large(format!(
+                "In a cluster an event has at most {} bytes, its subject included. Send a smaller \
+                 one.",
+                cluster::limits::EVENT_BYTES_MAX
+            )),
+            Unposted::Log(LogTrouble::Away) => ApiProblem::unavailable(
+                "The log of the cluster (NATS JetStream) cannot be reached: send again when it is \
+                 back. Nothing was sent.",
+            ),
+            // Without Retry-After, by which clients would send it again of themselves.
+            Unposted::Log(LogTrouble::Silent) => ApiProblem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The log of the cluster (NATS JetStream) does not answer: this may still be sent, \
+                 once, so look whether it was before you send it again.",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::header;
+    use axum::response::IntoResponse;
+
+    use super::*;
+
+    #[test]
+    fn what_may_still_be_sent_is_not_to_be_sent_again_by_itself() {
+        let field = |trouble| {
+            let answer = ApiProblem::from(Unposted::Log(trouble)).into_response();
+            answer.headers().contains_key(header::RETRY_AFTER)
+        };
+        assert!(field(LogTrouble::Away) && !field(LogTrouble::Silent));
+    }
+}

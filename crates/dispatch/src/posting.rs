@@ -1,0 +1,256 @@
+//! Taking a send through all its steps, whoever asked for it: here, or over all nodes of a cluster.
+
+use std::hint;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use cluster::Once;
+use engine::{Event, LaneBell, Receipt, Relays, Router, Sending, Step};
+use graph::{Graph, Pair, WriteError};
+use httpd::problem::{ApiProblem, sentence};
+use hub::{Draft, Followers, IdText};
+use ledger::LedgerError;
+use proto::Frame;
+use thiserror::Error;
+use tokio::time::sleep;
+
+use crate::cluster::{Cluster, GraphTrouble, Outgoing, Pending};
+use crate::gate::{Gate, Pass, PassAtOnce};
+use crate::outcome::{Delivered, MAILBOX_TIMEOUT, Unposted, id};
+use crate::traces::Marks;
+
+/// How long to wait before a full mailbox is tried again.
+const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
+
+/// Steps of a send that does not wait: slices of some thousand followers, or looks whether another
+/// is posted.
+const SLICES_AT_ONCE: usize = 8;
+
+/// What the frames of all transports put around an event at most: the size line of a chunk, SSE's
+/// field names, the event id twice, member names.
+pub const FRAME_BYTES: usize = 128;
+
+/// Why subscriptions were not changed.
+#[derive(Debug, Error)]
+pub enum Unchanged {
+    /// This server's own store.
+    #[error(transparent)]
+    Store(#[from] WriteError),
+    /// The cluster's.
+    #[error(transparent)]
+    Cluster(#[from] GraphTrouble),
+}
+
+impl From<Unchanged> for ApiProblem {
+    fn from(unchanged: Unchanged) -> ApiProblem {
+        let trouble = match unchanged {
+            Unchanged::Store(error) => return error.into(),
+            Unchanged::Cluster(trouble) => trouble,
+        };
+        let detail = sentence(&trouble.to_string());
+        match trouble {
+            GraphTrouble::StandsStill => ApiProblem::new(StatusCode::CONFLICT, detail),
+            GraphTrouble::Ledger(LedgerError::Refused(_)) => ApiProblem::bad_request(detail),
+            _ => ApiProblem::unavailable(detail),
+        }
+    }
+}
+
+/// What is to be sent, and to whom.
+pub struct Parcel<'p> {
+    /// The subject.
+    pub about: IdText<'p>,
+    /// What is told of it, but for its number.
+    pub draft: Draft,
+    /// The Erlang term that its payload was, if it was one.
+    pub term: Option<Frame>,
+    /// It is for the connections of the subject alone.
+    pub alone: bool,
+    /// By what the nodes of a cluster know it, if it is posted once.
+    pub once: Option<Once>,
+    /// Who is told how far it has come: only where it has a trace.
+    pub marks: Option<Arc<Marks>>,
+}
+
+/// What a send without a wait came to.
+pub enum PostedNow {
+    /// The workers have it.
+    Posted(Arc<Event>, Receipt),
+    /// A mailbox is full, or another send is being posted. Nothing is done.
+    Busy,
+    /// Its audience is too large, or cannot be read. Nothing is done.
+    TooMuch,
+}
+
+/// Hands events on. Everybody who sends has a clone.
+#[derive(Clone)]
+pub struct Sender {
+    /// The way to all workers.
+    pub router: Arc<Router>,
+    /// Who follows whom.
+    pub graph: Graph,
+    /// The cluster that this server is a node of, if it is one.
+    pub cluster: Option<Arc<Cluster>>,
+    /// Where whoever wants something changed gets the pass that is asked for here.
+    pub gate: Arc<Gate>,
+}
+
+impl Sender {
+    /// Hands `parcel` to the mailboxes of all workers that have listeners of it, or to the log of
+    /// the cluster.
+    pub async fn send(&self, _pass: &Pass<'_>, parcel: Parcel<'_>) -> Result<Delivery, Unposted> {
+        let Parcel { about, draft, term, alone, once, marks } = parcel;
+        if let Some(cluster) = &self.cluster {
+            let about = about.to_string();
+            let outgoing = Outgoing { about, draft, term, alone, once, marks };
+            return Ok(Delivery::Everywhere(cluster.send(outgoing).await?));
+        }
+        let sending =
+            if alone { self.router.send_to(about, draft) } else { self.router.send(about, draft) };
+        let mut sending = match term {
+            Some(term) => sending.with_term(term),
+            None => sending,
+        };
+        let receipt = finish(&mut sending, &self.graph).await?;
+        if let Some(marks) = marks {
+            marks.posted(Instant::now());
+        }
+        let event = Arc::clone(sending.event().expect("what is posted has its number"));
+        Ok(Delivery::Here { event, receipt })
+    }
+
+    /// The same on a worker's thread, which is rung by `bell`. Not in a cluster.
+    pub fn send_at_once(
+        &self,
+        _pass: &PassAtOnce<'_>,
+        about: IdText<'_>,
+        draft: Draft,
+        bell: LaneBell,
+        relays: Relays<'_>,
+    ) -> PostedNow {
+        let mut sending = self.router.send(about, draft).for_lane(bell).relayed(relays);
+        for _ in 0..SLICES_AT_ONCE {
+            match sending.step(&self.graph) {
+                Ok(Step::Posted(receipt)) => {
+                    let event = sending.event().expect("what is posted has its number");
+                    return PostedNow::Posted(Arc::clone(event), receipt);
+                }
+                // Others are being posted, by a few stores: a moment later it is our turn.
+                Ok(Step::More) if sending.is_gathered() => hint::spin_loop(),
+                Ok(Step::More) => {}
+                Ok(Step::MailboxFull) => return PostedNow::Busy,
+                Ok(Step::Stale) | Err(_) => return PostedNow::TooMuch,
+            }
+        }
+        if sending.is_gathered() { PostedNow::Busy } else { PostedNow::TooMuch }
+    }
+
+    /// Adds or removes subscriptions; answers how many were new, or were there, once that is
+    /// durable and every later send obeys.
+    pub async fn change(
+        &self,
+        _pass: &Pass<'_>,
+        add: bool,
+        pairs: Vec<Pair>,
+    ) -> Result<u64, Unchanged> {
+        Ok(match &self.cluster {
+            Some(cluster) => cluster.change(add, pairs).await?,
+            None if add => self.graph.add(pairs).await?,
+            None => self.graph.remove(pairs).await?,
+        })
+    }
+
+    /// How many connections are logged in under `id`, and whether there may be more.
+    pub async fn connections(&self, id: IdText<'_>) -> (u64, bool) {
+        match &self.cluster {
+            Some(cluster) => cluster.connections(&id.to_string()).await,
+            None => (self.router.connections(id) as u64, false),
+        }
+    }
+
+    /// Ends all connections of `id`; answers how many there were, with the pass given back.
+    pub async fn logout(&self, pass: Pass<'_>, id: IdText<'_>) -> Result<Delivered, Unposted> {
+        if let Some(cluster) = &self.cluster {
+            return Delivery::Everywhere(cluster.logout(id.to_string()).await?).answer().await;
+        }
+        let receipt = finish(&mut self.router.logout(id), &self.graph).await?;
+        drop(pass);
+        Ok(Delivered { id: [0; 16], count: receipt.await, at_least: false })
+    }
+}
+
+/// An event that is on its way.
+pub enum Delivery {
+    /// The workers have it.
+    Here {
+        /// With its number.
+        event: Arc<Event>,
+        /// Who has it.
+        receipt: Receipt,
+    },
+    /// The nodes of the cluster will have it.
+    Everywhere(Pending),
+}
+
+impl Delivery {
+    /// Waits until [`Delivery::ready`] tells something.
+    pub async fn known(&mut self) {
+        match self {
+            Delivery::Here { receipt, .. } => drop(receipt.await),
+            Delivery::Everywhere(pending) => pending.known().await,
+        }
+    }
+
+    /// What it comes to, which is waited for.
+    pub async fn answer(mut self) -> Result<Delivered, Unposted> {
+        self.known().await;
+        self.ready().expect("it was waited for")
+    }
+
+    /// What it came to, if that is known. It is told once.
+    pub fn ready(&mut self) -> Option<Result<Delivered, Unposted>> {
+        match self {
+            Delivery::Here { event, receipt } => Some(Ok(Delivered::of(event, receipt.ready()?))),
+            Delivery::Everywhere(pending) => pending.ready(),
+        }
+    }
+
+    /// The id, if the event has one.
+    pub fn id(&self) -> Option<[u8; 16]> {
+        match self {
+            Delivery::Here { event, .. } => Some(id(event)),
+            Delivery::Everywhere(_) => None,
+        }
+    }
+
+    /// What lies in memory until it is delivered.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Delivery::Here { event, .. } => event.json().len(),
+            Delivery::Everywhere(pending) => pending.bytes(),
+        }
+    }
+}
+
+/// Takes all steps of a send, pausing where it must.
+pub async fn finish(
+    sending: &mut Sending<'_>,
+    followers: &dyn Followers,
+) -> Result<Receipt, Unposted> {
+    let mut full_since = None;
+    loop {
+        match sending.step(followers)? {
+            Step::Posted(receipt) => return Ok(receipt),
+            Step::More => tokio::task::yield_now().await,
+            Step::Stale => unreachable!("its number was not given from outside"),
+            Step::MailboxFull => {
+                let since = *full_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > MAILBOX_TIMEOUT {
+                    return Err(Unposted::MailboxFull);
+                }
+                sleep(MAILBOX_PAUSE).await;
+            }
+        }
+    }
+}

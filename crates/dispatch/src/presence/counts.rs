@@ -1,0 +1,74 @@
+//! What is counted of presence.
+
+use serde::Serialize;
+
+use super::Kind;
+use crate::count::Count;
+
+/// All counts since the start, and what waits for webhooks now.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Ids that were told to be online.
+    pub online: Count,
+    /// Ids that were told to be offline.
+    pub offline: Count,
+    /// Changes that nobody could be told.
+    pub lost: Count,
+    /// Ids told offline before their grace was over.
+    pub early: Count,
+    /// How often a listener was too slow.
+    pub behind: Count,
+    /// Batches that webhooks took.
+    pub webhook_taken: Count,
+    /// Tries that failed.
+    pub webhook_failed: Count,
+    /// Events that a backlog had no room for.
+    pub webhook_dropped: Count,
+    /// Events that wait for webhooks now.
+    pub webhook_backlog: Count,
+}
+
+/// All figures at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Listeners now, by kind.
+    pub listeners: [usize; Kind::ALL.len()],
+    /// Ids that have gone and may come back within their grace.
+    pub waiting: usize,
+    /// Since the start: ids told online,
+    pub online: u64,
+    /// ids told offline,
+    pub offline: u64,
+    /// changes that nobody was told, because there was no room for them,
+    pub lost: u64,
+    /// ids told offline before their grace was over, because too many waited,
+    pub early: u64,
+    /// and how often a listener was too slow.
+    pub behind: u64,
+    /// Batches that webhooks took,
+    pub webhook_taken: u64,
+    /// tries that failed,
+    pub webhook_failed: u64,
+    /// events that their backlogs had no room for,
+    pub webhook_dropped: u64,
+    /// and those that wait in them now.
+    pub webhook_backlog: u64,
+}
+
+impl Counts {
+    pub(super) fn report(&self, listeners: [usize; Kind::ALL.len()], waiting: usize) -> Report {
+        Report {
+            listeners,
+            waiting,
+            online: self.online.read(),
+            offline: self.offline.read(),
+            lost: self.lost.read(),
+            early: self.early.read(),
+            behind: self.behind.read(),
+            webhook_taken: self.webhook_taken.read(),
+            webhook_failed: self.webhook_failed.read(),
+            webhook_dropped: self.webhook_dropped.read(),
+            webhook_backlog: self.webhook_backlog.read(),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One connection to the API: HTTP/1.1, or HTTP/2 by prior knowledge, with time-outs and bounds
+//! against clients that are slow or mean harm.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use bytes::Bytes;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::exchange::{Exchanges, Idle, Peer, answer};
+use super::permits::{IdleLimit, Permit};
+use super::wire::{LINGER, Wire};
+
+/// How long a request's head may take, and how long a connection may idle between requests.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a client may leave what it was sent unread or unacknowledged.
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a connection that is to end may do so without a request in progress: time for what it
+/// lingers, and not for half a head.
+const END_TIMEOUT: Duration = LINGER.saturating_add(Duration::from_millis(500));
+
+/// HTTP/1.1: the read buffer, which also bounds the head.
+const BUFFER_BYTES_MAX: usize = 256 * 1024;
+
+/// HTTP/2: requests at one time, and bytes that may be under way in one request and in all.
+const H2_STREAMS_MAX: u32 = 128;
+const H2_STREAM_WINDOW: u32 = 256 * 1024;
+const H2_WINDOW: u32 = 1024 * 1024;
+const H2_HEAD_BYTES_MAX: u32 = 16 * 1024;
+const H2_PING: Duration = Duration::from_secs(20);
+
+/// Sets what holds for every connection, before anything is read of it.
+pub fn prepare(stream: &TcpStream) {
+    // Both fail only on a connection that is gone, which the first read will tell.
+    let _ = stream.set_nodelay(true);
+    let _ = SockRef::from(stream).set_tcp_user_timeout(Some(STALL_TIMEOUT));
+}
+
+/// Serves `stream`, a connection that is [prepared](prepare) or TLS on one, and of which `unread`
+/// was read before, until its client, its silence, an answer that is the last one or `stop` ends
+/// it.
+pub async fn serve<S>(
+    stream: S,
+    unread: Bytes,
+    peer: Peer,
+    routes: Router,
+    permit: &Permit,
+    mut idle_limit: IdleLimit,
+    stop: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let exchanges = Exchanges::new();
+    let mut idle = exchanges.idle();
+    let is_reserved = permit.is_reserved();
+    let told = Arc::clone(&exchanges);
+    let wire = TokioIo::new(Wire::new(stream, Arc::clone(&exchanges), unread));
+    let service = service_fn(move |request| {
+        let answer = answer(Arc::clone(&exchanges), routes.clone(), is_reserved, peer, request);
+        async { Ok::<_, std::convert::Infallible>(answer.await) }
+    });
+    let builder = builder();
+    let mut connection = pin!(builder.serve_connection(wire, service));
+    tokio::select! {
+        // First, so that a request whose begin is here is in progress when all is to end.
+        biased;
+        ended = connection.as_mut() => return log(ended),
+        () = stop.cancelled() => {}
+        () = told.last() => {}
+        () = silent(&mut idle, &mut idle_limit) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        ended = connection.as_mut() => log(ended),
+        () = without_request(&mut idle) => {}
+    }
+}
+
+/// Serves a connection of the program before us, which says of each request whose it is.
+pub async fn serve_passed(
+    stream: UnixStream,
+    routes: Router,
+    permit: Permit,
+    limit: IdleLimit,
+    stop: CancellationToken,
+) {
+    let permit = permit.into_ordinary();
+    serve(stream, Bytes::new(), Peer::UNKNOWN, routes, &permit, limit, stop).await;
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // Ours counts for both versions, and is shorter while permits are scarce.
+        .header_read_timeout(None)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .half_close(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(H2_STREAMS_MAX)
+        .initial_stream_window_size(H2_STREAM_WINDOW)
+        .initial_connection_window_size(H2_WINDOW)
+        .max_header_list_size(H2_HEAD_BYTES_MAX)
+        .keep_alive_interval(H2_PING)
+        .keep_alive_timeout(H2_PING);
+    builder
+}
+
+/// Waits until no request has been in progress for too long.
+async fn silent(idle: &mut Idle, idle_limit: &mut IdleLimit) {
+    loop {
+        let since = idle.begins().await;
+        tokio::select! {
+            () = idle.ends() => {}
+            () = idle_limit.expired_between(since, IDLE_TIMEOUT) => return,
+        }
+    }
+}
+
+/// Waits until a connection that is to end has had no request in progress for a while.
+async fn without_request(idle: &mut Idle) {
+    let told = Instant::now();
+    loop {
+        let since = idle.begins().await.max(told);
+        tokio::select! {
+            () = idle.ends() => {}
+            () = tokio::time::sleep_until(since + END_TIMEOUT) => return,
+        }
+    }
+}
+
+/// That a client breaks off or speaks no HTTP is its own affair: worth a line only when debugging.
+fn log<E: std::fmt::Display>(ended: Result<(), E>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection to the API ended early");
+    }
+}
