@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::process;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -37,6 +38,8 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Heir {
     socket: PathBuf,
+    /// The process that cannot be it, although it serves there until the heir has taken the socket.
+    before: Option<u32>,
 }
 
 /// What is read of a problem.
@@ -46,9 +49,14 @@ struct Problem {
 }
 
 impl Heir {
-    /// The one that serves with the data in `data`.
+    /// The process that serves with the data in `data` when this one does not any more.
     pub fn new(data: &Path) -> Heir {
-        Heir { socket: place::path(data) }
+        Heir { socket: place::path(data), before: Some(process::id()) }
+    }
+
+    /// What serves with the data in `data`, in whichever process: for tests that are both.
+    pub fn in_any_process(data: &Path) -> Heir {
+        Heir { socket: place::path(data), before: None }
     }
 
     /// Passes a request on, and its answer back.
@@ -144,7 +152,7 @@ impl Heir {
         place::reach(&self.socket, |path| socket.connect(&socket2::SockAddr::unix(path)?))?;
         let stream = UnixStream::from_std(std::os::unix::net::UnixStream::from(socket))?;
         // Our own: we had it from the program before us, and the heir has not taken it yet.
-        if place::is_this_process(&stream)? {
+        if self.before.is_some() && place::process(&stream)? == self.before {
             return Err(ErrorKind::ConnectionRefused.into());
         }
         if !place::is_ours(&stream)? {

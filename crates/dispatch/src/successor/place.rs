@@ -39,8 +39,7 @@ pub fn is_ours(stream: &UnixStream) -> io::Result<bool> {
     Ok(theirs.uid() == own || theirs.uid() == 0)
 }
 
-/// Whether it is this very process. In tests that is both.
-pub fn is_this_process(stream: &UnixStream) -> io::Result<bool> {
-    let pid = stream.peer_cred()?.pid();
-    Ok(cfg!(not(test)) && pid.is_some_and(|pid| u32::try_from(pid) == Ok(std::process::id())))
+/// The process at the other end of `stream`, where that can be told.
+pub(super) fn process(stream: &UnixStream) -> io::Result<Option<u32>> {
+    Ok(stream.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok()))
 }

@@ -60,10 +60,11 @@ impl Server {
         workers.await.context("the workers did not end")
     }
 
-    /// All goes on at the server that has taken over, as an upgrade has it.
+    /// All goes on at the server that has taken over, in this process too, as an upgrade has it.
     #[cfg(test)]
     pub(crate) async fn move_on(&self) {
-        self.upgrades.serving().move_on();
+        let serving = self.upgrades.serving();
+        serving.move_on_to(dispatch::successor::Heir::in_any_process(&serving.data));
         self.upgrades.serving().end_erlang().await;
     }
 }

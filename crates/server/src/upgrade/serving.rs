@@ -144,8 +144,13 @@ impl Serving {
 
     /// All goes on at the heir.
     pub(crate) fn move_on(&self) {
+        self.move_on_to(Heir::new(&self.data));
+    }
+
+    /// All goes on at `heir`.
+    pub(super) fn move_on_to(&self, heir: Heir) {
         self.chores.cancel();
-        self.gate.move_on(Heir::new(&self.data));
+        self.gate.move_on(heir);
     }
 
     /// Takes the store back, if it was let go of. For as long as another process has it, changes of

@@ -106,7 +106,7 @@ impl Crowd {
         while !done.load(Ordering::Acquire) || !self.has_all(sent) {
             if done.load(Ordering::Acquire) {
                 let begun = begun.get_or_insert_with(Instant::now);
-                assert!(begun.elapsed() < DEADLINE, "somebody has not heard all");
+                assert!(begun.elapsed() < DEADLINE, "not all is heard: {:?}", self.behind(sent));
             }
             epoll.wait(&mut events, Some(50)).unwrap();
             let mut ended = VecDeque::new();
@@ -126,6 +126,22 @@ impl Crowd {
             }
         }
         self
+    }
+
+    /// Who lacks something: their number, group, place and gaps, how many they have heard of how
+    /// many, and the first that they lack.
+    fn behind(&self, sent: &[AtomicU64]) -> Vec<String> {
+        let lacks = self.clients.iter().enumerate().filter_map(|(n, client)| {
+            let (sent, heard) = (sent[client.group].load(Ordering::Acquire), &client.heard);
+            let first = (0..sent).find(|number| !heard.contains(number))?;
+            let Client { group, place, gaps, .. } = client;
+            let unread = client.unread.escape_ascii();
+            Some(format!(
+                "{n} of g{group} at {place}, {gaps} gaps: {} of {sent}, not {first}; {unread}",
+                heard.len()
+            ))
+        });
+        lacks.take(8).collect()
     }
 
     fn has_all(&self, sent: &[AtomicU64]) -> bool {

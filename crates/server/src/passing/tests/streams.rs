@@ -189,7 +189,7 @@ async fn line_whose_heir_is_gone_is_told_what_became_of_it() {
     assert_eq!(problem["line"], 2);
     assert!(problem["detail"].as_str().unwrap().contains("not known"), "{problem}");
     assert!(!sending.rest().await.contains('{'), "nothing more is said");
-    two.old.gate().move_on(Heir::new(nowhere.path()));
+    two.old.gate().move_on(Heir::in_any_process(nowhere.path()));
     other.write(&event(2)).await;
     let problem = other.next().await;
     assert_eq!(problem["line"], 2);
