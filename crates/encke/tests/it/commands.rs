@@ -161,7 +161,7 @@ fn listener_on_a_websocket_hears_the_same_and_answers_pings() {
     let server = Server::start(&["--keepalive=0.2"]);
     let options = ["--transport=websocket", "--json", "--count=3"];
     let bob = listen(&server, &["bob", "7"], &options);
-    assert_eq!(server.wait_open(1)["streams_open"]["websocket"], 1);
+    assert_eq!(server.wait_streams(1)["streams_open"]["websocket"], 1);
     let sent = |about: &str, data: &str| said(&server, &["send", about, data]);
     sent("bob", "\"hello\"");
     wait_for("a ping", || server.api.stats()["keepalives"].as_u64() > Some(0));

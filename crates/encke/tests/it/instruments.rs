@@ -48,7 +48,7 @@ pub(super) fn flood_at(server: &Server, base: &str, transport: &str, options: &[
     let url = format!("{base}/{path}/{{id}}");
     let args = ["flood", "--users=200", "--json", "--transport", transport, "--url", &url];
     let flood = Program::spawn(encke(args).arg(LATE).args(options));
-    server.wait_open(200);
+    server.wait_streams(200);
     flood
 }
 

@@ -172,7 +172,7 @@ fn crowd_loses_its_network(transport: &str, path: &str) {
         ["flood", "--users=400", "--storm-after=1", "--vanish=0", "--come-back=1", "--away=0.5"];
     let options = ["--resume", "--json", "--transport", transport, "--url", &url];
     let flood = Program::spawn(encke(args).args(options));
-    wait_for("the crowd is online", || server.api.stats()["connections_opened"] == 400);
+    server.wait_crowd(400);
     let args = ["spam", "--users=400", "--rate=500", "--seconds=2", "--json"];
     let spam = Program::run(encke(args).args(["--api", &server.api_url()]));
     let spam: Value = serde_json::from_str(&spam.stdout).unwrap();

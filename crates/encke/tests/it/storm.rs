@@ -96,11 +96,11 @@ fn crowd_of_the_tool_and_server_agree_on_the_storm() {
     // About those who stay alone: every event that the server says it delivered must have come.
     let api = server.api_url();
     let args = ["spam", "--first-id=4000", "--users=4000", "--rate=2000", "--seconds=3", "--json"];
-    wait_for("the crowd is online", || server.api.stats()["connections_opened"] == 8000);
+    server.wait_crowd(8000);
     let spam = Program::run(encke(args).args(["--api", &api]));
     let spam: Value = serde_json::from_str(&spam.stdout).unwrap();
     server.wait_closed("client_reset", 4000);
-    let stats = server.wait_open(6000);
+    let stats = server.wait_streams(6000);
     assert_eq!(
         (&stats["ids_online"], &stats["connections_opened"]),
         (&json!(6000), &json!(10_000))

@@ -159,7 +159,7 @@ fn node_that_ends_sends_its_clients_away_a_few_at_a_time_and_nothing_is_lost() {
     let [one, other] = ["n2", "n3"].map(|name| world.node(name, &["--max-connections=5000"]));
     [&leaver, &one, &other].into_iter().for_each(|node| wait_members(node, 3));
     let crowd = Crowd::open(leaver.listen());
-    leaver.wait_open(CLIENTS as u64);
+    leaver.wait_streams(CLIENTS as u64);
     let others = [one.listen(), other.listen()];
     let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let sent: Vec<AtomicU64> = (0..GROUPS).map(|_| AtomicU64::new(0)).collect();

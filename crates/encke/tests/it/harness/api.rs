@@ -191,16 +191,17 @@ impl Api {
 
     /// Waits until the counters add up: whoever was opened is open or closed.
     pub(crate) fn wait_settled(&self) {
-        let sum = |stats: &Value| {
-            let closed = stats["connections_closed"].as_object().unwrap();
-            closed.values().map(|count| count.as_u64().unwrap()).sum::<u64>()
-                + stats["connections_open"].as_u64().unwrap()
-        };
         wait_for("opened connections are open or closed", || {
             let stats = self.stats();
-            stats["connections_opened"] == sum(&stats)
+            let open = stats["connections_open"].as_u64().unwrap();
+            stats["connections_opened"] == open + sum(&stats["connections_closed"])
         });
     }
+}
+
+/// Of all members of an object of counts.
+pub(super) fn sum(counts: &Value) -> u64 {
+    counts.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum()
 }
 
 /// Percent-encodes all but the unreserved characters of `id`.

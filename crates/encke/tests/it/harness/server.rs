@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::api::sum;
 use super::program::without_settings;
 use super::{Api, Program, Stream, Wire, encke, wait_for};
 
@@ -164,6 +165,25 @@ impl Server {
             stats["connections_open"] == connections
         });
         stats
+    }
+
+    /// Waits until so many streams are open, logged in: what is sent from then on they hear. A
+    /// connection that is open may have asked for nothing yet.
+    pub(crate) fn wait_streams(&self, streams: u64) -> Value {
+        let mut stats = Value::Null;
+        wait_for(&format!("{streams} streams are open"), || {
+            stats = self.api.stats();
+            sum(&stats["streams_open"]) == streams
+        });
+        stats
+    }
+
+    /// Waits until a crowd of so many has logged in, of which some may be gone already.
+    pub(crate) fn wait_crowd(&self, clients: u64) {
+        wait_for(&format!("a crowd of {clients} is online"), || {
+            let stats = self.api.stats();
+            sum(&stats["streams_open"]) + sum(&stats["connections_closed"]) >= clients
+        });
     }
 
     /// Waits until so many connections have ended for `reason`.
