@@ -7,9 +7,10 @@
 //! the work takes until it is done, and not while a client is waited for: neither for its body nor
 //! until it has read its answer. So those that are out when the gate [closes](Gate::close) come
 //! back within milliseconds, and then nothing changes any more: each event is posted before that,
-//! or when the gate [opens](Gate::open) again, or by the [heir](Heir) that takes everything.
+//! or when the gate [opens](Gate::open) again, or by the [successor](Successor) that takes
+//! everything.
 //!
-//! Requests wait at the gate as they come (`server::passing`) and go to the heir whole. Who
+//! Requests wait at the gate as they come (`server::passing`) and go to the successor whole. Who
 //! was let in before, and has its body only now, waits here and goes there too.
 //!
 //! Cost of a pass: an atomic addition and a subtraction, no lock and no allocation. Who waits for
@@ -27,7 +28,7 @@ use httpd::problem::ApiProblem;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::successor::{Heir, upgrade_hangs};
+use crate::successor::{Successor, upgrade_hangs};
 
 /// Beside the number of passes: no more are given out.
 const CLOSED: u64 = 1 << 63;
@@ -59,7 +60,7 @@ pub struct Gate {
 enum Stand {
     Open,
     Closed,
-    Moved(Arc<Heir>),
+    Moved(Arc<Successor>),
 }
 
 /// The right to change something, until it is dropped.
@@ -76,7 +77,7 @@ pub struct PassAtOnce<'g>(&'g Gate);
 #[derive(Clone, Debug)]
 pub enum Barred {
     /// This process does nothing any more: ask that one.
-    Moved(Arc<Heir>),
+    Moved(Arc<Successor>),
     /// The gate stays closed. Nothing was done.
     TooLong,
 }
@@ -159,18 +160,18 @@ impl Gate {
         });
     }
 
-    /// All goes on at `heir`. There is no way back.
-    pub fn move_on(&self, heir: Heir) {
+    /// All goes on at `successor`. There is no way back.
+    pub fn move_on(&self, successor: Successor) {
         self.stand.send_modify(|stand| {
             self.passes.fetch_or(CLOSED, Ordering::AcqRel);
-            *stand = Stand::Moved(Arc::new(heir));
+            *stand = Stand::Moved(Arc::new(successor));
         });
     }
 
     /// Who has taken everything, if somebody has.
-    pub fn heir(&self) -> Option<Arc<Heir>> {
+    pub fn successor(&self) -> Option<Arc<Successor>> {
         match &*self.stand.borrow() {
-            Stand::Moved(heir) => Some(Arc::clone(heir)),
+            Stand::Moved(successor) => Some(Arc::clone(successor)),
             Stand::Open | Stand::Closed => None,
         }
     }
@@ -194,7 +195,7 @@ impl Gate {
         let stands = stand.wait_for(|stand| !matches!(stand, Stand::Closed));
         let stands = timeout(WAIT_MAX, stands).await.map_err(|_| Barred::TooLong)?;
         match stands.as_deref() {
-            Ok(Stand::Moved(heir)) => Err(Barred::Moved(Arc::clone(heir))),
+            Ok(Stand::Moved(successor)) => Err(Barred::Moved(Arc::clone(successor))),
             _ => Ok(()),
         }
     }
@@ -204,7 +205,7 @@ impl Barred {
     /// What is answered to a request that may not be answered here.
     pub async fn answer(self, head: Parts, body: Body) -> Result<Response, ApiProblem> {
         match self {
-            Barred::Moved(heir) => heir.pass_on(head, body).await,
+            Barred::Moved(successor) => successor.pass_on(head, body).await,
             Barred::TooLong => Err(upgrade_hangs()),
         }
     }

@@ -108,7 +108,7 @@ impl Addresses {
     }
 
     /// Counts one more connection of `key` that was let in by another process.
-    pub(crate) fn inherit(&self, key: AddressKey) {
+    pub(crate) fn take_over(&self, key: AddressKey) {
         self.connections.add(key, u32::MAX);
     }
 

@@ -39,11 +39,11 @@ impl Door {
         socket::bound_kernel_buffers(&listener, limits::KERNEL_UNSENT_BYTES, limits::VANISHED_MS)?;
         socket::defer_accept(&listener, limits::DEFER_ACCEPT_SECONDS)?;
         socket::listen(&listener, limits::LISTEN_BACKLOG)?;
-        Door::inherited(listener, is_tls, epoll)
+        Door::taken_over(listener, is_tls, epoll)
     }
 
     /// One that another process has opened.
-    pub(crate) fn inherited(listener: OwnedFd, is_tls: bool, epoll: &Epoll) -> io::Result<Door> {
+    pub(crate) fn taken_over(listener: OwnedFd, is_tls: bool, epoll: &Epoll) -> io::Result<Door> {
         let mut door = Door { listener, is_tls, accepts: 1, is_watched: false };
         door.watch(epoll)?;
         Ok(door)

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::Event;
 use crate::catch_up::CatchUp;
-use crate::giving::Giving;
+use crate::handover_state::HandoverState;
 use crate::lane::Lane;
 use crate::limits::{MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::{Bell, Stub};
@@ -78,7 +78,7 @@ pub(crate) struct Mailbox {
     /// Over how many milliseconds all connections are to be ended, if they are.
     moves: ArrayQueue<u64>,
     /// That all connections go to another process, and each time that there is more to do for it.
-    handovers: ArrayQueue<Arc<Giving>>,
+    handovers: ArrayQueue<Arc<HandoverState>>,
     /// What it is to do for senders.
     lanes: ArrayQueue<Box<dyn Lane>>,
     /// Mails in the queue, and those that room is reserved for.
@@ -169,13 +169,13 @@ impl Mailbox {
     }
 
     /// Posts that all connections go to another process, or that it is told something of that.
-    pub(crate) fn post_handover(&self, giving: Arc<Giving>) {
-        let _ = self.handovers.force_push(giving);
+    pub(crate) fn post_handover(&self, handover: Arc<HandoverState>) {
+        let _ = self.handovers.force_push(handover);
         self.ring();
     }
 
     /// That, for the worker.
-    pub(crate) fn take_handover(&self) -> Option<Arc<Giving>> {
+    pub(crate) fn take_handover(&self) -> Option<Arc<HandoverState>> {
         self.handovers.pop()
     }
 

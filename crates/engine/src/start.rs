@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
-use crate::handover::{Inherited, Taker, Taking};
+use crate::handover::{HandoverReceiver, Predecessor, TakeoverState};
 use crate::lane::{LaneControl, LaneSocket};
 use crate::limits;
 use crate::mailbox::Mailbox;
@@ -42,7 +42,7 @@ use crate::well_known::WellKnown;
 use crate::worker::Worker;
 
 /// How far back the time of one that takes connections over reaches.
-const HEIR_PAST_MS: u64 = 600_000;
+const SUCCESSOR_PAST_MS: u64 = 600_000;
 
 /// The socket of a lane: its end and the control plane's.
 pub(crate) type LaneEnds = (Arc<LaneSocket>, Arc<LaneControl>);
@@ -101,7 +101,7 @@ impl Engine {
         mut config: EngineConfig,
         epoch: Epoch,
         names: Arc<Names>,
-        from: Option<&Inherited>,
+        from: Option<&Predecessor>,
     ) -> Result<Engine, StartError> {
         let tls_address = config.tls.as_ref().map(|tls| tls.listen);
         let plain_address = config.listen;
@@ -149,7 +149,7 @@ impl Engine {
         });
         let handshake_limits = HandshakeLimits::new(config.workers, config.connections_max, cores);
         // What has come over has a past, which no time before the start could hold.
-        let past_ms = if from.is_some() { HEIR_PAST_MS } else { 0 };
+        let past_ms = if from.is_some() { SUCCESSOR_PAST_MS } else { 0 };
         let started_ms = clock::monotonic_ms().saturating_sub(past_ms);
         let permits = Permits::new(config.workers, cores).map(Arc::new);
         let shared = |worker| Shared {
@@ -323,7 +323,7 @@ impl Engine {
         worker: usize,
         config: EngineConfig,
         shared: Shared,
-        taking: Option<Arc<Taking>>,
+        takeover: Option<Arc<TakeoverState>>,
     ) -> io::Result<()> {
         let (mailbox, replies) = (self.mailboxes[worker].clone(), self.replies.clone());
         let room = WorkerRoom::new(self.rooms.clone(), worker);
@@ -335,8 +335,8 @@ impl Engine {
         let run = move || {
             let _guard = EndProcessOnPanic;
             let listen = config.listens();
-            let at_once = if taking.is_some() { &[][..] } else { &listen };
-            let is_in_order = taking.as_ref().is_some_and(|taking| taking.is_one_to_one());
+            let at_once = if takeover.is_some() { &[][..] } else { &listen };
+            let is_in_order = takeover.as_ref().is_some_and(|takeover| takeover.is_one_to_one());
             let begin = || {
                 let mut keep: Vec<&dyn AsFdDyn> = vec![&*mailbox, &*replies];
                 keep.extend(mailboxes[..rung].iter().map(|other| &**other as &dyn AsFdDyn));
@@ -347,8 +347,9 @@ impl Engine {
                     worker.set_lane_socket(socket)?;
                 }
                 let number = worker.number();
-                let taker = taking.map(|taking| Taker::new(taking, number, listen.clone()));
-                Ok((worker, taker.transpose()?))
+                let receiver = takeover
+                    .map(|takeover| HandoverReceiver::new(takeover, number, listen.clone()));
+                Ok((worker, receiver.transpose()?))
             };
             let (begun, outcome) = match begin() {
                 Ok(begun) => (Some(begun), Ok(())),
@@ -357,7 +358,7 @@ impl Engine {
             // Fails only when the starter is gone, and then nobody wants to know.
             let _ = started.send(outcome);
             let outcome = match begun {
-                Some((worker, Some(taker))) => worker.inherit(taker, is_in_order),
+                Some((worker, Some(receiver))) => worker.take_over(receiver, is_in_order),
                 Some((worker, None)) => worker.run(),
                 None => Ok(()),
             };

@@ -23,7 +23,7 @@ use sys::{clock, group, machine, priority, table};
 use crate::config::EngineConfig;
 use crate::counters::Counters;
 use crate::door::{DOORS_MAX, Door};
-use crate::handover::{Given, Giver, Taken, Taker};
+use crate::handover::{HandoverReceiver, HandoverSender, ReceiveOutcome, SendProgress};
 use crate::kernel::Kernel;
 use crate::lane::{Lane, LaneSocket};
 use crate::limits;
@@ -72,7 +72,7 @@ pub(crate) struct Worker {
     /// Whether that was told what the last wait has reported.
     is_lane_told: bool,
     /// All goes to another process.
-    giver: Option<Box<Giver>>,
+    handover: Option<Box<HandoverSender>>,
     /// Whether the kernel may be told who is full: the worker's number is its listener's index.
     is_in_order: bool,
 }
@@ -118,7 +118,7 @@ impl Worker {
             lane_socket: None,
             lane: None,
             is_lane_told: true,
-            giver: None,
+            handover: None,
             is_in_order: true,
         })
     }
@@ -128,16 +128,20 @@ impl Worker {
         self.shard.worker()
     }
 
-    /// Takes over what `taker` gets, and then turns as [`Worker::run`] does.
-    pub(crate) fn inherit(mut self, taker: Taker, is_in_order: bool) -> io::Result<()> {
-        let (listeners, bound) = match taker.run(&mut self.shard, &self.epoll)? {
-            Taken::Ours { listeners, bound } => (listeners, bound),
-            Taken::Nothing => return Ok(()),
+    /// Takes over what `receiver` gets, and then turns as [`Worker::run`] does.
+    pub(crate) fn take_over(
+        mut self,
+        receiver: HandoverReceiver,
+        is_in_order: bool,
+    ) -> io::Result<()> {
+        let (listeners, bound) = match receiver.run(&mut self.shard, &self.epoll)? {
+            ReceiveOutcome::Ours { listeners, bound } => (listeners, bound),
+            ReceiveOutcome::Nothing => return Ok(()),
         };
         for (listener, is_tls) in listeners {
             // Whom the other process knew to be full is not who is full here.
             let _ = group::prefer_none(&listener);
-            self.doors.push(Door::inherited(listener, is_tls, &self.epoll)?);
+            self.doors.push(Door::taken_over(listener, is_tls, &self.epoll)?);
         }
         for (listener, is_tls) in bound {
             self.doors.push(Door::open_bound(listener, is_tls, &self.epoll)?);
@@ -148,7 +152,7 @@ impl Worker {
 
     /// Turns until it is drained, or all is another's.
     pub(crate) fn run(mut self) -> io::Result<()> {
-        // Nobody has waited for the first turn, though an heir's time begins long before.
+        // Nobody has waited for the first turn, though a successor's time begins long before.
         self.began_ms = clock::monotonic_ms() - self.started_ms;
         // What was taken over may have something to be done, which nothing reports.
         let mut busy = self.shard.is_busy();
@@ -157,17 +161,17 @@ impl Worker {
             self.mailbox.awake();
             busy = self.turn();
             match self.give() {
-                Given::Giving { busy: gives } => busy |= gives,
+                SendProgress::Sending { busy: gives } => busy |= gives,
                 // Without a turn in between, which would do something to what is another's.
-                Given::Written if self.wait_frozen()? => return self.leave(),
-                Given::Written => busy = true,
-                Given::GoOn => {
-                    self.giver = None;
+                SendProgress::Written if self.wait_frozen()? => return self.leave(),
+                SendProgress::Written => busy = true,
+                SendProgress::GoOn => {
+                    self.handover = None;
                     self.shard.sockets().below().leave_copies();
                     busy = true;
                 }
                 // What is closed here is open there.
-                Given::Leave => return self.leave(),
+                SendProgress::Leave => return self.leave(),
             }
             if busy {
                 // Bulk work goes on for many turns. Whoever shares this core, be it a sender or a
@@ -204,39 +208,39 @@ impl Worker {
     }
 
     /// Does what is to be done to give all to another process.
-    fn give(&mut self) -> Given {
-        if let Some(giving) = self.mailbox.take_handover()
-            && !self.giver.as_ref().is_some_and(|giver| giver.is_of(&giving))
+    fn give(&mut self) -> SendProgress {
+        if let Some(handover) = self.mailbox.take_handover()
+            && !self.handover.as_ref().is_some_and(|sender| sender.is_of(&handover))
         {
-            self.giver = Some(Box::new(Giver::new(giving, self.shard.worker())));
+            self.handover = Some(Box::new(HandoverSender::new(handover, self.shard.worker())));
         }
-        let Some(giver) = &mut self.giver else { return Given::Giving { busy: false } };
+        let Some(sender) = &mut self.handover else { return SendProgress::Sending { busy: false } };
         let listeners: Vec<_> =
             self.doors.iter().map(|door| (&door.listener, door.is_tls)).collect();
         let has_mail = self.mailbox.len() > 0;
-        giver.turn(&mut self.shard, &listeners, has_mail)
+        sender.turn(&mut self.shard, &listeners, has_mail)
     }
 
     /// Forgets everything, which is another's now, when it is this worker's turn: to close a
     /// million descriptors takes the kernel a second, in which others have more to do.
     fn leave(mut self) -> io::Result<()> {
-        let Some(mut giver) = self.giver.take() else { return Ok(()) };
+        let Some(mut sender) = self.handover.take() else { return Ok(()) };
         // Where it cannot be had, it is as fast as it is.
         let _ = priority::give_way(LEAVING_NICE);
-        while !giver.is_its_turn() && giver.wait(FROZEN_LOOK_MS).is_ok() {}
+        while !sender.is_its_turn() && sender.wait(FROZEN_LOOK_MS).is_ok() {}
         drop(self);
-        giver.has_gone();
+        sender.has_gone();
         Ok(())
     }
 
     /// Does nothing until it is said whose the connections are. Whether they are another's.
     fn wait_frozen(&mut self) -> io::Result<bool> {
         self.serving.give_way();
-        let Some(giver) = &mut self.giver else { return Ok(false) };
-        while giver.is_frozen() {
-            giver.wait(FROZEN_LOOK_MS)?;
+        let Some(sender) = &mut self.handover else { return Ok(false) };
+        while sender.is_frozen() {
+            sender.wait(FROZEN_LOOK_MS)?;
         }
-        Ok(giver.has_left())
+        Ok(sender.has_left())
     }
 
     /// One turn. `true` when work is left that waits for no report.
@@ -324,12 +328,12 @@ impl Worker {
         let timers = [self.shard.next_tick_ms(), self.shard.next_move_ms()];
         let timer = timers.into_iter().flatten().min().map(|at| self.started_ms + at);
         let shortage = self.shortage.due_ms();
-        let giver = self.giver.as_ref().and_then(|giver| giver.due_ms());
+        let sender = self.handover.as_ref().and_then(|sender| sender.due_ms());
         let lane = self.lane.as_ref().and_then(|lane| lane.due_ms());
         let drain = self.shard.drain_deadline_ms();
         let has_ends = self.shard.has_tokens() && self.shard.connections() > 0;
         let wall = has_ends.then(|| self.started_ms + self.began_ms + WALL_LOOK_MS);
-        let times = [timer, self.accept_again_ms, drain, shortage, giver, lane, wall];
+        let times = [timer, self.accept_again_ms, drain, shortage, sender, lane, wall];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(clock::monotonic_ms()))
     }

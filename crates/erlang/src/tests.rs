@@ -261,8 +261,8 @@ async fn node_that_gives_up_leaves_port_and_name_to_another_and_keeps_its_sessio
     node.give_up().await;
     assert!(!node.is_registered());
     wait_closed(&mut registered).await;
-    let heir = NodeConfig { port: node.listens().port(), ..config };
-    let (_heir, _sessions) = start(heir).await;
+    let successor = NodeConfig { port: node.listens().port(), ..config };
+    let (_successor, _sessions) = start(successor).await;
     assert!(session.peer().is_open());
     drop(session);
     wait_closed(&mut stream).await;

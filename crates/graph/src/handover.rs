@@ -1,12 +1,12 @@
 //! The store changes hands between two processes that both live: one serves, the other one is to
 //! take its place.
 //!
-//! 1. The heir opens the store *beside* ([`Graph::open_beside`]): LMDB's file is mapped by both,
-//!    and LMDB's own lock file tells each of the snapshots that the other one reads. The heir looks
-//!    at nothing but the names: the other process has looked at the rest.
+//! 1. The successor opens the store *beside* ([`Graph::open_beside`]): LMDB's file is mapped by
+//!    both, and LMDB's own lock file tells each of the snapshots that the other one reads. The
+//!    successor looks at nothing but the names: the other process has looked at the rest.
 //! 2. The owner lets go ([`Graph::let_go`]): what it accepted is on disk, then the directory's lock
-//!    is free. It goes on reading, also what the heir stores.
-//! 3. The heir takes it ([`Beside::take`]), and what was changed since 1. Or it fails, and the
+//!    is free. It goes on reading, also what the successor stores.
+//! 3. The successor takes it ([`Beside::take`]), and what was changed since 1. Or it fails, and the
 //!    owner takes it back ([`Graph::take_back`]).
 //!
 //! Whoever holds the directory's lock writes, and nobody else. In between nobody does: a process

@@ -159,7 +159,7 @@ impl EventIds {
 
     /// All up to `last` was given out, and posted, by the process that this one goes on for: in the
     /// same epoch, before the first number is given out here.
-    pub fn inherit(&self, last: u64) {
+    pub fn take_over(&self, last: u64) {
         self.skip_to(last);
         self.set_posted(last);
     }

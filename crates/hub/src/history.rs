@@ -26,7 +26,7 @@
 //! seconds a frame.
 
 mod evicted;
-mod inherited;
+mod handed_over;
 mod kept;
 #[cfg(test)]
 mod tests;
@@ -34,7 +34,7 @@ mod tests;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evicted::Evicted;
-pub use inherited::{Oblivion, Remembered};
+pub use handed_over::{EvictedRange, Remembered};
 use kept::Kept;
 
 use crate::event::Event;

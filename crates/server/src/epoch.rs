@@ -65,7 +65,7 @@ pub(super) fn begin(dir: &Path, random: u64, now_ms: u64) -> (Epoch, EpochFile) 
 
 /// Goes on with `epoch`, which was begun by the process that had the data directory `dir` before.
 /// To be called when the directory is ours, and before a number is used.
-pub(super) fn inherit(dir: &Path, epoch: Epoch) -> EpochFile {
+pub(super) fn take_over(dir: &Path, epoch: Epoch) -> EpochFile {
     // Whatever is wrong with the file, it is written anew.
     let mut file = EpochFile { dir: dir.to_owned(), written: read(dir).unwrap_or(0) };
     if file.written < epoch.until {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn heir_goes_on_with_the_epoch_and_its_file() {
+    fn successor_goes_on_with_the_epoch_and_its_file() {
         let dir = tempfile::tempdir().unwrap();
         let (ids, mut file) = run(dir.path(), NOW_MS);
         let begun = ids.epoch();
@@ -194,19 +194,22 @@ mod tests {
         file.reserve_more(&ids, later_ms);
         let epoch = ids.epoch();
         assert!(epoch.until > begun.until);
-        let heir = EventIds::new(epoch);
-        heir.skip_to(ids.last());
+        let successor = EventIds::new(epoch);
+        successor.skip_to(ids.last());
         let written = fs::read(dir.path().join(NAME)).unwrap();
-        let mut file = inherit(dir.path(), epoch);
+        let mut file = take_over(dir.path(), epoch);
         assert_eq!(fs::read(dir.path().join(NAME)).unwrap(), written, "it has what it needs");
-        assert!(heir.next(later_ms).number() > ids.last());
-        assert_eq!(heir.known(ids.id(ids.last()).to_string().as_bytes()), Place::Known(ids.last()));
-        heir.next(2 * later_ms);
-        file.reserve_more(&heir, 2 * later_ms);
+        assert!(successor.next(later_ms).number() > ids.last());
+        assert_eq!(
+            successor.known(ids.id(ids.last()).to_string().as_bytes()),
+            Place::Known(ids.last())
+        );
+        successor.next(2 * later_ms);
+        file.reserve_more(&successor, 2 * later_ms);
         assert!(read(dir.path()).unwrap() > epoch.until);
         // One that was lost, or is behind: it is made anew.
         fs::remove_file(dir.path().join(NAME)).unwrap();
-        inherit(dir.path(), epoch);
+        take_over(dir.path(), epoch);
         assert_eq!(read(dir.path()).unwrap(), epoch.until);
     }
 

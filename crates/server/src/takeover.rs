@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use auth::live_access::LiveAccess;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::traces::{Traces, TracesEnd};
-use engine::{Engine, Inherited, Inheriting, Total};
+use engine::{Engine, Predecessor, Takeover, Total};
 use graph::{Beside, Graph, GraphOptions};
 use hub::{Epoch, Tag};
 use sys::clock;
@@ -31,11 +31,11 @@ use crate::ports::{ApiAddresses, ApiListeners};
 use crate::start::{ControlPlane, Credentials, Parts, tell_engine, traces};
 use crate::upgrade::conversation::{Broken, Conversation};
 use crate::upgrade::judge::judge;
-use crate::upgrade::socket::{Socket, SocketDir};
-use crate::upgrade::words::{
-    EpochFacts, Facts, FirstWord, Have, HeirWord, Hello, Listeners, Live, Ready, Refusal, Rest,
-    ServingWord, VERSIONS,
+use crate::upgrade::messages::{
+    EpochFacts, Facts, FirstMessage, Have, Hello, Listeners, Live, Ready, Refusal, Rest,
+    ServingMessage, SuccessorMessage, VERSIONS,
 };
+use crate::upgrade::socket::{Socket, SocketDir};
 use crate::upgrade::{history, socket};
 use crate::{ServeConfig, Server, epoch};
 
@@ -65,7 +65,7 @@ struct Prepared {
     apis: ApiAddresses,
     beside: Beside,
     engine: Engine,
-    inheriting: Inheriting,
+    takeover: Takeover,
     dir: WorkersDir,
     /// None before the first of them have come.
     idempotency: Option<Arc<IdempotencyKeys>>,
@@ -77,7 +77,7 @@ struct Complete {
     epoch_file: EpochFile,
     listeners: ApiListeners,
     passing: PassingDoor,
-    inheriting: Inheriting,
+    takeover: Takeover,
     rest: Rest,
 }
 
@@ -110,7 +110,7 @@ impl Drop for WorkersDir {
 impl Server {
     /// Takes over from the server that runs with the same data; `None` when there is none. When
     /// this returns, that one has left everything to this.
-    pub async fn inherit(config: &ServeConfig) -> Result<Option<Server>> {
+    pub async fn take_over(config: &ServeConfig) -> Result<Option<Server>> {
         let stream = socket::connect(&config.data).await;
         let stream = stream.context("the server that runs here cannot be asked for an upgrade")?;
         let Some(stream) = stream else { return Ok(None) };
@@ -123,9 +123,9 @@ impl Server {
             pid: std::process::id(),
             encke: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        serving.say(&FirstWord::Hello(hello)).await?;
+        serving.say(&FirstMessage::Hello(hello)).await?;
         let facts = match word(&mut serving).await? {
-            ServingWord::Facts(facts) => facts,
+            ServingMessage::Facts(facts) => facts,
             other => bail!("the server that runs says what nobody has asked for: {other:?}"),
         };
         let took = take_all(&mut serving, &facts, config.clone()).await;
@@ -134,17 +134,17 @@ impl Server {
             Err(error) => {
                 let why = format!("{error:#}");
                 // Whoever said why it cannot be knows it.
-                let _ = serving.say(&HeirWord::Refuse(Refusal { why })).await;
+                let _ = serving.say(&SuccessorMessage::Refuse(Refusal { why })).await;
                 serving.end().await;
                 return Err(error);
             }
         };
         let connections = complete.rest.connections;
-        serving.say(&HeirWord::Have(Have { connections })).await?;
+        serving.say(&SuccessorMessage::Have(Have { connections })).await?;
         loop {
-            match serving.hear::<ServingWord>().await {
-                Ok(ServingWord::Yours) => break,
-                Ok(ServingWord::Refuse(refusal)) => bail!(refusal.why),
+            match serving.hear::<ServingMessage>().await {
+                Ok(ServingMessage::Yours) => break,
+                Ok(ServingMessage::Refuse(refusal)) => bail!(refusal.why),
                 Ok(_) => {}
                 Err(Broken::Ended) => bail!("the server that runs has ended the upgrade"),
                 Err(error) => return Err(error.into()),
@@ -161,31 +161,31 @@ async fn take_all(
     config: ServeConfig,
 ) -> Result<Complete> {
     let prepared = prepare(facts, config).await?;
-    let workers = prepared.engine.heritage().workers;
+    let workers = prepared.engine.handover_facts().workers;
     let ready = Ready { dir: WORKERS_DIR.to_owned(), workers };
-    serving.say(&HeirWord::Ready(ready)).await?;
+    serving.say(&SuccessorMessage::Ready(ready)).await?;
     let (mut prepared, mut listening) = (prepared, None);
     loop {
         match word(serving).await? {
-            ServingWord::Copying(_) => prepared.check()?,
-            ServingWord::History(_) => {
+            ServingMessage::Copying(_) => prepared.check()?,
+            ServingMessage::History(_) => {
                 let bytes = serving.hear_bytes().await?;
                 history::take(prepared.engine.router(), &bytes)?;
             }
-            ServingWord::Keys(part) => {
+            ServingMessage::Keys(part) => {
                 let keys = match prepared.idempotency.take() {
                     Some(keys) => keys,
-                    None => IdempotencyKeys::heir(&part)?,
+                    None => IdempotencyKeys::successor(&part)?,
                 };
-                keys.inherit(&part)?;
+                keys.take_over(&part)?;
                 prepared.idempotency = Some(keys);
             }
-            ServingWord::Listeners(Listeners { api, tls_api }) => {
+            ServingMessage::Listeners(Listeners { api, tls_api }) => {
                 let descriptors = serving.take(usize::from(api) + usize::from(tls_api)).await?;
                 listening = Some(listeners(descriptors, api)?);
                 prepared = prepared.look_again().await?;
             }
-            ServingWord::Rest(rest) => {
+            ServingMessage::Rest(rest) => {
                 let listeners =
                     listening.ok_or_else(|| anyhow!("the API's ports have not come"))?;
                 return prepared.complete(*rest, listeners).await;
@@ -208,25 +208,25 @@ async fn prepare(facts: &Facts, mut config: ServeConfig) -> Result<Prepared> {
     let opened = spawn_blocking(move || Graph::open_beside(&data, &GraphOptions::default())).await;
     let beside = opened.context("the store was not opened")??;
     tell_engine(&mut config, &credentials, apis);
-    let inherited = Inherited {
+    let predecessor = Predecessor {
         listen: facts.listen,
         tls_listen: facts.tls_listen,
         workers: facts.workers,
         address_keys: facts.address_keys,
     };
     let (epoch, names) = (epoch_of(&facts.epoch)?, Arc::clone(beside.names()));
-    let mut engine = Engine::prepare_heir(config.engine.clone(), epoch, names, &inherited)?;
+    let mut engine = Engine::prepare_successor(config.engine.clone(), epoch, names, &predecessor)?;
     let dir = WorkersDir::make(&config.data)?;
     // Signals are for the threads of the control plane.
-    let inheriting = sys::signals::blocked(|| engine.inherit(dir.reach.path(), &inherited))??;
+    let takeover = sys::signals::blocked(|| engine.take_over(dir.reach.path(), &predecessor))??;
     let idempotency = None;
-    Ok(Prepared { config, credentials, traces, apis, beside, engine, inheriting, dir, idempotency })
+    Ok(Prepared { config, credentials, traces, apis, beside, engine, takeover, dir, idempotency })
 }
 
 impl Prepared {
     /// Whether workers have come to a point from which they do not go on.
     fn check(&self) -> Result<()> {
-        match self.inheriting.received() {
+        match self.takeover.received() {
             Some(Err(why)) => bail!(why),
             _ => Ok(()),
         }
@@ -243,12 +243,12 @@ impl Prepared {
 
     /// Takes the store, and waits until workers have everything.
     async fn complete(self, mut rest: Rest, listeners: ApiListeners) -> Result<Complete> {
-        let Prepared { config, credentials, traces, apis, beside, engine, inheriting, .. } = self;
+        let Prepared { config, credentials, traces, apis, beside, engine, takeover, .. } = self;
         let taken = spawn_blocking(move || beside.take()).await;
         let graph = taken.context("the store was not taken")??;
         let until = Instant::now() + WORKERS_MAX;
         let connections = loop {
-            match inheriting.received() {
+            match takeover.received() {
                 Some(received) => break received.map_err(|why| anyhow!(why))?,
                 None if Instant::now() >= until => bail!("workers wait for connections in vain"),
                 None => sleep(LOOK).await,
@@ -257,13 +257,13 @@ impl Prepared {
         drop(self.dir);
         let ids = engine.router().event_ids();
         ids.reserve(rest.epoch.until);
-        ids.inherit(rest.last);
-        history::forget(engine.router(), std::mem::take(&mut rest.oblivion));
+        ids.take_over(rest.last);
+        history::forget(engine.router(), std::mem::take(&mut rest.evicted_range));
         let passing = PassingDoor::bind(&config.data);
         let passing = passing.context("no socket can be made in the data directory")?;
         // Its own is made when all is ours, and cannot be refused then.
         Socket::try_to_bind(&config.data).context("no socket can be made in the data directory")?;
-        let epoch_file = epoch::inherit(&config.data, epoch_of(&rest.epoch)?);
+        let epoch_file = epoch::take_over(&config.data, epoch_of(&rest.epoch)?);
         let (joining, keeper) = (None, None);
         let idempotency = self.idempotency.context("no idempotency keys have come")?;
         let parts = Parts {
@@ -278,18 +278,18 @@ impl Prepared {
             idempotency,
         };
         let control = ControlPlane::new(parts)?;
-        control.inherit(std::mem::take(&mut rest.api), std::mem::take(&mut rest.revoked));
+        control.take_over(std::mem::take(&mut rest.api), std::mem::take(&mut rest.revoked));
         rest.connections = connections;
-        Ok(Complete { control, epoch_file, listeners, passing, inheriting, rest })
+        Ok(Complete { control, epoch_file, listeners, passing, takeover, rest })
     }
 }
 
 impl Complete {
     /// Serves what is ours. There is no way back, so nothing that goes wrong here ends anything.
     async fn serve(self, serving: &mut Conversation, facts: &Facts) -> Server {
-        let Complete { mut control, epoch_file, listeners, passing, inheriting, rest } = self;
+        let Complete { mut control, epoch_file, listeners, passing, takeover, rest } = self;
         let totals = rest.totals.into_iter().map(|(name, value)| Total { name, value });
-        inheriting.serve(totals.collect());
+        takeover.serve(totals.collect());
         let pause_ms = clock::monotonic_ms().saturating_sub(rest.paused_ms);
         let figures = Figures {
             milliseconds: clock::monotonic_ms().saturating_sub(facts.begun_ms),
@@ -302,7 +302,7 @@ impl Complete {
         let mut server = control.serve(listeners);
         server.serve_passed(passing);
         // Heard in any case: what nobody has read would break the conversation at its end.
-        if let Err(error) = serving.hear_within::<ServingWord>(LEFT_MAX).await {
+        if let Err(error) = serving.hear_within::<ServingMessage>(LEFT_MAX).await {
             tracing::warn!("the server before has not left its other ports: {error}");
         }
         if let Some(erlang) = erlang {
@@ -311,7 +311,7 @@ impl Complete {
                 Err(error) => tracing::error!("Erlang nodes are not served: {error:#}"),
             }
         }
-        if let Err(error) = serving.say(&HeirWord::Live(Live { pause_ms })).await {
+        if let Err(error) = serving.say(&SuccessorMessage::Live(Live { pause_ms })).await {
             tracing::debug!(%error, "the server before does not hear that all is well");
         }
         tracing::info!(
@@ -326,10 +326,10 @@ impl Complete {
 }
 
 /// The next word that we know. An error is a sentence of the other's, or that it is not there.
-async fn word(serving: &mut Conversation) -> Result<ServingWord> {
-    let is_known = |word: &ServingWord| !matches!(word, ServingWord::Unknown);
+async fn word(serving: &mut Conversation) -> Result<ServingMessage> {
+    let is_known = |word: &ServingMessage| !matches!(word, ServingMessage::Unknown);
     match serving.hear_known(WORD_MAX, is_known).await.context("the server that runs")? {
-        ServingWord::Refuse(refusal) => bail!(refusal.why),
+        ServingMessage::Refuse(refusal) => bail!(refusal.why),
         word => Ok(word),
     }
 }

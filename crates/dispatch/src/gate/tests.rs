@@ -10,8 +10,8 @@ use super::*;
 
 const MOST: Duration = Duration::from_secs(2);
 
-fn heir() -> Heir {
-    Heir::new(Path::new("/nowhere"))
+fn successor() -> Successor {
+    Successor::new(Path::new("/nowhere"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -41,13 +41,13 @@ async fn closed_gate_waits_for_those_who_are_in_and_lets_nobody_else_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_goes_to_the_heir_and_so_does_who_comes_later() {
+async fn who_waits_goes_to_the_successor_and_so_does_who_comes_later() {
     let gate = Gate::new();
     gate.close();
     let moving = async {
         tokio::time::advance(MOST).await;
-        assert!(gate.heir().is_none());
-        gate.move_on(heir());
+        assert!(gate.successor().is_none());
+        gate.move_on(successor());
     };
     let (enters, passes, (), ()) = tokio::join!(gate.enter(), gate.through(), gate.moved(), moving);
     assert!(matches!(enters, Err(Barred::Moved(_))));
@@ -56,7 +56,7 @@ async fn who_waits_goes_to_the_heir_and_so_does_who_comes_later() {
     gate.open();
     gate.close();
     assert!(matches!(gate.enter().await, Err(Barred::Moved(_))));
-    assert!(gate.heir().is_some());
+    assert!(gate.successor().is_some());
     assert!(gate.emptied(MOST).await, "who is refused is not counted");
 }
 

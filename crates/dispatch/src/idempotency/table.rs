@@ -162,7 +162,7 @@ impl Table {
 
     /// Remembers a key that was posted elsewhere until `until_ms`, or a little longer: keys are
     /// forgotten in the order in which they come here. Whether it was new.
-    pub(super) fn inherit(
+    pub(super) fn take_over(
         &mut self,
         key: u128,
         body: u128,

@@ -106,13 +106,13 @@ impl IdempotencyKeys {
     }
 
     /// Keys that go on with those of which `part` is one. It is not taken yet.
-    pub fn heir(part: &KeysPart) -> Result<Arc<IdempotencyKeys>, KeysFault> {
+    pub fn successor(part: &KeysPart) -> Result<Arc<IdempotencyKeys>, KeysFault> {
         let hasher = Hasher::with(part.secret()?);
         Ok(IdempotencyKeys::with_bounds(hasher, KEYS_MAX, REMEMBERED))
     }
 
     /// Takes a part; how many keys were new.
-    pub fn inherit(&self, part: &KeysPart) -> Result<u64, KeysFault> {
+    pub fn take_over(&self, part: &KeysPart) -> Result<u64, KeysFault> {
         if part.secret()? != self.hasher.secret() {
             return Err(KeysFault::Secret);
         }
@@ -123,7 +123,7 @@ impl IdempotencyKeys {
             let answer = Delivered { id, count: key.delivered, at_least: key.at_least };
             // No longer than a key of its own, whatever is written.
             let left_ms = key.left_ms.min(REMEMBERED.as_millis() as u64);
-            new += u64::from(self.table().inherit(hash, body, answer, now_ms + left_ms));
+            new += u64::from(self.table().take_over(hash, body, answer, now_ms + left_ms));
         }
         Ok(new)
     }
@@ -166,24 +166,24 @@ mod tests {
     }
 
     #[test]
-    fn repeat_hears_from_the_heir_what_it_would_have_heard_before() {
+    fn repeat_hears_from_the_successor_what_it_would_have_heard_before() {
         let old = IdempotencyKeys::new().unwrap();
         for (count, key) in ["a", "b", "c"].into_iter().enumerate() {
             post(&old, key).counted(count as u32, false);
         }
         let first = old.write(0, 2, false);
         assert_eq!((first.part.keys.len(), first.next, first.is_all), (2, 2, false));
-        let new = IdempotencyKeys::heir(&sent(&first.part)).unwrap();
-        assert_eq!(new.inherit(&sent(&first.part)), Ok(2));
-        assert_eq!(new.inherit(&sent(&first.part)), Ok(0), "a second time they are known");
+        let new = IdempotencyKeys::successor(&sent(&first.part)).unwrap();
+        assert_eq!(new.take_over(&sent(&first.part)), Ok(2));
+        assert_eq!(new.take_over(&sent(&first.part)), Ok(0), "a second time they are known");
         let _claimed = claim(&old, "claimed", "1");
         let uncounted = post(&old, "d");
         let second = old.write(first.next, 100, false);
         assert_eq!((second.next, second.is_all), (3, false), "up to the first without a count");
-        assert_eq!(new.inherit(&sent(&second.part)), Ok(1));
+        assert_eq!(new.take_over(&sent(&second.part)), Ok(1));
         let last = old.write(second.next, 100, true);
         assert_eq!((last.next, last.is_all), (4, true));
-        assert_eq!(new.inherit(&sent(&last.part)), Ok(1));
+        assert_eq!(new.take_over(&sent(&last.part)), Ok(1));
         drop(uncounted);
         for (key, count, at_least) in
             [("a", 0, false), ("b", 1, false), ("c", 2, false), ("d", 0, true)]
@@ -204,9 +204,9 @@ mod tests {
         let KeysRead { mut part, .. } = old.write(0, 100, false);
         part.keys[0].left_ms = 9_000;
         part.keys[1].left_ms = 2_000;
-        let new = IdempotencyKeys::heir(&part).unwrap();
+        let new = IdempotencyKeys::successor(&part).unwrap();
         let before_ms = new.now_ms();
-        new.inherit(&part).unwrap();
+        new.take_over(&part).unwrap();
         let table = new.table();
         let ends: Vec<u64> = table.remembered_from(0).map(|(_, entry)| entry.until_ms).collect();
         assert!(ends[0] >= before_ms + 9_000 && ends[1] >= ends[0], "{ends:?}");
@@ -217,12 +217,12 @@ mod tests {
         let old = IdempotencyKeys::new().unwrap();
         let KeysRead { part, .. } = old.write(0, 100, false);
         let other = IdempotencyKeys::new().unwrap();
-        assert_eq!(other.inherit(&part), Err(KeysFault::Secret));
+        assert_eq!(other.take_over(&part), Err(KeysFault::Secret));
         let later = KeysPart { scheme: SCHEME + 1, ..part.clone() };
-        assert_eq!(IdempotencyKeys::heir(&later).unwrap_err(), KeysFault::Scheme);
+        assert_eq!(IdempotencyKeys::successor(&later).unwrap_err(), KeysFault::Scheme);
         let malformed = KeysPart { secret: "x".to_owned(), ..part };
-        assert_eq!(IdempotencyKeys::heir(&malformed).unwrap_err(), KeysFault::Malformed);
+        assert_eq!(IdempotencyKeys::successor(&malformed).unwrap_err(), KeysFault::Malformed);
         let nothing: KeysPart = serde_json::from_str("{}").unwrap();
-        assert_eq!(IdempotencyKeys::heir(&nothing).unwrap_err(), KeysFault::Scheme);
+        assert_eq!(IdempotencyKeys::successor(&nothing).unwrap_err(), KeysFault::Scheme);
     }
 }

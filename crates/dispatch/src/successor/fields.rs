@@ -1,5 +1,5 @@
 //! The fields of what is passed on: those that are for one connection alone are left out, and one
-//! is added that says what the heir cannot see.
+//! is added that says what the successor cannot see.
 
 use std::net::IpAddr;
 

@@ -4,7 +4,7 @@
 use axum::http::{Method, StatusCode};
 use httpd::problem::ApiProblem;
 
-/// Why the heir did not answer.
+/// Why the successor did not answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Lost {
     /// It cannot be reached: it has heard nothing.

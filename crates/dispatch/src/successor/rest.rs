@@ -1,11 +1,11 @@
 //! The rest of a stream of sends whose server has handed everything over in the middle of it: its
-//! lines go on to the heir, and the heir's answers come back, one for each line.
+//! lines go on to the successor, and the successor's answers come back, one for each line.
 //!
-//! The heir is asked once, with all lines that are left as the body, and is told the number of the
-//! first; so what it answers is, to the byte, what it would answer to a stream of its own. Nothing
-//! here waits for the heir to take a line: as many are on their way as the window of the stream has
-//! places. Blank lines are counted, and made again when the heir takes them, so that neither they
-//! nor what they are made of take room here.
+//! The successor is asked once, with all lines that are left as the body, and is told the number of
+//! the first; so what it answers is, to the byte, what it would answer to a stream of its own.
+//! Nothing here waits for the successor to take a line: as many are on their way as the window of
+//! the stream has places. Blank lines are counted, and made again when the successor takes them, so
+//! that neither they nor what they are made of take room here.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,8 +22,8 @@ use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
 use super::fields::FirstLine;
-use super::heir::{Heir, copy};
 use super::lost::Lost;
+use super::requests::{Successor, copy};
 
 /// Past so many bytes no further line is written together with those before it, and no more blank
 /// ones are made.
@@ -35,7 +35,7 @@ type Asking = dyn Future<Output = Result<Result<Incoming, ApiProblem>, Lost>> + 
 pub struct Rest {
     /// Where lines go, until the last one. There is a place more than for the lines of a window.
     lines: Option<mpsc::Sender<Passed>>,
-    /// The number of the line that the heir counts next.
+    /// The number of the line that the successor counts next.
     next: u64,
     answers: Answers,
     /// What has come of them and was not told.
@@ -63,7 +63,7 @@ struct Passing {
     begun: Option<Passed>,
 }
 
-/// What the heir says.
+/// What the successor says.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Told {
     /// The answer to the first line that has none, with its line end.
@@ -75,9 +75,9 @@ pub enum Told {
 }
 
 impl Rest {
-    /// Asks `heir` to take the stream whose request had `head` from line `first` on, of which
+    /// Asks `successor` to take the stream whose request had `head` from line `first` on, of which
     /// `most` may wait for their answers.
-    pub fn begin(heir: Arc<Heir>, head: &Parts, first: u64, most: usize) -> Rest {
+    pub fn begin(successor: Arc<Successor>, head: &Parts, first: u64, most: usize) -> Rest {
         let (lines, waiting) = mpsc::channel(most + 1);
         let passing = Passing { waiting, begun: None };
         let body = stream::unfold(passing, |mut passing| async {
@@ -85,13 +85,13 @@ impl Rest {
             Some((Ok::<_, Infallible>(piece), passing))
         });
         let (head, body) = (copy(head), Body::from_stream(body));
-        let asking = async move { heir.ask_stream(head, body, FirstLine(first)).await };
+        let asking = async move { successor.ask_stream(head, body, FirstLine(first)).await };
         let answers = Answers::Asked(Box::pin(asking));
         Rest { lines: Some(lines), next: first, answers, come: BytesMut::new() }
     }
 
     /// Hands over the line with that number. Those between it and the one before are blank, or
-    /// were answered without the heir.
+    /// were answered without the successor.
     pub fn push(&mut self, number: u64, text: &[u8]) {
         let mut line = BytesMut::with_capacity(text.len() + 1);
         line.put_slice(text);
@@ -100,8 +100,8 @@ impl Rest {
         self.next = number + 1;
     }
 
-    /// The lines before the one with that number are blank. The heir hears of it if it waits for
-    /// something, so that it knows that the client goes on.
+    /// The lines before the one with that number are blank. The successor hears of it if it waits
+    /// for something, so that it knows that the client goes on.
     pub fn skip_to(&mut self, number: u64) {
         let waits =
             self.lines.as_ref().is_some_and(|lines| lines.capacity() == lines.max_capacity());
@@ -113,7 +113,7 @@ impl Rest {
 
     fn pass(&self, passed: Passed) {
         if let Some(lines) = &self.lines {
-            // Where the heir is gone, that is told instead of an answer.
+            // Where the successor is gone, that is told instead of an answer.
             let _ = lines.try_send(passed);
         }
     }
@@ -227,11 +227,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn blank_lines_are_told_as_they_come_where_the_heir_waits() {
+    async fn blank_lines_are_told_as_they_come_where_the_successor_waits() {
         let (lines, mut passing) = passing();
         let answers = Answers::Over(None);
         let mut rest = Rest { lines: Some(lines), next: 1, answers, come: BytesMut::new() };
-        // The heir has not looked: what comes behind the first is told later, in one.
+        // The successor has not looked: what comes behind the first is told later, in one.
         (2..100).for_each(|number| rest.skip_to(number));
         assert_eq!(passing.next().await.unwrap(), "\n");
         rest.skip_to(4);

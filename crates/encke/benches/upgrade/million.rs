@@ -98,7 +98,7 @@ fn upgrade(server: &Upgraded, data: &Path, table: &mut Table) {
     for line in said.stdout.lines().chain(said.stderr.lines()) {
         table.shown("  told", line);
     }
-    // The heir touches the graph's pages again, and the old one's end may be behind.
+    // The successor touches the graph's pages again, and the old one's end may be behind.
     sleep(QUIET);
     let peak = memory.finish();
     table.shown("  memory of one before", bytes(one.total));

@@ -131,7 +131,7 @@ impl<S> Conn<S> {
     }
 
     /// It is the one that another process has written down.
-    pub(crate) fn inherit(&mut self, life: Life, marks: u8) {
+    pub(crate) fn take_over(&mut self, life: Life, marks: u8) {
         (self.life, self.marks) = (life, Marks(marks & Marks::LASTING));
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::giving::{Command, Giving, Progress};
+use crate::handover_state::{Command, HandoverState, Progress};
 use crate::mailbox::Mailbox;
 
 /// Connections on their way to another process.
@@ -13,7 +13,7 @@ use crate::mailbox::Mailbox;
 /// when all is [written](Handover::written) either [`go_on`](Handover::go_on) or
 /// [`leave`](Handover::leave). Dropped before that, the workers go on.
 pub struct Handover {
-    giving: Arc<Giving>,
+    handover: Arc<HandoverState>,
     mailboxes: Arc<[Arc<Mailbox>]>,
 }
 
@@ -33,14 +33,14 @@ pub struct Copying {
 impl Handover {
     pub(crate) fn begin(
         dir: PathBuf,
-        takers: usize,
+        receivers: usize,
         workers: usize,
         copiers_max: usize,
         mailboxes: Arc<[Arc<Mailbox>]>,
     ) -> Handover {
-        let giving = Giving {
+        let handover = HandoverState {
             dir,
-            takers,
+            receivers,
             command: AtomicU8::new(Command::Copy as u8),
             workers: (0..workers).map(|_| Progress::default()).collect(),
             failed: OnceLock::new(),
@@ -48,7 +48,7 @@ impl Handover {
             copiers: AtomicUsize::new(copiers_max),
             copiers_max,
         };
-        let handover = Handover { giving: Arc::new(giving), mailboxes };
+        let handover = Handover { handover: Arc::new(handover), mailboxes };
         handover.wake();
         handover
     }
@@ -57,7 +57,7 @@ impl Handover {
     /// asked until all are done. (Workers cannot: each knows its own descriptors alone.)
     pub fn progress(&self) -> Copying {
         self.next_copiers();
-        let workers = &self.giving.workers;
+        let workers = &self.handover.workers;
         let sum = |of: fn(&Progress) -> &AtomicU64| {
             workers.iter().map(|progress| of(progress).load(Ordering::Relaxed)).sum()
         };
@@ -65,7 +65,7 @@ impl Handover {
             copied: sum(|progress| &progress.copied),
             of: sum(|progress| &progress.connections),
             done: workers.iter().all(|progress| progress.is_copied.load(Ordering::Relaxed) > 0),
-            failed: self.giving.failed.get().cloned(),
+            failed: self.handover.failed.get().cloned(),
         }
     }
 
@@ -78,10 +78,10 @@ impl Handover {
     /// `None` until all workers have written down all that they have; then how many connections
     /// that is, or why it cannot be done.
     pub fn written(&self) -> Option<Result<u64, String>> {
-        if let Some(why) = self.giving.failed.get() {
+        if let Some(why) = self.handover.failed.get() {
             return Some(Err(why.clone()));
         }
-        let workers = &self.giving.workers;
+        let workers = &self.handover.workers;
         let written =
             workers.iter().all(|progress| progress.is_written.load(Ordering::Acquire) > 0);
         let connections = workers.iter().map(|progress| progress.written.load(Ordering::Relaxed));
@@ -101,13 +101,13 @@ impl Handover {
     }
 
     fn next_copiers(&self) {
-        let Giving { workers, copiers, copiers_max, .. } = &*self.giving;
+        let HandoverState { workers, copiers, copiers_max, .. } = &*self.handover;
         let is_copied = |worker: &&Progress| worker.is_copied.load(Ordering::Relaxed) > 0;
         let end = workers.len().min(workers.iter().filter(is_copied).count() + copiers_max);
         // Whoever has newcomers is not done any more, which is no reason to take a turn back.
         let before = copiers.fetch_max(end, Ordering::Relaxed);
         for mailbox in self.mailboxes.iter().take(end).skip(before) {
-            mailbox.post_handover(Arc::clone(&self.giving));
+            mailbox.post_handover(Arc::clone(&self.handover));
         }
     }
 
@@ -115,21 +115,21 @@ impl Handover {
         let later = |before| {
             (before < command as u8 && before != Command::GoOn as u8).then_some(command as u8)
         };
-        let command = &self.giving.command;
+        let command = &self.handover.command;
         let _ = command.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
         self.wake();
     }
 
     fn wake(&self) {
-        for mailbox in self.mailboxes.iter().take(self.giving.workers.len()) {
-            mailbox.post_handover(Arc::clone(&self.giving));
+        for mailbox in self.mailboxes.iter().take(self.handover.workers.len()) {
+            mailbox.post_handover(Arc::clone(&self.handover));
         }
     }
 }
 
 impl Drop for Handover {
     fn drop(&mut self) {
-        if self.giving.command() != Command::Leave {
+        if self.handover.command() != Command::Leave {
             self.go_on();
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! process that gives                              process that takes
-//! worker i: giver ──── worker-j.sock (Unix) ────► worker j: taker
+//! worker i: sender ──── worker-j.sock (Unix) ────► worker j: receiver
 //!   copies of descriptors, while it serves          keeps them
 //!   frozen: what it knows of each connection        goes on where that was
 //!   listeners, the end                              waits
@@ -18,39 +18,39 @@
 //! them, and for all who take, at each thread on its way (a million streams: 60 to 200 ms a send).
 //! What is left for the pause is a hundred bytes a connection.
 //!
-//! Writing down changes nothing at the giver, and taking over does nothing to a socket. So until it
-//! is said that they are the other's, the giver may [go on](Handover::go_on) as if nothing had
+//! Writing down changes nothing at the sender, and taking over does nothing to a socket. So until
+//! it is said that they are the other's, the sender may [go on](Handover::go_on) as if nothing had
 //! been, and from then on it does nothing to them any more.
 //!
 //! A worker that gives and one that takes agree on nothing but the frames of [`wire`] and the
 //! [`state`](crate::state) in them.
 
-mod giver;
+mod facts;
 mod handing;
-mod heritage;
-mod taker;
-mod taking;
+mod receiver;
+mod sender;
+mod takeover;
 #[cfg(test)]
 mod tests;
 mod wire;
 
-pub(crate) use self::giver::{Given, Giver};
-pub use self::handing::{Copying, Handover};
 #[cfg(test)]
-pub(crate) use self::heritage::leave_open_out;
-pub(crate) use self::heritage::totals;
-pub use self::heritage::{Heritage, Inherited};
-pub(crate) use self::taker::{Taken, Taker};
-pub use self::taking::Inheriting;
-pub(crate) use self::taking::Taking;
+pub(crate) use self::facts::leave_open_out;
+pub(crate) use self::facts::totals;
+pub use self::facts::{HandoverFacts, Predecessor};
+pub use self::handing::{Copying, Handover};
+pub(crate) use self::receiver::{HandoverReceiver, ReceiveOutcome};
+pub(crate) use self::sender::{HandoverSender, SendProgress};
+pub use self::takeover::Takeover;
+pub(crate) use self::takeover::TakeoverState;
 
-/// The takers to whom the worker `giver` of `givers` gives: its like where there are as many, or
-/// else each of them a part.
-fn takers_of(giver: usize, givers: usize, takers: usize) -> std::ops::Range<usize> {
-    if givers == takers { giver..giver + 1 } else { 0..takers }
+/// The receivers to whom the worker `sender` of `senders` gives: its like where there are as many,
+/// or else each of them a part.
+fn receivers_of(sender: usize, senders: usize, receivers: usize) -> std::ops::Range<usize> {
+    if senders == receivers { sender..sender + 1 } else { 0..receivers }
 }
 
-/// How many workers give to each taker.
-fn givers_of(givers: usize, takers: usize) -> usize {
-    if givers == takers { 1 } else { givers }
+/// How many workers give to each receiver.
+fn senders_of(senders: usize, receivers: usize) -> usize {
+    if senders == receivers { 1 } else { senders }
 }

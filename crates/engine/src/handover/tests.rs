@@ -14,10 +14,10 @@ use std::thread;
 use hub::{Draft, Epoch, IdText, Names, Nobody, Tag};
 use testing::{DEADLINE, wait_for};
 
-use super::taker;
+use super::receiver;
 use super::wire::{self, Kind, Way};
 use crate::router::Step;
-use crate::{Engine, EngineConfig, Inherited, Inheriting};
+use crate::{Engine, EngineConfig, Predecessor, Takeover};
 
 fn config(workers: usize) -> EngineConfig {
     EngineConfig { workers, ..EngineConfig::new("127.0.0.1:0".parse().unwrap()) }
@@ -71,34 +71,35 @@ fn until<T>(mut ready: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Whoever takes over, ready for it.
-fn heir(from: &Engine, workers: usize, dir: &Path) -> (Engine, Inheriting) {
-    let heritage = from.heritage();
-    let inherited = Inherited {
-        listen: heritage.listen,
-        tls_listen: heritage.tls_listen,
-        workers: heritage.workers,
-        address_keys: heritage.address_keys,
+fn successor(from: &Engine, workers: usize, dir: &Path) -> (Engine, Takeover) {
+    let handover_facts = from.handover_facts();
+    let predecessor = Predecessor {
+        listen: handover_facts.listen,
+        tls_listen: handover_facts.tls_listen,
+        workers: handover_facts.workers,
+        address_keys: handover_facts.address_keys,
     };
-    let mut heir = Engine::prepare_heir(config(workers), epoch(), names(), &inherited).unwrap();
-    let inheriting = heir.inherit(dir, &inherited).unwrap();
-    (heir, inheriting)
+    let mut successor =
+        Engine::prepare_successor(config(workers), epoch(), names(), &predecessor).unwrap();
+    let takeover = successor.take_over(dir, &predecessor).unwrap();
+    (successor, takeover)
 }
 
 /// Hands everything over, between engines with so many workers.
-fn upgrade(workers: usize, heirs: usize, streams: usize) {
+fn upgrade(workers: usize, successors: usize, streams: usize) {
     let dir = tempfile::tempdir().unwrap();
     let mut old = Engine::start(config(workers), epoch(), names()).unwrap();
     let address = old.address();
     let mut clients: Vec<_> = (0..streams).map(|at| stream(address, &format!("u{at}"))).collect();
-    let (mut new, inheriting) = heir(&old, heirs, dir.path());
+    let (mut new, takeover) = successor(&old, successors, dir.path());
     // One after the other, which is worth a test on a machine of more cores than workers too.
-    let handover = old.begin_handover_by(1, dir.path(), heirs);
+    let handover = old.begin_handover_by(1, dir.path(), successors);
     until(|| handover.progress().done.then_some(()));
     // One that comes late, and one that goes although a copy of it has crossed.
     clients.push(stream(address, "late"));
     let mut gone = clients.remove(0);
     let mut written = 0;
-    if heirs == workers {
+    if successors == workers {
         // A close is one, whoever has a copy.
         let mut sending = old.router().logout(IdText::parse("u0").unwrap());
         let Step::Posted(receipt) = sending.step(&Nobody).unwrap() else { panic!("full") };
@@ -107,17 +108,17 @@ fn upgrade(workers: usize, heirs: usize, streams: usize) {
         drop(gone);
     } else {
         drop(gone);
-        until(|| (old.heritage().connections == clients.len() as u64).then_some(()));
+        until(|| (old.handover_facts().connections == clients.len() as u64).then_some(()));
     }
     let last = old.router().event_ids().last();
     handover.freeze();
     written += until(|| handover.written()).unwrap();
-    assert_eq!(until(|| inheriting.received()).unwrap(), written);
+    assert_eq!(until(|| takeover.received()).unwrap(), written);
     assert_eq!(written, clients.len() as u64);
-    new.router().event_ids().inherit(last);
+    new.router().event_ids().take_over(last);
     let totals = old.totals();
     handover.leave();
-    inheriting.serve(totals);
+    takeover.serve(totals);
     old.drain(0);
     for (at, client) in clients.iter_mut().enumerate() {
         let id = if at + 1 == streams { "late".to_owned() } else { format!("u{}", at + 1) };
@@ -148,12 +149,12 @@ fn there_may_be_more_workers() {
 }
 
 #[test]
-fn heir_that_gives_up_has_done_nothing() {
+fn successor_that_gives_up_has_done_nothing() {
     let mut old = Engine::start(config(2), epoch(), names()).unwrap();
     let mut clients: Vec<_> = (0..50).map(|at| stream(old.address(), &format!("u{at}"))).collect();
     for round in 0..3 {
         let dir = tempfile::tempdir().unwrap();
-        let (mut new, inheriting) = heir(&old, 2, dir.path());
+        let (mut new, takeover) = successor(&old, 2, dir.path());
         let handover = old.begin_handover(dir.path(), 2);
         until(|| handover.progress().done.then_some(()));
         if round > 0 {
@@ -161,9 +162,9 @@ fn heir_that_gives_up_has_done_nothing() {
             until(|| handover.written()).unwrap();
         }
         if round > 1 {
-            until(|| inheriting.received()).unwrap();
+            until(|| takeover.received()).unwrap();
         }
-        drop(inheriting);
+        drop(takeover);
         new.drain(0);
         handover.go_on();
         for (at, client) in clients.iter_mut().enumerate() {
@@ -177,34 +178,34 @@ fn heir_that_gives_up_has_done_nothing() {
 /// An address that this machine does not have (RFC 5737).
 const NOWHERE: &str = "192.0.2.1:1";
 
-fn from_nowhere(workers: usize) -> Inherited {
+fn from_nowhere(workers: usize) -> Predecessor {
     let listen = Some(NOWHERE.parse().unwrap());
-    Inherited { listen, tls_listen: None, workers, address_keys: Default::default() }
+    Predecessor { listen, tls_listen: None, workers, address_keys: Default::default() }
 }
 
 #[test]
-fn heir_with_more_workers_that_may_not_listen_is_refused_before_anything_moves() {
+fn successor_with_more_workers_that_may_not_listen_is_refused_before_anything_moves() {
     let (from, dir) = (from_nowhere(2), tempfile::tempdir().unwrap());
-    let mut heir = Engine::prepare_heir(config(3), epoch(), names(), &from).unwrap();
-    let refused = heir.inherit(dir.path(), &from).map(drop).unwrap_err().to_string();
+    let mut successor = Engine::prepare_successor(config(3), epoch(), names(), &from).unwrap();
+    let refused = successor.take_over(dir.path(), &from).map(drop).unwrap_err().to_string();
     assert!(refused.contains(&format!("cannot listen on {NOWHERE}")), "{refused}");
 }
 
-/// A worker's way to the heir, in a directory of `dir`.
+/// A worker's way to the successor, in a directory of `dir`.
 fn way_to_worker(dir: &Path, worker: usize) -> Way {
-    Way::new(UnixStream::connect(taker::socket_path(dir, worker)).unwrap())
+    Way::new(UnixStream::connect(receiver::socket_path(dir, worker)).unwrap())
 }
 
 #[test]
-fn heir_that_gets_no_listener_and_may_have_none_does_not_say_that_it_is_ready() {
+fn successor_that_gets_no_listener_and_may_have_none_does_not_say_that_it_is_ready() {
     let (from, dir) = (from_nowhere(1), tempfile::tempdir().unwrap());
-    let mut heir = Engine::prepare_heir(config(1), epoch(), names(), &from).unwrap();
-    let inheriting = heir.inherit(dir.path(), &from).unwrap();
+    let mut successor = Engine::prepare_successor(config(1), epoch(), names(), &from).unwrap();
+    let takeover = successor.take_over(dir.path(), &from).unwrap();
     wire::send(&mut way_to_worker(dir.path(), 0), Kind::End, &[0; 8], &[]).unwrap();
-    let refused = until(|| inheriting.received()).unwrap_err();
+    let refused = until(|| takeover.received()).unwrap_err();
     assert!(refused.contains(&format!("cannot listen on {NOWHERE}")), "{refused}");
-    drop(inheriting);
-    heir.drain(0);
+    drop(takeover);
+    successor.drain(0);
 }
 
 /// Says to the test program that it is the process which shall end.
@@ -213,15 +214,15 @@ const CHILD: &str = "ENCKE_TEST_WORKER_ENDS";
 /// In the child: a worker gets a file for its listener, which epoll does not take.
 fn serve_with_a_file_for_a_listener() {
     let (from, dir) = (from_nowhere(1), tempfile::tempdir().unwrap());
-    let mut heir = Engine::prepare_heir(config(1), epoch(), names(), &from).unwrap();
-    let inheriting = heir.inherit(dir.path(), &from).unwrap();
+    let mut successor = Engine::prepare_successor(config(1), epoch(), names(), &from).unwrap();
+    let takeover = successor.take_over(dir.path(), &from).unwrap();
     let mut way = way_to_worker(dir.path(), 0);
     let file = tempfile::tempfile().unwrap();
     wire::send(&mut way, Kind::Listeners, &[0], &[file.as_fd()]).unwrap();
     wire::send(&mut way, Kind::End, &[0; 8], &[]).unwrap();
-    until(|| inheriting.received()).unwrap();
-    inheriting.serve(Vec::new());
-    heir.drain(DEADLINE.as_millis() as u64);
+    until(|| takeover.received()).unwrap();
+    takeover.serve(Vec::new());
+    successor.drain(DEADLINE.as_millis() as u64);
 }
 
 #[test]
@@ -281,7 +282,7 @@ fn pause_of_a_crowd() {
             thread::yield_now();
         }
         let now = sys::clock::monotonic_ns;
-        let (mut new, inheriting) = heir(&old, workers, dir.path());
+        let (mut new, takeover) = successor(&old, workers, dir.path());
         let begun = now();
         let handover = old.begin_handover(dir.path(), workers);
         while !handover.progress().done {
@@ -294,14 +295,14 @@ fn pause_of_a_crowd() {
         }
         let written = now();
         let received = loop {
-            match inheriting.received() {
+            match takeover.received() {
                 Some(received) => break received.unwrap(),
                 None => thread::yield_now(),
             }
         };
         let taken = now();
         handover.leave();
-        inheriting.serve(old.totals());
+        takeover.serve(old.totals());
         assert_eq!(received, whole);
         assert_eq!(send(&new, "1", "1"), 1);
         let served = now();

@@ -86,7 +86,7 @@ pub(crate) struct Shard<S: Sockets> {
     /// All connections are to be ended by and by.
     moving: Option<Moving>,
     /// Connections of another process for which something is to be done now that they are ours.
-    inherited: VecDeque<u32>,
+    taken_over: VecDeque<u32>,
     /// Reports that no turn has had time for yet; nothing where there are none.
     put_off: Option<Box<PutOff>>,
     /// How many turns there were: kinds of what is due begin in turn.
@@ -143,7 +143,7 @@ impl<S: Sockets> Shard<S> {
             drained_to: None,
             ends_looked_at: None,
             moving: None,
-            inherited: VecDeque::new(),
+            taken_over: VecDeque::new(),
             put_off: None,
             turns: 0,
         }
@@ -281,7 +281,7 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn has_work(&self) -> bool {
         !self.leaving.is_empty()
             || !self.revoked.is_empty()
-            || !self.inherited.is_empty()
+            || !self.taken_over.is_empty()
             || !self.parked.is_empty()
             || self.core.untold.is_some()
             || self.drained_to.is_some()

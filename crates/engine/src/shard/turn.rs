@@ -40,7 +40,7 @@ impl<S: Sockets> Shard<S> {
         // A crowd of one kind is not to keep those of the others waiting.
         let mut kinds: [fn(&mut Self); 7] = [
             Self::fire_timers,
-            Self::go_on_inherited,
+            Self::go_on_taken_over,
             Self::end_some,
             Self::move_some,
             Self::end_revoked,

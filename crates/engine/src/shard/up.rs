@@ -62,14 +62,14 @@ impl<S: Sockets> Shard<S> {
             return Err(Untaken::Full);
         }
         core.counters.opened.add(1);
-        conn.inherit(life, state.marks);
+        conn.take_over(life, state.marks);
         conn.transport = transport;
         if let Some(partial) = partial {
             conn.new_work().partial = partial;
         }
         let mut at = At { slot, generation, conn };
         if core.settle_in(&mut at, state) {
-            self.inherited.push_back(slot);
+            self.taken_over.push_back(slot);
         }
         Ok(())
     }
@@ -92,17 +92,17 @@ impl<S: Sockets> Shard<S> {
     /// other process has delivered all that was posted.
     pub(crate) fn begin(&mut self, slots: impl IntoIterator<Item = u32>) {
         self.core.settle(self.core.event_ids.posted());
-        self.inherited.extend(slots);
+        self.taken_over.extend(slots);
     }
 
     /// Does for those who were taken over what could not be done before they were ours, as far as
     /// the turn's budget goes.
-    pub(super) fn go_on_inherited(&mut self) {
+    pub(super) fn go_on_taken_over(&mut self) {
         while !self.core.budget.is_spent()
-            && let Some(slot) = self.inherited.pop_front()
+            && let Some(slot) = self.taken_over.pop_front()
         {
             self.core.budget.spend(work::READ);
-            self.serve(slot, |core, at| core.go_on_inherited(at));
+            self.serve(slot, |core, at| core.go_on_taken_over(at));
         }
     }
 }
@@ -191,7 +191,7 @@ impl<S: Sockets> Core<S> {
             at.conn.keep_grant(Some(grant));
         }
         if let Some(key) = more.source.and_then(AddressKey::of_bits) {
-            self.addresses.inherit(key);
+            self.addresses.take_over(key);
             self.sources.set(at.slot, Some(key));
         }
         let belief = match more.belief {
@@ -228,7 +228,7 @@ impl<S: Sockets> Core<S> {
     }
 
     /// It is ours now.
-    fn go_on_inherited(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+    fn go_on_taken_over(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         let lost = at.conn.some_work().map(|work| std::mem::take(&mut work.token.is_lost));
         at.conn.tidy();
         if lost == Some(true) && at.conn.life().hears() {

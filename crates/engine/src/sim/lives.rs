@@ -194,17 +194,17 @@ impl Server {
         }
         if random.one_in(4) {
             let failed = Arc::new(Names::new(names.key()));
-            drop(self.heir(before, failed, &states, to, random));
+            drop(self.successor(before, failed, &states, to, random));
             let (again, _) = self.write_all();
             let sorted = |states: &[_]| states.iter().cloned().collect::<BTreeMap<_, _>>();
             assert!(sorted(&states) == sorted(&again), "to be taken over changes nothing");
         }
-        let (router, heir, slots) = self.heir(before, names, &states, to, random);
+        let (router, successor, slots) = self.successor(before, names, &states, to, random);
         for (shard, socket) in lost {
             self.shards[shard].sockets().lose(socket);
         }
         self.nets[0].forget_keys();
-        *self = heir;
+        *self = successor;
         for (worker, socket, slot) in slots {
             let key = self.shards[worker].key_in(slot).unwrap();
             self.nets[worker].taken_over(socket, key);
@@ -249,7 +249,7 @@ impl Server {
     }
 
     /// A process that has taken `states` over, and to which shard and slot each socket came.
-    fn heir(
+    fn successor(
         &self,
         router_before: &Router,
         names: Arc<Names>,
@@ -263,25 +263,25 @@ impl Server {
             address_keys: self.addresses.keys(),
             clock: self.clock.clone(),
             started_ms: (now_ms - now_ms % TICK_MS) as i64 - past_ms as i64,
-            nets: self.nets.iter().map(Net::for_heir).collect(),
+            nets: self.nets.iter().map(Net::for_successor).collect(),
         };
-        let (router, mut heir) = Server::make(names, self.nature.clone(), Some(before));
+        let (router, mut successor) = Server::make(names, self.nature.clone(), Some(before));
         if let (Some(from), Some(to)) = (router_before.history(), router.history()) {
             hand_on(from, to, now_ms);
         }
-        heir.event_ids.inherit(self.event_ids.last());
-        heir.set_work_per_turn(self.work_per_turn);
-        heir.set_read_bytes(self.read_bytes);
-        heir.reports_per_turn = self.reports_per_turn;
-        heir.work_left = self.work_left;
+        successor.event_ids.take_over(self.event_ids.last());
+        successor.set_work_per_turn(self.work_per_turn);
+        successor.set_read_bytes(self.read_bytes);
+        successor.reports_per_turn = self.reports_per_turn;
+        successor.work_left = self.work_left;
         let (mut slots, mut ghosts) = (Vec::new(), Vec::new());
-        for (shard, net) in heir.shards.iter_mut().zip(&heir.nets) {
+        for (shard, net) in successor.shards.iter_mut().zip(&successor.nets) {
             net.tell(now_ms);
-            shard.set_time((now_ms as i64 - heir.started_ms) as u64);
+            shard.set_time((now_ms as i64 - successor.started_ms) as u64);
         }
         for ((shard, socket), bytes) in states {
             let worker = if to == To::SameShard { *shard } else { random.below(SHARDS) };
-            let of_worker = &mut heir.shards[worker];
+            let of_worker = &mut successor.shards[worker];
             if random.one_in(4) {
                 // A copy of its socket has come, and then it has ended.
                 ghosts.push((worker, of_worker.expect(*socket).unwrap()));
@@ -289,25 +289,25 @@ impl Server {
             if random.one_in(4)
                 && let Some((worker, slot)) = ghosts.pop()
             {
-                heir.shards[worker].forget(slot);
+                successor.shards[worker].forget(slot);
             }
-            let of_worker = &mut heir.shards[worker];
+            let of_worker = &mut successor.shards[worker];
             let slot = of_worker.expect(*socket).unwrap();
             let state = ConnState::read_all(bytes).next().flatten().unwrap();
             of_worker.take_over(slot, state).unwrap();
             slots.push((worker, *socket, slot));
         }
         for (worker, slot) in ghosts {
-            heir.shards[worker].forget(slot);
+            successor.shards[worker].forget(slot);
         }
         let mut totals = totals(&self.figures());
         leave_open_out(&mut totals);
-        heir.shards[0].count_on(&totals);
-        heir.shards.iter_mut().for_each(|shard| shard.begin([]));
+        successor.shards[0].count_on(&totals);
+        successor.shards.iter_mut().for_each(|shard| shard.begin([]));
         if self.nature.config.tokens.is_some() {
-            heir.token_desk.set_judge(std::thread::current());
+            successor.token_desk.set_judge(std::thread::current());
         }
-        (router, heir, slots)
+        (router, successor, slots)
     }
 }
 
@@ -319,8 +319,8 @@ fn hand_on(from: &History, to: &History, now_ms: u64) {
         let Some(last) = slice.last() else { break };
         after = last.number;
         for remembered in slice {
-            assert!(to.inherit(remembered, now_ms), "it is new there");
+            assert!(to.take_over(remembered, now_ms), "it is new there");
         }
     }
-    to.inherit_oblivion(from.oblivion(), now_ms);
+    to.take_over_evicted(from.evicted_range(), now_ms);
 }

@@ -194,7 +194,7 @@ impl Net {
     }
 
     /// The same network, for whoever takes the shard's place.
-    pub(super) fn for_heir(&self) -> Net {
+    pub(super) fn for_successor(&self) -> Net {
         Net { cost: Rc::default(), now_ms: Rc::default(), ..self.clone() }
     }
 

@@ -52,7 +52,7 @@ fn what_one_process_stored_is_there_in_the_next_and_so_are_its_names() {
 }
 
 #[test]
-fn owner_goes_on_when_its_heir_is_killed() {
+fn owner_goes_on_when_its_successor_is_killed() {
     let dir = tempfile::tempdir().unwrap();
     let (mut old, mut new) = (Player::start(dir.path()), Player::start(dir.path()));
     assert_eq!(old.say("open"), "ok");
@@ -72,7 +72,7 @@ fn owner_goes_on_when_its_heir_is_killed() {
     assert_eq!(old.say("known alice"), "nobody");
     assert_eq!(owner(dir.path()), old.pid().to_string());
     assert_eq!(old.say("add alice bob"), "1");
-    // And so once more, with another heir.
+    // And so once more, with another successor.
     let mut new = Player::start(dir.path());
     assert_eq!(new.say("beside"), "ok");
     assert_eq!(old.say("go"), "gone with 3");
@@ -83,7 +83,7 @@ fn owner_goes_on_when_its_heir_is_killed() {
 }
 
 #[test]
-fn heir_that_gives_up_leaves_no_trace_and_takes_nothing_that_is_held() {
+fn successor_that_gives_up_leaves_no_trace_and_takes_nothing_that_is_held() {
     let dir = tempfile::tempdir().unwrap();
     let mut old = Player::start(dir.path());
     assert_eq!(old.say("open"), "ok");
@@ -142,7 +142,8 @@ fn name_that_both_processes_know_keeps_its_id_in_each() {
     assert_eq!(check(dir.path()), [""; 0]);
 }
 
-/// The heir changes so much that each page that the old one's snapshot has would be written over.
+/// The successor changes so much that each page that the old one's snapshot has would be written
+/// over.
 #[test]
 fn look_up_that_is_under_way_ends_with_what_it_began_with() {
     let dir = tempfile::tempdir().unwrap();

@@ -98,10 +98,10 @@ fn epoch_that_is_handed_over_goes_on_with_what_was_reserved_meanwhile() {
     ids.reserve(begun.until + RESERVED);
     let epoch = ids.epoch();
     assert_eq!(epoch, Epoch { until: begun.until + RESERVED, ..begun });
-    let heir = EventIds::new(epoch);
-    heir.skip_to(ids.next(NOW_MS + 9).number());
-    assert_eq!(known(&heir, ids.id(ids.last())), Some(ids.last()));
-    assert!(heir.next(NOW_MS).number() > ids.last());
+    let successor = EventIds::new(epoch);
+    successor.skip_to(ids.next(NOW_MS + 9).number());
+    assert_eq!(known(&successor, ids.id(ids.last())), Some(ids.last()));
+    assert!(successor.next(NOW_MS).number() > ids.last());
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn given_numbers_are_taken_when_they_grow_and_are_of_this_epoch() {
 #[test]
 fn numbers_go_on_in_another_process_as_if_nothing_had_been() {
     let epoch = Epoch::begin(Tag::of(1 << 60), 0, NOW_MS);
-    let (ids, heir) = (EventIds::new(epoch), EventIds::new(epoch));
+    let (ids, successor) = (EventIds::new(epoch), EventIds::new(epoch));
     let last = ids.next(NOW_MS + 5_000);
-    assert_eq!(known(&heir, last), None);
-    heir.inherit(last.number());
-    assert_eq!((heir.last(), heir.posted()), (last.number(), last.number()));
-    assert_eq!(known(&heir, last), Some(last.number()));
+    assert_eq!(known(&successor, last), None);
+    successor.take_over(last.number());
+    assert_eq!((successor.last(), successor.posted()), (last.number(), last.number()));
+    assert_eq!(known(&successor, last), Some(last.number()));
     // Its clock is a bit behind.
-    assert_eq!(heir.next(NOW_MS + 4_999), ids.id(last.number() + 1));
+    assert_eq!(successor.next(NOW_MS + 4_999), ids.id(last.number() + 1));
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Evicted {
 
     /// Takes over another one's floor and list, of which all is older than what was noted here, or
     /// stands for the same losses.
-    pub(super) fn inherit(&mut self, floor: u64, list: &[(u64, u64)]) {
+    pub(super) fn take_over(&mut self, floor: u64, list: &[(u64, u64)]) {
         let last = list.last().map_or(0, |&(_, number)| number).max(floor);
         let own = self.list().into_iter().filter(|&(_, number)| number > last);
         let floor = if self.floor > last { self.floor } else { floor };
@@ -146,23 +146,29 @@ mod tests {
     }
 
     #[test]
-    fn heir_knows_of_each_subject_what_this_one_knows() {
+    fn successor_knows_of_each_subject_what_this_one_knows() {
         let mut evicted = Evicted::new(50);
         for number in 1..1_500 {
             evicted.note(id(number * number % 250), number);
-            let mut heir = Evicted::new(50);
-            heir.inherit(evicted.floor(), &evicted.list());
+            let mut successor = Evicted::new(50);
+            successor.take_over(evicted.floor(), &evicted.list());
             assert!(
-                (0..250).all(|subject| heir.newest(id(subject)) == evicted.newest(id(subject)))
+                (0..250)
+                    .all(|subject| successor.newest(id(subject)) == evicted.newest(id(subject)))
             );
-            assert_eq!(heir.last(), evicted.last());
+            assert_eq!(successor.last(), evicted.last());
         }
-        let mut heir = Evicted::new(50);
-        heir.note(id(1), 1);
-        heir.note(id(2), 2_000);
-        heir.inherit(evicted.floor(), &evicted.list());
-        assert_eq!((heir.newest(id(1)), heir.newest(id(2))), (evicted.newest(id(1)), 2_000));
-        (2_001..2_200).for_each(|number| heir.note(id(number), number));
-        assert!((0..250).all(|subject| heir.newest(id(subject)) >= evicted.newest(id(subject))));
+        let mut successor = Evicted::new(50);
+        successor.note(id(1), 1);
+        successor.note(id(2), 2_000);
+        successor.take_over(evicted.floor(), &evicted.list());
+        assert_eq!(
+            (successor.newest(id(1)), successor.newest(id(2))),
+            (evicted.newest(id(1)), 2_000)
+        );
+        (2_001..2_200).for_each(|number| successor.note(id(number), number));
+        assert!(
+            (0..250).all(|subject| successor.newest(id(subject)) >= evicted.newest(id(subject)))
+        );
     }
 }

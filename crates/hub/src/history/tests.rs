@@ -1,6 +1,6 @@
 //! The memory against its bounds, and against a plain list that forgets nothing.
 
-mod inherited;
+mod handed_over;
 
 use super::*;
 

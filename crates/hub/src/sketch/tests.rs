@@ -24,8 +24,8 @@ fn address_is_all_of_ipv4_and_the_first_half_of_ipv6() {
     assert_eq!(of(&keys, "2001:db8::1"), of(&keys, "2001:db8::ffff:0:0:2"));
     assert_ne!(of(&keys, "2001:db8::1"), of(&keys, "2001:db8:0:1::1"));
     assert_ne!(of(&keys, "192.0.2.1"), of(&AddressKeys::random(), "192.0.2.1"));
-    let heir = AddressKeys::of_parts(keys.parts());
-    assert_eq!(of(&keys, "192.0.2.1"), of(&heir, "192.0.2.1"));
+    let successor = AddressKeys::of_parts(keys.parts());
+    assert_eq!(of(&keys, "192.0.2.1"), of(&successor, "192.0.2.1"));
 }
 
 /// Never too low, and nothing is left in the end.

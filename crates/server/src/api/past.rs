@@ -48,12 +48,12 @@ impl Api {
     }
 
     /// Goes on from there. What is not known here is left out.
-    pub(crate) fn inherit(&self, past: ApiPast) {
+    pub(crate) fn take_over(&self, past: ApiPast) {
         self.events.fetch_add(past.events, Ordering::Relaxed);
-        self.durations.inherit(&past.durations);
+        self.durations.take_over(&past.durations);
         self.resumes.count_on(past.resumed, past.resume_gaps);
         self.idempotency.count_on(past.repeats, past.keys_refused);
-        self.access.inherit(&past.refusals, past.sessions);
+        self.access.take_over(&past.refusals, past.sessions);
         self.handshakes.count_on(&past.handshakes);
     }
 }

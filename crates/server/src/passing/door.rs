@@ -1,5 +1,5 @@
-//! The Unix socket on which the heir serves what the program before it passes on: the API as on its
-//! ports, from the addresses that the other says.
+//! The Unix socket on which the successor serves what the program before it passes on: the API as
+//! on its ports, from the addresses that the other says.
 
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -1,16 +1,16 @@
 //! From the program that was to the one that goes on: requests that an upgrade found under way, or
 //! that come on connections to the old one, are passed on to its
-//! [`Heir`](dispatch::successor::Heir).
+//! [`Successor`](dispatch::successor::Successor).
 //!
-//! The old program accepts no more connections once all is the heir's, and its clients need not
-//! notice: a request that [waited at the gate](Gate), or comes later, goes to the heir whole, by
-//! HTTP/1.1 over a Unix socket, body and answer streamed, and the heir judges it as if it had come
-//! to its own port, from the client's address. The lines of a stream of sends go on there from the
-//! one on which all was handed over ([`Rest`](dispatch::successor::Rest)). With its next answer a
-//! connection ends: HTTP/1.1 says `connection: close`, HTTP/2 GOAWAY. A connection on which nothing
-//! is asked is not closed for it, since a client that just asks would find it gone; it ends when it
-//! has idled for long enough, as always. When all have ended, so does the old program
-//! ([`until_last`]).
+//! The old program accepts no more connections once all is the successor's, and its clients need
+//! not notice: a request that [waited at the gate](Gate), or comes later, goes to the successor
+//! whole, by HTTP/1.1 over a Unix socket, body and answer streamed, and the successor judges it as
+//! if it had come to its own port, from the client's address. The lines of a stream of sends go on
+//! there from the one on which all was handed over ([`Rest`](dispatch::successor::Rest)). With its
+//! next answer a connection ends: HTTP/1.1 says `connection: close`, HTTP/2 GOAWAY. A connection on
+//! which nothing is asked is not closed for it, since a client that just asks would find it gone;
+//! it ends when it has idled for long enough, as always. When all have ended, so does the old
+//! program ([`until_last`]).
 //!
 //! Standard: RFC 9110, section 7.6, for what is passed on. Cost: a connection over the Unix socket
 //! for each request, some 100 µs.
@@ -46,11 +46,11 @@ pub(crate) fn guarded(routes: Router, gate: &Arc<Gate>) -> Router {
 }
 
 /// The outermost layer of the API: a request waits here while the gate is closed, and goes to the
-/// heir once there is one. Those who watch the server are answered at once, as long as it is this
-/// one that serves.
+/// successor once there is one. Those who watch the server are answered at once, as long as it is
+/// this one that serves.
 async fn guard(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let through = if is_probe(request.uri().path()) {
-        gate.heir().map_or(Ok(()), |heir| Err(Barred::Moved(heir)))
+        gate.successor().map_or(Ok(()), |successor| Err(Barred::Moved(successor)))
     } else {
         gate.through().await
     };
@@ -62,7 +62,7 @@ async fn guard(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         }
     };
     // The first is cheaper, and says no to almost all.
-    if gate.is_closed() && gate.heir().is_some() {
+    if gate.is_closed() && gate.successor().is_some() {
         // For HTTP/2, GOAWAY is made of it.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

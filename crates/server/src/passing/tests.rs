@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::routing::get;
 use bytes::Bytes;
-use dispatch::successor::{Heir, place};
+use dispatch::successor::{Successor, place};
 use futures_util::stream;
 use http_body_util::{BodyExt, Empty};
 use httpd::exchange::Peer;
@@ -137,7 +137,7 @@ fn last(answer: &str) -> (&str, Value) {
 }
 
 #[tokio::test]
-async fn request_that_waits_at_the_gate_goes_to_the_heir_whole() {
+async fn request_that_waits_at_the_gate_goes_to_the_successor_whole() {
     let (old, data) = (Old::start().await, data());
     let _new = new(data.path());
     old.gate.close();
@@ -160,7 +160,7 @@ async fn request_that_waits_at_the_gate_goes_to_the_heir_whole() {
     let mut answer = String::new();
     let read = timeout(Duration::from_millis(50), reader.read_to_string(&mut answer)).await;
     assert!(read.is_err(), "it waits: {answer}");
-    old.gate.move_on(Heir::in_any_process(data.path()));
+    old.gate.move_on(Successor::in_any_process(data.path()));
     timeout(DEADLINE, reader.read_to_string(&mut answer)).await.unwrap().unwrap();
     drop(writing.await.unwrap());
     let (status, echo) = last(&answer);
@@ -191,23 +191,23 @@ async fn upgrade_that_fails_leaves_those_who_waited_where_they_are() {
 }
 
 #[tokio::test]
-async fn probes_go_to_the_heir_once_there_is_one() {
+async fn probes_go_to_the_successor_once_there_is_one() {
     let (old, data) = (Old::start().await, data());
     let stream = old.known().await;
     let _new = new(data.path());
-    old.gate.move_on(Heir::in_any_process(data.path()));
+    old.gate.move_on(Successor::in_any_process(data.path()));
     let answer = ask(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert_eq!(last(&answer).1["uri"], "/metrics");
 }
 
 #[tokio::test]
-async fn heir_that_cannot_be_reached_was_told_nothing_and_one_that_goes_away_perhaps() {
+async fn successor_that_cannot_be_reached_was_told_nothing_and_one_that_goes_away_perhaps() {
     let (old, data) = (Old::start().await, data());
     let path = place::path(data.path());
     let taken = UnixListener::bind(&path).unwrap();
     let clients = [old.known().await, old.known().await, old.known().await];
     let [first, second, third] = clients;
-    old.gate.move_on(Heir::in_any_process(data.path()));
+    old.gate.move_on(Successor::in_any_process(data.path()));
     let accepting = tokio::spawn(async move {
         for _ in 0..2 {
             let (mut stream, _) = taken.accept().await.unwrap();
@@ -235,7 +235,7 @@ async fn answer_is_passed_on_as_it_comes_and_ends_with_its_client() {
     let (old, data) = (Old::start().await, data());
     let _new = new(data.path());
     let mut stream = old.known().await;
-    old.gate.move_on(Heir::in_any_process(data.path()));
+    old.gate.move_on(Successor::in_any_process(data.path()));
     stream.write_all(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut pieces = [0; 2_000];
     timeout(DEADLINE, stream.read_exact(&mut pieces)).await.unwrap().unwrap();
@@ -251,7 +251,7 @@ async fn old_program_accepts_nobody_any_more_and_ends_with_its_last_connection()
     let (old, data) = (Old::start().await, data());
     let idle = old.known().await;
     let _new = new(data.path());
-    old.gate.move_on(Heir::in_any_process(data.path()));
+    old.gate.move_on(Successor::in_any_process(data.path()));
     timeout(DEADLINE, async {
         while TcpStream::connect(old.address).await.is_ok() {
             sleep(LOOK).await;
@@ -277,7 +277,7 @@ async fn connection_of_http2_is_passed_on_and_told_to_go() {
     let _new = new(data.path());
     old.gate.close();
     let waiting = [asking.clone().send_request(request()), asking.send_request(request())];
-    old.gate.move_on(Heir::in_any_process(data.path()));
+    old.gate.move_on(Successor::in_any_process(data.path()));
     for answer in waiting {
         let answer = timeout(DEADLINE, answer).await.unwrap().unwrap();
         assert_eq!(answer.status(), StatusCode::ACCEPTED);
@@ -303,7 +303,7 @@ async fn socket_is_for_its_user_alone_and_may_have_a_long_path() {
     let _new = new(&deep);
     let old = Old::start().await;
     let stream = old.known().await;
-    old.gate.move_on(Heir::in_any_process(&deep));
+    old.gate.move_on(Successor::in_any_process(&deep));
     let answer = ask(stream, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert_eq!(last(&answer).0, "202");
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();

@@ -247,8 +247,8 @@ impl ControlPlane {
     }
 
     /// Goes on with the API of the server before, and refuses the tokens that it refused.
-    pub(crate) fn inherit(&self, api: ApiPast, revoked: Vec<RevocationLine<'_>>) {
-        self.state.inherit(api);
+    pub(crate) fn take_over(&self, api: ApiPast, revoked: Vec<RevocationLine<'_>>) {
+        self.state.take_over(api);
         if let Some(tokens) = self.state.tokens() {
             tokens.learn(revoked);
         }

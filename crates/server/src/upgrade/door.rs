@@ -1,4 +1,4 @@
-//! The door of a server that serves: who asks for an upgrade comes here, and the heir, too.
+//! The door of a server that serves: who asks for an upgrade comes here, and the successor, too.
 
 mod starting;
 
@@ -14,13 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::starting::{NotStarted, OVER};
 use super::conversation::Conversation;
-use super::giving::{Giving, PATIENCE};
+use super::handover::{HandoverRun, PATIENCE};
+use super::messages::{
+    Ask, Done, FirstMessage, Hello, Refusal, ServingMessage, StarterMessage, Step, VERSIONS,
+    common_version,
+};
 use super::program::{self, Program};
 use super::serving::Serving;
 use super::socket::{Socket, may_ask};
-use super::words::{
-    Ask, Done, FirstWord, Hello, Refusal, ServingWord, StarterWord, Step, VERSIONS, common_version,
-};
 
 /// How long who has connected may take to say what for.
 const FIRST_WORD_MAX: Duration = Duration::from_secs(5);
@@ -59,7 +60,7 @@ struct Starter(Option<Conversation>);
 
 impl Starter {
     /// Nobody who listens holds an upgrade up.
-    fn tell(&mut self, word: &StarterWord) {
+    fn tell(&mut self, word: &StarterMessage) {
         if let Some(conversation) = &mut self.0
             && conversation.say_at_once(word).is_err()
         {
@@ -182,12 +183,12 @@ impl Upgrades {
             Err(error) => return tracing::warn!(%error, "nobody knows who asks for an upgrade"),
         }
         match caller.hear_within(FIRST_WORD_MAX).await {
-            Ok(FirstWord::Hello(hello)) => self.greet(caller, hello).await,
-            Ok(FirstWord::Ask(ask)) => self.begin(ask, Starter(Some(caller))).await,
-            Ok(FirstWord::Unknown) => {
+            Ok(FirstMessage::Hello(hello)) => self.greet(caller, hello).await,
+            Ok(FirstMessage::Ask(ask)) => self.begin(ask, Starter(Some(caller))).await,
+            Ok(FirstMessage::Unknown) => {
                 let why = "this version of the server does not know what it is asked for".into();
                 // Who says what we do not know may not know this either.
-                let _ = caller.say(&StarterWord::Refuse(Refusal { why })).await;
+                let _ = caller.say(&StarterMessage::Refuse(Refusal { why })).await;
             }
             Err(error) => tracing::debug!(%error, "who came to the upgrade's socket said nothing"),
         }
@@ -195,7 +196,7 @@ impl Upgrades {
 
     /// A program has come that wants to take over: the one that was started, or one that somebody
     /// else has started.
-    async fn greet(&self, mut heir: Conversation, hello: Hello) {
+    async fn greet(&self, mut successor: Conversation, hello: Hello) {
         let refused = {
             let mut stage = self.stage();
             match std::mem::replace(&mut *stage, Stage::UnderWay) {
@@ -203,7 +204,7 @@ impl Upgrades {
                 Stage::Started(awaited) => {
                     drop(stage);
                     // Nobody waits any more: it hears that by the end of the conversation.
-                    let _ = awaited.send((heir, hello));
+                    let _ = awaited.send((successor, hello));
                     return;
                 }
                 Stage::Nothing => match self.obstacle() {
@@ -227,10 +228,10 @@ impl Upgrades {
                     "a program that was to take over is refused: {why}"
                 );
                 // It may have gone.
-                let _ = heir.say(&ServingWord::Refuse(Refusal { why })).await;
+                let _ = successor.say(&ServingMessage::Refuse(Refusal { why })).await;
             }
             None => {
-                let given = self.give(heir, hello, None, &mut Starter(None)).await;
+                let given = self.give(successor, hello, None, &mut Starter(None)).await;
                 self.conclude(given, Starter(None));
             }
         }
@@ -240,11 +241,13 @@ impl Upgrades {
     async fn begin(&self, ask: Ask, mut starter: Starter) {
         let started = self.start_program(&ask).await;
         let given = match started {
-            Ok((child, heir, hello)) => self.give(heir, hello, Some(child), &mut starter).await,
+            Ok((child, successor, hello)) => {
+                self.give(successor, hello, Some(child), &mut starter).await
+            }
             Err(NotStarted::Busy(why)) => {
                 let why = why.to_owned();
                 tracing::warn!("no second upgrade is begun: {why}");
-                return starter.tell(&StarterWord::Refuse(Refusal { why }));
+                return starter.tell(&StarterMessage::Refuse(Refusal { why }));
             }
             Err(NotStarted::Failed(why)) => Err(why),
         };
@@ -253,7 +256,7 @@ impl Upgrades {
 
     async fn give(
         &self,
-        mut heir: Conversation,
+        mut successor: Conversation,
         hello: Hello,
         child: Option<Child>,
         starter: &mut Starter,
@@ -261,18 +264,18 @@ impl Upgrades {
         let Some(version) = common_version(&hello.versions) else {
             let why = other_versions(&hello.versions);
             // It may have gone.
-            let _ = heir.say(&ServingWord::Refuse(Refusal { why: why.clone() })).await;
+            let _ = successor.say(&ServingMessage::Refuse(Refusal { why: why.clone() })).await;
             if let Some(child) = child {
                 program::end(child, PATIENCE).await;
             }
             return Err(why);
         };
         tracing::info!(pid = hello.pid, version = hello.encke, "a new program begins to take over");
-        let mut tell = |step: Step| starter.tell(&StarterWord::Progress(step));
+        let mut tell = |step: Step| starter.tell(&StarterMessage::Progress(step));
         let (serving, ending) = (&self.serving, &self.ending);
-        let giving = Giving {
+        let run = HandoverRun {
             serving,
-            heir,
+            successor,
             hello,
             version,
             child,
@@ -282,7 +285,7 @@ impl Upgrades {
             keys: 0,
             letting_go: None,
         };
-        giving.run().await
+        run.run().await
     }
 
     /// Tells everybody what an upgrade has come to.
@@ -303,13 +306,13 @@ impl Upgrades {
                     "a new program has taken over; this one ends"
                 );
                 *self.stage() = Stage::Over;
-                starter.tell(&StarterWord::Done(done.clone()));
+                starter.tell(&StarterMessage::Done(done.clone()));
                 self.done.send_replace(Some(done));
             }
             Err(why) => {
                 tracing::warn!("the upgrade has failed, and this program goes on: {why}");
                 *self.stage() = Stage::Nothing;
-                starter.tell(&StarterWord::Refuse(Refusal { why }));
+                starter.tell(&StarterMessage::Refuse(Refusal { why }));
             }
         }
     }

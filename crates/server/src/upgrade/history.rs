@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sys::clock;
 
 use super::conversation::{Broken, Conversation};
-use super::words::{HistoryPart, Oblivion, ServingWord};
+use super::messages::{EvictedRange, HistoryPart, ServingMessage};
 
 /// Bytes of the lines in a part, at most by one event more. The memory is locked for as long as
 /// they are copied, some 0.2 ms.
@@ -26,7 +26,7 @@ pub(crate) struct Event {
 
 /// Sends what is remembered of events above the number `known`; answers the last one.
 pub(crate) async fn send(
-    heir: &mut Conversation,
+    successor: &mut Conversation,
     router: &Router,
     mut known: u64,
 ) -> Result<u64, Broken> {
@@ -38,8 +38,8 @@ pub(crate) async fn send(
         let events: Vec<Event> = part.into_iter().map(Event::from).collect();
         let json = serde_json::to_vec(&events);
         let json = json.map_err(|error| Broken::Words(error.to_string()))?;
-        heir.say(&ServingWord::History(HistoryPart { events: events.len() })).await?;
-        heir.say_bytes(&json).await?;
+        successor.say(&ServingMessage::History(HistoryPart { events: events.len() })).await?;
+        successor.say_bytes(&json).await?;
         // Requests are answered in between: they are on the same thread.
         tokio::task::yield_now().await;
     }
@@ -53,25 +53,25 @@ pub(crate) fn take(router: &Router, bytes: &[u8]) -> Result<()> {
     let now_ms = clock::monotonic_ms();
     for event in events {
         let number = event.number;
-        let taken = history.inherit(event.into(), now_ms);
+        let taken = history.take_over(event.into(), now_ms);
         ensure!(taken, "the history that has come is none: event {number}");
     }
     Ok(())
 }
 
 /// What is forgotten, when nobody sends any more.
-pub(crate) fn oblivion(router: &Router) -> Oblivion {
-    let oblivion = router.history().map(History::oblivion).unwrap_or_default();
-    let hub::Oblivion { floor, evicted_floor, evicted } = oblivion;
-    Oblivion { floor, evicted_floor, evicted }
+pub(crate) fn evicted_range(router: &Router) -> EvictedRange {
+    let evicted_range = router.history().map(History::evicted_range).unwrap_or_default();
+    let hub::EvictedRange { floor, evicted_floor, evicted } = evicted_range;
+    EvictedRange { floor, evicted_floor, evicted }
 }
 
 /// Forgets the same.
-pub(crate) fn forget(router: &Router, oblivion: Oblivion) {
-    let Oblivion { floor, evicted_floor, evicted } = oblivion;
+pub(crate) fn forget(router: &Router, evicted_range: EvictedRange) {
+    let EvictedRange { floor, evicted_floor, evicted } = evicted_range;
     if let Some(history) = router.history() {
-        let oblivion = hub::Oblivion { floor, evicted_floor, evicted };
-        history.inherit_oblivion(oblivion, clock::monotonic_ms());
+        let evicted_range = hub::EvictedRange { floor, evicted_floor, evicted };
+        history.take_over_evicted(evicted_range, clock::monotonic_ms());
     }
 }
 

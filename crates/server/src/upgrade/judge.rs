@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anyhow::{Result, bail};
 use engine::workers::fair_room;
 
-use super::words::Facts;
+use super::messages::Facts;
 use crate::ports::ApiAddresses;
 use crate::{ServeConfig, StreamAccess};
 

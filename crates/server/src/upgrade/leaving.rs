@@ -54,7 +54,7 @@ impl Server {
         let engine = Arc::clone(&self.engine);
         let workers = spawn_blocking(move || {
             engine.write().unwrap_or_else(PoisonError::into_inner).drain(0);
-            // The last connection to the API may stay for long, and the heir needs memory too.
+            // The last connection to the API may stay for long, and the successor needs memory too.
             sys::allocator::give_back();
         });
         workers.await.context("the workers did not end")
@@ -64,7 +64,7 @@ impl Server {
     #[cfg(test)]
     pub(crate) async fn move_on(&self) {
         let serving = self.upgrades.serving();
-        serving.move_on_to(dispatch::successor::Heir::in_any_process(&serving.data));
+        serving.move_on_to(dispatch::successor::Successor::in_any_process(&serving.data));
         self.upgrades.serving().end_erlang().await;
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! encke upgrade, SIGUSR2 ──► the server that runs ── starts ──► the new program (--inherit)
 //!        ▲  how far it is        ([door])      ◄── hello ──          ([takeover])
-//!        └───────────────────── ([giving])     ── facts ──►          ([judge])
+//!        └───────────────────── ([handover])     ── facts ──►          ([judge])
 //!                                              ◄── ready ──
 //!       workers copy descriptors to workers, history so far ──►
 //!   nobody sends any more ── the API's ports, the history since, what is left ──►
@@ -24,18 +24,18 @@
 
 pub(crate) mod conversation;
 mod door;
-mod giving;
+mod handover;
 pub(crate) mod history;
 pub(crate) mod judge;
 mod leaving;
+pub(crate) mod messages;
 mod program;
 mod serving;
 pub(crate) mod socket;
 mod starter;
-pub(crate) mod words;
 
 pub(crate) use self::door::Upgrades;
+pub use self::messages::{Done, Step};
 pub use self::program::Program;
 pub(crate) use self::serving::Serving;
 pub use self::starter::{Told, Upgrade, UpgradeError};
-pub use self::words::{Done, Step};

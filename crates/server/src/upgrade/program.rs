@@ -30,13 +30,13 @@ impl Program {
     /// standard streams are ours.
     pub(super) fn start(&self, binary: Option<&Path>, config: Option<&Path>) -> io::Result<Child> {
         let mut command = Command::new(binary.unwrap_or(&self.binary));
-        command.args(heir_args(&self.args, config));
+        command.args(successor_args(&self.args, config));
         command.spawn()
     }
 }
 
 /// The words of a server that takes over from one with these, perhaps with another `config`.
-fn heir_args(args: &[OsString], config: Option<&Path>) -> Vec<OsString> {
+fn successor_args(args: &[OsString], config: Option<&Path>) -> Vec<OsString> {
     let mut words = Vec::with_capacity(args.len() + 2);
     let mut rest = args.iter();
     while let Some(word) = rest.next() {
@@ -83,21 +83,21 @@ pub(super) fn ended(status: &ExitStatus) -> String {
 mod tests {
     use super::*;
 
-    fn heir(args: &[&str], config: Option<&str>) -> Vec<String> {
+    fn successor(args: &[&str], config: Option<&str>) -> Vec<String> {
         let args: Vec<OsString> = args.iter().map(Into::into).collect();
-        let words = heir_args(&args, config.map(Path::new));
+        let words = successor_args(&args, config.map(Path::new));
         words.into_iter().map(|word| word.into_string().unwrap()).collect()
     }
 
     #[test]
-    fn heir_is_started_as_the_one_before_and_told_to_take_over() {
+    fn successor_is_started_as_the_one_before_and_told_to_take_over() {
         let args = ["serve", "--data=d", "--config", "a.toml"];
-        assert_eq!(heir(&args, None), [&args[..], &["--inherit"]].concat());
+        assert_eq!(successor(&args, None), [&args[..], &["--inherit"]].concat());
         let again = [&args[..], &["--inherit"]].concat();
-        assert_eq!(heir(&again, None), again, "of one that took over itself");
+        assert_eq!(successor(&again, None), again, "of one that took over itself");
         let other = ["serve", "--data=d", "--config", "b.toml", "--inherit"];
-        assert_eq!(heir(&args, Some("b.toml")), other);
+        assert_eq!(successor(&args, Some("b.toml")), other);
         let joined = ["--config=a.toml", "serve", "--data=d", "--inherit"];
-        assert_eq!(heir(&joined, Some("b.toml")), other);
+        assert_eq!(successor(&joined, Some("b.toml")), other);
     }
 }

@@ -1,5 +1,5 @@
-//! A server that serves, as an upgrade sees it: all that goes to the heir, and how it is held still
-//! meanwhile.
+//! A server that serves, as an upgrade sees it: all that goes to the successor, and how it is held
+//! still meanwhile.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use auth::live_access::LiveAccess;
 use dispatch::gate::Gate;
-use dispatch::successor::Heir;
+use dispatch::successor::Successor;
 use engine::{Engine, Router};
 use gateway::ErlangTask;
 use graph::Graph;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::conversation::{Broken, Conversation};
 use super::history;
-use super::words::{EpochFacts, Facts, Listeners, LiveFacts, Rest, ServingWord};
+use super::messages::{EpochFacts, Facts, Listeners, LiveFacts, Rest, ServingMessage};
 use crate::api::Api;
 use crate::lane::Lanes;
 use crate::ports::{ApiAddresses, ApiListening};
@@ -46,22 +46,22 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// What the heir must know first.
+    /// What the successor must know first.
     pub(super) fn facts(&self, version: u32, begun_ms: u64) -> Facts {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        let heritage = engine.heritage();
+        let handover_facts = engine.handover_facts();
         Facts {
             version,
             encke: env!("CARGO_PKG_VERSION").to_owned(),
             begun_ms,
-            listen: heritage.listen,
-            tls_listen: heritage.tls_listen,
+            listen: handover_facts.listen,
+            tls_listen: handover_facts.tls_listen,
             api: self.apis.plain,
             tls_api: self.apis.tls,
-            workers: heritage.workers,
-            connections: heritage.connections,
-            connections_of_a_worker: heritage.connections_of_a_worker,
-            address_keys: heritage.address_keys,
+            workers: handover_facts.workers,
+            connections: handover_facts.connections,
+            connections_of_a_worker: handover_facts.connections_of_a_worker,
+            address_keys: handover_facts.address_keys,
             has_tokens: self.state.tokens().is_some(),
             backlog_bytes_max: self.backlog_bytes_max,
             buffered_bytes: engine.snapshot().buffered_bytes,
@@ -86,7 +86,7 @@ impl Serving {
             connections,
             epoch: self.epoch(),
             last: ids.last(),
-            oblivion: history::oblivion(&self.router),
+            evicted_range: history::evicted_range(&self.router),
             totals: totals.collect(),
             api: self.state.past(),
             revoked: self
@@ -97,16 +97,16 @@ impl Serving {
     }
 
     /// Passes the API's ports on.
-    pub(super) async fn pass_listeners(&self, heir: &mut Conversation) -> Result<(), Broken> {
+    pub(super) async fn pass_listeners(&self, successor: &mut Conversation) -> Result<(), Broken> {
         let held = |port: &Option<Weak<TcpListener>>| port.as_ref().and_then(Weak::upgrade);
         let (plain, tls) = (held(&self.listening.plain), held(&self.listening.tls));
         let word = Listeners { api: plain.is_some(), tls_api: tls.is_some() };
-        heir.say(&ServingWord::Listeners(word)).await?;
+        successor.say(&ServingMessage::Listeners(word)).await?;
         let held: Vec<_> = plain.iter().chain(&tls).map(|listener| listener.as_fd()).collect();
-        heir.pass(&held).await
+        successor.pass(&held).await
     }
 
-    /// Ends our node among Erlang nodes: they come again, to the heir.
+    /// Ends our node among Erlang nodes: they come again, to the successor.
     pub(crate) async fn end_erlang(&self) {
         let task = self.erlang.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {
@@ -142,15 +142,15 @@ impl Serving {
         self.lanes.iter().for_each(|lanes| lanes.resume());
     }
 
-    /// All goes on at the heir.
+    /// All goes on at the successor.
     pub(crate) fn move_on(&self) {
-        self.move_on_to(Heir::new(&self.data));
+        self.move_on_to(Successor::new(&self.data));
     }
 
-    /// All goes on at `heir`.
-    pub(super) fn move_on_to(&self, heir: Heir) {
+    /// All goes on at `successor`.
+    pub(super) fn move_on_to(&self, successor: Successor) {
         self.chores.cancel();
-        self.gate.move_on(heir);
+        self.gate.move_on(successor);
     }
 
     /// Takes the store back, if it was let go of. For as long as another process has it, changes of

@@ -7,8 +7,8 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 
 use super::conversation::{Broken, Conversation};
+use super::messages::{Ask, Done, FirstMessage, StarterMessage, Step, VERSIONS};
 use super::socket;
-use super::words::{Ask, Done, FirstWord, StarterWord, Step, VERSIONS};
 
 /// How long the server may say nothing: longer than any step may take in which nothing moves.
 const SILENT_MAX: Duration = Duration::from_secs(150);
@@ -74,7 +74,7 @@ impl Upgrade {
             false => return Err(UpgradeError::Stranger(data.to_owned())),
         }
         let ask = Ask { versions: VERSIONS.to_vec(), binary, config };
-        server.say(&FirstWord::Ask(ask)).await.map_err(unknown)?;
+        server.say(&FirstMessage::Ask(ask)).await.map_err(unknown)?;
         Ok(Upgrade { server })
     }
 
@@ -82,10 +82,10 @@ impl Upgrade {
     pub async fn next(&mut self) -> Result<Told, UpgradeError> {
         loop {
             match self.server.hear_within(SILENT_MAX).await.map_err(unknown)? {
-                StarterWord::Progress(step) => return Ok(Told::Step(step)),
-                StarterWord::Done(done) => return Ok(Told::Done(done)),
-                StarterWord::Refuse(refusal) => return Err(UpgradeError::Refused(refusal.why)),
-                StarterWord::Unknown => {}
+                StarterMessage::Progress(step) => return Ok(Told::Step(step)),
+                StarterMessage::Done(done) => return Ok(Told::Done(done)),
+                StarterMessage::Refuse(refusal) => return Err(UpgradeError::Refused(refusal.why)),
+                StarterMessage::Unknown => {}
             }
         }
     }

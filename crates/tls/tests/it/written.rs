@@ -7,9 +7,9 @@ use crate::both::{Role, connected};
 use crate::parties::{ALL, Ours};
 
 fn change_hands(ours: &mut Ours) {
-    let heir = Keys::read_back(&*ours.keys.write_down()).unwrap();
-    assert_eq!((heir.version(), heir.suite()), (ours.keys.version(), ours.keys.suite()));
-    *ours.keys = heir;
+    let successor = Keys::read_back(&*ours.keys.write_down()).unwrap();
+    assert_eq!((successor.version(), successor.suite()), (ours.keys.version(), ours.keys.suite()));
+    *ours.keys = successor;
 }
 
 #[test]

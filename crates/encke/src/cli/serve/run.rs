@@ -42,14 +42,14 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
         let mut upgrades = Signals::upgrades()?;
         let config = config(args.clone(), program)?;
         let mut input = pin!(input_ended(args.until_eof));
-        let (server, has_inherited) = tokio::select! {
+        let (server, has_taken_over) = tokio::select! {
             begun = begin(config, args.inherit) => begun?,
             _ = signals.next() => return stopped_early(),
             ended = &mut input => return ended.and_then(|()| stopped_early()),
         };
         match announce(&server, &args) {
             // Whoever read what the process before said may have enough, and streams are open.
-            Err(error) if has_inherited => tracing::warn!("{}", told(&error)),
+            Err(error) if has_taken_over => tracing::warn!("{}", told(&error)),
             announced => announced?,
         }
         service::tell(State::Ready);
@@ -119,7 +119,7 @@ async fn begin(config: ServeConfig, inherits: bool) -> Result<(Server, bool)> {
         bail!("this machine's clock stands before 1970: set it (timedatectl), then start again");
     }
     if inherits {
-        if let Some(server) = Server::inherit(&config).await? {
+        if let Some(server) = Server::take_over(&config).await? {
             return Ok((server, true));
         }
         tracing::info!("no server runs with these data that could be taken over: starting anew");

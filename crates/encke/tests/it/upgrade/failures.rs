@@ -185,7 +185,7 @@ fn server_that_is_told_to_end_in_an_upgrade_by_signal_ends() {
 /// However shortly before or after all is its own: who is told that it serves finds a server, and
 /// where none is left the old one has ended as one that failed, so that it is started again.
 #[test]
-fn heir_that_dies_as_it_takes_over_is_never_said_to_serve() {
+fn successor_that_dies_as_it_takes_over_is_never_said_to_serve() {
     for milliseconds in [0, 1, 2, 3, 4, 6, 8, 12, 16, 30] {
         let dir = tempfile::tempdir().unwrap();
         let mut server = Upgraded::of(Server::start_in(dir.path(), &[]), dir.path());
@@ -269,7 +269,7 @@ fn starter_that_is_killed_leaves_a_server_with_all_streams() {
 }
 
 #[test]
-fn heir_that_starts_by_itself_beside_no_server_begins_anew() {
+fn successor_that_starts_by_itself_beside_no_server_begins_anew() {
     let server = Server::start(&["--inherit"]);
     let mut ear = Ear::open(server.listen(), STREAMS[0], &["bob"]);
     assert_eq!(server.api.send("bob", "hello"), 1);

@@ -168,7 +168,7 @@ fn full_disk_ends_an_upgrade_one_way_or_the_other() {
 
 /// What is lacking in the middle of it, when the listeners' state is on its way already.
 #[test]
-fn heir_whose_descriptors_run_out_on_the_way_leaves_the_old_server() {
+fn successor_whose_descriptors_run_out_on_the_way_leaves_the_old_server() {
     let kept = Kept::serve(&["--workers=1"]);
     let listen = kept.server.listen();
     let crowd: Vec<Ear> = (0..100).map(|_| Ear::open(listen, Kind::Sse, &["crowd"])).collect();

@@ -1,5 +1,5 @@
 //! The friends graph changes hands: one writer at a time, and what was acknowledged is there, also
-//! where the heir is killed right behind it.
+//! where the successor is killed right behind it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -129,7 +129,7 @@ fn changes_of_an_upgrade_are_all_answered_and_all_there() {
 
 /// The kill comes at once behind the upgrade, at its end or a little later.
 #[test]
-fn what_was_acknowledged_survives_kill_9_of_the_heir() {
+fn what_was_acknowledged_survives_kill_9_of_the_successor() {
     let dir = tempfile::tempdir().unwrap();
     let mut all: Vec<Writer> = Vec::new();
     for round in 0..6 {

@@ -146,8 +146,8 @@ impl Killing {
             // It may not be there yet.
             Victim::New => loop {
                 let other = self.server().processes().into_iter().find(|&pid| pid != owner);
-                if let Some(heir) = other {
-                    break kill(heir);
+                if let Some(successor) = other {
+                    break kill(successor);
                 }
                 if starter.has_ended() {
                     break;

@@ -1,4 +1,4 @@
-//! An heir that is no child of the server that runs: somebody else has started it with
+//! A successor that is no child of the server that runs: somebody else has started it with
 //! `--inherit`, beside it or in a container of its own.
 
 use std::process::Command;
@@ -25,20 +25,20 @@ const NAMESPACES: [&str; 4] = ["--mount", "--uts", "--ipc", "--cgroup"];
 fn inherits(command: &mut Command) {
     let mut kept = Kept::serve(&[]);
     let old = kept.server.owner();
-    let heir = Program::spawn(command.arg("--data").arg(kept.server.data()));
-    wait_for("it serves", || kept.server.owner_if_any() == Some(heir.pid()));
+    let successor = Program::spawn(command.arg("--data").arg(kept.server.data()));
+    wait_for("it serves", || kept.server.owner_if_any() == Some(successor.pid()));
     kept.check();
     kept.server.wait_ended(old);
     kept.then_upgrades();
 }
 
 #[test]
-fn heir_that_somebody_else_has_started_inherits() {
+fn successor_that_somebody_else_has_started_inherits() {
     inherits(&mut encke(ARGUMENTS));
 }
 
 #[test]
-fn heir_in_a_container_of_its_own_inherits() {
+fn successor_in_a_container_of_its_own_inherits() {
     let contained = |program: &str| {
         let mut command = Command::new("unshare");
         command.args(NAMESPACES).arg(program);

@@ -297,7 +297,7 @@ fn nobody_who_connects_during_an_upgrade_is_turned_away() {
 
 /// A server that has inherited ends as any other.
 #[test]
-fn heir_ends_in_order() {
+fn successor_ends_in_order() {
     let server = Upgraded::serve(&["--websocket-deflate"]);
     let mut ears = one_of_each(&server);
     server.upgrade(&[]);

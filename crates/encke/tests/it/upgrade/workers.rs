@@ -1,4 +1,5 @@
-//! An heir with other limits: more workers or fewer, other bounds, and each stream finds its place.
+//! A successor with other limits: more workers or fewer, other bounds, and each stream finds its
+//! place.
 
 use std::fs;
 

@@ -102,9 +102,9 @@ impl Access {
     }
 
     /// Goes on with what the process before has refused, and with its sessions.
-    pub(super) fn inherit(&self, refused: &[(String, u64)], sessions: Vec<WrittenSession>) {
+    pub(super) fn take_over(&self, refused: &[(String, u64)], sessions: Vec<WrittenSession>) {
         self.refusals.count_on(refused);
-        self.sessions.inherit(sessions);
+        self.sessions.take_over(sessions);
     }
 
     /// From which address a request comes: its peer's, or the one that a trusted peer names.

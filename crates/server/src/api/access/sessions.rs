@@ -80,7 +80,7 @@ impl Sessions {
     }
 
     /// Goes on with those of the process before; what is none of them is left out.
-    pub(super) fn inherit(&self, written: Vec<WrittenSession>) {
+    pub(super) fn take_over(&self, written: Vec<WrittenSession>) {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for WrittenSession { cookie, key_id, age_ms } in written.into_iter().take(SESSIONS_MAX) {
             let hash = URL_SAFE_NO_PAD.decode(cookie).ok().and_then(|hash| hash.try_into().ok());
@@ -122,16 +122,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn session_goes_on_in_another_process_and_ends_when_it_would_have() {
-        let (sessions, heir) = (Sessions::default(), Sessions::default());
+        let (sessions, successor) = (Sessions::default(), Sessions::default());
         tokio::time::advance(SESSION_TIME).await;
         let cookie = sessions.begin("a").unwrap();
         tokio::time::advance(SESSION_TIME / 2).await;
         let mut written = sessions.write();
         written.push(WrittenSession { cookie: "no hash".into(), ..written[0].clone() });
-        heir.inherit(written);
-        assert_eq!(heir.key_of(&cookie).as_deref(), Some("a"));
-        assert_eq!(heir.0.lock().unwrap().len(), 1);
+        successor.take_over(written);
+        assert_eq!(successor.key_of(&cookie).as_deref(), Some("a"));
+        assert_eq!(successor.0.lock().unwrap().len(), 1);
         tokio::time::advance(SESSION_TIME / 2).await;
-        assert_eq!(heir.key_of(&cookie), None);
+        assert_eq!(successor.key_of(&cookie), None);
     }
 }

@@ -205,8 +205,8 @@ impl SendStream {
             None => match self.api.sender.gate.enter().await {
                 Ok(pass) => post(&self.api, &pass, &self.grant, &line).await,
                 Err(Barred::TooLong) => Err(upgrade_hangs().on_line(line.number)),
-                Err(Barred::Moved(heir)) => {
-                    let rest = Rest::begin(heir, &self.head, line.number, WINDOW_EVENTS_MAX);
+                Err(Barred::Moved(successor)) => {
+                    let rest = Rest::begin(successor, &self.head, line.number, WINDOW_EVENTS_MAX);
                     hand_over(self.rest.insert(rest), &line)
                 }
             },

@@ -192,14 +192,14 @@ async fn store(
     if pairs.is_empty() {
         return Ok(0);
     }
-    let heir = match api.sender.gate.enter().await {
+    let successor = match api.sender.gate.enter().await {
         Ok(pass) => {
             return Ok(api.sender.change(&pass, matches!(change, Change::Add), pairs).await?);
         }
         Err(Barred::TooLong) => return Err(upgrade_hangs()),
-        Err(Barred::Moved(heir)) => heir,
+        Err(Barred::Moved(successor)) => successor,
     };
-    let answer = heir.ask_with(head, "application/x-ndjson", lines(&pairs)).await?;
+    let answer = successor.ask_with(head, "application/x-ndjson", lines(&pairs)).await?;
     let changed: Changed = serde_json::from_slice(&answer).map_err(|_| ApiProblem::stopping())?;
     let (Changed::Added(count) | Changed::Removed(count)) = changed;
     Ok(count)

@@ -129,7 +129,7 @@ impl SendDurations {
     }
 
     /// Goes on with those of the process before.
-    pub(crate) fn inherit(&self, written: &WrittenDurations) {
+    pub(crate) fn take_over(&self, written: &WrittenDurations) {
         for &(bound, count) in &written.counts {
             let bucket = BOUNDS_NS.partition_point(|&own| own < bound);
             self.counts[bucket].fetch_add(count, Ordering::Relaxed);

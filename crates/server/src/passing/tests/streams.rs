@@ -109,7 +109,7 @@ fn event(number: u64) -> String {
 }
 
 #[tokio::test]
-async fn stream_of_sends_goes_on_at_the_heir_and_its_client_notices_nothing() {
+async fn stream_of_sends_goes_on_at_the_successor_and_its_client_notices_nothing() {
     let mut two = Two::start().await;
     let mut listeners = [Listener::connect(&two.old).await, Listener::connect(&two.new).await];
     let mut sending = Lines::begin(&two.old, "/send").await;
@@ -170,7 +170,7 @@ async fn stream_of_sends_goes_on_at_the_heir_and_its_client_notices_nothing() {
 }
 
 #[tokio::test]
-async fn line_whose_heir_is_gone_is_told_what_became_of_it() {
+async fn line_whose_successor_is_gone_is_told_what_became_of_it() {
     let (two, nowhere) = (Two::start().await, data());
     let mut sending = Lines::begin(&two.old, "/send").await;
     sending.write(&event(1)).await;
@@ -189,7 +189,7 @@ async fn line_whose_heir_is_gone_is_told_what_became_of_it() {
     assert_eq!(problem["line"], 2);
     assert!(problem["detail"].as_str().unwrap().contains("not known"), "{problem}");
     assert!(!sending.rest().await.contains('{'), "nothing more is said");
-    two.old.gate().move_on(Heir::in_any_process(nowhere.path()));
+    two.old.gate().move_on(Successor::in_any_process(nowhere.path()));
     other.write(&event(2)).await;
     let problem = other.next().await;
     assert_eq!(problem["line"], 2);
@@ -198,7 +198,7 @@ async fn line_whose_heir_is_gone_is_told_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn body_that_is_read_behind_the_closed_gate_goes_to_the_heir_whole() {
+async fn body_that_is_read_behind_the_closed_gate_goes_to_the_successor_whole() {
     let mut two = Two::start().await;
     let stream = TcpStream::connect(two.old.api().unwrap()).await.unwrap();
     let (mut reader, mut writer) = stream.into_split();

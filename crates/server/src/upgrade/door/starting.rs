@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::super::conversation::Conversation;
+use super::super::messages::{Ask, Hello, common_version};
 use super::super::program;
-use super::super::words::{Ask, Hello, common_version};
 use super::{Stage, UNDER_WAY, Upgrades, other_versions};
 
 /// How long a new program may take until it is heard of.
@@ -92,7 +92,7 @@ impl Upgrades {
             () = self.ending.cancelled() => Err("the server is ending".to_owned()),
         };
         match heard {
-            Ok((heir, hello)) => Ok((child, heir, hello)),
+            Ok((successor, hello)) => Ok((child, successor, hello)),
             Err(why) => {
                 // Fails where it has ended.
                 let _ = child.kill().await;

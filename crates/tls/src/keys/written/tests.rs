@@ -33,12 +33,12 @@ fn keys_that_are_read_back_seal_and_open_as_those_that_stay() {
                 server.mark(Flags::OWES_UPDATE, true);
             }
             server.note = 7;
-            let mut heir = again(&server);
-            assert_eq!((heir.note, server.note), (0, 7));
+            let mut successor = again(&server);
+            assert_eq!((successor.note, server.note), (0, 7));
             let text = [round; 40];
-            let mut bytes = sealed(&mut heir, &text);
+            let mut bytes = sealed(&mut successor, &text);
             assert_eq!(bytes, sealed(&mut server, &text), "{version:?} {suite:?}");
-            assert_eq!(*heir.write_down(), *server.write_down());
+            assert_eq!(*successor.write_down(), *server.write_down());
             // The reader changes hands between the records, too.
             let (mut at, mut heard) = (0, Vec::new());
             while at < bytes.len() {
@@ -54,7 +54,7 @@ fn keys_that_are_read_back_seal_and_open_as_those_that_stay() {
             }
             assert_eq!(heard, text);
             let mut back = sealed(&mut client, b"back");
-            server = heir;
+            server = successor;
             assert!(matches!(server.opener().next(&mut back), Ok(Opened::Data { .. })));
         }
     }

@@ -53,7 +53,7 @@ fn durations_go_on_in_another_process() {
         before.record(start, start + Duration::from_nanos(ns));
     }
     after.record(start, start + Duration::from_nanos(123_456));
-    after.inherit(&before.write());
+    after.take_over(&before.write());
     before.record(start, start + Duration::from_nanos(123_456));
     assert_eq!(after.counts(), before.counts());
     assert_eq!(after.sum_seconds(), before.sum_seconds());

@@ -21,7 +21,7 @@ pub(crate) const VERSIONS: &[u32] = &[1];
 /// The first word to a server that serves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(crate) enum FirstWord {
+pub(crate) enum FirstMessage {
     /// Of a server that is to take over.
     Hello(Hello),
     /// Of who asks that one be started.
@@ -55,7 +55,7 @@ pub(crate) struct Ask {
 /// What the server that serves says to the one that takes over. Secrets are in it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(crate) enum ServingWord {
+pub(crate) enum ServingMessage {
     /// The first one.
     Facts(Box<Facts>),
     /// There is no upgrade; the last word.
@@ -79,19 +79,19 @@ pub(crate) enum ServingWord {
 }
 
 /// Which word it is, and nothing of what it says.
-impl fmt::Debug for ServingWord {
+impl fmt::Debug for ServingMessage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            ServingWord::Facts(_) => "facts",
-            ServingWord::Refuse(_) => "refuse",
-            ServingWord::Copying(_) => "copying",
-            ServingWord::History(_) => "history",
-            ServingWord::Keys(_) => "keys",
-            ServingWord::Listeners(_) => "listeners",
-            ServingWord::Rest(_) => "rest",
-            ServingWord::Yours => "yours",
-            ServingWord::Left => "left",
-            ServingWord::Unknown => "a word of another version",
+            ServingMessage::Facts(_) => "facts",
+            ServingMessage::Refuse(_) => "refuse",
+            ServingMessage::Copying(_) => "copying",
+            ServingMessage::History(_) => "history",
+            ServingMessage::Keys(_) => "keys",
+            ServingMessage::Listeners(_) => "listeners",
+            ServingMessage::Rest(_) => "rest",
+            ServingMessage::Yours => "yours",
+            ServingMessage::Left => "left",
+            ServingMessage::Unknown => "a word of another version",
         })
     }
 }
@@ -99,7 +99,7 @@ impl fmt::Debug for ServingWord {
 /// What the server that takes over says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(crate) enum HeirWord {
+pub(crate) enum SuccessorMessage {
     /// It cannot be; the last word.
     Refuse(Refusal),
     /// Workers wait for connections.
@@ -115,7 +115,7 @@ pub(crate) enum HeirWord {
 /// What who asks is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(crate) enum StarterWord {
+pub(crate) enum StarterMessage {
     Progress(Step),
     Done(Done),
     Refuse(Refusal),
@@ -130,7 +130,7 @@ pub(crate) struct Refusal {
     pub(crate) why: String,
 }
 
-/// What the heir must know before anything moves.
+/// What the successor must know before anything moves.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Facts {
@@ -173,7 +173,7 @@ pub(crate) struct LiveFacts {
     pub(crate) token: String,
 }
 
-/// Where the heir's workers wait.
+/// Where the successor's workers wait.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ready {
@@ -218,7 +218,7 @@ pub(crate) struct Rest {
     /// The last number of an event.
     pub(crate) last: u64,
     /// Events that were sent and are not remembered any more.
-    pub(crate) oblivion: Oblivion,
+    pub(crate) evicted_range: EvictedRange,
     /// What the workers have counted, by name.
     pub(crate) totals: Vec<(String, u64)>,
     pub(crate) api: ApiPast,
@@ -226,16 +226,16 @@ pub(crate) struct Rest {
     pub(crate) revoked: Vec<RevocationLine<'static>>,
 }
 
-/// See [`hub::Oblivion`].
+/// See [`hub::EvictedRange`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Oblivion {
+pub(crate) struct EvictedRange {
     pub(crate) floor: u64,
     pub(crate) evicted_floor: u64,
     pub(crate) evicted: Vec<(u64, u64)>,
 }
 
-/// How many connections the heir has.
+/// How many connections the successor has.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Have {
@@ -322,10 +322,10 @@ mod tests {
         for line in VERSION_1.lines() {
             let (speaker, said): (String, Value) = from_str(line).unwrap();
             let heard = match &*speaker {
-                "first" => heard::<FirstWord>(said.clone()),
-                "serving" => heard::<ServingWord>(said.clone()),
-                "heir" => heard::<HeirWord>(said.clone()),
-                "starter" => heard::<StarterWord>(said.clone()),
+                "first" => heard::<FirstMessage>(said.clone()),
+                "serving" => heard::<ServingMessage>(said.clone()),
+                "successor" => heard::<SuccessorMessage>(said.clone()),
+                "starter" => heard::<StarterMessage>(said.clone()),
                 _ => heard::<Vec<Event>>(said.clone()),
             };
             assert_kept(&said, &heard);
@@ -335,28 +335,28 @@ mod tests {
     #[test]
     fn what_a_later_version_says_besides_is_passed_over() {
         let word = json!({ "word": "hello", "versions": [1, 9], "pid": 7, "new": { "a": [1] } });
-        let FirstWord::Hello(hello) = from_value(word).unwrap() else { panic!("no hello") };
+        let FirstMessage::Hello(hello) = from_value(word).unwrap() else { panic!("no hello") };
         assert_eq!((hello.pid, hello.encke.as_str()), (7, ""));
         assert_eq!(common_version(&hello.versions), Some(1));
         assert_eq!(common_version(&[2, 3]), None);
         let word = json!({ "word": "sing", "song": "none" });
-        assert!(matches!(from_value(word.clone()).unwrap(), FirstWord::Unknown));
-        assert!(matches!(from_value(word.clone()).unwrap(), ServingWord::Unknown));
-        assert!(matches!(from_value(word).unwrap(), HeirWord::Unknown));
+        assert!(matches!(from_value(word.clone()).unwrap(), FirstMessage::Unknown));
+        assert!(matches!(from_value(word.clone()).unwrap(), ServingMessage::Unknown));
+        assert!(matches!(from_value(word).unwrap(), SuccessorMessage::Unknown));
     }
 
     #[test]
     fn every_word_may_come_without_its_fields() {
         for word in ["facts", "refuse", "copying", "history", "listeners", "rest", "yours", "left"]
         {
-            from_value::<ServingWord>(json!({ "word": word })).unwrap();
+            from_value::<ServingMessage>(json!({ "word": word })).unwrap();
         }
         for word in ["refuse", "ready", "have", "live"] {
-            from_value::<HeirWord>(json!({ "word": word })).unwrap();
+            from_value::<SuccessorMessage>(json!({ "word": word })).unwrap();
         }
         for word in ["progress", "done", "refuse"] {
-            from_value::<StarterWord>(json!({ "word": word })).unwrap();
+            from_value::<StarterMessage>(json!({ "word": word })).unwrap();
         }
-        from_value::<FirstWord>(json!({ "word": "ask" })).unwrap();
+        from_value::<FirstMessage>(json!({ "word": "ask" })).unwrap();
     }
 }

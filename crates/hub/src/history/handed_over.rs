@@ -3,10 +3,10 @@
 //! ```text
 //! dump, dump, …        while events come, a slice at a time   -> inherit, each in its turn
 //! dump, the rest       once none come any more                -> inherit
-//! oblivion             after that                             -> inherit_oblivion
+//! evicted_range             after that                             -> take_over_evicted
 //! ```
 //!
-//! What was forgotten while it was handed on, the heir forgets with the last step, so that it
+//! What was forgotten while it was handed on, the successor forgets with the last step, so that it
 //! answers as this memory would have; it may still know an event that is forgotten here. Up to that
 //! step it holds no bound but that of a subject's events.
 //!
@@ -37,7 +37,7 @@ pub struct Remembered {
 
 /// What a memory that is handed on has forgotten altogether.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Oblivion {
+pub struct EvictedRange {
     /// Of no subject anything is known up to this number.
     pub floor: u64,
     /// Subjects that are not listed have lost no event above this number.
@@ -47,7 +47,7 @@ pub struct Oblivion {
     pub evicted: Vec<(u64, u64)>,
 }
 
-impl Oblivion {
+impl EvictedRange {
     /// All events up to here are forgotten: of all events the oldest goes first.
     fn last(&self) -> u64 {
         self.evicted.last().map_or(0, |&(_, number)| number).max(self.evicted_floor)
@@ -80,16 +80,16 @@ impl<F> History<F> {
     }
 
     /// What was forgotten, to be asked for when the last event has been dumped.
-    pub fn oblivion(&self) -> Oblivion {
+    pub fn evicted_range(&self) -> EvictedRange {
         let state = self.lock();
         let (evicted_floor, evicted) = (state.evicted.floor(), state.evicted.list());
-        Oblivion { floor: state.floor, evicted_floor, evicted }
+        EvictedRange { floor: state.floor, evicted_floor, evicted }
     }
 
     /// Takes over an event that another memory has dumped. `false`, and nothing is changed, when it
     /// is none, or not newer than all that are here.
     #[must_use]
-    pub fn inherit(&self, remembered: Remembered, now_ms: u64) -> bool {
+    pub fn take_over(&self, remembered: Remembered, now_ms: u64) -> bool {
         let Remembered { number, line, age_ms, lost } = remembered;
         let event = Event::of_line(line).filter(|event| event.number() == number && lost < number);
         let Some(event) = event else { return false };
@@ -117,18 +117,18 @@ impl<F> History<F> {
 
     /// Forgets what the other memory has forgotten, after all of its events have been inherited,
     /// and what is beyond the bounds.
-    pub fn inherit_oblivion(&self, oblivion: Oblivion, now_ms: u64) {
+    pub fn take_over_evicted(&self, evicted_range: EvictedRange, now_ms: u64) {
         let mut state = self.lock();
-        state.floor = state.floor.max(oblivion.floor);
+        state.floor = state.floor.max(evicted_range.floor);
         while let Some((subject, number)) = state.kept.oldest_number()
-            && number <= oblivion.last()
+            && number <= evicted_range.last()
         {
             // It is listed there, or below that floor, unless it has a later event here.
             if let Some((_, true)) = state.kept.pop(subject) {
                 self.names.release(subject);
             }
         }
-        state.evicted.inherit(oblivion.evicted_floor, &oblivion.evicted);
+        state.evicted.take_over(evicted_range.evicted_floor, &evicted_range.evicted);
         self.forget_beyond(&mut state);
         self.forget_aged(&mut state, now_ms, usize::MAX);
     }

@@ -20,10 +20,10 @@ pub(crate) enum Command {
 }
 
 /// What both sides of it see.
-pub(crate) struct Giving {
+pub(crate) struct HandoverState {
     /// Where the sockets of those who take are.
     pub(crate) dir: PathBuf,
-    pub(crate) takers: usize,
+    pub(crate) receivers: usize,
     /// Ordering: what was told before a command is seen with it (release, acquire).
     pub(crate) command: AtomicU8,
     pub(crate) workers: Box<[Progress]>,
@@ -49,7 +49,7 @@ pub(crate) struct Progress {
     pub(crate) is_written: AtomicU8,
 }
 
-impl Giving {
+impl HandoverState {
     pub(crate) fn command(&self) -> Command {
         match self.command.load(Ordering::Acquire) {
             0 => Command::Copy,
@@ -60,7 +60,7 @@ impl Giving {
     }
 
     /// How many workers give.
-    pub(crate) fn givers(&self) -> usize {
+    pub(crate) fn senders(&self) -> usize {
         self.workers.len()
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sys::epoll::{Epoll, Events};
 use sys::{clock, passing, process, socket};
 
-use super::taking::{Order, Taking};
+use super::takeover::{Order, TakeoverState};
 use super::wire::{Frame, Kind, Source};
 use crate::kernel::Kernel;
 use crate::limits;
@@ -26,21 +26,21 @@ const LOOK_MS: u64 = 2;
 const FULL: &str = "there are more connections than there is room for";
 const UNKNOWN: &str = "a connection is described in a way that this version does not know";
 
-/// The token of the socket where givers come; those of the givers are their places.
+/// The token of the socket where senders come; those of the senders are their places.
 const LISTENER: u64 = u64::MAX;
 
-/// Where the worker `taker` waits for those who give, in `dir`.
-pub(super) fn socket_path(dir: &Path, taker: usize) -> PathBuf {
-    dir.join(format!("worker-{taker}.sock"))
+/// Where the worker `receiver` waits for those who give, in `dir`.
+pub(super) fn socket_path(dir: &Path, receiver: usize) -> PathBuf {
+    dir.join(format!("worker-{receiver}.sock"))
 }
 
 /// The worker's side of a handover.
-pub(crate) struct Taker {
-    taking: Arc<Taking>,
+pub(crate) struct HandoverReceiver {
+    takeover: Arc<TakeoverState>,
     worker: usize,
     listener: UnixListener,
     epoll: Epoll,
-    givers: Vec<Giver>,
+    senders: Vec<HandoverSender>,
     listeners: Vec<(OwnedFd, bool)>,
     /// Where it listens if no listener comes, and whether TLS is spoken there.
     listen: Vec<(SocketAddr, bool)>,
@@ -53,7 +53,7 @@ pub(crate) struct Taker {
 }
 
 /// One who gives.
-struct Giver {
+struct HandoverSender {
     source: Source,
     /// The slots where connections are expected of whose descriptors copies have come, by their
     /// numbers there.
@@ -65,7 +65,7 @@ struct Giver {
 }
 
 /// What has come of it.
-pub(crate) enum Taken {
+pub(crate) enum ReceiveOutcome {
     /// All is ours. The listeners and whether TLS is spoken there; and if none have come, sockets
     /// that have their addresses and are to listen from now on.
     Ours { listeners: Vec<(OwnedFd, bool)>, bound: Vec<(OwnedFd, bool)> },
@@ -73,24 +73,24 @@ pub(crate) enum Taken {
     Nothing,
 }
 
-impl Taker {
-    /// Waits for givers from now on, in the calling thread's table of descriptors. It needs
+impl HandoverReceiver {
+    /// Waits for senders from now on, in the calling thread's table of descriptors. It needs
     /// listeners at `listen`, beside which stands whether TLS is spoken there.
     pub(crate) fn new(
-        taking: Arc<Taking>,
+        takeover: Arc<TakeoverState>,
         worker: usize,
         listen: Vec<(SocketAddr, bool)>,
-    ) -> io::Result<Taker> {
-        let listener = UnixListener::bind(socket_path(&taking.dir, worker))?;
+    ) -> io::Result<HandoverReceiver> {
+        let listener = UnixListener::bind(socket_path(&takeover.dir, worker))?;
         listener.set_nonblocking(true)?;
         let epoll = Epoll::new()?;
         epoll.add_source(&listener, LISTENER)?;
-        Ok(Taker {
-            taking,
+        Ok(HandoverReceiver {
+            takeover,
             worker,
             listener,
             epoll,
-            givers: Vec::new(),
+            senders: Vec::new(),
             listeners: Vec::new(),
             listen,
             bound: Vec::new(),
@@ -106,35 +106,42 @@ impl Taker {
         mut self,
         shard: &mut Shard<Tls<Kernel>>,
         epoll: &Epoll,
-    ) -> io::Result<Taken> {
+    ) -> io::Result<ReceiveOutcome> {
         let taken = self.take(shard, epoll);
         if let Err(error) = &taken {
-            self.taking.fail(format!("worker {}: {error}", self.worker));
+            self.takeover.fail(format!("worker {}: {error}", self.worker));
             // As a rule that is heard, and then nothing is ours.
             let mut events = Events::with_capacity(1);
-            while self.taking.order() == Order::Take
+            while self.takeover.order() == Order::Take
                 && self.epoll.wait(&mut events, Some(LOOK_MS)).is_ok()
             {}
-            if self.taking.order() != Order::Serve {
-                return Ok(Taken::Nothing);
+            if self.takeover.order() != Order::Serve {
+                return Ok(ReceiveOutcome::Nothing);
             }
         }
         taken
     }
 
-    fn take(&mut self, shard: &mut Shard<Tls<Kernel>>, epoll: &Epoll) -> io::Result<Taken> {
+    fn take(
+        &mut self,
+        shard: &mut Shard<Tls<Kernel>>,
+        epoll: &Epoll,
+    ) -> io::Result<ReceiveOutcome> {
         let mut events = Events::with_capacity(64);
         loop {
-            match self.taking.order() {
+            match self.takeover.order() {
                 Order::Take => {}
-                Order::Drop => return Ok(Taken::Nothing),
+                Order::Drop => return Ok(ReceiveOutcome::Nothing),
                 Order::Serve => {
                     if self.worker == 0 {
-                        shard.count_on(self.taking.totals());
+                        shard.count_on(self.takeover.totals());
                     }
                     shard.begin(std::mem::take(&mut self.reported));
                     let listeners = std::mem::take(&mut self.listeners);
-                    return Ok(Taken::Ours { listeners, bound: std::mem::take(&mut self.bound) });
+                    return Ok(ReceiveOutcome::Ours {
+                        listeners,
+                        bound: std::mem::take(&mut self.bound),
+                    });
                 }
             }
             self.epoll.wait(&mut events, Some(LOOK_MS))?;
@@ -143,10 +150,10 @@ impl Taker {
             for event in events.iter() {
                 let done = match event.token {
                     LISTENER => self.accept(),
-                    giver => self.hear(giver as usize, shard, epoll),
+                    sender => self.hear(sender as usize, shard, epoll),
                 };
                 if let Err(error) = done {
-                    self.taking.fail(format!("worker {}: {error}", self.worker));
+                    self.takeover.fail(format!("worker {}: {error}", self.worker));
                 }
             }
         }
@@ -177,27 +184,27 @@ impl Taker {
             return Ok(());
         }
         socket.set_nonblocking(true)?;
-        self.epoll.add_source(&socket, self.givers.len() as u64)?;
+        self.epoll.add_source(&socket, self.senders.len() as u64)?;
         let (source, expected) = (Source::new(socket), Vec::new());
-        self.givers.push(Giver { source, expected, is_done: false, taken: 0 });
+        self.senders.push(HandoverSender { source, expected, is_done: false, taken: 0 });
         Ok(())
     }
 
     fn hear(
         &mut self,
-        giver: usize,
+        sender: usize,
         shard: &mut Shard<Tls<Kernel>>,
         epoll: &Epoll,
     ) -> io::Result<()> {
-        let source = &mut self.givers[giver].source;
+        let source = &mut self.senders[sender].source;
         let goes_on = source.read()?;
         let frames = source.frames()?;
         for frame in frames {
-            self.frame(giver, frame, shard, epoll)?;
+            self.frame(sender, frame, shard, epoll)?;
         }
         if !goes_on {
-            self.epoll.remove(&self.givers[giver].source.socket)?;
-            if !self.givers[giver].is_done {
+            self.epoll.remove(&self.senders[sender].source.socket)?;
+            if !self.senders[sender].is_done {
                 return Err(io::Error::other("whoever gives the connections has gone"));
             }
         }
@@ -206,16 +213,16 @@ impl Taker {
 
     fn frame(
         &mut self,
-        giver: usize,
+        sender: usize,
         frame: Frame,
         shard: &mut Shard<Tls<Kernel>>,
         epoll: &Epoll,
     ) -> io::Result<()> {
         let Frame { kind, body, descriptors } = frame;
-        let from = &mut self.givers[giver];
+        let from = &mut self.senders[sender];
         match kind {
             // There is nothing to be done about which of them it is.
-            Kind::Giver => {}
+            Kind::HandoverSender => {}
             Kind::Copies => {
                 for (number, descriptor) in body.chunks_exact(4).zip(descriptors) {
                     let number = number.iter().rev().fold(0, |sum, &b| sum << 8 | u32::from(b));
@@ -261,18 +268,18 @@ impl Taker {
 
     /// Says so, if it has all that it is to have: also the right to listen.
     fn note_all(&mut self) -> io::Result<()> {
-        let givers = super::givers_of(self.taking.givers, self.taking.takers);
-        if self.givers.iter().filter(|giver| giver.is_done).count() == givers {
+        let senders = super::senders_of(self.takeover.senders, self.takeover.receivers);
+        if self.senders.iter().filter(|sender| sender.is_done).count() == senders {
             if self.listeners.is_empty() {
                 self.bound = bind(&self.listen)?;
             }
-            self.taking.note_all(self.worker, self.taken);
+            self.takeover.note_all(self.worker, self.taken);
         }
         Ok(())
     }
 }
 
-impl Giver {
+impl HandoverSender {
     /// A connection will come whose descriptor has that number there, and is this one here. It is
     /// reported from now on: what was reported to the other before is reported anew.
     fn expect(

@@ -11,7 +11,7 @@ use sys::{clock, passing};
 use zeroize::Zeroize;
 
 use super::wire::{self, Kind, Way};
-use crate::giving::{Command, Giving};
+use crate::handover_state::{Command, HandoverState};
 use crate::kernel::Kernel;
 use crate::shard::Shard;
 use crate::tls::Tls;
@@ -29,8 +29,8 @@ const AGAIN_MS: u64 = 2;
 const STATES_BYTES: usize = 128 << 10;
 
 /// The worker's side of a handover.
-pub(crate) struct Giver {
-    giving: Arc<Giving>,
+pub(crate) struct HandoverSender {
+    handover: Arc<HandoverState>,
     worker: usize,
     /// Where all goes; none before it has begun.
     ways: Vec<Way>,
@@ -49,9 +49,9 @@ pub(crate) struct Giver {
 
 /// What has come of it in a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Given {
+pub(crate) enum SendProgress {
     /// It goes on; at once, where there is more to do.
-    Giving { busy: bool },
+    Sending { busy: bool },
     /// All is written down: the worker stops, until it hears more.
     Written,
     /// It will not be: the worker goes on.
@@ -60,11 +60,11 @@ pub(crate) enum Given {
     Leave,
 }
 
-impl Giver {
-    pub(crate) fn new(giving: Arc<Giving>, worker: usize) -> Giver {
+impl HandoverSender {
+    pub(crate) fn new(handover: Arc<HandoverState>, worker: usize) -> HandoverSender {
         let (ways, again_ms, quiet_by_ms) = (Vec::new(), None, None);
-        Giver {
-            giving,
+        HandoverSender {
+            handover,
             worker,
             ways,
             next: 0,
@@ -77,28 +77,28 @@ impl Giver {
     }
 
     /// Whether it is of that handover.
-    pub(crate) fn is_of(&self, giving: &Arc<Giving>) -> bool {
-        Arc::ptr_eq(&self.giving, giving)
+    pub(crate) fn is_of(&self, handover: &Arc<HandoverState>) -> bool {
+        Arc::ptr_eq(&self.handover, handover)
     }
 
     /// Whether nothing is said of whose the connections are.
     pub(crate) fn is_frozen(&self) -> bool {
-        self.giving.command() == Command::Freeze
+        self.handover.command() == Command::Freeze
     }
 
     /// Whether they are another's.
     pub(crate) fn has_left(&self) -> bool {
-        self.giving.command() == Command::Leave
+        self.handover.command() == Command::Leave
     }
 
     /// Whether all before it have gone.
     pub(crate) fn is_its_turn(&self) -> bool {
-        self.giving.gone() >= self.worker
+        self.handover.gone() >= self.worker
     }
 
     /// It has.
     pub(crate) fn has_gone(&self) {
-        self.giving.note_gone();
+        self.handover.note_gone();
     }
 
     /// Waits, and takes nothing that is reported.
@@ -121,41 +121,41 @@ impl Giver {
         shard: &mut Shard<Tls<Kernel>>,
         listeners: &[(&OwnedFd, bool)],
         has_mail: bool,
-    ) -> Given {
-        let done = match self.giving.command() {
-            Command::GoOn => return Given::GoOn,
-            Command::Leave => return Given::Leave,
-            _ if self.has_failed => return Given::Giving { busy: false },
+    ) -> SendProgress {
+        let done = match self.handover.command() {
+            Command::GoOn => return SendProgress::GoOn,
+            Command::Leave => return SendProgress::Leave,
+            _ if self.has_failed => return SendProgress::Sending { busy: false },
             _ if shard.is_ending() => Err(io::Error::other("the server is stopping")),
-            Command::Copy => self.copy(shard).map(|busy| Given::Giving { busy }),
+            Command::Copy => self.copy(shard).map(|busy| SendProgress::Sending { busy }),
             Command::Freeze if !has_mail && shard.is_quiet() => {
-                self.write_all(shard, listeners).map(|()| Given::Written)
+                self.write_all(shard, listeners).map(|()| SendProgress::Written)
             }
             Command::Freeze => {
                 let now_ms = clock::monotonic_ms();
                 match *self.quiet_by_ms.get_or_insert(now_ms + QUIET_MS) > now_ms {
-                    true => Ok(Given::Giving { busy: true }),
+                    true => Ok(SendProgress::Sending { busy: true }),
                     false => Err(io::Error::other("a worker has too much to do to stop")),
                 }
             }
         };
         done.unwrap_or_else(|error| {
-            self.giving.fail(format!("worker {}: {error}", self.worker));
+            self.handover.fail(format!("worker {}: {error}", self.worker));
             // That is heard of, and then it is told to go on.
             (self.has_failed, self.again_ms) = (true, None);
-            Given::Giving { busy: false }
+            SendProgress::Sending { busy: false }
         })
     }
 
     /// Sends copies of the next descriptors. Whether there are more, and room for them.
     fn copy(&mut self, shard: &mut Shard<Tls<Kernel>>) -> io::Result<bool> {
         self.again_ms = None;
-        if !self.giving.may_copy(self.worker) {
+        if !self.handover.may_copy(self.worker) {
             return Ok(false);
         }
-        let takers = self.takers();
-        if self.ways.len() < takers.len() {
-            if !self.connect(takers)? {
+        let receivers = self.receivers();
+        if self.ways.len() < receivers.len() {
+            if !self.connect(receivers)? {
                 self.again_ms = Some(clock::monotonic_ms() + AGAIN_MS);
                 return Ok(false);
             }
@@ -163,22 +163,22 @@ impl Giver {
         }
         let slots = shard.slots();
         let end = slots.min(self.next + passing::DESCRIPTORS_MAX as u32);
-        for taker in 0..self.ways.len() {
-            if !self.copy_to(taker, shard, self.next..end)? {
+        for receiver in 0..self.ways.len() {
+            if !self.copy_to(receiver, shard, self.next..end)? {
                 self.again_ms = Some(clock::monotonic_ms() + AGAIN_MS);
                 return Ok(false);
             }
         }
         self.next = end;
         let connections = shard.connections() as u64;
-        self.giving.note_copied(self.worker, self.copied, connections, end == slots);
+        self.handover.note_copied(self.worker, self.copied, connections, end == slots);
         Ok(end < slots)
     }
 
-    /// Sends one taker its part of those in `slots`. Whether there was room.
+    /// Sends one receiver its part of those in `slots`. Whether there was room.
     fn copy_to(
         &mut self,
-        taker: usize,
+        receiver: usize,
         shard: &mut Shard<Tls<Kernel>>,
         slots: Range<u32>,
     ) -> io::Result<bool> {
@@ -188,16 +188,16 @@ impl Giver {
             let Some(number) = shard.socket(slot).map(|socket| socket.as_raw_fd() as u32) else {
                 continue;
             };
-            if way_of(number, ways) == taker && !shard.sockets().below().is_copied(number) {
+            if way_of(number, ways) == receiver && !shard.sockets().below().is_copied(number) {
                 slots_of_it.push(slot);
                 body.extend_from_slice(&number.to_le_bytes());
             }
         }
         if slots_of_it.is_empty() {
-            return self.ways[taker].flush();
+            return self.ways[receiver].flush();
         }
         let sockets = descriptors(shard, &slots_of_it);
-        let sent = wire::send(&mut self.ways[taker], Kind::Copies, &body, &sockets)?;
+        let sent = wire::send(&mut self.ways[receiver], Kind::Copies, &body, &sockets)?;
         if sent {
             self.copied += slots_of_it.len() as u64;
             for number in body.chunks_exact(4) {
@@ -209,23 +209,23 @@ impl Giver {
     }
 
     /// Those who take of it.
-    fn takers(&self) -> Range<usize> {
-        super::takers_of(self.worker, self.giving.givers(), self.giving.takers)
+    fn receivers(&self) -> Range<usize> {
+        super::receivers_of(self.worker, self.handover.senders(), self.handover.receivers)
     }
 
     /// Connects to those who take, as far as they let it: nothing is waited for, since streams
     /// would wait too. Whether all ways are there.
-    fn connect(&mut self, takers: Range<usize>) -> io::Result<bool> {
+    fn connect(&mut self, receivers: Range<usize>) -> io::Result<bool> {
         if self.still.is_none() {
             // Now, since a table that is full has to be known before anything stops.
             self.still = Some((Epoll::new()?, Events::with_capacity(1)));
         }
-        for taker in takers.skip(self.ways.len()) {
-            let path = super::taker::socket_path(&self.giving.dir, taker);
+        for receiver in receivers.skip(self.ways.len()) {
+            let path = super::receiver::socket_path(&self.handover.dir, receiver);
             let named = |error| io::Error::other(format!("{}: {error}", path.display()));
             let Some(socket) = passing::connect(&path).map_err(named)? else { return Ok(false) };
             let mut way = Way::new(socket);
-            wire::send(&mut way, Kind::Giver, &(self.worker as u32).to_le_bytes(), &[])
+            wire::send(&mut way, Kind::HandoverSender, &(self.worker as u32).to_le_bytes(), &[])
                 .and_then(has_gone)?;
             self.ways.push(way);
         }
@@ -239,7 +239,7 @@ impl Giver {
         listeners: &[(&OwnedFd, bool)],
     ) -> io::Result<()> {
         let by_ms = clock::monotonic_ms() + STILL.as_millis() as u64;
-        while !self.connect(self.takers())? {
+        while !self.connect(self.receivers())? {
             has_gone(clock::monotonic_ms() < by_ms)?;
             self.wait(1)?;
         }
@@ -263,12 +263,12 @@ impl Giver {
             wire::send(way, Kind::End, &written.to_le_bytes(), &[]).and_then(has_gone)?;
             way.flush().and_then(has_gone)?;
         }
-        self.giving.note_written(self.worker, written.iter().sum());
+        self.handover.note_written(self.worker, written.iter().sum());
         Ok(())
     }
 
-    /// Writes down what is one taker's. How many connections that is.
-    fn write_to(&mut self, taker: usize, shard: &mut Shard<Tls<Kernel>>) -> io::Result<u64> {
+    /// Writes down what is one receiver's. How many connections that is.
+    fn write_to(&mut self, receiver: usize, shard: &mut Shard<Tls<Kernel>>) -> io::Result<u64> {
         let ways = self.ways.len();
         let (mut states, mut newcomers, mut slots) = (Vec::new(), Vec::new(), Vec::new());
         let mut written = 0;
@@ -276,7 +276,7 @@ impl Giver {
             let Some(number) = shard.socket(slot).map(|socket| socket.as_raw_fd() as u32) else {
                 continue;
             };
-            if way_of(number, ways) != taker {
+            if way_of(number, ways) != receiver {
                 continue;
             }
             let Some(mut state) = shard.write_down(slot) else { continue };
@@ -289,20 +289,20 @@ impl Giver {
                 slots.push(slot);
             }
             if states.len() >= STATES_BYTES {
-                self.send_states(taker, &mut states)?;
+                self.send_states(receiver, &mut states)?;
             }
             if slots.len() == passing::DESCRIPTORS_MAX || newcomers.len() >= STATES_BYTES {
-                self.send_newcomers(taker, &mut newcomers, &mut slots, shard)?;
+                self.send_newcomers(receiver, &mut newcomers, &mut slots, shard)?;
             }
         }
-        self.send_states(taker, &mut states)?;
-        self.send_newcomers(taker, &mut newcomers, &mut slots, shard)?;
+        self.send_states(receiver, &mut states)?;
+        self.send_newcomers(receiver, &mut newcomers, &mut slots, shard)?;
         Ok(written)
     }
 
-    fn send_states(&mut self, taker: usize, states: &mut Vec<u8>) -> io::Result<()> {
+    fn send_states(&mut self, receiver: usize, states: &mut Vec<u8>) -> io::Result<()> {
         if !states.is_empty() {
-            let way = &mut self.ways[taker];
+            let way = &mut self.ways[receiver];
             wire::send(way, Kind::States, states, &[]).and_then(has_gone)?;
             // There are keys among it.
             states.zeroize();
@@ -312,7 +312,7 @@ impl Giver {
 
     fn send_newcomers(
         &mut self,
-        taker: usize,
+        receiver: usize,
         states: &mut Vec<u8>,
         slots: &mut Vec<u32>,
         shard: &mut Shard<Tls<Kernel>>,
@@ -320,7 +320,7 @@ impl Giver {
         if slots.is_empty() {
             return Ok(());
         }
-        let way = &mut self.ways[taker];
+        let way = &mut self.ways[receiver];
         let by_ms = clock::monotonic_ms() + STILL.as_millis() as u64;
         // Where too many are on their way, some have to arrive first.
         while !wire::send(way, Kind::Newcomers, states, &descriptors(shard, slots))? {

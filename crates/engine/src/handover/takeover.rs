@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::heritage;
+use super::facts;
 use crate::counters::Total;
 
 /// What the workers are to do. Said once.
@@ -18,11 +18,11 @@ pub(crate) enum Order {
 }
 
 /// What both sides of it see.
-pub(crate) struct Taking {
+pub(crate) struct TakeoverState {
     pub(crate) dir: PathBuf,
     /// How many workers give.
-    pub(crate) givers: usize,
-    pub(crate) takers: usize,
+    pub(crate) senders: usize,
+    pub(crate) receivers: usize,
     /// Ordering: the totals are seen with it (release, acquire).
     order: AtomicU8,
     workers: Box<[Received]>,
@@ -37,14 +37,14 @@ struct Received {
     is_all: AtomicU8,
 }
 
-impl Taking {
-    pub(crate) fn new(dir: PathBuf, givers: usize, takers: usize) -> Taking {
-        Taking {
+impl TakeoverState {
+    pub(crate) fn new(dir: PathBuf, senders: usize, receivers: usize) -> TakeoverState {
+        TakeoverState {
             dir,
-            givers,
-            takers,
+            senders,
+            receivers,
             order: AtomicU8::new(Order::Take as u8),
-            workers: (0..takers).map(|_| Received::default()).collect(),
+            workers: (0..receivers).map(|_| Received::default()).collect(),
             failed: OnceLock::new(),
             totals: OnceLock::new(),
         }
@@ -52,7 +52,7 @@ impl Taking {
 
     /// Whether each worker takes what its like gives.
     pub(crate) fn is_one_to_one(&self) -> bool {
-        self.givers == self.takers
+        self.senders == self.receivers
     }
 
     pub(crate) fn order(&self) -> Order {
@@ -85,10 +85,10 @@ impl Taking {
 }
 
 /// Connections on their way from another process. Dropped before they are
-/// [served](Inheriting::serve), they are given up: the other has them still.
-pub struct Inheriting(pub(crate) Arc<Taking>);
+/// [served](Takeover::serve), they are given up: the other has them still.
+pub struct Takeover(pub(crate) Arc<TakeoverState>);
 
-impl Inheriting {
+impl Takeover {
     /// `None` until all workers have all that they are to have; then how many connections that is,
     /// or why it cannot be done.
     pub fn received(&self) -> Option<Result<u64, String>> {
@@ -102,7 +102,7 @@ impl Inheriting {
 
     /// Serves them from now on. What the other has counted, `totals`, is counted on.
     pub fn serve(&self, mut totals: Vec<Total>) {
-        heritage::leave_open_out(&mut totals);
+        facts::leave_open_out(&mut totals);
         let _ = self.0.totals.set(totals);
         self.order(Order::Serve);
     }
@@ -113,7 +113,7 @@ impl Inheriting {
     }
 }
 
-impl Drop for Inheriting {
+impl Drop for Takeover {
     fn drop(&mut self) {
         self.order(Order::Drop);
     }

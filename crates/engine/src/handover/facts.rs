@@ -9,7 +9,7 @@ use crate::counters::{Counters, Total, WorkerSnapshot};
 
 /// What a process that gives tells of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Heritage {
+pub struct HandoverFacts {
     /// Where clients connect, with the port that was chosen.
     pub listen: Option<SocketAddr>,
     /// Where they connect by TLS.
@@ -26,14 +26,14 @@ pub struct Heritage {
 
 /// The same, for the one who takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Inherited {
-    /// See [`Heritage::listen`].
+pub struct Predecessor {
+    /// See [`HandoverFacts::listen`].
     pub listen: Option<SocketAddr>,
-    /// See [`Heritage::tls_listen`].
+    /// See [`HandoverFacts::tls_listen`].
     pub tls_listen: Option<SocketAddr>,
-    /// See [`Heritage::workers`].
+    /// See [`HandoverFacts::workers`].
     pub workers: usize,
-    /// See [`Heritage::address_keys`].
+    /// See [`HandoverFacts::address_keys`].
     pub address_keys: [u64; 2],
 }
 

@@ -24,8 +24,8 @@ use super::fields::{FirstLine, Statement, keep_end_to_end};
 use super::lost::Lost;
 use super::place;
 
-/// How long it may take until the heir can be reached: it takes our place on the socket when it
-/// begins to serve.
+/// How long it may take until the successor can be reached: it takes our place on the socket when
+/// it begins to serve.
 const REACH_TIME: Duration = Duration::from_secs(2);
 
 /// How long to wait before another try.
@@ -36,9 +36,10 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// The program that has taken everything.
 #[derive(Debug)]
-pub struct Heir {
+pub struct Successor {
     socket: PathBuf,
-    /// The process that cannot be it, although it serves there until the heir has taken the socket.
+    /// The process that cannot be it, although it serves there until the successor has taken the
+    /// socket.
     before: Option<u32>,
 }
 
@@ -48,15 +49,15 @@ struct Problem {
     detail: String,
 }
 
-impl Heir {
+impl Successor {
     /// The process that serves with the data in `data` when this one does not any more.
-    pub fn new(data: &Path) -> Heir {
-        Heir { socket: place::path(data), before: Some(process::id()) }
+    pub fn new(data: &Path) -> Successor {
+        Successor { socket: place::path(data), before: Some(process::id()) }
     }
 
     /// What serves with the data in `data`, in whichever process: for tests that are both.
-    pub fn in_any_process(data: &Path) -> Heir {
-        Heir { socket: place::path(data), before: None }
+    pub fn in_any_process(data: &Path) -> Successor {
+        Successor { socket: place::path(data), before: None }
     }
 
     /// Passes a request on, and its answer back.
@@ -151,7 +152,7 @@ impl Heir {
         socket.set_nonblocking(true)?;
         place::reach(&self.socket, |path| socket.connect(&socket2::SockAddr::unix(path)?))?;
         let stream = UnixStream::from_std(std::os::unix::net::UnixStream::from(socket))?;
-        // Our own: we had it from the program before us, and the heir has not taken it yet.
+        // Our own: we had it from the program before us, and the successor has not taken it yet.
         if self.before.is_some() && place::process(&stream)? == self.before {
             return Err(ErrorKind::ConnectionRefused.into());
         }

@@ -1,9 +1,10 @@
-//! The side of the server that serves: it hands everything to its heir, or goes on as if nothing
-//! had been.
+//! The side of the server that serves: it hands everything to its successor, or goes on as if
+//! nothing had been.
 //!
-//! Until [`ServingWord::Yours`] is said every failure, of whatever kind, leads to [`Giving::undo`].
-//! Saying it is one system call, which succeeds or not: an heir that hears it has everything, one
-//! that finds the conversation ended has nothing, and in between there is nothing.
+//! Until [`ServingMessage::Yours`] is said every failure, of whatever kind, leads to
+//! [`HandoverRun::undo`]. Saying it is one system call, which succeeds or not: a successor that
+//! hears it has everything, one that finds the conversation ended has nothing, and in between there
+//! is nothing.
 
 use std::fmt::Display;
 use std::sync::PoisonError;
@@ -19,12 +20,14 @@ use tokio::time::{Instant, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::Conversation;
+use super::messages::{
+    Copying, Done, Have, Hello, Live, Refusal, ServingMessage, Step, SuccessorMessage,
+};
 use super::serving::Serving;
 use super::socket::SocketDir;
-use super::words::{Copying, Done, Have, HeirWord, Hello, Live, Refusal, ServingWord, Step};
 use super::{history, program};
 
-/// How long the heir may take until its workers wait: it reads keys, and the names of a store.
+/// How long the successor may take until its workers wait: it reads keys, and the names of a store.
 const READY_MAX: Duration = Duration::from_secs(60);
 
 /// How long copying may make no progress.
@@ -36,8 +39,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// How long requests in progress may take to be done.
 const REQUESTS_MAX: Duration = Duration::from_secs(2);
 
-/// How long the heir may take from then on until it says that it serves: it may wait for the port
-/// of an Erlang node.
+/// How long the successor may take from then on until it says that it serves: it may wait for the
+/// port of an Erlang node.
 const LIVE_MAX: Duration = Duration::from_secs(60);
 
 /// How often it is looked how far the workers are, while they serve and while they do not.
@@ -47,22 +50,23 @@ const LOOK_FROZEN: Duration = Duration::from_millis(1);
 /// How often it is said how far it is.
 const TELL: Duration = Duration::from_secs(1);
 
-/// How long an heir that is not wanted any more may take to end by itself, while all are served.
+/// How long a successor that is not wanted any more may take to end by itself, while all are
+/// served.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long an heir that failed may take to die, and the store to be free again.
+/// How long a successor that failed may take to die, and the store to be free again.
 const UNDO_MAX: Duration = Duration::from_secs(10);
 
 /// Idempotency keys in one word, of some 130 bytes each.
 const KEYS_PART: usize = 4096;
 
 /// How an upgrade goes.
-pub(super) struct Giving<'g> {
+pub(super) struct HandoverRun<'g> {
     pub(super) serving: &'g Serving,
-    pub(super) heir: Conversation,
+    pub(super) successor: Conversation,
     pub(super) hello: Hello,
     pub(super) version: u32,
-    /// The heir's process, if it was started here.
+    /// The successor's process, if it was started here.
     pub(super) child: Option<Child>,
     /// Hears how far it is.
     pub(super) tell: &'g mut (dyn FnMut(Step) + Send),
@@ -81,10 +85,10 @@ fn failed<E: Display>(part: &'static str) -> impl FnOnce(E) -> String {
 }
 
 /// Who has failed.
-const HEIR: &str = "the new program";
+const SUCCESSOR: &str = "the new program";
 const STORE: &str = "the store";
 
-impl Giving<'_> {
+impl HandoverRun<'_> {
     /// Hands everything over. An error says why not; then all is as before.
     pub(super) async fn run(mut self) -> Result<Done, String> {
         let begun_ms = clock::monotonic_ms();
@@ -108,8 +112,8 @@ impl Giving<'_> {
         };
         let said = handed.and_then(|connections| {
             // Nothing waits here: it is said, or it is not.
-            let said = self.heir.say_at_once(&ServingWord::Yours);
-            said.map(|()| connections).map_err(failed(HEIR))
+            let said = self.successor.say_at_once(&ServingMessage::Yours);
+            said.map(|()| connections).map_err(failed(SUCCESSOR))
         });
         match said {
             Ok(connections) => Ok(self.leave(handover, connections, begun_ms).await),
@@ -117,30 +121,31 @@ impl Giving<'_> {
         }
     }
 
-    /// Tells the heir what it must know, and waits until its workers do. Where they wait, and how
-    /// many they are.
+    /// Tells the successor what it must know, and waits until its workers do. Where they wait, and
+    /// how many they are.
     async fn prepare(&mut self, begun_ms: u64) -> Result<(SocketDir, usize), String> {
         let facts = self.serving.facts(self.version, begun_ms);
-        self.say(&ServingWord::Facts(Box::new(facts))).await?;
-        let ready = match self.heir_word(READY_MAX).await? {
-            HeirWord::Ready(ready) => ready,
+        self.say(&ServingMessage::Facts(Box::new(facts))).await?;
+        let ready = match self.successor_message(READY_MAX).await? {
+            SuccessorMessage::Ready(ready) => ready,
             word => return Err(unexpected(&word)),
         };
         // It names a directory beside the socket, and no other.
         if ready.workers == 0 || ready.dir.contains('/') || ready.dir.starts_with('.') {
-            return Err(format!("{HEIR} says what nobody understands: {ready:?}"));
+            return Err(format!("{SUCCESSOR} says what nobody understands: {ready:?}"));
         }
         let Hello { pid, encke, .. } = &self.hello;
         let text = format!("encke {encke} (process {pid}) is ready to take over");
         (self.tell)(Step { text, ..Step::default() });
-        let dir = SocketDir::open(&self.serving.data.join(&ready.dir)).map_err(failed(HEIR))?;
+        let dir =
+            SocketDir::open(&self.serving.data.join(&ready.dir)).map_err(failed(SUCCESSOR))?;
         Ok((dir, ready.workers))
     }
 
-    /// Everything up to the point of no return; answers how many connections the heir has.
+    /// Everything up to the point of no return; answers how many connections the successor has.
     async fn hand_over(&mut self, handover: &Handover) -> Result<u64, String> {
-        let known = history::send(&mut self.heir, &self.serving.router, 0).await;
-        let known = known.map_err(failed(HEIR))?;
+        let known = history::send(&mut self.successor, &self.serving.router, 0).await;
+        let known = known.map_err(failed(SUCCESSOR))?;
         self.send_keys(false).await?;
         self.copy(handover).await?;
         let pause = self.pause(handover, known);
@@ -161,7 +166,7 @@ impl Giving<'_> {
             let is_new = next > self.keys;
             self.keys = next;
             if is_new || is_first {
-                self.say(&ServingWord::Keys(part)).await?;
+                self.say(&ServingMessage::Keys(part)).await?;
             }
             if is_all || !is_new {
                 return Ok(());
@@ -177,9 +182,9 @@ impl Giving<'_> {
             tokio::select! {
                 _ = looks.tick() => {}
                 // It has nothing to say but that it will not.
-                heard = self.heir.is_heard() => {
-                    heard.map_err(failed(HEIR))?;
-                    let word = self.heir_word(STILL_MAX).await?;
+                heard = self.successor.is_heard() => {
+                    heard.map_err(failed(SUCCESSOR))?;
+                    let word = self.successor_message(STILL_MAX).await?;
                     return Err(unexpected(&word));
                 }
             }
@@ -202,19 +207,19 @@ impl Giving<'_> {
             }
             if told.elapsed() >= TELL {
                 told = Instant::now();
-                self.say(&ServingWord::Copying(Copying { copied, of })).await?;
+                self.say(&ServingMessage::Copying(Copying { copied, of })).await?;
                 let text = format!("connections copied: {copied} of {of}");
                 (self.tell)(Step { text, copied, of });
             }
         }
     }
 
-    /// All from when clients begin to wait; `known` is the last event that the heir has.
+    /// All from when clients begin to wait; `known` is the last event that the successor has.
     async fn pause(&mut self, handover: &Handover, known: u64) -> Result<u64, String> {
         let serving = self.serving;
         let paused_ms = clock::monotonic_ms();
         serving.hold_still(REQUESTS_MAX).await?;
-        serving.pass_listeners(&mut self.heir).await.map_err(failed(HEIR))?;
+        serving.pass_listeners(&mut self.successor).await.map_err(failed(SUCCESSOR))?;
         handover.freeze();
         let connections = loop {
             match handover.written() {
@@ -222,39 +227,41 @@ impl Giving<'_> {
                 None => sleep(LOOK_FROZEN).await,
             }
         };
-        let sent = history::send(&mut self.heir, &serving.router, known).await;
-        sent.map_err(failed(HEIR))?;
+        let sent = history::send(&mut self.successor, &serving.router, known).await;
+        sent.map_err(failed(SUCCESSOR))?;
         self.send_keys(true).await?;
         let graph = serving.graph.clone();
         let letting_go = self.letting_go.insert(spawn_blocking(move || graph.let_go()));
         let let_go = letting_go.await.map_err(failed(STORE))?;
         let_go.map_err(failed(STORE))?;
         let rest = serving.rest(paused_ms, connections);
-        self.say(&ServingWord::Rest(Box::new(rest))).await?;
-        match self.heir_word(PAUSE_MAX).await? {
-            HeirWord::Have(Have { connections: theirs }) if theirs == connections => Ok(theirs),
-            HeirWord::Have(Have { connections: theirs }) => {
-                Err(format!("{HEIR} has {theirs} of {connections} connections"))
+        self.say(&ServingMessage::Rest(Box::new(rest))).await?;
+        match self.successor_message(PAUSE_MAX).await? {
+            SuccessorMessage::Have(Have { connections: theirs }) if theirs == connections => {
+                Ok(theirs)
+            }
+            SuccessorMessage::Have(Have { connections: theirs }) => {
+                Err(format!("{SUCCESSOR} has {theirs} of {connections} connections"))
             }
             word => Err(unexpected(&word)),
         }
     }
 
-    /// All is the heir's.
+    /// All is the successor's.
     async fn leave(mut self, handover: Handover, connections: u64, begun_ms: u64) -> Done {
         handover.leave();
         self.serving.move_on();
         self.serving.end_erlang().await;
         // It may have said all that it has to say, and gone.
-        let _ = self.say(&ServingWord::Left).await;
-        let heard = self.heir_word(LIVE_MAX).await;
+        let _ = self.say(&ServingMessage::Left).await;
+        let heard = self.successor_message(LIVE_MAX).await;
         let (pause_milliseconds, lost) = match heard {
-            Ok(HeirWord::Live(Live { pause_ms })) => (pause_ms, None),
+            Ok(SuccessorMessage::Live(Live { pause_ms })) => (pause_ms, None),
             Ok(word) => (0, Some(unexpected(&word))),
             Err(why) => (0, Some(why)),
         };
-        let ended = lost.is_some() && self.heir.has_ended();
-        let known = self.heir.peer().map_or(0, |peer| peer.pid);
+        let ended = lost.is_some() && self.successor.has_ended();
+        let known = self.successor.peer().map_or(0, |peer| peer.pid);
         Done {
             pid: if known > 0 { known } else { self.hello.pid },
             version: self.hello.encke.clone(),
@@ -268,16 +275,18 @@ impl Giving<'_> {
 
     /// All goes on here. Answers why, once it does.
     async fn undo(mut self, handover: Option<Handover>, why: String) -> String {
-        // The heir does nothing to a connection before it was told that it may, which it will not.
+        // The successor does nothing to a connection before it was told that it may, which it will
+        // not.
         let was_paused = handover.is_some();
         drop(handover);
-        let last = ServingWord::Refuse(Refusal { why: why.clone() });
+        let last = ServingMessage::Refuse(Refusal { why: why.clone() });
         // It may be gone, or not listen.
-        let _ = self.heir.say_at_once(&last);
-        self.heir.end().await;
-        // The program that was started may have started the heir in its turn.
-        let heir = self.heir.peer().ok().map(|peer| peer.pid);
-        let is_known_to_end = heir.is_some() && heir == self.child.as_ref().and_then(Child::id);
+        let _ = self.successor.say_at_once(&last);
+        self.successor.end().await;
+        // The program that was started may have started the successor in its turn.
+        let successor = self.successor.peer().ok().map(|peer| peer.pid);
+        let is_known_to_end =
+            successor.is_some() && successor == self.child.as_ref().and_then(Child::id);
         if let Some(child) = self.child {
             program::end(child, if was_paused { Duration::ZERO } else { PATIENCE }).await;
         }
@@ -296,20 +305,20 @@ impl Giving<'_> {
         why
     }
 
-    async fn say(&mut self, word: &ServingWord) -> Result<(), String> {
-        self.heir.say(word).await.map_err(failed(HEIR))
+    async fn say(&mut self, word: &ServingMessage) -> Result<(), String> {
+        self.successor.say(word).await.map_err(failed(SUCCESSOR))
     }
 
-    /// The next word of the heir's that we know.
-    async fn heir_word(&mut self, most: Duration) -> Result<HeirWord, String> {
-        let is_known = |word: &HeirWord| !matches!(word, HeirWord::Unknown);
-        match self.heir.hear_known(most, is_known).await.map_err(failed(HEIR))? {
-            HeirWord::Refuse(refusal) => Err(refusal.why),
+    /// The next word of the successor's that we know.
+    async fn successor_message(&mut self, most: Duration) -> Result<SuccessorMessage, String> {
+        let is_known = |word: &SuccessorMessage| !matches!(word, SuccessorMessage::Unknown);
+        match self.successor.hear_known(most, is_known).await.map_err(failed(SUCCESSOR))? {
+            SuccessorMessage::Refuse(refusal) => Err(refusal.why),
             word => Ok(word),
         }
     }
 }
 
-fn unexpected(word: &HeirWord) -> String {
-    format!("{HEIR} says what nobody has asked for: {word:?}")
+fn unexpected(word: &SuccessorMessage) -> String {
+    format!("{SUCCESSOR} says what nobody has asked for: {word:?}")
 }
