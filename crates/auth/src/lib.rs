@@ -2,7 +2,7 @@
 //! in which both are kept.
 //!
 //! Tokens are JSON Web Tokens that somebody else made; the [`Verifier`](tokens::Verifier) knows the
-//! keys and the revocations, and the [token door](token_door) stands between it and the workers.
+//! keys and the revocations, and the [token door](token_service) stands between it and the workers.
 //! Keys of the API are our own: a file of their hashes, which commands change and a running server
 //! reads again.
 //!
@@ -17,7 +17,7 @@ pub mod file_watch;
 pub mod keys;
 pub mod live_access;
 pub mod outgoing;
-pub mod token_door;
+pub mod token_service;
 pub mod tokens;
 
 use std::net::SocketAddr;

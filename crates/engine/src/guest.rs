@@ -117,7 +117,7 @@ impl Guest {
                 }
                 Mail::Gap { up_to } => GuestMail::Gap(up_to),
                 // Its connections neither resume nor are drained: they have no stream to end.
-                Mail::CatchUp(_) | Mail::Verdict(_) | Mail::Revoke(_) | Mail::Drain { .. } => {
+                Mail::CatchUp(_) | Mail::TokenResult(_) | Mail::Revoke(_) | Mail::Drain { .. } => {
                     continue;
                 }
             });

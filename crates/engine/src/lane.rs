@@ -26,11 +26,11 @@ use crate::receipt::{Bell, LaneBell, LaneNote};
 pub trait Lane: Send {
     /// Something has come on what was registered as `index`, which may be [`LANE_SOCKET`]. When it
     /// `hung_up`, the other side sends no more.
-    fn ready(&mut self, desk: &LaneDesk<'_>, index: u32, hung_up: bool);
+    fn ready(&mut self, turn: &LaneTurn<'_>, index: u32, hung_up: bool);
 
     /// The end of a turn: all mail is delivered, so what this worker had of a send is counted.
     /// `true` when there is work left that nothing reports.
-    fn turned(&mut self, desk: &LaneDesk<'_>) -> bool;
+    fn turned(&mut self, turn: &LaneTurn<'_>) -> bool;
 
     /// When it wants a turn at the latest, by the monotonic clock.
     fn due_ms(&self) -> Option<u64>;
@@ -51,7 +51,7 @@ pub(crate) fn lane_index(token: u64) -> Option<u32> {
 }
 
 /// What a lane may use of its worker within a turn.
-pub struct LaneDesk<'w> {
+pub struct LaneTurn<'w> {
     pub(crate) epoll: &'w Epoll,
     pub(crate) bell: &'w Arc<Bell>,
     pub(crate) worker: usize,
@@ -59,7 +59,7 @@ pub struct LaneDesk<'w> {
     pub now_ms: u64,
 }
 
-impl LaneDesk<'_> {
+impl LaneTurn<'_> {
     /// Reports both sides of `socket` as `index`, edge-triggered, until it is closed.
     pub fn register(&self, socket: &impl AsFd, index: u32) -> io::Result<()> {
         self.epoll.add_stream(socket, FIRST_TOKEN + u64::from(index))

@@ -73,7 +73,7 @@ pub mod work {
     pub const INFLATE: u32 = 100;
     /// A log-in or log-out under one id: a lock or two, and a place in two tables.
     pub const ID: u32 = 4;
-    /// A token that is judged within the turn: a MAC, or a look into a table.
+    /// A token that is verified within the turn: a MAC, or a look into a table.
     pub const TOKEN: u32 = 30;
     /// A write beside its bytes.
     pub const WRITE: u32 = 50;
@@ -198,15 +198,15 @@ pub const fn held_bytes(backlog_bytes_max: usize) -> usize {
     backlog_bytes_max - window_bytes(backlog_bytes_max)
 }
 
-/// Tokens that wait to be judged, 64 bytes each beside their text; who comes past it is answered
+/// Tokens that wait to be verified, 64 bytes each beside their text; who comes past it is answered
 /// 503. A core verifies some 15,000 signatures a second, so that the last one waits four seconds.
 pub const TOKEN_QUESTIONS_MAX: usize = 64 * 1024;
 
 /// Bytes of their text.
 pub const TOKEN_QUESTION_BYTES_MAX: usize = 64 << 20;
 
-/// How long a request waits until its token is judged, in milliseconds.
-pub const VERDICT_TIMEOUT_MS: u64 = 10_000;
+/// How long a request waits until its token is verified, in milliseconds.
+pub const TOKEN_TIMEOUT_MS: u64 = 10_000;
 
 /// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker.
 pub const MAILS_MAX: usize = 2048;

@@ -35,7 +35,7 @@ pub(crate) enum Mail {
     /// What a held connection has missed. In a box, since it is rare.
     CatchUp(Box<CatchUp>),
     /// What a token is found to be.
-    Verdict(Verdict),
+    TokenResult(TokenResult),
     /// End those whose tokens these are.
     Revoke(Revoked),
     /// Tell all connections that events may be missing up to this number; what is posted behind it
@@ -50,7 +50,7 @@ pub(crate) enum Mail {
 
 /// What the token of a connection is found to be.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct TokenResult {
     pub(crate) target: ConnRef,
     pub(crate) outcome: Outcome,
 }
@@ -61,7 +61,7 @@ impl Mail {
         match self {
             Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => targets.len(),
             Mail::CatchUp(catch_up) => 1 + catch_up.events.len(),
-            Mail::Verdict(_) | Mail::Revoke(_) => 1,
+            Mail::TokenResult(_) | Mail::Revoke(_) => 1,
             Mail::Gap { .. } | Mail::Drain { .. } => 0,
         }
     }

@@ -36,7 +36,7 @@ use crate::router::Router;
 use crate::settings::Settings;
 use crate::shard::Shared;
 use crate::tls::HandshakeLimits;
-use crate::token_desk::TokenDesk;
+use crate::token_queue::TokenQueue;
 use crate::tokens::Tokens;
 use crate::well_known::WellKnown;
 use crate::worker::Worker;
@@ -260,10 +260,10 @@ impl Engine {
         &self.resumes
     }
 
-    /// Where workers ask what tokens are that they cannot judge within a turn: somebody must take
+    /// Where workers ask what tokens are that they cannot verify within a turn: somebody must take
     /// these questions and answer them, or their clients are refused.
-    pub fn token_desk(&self) -> TokenDesk {
-        TokenDesk::new(self.mailboxes.clone(), self.tokens.clone())
+    pub fn token_queue(&self) -> TokenQueue {
+        TokenQueue::new(self.mailboxes.clone(), self.tokens.clone())
     }
 
     /// Where texts are shown on the public port that prove whose names lead here.

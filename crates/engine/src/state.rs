@@ -106,7 +106,7 @@ pub(crate) struct More {
     /// The page's origin that is named in the answer to a poll.
     #[n(11)]
     pub(crate) origin: Option<String>,
-    /// A token in a message is being judged, and nobody will answer.
+    /// A token in a message is being verified, and nobody will answer.
     #[n(12)]
     #[cbor(default)]
     pub(crate) token_asked: bool,

@@ -1,9 +1,9 @@
-//! Tokens of streams: who judges them, and what is kept of one.
+//! Tokens of streams: who verifies them, and what is kept of one.
 //!
 //! A worker shows a token to a [`TokenCheck`], which answers at once or not at all: a signature
 //! takes longer to verify than a turn has for one client. Then the worker asks, as it asks what was
 //! missed, and whoever takes the [`TokenQuestions`] has the answer posted to it
-//! ([`TokenDesk::post_verdict`](crate::TokenDesk::post_verdict)). Meanwhile the connection waits in
+//! ([`TokenQueue::post_result`](crate::TokenQueue::post_result)). Meanwhile the connection waits in
 //! a state of its own ([`crate::conn::life`]).
 //!
 //! What is kept of a token: its end in the record, and twelve bytes beside it by which it is found
@@ -44,13 +44,13 @@ pub trait TokenCheck: Send + Sync + Debug {
 /// That streams need tokens, and which.
 #[derive(Clone, Debug)]
 pub struct TokenConfig {
-    /// Who judges them.
+    /// Who verifies them.
     pub check: Arc<dyn TokenCheck>,
     /// The cookie that may carry one.
     pub cookie: String,
 }
 
-/// A token that is to be judged, and the connection that has shown it.
+/// A token that is to be verified, and the connection that has shown it.
 pub struct TokenQuestion {
     pub(crate) conn: ConnRef,
     pub(crate) token: Box<str>,
@@ -89,13 +89,13 @@ pub(crate) struct TokenQuestions {
     waiting: AtomicUsize,
     bytes: AtomicUsize,
     /// Who takes them.
-    judge: OnceLock<Thread>,
+    verifier: OnceLock<Thread>,
 }
 
 impl TokenQuestions {
     /// Asks. `false` when too many wait, or nobody takes them.
     pub(crate) fn push(&self, question: TokenQuestion) -> bool {
-        let Some(judge) = self.judge.get() else { return false };
+        let Some(verifier) = self.verifier.get() else { return false };
         let bytes = question.token.len();
         if self.waiting.load(Ordering::Relaxed) >= TOKEN_QUESTIONS_MAX
             || self.bytes.load(Ordering::Relaxed) + bytes > TOKEN_QUESTION_BYTES_MAX
@@ -107,7 +107,7 @@ impl TokenQuestions {
         self.queue.push(question);
         // A futex, no descriptor: so a worker may do it (see `replies`). It costs a call only when
         // the other sleeps.
-        judge.unpark();
+        verifier.unpark();
         true
     }
 
@@ -125,9 +125,9 @@ impl TokenQuestions {
     }
 
     /// From now on `thread` takes them, unless another one does.
-    pub(crate) fn set_judge(&self, thread: Thread) {
+    pub(crate) fn set_verifier(&self, thread: Thread) {
         // There is one for as long as the process lives.
-        let _ = self.judge.set(thread);
+        let _ = self.verifier.set(thread);
     }
 }
 
@@ -298,7 +298,7 @@ mod tests {
             client: Arc::downgrade(&client),
         };
         assert!(!questions.push(question(1)), "nobody is there");
-        questions.set_judge(std::thread::current());
+        questions.set_verifier(std::thread::current());
         assert!(questions.push(question(TOKEN_QUESTION_BYTES_MAX)));
         assert!(!questions.push(question(1)));
         assert!(questions.take().is_some_and(|question| question.is_wanted()));

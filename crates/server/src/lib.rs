@@ -60,7 +60,7 @@ pub use crate::panics::end_process_on_panic;
 pub use crate::start::open_graph;
 use crate::upgrade::Upgrades;
 pub use crate::upgrade::{Done, Program, Step, Told, Upgrade, UpgradeError};
-pub use auth::token_door::StreamAccess;
+pub use auth::token_service::StreamAccess;
 pub use dispatch::cluster;
 pub use dispatch::presence::{PresenceConfig, Webhook, WebhookSecret, WebhookUrl};
 pub use dispatch::traces::{CollectorUrl, Sampling, TraceHeaders, TracesConfig};

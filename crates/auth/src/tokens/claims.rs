@@ -23,7 +23,7 @@ pub(super) struct Wanted {
 
 /// A grant, and since when it holds.
 #[derive(Debug)]
-pub(super) struct Judged {
+pub(super) struct CheckedClaims {
     pub(super) grant: Grant,
     /// The first second at which it is good.
     pub(super) from: u64,
@@ -110,7 +110,7 @@ impl<'de> Deserialize<'de> for Id {
 
 impl Wanted {
     /// Judges the claims in `json` at `now`.
-    pub(super) fn judge(&self, json: &[u8], now: u64) -> Result<Judged, TokenRefusal> {
+    pub(super) fn check(&self, json: &[u8], now: u64) -> Result<CheckedClaims, TokenRefusal> {
         let claims: Claims<'_> = object(json).map_err(|_| TokenRefusal::Claims)?;
         let subject = claims.sub.map(|sub| serde_json::from_str(sub.get())).transpose();
         let subject: Option<Id> = subject.map_err(|_| TokenRefusal::Subject)?;
@@ -129,9 +129,9 @@ impl Wanted {
         let from = from.max().unwrap_or(0).saturating_sub(self.leeway);
         let issued = claims.iat.map(|iat| iat.0 as u64);
         let grant = grant(subject, ours, claims.jti)?;
-        let judged = Judged { grant: Grant { expires, issued, ..grant }, from };
-        in_time(&judged.grant, judged.from, now)?;
-        Ok(judged)
+        let checked = CheckedClaims { grant: Grant { expires, issued, ..grant }, from };
+        in_time(&checked.grant, checked.from, now)?;
+        Ok(checked)
     }
 
     /// A token with an audience is for nobody else, also where none is set (RFC 7519, 4.1.3): an

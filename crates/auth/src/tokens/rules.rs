@@ -47,7 +47,7 @@ impl Default for TokenRules {
     }
 }
 
-/// Why a server cannot judge tokens.
+/// Why a server cannot verify tokens.
 #[derive(Debug, Error)]
 pub enum TokenRulesError {
     /// No signature could be verified.

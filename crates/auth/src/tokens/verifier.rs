@@ -193,9 +193,9 @@ impl Verifier {
     ) -> Result<Verified, TokenRefusal> {
         let key = candidates.iter().find(|key| jws.is_signed_with(key));
         let key = key.ok_or(TokenRefusal::Signature)?;
-        let judged = self.wanted.judge(&jws.claims()?, now)?;
+        let claims = self.wanted.check(&jws.claims()?, now)?;
         let key = key.print.unwrap_or_default();
-        Ok(Verified { grant: Arc::new(judged.grant), from: judged.from, key })
+        Ok(Verified { grant: Arc::new(claims.grant), from: claims.from, key })
     }
 
     /// Takes these keys in the place of those that the set of a URL had before.
@@ -203,7 +203,7 @@ impl Verifier {
         self.learn(|known| known.of_url = set);
     }
 
-    /// Changes what is known, for all tokens that are judged from now on.
+    /// Changes what is known, for all tokens that are verified from now on.
     pub(super) fn learn(&self, change: impl FnOnce(&mut Known)) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut known);

@@ -1,6 +1,6 @@
 //! When this node lets clients in with tokens: as long as it knows all that is revoked.
 
-use auth::token_door::TokenOffice;
+use auth::token_service::TokenService;
 use bus::Bus;
 use cluster::limits::LEASE_MS;
 use tokio::task::JoinSet;
@@ -11,7 +11,7 @@ use super::tasks::Happened;
 /// What is known of revocations, and so until when anybody is let in.
 pub(super) struct Admitting {
     /// Nothing is to be known where streams need no tokens.
-    tokens: Option<TokenOffice>,
+    tokens: Option<TokenService>,
     /// All is known that was revoked before what was read of the log without a break.
     knows: bool,
     /// It was once, and somebody was let in.
@@ -22,7 +22,7 @@ pub(super) struct Admitting {
 }
 
 impl Admitting {
-    pub(super) fn new(tokens: Option<TokenOffice>) -> Admitting {
+    pub(super) fn new(tokens: Option<TokenService>) -> Admitting {
         Admitting { tokens, knows: false, began: false, times: 0, admits_until_ms: 0 }
     }
 

@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use auth::keys::KeyFile;
-use auth::token_door::TokenOffice;
+use auth::token_service::TokenService;
 use auth::tokens::Revocation;
 use bus::{Bus, Counts, State};
 pub use bus::{BusConfig, Credentials, Url};
@@ -166,7 +166,7 @@ impl Joining {
         router: Arc<Router>,
         graph: Graph,
         keeper: Option<Keeper>,
-        tokens: Option<TokenOffice>,
+        tokens: Option<TokenService>,
         keys: Arc<IdempotencyKeys>,
         stop: CancellationToken,
     ) -> Arc<Cluster> {
@@ -302,10 +302,10 @@ impl Cluster {
     /// let nobody in until they do.
     pub async fn revoke(
         &self,
-        office: &TokenOffice,
+        tokens: &TokenService,
         wish: &Revocation,
     ) -> Result<(), RevokeTrouble> {
-        let line = office.revocations().line(wish, clock::unix_ms() / 1000)?;
+        let line = tokens.revocations().line(wish, clock::unix_ms() / 1000)?;
         revocations::remember(&self.standing.bus, &line).await?;
         let order = Order::Revoke(revocations::to_log(&line));
         let pending = self.ask(0, |reply| Command::Order(order, reply)).await?;

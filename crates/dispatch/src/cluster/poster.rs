@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::token_door::TokenOffice;
+use auth::token_service::TokenService;
 use auth::tokens::RevocationLine;
 use cluster::Order;
 use cluster::limits::WINDOW;
@@ -88,7 +88,7 @@ pub(super) struct Posting {
     pub(super) router: Arc<Router>,
     pub(super) graph: Graph,
     /// The tokens of this node's streams, where they have some.
-    pub(super) tokens: Option<TokenOffice>,
+    pub(super) tokens: Option<TokenService>,
     pub(super) keys: Arc<IdempotencyKeys>,
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn run(
 
 struct Poster<'r> {
     router: &'r Router,
-    tokens: Option<TokenOffice>,
+    tokens: Option<TokenService>,
     keys: Arc<IdempotencyKeys>,
     window: VecDeque<Item<'r>>,
     counting: VecDeque<(LogPlace, Receipt)>,

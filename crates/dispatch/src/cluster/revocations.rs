@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::time::Duration;
 
-use auth::token_door::TokenOffice;
+use auth::token_service::TokenService;
 use auth::tokens::{RevocationLine as Line, RevokedError};
 use bus::{Bus, Bytes, LogError, NotSwapped, Proposal, VALUE_BYTES_MAX};
 use cluster::limits::LEASE_MS;
@@ -123,9 +123,9 @@ async fn keep(bus: &Bus, value: usize, lines: &[Line<'_>]) -> Result<(), RevokeT
 
 /// Learns all that is revoked in the cluster, and writes there what it does not know. Tries until
 /// it is done.
-pub(super) async fn learn(bus: Bus, office: TokenOffice) {
+pub(super) async fn learn(bus: Bus, tokens: TokenService) {
     let mut told = false;
-    while let Err(error) = try_to_learn(&bus, &office).await {
+    while let Err(error) = try_to_learn(&bus, &tokens).await {
         if !told {
             tracing::error!("this node lets nobody in with a token: {error}");
             told = true;
@@ -134,7 +134,7 @@ pub(super) async fn learn(bus: Bus, office: TokenOffice) {
     }
 }
 
-async fn try_to_learn(bus: &Bus, office: &TokenOffice) -> Result<(), LogError> {
+async fn try_to_learn(bus: &Bus, tokens: &TokenService) -> Result<(), LogError> {
     let read_value = async |value| (value, bus.value(&key(value)).await);
     let mut reads = pin!(stream::iter(0..VALUES).map(read_value).buffer_unordered(READS));
     let mut all = vec![Vec::new(); VALUES];
@@ -146,14 +146,14 @@ async fn try_to_learn(bus: &Bus, office: &TokenOffice) -> Result<(), LogError> {
     let now = clock::unix_ms() / 1000;
     let mut missing = vec![Vec::new(); VALUES];
     let there: HashMap<_, _> = all.iter().flatten().map(|line| (line.key(), line)).collect();
-    for line in office.revocations().lines() {
+    for line in tokens.revocations().lines() {
         let is_there = there.get(&line.key()).is_some_and(|other| other.covers(&line));
         if !is_there && line.until() > now {
             missing[value_of(&line)].push(line);
         }
     }
-    for line in office.learn(all.concat()) {
-        while !office.end_streams(&line) {
+    for line in tokens.learn(all.concat()) {
+        while !tokens.end_streams(&line) {
             sleep(PAUSE).await;
         }
     }

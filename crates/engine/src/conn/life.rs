@@ -6,7 +6,7 @@
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | `Handshake` | shake hands | close | drop | cut | | | | close |
 //! | `Head` | request | close | drop | refuse, 408 | | | | close |
-//! | `Verdict` | put by | close | drop | refuse, 503 | | | | close |
+//! | `Verifying` | put by | close | drop | refuse, 503 | | | | close |
 //! | `Stream` | message, discard | close | take | keep alive, refuse, cut | | | tell | end stream |
 //! | `Held` | message, discard | close | hold | the same | ask | catch up | tell | end stream |
 //! | `Poll` | request, put by | close | take | answer | | | tell | answer, last |
@@ -16,8 +16,8 @@
 //! | `Ending` | discard | | drop | cut | linger | | | |
 //! | `Lingering` | discard | close | drop | close | | | | |
 //!
-//! `Verdict` and the two streams know one more input, that a token is judged: the one goes back to
-//! its request, the others go on with another token or as they did. When the time of a stream's
+//! `Verifying` and the two streams know one more input, that a token is verified: the one goes back
+//! to its request, the others go on with another token or as they did. When the time of a stream's
 //! token is over, the stream is ended before anything else that its time asks for.
 //!
 //! A connection that breaks is closed in each of them. One that breaks the rules of TLS is told so,
@@ -38,8 +38,8 @@ pub(crate) enum Life {
     Handshake,
     /// Its request head is not complete.
     Head,
-    /// Its request head is complete, and its token is being judged.
-    Verdict,
+    /// Its request head is complete, and its token is being verified.
+    Verifying,
     /// It is logged in and hears events.
     Stream,
     /// The same, but what it has missed is not all known or not all written: events are put by.
@@ -86,8 +86,8 @@ pub(crate) enum Input {
     Missed,
     /// Events may be missing that nobody will bring.
     Gap,
-    /// Its token is judged.
-    Judged,
+    /// Its token is verified.
+    TokenVerified,
     /// It is to end, gracefully.
     Disconnect(DisconnectReason),
 }
@@ -182,7 +182,7 @@ impl Life {
         };
         use Life::{
             Between, Ending, Handshake, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream,
-            Verdict,
+            Verifying,
         };
         let Facts { sends_messages, blocked, late, expired } = facts;
         let close = |reason| Act::Close { reason, abort: false };
@@ -200,12 +200,12 @@ impl Life {
             (_, Input::Broken(_)) => cut(ClientReset),
 
             (Handshake, Input::Bytes) => Act::Shake,
-            (Head | Verdict | Poll | HeldPoll | Between, Input::Bytes) => Act::Request,
+            (Head | Verifying | Poll | HeldPoll | Between, Input::Bytes) => Act::Request,
             (Stream | Held, Input::Bytes) if sends_messages => Act::Message,
             (Stream | Held | Ending(_) | Lingering(_), Input::Bytes) => Act::Discard,
 
             (
-                Handshake | Head | Verdict | Stream | Held | Poll | HeldPoll | Between,
+                Handshake | Head | Verifying | Stream | Held | Poll | HeldPoll | Between,
                 Input::End,
             ) => close(ClientClosed),
             // Its last answer may still be on its way: it has only ended its own side.
@@ -214,13 +214,13 @@ impl Life {
 
             (Stream | Poll, Input::Event) => Act::Take,
             (Held | HeldPoll, Input::Event) => Act::Hold,
-            (Handshake | Head | Verdict | Between | Ending(_) | Lingering(_), Input::Event) => {
+            (Handshake | Head | Verifying | Between | Ending(_) | Lingering(_), Input::Event) => {
                 Act::Drop
             }
 
             (Handshake, Input::Time) => cut(TlsTimeout),
             (Head, Input::Time) => Act::RefuseLate,
-            (Verdict, Input::Time) => Act::RefuseToken,
+            (Verifying, Input::Time) => Act::RefuseToken,
             (Stream | Held, Input::Time) if expired => Act::EndStream(TokenExpired),
             (Stream | Held, Input::Time) if blocked => cut(SlowReader),
             (Stream | Held, Input::Time) if late => Act::RefuseMessage,
@@ -236,7 +236,7 @@ impl Life {
             (Between, Input::Written) => Act::ReadOn,
             (Ending(reason), Input::Written) => Act::Linger(reason),
             (
-                Handshake | Head | Verdict | Stream | Poll | HeldPoll | Lingering(_),
+                Handshake | Head | Verifying | Stream | Poll | HeldPoll | Lingering(_),
                 Input::Written,
             ) => Act::Nothing,
 
@@ -249,11 +249,11 @@ impl Life {
             // Who hears nothing has missed nothing, and comes back with a place of before.
             (_, Input::Gap) => Act::Nothing,
 
-            (Verdict, Input::Judged) => Act::Readmit,
-            (Stream | Held, Input::Judged) => Act::Renew,
-            (_, Input::Judged) => Act::Nothing,
+            (Verifying, Input::TokenVerified) => Act::Readmit,
+            (Stream | Held, Input::TokenVerified) => Act::Renew,
+            (_, Input::TokenVerified) => Act::Nothing,
 
-            (Handshake | Head | Verdict, Input::Disconnect(reason)) => close(reason),
+            (Handshake | Head | Verifying, Input::Disconnect(reason)) => close(reason),
             (Stream | Held, Input::Disconnect(reason)) => Act::EndStream(reason),
             (Poll | HeldPoll, Input::Disconnect(reason)) => Act::AnswerLast(reason),
             (Between, Input::Disconnect(reason)) if blocked => Act::Finish(reason),
@@ -266,7 +266,7 @@ impl Life {
     pub(crate) fn may_move_to(self, next: Life) -> bool {
         use Life::{
             Between, Ending, Handshake, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream,
-            Verdict,
+            Verifying,
         };
         match self {
             Leaving(_) => matches!(next, Between | Ending(_)),
@@ -274,14 +274,14 @@ impl Life {
             _ if matches!(next, Lingering(_)) => true,
             Handshake => next == Head,
             Head => {
-                matches!(next, Handshake | Verdict | Stream | Held | Poll | HeldPoll | Ending(_))
+                matches!(next, Handshake | Verifying | Stream | Held | Poll | HeldPoll | Ending(_))
             }
-            Verdict => matches!(next, Head | Ending(_)),
+            Verifying => matches!(next, Head | Ending(_)),
             Stream => matches!(next, Held | Leaving(_) | Ending(_)),
             Held => matches!(next, Stream | Leaving(_) | Ending(_)),
             Poll | HeldPoll => matches!(next, Poll | Between | Leaving(_)),
             Between => {
-                matches!(next, Head | Verdict | Poll | HeldPoll | Ending(_) | Stream | Held)
+                matches!(next, Head | Verifying | Poll | HeldPoll | Ending(_) | Stream | Held)
             }
             Ending(_) => matches!(next, Ending(_)),
         }
@@ -312,7 +312,7 @@ mod tests {
     const ALL: [Life; 11] = [
         Life::Handshake,
         Life::Head,
-        Life::Verdict,
+        Life::Verifying,
         Life::Stream,
         Life::Held,
         Life::Poll,

@@ -27,10 +27,10 @@ pub(crate) struct Work {
     pub(crate) origin: Option<Box<str>>,
 }
 
-/// A token that is being judged, or was and is not dealt with.
+/// A token that is being verified, or was and is not dealt with.
 #[derive(Debug, Default)]
 pub(crate) struct TokenWork {
-    /// As long as this is here somebody wants the verdict.
+    /// As long as this is here somebody wants the result.
     pub(crate) asked: Option<Arc<()>>,
     /// It has come.
     pub(crate) outcome: Option<Outcome>,

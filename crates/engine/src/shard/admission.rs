@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::core::{At, Core, End, Lives};
 use super::naming::Before;
-use super::tokens::Shown;
+use super::tokens::Presented;
 use crate::conn::Marks;
 use crate::conn::life::Life;
 use crate::limits::{self, work};
@@ -103,8 +103,8 @@ impl<S: Sockets> Core<S> {
                 Parsed::Request(request) => {
                     self.budget.spend(work::REQUEST);
                     self.admit(at, &request)?;
-                    if at.conn.life() == Life::Verdict {
-                        // It is read again when its token is judged.
+                    if at.conn.life() == Life::Verifying {
+                        // It is read again when its token is verified.
                         break;
                     }
                     (used, seen) = (used + request.head_len, 0);
@@ -132,7 +132,7 @@ impl<S: Sockets> Core<S> {
             // What a proxy says before a handshake may be half there as well.
             Life::Handshake
             | Life::Head
-            | Life::Verdict
+            | Life::Verifying
             | Life::Between
             | Life::Poll
             | Life::HeldPoll => {
@@ -193,10 +193,10 @@ impl<S: Sockets> Core<S> {
             Route::Stream | Route::Classic | Route::Poll => {}
         }
         let granted = match self.look_at_token(at, request) {
-            Shown::Open => None,
-            Shown::Granted(granted) => Some(granted),
-            Shown::Refused(problem) => return self.refuse(at, &problem, &reply),
-            Shown::Asked => return Ok(()),
+            Presented::Open => None,
+            Presented::Granted(granted) => Some(granted),
+            Presented::Refused(problem) => return self.refuse(at, &problem, &reply),
+            Presented::Asked => return Ok(()),
         };
         let grant = granted.as_ref().map(|granted| Arc::clone(&granted.grant));
         let ids = match ids_of(request, grant.as_deref()) {

@@ -99,7 +99,7 @@ pub(super) struct Rules {
     pub(super) still: Tick,
     pub(super) last_still: Tick,
     pub(super) linger: Tick,
-    pub(super) verdict: Tick,
+    pub(super) token: Tick,
 }
 
 impl Rules {
@@ -112,7 +112,7 @@ impl Rules {
             still: ticks(limits::STILL_MS),
             last_still: ticks(limits::LAST_BYTES_STILL_MS),
             linger: ticks(limits::LINGER_MS),
-            verdict: ticks(limits::VERDICT_TIMEOUT_MS),
+            token: ticks(limits::TOKEN_TIMEOUT_MS),
             config,
         }
     }

@@ -121,8 +121,8 @@ impl<S: Sockets> Core<S> {
 fn phase(life: Life) -> Option<(Phase, Option<DisconnectReason>)> {
     Some(match life {
         Life::Handshake => (Phase::Handshake, None),
-        // Its request is read again, and its token judged again.
-        Life::Head | Life::Verdict => (Phase::Head, None),
+        // Its request is read again, and its token verified again.
+        Life::Head | Life::Verifying => (Phase::Head, None),
         Life::Stream => (Phase::Stream, None),
         Life::Held => (Phase::Held, None),
         Life::Poll => (Phase::Poll, None),

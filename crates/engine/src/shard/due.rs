@@ -140,7 +140,7 @@ impl<S: Sockets> Core<S> {
         match conn.life() {
             Life::Handshake => silent(rules.handshake_timeout),
             Life::Head => silent(rules.head_timeout),
-            Life::Verdict => silent(rules.verdict),
+            Life::Verifying => silent(rules.token),
             Life::Stream | Life::Held => {
                 let still = match conn.is(Marks::BLOCKED) {
                     true => silent(rules.still),

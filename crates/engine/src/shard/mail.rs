@@ -85,7 +85,7 @@ impl<S: Sockets> Shard<S> {
                     self.serve(target.slot() as u32, |core, at| core.catch_up(at, catch_up));
                 }
             }
-            Mail::Verdict(verdict) => self.verdict(verdict),
+            Mail::TokenResult(result) => self.token_result(result),
             Mail::Revoke(revoked) => self.revoke(revoked),
             Mail::Gap { up_to } => self.begin_gap(up_to),
             Mail::Drain { .. } => self.drain(),

@@ -170,7 +170,7 @@ impl<S: Sockets> Core<S> {
         len: usize,
     ) -> Result<(), Bound> {
         if at.conn.work().is_some_and(|work| work.token.outcome.is_some()) {
-            // It was, before its token was judged.
+            // It was, before its token was verified.
             return Ok(());
         }
         if self.beliefs.get(at.slot) == Belief::Fields {

@@ -50,7 +50,7 @@ impl Parked {
             }
             Mail::CatchUp(catch_up) => self.has(catch_up.target),
             // It has nothing to do with events.
-            Mail::Verdict(_) => false,
+            Mail::TokenResult(_) => false,
             _ => true,
         }
     }
@@ -93,7 +93,7 @@ impl Rest {
                 targets[self.from..].binary_search_by_key(&target.slot(), |of| of.slot()).is_ok()
             }
             Mail::CatchUp(catch_up) => catch_up.target.slot() == target.slot(),
-            Mail::Verdict(verdict) => verdict.target.slot() == target.slot(),
+            Mail::TokenResult(result) => result.target.slot() == target.slot(),
             Mail::Gap { .. } | Mail::Revoke(_) | Mail::Drain { .. } => true,
         }
     }

@@ -1,10 +1,10 @@
 //! Tokens at the door: what a request may log in as, when a stream must end, how a WebSocket goes
 //! on with another token, and the end of those whose token is revoked.
 //!
-//! A token that cannot be judged within the turn is asked for ([`crate::tokens`]). Its request
-//! stays as it came, and is read again when the verdict is there: so there is one way in.
+//! A token that cannot be verified within the turn is asked for ([`crate::tokens`]). Its request
+//! stays as it came, and is read again when the result is there: so there is one way in.
 //!
-//! Cost: nothing where streams are open to all; else a look at the token, by whoever judges it.
+//! Cost: nothing where streams are open to all; else a look at the token, by whoever verifies it.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ use super::{Shard, key_of};
 use crate::conn::Marks;
 use crate::conn::life::{Act, Input, Life};
 use crate::limits::{RETRY_AFTER_SECONDS, work};
-use crate::mailbox::Verdict;
+use crate::mailbox::TokenResult;
 use crate::sockets::Sockets;
 use crate::timer::Tick;
 use crate::tokens::{Granted, Outcome, Revoked, Session, TokenQuestion};
 
 /// What is known of the token of a request.
-pub(super) enum Shown {
+pub(super) enum Presented {
     /// None is needed.
     Open,
     /// It is good.
     Granted(Granted),
     /// The request is refused.
     Refused(Problem),
-    /// It is being judged.
+    /// It is being verified.
     Asked,
 }
 
@@ -49,8 +49,8 @@ impl<S: Sockets> Core<S> {
         &mut self,
         at: &mut At<'_, S::Socket>,
         request: &Request<'_>,
-    ) -> Shown {
-        let Some(tokens) = &self.rules.config.tokens else { return Shown::Open };
+    ) -> Presented {
+        let Some(tokens) = &self.rules.config.tokens else { return Presented::Open };
         if let Some(outcome) = at.conn.some_work().and_then(|work| work.token.outcome.take()) {
             at.conn.tidy();
             self.sessions.take(at.slot);
@@ -66,9 +66,9 @@ impl<S: Sockets> Core<S> {
             Ok(Some(token)) => token,
             Ok(None) => {
                 self.counters.tokens_missing.add(1);
-                return Shown::Refused(Problem::token_missing());
+                return Presented::Refused(Problem::token_missing());
             }
-            Err(problem) => return Shown::Refused(problem),
+            Err(problem) => return Presented::Refused(problem),
         };
         match tokens.check.check(&token) {
             Some(outcome) => {
@@ -76,19 +76,19 @@ impl<S: Sockets> Core<S> {
                 self.shown(outcome)
             }
             None if self.ask_token(at, &token) => {
-                at.conn.move_to(Life::Verdict);
+                at.conn.move_to(Life::Verifying);
                 at.conn.active = self.now;
                 self.wait(at);
-                Shown::Asked
+                Presented::Asked
             }
             None => self.shown(Err(TokenRefusal::Busy)),
         }
     }
 
-    fn shown(&self, outcome: Outcome) -> Shown {
+    fn shown(&self, outcome: Outcome) -> Presented {
         match outcome {
-            Ok(granted) => Shown::Granted(granted),
-            Err(refusal) => Shown::Refused(self.refused(refusal)),
+            Ok(granted) => Presented::Granted(granted),
+            Err(refusal) => Presented::Refused(self.refused(refusal)),
         }
     }
 
@@ -101,7 +101,7 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// Whether the token could be given to whoever judges it.
+    /// Whether the token could be given to whoever verifies it.
     fn ask_token(&mut self, at: &mut At<'_, S::Socket>, token: &str) -> bool {
         let client = Arc::new(());
         let question = TokenQuestion {
@@ -116,14 +116,14 @@ impl<S: Sockets> Core<S> {
         asked
     }
 
-    /// A token is judged. Where the turn has no more time for clients its request is read again in
-    /// a later one.
-    pub(super) fn judged(&mut self, at: &mut At<'_, S::Socket>, outcome: Outcome) -> Lives {
+    /// A token is verified. Where the turn has no more time for clients its request is read again
+    /// in a later one.
+    pub(super) fn verified(&mut self, at: &mut At<'_, S::Socket>, outcome: Outcome) -> Lives {
         let Some(work) = at.conn.some_work() else { return Ok(()) };
         if work.token.asked.take().is_none() {
             return Ok(());
         }
-        match at.conn.on(Input::Judged) {
+        match at.conn.on(Input::TokenVerified) {
             Act::Readmit => {
                 // Until it is let in it is found by this, when its token is revoked.
                 if let Ok(granted) = &outcome {
@@ -293,10 +293,10 @@ pub(super) fn too_many_ids(most: u32) -> Problem {
 }
 
 impl<S: Sockets> Shard<S> {
-    /// A token is judged; its connection may have gone.
-    pub(super) fn verdict(&mut self, Verdict { target, outcome }: Verdict) {
+    /// A token is verified; its connection may have gone.
+    pub(super) fn token_result(&mut self, TokenResult { target, outcome }: TokenResult) {
         if self.conns.find(key_of(target)).is_some() {
-            self.serve(target.slot() as u32, |core, at| core.judged(at, outcome));
+            self.serve(target.slot() as u32, |core, at| core.verified(at, outcome));
         }
     }
 

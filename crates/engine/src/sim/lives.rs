@@ -32,7 +32,7 @@ use crate::slab::Key;
 use crate::state::ConnState;
 use crate::timer::TICK_MS;
 use crate::tls::HandshakeLimits;
-use crate::token_desk::TokenDesk;
+use crate::token_queue::TokenQueue;
 use crate::tokens::Tokens;
 
 /// How far back the time of one that takes over reaches, as `start` has it, and a few ticks more or
@@ -141,7 +141,7 @@ impl Server {
             Clock::Made(clock.clone()),
         );
         let server = Server {
-            token_desk: TokenDesk::new(mailboxes.clone(), tokens),
+            token_queue: TokenQueue::new(mailboxes.clone(), tokens),
             mailboxes,
             directory,
             resumes,
@@ -305,7 +305,7 @@ impl Server {
         successor.shards[0].count_on(&totals);
         successor.shards.iter_mut().for_each(|shard| shard.begin([]));
         if self.nature.config.tokens.is_some() {
-            successor.token_desk.set_judge(std::thread::current());
+            successor.token_queue.set_verifier(std::thread::current());
         }
         (router, successor, slots)
     }

@@ -26,7 +26,7 @@ use crate::router::{Sending, Step};
 use crate::service::{self, Clients, Slice};
 use crate::shard::{NoPlace, Shard};
 use crate::slab::Key;
-use crate::token_desk::TokenDesk;
+use crate::token_queue::TokenQueue;
 
 pub(super) const SHARDS: usize = 2;
 
@@ -49,7 +49,7 @@ pub(super) struct Server {
     pub(super) mailboxes: Arc<[Arc<Mailbox>]>,
     pub(super) directory: Arc<Directory>,
     pub(super) resumes: Arc<Resumes>,
-    pub(super) token_desk: TokenDesk,
+    pub(super) token_queue: TokenQueue,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) nets: Vec<Net>,

@@ -9,7 +9,7 @@ use super::one::One;
 use super::random::Random;
 use super::server::Place;
 use super::talk::client_frame;
-use super::tokens::{guarded, guarded_by, judge, request, status, websocket};
+use super::tokens::{guarded, guarded_by, request, status, verify, websocket};
 use super::world::NEVER;
 use crate::limits::WORK_PER_TURN;
 use crate::tokens::Revocation;
@@ -103,7 +103,7 @@ fn revoked_tokens_end(mut one: One) {
     let tokens = ["sub=bob;jti=t1;iat=10", "sub=bob;jti=t2;iat=20", "sub=bob", "sub=eve;jti=t3"];
     let clients = tokens.map(|token| one.client(1 << 20, &request("/stream", token)));
     let mut ended_after = |revocation| {
-        assert!(one.server.token_desk.revoke(&revocation));
+        assert!(one.server.token_queue.revoke(&revocation));
         while one.turn_after(1) {}
         clients.map(|client| one.wire(client).server_ended)
     };
@@ -118,9 +118,9 @@ fn revoked_tokens_end(mut one: One) {
     assert_eq!(ended_after(Revocation::Token("t9".into())), [true, false, true, true]);
 }
 
-/// The judge finds a token good, it is revoked, and only then its connection hears of it. Whoever
-/// judges has those who are revoked ended once more, and that must find each of them: who goes on
-/// with another token, and who comes in by it, even if the turn has no time to let it in.
+/// The verifier finds a token good, it is revoked, and only then its connection hears of it.
+/// Whoever verifies has those who are revoked ended once more, and that must find each of them: who
+/// goes on with another token, and who comes in by it, even if the turn has no time to let it in.
 #[test]
 fn token_that_is_revoked_while_it_is_judged_is_no_way_in() {
     for work in [200, WORK_PER_TURN] {
@@ -134,18 +134,18 @@ fn token_that_is_revoked_while_it_is_judged_is_no_way_in() {
             .map(|target| one.client(1 << 20, &request(target, "late;sub=bob;jti=t2")))
             .collect();
         turns(&mut one);
-        let questions: Vec<_> = std::iter::from_fn(|| one.server.token_desk.take()).collect();
+        let questions: Vec<_> = std::iter::from_fn(|| one.server.token_queue.take()).collect();
         assert_eq!(questions.len(), 81);
         let revoke = |one: &One| {
-            assert!(one.server.token_desk.revoke(&Revocation::Token("t2".into())));
+            assert!(one.server.token_queue.revoke(&Revocation::Token("t2".into())));
         };
         revoke(&one);
         turns(&mut one);
         assert!(!one.wire(renews).server_ended, "its own token is another one");
         one.server.set_work_per_turn(work);
         for question in questions {
-            let outcome = judge(question.token().text());
-            one.server.token_desk.post_verdict(question.conn(), outcome).unwrap();
+            let outcome = verify(question.token().text());
+            one.server.token_queue.post_result(question.conn(), outcome).unwrap();
         }
         revoke(&one);
         turns(&mut one);
@@ -169,7 +169,7 @@ fn revoked_token_is_forgotten_with_its_stream() {
     one.server.report_one(gone);
     let next = one.client(1 << 20, "GET /stream/b");
     assert_eq!(next.key.slot, gone.key.slot);
-    assert!(one.server.token_desk.revoke(&Revocation::Token("t1".into())));
+    assert!(one.server.token_queue.revoke(&Revocation::Token("t1".into())));
     while one.turn_after(1) {}
     one.say(next, &request("ob", "sub=bob;jti=t2").as_bytes()["GET ".len()..]);
     assert_eq!(status(&one.reads(next)), "200");
@@ -186,7 +186,7 @@ fn is_good_for_so_many(mut one: One) {
     one.turn_after(1);
     let answers = clients.map(|client| one.reads(client));
     assert_eq!(answers.each_ref().map(|answer| status(answer)), ["200", "200", "429"]);
-    assert_eq!(one.server.token_desk.tokens_in_use(), 1);
+    assert_eq!(one.server.token_queue.tokens_in_use(), 1);
     one.wire(clients[0]).client_resets();
     one.server.report_one(clients[0]);
     let next = one.client(1 << 20, &says);
@@ -258,7 +258,7 @@ fn crowd(name: &str, seeds: u64, tls: bool, upgrade_one_in: usize) {
                 }
                 5 => {
                     let text = format!("t{who}");
-                    assert!(one.server.token_desk.revoke(&Revocation::Token(text.into())));
+                    assert!(one.server.token_queue.revoke(&Revocation::Token(text.into())));
                 }
                 6 => {
                     let Some((_, mut bearer)) = clients.pop_first() else { continue };
@@ -294,11 +294,11 @@ fn crowd(name: &str, seeds: u64, tls: bool, upgrade_one_in: usize) {
         one.judge_all();
         one.server.end();
         one.server.check_nothing_is_left();
-        assert_eq!(one.server.token_desk.tokens_in_use(), 0);
+        assert_eq!(one.server.token_queue.tokens_in_use(), 0);
     });
 }
 
-/// A token is being judged when another version takes over: its client is told that it was not.
+/// A token is being verified when another version takes over: its client is told that it was not.
 /// Unless it is at its end, or gone, and somebody else is in its place.
 #[test]
 fn token_that_nobody_judges_any_more_is_told_to_whom_it_matters() {

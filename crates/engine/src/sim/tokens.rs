@@ -1,7 +1,7 @@
 //! One shard whose streams need tokens: who is let in, as whom, and until when.
 //!
 //! A token is written out here, `sub=bob;ids=news,room:*;ms=5000`, and is what it says. With `late`
-//! in it, it cannot be judged within a turn.
+//! in it, it cannot be verified within a turn.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::one::One;
 use super::server::{Place, config};
 use super::talk::{client_frame, server_texts};
 use crate::config::EngineConfig;
-use crate::limits::VERDICT_TIMEOUT_MS;
+use crate::limits::TOKEN_TIMEOUT_MS;
 use crate::tokens::{Granted, Outcome, TokenCheck, TokenConfig};
 
 #[derive(Debug)]
@@ -20,13 +20,13 @@ struct ByWord;
 
 impl TokenCheck for ByWord {
     fn check(&self, shown: &str) -> Option<Outcome> {
-        let outcomes = || tokens_of(shown).map(judge);
+        let outcomes = || tokens_of(shown).map(verify);
         let first_good = || outcomes().find(Result::is_ok).or_else(|| outcomes().next());
         if shown.contains("late") { None } else { first_good() }
     }
 }
 
-pub(super) fn judge(token: &str) -> Outcome {
+pub(super) fn verify(token: &str) -> Outcome {
     if token.contains("bad") {
         return Err(TokenRefusal::Signature);
     }
@@ -68,7 +68,7 @@ pub(super) fn guarded_by(seed: Option<u64>) -> One {
         None => One::start(config),
     };
     // This thread takes the questions, when a test says so.
-    one.server.token_desk.set_judge(std::thread::current());
+    one.server.token_queue.set_verifier(std::thread::current());
     one
 }
 
@@ -88,16 +88,16 @@ pub(super) fn websocket(target: &str, token: &str) -> String {
 impl One {
     /// Answers the questions that are still wanted, and has the worker take the answers.
     pub(super) fn judge_all(&mut self) -> usize {
-        let mut judged = 0;
-        while let Some(question) = self.server.token_desk.take() {
+        let mut verified = 0;
+        while let Some(question) = self.server.token_queue.take() {
             if question.is_wanted() {
-                let outcome = judge(question.token().text());
-                self.server.token_desk.post_verdict(question.conn(), outcome).unwrap();
-                judged += 1;
+                let outcome = verify(question.token().text());
+                self.server.token_queue.post_result(question.conn(), outcome).unwrap();
+                verified += 1;
             }
         }
         while self.turn_after(1) {}
-        judged
+        verified
     }
 
     /// What a WebSocket says to a command, without its head or what came before.
@@ -250,7 +250,7 @@ fn pipelined_polls_are_judged_one_by_one() {
 fn request_is_refused_when_nobody_judges_its_token_in_time() {
     let mut one = guarded();
     let client = one.client(1 << 20, &request("/stream/bob", "late;sub=bob"));
-    one.turn_after(VERDICT_TIMEOUT_MS - 1_000);
+    one.turn_after(TOKEN_TIMEOUT_MS - 1_000);
     assert_eq!(one.reads(client), "");
     one.turn_after(1_200);
     assert_eq!(status(&one.reads(client)), "503");
@@ -262,7 +262,7 @@ fn request_is_refused_when_nobody_judges_its_token_in_time() {
 }
 
 #[test]
-fn client_that_leaves_wants_no_verdict() {
+fn client_that_leaves_wants_no_result() {
     let mut one = guarded();
     let gone = one.client(1 << 20, &request("/stream/bob", "late;sub=bob"));
     one.wire(gone).client_resets();
@@ -273,7 +273,7 @@ fn client_that_leaves_wants_no_verdict() {
     assert_eq!(status(&one.reads(other)), "200");
 }
 
-/// As many as a request shows are judged, and each costs its part of the turn.
+/// As many as a request shows are verified, and each costs its part of the turn.
 #[test]
 fn each_token_in_cookies_is_paid_for() {
     let answered = |tokens: usize| {

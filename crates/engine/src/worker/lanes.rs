@@ -4,12 +4,12 @@ use std::io;
 use std::sync::Arc;
 
 use super::Worker;
-use crate::lane::{LANE_SOCKET, LaneDesk, LaneSocket, lane_index};
+use crate::lane::{LANE_SOCKET, LaneSocket, LaneTurn, lane_index};
 
 impl Worker {
     /// It may have a lane, whose socket this is.
     pub(crate) fn set_lane_socket(&mut self, socket: Arc<LaneSocket>) -> io::Result<()> {
-        self.lane_desk(0).register(&*socket, LANE_SOCKET)?;
+        self.lane_turn(0).register(&*socket, LANE_SOCKET)?;
         self.lane_socket = Some(socket);
         // Senders would wait with it.
         self.serving.take_no_permits();
@@ -22,10 +22,10 @@ impl Worker {
             return;
         }
         let Some(mut lane) = self.lane.take() else { return };
-        let desk = self.lane_desk(now_ms);
+        let turn = self.lane_turn(now_ms);
         for event in self.serving.reports.iter() {
             if let Some(index) = lane_index(event.token) {
-                lane.ready(&desk, index, event.hung_up());
+                lane.ready(&turn, index, event.hung_up());
             }
         }
         self.lane = Some(lane);
@@ -38,15 +38,15 @@ impl Worker {
         let Some(mut lane) = begun.or_else(|| self.lane.take()) else { return false };
         if is_new {
             // What has come before it was there was reported to nobody.
-            lane.ready(&self.lane_desk(now_ms), LANE_SOCKET, false);
+            lane.ready(&self.lane_turn(now_ms), LANE_SOCKET, false);
         }
-        let busy = lane.turned(&self.lane_desk(now_ms));
+        let busy = lane.turned(&self.lane_turn(now_ms));
         self.lane = Some(lane);
         busy
     }
 
-    fn lane_desk(&self, now_ms: u64) -> LaneDesk<'_> {
+    fn lane_turn(&self, now_ms: u64) -> LaneTurn<'_> {
         let (epoll, bell) = (&self.epoll, self.mailbox.bell());
-        LaneDesk { epoll, bell, worker: self.number(), now_ms }
+        LaneTurn { epoll, bell, worker: self.number(), now_ms }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use auth::keys::ring::KeyRing;
-use auth::token_door::TokenOffice;
+use auth::token_service::TokenService;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::Presence;
@@ -60,7 +60,7 @@ pub(crate) struct Api {
     /// What the pages that hear them add to the figures.
     pub(super) dashboards: Dashboards,
     /// The tokens of streams, where they are needed.
-    pub(super) tokens: Option<TokenOffice>,
+    pub(super) tokens: Option<TokenService>,
     /// Locked for writing only while it is opened and while it drains.
     pub(super) engine: Arc<RwLock<Engine>>,
     /// An event must fit into a connection's backlog, or nobody could ever hear it.
@@ -94,7 +94,7 @@ pub(crate) struct ApiParts {
     pub(crate) presence: Arc<Presence>,
     pub(crate) keys: Arc<KeyRing>,
     pub(crate) live_id: String,
-    pub(crate) tokens: Option<TokenOffice>,
+    pub(crate) tokens: Option<TokenService>,
     pub(crate) certificates: Arc<Certificates>,
     pub(crate) handshakes: Arc<Handshakes>,
     pub(crate) backlog_bytes_max: usize,
@@ -167,7 +167,7 @@ impl Api {
     }
 
     /// The tokens of streams, where they are needed.
-    pub(crate) fn tokens(&self) -> Option<&TokenOffice> {
+    pub(crate) fn tokens(&self) -> Option<&TokenService> {
         self.tokens.as_ref()
     }
 

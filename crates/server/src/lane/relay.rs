@@ -8,7 +8,7 @@
 
 use std::io::ErrorKind;
 
-use engine::{LaneDesk, LaneNote, Receipt, Relayed};
+use engine::{LaneNote, LaneTurn, Receipt, Relayed};
 use std::time::Instant;
 use sys::socket;
 
@@ -17,7 +17,7 @@ use super::work::SendLane;
 impl SendLane {
     /// Whether a connection has no answer to come, after it was given one if it is time for that.
     /// If another lane gives it, and it is `wanted`, this one is rung when it is given.
-    pub(super) fn is_answered(&mut self, desk: &LaneDesk<'_>, index: u32, wanted: bool) -> bool {
+    pub(super) fn is_answered(&mut self, turn: &LaneTurn<'_>, index: u32, wanted: bool) -> bool {
         let Some(conn) = self.conns.get(index) else { return true };
         let Some(first) = conn.asked.first() else { return true };
         if first.receipt.is_relayed() {
@@ -25,29 +25,29 @@ impl SendLane {
                 Relayed::Waits => return false,
                 Relayed::Written => {
                     conn.asked.clear();
-                    self.go_on(desk, index);
+                    self.go_on(turn, index);
                 }
-                Relayed::Failed { sent } => self.write(desk, index, sent),
+                Relayed::Failed { sent } => self.write(turn, index, sent),
             }
             return true;
         }
         let is_ready = conn.asked.iter().all(|asked| asked.receipt.ready().is_some());
         if is_ready {
-            self.write(desk, index, 0);
+            self.write(turn, index, 0);
         }
         is_ready
     }
 
     /// Does what other lanes have asked for.
-    pub(super) fn hear_notes(&mut self, desk: &LaneDesk<'_>) {
-        while let Some(note) = desk.note() {
+    pub(super) fn hear_notes(&mut self, turn: &LaneTurn<'_>) {
+        while let Some(note) = turn.note() {
             let token = match &note {
                 LaneNote::Relayed(receipt) => receipt.relayed().map(|(relay, ..)| relay.token),
                 LaneNote::Forget(token) => Some(*token),
             };
             if !token.is_some_and(|token| self.seconds.contains_key(&token)) {
                 // It may lie in the socket still.
-                self.adopt(desk);
+                self.adopt(turn);
             }
             match note {
                 LaneNote::Relayed(receipt) => self.answer_in_place(&receipt),
@@ -79,8 +79,8 @@ impl SendLane {
     }
 
     /// Tells the other lanes that a connection is not there any more.
-    pub(super) fn forget_everywhere(&self, desk: &LaneDesk<'_>, id: u64) {
+    pub(super) fn forget_everywhere(&self, turn: &LaneTurn<'_>, id: u64) {
         let bells = self.shared.bells.get().into_iter().flatten().enumerate();
-        bells.filter(|(lane, _)| *lane != desk.worker()).for_each(|(_, bell)| bell.forget(id));
+        bells.filter(|(lane, _)| *lane != turn.worker()).for_each(|(_, bell)| bell.forget(id));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use engine::{LANE_SOCKET, Lane, LaneBell, LaneDesk, LaneSocket, Relay};
+use engine::{LANE_SOCKET, Lane, LaneBell, LaneSocket, LaneTurn, Relay};
 use httpd::host::{ApiHosts, is_ours};
 use smallvec::SmallVec;
 use sys::{clock, process, socket};
@@ -105,7 +105,7 @@ impl SendLane {
     }
 
     /// Takes over what is lent.
-    pub(super) fn adopt(&mut self, desk: &LaneDesk<'_>) {
+    pub(super) fn adopt(&mut self, turn: &LaneTurn<'_>) {
         while let Ok(Loan { id, is_second, peer, socket }) = Loan::receive(&self.socket) {
             let socket = match (socket, is_second) {
                 (Some(socket), false) => socket,
@@ -124,24 +124,24 @@ impl SendLane {
                 socket,
                 input: Vec::new(),
                 asked: SmallVec::new(),
-                since_ms: desk.now_ms,
+                since_ms: turn.now_ms,
                 unread: false,
                 is_again: false,
                 held_since_ms: None,
                 is_waiting: false,
                 leaves: false,
             });
-            let registered = self.conns.get(index).map(|conn| desk.register(&conn.socket, index));
+            let registered = self.conns.get(index).map(|conn| turn.register(&conn.socket, index));
             match registered {
-                Some(Ok(())) => self.read(desk, index),
-                _ => self.give_back(desk, index, Vec::new()),
+                Some(Ok(())) => self.read(turn, index),
+                _ => self.give_back(turn, index, Vec::new()),
             }
         }
     }
 
     /// Reads a connection that has no answers to come, and posts what it asks for.
-    fn read(&mut self, desk: &LaneDesk<'_>, index: u32) {
-        let is_answered = self.is_answered(desk, index, true);
+    fn read(&mut self, turn: &LaneTurn<'_>, index: u32) {
+        let is_answered = self.is_answered(turn, index, true);
         let Some(conn) = self.conns.get(index) else { return };
         conn.unread = true;
         if conn.leaves || !is_answered {
@@ -160,19 +160,19 @@ impl SendLane {
         };
         let len = match received {
             // What it has begun is answered elsewhere, where its end is met again.
-            Ok(0) if kept > 0 => return self.give_back(desk, index, Vec::new()),
-            Ok(0) => return self.close(desk, index),
+            Ok(0) if kept > 0 => return self.give_back(turn, index, Vec::new()),
+            Ok(0) => return self.close(turn, index),
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
-            Err(_) => return self.close(desk, index),
+            Err(_) => return self.close(turn, index),
         };
         // What fits is all that there was; more is reported when it comes.
         conn.unread = kept + len == INPUT_BYTES;
-        self.serve(desk, index, kept + len);
+        self.serve(turn, index, kept + len);
     }
 
     /// Posts the requests in the first `len` bytes of the buffer.
-    fn serve(&mut self, desk: &LaneDesk<'_>, index: u32, len: usize) {
+    fn serve(&mut self, turn: &LaneTurn<'_>, index: u32, len: usize) {
         let Some(conn) = self.conns.get(index) else { return };
         let mut at = 0;
         while at < len && conn.asked.len() < BATCH {
@@ -186,8 +186,8 @@ impl SendLane {
                 }
             };
             let Ask { authorization, is_forwarded, body, len, .. } = ask;
-            let (bell, bells) = (desk.bell(), self.shared.bells.get());
-            let (id, own, accepted) = (conn.id, desk.worker(), Instant::now());
+            let (bell, bells) = (turn.bell(), self.shared.bells.get());
+            let (id, own, accepted) = (conn.id, turn.worker(), Instant::now());
             if at > 0 && self.over.is_some_and(|over| accepted >= over) {
                 conn.unread = true;
                 break;
@@ -202,17 +202,17 @@ impl SendLane {
             let send = SendAtOnce { authorization, is_forwarded, peer, body, relays: &relays };
             match self.shared.api.send_at_once(send, &bell) {
                 AtOnce::Posted { event, receipt } => {
-                    conn.since_ms = desk.now_ms;
+                    conn.since_ms = turn.now_ms;
                     if accepted.elapsed() > SLOW && waited_for_disk(&mut self.faults) {
-                        self.rests_until_ms = desk.now_ms + REST_MS;
+                        self.rests_until_ms = turn.now_ms + REST_MS;
                     }
                     conn.asked.push(Asked { event, receipt, accepted });
                     conn.held_since_ms = None;
                     at += len;
                 }
                 AtOnce::Busy => {
-                    let since_ms = *conn.held_since_ms.get_or_insert(desk.now_ms);
-                    conn.leaves = desk.now_ms - since_ms > HELD_MS;
+                    let since_ms = *conn.held_since_ms.get_or_insert(turn.now_ms);
+                    conn.leaves = turn.now_ms - since_ms > HELD_MS;
                     conn.unread = true;
                     break;
                 }
@@ -230,17 +230,17 @@ impl SendLane {
                 self.waiting.push(index);
             }
         } else if conn.leaves {
-            self.give_back(desk, index, Vec::new());
+            self.give_back(turn, index, Vec::new());
         } else if conn.unread {
             again(&mut self.again, conn, index);
         }
     }
 
     /// Answers all whose sends are counted.
-    fn answer(&mut self, desk: &LaneDesk<'_>) {
+    fn answer(&mut self, turn: &LaneTurn<'_>) {
         let mut at = 0;
         while let Some(&index) = self.waiting.get(at) {
-            if !self.is_answered(desk, index, false) {
+            if !self.is_answered(turn, index, false) {
                 at += 1;
                 continue;
             }
@@ -253,7 +253,7 @@ impl SendLane {
 
     /// Writes the answers of a connection, in the order of its requests, but for their first bytes,
     /// which have gone: all that may differ in those is the second, which takes the same room.
-    pub(super) fn write(&mut self, desk: &LaneDesk<'_>, index: u32, gone: usize) {
+    pub(super) fn write(&mut self, turn: &LaneTurn<'_>, index: u32, gone: usize) {
         let Some(conn) = self.conns.get(index) else { return };
         let (now, date) = (Instant::now(), self.date.now());
         self.output.clear();
@@ -263,50 +263,50 @@ impl SendLane {
             self.shared.api.push_http_answer(out, body, (&event, count), date);
             self.shared.api.note_duration(accepted, now);
         }
-        conn.since_ms = desk.now_ms;
+        conn.since_ms = turn.now_ms;
         let left = &self.output[gone..];
         match socket::send(&conn.socket, left) {
             Ok(sent) if sent == left.len() => {}
-            Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(desk, index),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(turn, index),
             // It does not read what it is answered: somebody else waits for that.
-            sent => return self.give_back(desk, index, left[sent.unwrap_or(0)..].to_vec()),
+            sent => return self.give_back(turn, index, left[sent.unwrap_or(0)..].to_vec()),
         }
-        self.go_on(desk, index);
+        self.go_on(turn, index);
     }
 
     /// What is to be done with a connection that is answered.
-    pub(super) fn go_on(&mut self, desk: &LaneDesk<'_>, index: u32) {
+    pub(super) fn go_on(&mut self, turn: &LaneTurn<'_>, index: u32) {
         let Some(conn) = self.conns.get(index) else { return };
         if conn.leaves {
-            self.give_back(desk, index, Vec::new());
+            self.give_back(turn, index, Vec::new());
         } else if conn.unread {
             again(&mut self.again, conn, index);
         }
     }
 
     /// Has a connection go back, now or when it is answered.
-    fn leave(&mut self, desk: &LaneDesk<'_>, index: u32) {
+    fn leave(&mut self, turn: &LaneTurn<'_>, index: u32) {
         let Some(conn) = self.conns.get(index) else { return };
         conn.leaves = true;
         if conn.asked.is_empty() {
-            return self.give_back(desk, index, Vec::new());
+            return self.give_back(turn, index, Vec::new());
         }
         // Where another lane answers, it tells.
-        self.is_answered(desk, index, true);
+        self.is_answered(turn, index, true);
     }
 
-    fn give_back(&mut self, desk: &LaneDesk<'_>, index: u32, unsent: Vec<u8>) {
+    fn give_back(&mut self, turn: &LaneTurn<'_>, index: u32, unsent: Vec<u8>) {
         let Some(Conn { id, socket, input, .. }) = self.conns.remove(index) else { return };
         // Its other descriptor would keep it here. Fails where it was never registered.
-        let _ = desk.unregister(&socket);
-        self.forget_everywhere(desk, id);
+        let _ = turn.unregister(&socket);
+        self.forget_everywhere(turn, id);
         let given_back = Some(GivenBack { socket, unsent, unread: input });
         self.tell(Return { id, given_back });
     }
 
-    fn close(&mut self, desk: &LaneDesk<'_>, index: u32) {
+    fn close(&mut self, turn: &LaneTurn<'_>, index: u32) {
         if let Some(Conn { id, .. }) = self.conns.remove(index) {
-            self.forget_everywhere(desk, id);
+            self.forget_everywhere(turn, id);
             self.tell(Return { id, given_back: None });
         }
     }
@@ -319,16 +319,16 @@ impl SendLane {
     }
 
     /// Gives back who has been silent for long.
-    fn sweep(&mut self, desk: &LaneDesk<'_>) {
+    fn sweep(&mut self, turn: &LaneTurn<'_>) {
         let is_silent = |conn: &Conn| {
-            conn.asked.is_empty() && desk.now_ms.saturating_sub(conn.since_ms) >= SILENT_MS
+            conn.asked.is_empty() && turn.now_ms.saturating_sub(conn.since_ms) >= SILENT_MS
         };
         // Who was answered elsewhere is not known to be before somebody looks.
-        self.answer(desk);
+        self.answer(turn);
         for index in self.conns.of(is_silent) {
-            self.leave(desk, index);
+            self.leave(turn, index);
         }
-        self.sweep_ms = desk.now_ms + SWEEP_MS;
+        self.sweep_ms = turn.now_ms + SWEEP_MS;
     }
 }
 
@@ -346,11 +346,11 @@ fn again(again: &mut Vec<u32>, conn: &mut Conn, index: u32) {
 }
 
 impl Lane for SendLane {
-    fn ready(&mut self, desk: &LaneDesk<'_>, index: u32, hung_up: bool) {
+    fn ready(&mut self, turn: &LaneTurn<'_>, index: u32, hung_up: bool) {
         if index == LANE_SOCKET {
-            return self.adopt(desk);
+            return self.adopt(turn);
         }
-        self.read(desk, index);
+        self.read(turn, index);
         // Its end is reported with what stands before it, and once.
         if let Some(conn) = self.conns.get(index).filter(|_| hung_up) {
             conn.unread = true;
@@ -360,24 +360,24 @@ impl Lane for SendLane {
         }
     }
 
-    fn turned(&mut self, desk: &LaneDesk<'_>) -> bool {
+    fn turned(&mut self, turn: &LaneTurn<'_>) -> bool {
         self.over = None;
-        if desk.is_answered() {
-            self.hear_notes(desk);
-            self.answer(desk);
+        if turn.is_answered() {
+            self.hear_notes(turn);
+            self.answer(turn);
         }
-        if self.shared.recalled.load(Ordering::Relaxed) || desk.now_ms < self.rests_until_ms {
+        if self.shared.recalled.load(Ordering::Relaxed) || turn.now_ms < self.rests_until_ms {
             for index in self.conns.of(|conn| !conn.leaves) {
-                self.leave(desk, index);
+                self.leave(turn, index);
             }
         }
-        if desk.now_ms >= self.sweep_ms {
-            self.sweep(desk);
+        if turn.now_ms >= self.sweep_ms {
+            self.sweep(turn);
         }
         for index in std::mem::take(&mut self.again) {
             if let Some(conn) = self.conns.get(index) {
                 conn.is_again = false;
-                self.read(desk, index);
+                self.read(turn, index);
             }
         }
         for told in std::mem::take(&mut self.returns) {

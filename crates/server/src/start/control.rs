@@ -97,12 +97,12 @@ impl ControlPlane {
     pub(crate) fn new(parts: Parts) -> Result<ControlPlane> {
         let Parts { config, credentials, traces, mut engine, graph, apis, .. } = parts;
         let Parts { joining, keeper, idempotency, .. } = parts;
-        let Credentials { keys, doors, certificates, live } = credentials;
+        let Credentials { keys, tokens, certificates, live } = credentials;
         let never_upgraded = never_upgraded(&config);
         let stop = CancellationToken::new();
         let running = stop.clone().drop_guard();
         let (traces, traces_end) = traces.unzip();
-        let tokens = doors.map(|doors| doors.staff(engine.token_desk(), &stop)).transpose()?;
+        let tokens = tokens.map(|setup| setup.start(engine.token_queue(), &stop)).transpose()?;
         let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
         let router = Arc::clone(engine.router());
         let listen = engine.address();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use auth::keys::ring::KeyRing;
 use auth::live_access::LiveAccess;
-use auth::token_door::{Doors, open_doors};
+use auth::token_service::{AuthenticatorSetup, open_authenticator};
 use engine::TlsConfig;
 
 use crate::ServeConfig;
@@ -19,7 +19,7 @@ use crate::ports::{keys_for, needs_certificate};
 pub(crate) struct Credentials {
     pub(super) keys: Arc<KeyRing>,
     /// The tokens of streams, where they are needed.
-    pub(super) doors: Option<Doors>,
+    pub(super) tokens: Option<AuthenticatorSetup>,
     pub(super) certificates: Arc<Certificates>,
     /// By which the dashboard listens.
     pub(super) live: LiveAccess,
@@ -33,9 +33,9 @@ impl Credentials {
         let ports: Vec<SocketAddr> =
             config.engine.listen.into_iter().chain(config.tls_listen).collect();
         let (access, in_cluster) = (std::mem::take(&mut config.access), config.cluster.is_some());
-        let doors = open_doors(access, &ports, &config.data, &live, in_cluster).await?;
+        let tokens = open_authenticator(access, &ports, &config.data, &live, in_cluster).await?;
         let cookie = std::mem::take(&mut config.token_cookie);
-        config.engine.tokens = doors.as_ref().map(|doors| doors.config(cookie));
+        config.engine.tokens = tokens.as_ref().map(|tokens| tokens.config(cookie));
         let acme = config.acme.take().map(|acme| {
             let (tls, plain) = (config.tls_listen.or(config.tls_api), config.engine.listen);
             let proofs = [(tls, Proof::TlsAlpn), (plain.or(config.api), Proof::Http)];
@@ -54,6 +54,6 @@ impl Credentials {
         config.engine.tls = config
             .tls_listen
             .map(|listen| TlsConfig { listen, config: certificates.stream_config() });
-        Ok(Credentials { keys, doors, certificates, live })
+        Ok(Credentials { keys, tokens, certificates, live })
     }
 }

@@ -10,8 +10,8 @@ fn wanted() -> Wanted {
     Wanted { issuer: None, audiences: Vec::new(), leeway: 10, expiry: true }
 }
 
-fn judge(wanted: &Wanted, claims: &Value, now: u64) -> Result<Grant, TokenRefusal> {
-    wanted.judge(claims.to_string().as_bytes(), now).map(|judged| judged.grant)
+fn check(wanted: &Wanted, claims: &Value, now: u64) -> Result<Grant, TokenRefusal> {
+    wanted.check(claims.to_string().as_bytes(), now).map(|checked| checked.grant)
 }
 
 /// Claims with `more` in the place of what is there.
@@ -38,14 +38,14 @@ fn claims_become_a_grant() {
         connections_max: Some(2),
     };
     assert!(grant.allows("anybody"), "* alone is everything");
-    assert_eq!(judge(&wanted(), &claims, NOW), Ok(grant));
+    assert_eq!(check(&wanted(), &claims, NOW), Ok(grant));
     // An id may be a number, as everywhere; a token may have no subject.
     assert_eq!(
-        judge(&wanted(), &with(json!({ "sub": 7 })), NOW).unwrap().subject,
+        check(&wanted(), &with(json!({ "sub": 7 })), NOW).unwrap().subject,
         Some("7".into())
     );
     let claims = json!({ "exp": NOW + 1, "encke": { "ids": ["news"] } });
-    let grant = judge(&wanted(), &claims, NOW).unwrap();
+    let grant = check(&wanted(), &claims, NOW).unwrap();
     assert!(grant.allows("news") && grant.subject.is_none());
 }
 
@@ -95,22 +95,22 @@ fn claim_of_another_form_is_refused_and_not_passed_over() {
         json!({ "encke": { "max_connections": 1_u64 << 32 } }),
         json!({ "encke": { "max_id": 1 } }),
     ] {
-        let judged = judge(&wanted(), &with(wrong.clone()), NOW);
+        let checked = check(&wanted(), &with(wrong.clone()), NOW);
         let of = |claim| wrong.get(claim).is_some();
         let expected = match (of("sub"), of("encke")) {
             (true, _) => TokenRefusal::Subject,
             (_, true) => TokenRefusal::Granted,
             _ => TokenRefusal::Claims,
         };
-        assert_eq!(judged, Err(expected), "{wrong}");
+        assert_eq!(checked, Err(expected), "{wrong}");
     }
     for wrong in [
         r#"{"exp":1800000100,"encke":[["*"]]}"#,
         r#"{"exp":1800000100}"#,
         r#"{"exp":1800000100,"encke":{}}"#,
     ] {
-        let judged = wanted().judge(wrong.as_bytes(), NOW).err();
-        assert_eq!(judged, Some(TokenRefusal::Granted), "{wrong}");
+        let checked = wanted().check(wrong.as_bytes(), NOW).err();
+        assert_eq!(checked, Some(TokenRefusal::Granted), "{wrong}");
     }
     for wrong in [
         "",
@@ -122,18 +122,18 @@ fn claim_of_another_form_is_refused_and_not_passed_over() {
         r#"{"sub":"bob","exp":1,"exp":1800000100}"#,
         r#"{"sub":"bob","exp":1800000100,"encke":{},"encke":{"ids":["*"]}}"#,
     ] {
-        let judged = wanted().judge(wrong.as_bytes(), NOW).err();
-        assert_eq!(judged, Some(TokenRefusal::Claims), "{wrong}");
+        let checked = wanted().check(wrong.as_bytes(), NOW).err();
+        assert_eq!(checked, Some(TokenRefusal::Claims), "{wrong}");
     }
     // Bytes that are no text, in a member that is passed over.
-    let judged = wanted().judge(b"{\"sub\":\"bob\",\"exp\":1800000100,\"x\":\"\x9c\"}", NOW);
-    assert_eq!(judged.err(), Some(TokenRefusal::Claims));
-    assert!(judge(&wanted(), &with(json!({ "encke": { "ids": many[..256] } })), NOW).is_ok());
+    let checked = wanted().check(b"{\"sub\":\"bob\",\"exp\":1800000100,\"x\":\"\x9c\"}", NOW);
+    assert_eq!(checked.err(), Some(TokenRefusal::Claims));
+    assert!(check(&wanted(), &with(json!({ "encke": { "ids": many[..256] } })), NOW).is_ok());
 }
 
 #[test]
 fn times_count_to_the_second_with_leeway_on_both_sides() {
-    let at = |claims: &Value, now| judge(&wanted(), claims, now).err();
+    let at = |claims: &Value, now| check(&wanted(), claims, now).err();
     let claims = with(json!({ "exp": NOW }));
     assert_eq!(at(&claims, NOW + 9), None);
     assert_eq!(at(&claims, NOW + 10), Some(TokenRefusal::Expired));
@@ -151,8 +151,8 @@ fn times_count_to_the_second_with_leeway_on_both_sides() {
 #[test]
 fn token_without_an_end_is_refused_unless_it_may() {
     let claims = json!({ "sub": "bob" });
-    assert_eq!(judge(&wanted(), &claims, NOW), Err(TokenRefusal::NoExpiry));
-    let grant = judge(&Wanted { expiry: false, ..wanted() }, &claims, NOW).unwrap();
+    assert_eq!(check(&wanted(), &claims, NOW), Err(TokenRefusal::NoExpiry));
+    let grant = check(&Wanted { expiry: false, ..wanted() }, &claims, NOW).unwrap();
     assert_eq!(grant.expires, None);
 }
 
@@ -163,17 +163,17 @@ fn issuer_and_audience_are_the_ones_that_are_wanted() {
         audiences: vec!["push".into(), "chat".into()],
         ..wanted()
     };
-    let judged =
-        |iss: &str, aud: Value| judge(&wanted, &with(json!({ "iss": iss, "aud": aud })), NOW).err();
-    assert_eq!(judged("https://i.example", json!("push")), None);
-    assert_eq!(judged("https://i.example", json!(["x", "chat"])), None);
-    assert_eq!(judged("https://i.example/", json!("push")), Some(TokenRefusal::Issuer));
-    assert_eq!(judged("https://i.example", json!("Push")), Some(TokenRefusal::Audience));
-    assert_eq!(judged("https://i.example", json!([])), Some(TokenRefusal::Audience));
-    assert_eq!(judge(&wanted, &with(json!({})), NOW), Err(TokenRefusal::Issuer));
+    let checked =
+        |iss: &str, aud: Value| check(&wanted, &with(json!({ "iss": iss, "aud": aud })), NOW).err();
+    assert_eq!(checked("https://i.example", json!("push")), None);
+    assert_eq!(checked("https://i.example", json!(["x", "chat"])), None);
+    assert_eq!(checked("https://i.example/", json!("push")), Some(TokenRefusal::Issuer));
+    assert_eq!(checked("https://i.example", json!("Push")), Some(TokenRefusal::Audience));
+    assert_eq!(checked("https://i.example", json!([])), Some(TokenRefusal::Audience));
+    assert_eq!(check(&wanted, &with(json!({})), NOW), Err(TokenRefusal::Issuer));
     let claims = with(json!({ "iss": "https://i.example" }));
-    assert_eq!(judge(&wanted, &claims, NOW), Err(TokenRefusal::Audience));
+    assert_eq!(check(&wanted, &claims, NOW), Err(TokenRefusal::Audience));
     // One that is for somebody is for nobody else.
     let claims = with(json!({ "aud": "mail" }));
-    assert_eq!(judge(&self::wanted(), &claims, NOW), Err(TokenRefusal::Audience));
+    assert_eq!(check(&self::wanted(), &claims, NOW), Err(TokenRefusal::Audience));
 }

@@ -91,7 +91,7 @@ fn token(pair: &Pair, kid: &str) -> String {
     pair.token(&json!({ "alg": "ES256", "kid": kid }), &claims())
 }
 
-fn judged(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
+fn verified(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
     match verifier.check_at(token, NOW) {
         Checked::Granted(_) => None,
         Checked::Refused(refusal) => Some(refusal),
@@ -134,20 +134,20 @@ async fn keys_rotate_without_a_restart() {
     let verifier = verifier_of(&issuer.source());
     let mut keeper = JwksKeeper::new(Arc::clone(&verifier)).unwrap().unwrap();
     let (old_token, new_token) = (token(&old, "old"), token(&new, "new"));
-    assert_eq!(judged(&verifier, &old_token), Some(TokenRefusal::UnknownKey));
+    assert_eq!(verified(&verifier, &old_token), Some(TokenRefusal::UnknownKey));
     assert_eq!(keeper.look().await, Duration::from_secs(600));
-    assert_eq!(judged(&verifier, &old_token), None);
-    assert_eq!(judged(&verifier, &new_token), Some(TokenRefusal::UnknownKey));
+    assert_eq!(verified(&verifier, &old_token), None);
+    assert_eq!(verified(&verifier, &new_token), Some(TokenRefusal::UnknownKey));
     issuer.answers(200, json!({ "keys": [named(&old, "old"), named(&new, "new")] }));
     keeper.look().await;
-    assert_eq!([judged(&verifier, &old_token), judged(&verifier, &new_token)], [None, None]);
+    assert_eq!([verified(&verifier, &old_token), verified(&verifier, &new_token)], [None, None]);
     issuer.answers(200, json!({ "keys": [named(&new, "new"), Pair::Secret(SECRET).jwk()] }));
     keeper.look().await;
     let refused = Some(TokenRefusal::UnknownKey);
-    assert_eq!([judged(&verifier, &old_token), judged(&verifier, &new_token)], [refused, None]);
+    assert_eq!([verified(&verifier, &old_token), verified(&verifier, &new_token)], [refused, None]);
     // A secret that everybody can read is no key.
     let forged = Pair::Secret(SECRET).token(&json!({ "alg": "HS256" }), &claims());
-    assert_eq!(judged(&verifier, &forged), Some(TokenRefusal::Algorithm));
+    assert_eq!(verified(&verifier, &forged), Some(TokenRefusal::Algorithm));
     assert_eq!(figures(&verifier), [1, 3, 0]);
 }
 
@@ -165,7 +165,7 @@ async fn whatever_goes_wrong_the_known_keys_stay() {
     for (number, (status, body)) in answers.into_iter().enumerate() {
         issuer.answers(status, body);
         keeper.look().await;
-        assert_eq!(judged(&verifier, &token), None, "{number}");
+        assert_eq!(verified(&verifier, &token), None, "{number}");
         assert_eq!(figures(&verifier)[2], number as u64 + 1);
     }
     issuer.is_silent();
@@ -174,10 +174,14 @@ async fn whatever_goes_wrong_the_known_keys_stay() {
     keeper.look().await;
     assert_eq!(before.elapsed().as_secs(), 10);
     tokio::time::resume();
-    assert_eq!(judged(&verifier, &token), None);
+    assert_eq!(verified(&verifier, &token), None);
     issuer.answers(200, json!({ "keys": [] }));
     keeper.look().await;
-    assert_eq!(judged(&verifier, &token), Some(TokenRefusal::UnknownKey), "an answer is an answer");
+    assert_eq!(
+        verified(&verifier, &token),
+        Some(TokenRefusal::UnknownKey),
+        "an answer is an answer"
+    );
     assert_eq!(figures(&verifier), [0, 7, 5]);
 }
 
@@ -189,7 +193,7 @@ async fn dead_url_at_the_start_is_asked_again_and_again() {
     keeper.pause = PAUSE;
     let (before, again) = (Instant::now(), keeper.look().await);
     let pair = Pair::p256();
-    assert_eq!(judged(&verifier, &token(&pair, "a")), Some(TokenRefusal::UnknownKey));
+    assert_eq!(verified(&verifier, &token(&pair, "a")), Some(TokenRefusal::UnknownKey));
     let stop = CancellationToken::new();
     let task = tokio::spawn(keeper.run(again, stop.clone()));
     until(|| figures(&verifier)[2] >= 4).await;
@@ -210,7 +214,7 @@ async fn unknown_key_calls_for_the_set_once_in_a_while() {
     let stop = CancellationToken::new();
     let task = tokio::spawn(keeper.run(again, stop.clone()));
     let token_of_new = token(&new, "new");
-    until(|| judged(&verifier, &token_of_new).is_none()).await;
+    until(|| verified(&verifier, &token_of_new).is_none()).await;
     // As often as there were pauses, and not for each token that was refused.
     let asked = issuer.asked() as u32;
     assert!(
@@ -221,7 +225,7 @@ async fn unknown_key_calls_for_the_set_once_in_a_while() {
     // A crowd with names that nobody knows.
     let unknown = token(&new, "unknown");
     until(|| {
-        assert_eq!(judged(&verifier, &unknown), Some(TokenRefusal::UnknownKey));
+        assert_eq!(verified(&verifier, &unknown), Some(TokenRefusal::UnknownKey));
         issuer.asked() >= 6
     })
     .await;
@@ -244,9 +248,9 @@ async fn order_is_followed_at_once() {
     let stop = CancellationToken::new();
     let task = tokio::spawn(keeper.run(again, stop.clone()));
     let token_of_new = token(&new, "new");
-    assert_eq!(judged(&verifier, &token_of_new), Some(TokenRefusal::UnknownKey));
+    assert_eq!(verified(&verifier, &token_of_new), Some(TokenRefusal::UnknownKey));
     crate::tokens::reload(&verifier).await;
-    until(|| judged(&verifier, &token_of_new).is_none()).await;
+    until(|| verified(&verifier, &token_of_new).is_none()).await;
     assert_eq!(issuer.asked(), 2);
     stop.cancel();
     task.await.unwrap();

@@ -10,7 +10,7 @@ use super::*;
 use crate::tokens::testing::*;
 use crate::tokens::{Checked, JwksSource, TokenRules};
 
-fn judged(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
+fn verified(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
     match verifier.check_at(token, NOW) {
         Checked::Granted(_) => None,
         Checked::Refused(refusal) => Some(refusal),
@@ -41,7 +41,7 @@ fn key_that_left_its_file_verifies_nothing_more() {
     let verifier = Verifier::open(TokenRules { keys, ..TokenRules::default() }, None).unwrap();
     let (by_old, by_new) = (token(&old, "a"), token(&new, "a"));
     let by_secret = Pair::Secret(SECRET).token(&json!({ "alg": "HS256" }), &claims());
-    let all = |verifier: &Verifier| [&by_old, &by_new, &by_secret].map(|of| judged(verifier, of));
+    let all = |verifier: &Verifier| [&by_old, &by_new, &by_secret].map(|of| verified(verifier, of));
     let bad = Some(TokenRefusal::Signature);
     assert_eq!(all(&verifier), [None, bad, None]);
     fs::write(&pem, old.pem() + &new.pem()).unwrap();
@@ -68,7 +68,7 @@ fn bad_file_is_refused_alone_and_its_keys_stay() {
     };
     let verifier = Verifier::open(rules, None).unwrap();
     let tokens = [token(&one, "one"), token(&two, "two"), token(&three, "three")];
-    let all = || tokens.each_ref().map(|token| judged(&verifier, token).is_none());
+    let all = || tokens.each_ref().map(|token| verified(&verifier, token).is_none());
     assert_eq!(all(), [true, true, false]);
     for bad in ["", "short", "{}", "-----BEGIN PUBLIC KEY-----\nQQ==\n-----END PUBLIC KEY-----"] {
         fs::write(&first, bad).unwrap();
@@ -104,6 +104,6 @@ fn keys_of_a_url_outlast_a_change_of_files() {
     fs::write(dir.path().join("key"), two.pem()).unwrap();
     verifier.read_files();
     let tokens = [token(&one, "a"), token(&two, "a"), token(&far, "far")];
-    let good = tokens.each_ref().map(|token| judged(&verifier, token).is_none());
+    let good = tokens.each_ref().map(|token| verified(&verifier, token).is_none());
     assert_eq!(good, [false, true, true]);
 }

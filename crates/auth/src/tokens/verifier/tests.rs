@@ -42,7 +42,7 @@ fn vectors_of_the_standards_are_signed_and_no_other_text_is() {
 }
 
 /// What a verifier says when it is asked until it says something.
-fn judged(verifier: &Verifier, token: &str, now: u64) -> Result<Arc<Grant>, TokenRefusal> {
+fn verified(verifier: &Verifier, token: &str, now: u64) -> Result<Arc<Grant>, TokenRefusal> {
     match verifier.check_at(token, now) {
         Checked::Granted(grant) => Ok(grant),
         Checked::Refused(refusal) => Err(refusal),
@@ -51,7 +51,7 @@ fn judged(verifier: &Verifier, token: &str, now: u64) -> Result<Arc<Grant>, Toke
 }
 
 fn refusal(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
-    let refusal = judged(verifier, token, NOW).err();
+    let refusal = verified(verifier, token, NOW).err();
     assert_eq!(verifier.verify_at(token, NOW).err(), refusal, "both ways say the same");
     refusal
 }
@@ -250,8 +250,8 @@ fn key_that_is_gone_takes_its_tokens_along() {
         assert_eq!(known, expected);
     };
     verifier.replace_set(vec![key(&old)]);
-    let judged = tokens.each_ref().map(|token| verifier.verify_at(token, NOW).is_ok());
-    assert_eq!(judged, [true, true, false]);
+    let verified = tokens.each_ref().map(|token| verifier.verify_at(token, NOW).is_ok());
+    assert_eq!(verified, [true, true, false]);
     known([true, true, false]);
     // The same keys once more, and another beside them: nobody is asked again.
     verifier.replace_set(vec![key(&new), key(&old)]);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use auth::token_door::TokenOffice;
+use auth::token_service::TokenService;
 use auth::tokens::{Revocation, RevokedError};
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -50,7 +50,7 @@ pub(crate) async fn revoke(
     let Object(body): Object<RevokeBody<'_>> =
         serde_json::from_slice(&bytes).map_err(|error| ApiProblem::bad_json(&error))?;
     // Those of a clock that is ahead too: which of them were made before the call cannot be told.
-    let none_made_from = api.tokens.as_ref().map_or(0, TokenOffice::none_made_from);
+    let none_made_from = api.tokens.as_ref().map_or(0, TokenService::none_made_from);
     let revocation = body.revocation(none_made_from)?;
     let Some(tokens) = api.tokens.clone() else {
         return Err(ApiProblem::bad_request(

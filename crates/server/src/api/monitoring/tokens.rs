@@ -14,7 +14,7 @@ use crate::api::state::Api;
 pub(crate) struct TokenStats {
     /// Requests and tokens that were refused, and log-ins under ids that are not granted.
     refusals: Refusals,
-    /// Tokens that wait to be judged.
+    /// Tokens that wait to be verified.
     waiting: usize,
     /// Those that are remembered as verified, and the memory that they take.
     remembered: usize,
@@ -74,7 +74,7 @@ pub(super) fn families(stats: &TokenStats) -> Vec<MetricFamily> {
     let refusals =
         refusals.map(|(reason, count)| metric(&[("reason", reason)], counter_of(*count as f64)));
     let gauges = [
-        ("encke_tokens_waiting", "Tokens that wait to be judged.", stats.waiting as f64),
+        ("encke_tokens_waiting", "Tokens that wait to be verified.", stats.waiting as f64),
         ("encke_tokens_remembered", "Tokens known as verified.", stats.remembered as f64),
         ("encke_tokens_remembered_bytes", "Memory that they take.", stats.remembered_bytes as f64),
         ("encke_token_revocations", "Revocations remembered.", stats.revocations as f64),

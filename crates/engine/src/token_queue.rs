@@ -6,25 +6,25 @@ use std::thread::Thread;
 
 use hub::ConnRef;
 
-use crate::mailbox::{Mail, Mailbox, Verdict};
+use crate::mailbox::{Mail, Mailbox, TokenResult};
 use crate::tokens::{Outcome, Revocation, TokenQuestion, Tokens};
 
-/// The way to all workers, for whoever judges tokens.
+/// The way to all workers, for whoever verifies tokens.
 #[derive(Clone, Debug)]
-pub struct TokenDesk {
+pub struct TokenQueue {
     mailboxes: Arc<[Arc<Mailbox>]>,
     tokens: Arc<Tokens>,
 }
 
-impl TokenDesk {
-    pub(crate) fn new(mailboxes: Arc<[Arc<Mailbox>]>, tokens: Arc<Tokens>) -> TokenDesk {
-        TokenDesk { mailboxes, tokens }
+impl TokenQueue {
+    pub(crate) fn new(mailboxes: Arc<[Arc<Mailbox>]>, tokens: Arc<Tokens>) -> TokenQueue {
+        TokenQueue { mailboxes, tokens }
     }
 
     /// From now on `thread` takes the questions, unless another one does. Without one all that ask
     /// are refused.
-    pub fn set_judge(&self, thread: Thread) {
-        self.tokens.questions.set_judge(thread);
+    pub fn set_verifier(&self, thread: Thread) {
+        self.tokens.questions.set_verifier(thread);
     }
 
     /// The next question, if there is one. Who finds none parks, and is woken by the next.
@@ -41,11 +41,11 @@ impl TokenDesk {
     ///
     /// # Errors
     /// Its mailbox is full: try again a little later with what is given back.
-    pub fn post_verdict(&self, conn: ConnRef, outcome: Outcome) -> Result<(), Outcome> {
+    pub fn post_result(&self, conn: ConnRef, outcome: Outcome) -> Result<(), Outcome> {
         let Some(mut room) = self.mailboxes[conn.worker()].reserve(1, 1) else {
             return Err(outcome);
         };
-        room.post(Mail::Verdict(Verdict { target: conn, outcome }));
+        room.post(Mail::TokenResult(TokenResult { target: conn, outcome }));
         Ok(())
     }
 

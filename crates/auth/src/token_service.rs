@@ -1,19 +1,20 @@
-//! Tokens at the door of the streams: what stands between the workers, who show them, and the
-//! [verifier](crate::tokens), who knows the keys.
+//! Tokens of those who listen: what stands between the workers, who show them, and
+//! the [verifier](crate::tokens), who knows the keys.
 //!
-//! What is judged at once is judged on the worker's thread. The rest, signatures that were not seen
-//! before, has a thread of its own, which gives way to the workers: a crowd that connects waits for
-//! its signatures, and who is connected hears its events meanwhile.
+//! What is verified at once is verified on the worker's thread. The rest, signatures that were not
+//! seen before, has a thread of its own, which gives way to the workers: a crowd that connects
+//! waits for its signatures, and who is connected hears its events meanwhile.
+
+mod lease;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use engine::{Granted, Outcome, TokenCheck, TokenConfig, TokenDesk};
+use engine::{Granted, Outcome, TokenCheck, TokenConfig, TokenQueue};
 use hub::{Grant, TokenRefusal};
 use proto::request::tokens_of;
 use subtle::ConstantTimeEq;
@@ -22,6 +23,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+use self::lease::Lease;
 use crate::is_loopback;
 use crate::live_access::LiveAccess;
 use crate::tokens::{
@@ -57,34 +59,6 @@ pub enum StreamAccess {
     Tokens(TokenRules),
 }
 
-/// Until when this server may go by the revocations that it knows. A node of a cluster hears of
-/// them by the log: one that has not read it for some time, whatever the reason, lets nobody in
-/// until it has. Times are those of the monotonic clock, which goes on while the process does not.
-#[derive(Debug)]
-struct Lease {
-    until_ms: AtomicU64,
-}
-
-impl Lease {
-    /// One that does not end, but for a node of a cluster, which has to hear the others first.
-    fn new(in_cluster: bool) -> Lease {
-        Lease { until_ms: AtomicU64::new(if in_cluster { 0 } else { u64::MAX }) }
-    }
-
-    /// What `judge` says, if all of it was said within one and the same lease. A process that was
-    /// stopped in the middle of it has looked at what was known before.
-    fn within<T>(&self, judge: impl FnOnce() -> T) -> Option<T> {
-        // Acquire: what was learnt before the lease was given is seen.
-        let until_ms = self.until_ms.load(Ordering::Acquire);
-        let is_over = || until_ms != u64::MAX && clock::monotonic_ms() >= until_ms;
-        if is_over() {
-            return None;
-        }
-        let judged = judge();
-        (!is_over()).then_some(judged)
-    }
-}
-
 /// A token of the server's own, by which its dashboard listens. It is no JWT, and new with each
 /// start.
 struct OwnToken {
@@ -93,22 +67,22 @@ struct OwnToken {
 }
 
 /// The tokens of streams, before there are streams.
-pub struct Doors {
-    door: Arc<TokenDoor>,
+pub struct AuthenticatorSetup {
+    authenticator: Arc<Authenticator>,
     /// Keeps the set of keys, if there is one, and when it looks again.
     keeper: Option<(JwksKeeper, Duration)>,
 }
 
 /// What the API does with tokens.
 #[derive(Clone, Debug)]
-pub struct TokenOffice {
-    door: Arc<TokenDoor>,
-    desk: TokenDesk,
+pub struct TokenService {
+    authenticator: Arc<Authenticator>,
+    queue: TokenQueue,
 }
 
 /// Judges the tokens of streams.
 #[derive(Debug)]
-struct TokenDoor {
+struct Authenticator {
     verifier: Arc<Verifier>,
     revocations: Arc<Revocations>,
     own: OwnToken,
@@ -134,13 +108,13 @@ impl std::fmt::Debug for OwnToken {
 /// Makes what `access` asks for: nothing where anybody may listen, or this machine alone can reach
 /// the `ports`. The dashboard listens by `live`, what is revoked stands in the directory
 /// `data`, and in a cluster is known to the others.
-pub async fn open_doors(
+pub async fn open_authenticator(
     access: StreamAccess,
     ports: &[SocketAddr],
     data: &Path,
     live: &LiveAccess,
     in_cluster: bool,
-) -> Result<Option<Doors>> {
+) -> Result<Option<AuthenticatorSetup>> {
     let reached = ports.iter().find(|port| !is_loopback(**port));
     let rules = match access {
         StreamAccess::Tokens(rules) => TokenRules { is_reached: reached.is_some(), ..rules },
@@ -162,80 +136,81 @@ pub async fn open_doors(
         *again = keeper.look().await;
     }
     let (own, lease, unsaved) = (OwnToken::new(live), Lease::new(in_cluster), Notify::new());
-    let door = Arc::new(TokenDoor { verifier, revocations, own, leeway, lease, unsaved });
-    Ok(Some(Doors { door, keeper }))
+    let authenticator =
+        Arc::new(Authenticator { verifier, revocations, own, leeway, lease, unsaved });
+    Ok(Some(AuthenticatorSetup { authenticator, keeper }))
 }
 
-impl Doors {
+impl AuthenticatorSetup {
     /// What the workers are told.
     pub fn config(&self, cookie: String) -> TokenConfig {
-        TokenConfig { check: Arc::clone(&self.door) as Arc<dyn TokenCheck>, cookie }
+        TokenConfig { check: Arc::clone(&self.authenticator) as Arc<dyn TokenCheck>, cookie }
     }
 
-    /// Begins to judge what workers ask at `desk`, until `stop`.
-    pub fn staff(self, desk: TokenDesk, stop: &CancellationToken) -> Result<TokenOffice> {
-        let Doors { door, keeper } = self;
-        tokio::spawn(tokens::watch(Arc::clone(&door.verifier), stop.clone()));
+    /// Begins to verify what workers ask at `queue`, until `stop`.
+    pub fn start(self, queue: TokenQueue, stop: &CancellationToken) -> Result<TokenService> {
+        let AuthenticatorSetup { authenticator, keeper } = self;
+        tokio::spawn(tokens::watch(Arc::clone(&authenticator.verifier), stop.clone()));
         if let Some((keeper, again)) = keeper {
             tokio::spawn(keeper.run(again, stop.clone()));
         }
-        tokio::spawn(save(Arc::clone(&door), stop.clone()));
-        Arc::clone(&door).judge(desk.clone(), stop.clone())?;
-        Ok(TokenOffice { door, desk })
+        tokio::spawn(save(Arc::clone(&authenticator), stop.clone()));
+        Arc::clone(&authenticator).spawn_verifier(queue.clone(), stop.clone())?;
+        Ok(TokenService { authenticator, queue })
     }
 }
 
-impl TokenOffice {
+impl TokenService {
     /// The token by which the dashboard listens.
     pub fn own_token(&self) -> &str {
-        &self.door.own.text
+        &self.authenticator.own.text
     }
 
     /// From when no token can have been made by now, though clocks differ by the leeway.
     pub fn none_made_from(&self) -> u64 {
-        clock::unix_ms() / 1000 + self.door.leeway + 1
+        clock::unix_ms() / 1000 + self.authenticator.leeway + 1
     }
 
     /// Who knows the keys.
     pub fn verifier(&self) -> &Arc<Verifier> {
-        &self.door.verifier
+        &self.authenticator.verifier
     }
 
     /// The figures of the verifier.
     pub fn figures(&self) -> VerifierFigures {
-        self.door.verifier.figures()
+        self.authenticator.verifier.figures()
     }
 
-    /// Tokens that wait to be judged.
+    /// Tokens that wait to be verified.
     pub fn waiting(&self) -> usize {
-        self.desk.waiting()
+        self.queue.waiting()
     }
 
     /// Refuses these tokens from now on, and ends the streams of those who have them. It is on disk
     /// when it is answered. Blocks. Whether all workers could be told of it.
     pub fn revoke(&self, wish: &Revocation) -> Result<bool, RevokedError> {
         let wishes = std::slice::from_ref(wish);
-        let written = self.door.revocations.revoke(wishes, clock::unix_ms() / 1000);
+        let written = self.authenticator.revocations.revoke(wishes, clock::unix_ms() / 1000);
         // Also when it could not be written: they are refused until the server ends.
         let is_refused = !matches!(written, Err(RevokedError::Wish | RevokedError::Full));
-        let told = is_refused && end_streams(&self.desk, &wish.into());
+        let told = is_refused && end_streams(&self.queue, &wish.into());
         written.map(|()| told)
     }
 }
 
 /// What a node of a cluster is told by the others.
-impl TokenOffice {
+impl TokenService {
     /// What is known to be revoked.
     pub fn revocations(&self) -> &Revocations {
-        &self.door.revocations
+        &self.authenticator.revocations
     }
 
     /// Refuses what `lines` say from now on; answers those that say something new, whose streams
-    /// are to be ended by [`TokenOffice::end_streams`].
+    /// are to be ended by [`TokenService::end_streams`].
     pub fn learn<'l>(&self, lines: Vec<RevocationLine<'l>>) -> Vec<RevocationLine<'l>> {
-        let learnt = self.door.revocations.learn(lines);
+        let learnt = self.authenticator.revocations.learn(lines);
         if !learnt.is_empty() {
-            self.door.unsaved.notify_one();
+            self.authenticator.unsaved.notify_one();
         }
         learnt
     }
@@ -243,25 +218,25 @@ impl TokenOffice {
     /// Has the streams of these tokens ended. `false` where a mailbox is full: try again.
     #[must_use]
     pub fn end_streams(&self, line: &RevocationLine<'_>) -> bool {
-        self.desk.revoke(&line.streams())
+        self.queue.revoke(&line.streams())
     }
 
     /// Lets clients in until so many milliseconds of the monotonic clock: all is known that was
     /// revoked until some time before.
     pub fn admit_until(&self, until_ms: u64) {
-        self.door.lease.until_ms.store(until_ms, Ordering::Release);
+        self.authenticator.lease.extend(until_ms);
     }
 }
 
 /// Has what was learnt on disk a little later. It is the cluster's to keep it; this is for the day
 /// on which that loses it.
-async fn save(door: Arc<TokenDoor>, stop: CancellationToken) {
+async fn save(authenticator: Arc<Authenticator>, stop: CancellationToken) {
     loop {
         tokio::select! {
-            () = door.unsaved.notified() => {}
+            () = authenticator.unsaved.notified() => {}
             () = stop.cancelled() => return,
         }
-        let saving = Arc::clone(&door);
+        let saving = Arc::clone(&authenticator);
         let saved = spawn_blocking(move || saving.revocations.save(clock::unix_ms() / 1000)).await;
         if let Ok(Err(error)) = saved {
             tracing::error!("revocations of the cluster were not written here: {error}");
@@ -272,9 +247,9 @@ async fn save(door: Arc<TokenDoor>, stop: CancellationToken) {
 
 /// Has the streams of these tokens ended, as soon as all mailboxes have room. A worker that takes
 /// no more mail, as at its end, is not waited for without end.
-fn end_streams(desk: &TokenDesk, revocation: &engine::Revocation) -> bool {
+fn end_streams(queue: &TokenQueue, revocation: &engine::Revocation) -> bool {
     for _ in 0..FULL_PAUSES_MAX {
-        if desk.revoke(revocation) {
+        if queue.revoke(revocation) {
             return true;
         }
         thread::sleep(FULL_PAUSE);
@@ -305,7 +280,7 @@ fn revocation_of(grant: &Grant) -> engine::Revocation {
     }
 }
 
-impl TokenDoor {
+impl Authenticator {
     /// How long it is good. It ends at its `exp`; where that is over, when also the leeway is,
     /// which the verifier has put into its end.
     fn granted(&self, grant: Arc<Grant>) -> Granted {
@@ -344,13 +319,17 @@ impl TokenDoor {
     }
 
     /// Takes the questions of the workers, on a thread of its own, until `stop`.
-    fn judge(self: Arc<TokenDoor>, desk: TokenDesk, stop: CancellationToken) -> Result<()> {
-        let at = desk.clone();
-        let judge = move || {
+    fn spawn_verifier(
+        self: Arc<Authenticator>,
+        queue: TokenQueue,
+        stop: CancellationToken,
+    ) -> Result<()> {
+        let at = queue.clone();
+        let verify = move || {
             // Where it cannot, it takes no less than others.
             let _ = priority::give_way(NICE);
             while !stop.is_cancelled() {
-                let Some(question) = desk.take() else {
+                let Some(question) = queue.take() else {
                     thread::park_timeout(SLEEP_MAX);
                     continue;
                 };
@@ -359,7 +338,7 @@ impl TokenDoor {
                 }
                 let mut outcome = self.verify(question.token().text());
                 let grant = outcome.as_ref().ok().map(|granted| Arc::clone(&granted.grant));
-                while let Err(again) = desk.post_verdict(question.conn(), outcome) {
+                while let Err(again) = queue.post_result(question.conn(), outcome) {
                     if stop.is_cancelled() {
                         return;
                     }
@@ -370,19 +349,19 @@ impl TokenDoor {
                 if let Some(grant) = grant
                     && self.revocations.covers(&grant)
                 {
-                    end_streams(&desk, &revocation_of(&grant));
+                    end_streams(&queue, &revocation_of(&grant));
                 }
             }
         };
         let thread = thread::Builder::new().name("tokens".into());
-        let handle = thread.spawn(judge);
+        let handle = thread.spawn(verify);
         let handle = handle.context("cannot start a thread; check the limit on threads")?;
-        at.set_judge(handle.thread().clone());
+        at.set_verifier(handle.thread().clone());
         Ok(())
     }
 }
 
-impl TokenCheck for TokenDoor {
+impl TokenCheck for Authenticator {
     fn check(&self, tokens: &str) -> Option<Outcome> {
         let mut refused = None;
         for token in tokens_of(tokens) {
