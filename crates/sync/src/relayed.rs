@@ -3,7 +3,7 @@
 //! Whoever gives the answer says there that it is given, or how much of it; whoever was asked says
 //! that it waits to be told. Each change acquires and releases: so who finds the other's bit sees
 //! what was done before it, and of two that set theirs at least one finds the other's. That one
-//! acts: the giver rings, or the other goes on.
+//! acts: who gives rings, or the other goes on.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -80,7 +80,7 @@ mod loom_tests {
             loom::model(move || {
                 let (state, done) =
                     (Arc::new(RelayState::default()), Arc::new(AtomicBool::new(false)));
-                let giver = {
+                let worker = {
                     let (state, done) = (state.clone(), done.clone());
                     loom::thread::spawn(move || {
                         done.store(true, Ordering::Relaxed);
@@ -94,7 +94,7 @@ mod loom_tests {
                 };
                 waits(false);
                 let waits = waits(true);
-                let is_rung = giver.join().unwrap();
+                let is_rung = worker.join().unwrap();
                 assert!(is_rung || !waits, "nobody rings");
                 let expected = match written {
                     Ok(()) => Relayed::Written,

@@ -18,6 +18,7 @@ mod links;
 mod scripts;
 mod text;
 mod tree;
+mod words;
 
 use std::path::Path;
 
@@ -26,7 +27,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 26] = [
+const RULES: [Rule; 27] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("no crate is larger than its share", crates::sizes),
     ("the modules of a crate form no circle", circles::modules),
@@ -40,6 +41,7 @@ const RULES: [Rule; 26] = [
     ("functions are short", functions::lengths),
     ("functions take few arguments", functions::arguments),
     ("nothing is left over", text::leftovers),
+    ("words are those of the field", words::of_the_field),
     ("no path of one machine", text::machine_paths),
     ("every module says what it is for", text::module_docs),
     ("unsafe stays where it is listed", code::unsafe_places),
