@@ -48,13 +48,13 @@ impl Lines {
         Lines { number: first.saturating_sub(1), ..Lines::default() }
     }
 
-    /// Takes the next piece of the body, when [`Lines::next`] has no more lines.
+    /// Takes the next piece of the body, when [`Lines::next_line`] has no more lines.
     pub fn push(&mut self, piece: Bytes) {
         debug_assert!(self.piece.is_empty(), "the piece before is used up");
         self.piece = piece;
     }
 
-    /// The number of the line that [`Lines::next`] would look at.
+    /// The number of the line that [`Lines::next_line`] would look at.
     pub fn next_number(&self) -> u64 {
         self.number + 1
     }
