@@ -16,8 +16,8 @@
 //! [takeover]: crate::takeover
 //!
 //! All of it goes over one Unix socket in the data directory ([socket]), in words that programs one
-//! version apart understand ([messages], [conversation]). Whoever starts the new program, this server
-//! or somebody in another container, makes no difference to it.
+//! version apart understand ([messages], [conversation]). Whoever starts the new program, this
+//! server or somebody in another container, makes no difference to it.
 //!
 //! Before the point of no return every failure of either side leaves the server that runs as it
 //! was. Not for nodes of a cluster, whose clients have others to go to.
