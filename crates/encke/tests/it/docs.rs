@@ -7,21 +7,21 @@ use crate::harness::{Authority, Program, Server, TOKEN_SECRET, encke};
 use crate::tls_api;
 
 const PROTOCOL: &str = include_str!("../../../../docs/protocol.md");
-const WATCHING: &str = include_str!("../../../../docs/watching.md");
+const MONITORING: &str = include_str!("../../../../docs/monitoring.md");
 const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
 const PAGES: [&str; 12] = [
     PROTOCOL,
-    WATCHING,
+    MONITORING,
     TLS,
     CLUSTER,
     include_str!("../../../../docs/erlang.md"),
     include_str!("../../../../docs/keys.md"),
     include_str!("../../../../docs/operations.md"),
     include_str!("../../../../docs/postgres.md"),
-    include_str!("../../../../docs/strangers.md"),
+    include_str!("../../../../docs/rate-limits.md"),
     include_str!("../../../../docs/tokens.md"),
     include_str!("../../../../docs/traces.md"),
     include_str!("../../../../docs/upgrade.md"),
@@ -48,7 +48,7 @@ fn pages_name_every_metric() {
     let mut missing: Vec<&str> = families.filter_map(|line| line.split(' ').next()).collect();
     assert!(missing.len() > 20, "{text}");
     missing.retain(|name| {
-        let page = if name.contains("_tls_") { TLS } else { WATCHING };
+        let page = if name.contains("_tls_") { TLS } else { MONITORING };
         !names(page, name)
     });
     assert_eq!(missing, [""; 0]);
@@ -77,7 +77,7 @@ fn protocol_page_names_every_reason_transport_path_and_status() {
     let mut missing = members(&stats["connections_closed"]);
     missing.retain(|reason| !names(PROTOCOL, reason));
     let transports = members(&stats["streams_open"]);
-    missing.extend(transports.into_iter().filter(|transport| !names(WATCHING, transport)));
+    missing.extend(transports.into_iter().filter(|transport| !names(MONITORING, transport)));
     // The files of the dashboard are its own affair.
     let is_file = |path: &str| [".js", ".css", ".svg"].iter().any(|end| path.ends_with(end));
     let paths = members(&document["paths"]);
