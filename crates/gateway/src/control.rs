@@ -14,7 +14,7 @@ pub(super) fn act(gateway: &Gateway, peer: &Peer, control: Control<'_>) {
         Control::Monitor { from, to, reference } => monitor(gateway, peer, from, to, reference),
         Control::Down(reference) => {
             if let Some(words) = reference.words()
-                && !gateway.hearers.down(peer, words)
+                && !gateway.subscribers.down(peer, words)
             {
                 gateway.down(peer, process_ref_of(words));
             }

@@ -20,11 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::connected_node::{ConnectedNode, Words};
 use super::counts::Counts;
-use super::hearers::Hearers;
 use super::payload;
 use super::processes::{Process, ProcessRef, Processes};
 use super::refusal::Refusal;
 use super::service::Service;
+use super::subscribers::Subscribers;
 
 /// Requests that take their time (the store, a connection to be made) at one time, of all nodes.
 const TASKS_MAX: usize = 1024;
@@ -44,7 +44,7 @@ pub(super) struct Gateway {
     pub(super) sender: Sender,
     /// Who tells of ids that come and go, and the processes that hear it.
     pub(super) presence: Arc<Presence>,
-    pub(super) hearers: Hearers,
+    pub(super) subscribers: Subscribers,
     pub(super) guest: Guest,
     /// Whose turn it is to hand out the guest's mail.
     pub(super) mail_turn: tokio::sync::Mutex<()>,
@@ -86,7 +86,7 @@ impl Gateway {
             node,
             sender,
             presence,
-            hearers: Hearers::default(),
+            subscribers: Subscribers::default(),
             guest,
             mail_turn: tokio::sync::Mutex::default(),
             counts: Counts::default(),
@@ -284,7 +284,7 @@ impl Gateway {
     /// It is gone: all its processes are logged out, chunk by chunk.
     pub(super) async fn disconnected(&self, peer: &Peer) -> usize {
         self.registry().nodes.remove(&peer.number());
-        self.hearers.gone(peer);
+        self.subscribers.gone(peer);
         let (mut from, mut left) = (0, 0);
         loop {
             {

@@ -14,7 +14,6 @@ mod control;
 mod counts;
 mod gateway;
 mod handler;
-mod hearers;
 mod ids;
 mod inbox;
 mod known;
@@ -29,6 +28,7 @@ mod report;
 mod request;
 mod service;
 mod session;
+mod subscribers;
 mod tasks;
 
 use std::io::{self, ErrorKind};

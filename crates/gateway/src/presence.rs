@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use dispatch::presence::{Ear, Heard, Kind, News, Piece};
+use dispatch::presence::{Batch, Kind, Notification, PresenceEvent, Subscriber};
 use erlang::Peer;
 use erlang::term::write;
 use tokio::task::yield_now;
@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::connected_node::{ConnectedNode, Words};
 use super::gateway::Gateway;
-use super::hearers::{Hearer, MONITOR};
 use super::ids::write_id;
 use super::processes::Process;
 use super::refusal::Refusal;
 use super::service::Service;
+use super::subscribers::{MONITOR, SubscribedProcess};
 
 /// Processes of one node that may hear it.
-const HEARERS_OF_NODE_MAX: usize = 32;
+const SUBSCRIBERS_OF_NODE_MAX: usize = 32;
 
 /// The process `words` of `node` hears it from now on. A second time is no error.
 pub(super) fn begin(
@@ -32,7 +32,7 @@ pub(super) fn begin(
 ) -> Result<(), Refusal> {
     let peer = &node.peer;
     let process = process(peer, words).ok_or(Refusal::NoProcess)?;
-    let mut table = gateway.hearers.table();
+    let mut table = gateway.subscribers.table();
     // A node that is gone from there takes away what it has here after that.
     if !gateway.registry().nodes.contains_key(&peer.number()) {
         return Err(Refusal::NoConnection);
@@ -40,18 +40,19 @@ pub(super) fn begin(
     if table.find(process).is_some() {
         return Ok(());
     }
-    let of_node = table.by_number.values().filter(|hearer| hearer.process.peer == process.peer);
-    if of_node.count() >= HEARERS_OF_NODE_MAX {
+    let of_node =
+        table.by_number.values().filter(|subscriber| subscriber.process.peer == process.peer);
+    if of_node.count() >= SUBSCRIBERS_OF_NODE_MAX {
         return Err(Refusal::Overloaded);
     }
-    let ear = gateway.presence.listen(Kind::Erlang).ok_or(Refusal::Overloaded)?;
+    let subscriber = gateway.presence.listen(Kind::Erlang).ok_or(Refusal::Overloaded)?;
     let end = CancellationToken::new();
     let number = table.fresh();
-    table.by_number.insert(number, Hearer { process, _end: end.clone().drop_guard() });
+    table.by_number.insert(number, SubscribedProcess { process, _end: end.clone().drop_guard() });
     drop(table);
     // Answered at once if the process is gone.
     peer.monitor(gateway.pid(Service::Router), words, [MONITOR, 0, number]);
-    let telling = tell(Arc::clone(node), words, ear);
+    let telling = tell(Arc::clone(node), words, subscriber);
     tokio::spawn(async move { end.run_until_cancelled_owned(telling).await });
     Ok(())
 }
@@ -59,7 +60,7 @@ pub(super) fn begin(
 /// It does not hear it any more; nor did it, perhaps.
 pub(super) fn end(gateway: &Gateway, node: &ConnectedNode, words: Words) {
     let Some(process) = process(&node.peer, words) else { return };
-    let mut table = gateway.hearers.table();
+    let mut table = gateway.subscribers.table();
     if let Some(number) = table.find(process) {
         table.by_number.remove(&number);
         drop(table);
@@ -72,18 +73,18 @@ fn process(peer: &Peer, [id, serial, creation]: Words) -> Option<Process> {
     (creation == peer.creation()).then(|| Process { peer: peer.number(), id, serial })
 }
 
-async fn tell(node: Arc<ConnectedNode>, to: Words, mut ear: Ear) {
+async fn tell(node: Arc<ConnectedNode>, to: Words, mut subscriber: Subscriber) {
     let mut message = Vec::new();
     loop {
-        let piece = match ear.hear().await {
-            Heard::Piece(piece) => piece,
-            Heard::Behind => Piece::lost(),
-            Heard::Over => return,
+        let batch = match subscriber.recv().await {
+            Notification::Batch(batch) => batch,
+            Notification::Behind => Batch::lost(),
+            Notification::Over => return,
         };
-        for news in &piece.news {
+        for event in &batch.events {
             node.peer.room_for_news().await;
             message.clear();
-            write_news(&mut message, news);
+            write_event(&mut message, event);
             if !node.peer.send_to(to, &message) {
                 return;
             }
@@ -92,11 +93,11 @@ async fn tell(node: Arc<ConnectedNode>, to: Words, mut ear: Ear) {
     }
 }
 
-fn write_news(out: &mut Vec<u8>, news: &News) {
-    let (name, id) = match news {
-        News::Online(id) => ("online", id),
-        News::Offline(id) => ("offline", id),
-        News::Lost => {
+fn write_event(out: &mut Vec<u8>, event: &PresenceEvent) {
+    let (name, id) = match event {
+        PresenceEvent::Online(id) => ("online", id),
+        PresenceEvent::Offline(id) => ("offline", id),
+        PresenceEvent::Lost => {
             write::tuple(out, 1);
             return write::atom(out, "presence_lost");
         }

@@ -3,17 +3,17 @@
 //!
 //! There is one mechanism for the three. The directory notes changes ([`hub::Changes`]) while there
 //! is a listener. The [`task`] takes them twenty times a second, keeps those back who may come back
-//! within their grace ([`tracker`]), and puts what is left into pieces ([`news`]), which all
-//! listeners share in one ring: each reads at its own pace ([`Ear`]), and one that falls behind by
-//! the whole ring is told that it has lost something. So nobody waits for a listener, and a slow
-//! one costs no memory of its own.
+//! within their grace ([`tracker`]), and puts what is left into batches ([`events`]), which all
+//! listeners share in one ring: each reads at its own pace ([`Subscriber`]), and one that falls
+//! behind by the whole ring is told that it has lost something. So nobody waits for a listener, and
+//! a slow one costs no memory of its own.
 //!
 //! It is of this server alone: in a cluster each node tells of its own connections. After a start
 //! and after an upgrade, ids that are there are not told.
 
 mod config;
 mod counts;
-mod news;
+mod events;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -30,12 +30,12 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::config::{PresenceConfig, Webhook, WebhookSecret, WebhookUrl};
 pub use self::counts::{Counts, Report};
-pub use self::news::{News, Piece};
+pub use self::events::{Batch, PresenceEvent};
 pub use self::task::run;
 pub use self::webhook::Hook;
 
 /// Pieces that a listener may fall behind by: some 4 MiB of lines, 200,000 short ids, and twelve
-/// seconds where less is told than fills a piece.
+/// seconds where less is told than fills a batch.
 const RING_PIECES: usize = 256;
 
 /// Who listens.
@@ -67,11 +67,11 @@ impl Kind {
 /// What tells of ids that come and go.
 pub struct Presence {
     router: Arc<Router>,
-    ring: broadcast::Sender<Arc<Piece>>,
+    ring: broadcast::Sender<Arc<Batch>>,
     /// By kind. Locked while changes begin or cease to be noted, so that both are in step.
     listeners: Mutex<[usize; Kind::ALL.len()]>,
     /// Rung when there is a first listener.
-    heard: Notify,
+    wanted: Notify,
     /// What was told, and what was lost.
     pub counts: Counts,
     /// Ids that wait for their grace. Relaxed: only reported.
@@ -81,17 +81,17 @@ pub struct Presence {
 }
 
 /// One who listens. Dropped, it listens no more.
-pub struct Ear {
+pub struct Subscriber {
     presence: Arc<Presence>,
     kind: Kind,
-    pieces: broadcast::Receiver<Arc<Piece>>,
+    batches: broadcast::Receiver<Arc<Batch>>,
 }
 
-/// What an ear hears.
+/// What a subscriber hears.
 #[derive(Debug)]
-pub enum Heard {
+pub enum Notification {
     /// Changes, in the order in which they came to be.
-    Piece(Arc<Piece>),
+    Batch(Arc<Batch>),
     /// It was too slow: what was told in between is lost to it, and it may go on.
     Behind,
     /// Nothing more comes: the server stops, or another goes on with its work.
@@ -105,7 +105,7 @@ impl Presence {
             router,
             ring: broadcast::Sender::new(RING_PIECES),
             listeners: Mutex::default(),
-            heard: Notify::new(),
+            wanted: Notify::new(),
             counts: Counts::default(),
             waiting: AtomicUsize::new(0),
             over: stop.child_token(),
@@ -114,20 +114,20 @@ impl Presence {
 
     /// Listens from now on: who comes or goes after this is told. `None` where as many of the kind
     /// listen as may.
-    pub fn listen(self: &Arc<Presence>, kind: Kind) -> Option<Ear> {
+    pub fn listen(self: &Arc<Presence>, kind: Kind) -> Option<Subscriber> {
         let mut listeners = self.listeners();
         if listeners[kind as usize] >= kind.most() {
             return None;
         }
         // Before changes are noted, so that none is told to nobody.
-        let pieces = self.ring.subscribe();
+        let batches = self.ring.subscribe();
         if listeners.iter().all(|&count| count == 0) {
             self.router.changes().hear(true);
-            self.heard.notify_one();
+            self.wanted.notify_one();
         }
         listeners[kind as usize] += 1;
         drop(listeners);
-        Some(Ear { presence: Arc::clone(self), kind, pieces })
+        Some(Subscriber { presence: Arc::clone(self), kind, batches })
     }
 
     /// How many of each kind listen.
@@ -147,21 +147,21 @@ impl Presence {
     }
 }
 
-impl Ear {
+impl Subscriber {
     /// What comes next. It may be dropped before it is done, and asked again.
-    pub async fn hear(&mut self) -> Heard {
+    pub async fn recv(&mut self) -> Notification {
         let received = tokio::select! {
             biased;
-            () = self.presence.over.cancelled() => return Heard::Over,
-            received = self.pieces.recv() => received,
+            () = self.presence.over.cancelled() => return Notification::Over,
+            received = self.batches.recv() => received,
         };
         match received {
-            Ok(piece) => Heard::Piece(piece),
+            Ok(batch) => Notification::Batch(batch),
             Err(RecvError::Lagged(_)) => {
                 self.presence.counts.behind.add(1);
-                Heard::Behind
+                Notification::Behind
             }
-            Err(RecvError::Closed) => Heard::Over,
+            Err(RecvError::Closed) => Notification::Over,
         }
     }
 
@@ -171,7 +171,7 @@ impl Ear {
     }
 }
 
-impl Drop for Ear {
+impl Drop for Subscriber {
     fn drop(&mut self) {
         let mut listeners = self.presence.listeners();
         listeners[self.kind as usize] -= 1;

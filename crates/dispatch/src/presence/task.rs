@@ -12,9 +12,9 @@ use hub::{Change, Changes, Id};
 use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::news::{News, Writer};
+use super::events::{PresenceEvent, Writer};
 use super::tracker::{Outcome, Tracker};
-use super::{Piece, Presence};
+use super::{Batch, Presence};
 use crate::gate::Gate;
 
 /// How often it is looked what has changed.
@@ -41,7 +41,7 @@ pub async fn run(presence: Arc<Presence>, gate: Arc<Gate>, grace: Duration) {
         loop {
             if !presence.is_heard() {
                 teller.forget();
-                presence.heard.notified().await;
+                presence.wanted.notified().await;
             }
             looks.tick().await;
             teller.look().await;
@@ -81,13 +81,13 @@ impl Teller<'_> {
         let lost = noted.take_lost();
         if lost > 0 {
             self.presence.counts.lost.add(lost);
-            self.push(News::Lost);
+            self.push(PresenceEvent::Lost);
         }
         self.end_graces().await;
         self.presence.counts.early.add(self.tracker.take_early());
         self.presence.waiting.store(self.tracker.len(), Ordering::Relaxed);
-        if let Some(piece) = self.writer.finish() {
-            self.send(piece);
+        if let Some(batch) = self.writer.finish() {
+            self.send(batch);
         }
     }
 
@@ -120,12 +120,12 @@ impl Teller<'_> {
             let id = match outcome {
                 Outcome::Online(id) => {
                     counts.online.add(1);
-                    self.push(News::Online(self.text(id)));
+                    self.push(PresenceEvent::Online(self.text(id)));
                     id
                 }
                 Outcome::Offline(id) => {
                     counts.offline.add(1);
-                    self.push(News::Offline(self.text(id)));
+                    self.push(PresenceEvent::Offline(self.text(id)));
                     id
                 }
                 Outcome::Nothing(id) => id,
@@ -141,15 +141,15 @@ impl Teller<'_> {
         text.expect("the name is kept until it is released").into()
     }
 
-    fn push(&mut self, news: News) {
-        if let Some(piece) = self.writer.push(news) {
-            self.send(piece);
+    fn push(&mut self, event: PresenceEvent) {
+        if let Some(batch) = self.writer.push(event) {
+            self.send(batch);
         }
     }
 
-    fn send(&self, piece: Arc<Piece>) {
+    fn send(&self, batch: Arc<Batch>) {
         // It fails where the last listener has just left.
-        let _ = self.presence.ring.send(piece);
+        let _ = self.presence.ring.send(batch);
     }
 
     fn now_ms(&self) -> u64 {

@@ -39,23 +39,23 @@ impl World {
         self.guest.logout(slot, 1, id);
     }
 
-    fn listen(&self) -> Ear {
+    fn listen(&self) -> Subscriber {
         self.presence.listen(Kind::Api).unwrap()
     }
 }
 
-/// The news that come within `time`, as JSON.
-async fn within(ear: &mut Ear, time: Duration) -> Vec<String> {
+/// The events that come within `time`, as JSON.
+async fn within(subscriber: &mut Subscriber, time: Duration) -> Vec<String> {
     let (until, mut all) = (Instant::now() + time, Vec::new());
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        match timeout(left, ear.hear()).await {
-            Ok(Heard::Piece(piece)) => {
-                let lines = String::from_utf8(piece.lines().to_vec()).unwrap();
+        match timeout(left, subscriber.recv()).await {
+            Ok(Notification::Batch(batch)) => {
+                let lines = String::from_utf8(batch.lines().to_vec()).unwrap();
                 all.extend(lines.lines().map(str::to_owned));
             }
-            Ok(Heard::Behind) => all.push("behind".into()),
-            Ok(Heard::Over) => {
+            Ok(Notification::Behind) => all.push("behind".into()),
+            Ok(Notification::Over) => {
                 all.push("over".into());
                 return all;
             }
@@ -67,21 +67,21 @@ async fn within(ear: &mut Ear, time: Duration) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn id_is_online_with_its_first_connection_and_offline_after_its_last_one() {
     let world = world();
-    let mut ear = world.listen();
+    let mut subscriber = world.listen();
     let bob = world.login(1, "bob");
     world.login(2, "bob");
     world.login(3, "7");
-    let mut heard = within(&mut ear, Duration::from_secs(1)).await;
-    heard.sort_unstable();
-    assert_eq!(heard, [r#"{"online":"7"}"#, r#"{"online":"bob"}"#]);
+    let mut notification = within(&mut subscriber, Duration::from_secs(1)).await;
+    notification.sort_unstable();
+    assert_eq!(notification, [r#"{"online":"7"}"#, r#"{"online":"bob"}"#]);
     world.logout(1, bob);
-    assert!(within(&mut ear, 2 * GRACE).await.is_empty(), "it has another one");
+    assert!(within(&mut subscriber, 2 * GRACE).await.is_empty(), "it has another one");
     world.logout(2, bob);
     let begun = Instant::now();
-    assert!(within(&mut ear, Duration::from_millis(4_900)).await.is_empty());
+    assert!(within(&mut subscriber, Duration::from_millis(4_900)).await.is_empty());
     assert_eq!(world.presence.report().waiting, 1);
-    let heard = within(&mut ear, Duration::from_secs(1)).await;
-    assert_eq!(heard, [r#"{"offline":"bob"}"#], "the name is known although nobody has it");
+    let notification = within(&mut subscriber, Duration::from_secs(1)).await;
+    assert_eq!(notification, [r#"{"offline":"bob"}"#], "the name is known although nobody has it");
     assert!(begun.elapsed() >= GRACE);
     assert_eq!((world.names.len(), world.presence.report().waiting), (0, 0));
 }
@@ -89,45 +89,45 @@ async fn id_is_online_with_its_first_connection_and_offline_after_its_last_one()
 #[tokio::test(start_paused = true)]
 async fn client_that_is_back_within_the_grace_is_nothing() {
     let world = world();
-    let mut ear = world.listen();
+    let mut subscriber = world.listen();
     for _ in 0..20 {
         let bob = world.login(1, "bob");
-        let _ = within(&mut ear, Duration::from_secs(1)).await;
+        let _ = within(&mut subscriber, Duration::from_secs(1)).await;
         world.logout(1, bob);
-        let _ = within(&mut ear, Duration::from_millis(4_500)).await;
+        let _ = within(&mut subscriber, Duration::from_millis(4_500)).await;
     }
     let report = world.presence.report();
     assert_eq!((report.online, report.offline), (1, 0));
-    assert_eq!(within(&mut ear, GRACE).await, [r#"{"offline":"bob"}"#]);
+    assert_eq!(within(&mut subscriber, GRACE).await, [r#"{"offline":"bob"}"#]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_at_once_are_all_told_and_more_than_fits_is_told_as_lost() {
     let world = world();
-    let mut ear = world.listen();
+    let mut subscriber = world.listen();
     (0..10_000).for_each(|n| _ = world.login(n, &n.to_string()));
-    let heard = within(&mut ear, Duration::from_secs(1)).await;
-    assert_eq!((heard.len(), world.presence.report().lost), (10_000, 0));
+    let notification = within(&mut subscriber, Duration::from_secs(1)).await;
+    assert_eq!((notification.len(), world.presence.report().lost), (10_000, 0));
     // Nobody has taken any of these when the last one comes.
     (10_000..210_000).for_each(|n| _ = world.login(n, &n.to_string()));
-    let heard = within(&mut ear, Duration::from_secs(10)).await;
+    let notification = within(&mut subscriber, Duration::from_secs(10)).await;
     let report = world.presence.report();
     assert!(report.lost > 0 && report.online + report.lost == 210_000, "{report:?}");
-    assert!(heard.contains(&r#"{"lost":true}"#.to_owned()));
+    assert!(notification.contains(&r#"{"lost":true}"#.to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn listener_that_is_too_slow_is_told_and_costs_nobody_else() {
     let world = world();
     let (mut slow, mut quick) = (world.listen(), world.listen());
-    let mut heard = 0;
+    let mut notification = 0;
     for round in 0..400 {
         let ids: Vec<Id> = (0..10).map(|n| world.login(n, &format!("{round}:{n}"))).collect();
-        heard += within(&mut quick, Duration::from_millis(100)).await.len();
+        notification += within(&mut quick, Duration::from_millis(100)).await.len();
         ids.into_iter().enumerate().for_each(|(n, id)| world.logout(n, id));
     }
-    heard += within(&mut quick, 2 * GRACE).await.len();
-    assert_eq!(heard, 2 * 4_000, "whoever reads hears all");
+    notification += within(&mut quick, 2 * GRACE).await.len();
+    assert_eq!(notification, 2 * 4_000, "whoever reads hears all");
     let late = within(&mut slow, Duration::from_secs(1)).await;
     assert_eq!((&*late[0], world.presence.report().behind), ("behind", 1));
     assert!(late.len() > 100, "it goes on with what is kept");
@@ -136,13 +136,13 @@ async fn listener_that_is_too_slow_is_told_and_costs_nobody_else() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_noted_or_kept_while_nobody_listens() {
     let world = world();
-    let mut ear = world.listen();
+    let mut subscriber = world.listen();
     let bob = world.login(1, "bob");
-    let _ = within(&mut ear, Duration::from_secs(1)).await;
+    let _ = within(&mut subscriber, Duration::from_secs(1)).await;
     world.logout(1, bob);
-    let _ = within(&mut ear, Duration::from_secs(1)).await;
+    let _ = within(&mut subscriber, Duration::from_secs(1)).await;
     assert_eq!(world.presence.report().waiting, 1);
-    drop(ear);
+    drop(subscriber);
     let mut looks = interval(Duration::from_millis(10));
     let forgotten = async {
         while world.presence.report().waiting > 0 {
@@ -152,16 +152,16 @@ async fn nothing_is_noted_or_kept_while_nobody_listens() {
     timeout(Duration::from_secs(1), forgotten).await.unwrap();
     assert_eq!((world.names.len(), world.presence.report().waiting), (0, 0));
     let zoe = world.login(1, "zoe");
-    let mut ear = world.listen();
-    assert!(within(&mut ear, 2 * GRACE).await.is_empty(), "who was there is not told");
+    let mut subscriber = world.listen();
+    assert!(within(&mut subscriber, 2 * GRACE).await.is_empty(), "who was there is not told");
     world.logout(1, zoe);
-    assert_eq!(within(&mut ear, 2 * GRACE).await, [r#"{"offline":"zoe"}"#]);
+    assert_eq!(within(&mut subscriber, 2 * GRACE).await, [r#"{"offline":"zoe"}"#]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn listeners_hear_that_it_is_over_and_there_are_not_too_many() {
     let world = world();
-    let mut ears: Vec<Ear> = (0..Kind::Api.most()).map(|_| world.listen()).collect();
+    let mut ears: Vec<Subscriber> = (0..Kind::Api.most()).map(|_| world.listen()).collect();
     assert!(world.presence.listen(Kind::Api).is_none());
     assert!(world.presence.listen(Kind::Erlang).is_some(), "other kinds have their own places");
     ears.truncate(1);

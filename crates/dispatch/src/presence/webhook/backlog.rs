@@ -1,32 +1,32 @@
-//! What waits for a webhook: news as JSON, in their order, within a bound.
+//! What waits for a webhook: events as JSON, in their order, within a bound.
 //!
 //! What finds no room is left out, and one `{"lost":true}` stands in its place.
 
 use std::collections::VecDeque;
 
-use crate::presence::{News, Piece};
+use crate::presence::{Batch, PresenceEvent};
 
-/// News that wait: with 1,000 a second a receiver may be away for a minute.
+/// PresenceEvent that wait: with 1,000 a second a receiver may be away for a minute.
 const NEWS_MAX: usize = 65_536;
 
-/// Their bytes: as many news of ids with 100 bytes.
+/// Their bytes: as many events of ids with 100 bytes.
 const BYTES_MAX: usize = 8 << 20;
 
-/// News of one batch, at most.
+/// PresenceEvent of one batch, at most.
 pub(super) const BATCH_MAX: usize = 500;
 
 /// What waits.
 pub(super) struct Backlog {
     waiting: VecDeque<Box<[u8]>>,
     bytes: usize,
-    news_max: usize,
-    /// Whether the last one says that news are lost.
+    events_max: usize,
+    /// Whether the last one says that events are lost.
     ends_lost: bool,
 }
 
 impl Backlog {
     pub(super) fn new() -> Backlog {
-        Backlog { waiting: VecDeque::new(), bytes: 0, news_max: NEWS_MAX, ends_lost: false }
+        Backlog { waiting: VecDeque::new(), bytes: 0, events_max: NEWS_MAX, ends_lost: false }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -38,42 +38,42 @@ impl Backlog {
         self.waiting.len() >= BATCH_MAX
     }
 
-    /// Puts all news of `piece` behind what waits; returns how many there was no room for.
-    pub(super) fn push(&mut self, piece: &Piece) -> u64 {
-        let is_left_out = |news: &&News| !self.push_one(news);
-        piece.news.iter().filter(is_left_out).count() as u64
+    /// Puts all events of `batch` behind what waits; returns how many there was no room for.
+    pub(super) fn push(&mut self, batch: &Batch) -> u64 {
+        let is_left_out = |event: &&PresenceEvent| !self.push_one(event);
+        batch.events.iter().filter(is_left_out).count() as u64
     }
 
-    /// Notes that news were lost before what comes next.
+    /// Notes that events were lost before what comes next.
     pub(super) fn push_lost(&mut self) {
         if !self.ends_lost {
-            self.put(&News::Lost);
+            self.put(&PresenceEvent::Lost);
             self.ends_lost = true;
         }
     }
 
-    fn push_one(&mut self, news: &News) -> bool {
-        if *news == News::Lost {
+    fn push_one(&mut self, event: &PresenceEvent) -> bool {
+        if *event == PresenceEvent::Lost {
             self.push_lost();
             return true;
         }
-        if self.waiting.len() >= self.news_max || self.bytes >= BYTES_MAX {
+        if self.waiting.len() >= self.events_max || self.bytes >= BYTES_MAX {
             self.push_lost();
             return false;
         }
-        self.put(news);
+        self.put(event);
         self.ends_lost = false;
         true
     }
 
-    fn put(&mut self, news: &News) {
+    fn put(&mut self, event: &PresenceEvent) {
         let mut json = Vec::new();
-        news.write(&mut json);
+        event.write(&mut json);
         self.bytes += json.len();
         self.waiting.push_back(json.into());
     }
 
-    /// The body of the next batch, and how many news it has.
+    /// The body of the next batch, and how many events it has.
     pub(super) fn batch(&self) -> (Vec<u8>, usize) {
         let mut body = br#"{"events":["#.to_vec();
         let count = self.waiting.len().min(BATCH_MAX);
@@ -92,7 +92,7 @@ impl Backlog {
         let removed = self.waiting.drain(..count);
         self.bytes -= removed.map(|json| json.len()).sum::<usize>();
         if self.waiting.is_empty() {
-            *self = Backlog { news_max: self.news_max, ..Backlog::new() };
+            *self = Backlog { events_max: self.events_max, ..Backlog::new() };
         }
     }
 }
@@ -100,25 +100,25 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presence::news::Writer;
+    use crate::presence::events::Writer;
 
-    fn piece(numbers: std::ops::Range<u32>) -> std::sync::Arc<Piece> {
+    fn batch(numbers: std::ops::Range<u32>) -> std::sync::Arc<Batch> {
         let mut writer = Writer::default();
         for number in numbers {
-            assert!(writer.push(News::Online(number.to_string().into())).is_none());
+            assert!(writer.push(PresenceEvent::Online(number.to_string().into())).is_none());
         }
         writer.finish().unwrap()
     }
 
     #[test]
     fn what_finds_no_room_is_told_as_lost_where_it_would_have_stood() {
-        let mut backlog = Backlog { news_max: 3, ..Backlog::new() };
-        assert_eq!(backlog.push(&piece(0..5)), 2);
-        assert_eq!(backlog.push(&piece(5..6)), 1);
+        let mut backlog = Backlog { events_max: 3, ..Backlog::new() };
+        assert_eq!(backlog.push(&batch(0..5)), 2);
+        assert_eq!(backlog.push(&batch(5..6)), 1);
         let all = r#"{"events":[{"online":"0"},{"online":"1"},{"online":"2"},{"lost":true}]}"#;
         assert_eq!(backlog.batch(), (all.into(), 4));
         backlog.remove(2);
-        assert_eq!(backlog.push(&piece(6..8)), 1);
+        assert_eq!(backlog.push(&batch(6..8)), 1);
         let rest = r#"{"events":[{"online":"2"},{"lost":true},{"online":"6"},{"lost":true}]}"#;
         assert_eq!(backlog.batch(), (rest.into(), 4));
         backlog.remove(4);
@@ -129,7 +129,7 @@ mod tests {
     fn lost_twice_in_a_row_is_told_once() {
         let mut backlog = Backlog::new();
         backlog.push_lost();
-        assert_eq!(backlog.push(&Piece::lost()), 0);
+        assert_eq!(backlog.push(&Batch::lost()), 0);
         assert_eq!(backlog.batch(), (br#"{"events":[{"lost":true}]}"#.to_vec(), 1));
     }
 }

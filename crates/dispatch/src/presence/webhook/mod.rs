@@ -1,9 +1,9 @@
 //! What comes and goes, as batches to a webhook: in order, one batch at a time, each repeated until
 //! it is taken.
 //!
-//! While a receiver is away, or slow, news wait in a [`backlog`] with a bound. A batch is the same
-//! each time it is sent, with the same number (`Encke-Batch`), and what it says is how things are:
-//! who takes one twice is not misled.
+//! While a receiver is away, or slow, events wait in a [`backlog`] with a bound. A batch is the
+//! same each time it is sent, with the same number (`Encke-Batch`), and what it says is how things
+//! are: who takes one twice is not misled.
 //!
 //! The first batch begins with `{"lost":true}`: what was not taken when a server ended, or was
 //! upgraded, is lost, and nobody else could say so.
@@ -21,10 +21,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use self::backlog::Backlog;
 use self::post::Poster;
-use super::{Counts, Ear, Heard, Kind, Presence, Webhook};
+use super::{Counts, Kind, Notification, Presence, Subscriber, Webhook};
 use crate::log_interval::LogInterval;
 
-/// How long more news are waited for before a batch that is not full is sent.
+/// How long more events are waited for before a batch that is not full is sent.
 const GATHER: Duration = Duration::from_millis(200);
 
 /// The waits between two tries.
@@ -46,9 +46,9 @@ impl Hook {
 
     /// Listens from now on, and tells it until the server stops, or another goes on with its work.
     pub fn begin(self, presence: &Arc<Presence>) {
-        let ear = presence.listen(Kind::Webhook);
-        let ear = ear.expect("there are no more webhooks than may listen");
-        let mut batches = Batches { backlog: Backlog::new(), ear, counted: 0 };
+        let subscriber = presence.listen(Kind::Webhook);
+        let subscriber = subscriber.expect("there are no more webhooks than may listen");
+        let mut batches = Batches { backlog: Backlog::new(), subscriber, counted: 0 };
         batches.backlog.push_lost();
         tokio::spawn(async move {
             // It ends when nothing more will be told.
@@ -60,7 +60,7 @@ impl Hook {
 /// What waits for the webhook and who adds to it.
 struct Batches {
     backlog: Backlog,
-    ear: Ear,
+    subscriber: Subscriber,
     /// What the backlog's figure has of this one.
     counted: u64,
 }
@@ -79,7 +79,7 @@ async fn deliver(poster: &Poster, batches: &mut Batches) -> Result<(), Over> {
             match batches.meanwhile(poster.post(body.clone(), &number)).await? {
                 Ok(()) => break,
                 Err(error) => {
-                    batches.ear.counts().webhook_failed.add(1);
+                    batches.subscriber.counts().webhook_failed.add(1);
                     if let Some(more) = log.due(Instant::now()) {
                         let host = poster.host();
                         tracing::warn!(more, "the webhook at {host} takes nothing: {error}");
@@ -89,7 +89,7 @@ async fn deliver(poster: &Poster, batches: &mut Batches) -> Result<(), Over> {
             let pause = pauses.next().expect("there is always another try");
             batches.meanwhile(sleep(pause)).await?;
         }
-        batches.ear.counts().webhook_taken.add(1);
+        batches.subscriber.counts().webhook_taken.add(1);
         batches.backlog.remove(count);
         batches.count();
     }
@@ -105,7 +105,7 @@ impl Batches {
         let until = Instant::now() + GATHER;
         while !self.backlog.has_batch() {
             match timeout_at(until, self.hear()).await {
-                Ok(heard) => heard?,
+                Ok(notification) => notification?,
                 Err(_) => break,
             }
         }
@@ -119,20 +119,20 @@ impl Batches {
             tokio::select! {
                 biased;
                 done = work.as_mut() => return Ok(done),
-                heard = self.hear() => heard?,
+                notification = self.hear() => notification?,
             }
         }
     }
 
     /// Puts what comes next behind what waits.
     async fn hear(&mut self) -> Result<(), Over> {
-        match self.ear.hear().await {
-            Heard::Piece(piece) => {
-                let left_out = self.backlog.push(&piece);
-                self.ear.counts().webhook_dropped.add(left_out);
+        match self.subscriber.recv().await {
+            Notification::Batch(batch) => {
+                let left_out = self.backlog.push(&batch);
+                self.subscriber.counts().webhook_dropped.add(left_out);
             }
-            Heard::Behind => self.backlog.push_lost(),
-            Heard::Over => return Err(Over),
+            Notification::Behind => self.backlog.push_lost(),
+            Notification::Over => return Err(Over),
         }
         self.count();
         Ok(())
@@ -140,7 +140,7 @@ impl Batches {
 
     /// Brings the figure up to date.
     fn count(&mut self) {
-        let (counts, now): (&Counts, u64) = (self.ear.counts(), self.backlog.len() as u64);
+        let (counts, now): (&Counts, u64) = (self.subscriber.counts(), self.backlog.len() as u64);
         counts.webhook_backlog.add(now.saturating_sub(self.counted));
         counts.webhook_backlog.sub(self.counted.saturating_sub(now));
         self.counted = now;
@@ -149,6 +149,6 @@ impl Batches {
 
 impl Drop for Batches {
     fn drop(&mut self) {
-        self.ear.counts().webhook_backlog.sub(self.counted);
+        self.subscriber.counts().webhook_backlog.sub(self.counted);
     }
 }

@@ -1,10 +1,10 @@
 //! `GET /presence`: who comes and who goes, as a stream that does not end by itself.
 //!
-//! A stream keeps nothing of what is told: all read the same pieces, each at its own pace. One that
-//! falls behind by all that is kept for the slowest is told `{"lost":true}`, and ended. Its key is
-//! looked at before each piece, so that a stream ends with it. A client that takes nothing at all
-//! is cut off by its socket's time-out. By HTTP/2 it could keep its place for ever: who has a key
-//! that reads is not a stranger, and there are only so many streams.
+//! A stream keeps nothing of what is told: all read the same batches, each at its own pace. One
+//! that falls behind by all that is kept for the slowest is told `{"lost":true}`, and ended. Its
+//! key is looked at before each batch, so that a stream ends with it. A client that takes nothing
+//! at all is cut off by its socket's time-out. By HTTP/2 it could keep its place for ever: who has
+//! a key that reads is not a stranger, and there are only so many streams.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use dispatch::presence::{Ear, Heard, Kind, Piece};
+use dispatch::presence::{Batch, Kind, Notification, Subscriber};
 use futures_util::stream;
 use httpd::origin;
 use httpd::problem::ApiProblem;
@@ -56,10 +56,10 @@ impl Form {
         }
     }
 
-    fn of_piece(self, piece: &Piece) -> Bytes {
+    fn of_batch(self, batch: &Batch) -> Bytes {
         match self {
-            Form::Ndjson => piece.lines(),
-            Form::Sse => piece.sse(),
+            Form::Ndjson => batch.lines(),
+            Form::Sse => batch.sse(),
         }
     }
 
@@ -76,7 +76,7 @@ struct Listening {
     api: Arc<Api>,
     grant: Grant,
     form: Form,
-    ear: Ear,
+    subscriber: Subscriber,
     /// Whether nothing has been sent yet.
     is_new: bool,
     is_over: bool,
@@ -91,12 +91,12 @@ pub(crate) async fn presence(
         return Err(ApiProblem::foreign_origin());
     }
     let form = Form::of(request.headers());
-    let ear = api.presence.listen(Kind::Api).ok_or_else(|| {
+    let subscriber = api.presence.listen(Kind::Api).ok_or_else(|| {
         let detail = "As many listen to presence as may. End another such stream, or try again \
                       when one has ended.";
         ApiProblem::unavailable(detail)
     })?;
-    let listening = Listening { api, grant, form, ear, is_new: true, is_over: false };
+    let listening = Listening { api, grant, form, subscriber, is_new: true, is_over: false };
     let body = stream::unfold(listening, Listening::next);
     let fields = [
         (header::CONTENT_TYPE, form.media_type()),
@@ -117,17 +117,17 @@ impl Listening {
             // Who has read this hears of all that happens after it.
             return Some((Ok(self.form.keepalive()), self));
         }
-        let heard = timeout(KEEPALIVE, self.ear.hear()).await;
+        let notification = timeout(KEEPALIVE, self.subscriber.recv()).await;
         if self.api.access.check(&self.grant).is_err() {
             return None;
         }
-        let bytes = match heard {
-            Ok(Heard::Piece(piece)) => self.form.of_piece(&piece),
-            Ok(Heard::Behind) => {
+        let bytes = match notification {
+            Ok(Notification::Batch(batch)) => self.form.of_batch(&batch),
+            Ok(Notification::Behind) => {
                 self.is_over = true;
-                self.form.of_piece(&Piece::lost())
+                self.form.of_batch(&Batch::lost())
             }
-            Ok(Heard::Over) => return None,
+            Ok(Notification::Over) => return None,
             Err(_) => self.form.keepalive(),
         };
         Some((Ok(bytes), self))

@@ -14,31 +14,31 @@ pub(super) const MONITOR: u32 = 1;
 
 /// Who hears it, by the number of its monitor.
 #[derive(Default)]
-pub(super) struct Hearers(Mutex<Table>);
+pub(super) struct Subscribers(Mutex<Table>);
 
 #[derive(Default)]
 pub(super) struct Table {
-    pub(super) by_number: HashMap<u32, Hearer>,
+    pub(super) by_number: HashMap<u32, SubscribedProcess>,
     next: u32,
 }
 
-pub(super) struct Hearer {
+pub(super) struct SubscribedProcess {
     pub(super) process: Process,
     /// Ends its task.
     pub(super) _end: DropGuard,
 }
 
-impl Hearers {
+impl Subscribers {
     /// A node is gone, and all its processes.
     pub(super) fn gone(&self, peer: &Peer) {
-        self.table().by_number.retain(|_, hearer| hearer.process.peer != peer.number());
+        self.table().by_number.retain(|_, subscriber| subscriber.process.peer != peer.number());
     }
 
     /// `peer` says that a process of its is gone; whether the monitor with this `reference` is one
     /// of ours.
     pub(super) fn down(&self, peer: &Peer, [first, _, number]: Words) -> bool {
         let mut table = self.table();
-        let of_peer = |hearer: &Hearer| hearer.process.peer == peer.number();
+        let of_peer = |subscriber: &SubscribedProcess| subscriber.process.peer == peer.number();
         if first == MONITOR && table.by_number.get(&number).is_some_and(of_peer) {
             table.by_number.remove(&number);
         }
@@ -54,7 +54,7 @@ impl Hearers {
 impl Table {
     pub(super) fn find(&self, process: Process) -> Option<u32> {
         let mut all = self.by_number.iter();
-        all.find(|(_, hearer)| hearer.process == process).map(|(&number, _)| number)
+        all.find(|(_, subscriber)| subscriber.process == process).map(|(&number, _)| number)
     }
 
     /// A number that no process has, nor had of late.
