@@ -7,16 +7,16 @@
 //!   NATS and PostgreSQL in `bus` and `ledger`; here is what drives them.
 //! - [`presence`]: who comes and goes, and who is told of it.
 //! - [`traces`]: spans of sends, for an OpenTelemetry collector.
-//! - [`gate`]: who may change something, and when: closed while an upgrade hands everything to its
-//!   [`successor`].
+//! - [`barrier`]: who may change something, and when: closed while an upgrade hands everything to
+//!   its [`successor`].
 //!
 //! The API and the Erlang node both stand on this; nothing here knows either.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+pub mod barrier;
 pub mod cluster;
 pub mod count;
-pub mod gate;
 pub mod idempotency;
 pub mod log_interval;
 pub mod outcome;

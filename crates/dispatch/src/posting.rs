@@ -15,8 +15,8 @@ use proto::Frame;
 use thiserror::Error;
 use tokio::time::sleep;
 
+use crate::barrier::{Barrier, WritePermit, WritePermitAtOnce};
 use crate::cluster::{Cluster, GraphTrouble, Outgoing, Pending};
-use crate::gate::{Gate, Pass, PassAtOnce};
 use crate::outcome::{Delivered, MAILBOX_TIMEOUT, Unposted, id};
 use crate::traces::Marks;
 
@@ -92,14 +92,18 @@ pub struct Sender {
     pub graph: Graph,
     /// The cluster that this server is a node of, if it is one.
     pub cluster: Option<Arc<Cluster>>,
-    /// Where whoever wants something changed gets the pass that is asked for here.
-    pub gate: Arc<Gate>,
+    /// Where whoever wants something changed gets the permit that is asked for here.
+    pub barrier: Arc<Barrier>,
 }
 
 impl Sender {
     /// Hands `parcel` to the mailboxes of all workers that have listeners of it, or to the log of
     /// the cluster.
-    pub async fn send(&self, _pass: &Pass<'_>, parcel: Parcel<'_>) -> Result<Delivery, Unposted> {
+    pub async fn send(
+        &self,
+        _permit: &WritePermit<'_>,
+        parcel: Parcel<'_>,
+    ) -> Result<Delivery, Unposted> {
         let Parcel { about, draft, term, alone, once, marks } = parcel;
         if let Some(cluster) = &self.cluster {
             let about = about.to_string();
@@ -123,7 +127,7 @@ impl Sender {
     /// The same on a worker's thread, which is rung by `bell`. Not in a cluster.
     pub fn send_at_once(
         &self,
-        _pass: &PassAtOnce<'_>,
+        _permit: &WritePermitAtOnce<'_>,
         about: IdText<'_>,
         draft: Draft,
         bell: LaneBell,
@@ -150,7 +154,7 @@ impl Sender {
     /// durable and every later send obeys.
     pub async fn change(
         &self,
-        _pass: &Pass<'_>,
+        _permit: &WritePermit<'_>,
         add: bool,
         pairs: Vec<Pair>,
     ) -> Result<u64, Unchanged> {
@@ -169,13 +173,17 @@ impl Sender {
         }
     }
 
-    /// Ends all connections of `id`; answers how many there were, with the pass given back.
-    pub async fn logout(&self, pass: Pass<'_>, id: IdText<'_>) -> Result<Delivered, Unposted> {
+    /// Ends all connections of `id`; answers how many there were, with the permit given back.
+    pub async fn logout(
+        &self,
+        permit: WritePermit<'_>,
+        id: IdText<'_>,
+    ) -> Result<Delivered, Unposted> {
         if let Some(cluster) = &self.cluster {
             return Delivery::Everywhere(cluster.logout(id.to_string()).await?).answer().await;
         }
         let receipt = finish(&mut self.router.logout(id), &self.graph).await?;
-        drop(pass);
+        drop(permit);
         Ok(Delivered { id: [0; 16], count: receipt.await, at_least: false })
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dispatch::gate::Pass;
+use dispatch::barrier::WritePermit;
 use dispatch::posting::{Delivery, FRAME_BYTES, Parcel, Sender};
 use dispatch::presence::Presence;
 use engine::Guest;
@@ -139,20 +139,20 @@ impl Gateway {
         let id = IdText::parse(about).map_err(|_| Refusal::BadId)?;
         let draft = Draft::new(about, data);
         let term = Some(payload::message(payload));
-        let pass = self.enter().await?;
+        let permit = self.enter().await?;
         let parcel = Parcel { about: id, draft, term, alone, once: None, marks: None };
-        let delivery = self.sender.send(&pass, parcel).await?;
-        drop(pass);
+        let delivery = self.sender.send(&permit, parcel).await?;
+        drop(permit);
         self.counts.events.add(1);
         Ok(delivery)
     }
 
     /// Waits until something may be changed; not once the node ends, since its processes come
     /// again to whoever has the node's name then.
-    pub(super) async fn enter(&self) -> Result<Pass<'_>, Refusal> {
+    pub(super) async fn enter(&self) -> Result<WritePermit<'_>, Refusal> {
         tokio::select! {
             biased;
-            pass = self.sender.gate.enter() => pass.map_err(|_| Refusal::Overloaded),
+            permit = self.sender.barrier.enter() => permit.map_err(|_| Refusal::Overloaded),
             () = self.stop.cancelled() => Err(Refusal::Overloaded),
         }
     }

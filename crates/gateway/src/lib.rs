@@ -132,7 +132,7 @@ impl ErlangTask {
     /// which their processes know that they are logged out; they come again.
     ///
     /// To be called once an upgrade cannot fail any more. Before that it would be in vain: what
-    /// posts nothing behind the closed gate disturbs nobody, and a node that was ended for an
+    /// posts nothing behind the closed barrier disturbs nobody, and a node that was ended for an
     /// upgrade that fails would have thrown its processes out for nothing.
     pub async fn end_for_upgrade(self) {
         let ErlangTask { mut task, gateway } = self;

@@ -85,8 +85,8 @@ pub(super) async fn change(
         let mut count = 0;
         while !pairs.is_empty() {
             let part = pairs.split_off(pairs.len().saturating_sub(PART_PAIRS_MAX));
-            let pass = shared.enter().await?;
-            let changed = shared.sender.change(&pass, change.adds, part).await;
+            let permit = shared.enter().await?;
+            let changed = shared.sender.change(&permit, change.adds, part).await;
             count += changed.map_err(|error| {
                 tracing::warn!(%error, "subscriptions of an Erlang node were not stored");
                 Refusal::Store
@@ -120,8 +120,8 @@ pub(super) fn logout_id(
 ) {
     let shared = Arc::clone(gateway);
     start(gateway, node, reply, async move {
-        let pass = shared.enter().await?;
-        let closed = shared.sender.logout(pass, id.as_text()).await?;
+        let permit = shared.enter().await?;
+        let closed = shared.sender.logout(permit, id.as_text()).await?;
         Ok(Answer::Count(closed.count.into()))
     });
 }

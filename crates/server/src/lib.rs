@@ -40,8 +40,8 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use anyhow::{Context, Result};
 use auth::tokens::Verifier;
+use dispatch::barrier::Barrier;
 use dispatch::cluster::{Cluster, ClusterConfig};
-use dispatch::gate::Gate;
 use dispatch::traces::TracesEnd;
 use engine::{Engine, EngineConfig};
 use gateway::ErlangTask;
@@ -130,7 +130,7 @@ pub struct Server {
     /// Dropped, it tells everything that would otherwise go on that the server is stopping.
     running: DropGuard,
     stop: CancellationToken,
-    gate: Arc<Gate>,
+    barrier: Arc<Barrier>,
     /// The whole API.
     routes: axum::Router,
     api_task: JoinHandle<()>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use bytes::Bytes;
-use dispatch::gate::Gate;
+use dispatch::barrier::Barrier;
 use dispatch::log_interval::LogInterval;
 use futures_util::future::join_all;
 use httpd::accept_pace::AcceptPace;
@@ -44,7 +44,7 @@ struct Service {
     stop: CancellationToken,
 }
 
-/// Accepts at all `doors` and serves until `stop` is cancelled, or `gate` leads on to another
+/// Accepts at all `doors` and serves until `stop` is cancelled, or `barrier` leads on to another
 /// program, which accepts at them from then on; then waits until every connection has ended. The
 /// permits are for all doors together.
 pub(crate) async fn run(
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     routes: Router,
     permits: Arc<Permits>,
     lanes: Option<Arc<Lanes>>,
-    gate: Arc<Gate>,
+    barrier: Arc<Barrier>,
     stop: CancellationToken,
 ) {
     let service = Service { routes, permits: Arc::clone(&permits), lanes, stop: stop.clone() };
@@ -62,7 +62,7 @@ pub(crate) async fn run(
     };
     tokio::select! {
         () = accepting => {}
-        () = gate.moved() => {}
+        () = barrier.moved() => {}
     }
     permits.take_all().await;
 }

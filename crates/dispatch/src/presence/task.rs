@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::events::{PresenceEvent, Writer};
 use super::tracker::{Outcome, Tracker};
 use super::{Batch, Presence};
-use crate::gate::Gate;
+use crate::barrier::Barrier;
 
 /// How often it is looked what has changed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -23,8 +23,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Graces that end in one go.
 const OVER_SLICE: usize = 2048;
 
-/// Tells until the server stops, or another goes on with its work, which is known at the `gate`.
-pub async fn run(presence: Arc<Presence>, gate: Arc<Gate>, grace: Duration) {
+/// Tells until the server stops, or another goes on with its work, which is known at the `barrier`.
+pub async fn run(presence: Arc<Presence>, barrier: Arc<Barrier>, grace: Duration) {
     let _over = presence.over.clone().drop_guard();
     let tracker = Tracker::new(grace.as_millis() as u64);
     let mut teller = Teller {
@@ -49,7 +49,7 @@ pub async fn run(presence: Arc<Presence>, gate: Arc<Gate>, grace: Duration) {
     };
     tokio::select! {
         () = tell => {}
-        () = gate.moved() => {}
+        () = barrier.moved() => {}
         () = presence.over.cancelled() => {}
     }
 }

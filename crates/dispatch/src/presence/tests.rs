@@ -5,7 +5,7 @@ use hub::{Epoch, Id, IdText, Names, Tag};
 use tokio::time::{Duration, Instant, interval, timeout};
 
 use super::*;
-use crate::gate::Gate;
+use crate::barrier::Barrier;
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -13,7 +13,7 @@ struct World {
     presence: Arc<Presence>,
     guest: Guest,
     names: Arc<Names>,
-    gate: Arc<Gate>,
+    barrier: Arc<Barrier>,
     stop: CancellationToken,
     _engine: Engine,
 }
@@ -24,10 +24,11 @@ fn world() -> World {
     let names = Arc::new(Names::new([7; 16]));
     let epoch = Epoch::begin(Tag::of(7), 0, 1_000_000);
     let mut engine = Engine::prepare(config, epoch, Arc::clone(&names)).unwrap();
-    let (guest, stop, gate) = (engine.take_guest().unwrap(), CancellationToken::new(), Gate::new());
+    let (guest, stop, barrier) =
+        (engine.take_guest().unwrap(), CancellationToken::new(), Barrier::new());
     let presence = Presence::new(Arc::clone(engine.router()), &stop);
-    tokio::spawn(run(Arc::clone(&presence), Arc::clone(&gate), GRACE));
-    World { presence, guest, names, gate, stop, _engine: engine }
+    tokio::spawn(run(Arc::clone(&presence), Arc::clone(&barrier), GRACE));
+    World { presence, guest, names, barrier, stop, _engine: engine }
 }
 
 impl World {
@@ -165,7 +166,7 @@ async fn listeners_hear_that_it_is_over_and_there_are_not_too_many() {
     assert!(world.presence.listen(Kind::Api).is_none());
     assert!(world.presence.listen(Kind::Erlang).is_some(), "other kinds have their own places");
     ears.truncate(1);
-    assert!(!world.gate.is_closed());
+    assert!(!world.barrier.is_closed());
     world.stop.cancel();
     assert_eq!(within(&mut ears[0], GRACE).await, ["over"]);
     assert_eq!(world.presence.report().listeners, [1, 0, 0]);

@@ -50,7 +50,7 @@ impl Lost {
     }
 }
 
-/// 503: the gate stays closed.
+/// 503: the barrier stays closed.
 pub fn upgrade_hangs() -> ApiProblem {
     ApiProblem::unavailable(
         "The server is being upgraded, and that takes too long. Nothing was done: send this again.",

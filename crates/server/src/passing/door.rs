@@ -12,7 +12,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use dispatch::gate::Gate;
+use dispatch::barrier::Barrier;
 use dispatch::successor::{Statement, place};
 use httpd::connection::serve_passed;
 use httpd::permits::Permits;
@@ -58,13 +58,13 @@ impl PassingDoor {
     }
 
     /// Takes the place of the program before us, at once, and serves `routes` until `stop`, or
-    /// until `gate` leads on to a third program; then waits until every connection has ended.
+    /// until `barrier` leads on to a third program; then waits until every connection has ended.
     /// `permits` are for these connections alone: who passes on has no more than its own allow.
     pub(crate) fn serve(
         mut self,
         routes: Router,
         permits: Arc<Permits>,
-        gate: Arc<Gate>,
+        barrier: Arc<Barrier>,
         stop: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
         // Not only when the task runs: whoever is told that we serve looks there.
@@ -73,20 +73,20 @@ impl PassingDoor {
         {
             tracing::error!("requests to the version before cannot be passed on to this: {error}");
         }
-        self.accept(routes.layer(from_fn(believe)), permits, gate, stop)
+        self.accept(routes.layer(from_fn(believe)), permits, barrier, stop)
     }
 
     async fn accept(
         self,
         routes: Router,
         permits: Arc<Permits>,
-        gate: Arc<Gate>,
+        barrier: Arc<Barrier>,
         stop: CancellationToken,
     ) {
         let mut over = pin!(async {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = gate.moved() => sleep(LATE_TIME).await,
+                () = barrier.moved() => sleep(LATE_TIME).await,
             }
         });
         loop {

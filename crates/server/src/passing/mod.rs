@@ -3,14 +3,14 @@
 //! [`Successor`](dispatch::successor::Successor).
 //!
 //! The old program accepts no more connections once all is the successor's, and its clients need
-//! not notice: a request that [waited at the gate](Gate), or comes later, goes to the successor
-//! whole, by HTTP/1.1 over a Unix socket, body and answer streamed, and the successor judges it as
-//! if it had come to its own port, from the client's address. The lines of a stream of sends go on
-//! there from the one on which all was handed over ([`Rest`](dispatch::successor::Rest)). With its
-//! next answer a connection ends: HTTP/1.1 says `connection: close`, HTTP/2 GOAWAY. A connection on
-//! which nothing is asked is not closed for it, since a client that just asks would find it gone;
-//! it ends when it has idled for long enough, as always. When all have ended, so does the old
-//! program ([`until_last`]).
+//! not notice: a request that [waited at the barrier](Barrier), or comes later, goes to the
+//! successor whole, by HTTP/1.1 over a Unix socket, body and answer streamed, and the successor
+//! judges it as if it had come to its own port, from the client's address. The lines of a stream of
+//! sends go on there from the one on which all was handed over
+//! ([`Rest`](dispatch::successor::Rest)). With its next answer a connection ends: HTTP/1.1 says
+//! `connection: close`, HTTP/2 GOAWAY. A connection on which nothing is asked is not closed for it,
+//! since a client that just asks would find it gone; it ends when it has idled for long enough, as
+//! always. When all have ended, so does the old program ([`until_last`]).
 //!
 //! Standard: RFC 9110, section 7.6, for what is passed on. Cost: a connection over the Unix socket
 //! for each request, some 100 µs.
@@ -26,7 +26,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use dispatch::gate::{Barred, Gate};
+use dispatch::barrier::{Barrier, NoPermit};
 use httpd::exchange::is_probe;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -40,29 +40,29 @@ pub(crate) const LAST_MAX: Duration = Duration::from_secs(300);
 /// How often it is looked whether all are gone.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// `routes` behind `gate`.
-pub(crate) fn guarded(routes: Router, gate: &Arc<Gate>) -> Router {
-    routes.layer(from_fn_with_state(Arc::clone(gate), guard))
+/// `routes` behind `barrier`.
+pub(crate) fn guarded(routes: Router, barrier: &Arc<Barrier>) -> Router {
+    routes.layer(from_fn_with_state(Arc::clone(barrier), guard))
 }
 
-/// The outermost layer of the API: a request waits here while the gate is closed, and goes to the
-/// successor once there is one. Those who watch the server are answered at once, as long as it is
-/// this one that serves.
-async fn guard(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+/// The outermost layer of the API: a request waits here while the barrier is closed, and goes to
+/// the successor once there is one. Those who watch the server are answered at once, as long as it
+/// is this one that serves.
+async fn guard(State(barrier): State<Arc<Barrier>>, request: Request, next: Next) -> Response {
     let through = if is_probe(request.uri().path()) {
-        gate.successor().map_or(Ok(()), |successor| Err(Barred::Moved(successor)))
+        barrier.successor().map_or(Ok(()), |successor| Err(NoPermit::Moved(successor)))
     } else {
-        gate.through().await
+        barrier.through().await
     };
     let mut response = match through {
         Ok(()) => next.run(request).await,
-        Err(barred) => {
+        Err(refused) => {
             let (head, body) = request.into_parts();
-            barred.answer(head, body).await.into_response()
+            refused.answer(head, body).await.into_response()
         }
     };
     // The first is cheaper, and says no to almost all.
-    if gate.is_closed() && gate.successor().is_some() {
+    if barrier.is_closed() && barrier.successor().is_some() {
         // For HTTP/2, GOAWAY is made of it.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

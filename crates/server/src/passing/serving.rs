@@ -11,8 +11,8 @@ use crate::Server;
 impl Server {
     /// What is closed while everything is handed over.
     #[cfg(test)]
-    pub(crate) fn gate(&self) -> &Arc<dispatch::gate::Gate> {
-        &self.gate
+    pub(crate) fn barrier(&self) -> &Arc<dispatch::barrier::Barrier> {
+        &self.barrier
     }
 
     /// Waits until the last connection to the API has ended, at most for `most`; whether it has.
@@ -23,8 +23,8 @@ impl Server {
 
     /// Serves at `door` what the server before us passes on.
     pub(crate) fn serve_passed(&mut self, door: PassingDoor) {
-        let (routes, gate) = (self.routes.clone(), Arc::clone(&self.gate));
-        let serving = door.serve(routes, Permits::new(), gate, self.stop.clone());
+        let (routes, barrier) = (self.routes.clone(), Arc::clone(&self.barrier));
+        let serving = door.serve(routes, Permits::new(), barrier, self.stop.clone());
         self.passing_task = Some(tokio::spawn(serving));
     }
 }

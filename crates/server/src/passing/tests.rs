@@ -32,7 +32,7 @@ mod streams;
 /// The program that was.
 struct Old {
     address: SocketAddr,
-    gate: Arc<Gate>,
+    barrier: Arc<Barrier>,
     task: JoinHandle<()>,
     _running: DropGuard,
 }
@@ -40,15 +40,15 @@ struct Old {
 impl Old {
     async fn start() -> Old {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, gate) = (listener.local_addr().unwrap(), Gate::new());
+        let (address, barrier) = (listener.local_addr().unwrap(), Barrier::new());
         let stop = CancellationToken::new();
         let routes = Router::new().fallback(async || "old");
         let doors = vec![Door { listener: listener.into(), tls: None }];
-        let routes = guarded(routes, &gate);
-        let (gate_too, ended) = (Arc::clone(&gate), stop.clone());
+        let routes = guarded(routes, &barrier);
+        let (gate_too, ended) = (Arc::clone(&barrier), stop.clone());
         let task =
             tokio::spawn(listener::run(doors, routes, Permits::new(), None, gate_too, ended));
-        Old { address, gate, task, _running: stop.drop_guard() }
+        Old { address, barrier, task, _running: stop.drop_guard() }
     }
 
     async fn connect(&self) -> TcpStream {
@@ -97,9 +97,9 @@ fn new(data: &Path) -> DropGuard {
             }),
         )
         .fallback(echo);
-    let (stop, gate) = (CancellationToken::new(), Gate::new());
+    let (stop, barrier) = (CancellationToken::new(), Barrier::new());
     let door = PassingDoor::bind(data).unwrap();
-    tokio::spawn(door.serve(routes, Permits::new(), gate, stop.clone()));
+    tokio::spawn(door.serve(routes, Permits::new(), barrier, stop.clone()));
     stop.drop_guard()
 }
 
@@ -140,7 +140,7 @@ fn last(answer: &str) -> (&str, Value) {
 async fn request_that_waits_at_the_gate_goes_to_the_successor_whole() {
     let (old, data) = (Old::start().await, data());
     let _new = new(data.path());
-    old.gate.close();
+    old.barrier.close();
     let body = "7".repeat(700_000);
     let asking = old.connect().await;
     let (mut reader, mut writer) = asking.into_split();
@@ -160,7 +160,7 @@ async fn request_that_waits_at_the_gate_goes_to_the_successor_whole() {
     let mut answer = String::new();
     let read = timeout(Duration::from_millis(50), reader.read_to_string(&mut answer)).await;
     assert!(read.is_err(), "it waits: {answer}");
-    old.gate.move_on(Successor::in_any_process(data.path()));
+    old.barrier.move_on(Successor::in_any_process(data.path()));
     timeout(DEADLINE, reader.read_to_string(&mut answer)).await.unwrap().unwrap();
     drop(writing.await.unwrap());
     let (status, echo) = last(&answer);
@@ -177,14 +177,14 @@ async fn request_that_waits_at_the_gate_goes_to_the_successor_whole() {
 #[tokio::test]
 async fn upgrade_that_fails_leaves_those_who_waited_where_they_are() {
     let old = Old::start().await;
-    old.gate.close();
+    old.barrier.close();
     let mut stream = old.connect().await;
     stream.write_all(b"GET /stats HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let probe = old.ask("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     assert!(probe.ends_with("\r\n\r\nold"), "probes are answered meanwhile: {probe}");
     let mut byte = [0];
     assert!(timeout(Duration::from_millis(50), stream.read(&mut byte)).await.is_err());
-    old.gate.open();
+    old.barrier.open();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
     let both = read(&mut stream).await;
     assert_eq!(both.matches("\r\n\r\nold").count(), 2, "the connection stays: {both}");
@@ -195,7 +195,7 @@ async fn probes_go_to_the_successor_once_there_is_one() {
     let (old, data) = (Old::start().await, data());
     let stream = old.known().await;
     let _new = new(data.path());
-    old.gate.move_on(Successor::in_any_process(data.path()));
+    old.barrier.move_on(Successor::in_any_process(data.path()));
     let answer = ask(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert_eq!(last(&answer).1["uri"], "/metrics");
 }
@@ -207,7 +207,7 @@ async fn successor_that_cannot_be_reached_was_told_nothing_and_one_that_goes_awa
     let taken = UnixListener::bind(&path).unwrap();
     let clients = [old.known().await, old.known().await, old.known().await];
     let [first, second, third] = clients;
-    old.gate.move_on(Successor::in_any_process(data.path()));
+    old.barrier.move_on(Successor::in_any_process(data.path()));
     let accepting = tokio::spawn(async move {
         for _ in 0..2 {
             let (mut stream, _) = taken.accept().await.unwrap();
@@ -235,7 +235,7 @@ async fn answer_is_passed_on_as_it_comes_and_ends_with_its_client() {
     let (old, data) = (Old::start().await, data());
     let _new = new(data.path());
     let mut stream = old.known().await;
-    old.gate.move_on(Successor::in_any_process(data.path()));
+    old.barrier.move_on(Successor::in_any_process(data.path()));
     stream.write_all(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut pieces = [0; 2_000];
     timeout(DEADLINE, stream.read_exact(&mut pieces)).await.unwrap().unwrap();
@@ -251,7 +251,7 @@ async fn old_program_accepts_nobody_any_more_and_ends_with_its_last_connection()
     let (old, data) = (Old::start().await, data());
     let idle = old.known().await;
     let _new = new(data.path());
-    old.gate.move_on(Successor::in_any_process(data.path()));
+    old.barrier.move_on(Successor::in_any_process(data.path()));
     timeout(DEADLINE, async {
         while TcpStream::connect(old.address).await.is_ok() {
             sleep(LOOK).await;
@@ -275,9 +275,9 @@ async fn connection_of_http2_is_passed_on_and_told_to_go() {
     let first = asking.send_request(request()).await.unwrap().collect().await.unwrap();
     assert_eq!(first.to_bytes(), "old");
     let _new = new(data.path());
-    old.gate.close();
+    old.barrier.close();
     let waiting = [asking.clone().send_request(request()), asking.send_request(request())];
-    old.gate.move_on(Successor::in_any_process(data.path()));
+    old.barrier.move_on(Successor::in_any_process(data.path()));
     for answer in waiting {
         let answer = timeout(DEADLINE, answer).await.unwrap().unwrap();
         assert_eq!(answer.status(), StatusCode::ACCEPTED);
@@ -303,7 +303,7 @@ async fn socket_is_for_its_user_alone_and_may_have_a_long_path() {
     let _new = new(&deep);
     let old = Old::start().await;
     let stream = old.known().await;
-    old.gate.move_on(Successor::in_any_process(&deep));
+    old.barrier.move_on(Successor::in_any_process(&deep));
     let answer = ask(stream, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert_eq!(last(&answer).0, "202");
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();

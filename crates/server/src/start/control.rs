@@ -13,8 +13,8 @@ use auth::keys::ring::KeyRing;
 use auth::live_access::LiveAccess;
 use auth::tokens::{RevocationLine, Verifier};
 use axum::Router;
+use dispatch::barrier::Barrier;
 use dispatch::cluster::{Cluster, Joining, Keeper};
-use dispatch::gate::Gate;
 use dispatch::idempotency;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
@@ -112,9 +112,13 @@ impl ControlPlane {
             joining.at(listen).start(router, graph, keeper, tokens.clone(), keys, stop.clone())
         });
         let (sending, followers) = (Arc::clone(&router), graph.clone());
-        let (cluster_too, gate) = (cluster.clone(), Gate::new());
-        let sender =
-            Sender { router: sending, graph: followers, cluster: cluster_too, gate: gate.clone() };
+        let (cluster_too, barrier) = (cluster.clone(), Barrier::new());
+        let sender = Sender {
+            router: sending,
+            graph: followers,
+            cluster: cluster_too,
+            barrier: barrier.clone(),
+        };
         let acme_routes = certificates.acme().map(|_| {
             certificates.challenges().show_at(engine.well_known());
             certs::acme::challenges::routes(Arc::clone(certificates.challenges()))
@@ -149,7 +153,7 @@ impl ControlPlane {
         let api_hosts = Arc::new(RwLock::new(config.api_hosts));
         let routes = api::routes(Arc::clone(&state), Arc::clone(&api_hosts), demo);
         let routes = routes.merge(acme_routes.unwrap_or_default());
-        let routes = passing::guarded(routes, &gate);
+        let routes = passing::guarded(routes, &barrier);
         let (refused_origins, erlang) = (config.engine.refused_origins, config.erlang);
         Ok(ControlPlane {
             engine,
@@ -189,8 +193,8 @@ impl ControlPlane {
     pub(crate) fn begin(&mut self, epoch_file: Option<EpochFile>) {
         let hooks = std::mem::take(&mut self.hooks);
         hooks.into_iter().for_each(|hook| hook.begin(&self.presence));
-        let (told, gate) = (Arc::clone(&self.presence), Arc::clone(&self.sender.gate));
-        tokio::spawn(presence::run(told, gate, self.presence_grace));
+        let (told, barrier) = (Arc::clone(&self.presence), Arc::clone(&self.sender.barrier));
+        tokio::spawn(presence::run(told, barrier, self.presence_grace));
         let (router, stop) = (&self.router, &self.stop);
         let (replies, asked, notices, account) = {
             let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
@@ -263,9 +267,9 @@ impl ControlPlane {
     pub(crate) fn serve(self, listeners: ApiListeners) -> Server {
         let tls = Tls::new(self.certificates.server_config(&PROTOCOLS), self.handshakes);
         let listening = listeners.listening();
-        let (gate, stop) = (self.sender.gate, self.stop);
+        let (barrier, stop) = (self.sender.barrier, self.stop);
         let doors = listeners.doors(tls);
-        let (closing, stopping) = (Arc::clone(&gate), stop.clone());
+        let (closing, stopping) = (Arc::clone(&barrier), stop.clone());
         // A cluster's log answers for each send, and a trace has more to tell of it.
         let has_lanes = self.cluster.is_none() && self.traces.is_none();
         let (listen, tls_listen, lanes) = {
@@ -279,7 +283,7 @@ impl ControlPlane {
         let serving = Serving {
             engine: Arc::clone(&self.engine),
             graph: self.graph.clone(),
-            gate: Arc::clone(&gate),
+            barrier: Arc::clone(&barrier),
             lanes,
             router: self.router,
             state: self.state,
@@ -306,7 +310,7 @@ impl ControlPlane {
             verifier: self.verifier,
             running: self.running,
             stop,
-            gate,
+            barrier,
             routes: self.routes,
             api_task: tokio::spawn(run),
             passing_task: None,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use auth::live_access::LiveAccess;
-use dispatch::gate::Gate;
+use dispatch::barrier::Barrier;
 use dispatch::successor::Successor;
 use engine::{Engine, Router};
 use gateway::ErlangTask;
@@ -31,7 +31,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct Serving {
     pub(crate) engine: Arc<RwLock<Engine>>,
     pub(crate) graph: Graph,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) barrier: Arc<Barrier>,
     pub(crate) lanes: Option<Arc<Lanes>>,
     pub(crate) router: Arc<Router>,
     pub(crate) state: Arc<Api>,
@@ -103,7 +103,7 @@ impl Serving {
         let word = Listeners { api: plain.is_some(), tls_api: tls.is_some() };
         successor.say(&ServingMessage::Listeners(word)).await?;
         let held: Vec<_> = plain.iter().chain(&tls).map(|listener| listener.as_fd()).collect();
-        successor.pass(&held).await
+        successor.permit(&held).await
     }
 
     /// Ends our node among Erlang nodes: they come again, to the successor.
@@ -117,8 +117,8 @@ impl Serving {
     /// Has everybody wait who would change something, and waits until those
     /// are done who were at it.
     pub(super) async fn hold_still(&self, most: Duration) -> Result<(), String> {
-        self.gate.close();
-        // What they have goes on here, or waits at the gate.
+        self.barrier.close();
+        // What they have goes on here, or waits at the barrier.
         let are_back = match &self.lanes {
             Some(lanes) => {
                 lanes.recall();
@@ -126,7 +126,7 @@ impl Serving {
             }
             None => true,
         };
-        match are_back && self.gate.emptied(most).await {
+        match are_back && self.barrier.emptied(most).await {
             true => Ok(()),
             false => Err(format!(
                 "requests in progress were not done within {} s: try again when there is less to \
@@ -138,7 +138,7 @@ impl Serving {
 
     /// All goes on as before.
     pub(super) fn go_on(&self) {
-        self.gate.open();
+        self.barrier.open();
         self.lanes.iter().for_each(|lanes| lanes.resume());
     }
 
@@ -150,7 +150,7 @@ impl Serving {
     /// All goes on at `successor`.
     pub(super) fn move_on_to(&self, successor: Successor) {
         self.chores.cancel();
-        self.gate.move_on(successor);
+        self.barrier.move_on(successor);
     }
 
     /// Takes the store back, if it was let go of. For as long as another process has it, changes of

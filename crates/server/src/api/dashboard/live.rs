@@ -43,7 +43,7 @@ pub(crate) async fn run(api: Arc<Api>) {
             _ = ticks.tick() => {}
             () = api.stop.cancelled() => return,
             // The figures are another's from now on.
-            () = api.sender.gate.moved() => return,
+            () = api.sender.barrier.moved() => return,
         }
         let is_heard = api.router.connections(id) > 0;
         lingers = if is_heard { LINGER_EVENTS } else { u32::saturating_sub(lingers, 1) };
@@ -69,9 +69,9 @@ async fn send(api: &Api, id: IdText<'_>, sample: Sample) {
     let draft = Draft::new(&api.live_id, &data);
     let parcel = Parcel { about: id, draft, term: None, alone: false, once: None, marks: None };
     // Who misses one hears the next.
-    let Ok(pass) = api.sender.gate.enter().await else { return };
-    let Ok(delivery) = api.sender.send(&pass, parcel).await else { return };
-    drop(pass);
+    let Ok(permit) = api.sender.barrier.enter().await else { return };
+    let Ok(delivery) = api.sender.send(&permit, parcel).await else { return };
+    drop(permit);
     if let Ok(Ok(delivered)) = timeout(INTERVAL, delivery.answer()).await {
         api.dashboards.count_deliveries(delivered.count.into());
     }

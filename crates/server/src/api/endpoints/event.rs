@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cluster::Once;
-use dispatch::gate::Pass;
+use dispatch::barrier::WritePermit;
 use dispatch::idempotency;
 use dispatch::outcome::Delivered;
 use dispatch::posting::{Delivery, FRAME_BYTES, Parcel};
@@ -51,7 +51,7 @@ impl Api {
     /// With `marks` it has a trace.
     pub(crate) async fn post(
         &self,
-        pass: &Pass<'_>,
+        permit: &WritePermit<'_>,
         body: &EventBody<'_>,
         once: Option<Once>,
         marks: Option<&Arc<Marks>>,
@@ -73,7 +73,7 @@ impl Api {
         }
         let marks = marks.cloned();
         let parcel = Parcel { about, draft, term: None, alone: false, once, marks };
-        let delivery = self.sender.send(pass, parcel).await?;
+        let delivery = self.sender.send(permit, parcel).await?;
         self.count_event();
         Ok(Posted { delivery, accepted })
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dispatch::gate::Pass;
+use dispatch::barrier::WritePermit;
 use dispatch::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
 use dispatch::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
 use dispatch::traces::Marks;
@@ -38,10 +38,10 @@ pub(super) enum Once {
 
 impl Api {
     /// Posts an event, unless `grant`'s holder did that with the same key before. The pass is held
-    /// for as long as the key is claimed, so while the gate is closed none is.
+    /// for as long as the key is claimed, so while the barrier is closed none is.
     pub(super) async fn post_once(
         self: &Arc<Api>,
-        pass: &Pass<'_>,
+        permit: &WritePermit<'_>,
         grant: &Grant,
         body: &EventBody<'_>,
         key: &IdempotencyKey<'_>,
@@ -51,7 +51,7 @@ impl Api {
         loop {
             match self.idempotency.claim(grant.key_id(), key, &body.about.0, body.data.get())? {
                 Claimed::First(claim) => {
-                    let posted = self.post(pass, body, Some(claim.once()), marks).await?;
+                    let posted = self.post(permit, body, Some(claim.once()), marks).await?;
                     return Ok(self.follow(claim, posted));
                 }
                 Claimed::UnderWay(mut progress) => {

@@ -15,14 +15,14 @@ pub(crate) async fn logout(
     PathId(id): PathId,
     request: Request,
 ) -> Result<Response, ApiProblem> {
-    let pass = match api.sender.gate.enter().await {
-        Ok(pass) => pass,
-        Err(barred) => {
+    let permit = match api.sender.barrier.enter().await {
+        Ok(permit) => permit,
+        Err(refused) => {
             let (head, body) = request.into_parts();
-            return barred.answer(head, body).await;
+            return refused.answer(head, body).await;
         }
     };
-    let logout = api.sender.logout(pass, id.as_text()).await?;
+    let logout = api.sender.logout(permit, id.as_text()).await?;
     let mut answer = serde_json::json!({ "closed": logout.count });
     if logout.at_least {
         answer["at_least"] = true.into();

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use dispatch::gate::Pass;
+use dispatch::barrier::WritePermit;
 use dispatch::idempotency::IdempotencyKey;
 use dispatch::outcome::Delivered;
 use dispatch::traces::{Marks, SendTrace};
@@ -49,13 +49,13 @@ async fn answer(
     match BodyKind::of(&head.headers)? {
         BodyKind::Json => {
             let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.idle_limit).await?;
-            let pass = match api.sender.gate.enter().await {
-                Ok(pass) => pass,
-                Err(barred) => return barred.answer(head, Body::from(bytes)).await,
+            let permit = match api.sender.barrier.enter().await {
+                Ok(permit) => permit,
+                Err(refused) => return refused.answer(head, Body::from(bytes)).await,
             };
             let marks = trace.as_ref().map(SendTrace::marks);
             let key = IdempotencyKey::of(&head.headers)?;
-            let delivered = send_one(api, pass, &grant, &bytes, key, marks).await?;
+            let delivered = send_one(api, permit, &grant, &bytes, key, marks).await?;
             if let Some(trace) = trace.take() {
                 trace.end_one(Ok(&delivered));
             }
@@ -78,7 +78,7 @@ async fn answer(
 
 async fn send_one(
     api: &Arc<Api>,
-    pass: Pass<'_>,
+    permit: WritePermit<'_>,
     grant: &Grant,
     bytes: &[u8],
     key: Option<IdempotencyKey<'_>>,
@@ -93,12 +93,12 @@ async fn send_one(
         (field, member) => field.or(member),
     };
     if let Some(key) = key {
-        let once = api.post_once(&pass, grant, &body, &key, marks).await?;
-        drop(pass);
+        let once = api.post_once(&permit, grant, &body, &key, marks).await?;
+        drop(permit);
         return once.answer().await;
     }
-    let Posted { delivery, accepted } = api.post(&pass, &body, None, marks).await?;
-    drop(pass);
+    let Posted { delivery, accepted } = api.post(&permit, &body, None, marks).await?;
+    drop(permit);
     let delivered = delivery.answer().await?;
     api.durations.record(accepted, Instant::now());
     Ok(delivered)

@@ -50,9 +50,9 @@ impl Api {
         if body.key.is_some() || !grant.lets_send_about(&body.about.0) || !self.fits(&body) {
             return AtOnce::Elsewhere;
         }
-        let Some(pass) = self.sender.gate.enter_at_once() else { return AtOnce::Elsewhere };
+        let Some(permit) = self.sender.barrier.enter_at_once() else { return AtOnce::Elsewhere };
         let draft = Draft::new(&body.about.0, body.data.get());
-        match self.sender.send_at_once(&pass, about, draft, bell.clone(), relays) {
+        match self.sender.send_at_once(&permit, about, draft, bell.clone(), relays) {
             PostedNow::Posted(event, receipt) => {
                 self.count_event();
                 self.events_at_once.fetch_add(1, Ordering::Relaxed);

@@ -23,7 +23,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::request::Parts;
 use bytes::Bytes;
-use dispatch::gate::{Barred, Pass};
+use dispatch::barrier::{NoPermit, WritePermit};
 use dispatch::idempotency::IdempotencyKey;
 use dispatch::outcome::Delivered;
 use dispatch::successor::{FirstLine, Rest, Told, upgrade_hangs};
@@ -202,10 +202,10 @@ impl SendStream {
     async fn take(&mut self, line: Line) {
         let taken = match &mut self.rest {
             Some(rest) => hand_over(rest, &line),
-            None => match self.api.sender.gate.enter().await {
-                Ok(pass) => post(&self.api, &pass, &self.grant, &line).await,
-                Err(Barred::TooLong) => Err(upgrade_hangs().on_line(line.number)),
-                Err(Barred::Moved(successor)) => {
+            None => match self.api.sender.barrier.enter().await {
+                Ok(permit) => post(&self.api, &permit, &self.grant, &line).await,
+                Err(NoPermit::TooLong) => Err(upgrade_hangs().on_line(line.number)),
+                Err(NoPermit::Moved(successor)) => {
                     let rest = Rest::begin(successor, &self.head, line.number, WINDOW_EVENTS_MAX);
                     hand_over(self.rest.insert(rest), &line)
                 }
@@ -317,7 +317,7 @@ fn hand_over(rest: &mut Rest, line: &Line) -> Result<Pending, ApiProblem> {
 
 async fn post(
     api: &Arc<Api>,
-    pass: &Pass<'_>,
+    permit: &WritePermit<'_>,
     grant: &Grant,
     line: &Line,
 ) -> Result<Pending, ApiProblem> {
@@ -328,10 +328,10 @@ async fn post(
     may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
         None => api
-            .post(pass, &body, None, None)
+            .post(permit, &body, None, None)
             .await
             .map(|posted| Pending::Event(posted, line.number)),
-        Some(key) => post_once(api, pass, grant, &body, key)
+        Some(key) => post_once(api, permit, grant, &body, key)
             .await
             .map(|once| Pending::Once(once, line.number)),
     };
@@ -340,11 +340,11 @@ async fn post(
 
 async fn post_once(
     api: &Arc<Api>,
-    pass: &Pass<'_>,
+    permit: &WritePermit<'_>,
     grant: &Grant,
     body: &EventBody<'_>,
     key: Box<str>,
 ) -> Result<Once, ApiProblem> {
     let key = IdempotencyKey::new(String::from(key))?;
-    api.post_once(pass, grant, body, &key, None).await
+    api.post_once(permit, grant, body, &key, None).await
 }

@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use bytes::Bytes;
-use dispatch::gate::Barred;
+use dispatch::barrier::NoPermit;
 use dispatch::successor::upgrade_hangs;
 use graph::Pair;
 use httpd::body::{BodyKind, Pieces, read_whole};
@@ -192,12 +192,12 @@ async fn store(
     if pairs.is_empty() {
         return Ok(0);
     }
-    let successor = match api.sender.gate.enter().await {
-        Ok(pass) => {
-            return Ok(api.sender.change(&pass, matches!(change, Change::Add), pairs).await?);
+    let successor = match api.sender.barrier.enter().await {
+        Ok(permit) => {
+            return Ok(api.sender.change(&permit, matches!(change, Change::Add), pairs).await?);
         }
-        Err(Barred::TooLong) => return Err(upgrade_hangs()),
-        Err(Barred::Moved(successor)) => successor,
+        Err(NoPermit::TooLong) => return Err(upgrade_hangs()),
+        Err(NoPermit::Moved(successor)) => successor,
     };
     let answer = successor.ask_with(head, "application/x-ndjson", lines(&pairs)).await?;
     let changed: Changed = serde_json::from_slice(&answer).map_err(|_| ApiProblem::stopping())?;

@@ -9,8 +9,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use dispatch::barrier::NoPermit;
 use dispatch::cluster::RevokeTrouble;
-use dispatch::gate::Barred;
 use httpd::body::{BodyKind, read_whole};
 use httpd::id::IdField;
 use httpd::object::Object;
@@ -58,17 +58,17 @@ pub(crate) async fn revoke(
         ));
     };
     let Some(cluster) = api.sender.cluster.clone() else {
-        let gate = Arc::clone(&api.sender.gate);
-        // Who asked may go away: what is begun is done with its pass all the same.
+        let barrier = Arc::clone(&api.sender.barrier);
+        // Who asked may go away: what is begun is done with its permit all the same.
         let revoking = tokio::spawn(async move {
-            let pass = gate.enter().await?;
+            let permit = barrier.enter().await?;
             let revoked = spawn_blocking(move || tokens.revoke(&revocation)).await;
-            drop(pass);
+            drop(permit);
             Ok(revoked)
         });
         return match revoking.await.map_err(|_| ApiProblem::stopping())? {
             Ok(revoked) => answer(revoked.map_err(|_| ApiProblem::stopping())?),
-            Err(barred) => Barred::answer(barred, head, Body::from(bytes)).await,
+            Err(refused) => NoPermit::answer(refused, head, Body::from(bytes)).await,
         };
     };
     // Who asked may go away; what is kept is told to all nodes nevertheless.

@@ -118,8 +118,8 @@ async fn stream_of_sends_goes_on_at_the_successor_and_its_client_notices_nothing
         assert_eq!(sending.next().await["delivered"], 1);
         assert_eq!(listeners[0].hears().await, number);
     }
-    two.old.gate().close();
-    assert!(two.old.gate().emptied(DEADLINE).await);
+    two.old.barrier().close();
+    assert!(two.old.barrier().emptied(DEADLINE).await);
     sending.write(&event(4)).await;
     // Line 5 is blank, line 6 is none, line 7 is too long and line 8 is cut in two.
     sending.write("\n{\"about\":7}\n").await;
@@ -178,7 +178,7 @@ async fn line_whose_successor_is_gone_is_told_what_became_of_it() {
     let mut other = Lines::begin(&two.old, "/send").await;
     other.write(&event(1)).await;
     other.next().await;
-    two.old.gate().close();
+    two.old.barrier().close();
     let taken = UnixListener::bind(place::path(two.data[0].path())).unwrap();
     two.old.move_on().await;
     sending.write(&format!("{}{}", event(2), event(3))).await;
@@ -189,7 +189,7 @@ async fn line_whose_successor_is_gone_is_told_what_became_of_it() {
     assert_eq!(problem["line"], 2);
     assert!(problem["detail"].as_str().unwrap().contains("not known"), "{problem}");
     assert!(!sending.rest().await.contains('{'), "nothing more is said");
-    two.old.gate().move_on(Successor::in_any_process(nowhere.path()));
+    two.old.barrier().move_on(Successor::in_any_process(nowhere.path()));
     other.write(&event(2)).await;
     let problem = other.next().await;
     assert_eq!(problem["line"], 2);
@@ -210,8 +210,8 @@ async fn body_that_is_read_behind_the_closed_gate_goes_to_the_successor_whole() 
     adding.write("{\"subscriber\":1,\"subscribee\":\"a\\\"b\"}\n").await;
     // Both have been let in by now, or wait; either way nothing of them is done here.
     sleep(Duration::from_millis(50)).await;
-    two.old.gate().close();
-    assert!(two.old.gate().emptied(DEADLINE).await, "who is waited for is not in");
+    two.old.barrier().close();
+    assert!(two.old.barrier().emptied(DEADLINE).await, "who is waited for is not in");
     let mut listener = Listener::connect(&two.new).await;
     two.move_on().await;
     writer.write_all(&body.as_bytes()[4..]).await.unwrap();

@@ -1,20 +1,20 @@
-//! Who may change something, and when: the gate that an upgrade closes while it writes everything
-//! down for the program that goes on with it.
+//! Who may change something, and when: the barrier that an upgrade closes while it writes
+//! everything down for the program that goes on with it.
 //!
 //! Whoever posts an event, logs somebody out, changes subscriptions or revokes a token has a
-//! [`Pass`] meanwhile, whether the API asked for it, an Erlang node or this server itself:
-//! [`Sender`](crate::posting::Sender) asks to see it. A pass is held from when all is there that
+//! [`WritePermit`] meanwhile, whether the API asked for it, an Erlang node or this server itself:
+//! [`Sender`](crate::posting::Sender) asks to see it. A permit is held from when all is there that
 //! the work takes until it is done, and not while a client is waited for: neither for its body nor
-//! until it has read its answer. So those that are out when the gate [closes](Gate::close) come
-//! back within milliseconds, and then nothing changes any more: each event is posted before that,
-//! or when the gate [opens](Gate::open) again, or by the [successor](Successor) that takes
-//! everything.
+//! until it has read its answer. So those that are out when the barrier [closes](Barrier::close)
+//! come back within milliseconds, and then nothing changes any more: each event is posted before
+//! that, or when the barrier [opens](Barrier::open) again, or by the [successor](Successor) that
+//! takes everything.
 //!
-//! Requests wait at the gate as they come (`server::passing`) and go to the successor whole. Who
+//! Requests wait at the barrier as they come (`server::passing`) and go to the successor whole. Who
 //! was let in before, and has its body only now, waits here and goes there too.
 //!
-//! Cost of a pass: an atomic addition and a subtraction, no lock and no allocation. Who waits for
-//! the gate has a place in a list, as many as there are requests.
+//! Cost of a permit: an atomic addition and a subtraction, no lock and no allocation. Who waits for
+//! the barrier has a place in a list, as many as there are requests.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -30,32 +30,32 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::successor::{Successor, upgrade_hangs};
 
-/// Beside the number of passes: no more are given out.
+/// Beside the number of permits: no more are given out.
 const CLOSED: u64 = 1 << 63;
 
-/// How long anybody waits for the gate. An upgrade gives up much sooner; this is for the day on
+/// How long anybody waits for the barrier. An upgrade gives up much sooner; this is for the day on
 /// which that hangs.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether passes have come back of which nobody tells.
+/// How often it is looked whether permits have come back of which nobody tells.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The gate of a server.
+/// The barrier of a server.
 #[derive(Debug)]
-pub struct Gate {
-    /// How many passes are out, and [`CLOSED`]. One number for both: all see its changes in one
-    /// order, so a pass is given out before the gate closes, and counted, or not at all. Acquire
-    /// at a pass: it sees what was done while the gate was closed. Release at its end: who sees
-    /// that none is out sees what they did.
-    passes: AtomicU64,
-    /// Where those look who have found it closed. It is changed to closed before `passes` is, and
+pub struct Barrier {
+    /// How many permits are out, and [`CLOSED`]. One number for both: all see its changes in one
+    /// order, so a permit is given out before the barrier closes, and counted, or not at all.
+    /// Acquire at a permit: it sees what was done while the barrier was closed. Release at its end:
+    /// who sees that none is out sees what they did.
+    permits: AtomicU64,
+    /// Where those look who have found it closed. It is changed to closed before `permits` is, and
     /// to open after: so nobody finds the one closed and the other open for long.
     stand: watch::Sender<Stand>,
     /// Tells that the last pass has come back.
     last: Notify,
 }
 
-/// How the gate stands.
+/// How the barrier stands.
 #[derive(Clone, Debug)]
 enum Stand {
     Open,
@@ -66,52 +66,52 @@ enum Stand {
 /// The right to change something, until it is dropped.
 #[must_use]
 #[derive(Debug)]
-pub struct Pass<'g>(&'g Gate);
+pub struct WritePermit<'g>(&'g Barrier);
 
 /// The same for who must not wake a task, and never waits.
 #[must_use]
 #[derive(Debug)]
-pub struct PassAtOnce<'g>(&'g Gate);
+pub struct WritePermitAtOnce<'g>(&'g Barrier);
 
-/// Why there is no pass.
+/// Why there is no permit.
 #[derive(Clone, Debug)]
-pub enum Barred {
+pub enum NoPermit {
     /// This process does nothing any more: ask that one.
     Moved(Arc<Successor>),
-    /// The gate stays closed. Nothing was done.
+    /// The barrier stays closed. Nothing was done.
     TooLong,
 }
 
-impl Gate {
+impl Barrier {
     /// One that is open.
-    pub fn new() -> Arc<Gate> {
-        let (passes, stand) = (AtomicU64::new(0), watch::Sender::new(Stand::Open));
-        Arc::new(Gate { passes, stand, last: Notify::new() })
+    pub fn new() -> Arc<Barrier> {
+        let (permits, stand) = (AtomicU64::new(0), watch::Sender::new(Stand::Open));
+        Arc::new(Barrier { permits, stand, last: Notify::new() })
     }
 
     /// Waits until something may be changed.
-    pub async fn enter(&self) -> Result<Pass<'_>, Barred> {
+    pub async fn enter(&self) -> Result<WritePermit<'_>, NoPermit> {
         loop {
-            let before = self.passes.fetch_add(1, Ordering::Acquire);
-            let pass = Pass(self);
+            let before = self.permits.fetch_add(1, Ordering::Acquire);
+            let permit = WritePermit(self);
             if before & CLOSED == 0 {
-                return Ok(pass);
+                return Ok(permit);
             }
             // It is none, and given back as one.
-            drop(pass);
+            drop(permit);
             self.wait().await?;
         }
     }
 
-    /// A pass, if there is one now.
-    pub fn enter_at_once(&self) -> Option<PassAtOnce<'_>> {
-        let before = self.passes.fetch_add(1, Ordering::Acquire);
-        let pass = PassAtOnce(self);
-        (before & CLOSED == 0).then_some(pass)
+    /// A permit, if there is one now.
+    pub fn enter_at_once(&self) -> Option<WritePermitAtOnce<'_>> {
+        let before = self.permits.fetch_add(1, Ordering::Acquire);
+        let permit = WritePermitAtOnce(self);
+        (before & CLOSED == 0).then_some(permit)
     }
 
     /// Waits until somebody who changes nothing yet may go on. It is not counted.
-    pub async fn through(&self) -> Result<(), Barred> {
+    pub async fn through(&self) -> Result<(), NoPermit> {
         while self.is_closed() {
             self.wait().await?;
         }
@@ -124,23 +124,24 @@ impl Gate {
             let closes = matches!(stand, Stand::Open);
             if closes {
                 *stand = Stand::Closed;
-                self.passes.fetch_or(CLOSED, Ordering::AcqRel);
+                self.permits.fetch_or(CLOSED, Ordering::AcqRel);
             }
             closes
         });
     }
 
-    /// Waits until no pass is out, at most for so long; whether that is so. The gate is closed.
+    /// Waits until no permit is out, at most for so long; whether that is so. The barrier is
+    /// closed.
     pub async fn emptied(&self, most: Duration) -> bool {
         let end = Instant::now() + most;
         loop {
             let mut last = pin!(self.last.notified());
             // Before it is looked, so that it hears of one that comes back between the two.
             last.as_mut().enable();
-            if self.passes.load(Ordering::Acquire) & !CLOSED == 0 {
+            if self.permits.load(Ordering::Acquire) & !CLOSED == 0 {
                 return true;
             }
-            // Who has a pass at once tells nobody that it comes back.
+            // Who has a permit at once tells nobody that it comes back.
             let look = end.min(Instant::now() + LOOK);
             if timeout_at(look, last).await.is_err() && look == end {
                 return false;
@@ -153,7 +154,7 @@ impl Gate {
         self.stand.send_if_modified(|stand| {
             let opens = matches!(stand, Stand::Closed);
             if opens {
-                self.passes.fetch_and(!CLOSED, Ordering::AcqRel);
+                self.permits.fetch_and(!CLOSED, Ordering::AcqRel);
                 *stand = Stand::Open;
             }
             opens
@@ -163,7 +164,7 @@ impl Gate {
     /// All goes on at `successor`. There is no way back.
     pub fn move_on(&self, successor: Successor) {
         self.stand.send_modify(|stand| {
-            self.passes.fetch_or(CLOSED, Ordering::AcqRel);
+            self.permits.fetch_or(CLOSED, Ordering::AcqRel);
             *stand = Stand::Moved(Arc::new(successor));
         });
     }
@@ -179,49 +180,49 @@ impl Gate {
     /// Waits until somebody has taken everything.
     pub async fn moved(&self) {
         let mut stand = self.stand.subscribe();
-        // It fails when the gate is gone, and we have it.
+        // It fails when the barrier is gone, and we have it.
         let _ = stand.wait_for(|stand| matches!(stand, Stand::Moved(_))).await;
     }
 
     /// Whether it is closed, for now or for ever.
     pub fn is_closed(&self) -> bool {
-        // Relaxed: who goes on by this changes nothing without a pass.
-        self.passes.load(Ordering::Relaxed) & CLOSED != 0
+        // Relaxed: who goes on by this changes nothing without a permit.
+        self.permits.load(Ordering::Relaxed) & CLOSED != 0
     }
 
     /// Waits until it may be tried again.
-    async fn wait(&self) -> Result<(), Barred> {
+    async fn wait(&self) -> Result<(), NoPermit> {
         let mut stand = self.stand.subscribe();
         let stands = stand.wait_for(|stand| !matches!(stand, Stand::Closed));
-        let stands = timeout(WAIT_MAX, stands).await.map_err(|_| Barred::TooLong)?;
+        let stands = timeout(WAIT_MAX, stands).await.map_err(|_| NoPermit::TooLong)?;
         match stands.as_deref() {
-            Ok(Stand::Moved(successor)) => Err(Barred::Moved(Arc::clone(successor))),
+            Ok(Stand::Moved(successor)) => Err(NoPermit::Moved(Arc::clone(successor))),
             _ => Ok(()),
         }
     }
 }
 
-impl Barred {
+impl NoPermit {
     /// What is answered to a request that may not be answered here.
     pub async fn answer(self, head: Parts, body: Body) -> Result<Response, ApiProblem> {
         match self {
-            Barred::Moved(successor) => successor.pass_on(head, body).await,
-            Barred::TooLong => Err(upgrade_hangs()),
+            NoPermit::Moved(successor) => successor.pass_on(head, body).await,
+            NoPermit::TooLong => Err(upgrade_hangs()),
         }
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for WritePermit<'_> {
     fn drop(&mut self) {
-        if self.0.passes.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1 {
+        if self.0.permits.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1 {
             self.0.last.notify_waiters();
         }
     }
 }
 
-impl Drop for PassAtOnce<'_> {
+impl Drop for WritePermitAtOnce<'_> {
     fn drop(&mut self) {
-        self.0.passes.fetch_sub(1, Ordering::AcqRel);
+        self.0.permits.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
