@@ -13,7 +13,7 @@ pub struct LiveAccess {
 }
 
 impl LiveAccess {
-    /// Drawn by lot.
+    /// Drawn at random.
     pub fn random() -> Result<LiveAccess, getrandom::Error> {
         let id = format!("encke:dashboard:{}", random_hex::<16>()?);
         Ok(LiveAccess { id, token: random_hex::<24>()? })

@@ -24,7 +24,7 @@ impl Bus {
 
     /// Proposes `value`, to be taken if the revision is still `expected`, which is 0 where there is
     /// no value. The outcome is known: what had no answer is looked up. For that values of
-    /// different proposers must differ, by a number drawn by lot for instance.
+    /// different proposers must differ, by a number drawn at random for instance.
     ///
     /// It is at most 4 KiB. An error is that of a server that could not be asked within 10 s.
     pub async fn propose(&self, expected: u64, value: Bytes) -> Result<Proposal, LogError> {

@@ -35,7 +35,8 @@ pub trait Lane: Send {
     /// When it wants a turn at the latest, by the monotonic clock.
     fn due_ms(&self) -> Option<u64>;
 
-    /// Whether somebody waits for its answer: then the worker does not [nap](crate::nap).
+    /// Whether somebody waits for its answer: then the worker takes no [short
+    /// sleep](crate::short_sleep).
     fn is_awaited(&self) -> bool;
 }
 

@@ -36,7 +36,6 @@ mod kernel;
 mod lane;
 pub mod limits;
 mod mailbox;
-mod nap;
 mod notices;
 mod outbox;
 mod pauses;
@@ -48,6 +47,7 @@ mod router;
 mod service;
 mod settings;
 mod shard;
+mod short_sleep;
 mod shortage;
 #[cfg(test)]
 mod sim;

@@ -316,13 +316,13 @@ pub const SHORTAGE_LOOK_MS: u64 = 250;
 /// gone (`TCP_USER_TIMEOUT`). The kernel's own time-out is about 15 minutes.
 pub const VANISHED_MS: u32 = 60_000;
 
-/// Naps of the workers of one core together, a second: see [`crate::nap`].
+/// Short sleeps of the workers of one core together, a second: see [`crate::short_sleep`].
 pub const WAKES_PER_CORE_MAX: usize = 5_000;
 
-/// The longest nap, in nanoseconds: what a delivery may wait for company.
-pub const NAP_NS_MAX: u64 = 3_000_000;
+/// The longest short sleep, in nanoseconds: what a delivery may wait for company.
+pub const SHORT_SLEEP_NS_MAX: u64 = 3_000_000;
 
-/// How late a worker's time-outs may come, in nanoseconds: ends of naps that fall together then
-/// take one interrupt. At 16,666 mails a second for 53 workers that saves a fifth of what a mail
-/// costs beside its delivery.
+/// How late a worker's time-outs may come, in nanoseconds: ends of short sleeps that fall together
+/// then take one interrupt. At 16,666 mails a second for 53 workers that saves a fifth of what a
+/// mail costs beside its delivery.
 pub const TIMER_SLACK_NS: u32 = 500_000;

@@ -30,7 +30,7 @@ use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
 use crossbeam_queue::SegQueue;
-use hub::{ConnRef, Followers, FollowersError, Id, Moment, Since, Slice};
+use hub::{ConnRef, Followers, FollowersError, Id, Since, Slice, Snapshot};
 use smallvec::SmallVec;
 use sync::replies::Replies;
 
@@ -253,7 +253,7 @@ pub struct Resuming<'r> {
     router: &'r Router,
     history: &'r History,
     resume: Resume,
-    moment: Moment,
+    snapshot: Snapshot,
     /// Which of the ids is being read, and the last one read of those that it follows.
     reading: usize,
     last: Option<Id>,
@@ -274,7 +274,7 @@ impl<'r> Resuming<'r> {
         Some(Resuming {
             router,
             history,
-            moment: history.now(),
+            snapshot: history.now(),
             reading: 0,
             last: None,
             subjects: Vec::new(),
@@ -300,8 +300,8 @@ impl<'r> Resuming<'r> {
         if self.subjects.is_empty() {
             return self.answer();
         }
-        let (after, moment) = (self.resume.after, self.moment);
-        match self.history.since(&self.subjects, after, moment, SLICE, &mut self.events) {
+        let (after, snapshot) = (self.resume.after, self.snapshot);
+        match self.history.since(&self.subjects, after, snapshot, SLICE, &mut self.events) {
             Since::Pending => ResumeStep::Wait,
             Since::Read { covered, subjects, up_to } => {
                 self.covered &= covered;

@@ -28,8 +28,8 @@ use crate::kernel::Kernel;
 use crate::lane::{Lane, LaneSocket};
 use crate::limits;
 use crate::mailbox::Mailbox;
-use crate::nap::Nap;
 use crate::shard::{Shard, Shared};
+use crate::short_sleep::ShortSleep;
 use crate::shortage::Shortage;
 use crate::tls::Tls;
 use serving::Serving;
@@ -60,7 +60,7 @@ pub(crate) struct Worker {
     began_ms: u64,
     /// When to look at the listener again, after the kernel was short of something.
     accept_again_ms: Option<u64>,
-    nap: Nap,
+    short_sleep: ShortSleep,
     serving: Serving,
     room: WorkerRoom,
     /// Of what the kernel gives for a connection, although there are places.
@@ -98,7 +98,7 @@ impl Worker {
         let limits = shared.handshake_limits.clone();
         let sockets = Tls::new(Kernel::new(Rc::clone(&epoll)), met, limits, counters.clone());
         let cores = machine::cores();
-        let nap = Nap::new(config.workers, cores);
+        let short_sleep = ShortSleep::new(config.workers, cores);
         let serving = Serving::new(shared.permits.clone());
         let shard = Shard::new(number, sockets, config, shared);
         Ok(Worker {
@@ -111,7 +111,7 @@ impl Worker {
             doors,
             spare: Some(File::open("/dev/null")?),
             accept_again_ms: None,
-            nap,
+            short_sleep,
             serving,
             room,
             shortage: Shortage::default(),
@@ -270,7 +270,7 @@ impl Worker {
             self.shard.move_all(over_ms);
         }
         self.shard.end_stalled();
-        self.nap.turned(took_mail, began_ns);
+        self.short_sleep.turned(took_mail, began_ns);
         if took_mail {
             self.serving.mail_has_come(now_ms);
         }
@@ -310,13 +310,13 @@ impl Worker {
         self.shortage.look(now_ms, self.shard.connections(), plenty, table::free);
     }
 
-    /// How long to nap, if it is time for that. A nap is shorter than a timer's tick, so the timers
-    /// need not be asked.
+    /// How long to sleep for a short time, if it is time for that. A short sleep is shorter than a
+    /// timer's tick, so the timers need not be asked.
     fn nap_ns(&self, busy: bool) -> Option<u64> {
         if busy || self.lane.as_ref().is_some_and(|lane| lane.is_awaited()) {
             return None;
         }
-        self.nap.due_ns(clock::monotonic_ns())
+        self.short_sleep.due_ns(clock::monotonic_ns())
     }
 
     /// Zero when there is work left or mail has come; else, since every mail rings now, until the

@@ -15,7 +15,8 @@ pub struct LogPlace {
 /// of one version.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct ReplicaState {
-    /// Which history of versions: the store of record's own number, drawn by lot when it was made.
+    /// Which history of versions: the store of record's own number, drawn at random when it was
+    /// made.
     pub lineage: u128,
     /// The last change that is in the pairs; the next one has the next number.
     pub version: u64,

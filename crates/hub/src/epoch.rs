@@ -3,7 +3,7 @@
 //! An *epoch* is one run of numbers: those that a server gives out from its start to its end. What
 //! is remembered of events does not outlive it, so a place of another epoch is one that this server
 //! cannot go on from: its client is told of a gap. An epoch is known by its [`Tag`], which is drawn
-//! by lot, so that a place of another server is known as such whatever the clocks say; and it
+//! at random, so that a place of another server is known as such whatever the clocks say; and it
 //! begins above every number that was given out before it, so that ids grow across restarts.
 //!
 //! In a cluster an epoch is one run of the log that all its nodes read, so that a place of one node

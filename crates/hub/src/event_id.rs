@@ -20,7 +20,7 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// How many tags there are.
 const TAGS: u64 = 62_u64.pow(TAG_LEN as u32);
 
-/// What tells an epoch from all others: one of 916,132,832 that is drawn by lot, as its digits.
+/// What tells an epoch from all others: one of 916,132,832 that is drawn at random, as its digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tag([u8; TAG_LEN]);
 

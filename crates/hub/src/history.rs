@@ -140,7 +140,7 @@ impl Begun {
 /// The moment at which somebody began to look up what was missed: sends that began before it are
 /// waited for, later ones find the client by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Moment(u64);
+pub struct Snapshot(u64);
 
 /// What a look-up came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -281,8 +281,8 @@ impl<F> History<F> {
     }
 
     /// The moment before which sends have begun that [`History::since`] is to wait for.
-    pub fn now(&self) -> Moment {
-        Moment(self.lock().tickets)
+    pub fn now(&self) -> Snapshot {
+        Snapshot(self.lock().tickets)
     }
 
     /// Puts a slice of the events about `subjects` whose numbers are above `after` into `events`,
@@ -292,7 +292,7 @@ impl<F> History<F> {
         &self,
         subjects: &[Id],
         after: u64,
-        moment: Moment,
+        moment: Snapshot,
         slice: Slice,
         events: &mut Vec<Arc<Event<F>>>,
     ) -> Since {

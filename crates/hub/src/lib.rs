@@ -41,7 +41,7 @@ pub use event::{Draft, Event};
 pub use event_id::{EventId, Tag};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use grant::{GRANTED_IDS_MAX, GRANTED_PREFIXES_MAX, Grant, TokenRefusal};
-pub use history::{Begun, History, HistoryLimits, HistoryStats, Moment, Since, Slice};
+pub use history::{Begun, History, HistoryLimits, HistoryStats, Since, Slice, Snapshot};
 pub use history::{EvictedRange, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use names::{IdsFull, Names};

@@ -98,7 +98,7 @@ impl Seen {
 /// The key of a stream: a hash of everything that names it. With 64 bits two streams of ten
 /// million fall together once in 400,000 runs.
 pub(crate) fn stream_key(connection: u64, run: RunName, subject: u64) -> u64 {
-    let run = u64::from(run.start_ms) << 32 | u64::from(run.lot);
+    let run = u64::from(run.start_ms) << 32 | u64::from(run.random);
     mix(mix(mix(connection) ^ run) ^ subject)
 }
 

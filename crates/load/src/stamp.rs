@@ -25,16 +25,16 @@ pub struct RunName {
     pub boot: u32,
     /// The time of its start in milliseconds on the monotonic clock, cut to 32 bits.
     pub start_ms: u32,
-    /// Drawn by lot, since runs may start in the same millisecond.
-    pub lot: u32,
+    /// Drawn at random, since runs may start in the same millisecond.
+    pub random: u32,
 }
 
 impl RunName {
     /// A name for a run of this machine that starts at `start_ns` of the monotonic clock.
     pub fn new(start_ns: u64) -> RunName {
         // The keys of a hash map are the standard library's only lot.
-        let lot = RandomState::new().build_hasher().finish() as u32;
-        RunName { boot: boot(), start_ms: (start_ns / 1_000_000) as u32, lot }
+        let random = RandomState::new().build_hasher().finish() as u32;
+        RunName { boot: boot(), start_ms: (start_ns / 1_000_000) as u32, random }
     }
 }
 
@@ -60,7 +60,7 @@ impl Stamp {
         out.extend_from_slice(MARKER);
         push_hex(out, u64::from(self.run.boot), 8);
         push_hex(out, u64::from(self.run.start_ms), 8);
-        push_hex(out, u64::from(self.run.lot), 8);
+        push_hex(out, u64::from(self.run.random), 8);
         push_hex(out, u64::from(self.sender), 8);
         push_hex(out, self.subject, 16);
         push_hex(out, u64::from(self.number), 8);
@@ -95,7 +95,11 @@ impl StampFinder {
             hex(&fields[at - len..at])
         };
         Some(Stamp {
-            run: RunName { boot: next(8)? as u32, start_ms: next(8)? as u32, lot: next(8)? as u32 },
+            run: RunName {
+                boot: next(8)? as u32,
+                start_ms: next(8)? as u32,
+                random: next(8)? as u32,
+            },
             sender: next(8)? as u32,
             subject: next(16)?,
             number: next(8)? as u32,

@@ -8,7 +8,7 @@
 //! It is replaced whole: written beside, synced, renamed, and the directory synced (rename(2)). A
 //! file that is missing, damaged or of another format is written anew; then ids begin at the clock,
 //! which is behind those of before only if it was set back. What a place means does not hang on the
-//! file: it has the tag of its epoch, which is drawn by lot at each start.
+//! file: it has the tag of its epoch, which is drawn at random at each start.
 //!
 //! A process that takes over from another one goes on with its epoch, and with its file.
 //!

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::lane::{self, Lanes, Lent};
+use crate::lane::{self, Lanes, Leased};
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -143,21 +143,21 @@ impl Service {
                 () = stop.cancelled() => false,
                 () = limit.expired(silent_since, IDLE_TIMEOUT) => return,
             };
-            let lent =
-                if is_one { lanes.lend(stream, peer.address).await } else { Lent::No(stream) };
-            match lent {
-                Lent::No(here) => {
+            let leased =
+                if is_one { lanes.lease(stream, peer.address).await } else { Leased::No(stream) };
+            match leased {
+                Leased::No(here) => {
                     stream = here;
                     break;
                 }
-                Lent::Back { stream: back, unsent, unread: rest } => {
+                Leased::Back { stream: back, unsent, unread: rest } => {
                     (stream, unread) = (back, rest.into());
                     let sent = timeout(STALL_TIMEOUT, stream.write_all(&unsent)).await;
                     if !matches!(sent, Ok(Ok(()))) {
                         return;
                     }
                 }
-                Lent::Closed => return,
+                Leased::Closed => return,
             }
         }
         connection::serve(stream, unread, peer, routes, &permit, limit, stop).await;

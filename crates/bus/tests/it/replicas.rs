@@ -21,7 +21,7 @@ async fn leader(servers: &[NatsServer]) -> usize {
 /// Waits until a server that came back knows what the servers have agreed on, besides the log: who
 /// has which stream and consumer. That group has a leader of its own, without whom nobody gets a
 /// consumer, and STREAM.INFO says nothing of it. A consumer that is on this server does: the server
-/// has read in that group that it is to have it. They are placed by lot.
+/// has read in that group that it is to have it. They are placed at random.
 async fn knows_agreements(servers: &[NatsServer], back: usize) {
     for number in 0.. {
         let name = format!("look{number}");

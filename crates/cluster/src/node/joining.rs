@@ -30,7 +30,7 @@ pub(super) struct Joining {
     ask_ms: u64,
     /// Who answered last had not read as far as we have.
     ahead: bool,
-    /// Up to half of the time in which nobody founds, by lot: two that start together should not
+    /// Up to half of the time in which nobody founds, at random: two that start together should not
     /// both found.
     spread_ms: u64,
     /// What others have told of a place that is not reached.

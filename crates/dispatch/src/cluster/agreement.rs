@@ -22,7 +22,7 @@ struct Value {
     epoch: u64,
     /// The number before its first.
     base: u64,
-    /// What its places are known by: 64 bits by lot.
+    /// What its places are known by: 64 bits at random.
     tag: u64,
     /// Why the one before has ended.
     reason: String,

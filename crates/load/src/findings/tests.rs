@@ -10,7 +10,7 @@ use crate::flood::{Closure, Failure, Runs, Totals};
 use crate::stamp::RunName;
 use crate::{FloodConfig, FloodSnapshot, SpamSnapshot};
 
-const RUN: RunName = RunName { boot: 1, start_ms: 2, lot: 3 };
+const RUN: RunName = RunName { boot: 1, start_ms: 2, random: 3 };
 
 /// Ten listeners that heard 200 of 200 events.
 fn flood(change: impl FnOnce(&mut Totals, &mut FloodConfig)) -> FloodReport {
@@ -150,7 +150,7 @@ fn counts_of_both_sides_are_compared_where_they_can_be() {
     expect_fault(&run(199, |_| {}).findings(), "1 events were lost");
     expect_fault(&run(201, |_| {}).findings(), "1 events more were received");
     // Heard of another run, that would make up for what is lost.
-    let other = run(200, |spam| spam.run = RunName { boot: 1, start_ms: 2, lot: 4 });
+    let other = run(200, |spam| spam.run = RunName { boot: 1, start_ms: 2, random: 4 });
     expect_fault(&other.findings(), "200 events were lost");
     let visited = RunReport { others: 2, ..run(190, |_| {}) };
     expect_unchecked(&visited.findings(), "2 others connected too, and 10 deliveries");
@@ -169,14 +169,14 @@ fn counts_of_both_sides_are_compared_where_they_can_be() {
 fn more_runs_than_are_told_apart_are_counted_together() {
     let mut runs = Runs::default();
     for start_ms in (0..40).chain(0..3) {
-        runs.count(RunName { boot: 1, start_ms, lot: 0 }, 1);
+        runs.count(RunName { boot: 1, start_ms, random: 0 }, 1);
     }
-    let of = |start_ms| runs.of(RunName { boot: 1, start_ms, lot: 0 });
+    let of = |start_ms| runs.of(RunName { boot: 1, start_ms, random: 0 });
     assert_eq!((of(0), of(3), of(39), runs.others), (2, 1, 0, 24));
     let mut both = Runs::default();
     both.add(&runs);
     both.add(&runs);
-    assert_eq!((both.of(RunName { boot: 1, start_ms: 0, lot: 0 }), both.others), (4, 48));
+    assert_eq!((both.of(RunName { boot: 1, start_ms: 0, random: 0 }), both.others), (4, 48));
 }
 
 #[test]

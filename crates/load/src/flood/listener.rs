@@ -7,8 +7,8 @@ use proto::Transport;
 use proto::client::{Event, HeadError, Progress, Reply, StreamDecoder, accepts, response_head};
 use tls::Handshake;
 
+use crate::flood::coarse_time::CoarseTime;
 use crate::flood::cursor::Cursor;
-use crate::flood::moment::Moment;
 use crate::flood::role::Role;
 use crate::flood::tally::{POSITION, Source, Tally};
 use crate::flood::task::WEBSOCKET_KEY;
@@ -27,7 +27,7 @@ pub(super) struct Listener {
     /// Whether the storm has reset its connection and it is to come back.
     pub(super) returning: bool,
     /// When the storm lets it connect again, until the stream that is resumed has told something.
-    pub(super) due: Option<Moment>,
+    pub(super) due: Option<CoarseTime>,
     /// The id that it heard last: where its stream is resumed, or its next poll goes on.
     pub(super) cursor: Option<Cursor>,
     /// Whether the answer that is being read is the last one on its connection.

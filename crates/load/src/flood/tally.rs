@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use figures::latency::Latencies;
 use proto::client::Event;
 
-use crate::flood::moment::Moment;
+use crate::flood::coarse_time::CoarseTime;
 use crate::flood::role::Role;
 use crate::flood::trouble::{Bounds, Span};
 use crate::flood::{Closure, Failure};
@@ -338,7 +338,7 @@ impl Tally {
 
     /// The stream of a listener told something at `now_ns`: the first thing, if it is still known
     /// when the listener was `due` to come back.
-    pub(super) fn told(&mut self, due: &mut Option<Moment>, now_ns: u64) {
+    pub(super) fn told(&mut self, due: &mut Option<CoarseTime>, now_ns: u64) {
         self.caught_up_ns.extend(due.take().map(|due| due.until_ns(now_ns)));
     }
 

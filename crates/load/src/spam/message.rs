@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn message_is_json_with_a_payload_of_the_length_asked_for() {
         let share = Share::new(Schedule::new(&SpamConfig::default()), 0, 1);
-        let run = RunName { boot: 1, start_ms: 1_000, lot: 2 };
+        let run = RunName { boot: 1, start_ms: 1_000, random: 2 };
         let mut messages = Messages::new(&share, 5, Payload::Padded(100), run, 1_000_000_000);
         let planned = Planned { at_ns: 7, subject: 3, sender: 2 };
         for number in 1..=2 {

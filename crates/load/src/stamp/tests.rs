@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::*;
 
 const STAMP: Stamp = Stamp {
-    run: RunName { boot: 0x0123_4567, start_ms: 0x89ab_cdef, lot: 0xfedc_ba98 },
+    run: RunName { boot: 0x0123_4567, start_ms: 0x89ab_cdef, random: 0xfedc_ba98 },
     sender: 999,
     subject: u64::MAX >> 1,
     number: 1,

@@ -28,7 +28,7 @@ fn event_before_its_time_shows_that_the_clocks_differ() {
     let server = Server::start(|_| Fate::Deliver);
     let flood = flood(&server, 1);
     let intended_ns = sys::clock::monotonic_ns() + 3_600_000_000_000;
-    let run = RunName { boot: boot(), start_ms: 1, lot: 0 };
+    let run = RunName { boot: boot(), start_ms: 1, random: 0 };
     let stamp = Stamp { run, sender: 0, subject: 0, number: 1, intended_ns };
     let mut text = Vec::new();
     stamp.push(&mut text);

@@ -168,7 +168,7 @@ fn refused_event_is_a_problem_of_its_name() {
 /// A payload that was to be sent `ago` before now, of a run that was under way long ago.
 fn payload(number: u32, ago: Duration) -> String {
     let intended_ns = sys::clock::monotonic_ns() - ago.as_nanos() as u64;
-    let run = RunName { boot: boot(), start_ms: 1, lot: 0 };
+    let run = RunName { boot: boot(), start_ms: 1, random: 0 };
     let stamp = Stamp { run, sender: 0, subject: 0, number, intended_ns };
     let mut text = Vec::new();
     stamp.push(&mut text);

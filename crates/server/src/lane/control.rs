@@ -1,4 +1,4 @@
-//! The control plane's side: which connections are lent, and what becomes of them.
+//! The control plane's side: which connections are leased, and what becomes of them.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::head::FIRST_LINE;
-use super::message::{GivenBack, Loan, Return};
+use super::message::{GivenBack, Lease, Return};
 use super::work::{SendLane, Shared};
 use crate::api::Api;
 
@@ -30,7 +30,7 @@ pub(crate) struct Lanes {
     shared: Arc<Shared>,
     ids: AtomicU64,
     /// How many connections are out.
-    lent: watch::Sender<usize>,
+    leased: watch::Sender<usize>,
 }
 
 /// One of them, from here.
@@ -42,7 +42,7 @@ struct LaneEnd {
 }
 
 /// What became of a connection.
-pub(crate) enum Lent {
+pub(crate) enum Leased {
     /// There is no place for it.
     No(TcpStream),
     /// It goes on here.
@@ -88,8 +88,8 @@ impl Lanes {
             // It is set once.
             let _ = shared.bells.set(bells);
         }
-        let (ids, lent) = (AtomicU64::new(0), watch::Sender::new(0));
-        let lanes = Arc::new(Lanes { lanes, places, shared, ids, lent });
+        let (ids, leased) = (AtomicU64::new(0), watch::Sender::new(0));
+        let lanes = Arc::new(Lanes { lanes, places, shared, ids, leased });
         for number in 0..lanes.lanes.len() {
             tokio::spawn(listen(Arc::clone(&lanes), number));
         }
@@ -102,37 +102,37 @@ impl Lanes {
     }
 
     /// Lends a connection until its lane gives it back, if there is a place for it.
-    pub(crate) async fn lend(&self, stream: TcpStream, peer: IpAddr) -> Lent {
+    pub(crate) async fn lease(&self, stream: TcpStream, peer: IpAddr) -> Leased {
         // Before it is looked whether they are recalled: who recalls them waits for it.
-        let _out = Out::new(&self.lent);
+        let _out = Out::new(&self.leased);
         let free = self.lanes.iter().enumerate().min_by_key(|(_, lane)| lane.out().len());
         let free = free.filter(|(_, lane)| lane.out().len() < self.places);
         let is_recalled = self.shared.recalled.load(Ordering::Relaxed);
-        let Some((number, lane)) = free.filter(|_| !is_recalled) else { return Lent::No(stream) };
+        let Some((number, lane)) = free.filter(|_| !is_recalled) else { return Leased::No(stream) };
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let (told, becomes) = oneshot::channel();
         // It fails for a connection that is broken.
-        let Ok(socket) = stream.into_std().map(OwnedFd::from) else { return Lent::Closed };
-        let mut loan = Loan { id, is_second: true, peer, socket: Some(socket) };
+        let Ok(socket) = stream.into_std().map(OwnedFd::from) else { return Leased::Closed };
+        let mut lease = Lease { id, is_second: true, peer, socket: Some(socket) };
         // First, so that the others know it when they are told of it. Who does not get it answers
         // nothing in another's place.
         if self.shared.bells.get().is_some() {
             let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != number);
-            others.for_each(|(_, other)| drop(loan.send(&*other.control)));
+            others.for_each(|(_, other)| drop(lease.send(&*other.control)));
         }
-        loan.is_second = false;
+        lease.is_second = false;
         lane.out().insert(id, told);
-        if loan.send(&*lane.control).is_err() {
+        if lease.send(&*lane.control).is_err() {
             lane.out().remove(&id);
             self.shared.bells.get().into_iter().flatten().for_each(|bell| bell.forget(id));
-            let here = loan.socket.and_then(|socket| taken(socket).ok());
-            return here.map_or(Lent::Closed, Lent::No);
+            let here = lease.socket.and_then(|socket| taken(socket).ok());
+            return here.map_or(Leased::Closed, Leased::No);
         }
         // What the lane has is its own.
-        drop(loan);
-        let Ok(GivenBack { socket, unsent, unread }) = becomes.await else { return Lent::Closed };
-        let back = |stream| Lent::Back { stream, unsent, unread };
-        taken(socket).map_or(Lent::Closed, back)
+        drop(lease);
+        let Ok(GivenBack { socket, unsent, unread }) = becomes.await else { return Leased::Closed };
+        let back = |stream| Leased::Back { stream, unsent, unread };
+        taken(socket).map_or(Leased::Closed, back)
     }
 
     /// Calls all connections back, each when what it has asked for is answered, and lends no more.
@@ -143,9 +143,9 @@ impl Lanes {
 
     /// Waits until all are back, for so long at most; whether they are.
     pub(crate) async fn emptied(&self, most: Duration) -> bool {
-        let mut lent = self.lent.subscribe();
+        let mut leased = self.leased.subscribe();
         // It fails when the lanes are gone, and we have them.
-        timeout(most, lent.wait_for(|lent| *lent == 0)).await.is_ok()
+        timeout(most, leased.wait_for(|leased| *leased == 0)).await.is_ok()
     }
 
     /// Lends again.
@@ -164,15 +164,15 @@ impl LaneEnd {
 struct Out<'l>(&'l watch::Sender<usize>);
 
 impl Out<'_> {
-    fn new(lent: &watch::Sender<usize>) -> Out<'_> {
-        lent.send_modify(|lent| *lent += 1);
-        Out(lent)
+    fn new(leased: &watch::Sender<usize>) -> Out<'_> {
+        leased.send_modify(|leased| *leased += 1);
+        Out(leased)
     }
 }
 
 impl Drop for Out<'_> {
     fn drop(&mut self) {
-        self.0.send_modify(|lent| *lent -= 1);
+        self.0.send_modify(|leased| *leased -= 1);
     }
 }
 

@@ -10,7 +10,7 @@ use sys::passing;
 
 /// A connection that goes to a lane.
 #[derive(Debug)]
-pub(super) struct Loan {
+pub(super) struct Lease {
     pub(super) id: u64,
     /// Another lane reads it, and this one only answers in its place.
     pub(super) is_second: bool,
@@ -37,13 +37,13 @@ pub(crate) struct GivenBack {
     pub(crate) unread: Vec<u8>,
 }
 
-const LOAN_BYTES: usize = 25;
+const LEASE_BYTES: usize = 25;
 const RETURN_BYTES: usize = 12;
 
 /// The most that may come back with a connection.
 pub(super) const REST_BYTES_MAX: usize = LANE_MESSAGE_BYTES - RETURN_BYTES;
 
-impl Loan {
+impl Lease {
     pub(super) fn send(&self, to: &impl AsFd) -> io::Result<()> {
         let sockets: SmallVec<[_; 1]> = self.socket.iter().map(AsFd::as_fd).collect();
         let peer = match self.peer {
@@ -56,8 +56,8 @@ impl Loan {
     }
 
     /// The next one; `WouldBlock` when there is none.
-    pub(super) fn receive(from: &impl AsFd) -> io::Result<Loan> {
-        let (mut bytes, mut sockets) = ([0; LOAN_BYTES], Vec::new());
+    pub(super) fn receive(from: &impl AsFd) -> io::Result<Lease> {
+        let (mut bytes, mut sockets) = ([0; LEASE_BYTES], Vec::new());
         match passing::receive(from, &mut bytes, &mut sockets) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             // The bytes are here.
@@ -66,7 +66,7 @@ impl Loan {
         }
         let id = u64::from_le_bytes(array(&bytes));
         let peer = IpAddr::from(Ipv6Addr::from(array::<16>(&bytes[8..]))).to_canonical();
-        Ok(Loan { id, is_second: bytes[24] != 0, peer, socket: sockets.pop() })
+        Ok(Lease { id, is_second: bytes[24] != 0, peer, socket: sockets.pop() })
     }
 }
 
@@ -117,13 +117,13 @@ mod tests {
         let socket = || std::fs::File::open("/dev/null").unwrap().into();
         for peer in ["127.0.0.2", "2001:db8::7"] {
             let peer: IpAddr = peer.parse().unwrap();
-            let sent = Loan { id: 1 << 40, is_second: true, peer, socket: Some(socket()) };
+            let sent = Lease { id: 1 << 40, is_second: true, peer, socket: Some(socket()) };
             sent.send(&control).unwrap();
-            let loan = Loan::receive(&lane).unwrap();
-            assert_eq!((loan.id, loan.is_second, loan.peer), (1 << 40, true, peer));
-            assert!(loan.socket.is_some());
+            let lease = Lease::receive(&lane).unwrap();
+            assert_eq!((lease.id, lease.is_second, lease.peer), (1 << 40, true, peer));
+            assert!(lease.socket.is_some());
         }
-        assert_eq!(Loan::receive(&lane).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(Lease::receive(&lane).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let mut buffer = vec![0; LANE_MESSAGE_BYTES];
         for (unsent, unread) in [(0, 0), (3, 0), (0, 5), (1_000, REST_BYTES_MAX - 1_000)] {
             let (unsent, unread) = (vec![b'a'; unsent], vec![b'b'; unread]);
@@ -142,6 +142,6 @@ mod tests {
         assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof, "no message of the connection 0");
         let (control, lane) = passing::message_pair(LANE_MESSAGE_BYTES).unwrap();
         drop(control);
-        assert_eq!(Loan::receive(&lane).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(Lease::receive(&lane).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -5,8 +5,8 @@
 //! other requests three threads are woken for each: the control plane's to read it, a worker's to
 //! deliver it, the control plane's again to answer. A wake-up costs 7 to 13 µs of processor, more
 //! than all the rest of a send. So a connection whose client begins with `POST /send HTTP/1.1` is
-//! [lent](Lanes::lend) to a worker ([`engine::Lane`]), which reads the requests as they come, posts
-//! them, and writes the answers once it has delivered.
+//! [leased](Lanes::lease) to a worker ([`engine::Lane`]), which reads the requests as they come,
+//! posts them, and writes the answers once it has delivered.
 //!
 //! A lane does only what is certain to succeed and to be short: plain HTTP, a body of known length
 //! that is here, one event without an idempotency key, whose sender may send it, for an audience of
@@ -32,4 +32,4 @@ mod relay;
 mod slots;
 mod work;
 
-pub(crate) use self::control::{Lanes, Lent, prefers};
+pub(crate) use self::control::{Lanes, Leased, prefers};

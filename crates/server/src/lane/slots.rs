@@ -19,7 +19,7 @@ pub(super) struct Conn {
     pub(super) input: Vec<u8>,
     /// Sends that are posted and not answered, in the order of their requests.
     pub(super) asked: SmallVec<[Asked; 1]>,
-    /// When it was lent, or answered last.
+    /// When it was leased, or answered last.
     pub(super) since_ms: u64,
     /// There may be something to read that is not reported again.
     pub(super) unread: bool,

@@ -1,4 +1,4 @@
-//! The lane: what a worker does for the senders whose connections were lent to it.
+//! The lane: what a worker does for the senders whose connections were leased to it.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use sys::{clock, process, socket};
 
 use super::date::Date;
 use super::head::{Ask, Look, look};
-use super::message::{GivenBack, Loan, REST_BYTES_MAX, Return};
+use super::message::{GivenBack, Lease, REST_BYTES_MAX, Return};
 use super::slots::{Asked, Conn, Slots};
 use crate::api::{Api, AtOnce, SendAtOnce};
 
@@ -104,9 +104,9 @@ impl SendLane {
         }
     }
 
-    /// Takes over what is lent.
+    /// Takes over what is leased.
     pub(super) fn adopt(&mut self, turn: &LaneTurn<'_>) {
-        while let Ok(Loan { id, is_second, peer, socket }) = Loan::receive(&self.socket) {
+        while let Ok(Lease { id, is_second, peer, socket }) = Lease::receive(&self.socket) {
             let socket = match (socket, is_second) {
                 (Some(socket), false) => socket,
                 (None, false) => {

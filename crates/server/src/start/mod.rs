@@ -45,8 +45,8 @@ impl Server {
         let sockets = ApiSockets::bind(wanted)?;
         let apis = sockets.addresses()?;
         tell_engine(&mut config, &credentials, apis);
-        let lot = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
-        let (mut epoch, epoch_file) = epoch::begin(&config.data, lot, sys::clock::unix_ms());
+        let random = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
+        let (mut epoch, epoch_file) = epoch::begin(&config.data, random, sys::clock::unix_ms());
         let joining = match config.cluster.take() {
             Some(cluster) => {
                 let api_keys = KeyFile::in_dir(&config.data);

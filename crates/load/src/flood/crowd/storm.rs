@@ -5,8 +5,8 @@ use std::time::Duration;
 use sys::{clock, socket};
 
 use super::Crowd;
+use crate::flood::coarse_time::CoarseTime;
 use crate::flood::listener::Phase;
-use crate::flood::moment::Moment;
 use crate::flood::role::Role;
 use crate::random::mix;
 
@@ -49,7 +49,7 @@ impl Crowd {
             listener.phase = Phase::Offline;
             listener.returning = role == Role::Returning;
             let resumes = listener.returning && config.resume;
-            listener.due = resumes.then(|| Moment::at(due_ns));
+            listener.due = resumes.then(|| CoarseTime::at(due_ns));
             self.tally.of(role).reset += 1;
         }
         self.task.trouble.resets.step(now_ns);
