@@ -91,7 +91,7 @@ impl Tool<'_> {
         Ok(folder)
     }
 
-    /// That of its folder.
+    /// The name of its folder.
     fn name(&self) -> String {
         format!("{}-{}", self.link.replace('/', "-"), self.key)
     }

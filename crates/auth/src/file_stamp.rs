@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct FileStamp([i64; 7]);
 
 impl FileStamp {
-    /// That of the file to which `path` leads now.
+    /// The stamp of the file to which `path` leads now.
     pub fn of(path: &Path) -> io::Result<FileStamp> {
         Ok(FileStamp::from(&std::fs::metadata(path)?))
     }

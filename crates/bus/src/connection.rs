@@ -105,7 +105,7 @@ impl Bus {
         self.shared.state.borrow().clone()
     }
 
-    /// The same, for those who wait for a change.
+    /// The state of the connection, for those who wait for a change.
     #[must_use]
     pub fn watch_state(&self) -> watch::Receiver<State> {
         self.shared.state.subscribe()

@@ -68,7 +68,7 @@ enum Stand {
 #[derive(Debug)]
 pub struct WritePermit<'g>(&'g Barrier);
 
-/// The same for who must not wake a task, and never waits.
+/// A write permit of somebody who must not wake a task, and never waits.
 #[must_use]
 #[derive(Debug)]
 pub struct WritePermitAtOnce<'g>(&'g Barrier);

@@ -124,7 +124,7 @@ impl Sender {
         Ok(Delivery::Here { event, receipt })
     }
 
-    /// The same on a worker's thread, which is rung by `bell`. Not in a cluster.
+    /// Sends on a worker's thread, which is rung by `bell`. Not in a cluster.
     pub fn send_at_once(
         &self,
         _permit: &WritePermitAtOnce<'_>,

@@ -220,7 +220,7 @@ fn arg_shown<'c>(command: &'c Command, words: &[&str], shown: &str) -> Option<&'
     args.find(|arg| arg.get_long() == Some(name))
 }
 
-/// The same, with `change` made to the command that `words` name.
+/// The command, with `change` made to the one that `words` name.
 fn mut_leaf(command: Command, words: &[&str], change: impl FnOnce(Command) -> Command) -> Command {
     match words {
         [] => change(command),
@@ -247,7 +247,7 @@ fn is_setting(arg: &Arg) -> bool {
     takes && arg.get_long().is_some_and(|long| long != "config")
 }
 
-/// The same, whose flag is given by a word: `ENCKE_JSON=1`, `json = true`.
+/// The option, whose flag is given by a word: `ENCKE_JSON=1`, `json = true`.
 fn with_words(arg: Arg) -> Arg {
     match arg.get_action() {
         ArgAction::SetTrue => arg.value_parser(parse_flag),

@@ -30,7 +30,7 @@ pub(crate) struct Addresses {
 pub(crate) enum Peer {
     /// Nothing is counted for it.
     Exempt,
-    /// The same, and it is believed for whom it asks.
+    /// Nothing is counted for it, and it is believed for whom it asks.
     Trusted,
     /// A stranger.
     Counted(AddressKey),

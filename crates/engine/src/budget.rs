@@ -69,12 +69,12 @@ impl Budget {
         self.spent = self.spent.saturating_add(work);
     }
 
-    /// The same for looking at so many bytes.
+    /// Spends what looking at so many bytes costs.
     pub(crate) fn spend_bytes(&mut self, bytes: usize) {
         self.spend(u32::try_from(bytes).unwrap_or(u32::MAX) / work::BYTES);
     }
 
-    /// The same for log-ins and log-outs.
+    /// Spends what so many log-ins and log-outs cost.
     pub(crate) fn spend_ids(&mut self, ids: usize) {
         self.spend(u32::try_from(ids).unwrap_or(u32::MAX).saturating_mul(work::ID));
     }

@@ -34,7 +34,7 @@ impl Door {
         Door::open_bound(listener, is_tls, epoll)
     }
 
-    /// The same, where that is [bound](socket::bind_in_group) already.
+    /// Opens a listener that is [bound](socket::bind_in_group) already.
     pub(crate) fn open_bound(listener: OwnedFd, is_tls: bool, epoll: &Epoll) -> io::Result<Door> {
         socket::bound_kernel_buffers(&listener, limits::KERNEL_UNSENT_BYTES, limits::VANISHED_MS)?;
         socket::defer_accept(&listener, limits::DEFER_ACCEPT_SECONDS)?;

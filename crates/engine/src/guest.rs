@@ -56,7 +56,7 @@ impl Delivery {
         &self.targets
     }
 
-    /// The same mail for these of its connections, to be handled apart from the rest: the sender is
+    /// The mail for these of its connections, to be handled apart from the rest: the sender is
     /// answered when all parts are dropped.
     pub fn part(&self, targets: impl IntoIterator<Item = ConnRef>) -> Delivery {
         let targets = targets.into_iter().collect();

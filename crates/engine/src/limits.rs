@@ -9,7 +9,8 @@ pub const EVENTS_PER_WAIT: usize = 256;
 /// has a quarter of it that the other cannot take.
 pub const SERVE_NS: u64 = 2_000_000;
 
-/// The same of a turn that finds mail: what is delivered waits no longer for those who come and go.
+/// How long a turn that finds mail serves clients: what is delivered waits no longer for those who
+/// come and go.
 pub const SERVE_WITH_MAIL_NS: u64 = 500_000;
 
 /// How often a worker that waits until it may serve clients looks for mail, in nanoseconds: nobody
@@ -99,7 +100,7 @@ pub const MESSAGE_READ_BYTES: usize = 2 * 1024;
 /// world, whatever the others do.
 pub const HANDSHAKES_PER_CORE: usize = 4 * 1024;
 
-/// The same however many cores there are. Each keeps some 5 KB: 80 MiB.
+/// Handshakes at most, however many cores there are. Each keeps some 5 KB: 80 MiB.
 pub const HANDSHAKES_MAX: usize = 16 * 1024;
 
 /// Clients of TLS in all workers together whose hello is not whole, past which again the one that
@@ -234,8 +235,8 @@ pub const EXPRESS_TARGETS_MAX: usize = 64;
 /// events, 1.3 ms.
 pub const EXPRESS_WORK_PER_TURN: u32 = 256 * work::WRITE;
 
-/// The same for connections with bulk mail: some 30 short events, 0.2 ms, which is what a small
-/// event may have to wait for a large one. A turn around them costs some 2 µs.
+/// What is written in one turn to connections with bulk mail: some 30 short events, 0.2 ms, which
+/// is what a small event may have to wait for a large one. A turn around them costs some 2 µs.
 pub const BULK_WORK_PER_TURN: u32 = 32 * work::WRITE;
 
 /// Bytes that wait for a connection, past which it is written to as one with bulk mail is.
@@ -280,8 +281,9 @@ pub const RETRY_AFTER_SECONDS_MAX: u32 = 60;
 /// As many connections as one address may begin in so many seconds it may begin at once.
 pub const CONNECTS_AT_ONCE_SECONDS: u64 = 1;
 
-/// The same for bytes of requests: a page that logs in under thousands of ids, or many pages that
-/// come back, send no more than that together.
+/// As many bytes of requests as one address may send in so many seconds it may send at once: a page
+/// that logs in under thousands of ids, or many pages that come back, send no more than that
+/// together.
 pub const REQUEST_BYTES_AT_ONCE_SECONDS: u64 = 4;
 
 /// Unsent bytes that the kernel may hold for one connection (`TCP_NOTSENT_LOWAT`), beside the
@@ -296,7 +298,7 @@ pub const DESCRIPTORS_RESERVED: u64 = 16;
 /// Senders' connections that a worker's lane has at a time, where descriptors are many; where they
 /// are few it has a part of them. Others are served by the control plane.
 pub const LANE_PLACES: u64 = 256;
-/// That part, one in so many.
+/// Which part of the descriptors a lane has where they are few: one in so many.
 pub const LANE_SHARE: u64 = 64;
 /// Below so many there are no lanes: clients need the places.
 pub const LANE_PLACES_MIN: u64 = 16;

@@ -77,7 +77,8 @@ pub(crate) struct Mailbox {
     settings: ArrayQueue<Arc<Settings>>,
     /// Over how many milliseconds all connections are to be ended, if they are.
     moves: ArrayQueue<u64>,
-    /// That all connections go to another process, and each time that there is more to do for it.
+    /// All connections go to another process; posted again each time that there is more to do for
+    /// it.
     handovers: ArrayQueue<Arc<HandoverState>>,
     /// What it is to do for senders.
     lanes: ArrayQueue<Box<dyn Lane>>,
@@ -140,7 +141,7 @@ impl Mailbox {
         self.ring();
     }
 
-    /// That, for the worker.
+    /// Takes the texts, for the worker.
     pub(crate) fn take_texts(&self) -> Option<Arc<Texts>> {
         self.texts.pop()
     }
@@ -151,7 +152,7 @@ impl Mailbox {
         self.ring();
     }
 
-    /// That, for the worker.
+    /// Takes the settings, for the worker.
     pub(crate) fn take_settings(&self) -> Option<Arc<Settings>> {
         self.settings.pop()
     }
@@ -163,7 +164,7 @@ impl Mailbox {
         self.ring();
     }
 
-    /// That, for the worker.
+    /// Takes the time of the move, for the worker.
     pub(crate) fn take_move(&self) -> Option<u64> {
         self.moves.pop()
     }
@@ -174,7 +175,7 @@ impl Mailbox {
         self.ring();
     }
 
-    /// That, for the worker.
+    /// Takes the handover, for the worker.
     pub(crate) fn take_handover(&self) -> Option<Arc<HandoverState>> {
         self.handovers.pop()
     }
@@ -185,7 +186,7 @@ impl Mailbox {
         self.ring();
     }
 
-    /// That, for the worker.
+    /// Takes the lane, for the worker.
     pub(crate) fn take_lane(&self) -> Option<Box<dyn Lane>> {
         self.lanes.pop()
     }

@@ -30,7 +30,7 @@ pub(crate) enum Sender {
     Task { waker: AtomicWaker, replies: Arc<Replies> },
     /// A worker's lane, which looks by itself.
     Lane(Arc<Bell>),
-    /// The same, but that the lane of the worker that delivers is to answer in its place.
+    /// A worker's lane for which that of the worker that delivers is to answer.
     Relay(Relaying),
 }
 
@@ -96,12 +96,12 @@ impl Receipt {
         Receipt::of(Sender::Task { waker: AtomicWaker::new(), replies: replies.clone() })
     }
 
-    /// The same for a lane, which is rung when the receipt is complete.
+    /// A stub and a receipt for a lane, which is rung when the receipt is complete.
     pub(crate) fn for_lane(bell: &Arc<Bell>) -> (Stub, Receipt) {
         Receipt::of(Sender::Lane(bell.clone()))
     }
 
-    /// The same for a lane in whose place another is to answer. Its stub is for the one mail that
+    /// Both for a lane in whose place another is to answer. Its stub is for the one mail that
     /// there is: dropped by the worker that delivers it.
     pub(crate) fn for_relay(relay: Relay, event: Arc<Event>) -> (Stub, Receipt) {
         Receipt::of(Sender::Relay(Relaying { relay, event, state: RelayState::default() }))
@@ -131,8 +131,8 @@ impl Receipt {
         Some((&relaying.relay, &relaying.event, self.ready()?))
     }
 
-    /// That lane has answered, or found no room behind the answer's first bytes: an error with
-    /// their number.
+    /// The lane of the receipt has answered, or found no room behind the answer's first bytes: an
+    /// error with their number.
     pub fn settle(&self, written: Result<(), usize>) {
         if let Sender::Relay(Relaying { relay, state, .. }) = self.0.waiter()
             && state.settle(written)
@@ -236,7 +236,7 @@ impl Bell {
         self.doorbell.mark_asleep();
     }
 
-    /// The same, when it is up again.
+    /// The worker, when it is up again.
     pub(crate) fn mark_awake(&self) {
         self.doorbell.mark_awake();
     }

@@ -94,7 +94,8 @@ impl Questions {
         Some(resume)
     }
 
-    /// The same, and it goes on counting as one that waits until it is [done](Questions::done).
+    /// The next question, which goes on counting as one that waits until it is
+    /// [done](Questions::done).
     pub(crate) fn take_and_count(&self) -> Option<Resume> {
         self.queue.pop()
     }
@@ -163,7 +164,7 @@ impl Resumes {
         has_room
     }
 
-    /// The same for one that has waited elsewhere, and was counted there.
+    /// Asks for one that has waited elsewhere, and was counted there.
     pub(crate) fn post_anyway(&self, resume: Resume) {
         let questions = self.questions_of(&resume);
         questions.push(resume);

@@ -33,7 +33,7 @@ impl EngineConfig {
         }
     }
 
-    /// The same with these.
+    /// The configuration with these settings.
     pub(crate) fn with(self, settings: Settings) -> EngineConfig {
         let Settings { origins, keepalive_ms, head_timeout_ms, .. } = settings;
         EngineConfig {

@@ -12,8 +12,8 @@
 //! kernel with theirs (NAPI).
 //!
 //! The short sleep is as long as keeps each core at [`WAKES_PER_CORE_MAX`], and never over
-//! [`SHORT_SLEEP_NS_MAX`]. With few workers to a core it is zero and all is as if there were no
-//! naps. A worker that sleeps because nothing has come for longer than a short sleep is woken at
+//! [`SHORT_SLEEP_NS_MAX`]. With few workers to a core it is zero and all is as if there were none.
+//! A worker that sleeps because nothing has come for longer than a short sleep is woken at
 //! once, as ever.
 
 use crate::limits::{SHORT_SLEEP_NS_MAX, WAKES_PER_CORE_MAX};

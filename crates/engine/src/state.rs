@@ -220,7 +220,7 @@ impl ConnState {
 }
 
 impl GrantState {
-    /// That of `grant`.
+    /// The state of `grant`.
     pub(crate) fn of(grant: &hub::Grant) -> GrantState {
         let texts = |texts: &[Box<str>]| texts.iter().map(|text| text.to_string()).collect();
         let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);

@@ -41,7 +41,7 @@ pub trait TokenCheck: Send + Sync + Debug {
     fn check(&self, token: &str) -> Option<Outcome>;
 }
 
-/// That streams need tokens, and which.
+/// Streams need tokens, and which.
 #[derive(Clone, Debug)]
 pub struct TokenConfig {
     /// Who verifies them.
@@ -165,7 +165,7 @@ pub enum Revocation {
     },
 }
 
-/// The same, as workers look for it.
+/// A revocation as workers look for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Revoked {
     Token(u32),
@@ -207,7 +207,7 @@ impl Tokens {
         self.hash((&grant.token, grant.token.is_none().then_some(&grant.subject)))
     }
 
-    /// The same in each process that has the key.
+    /// A hash that is equal in each process that has the key.
     fn hash(&self, value: impl Hash) -> u64 {
         let mut hasher = SipHasher13::new_with_key(&self.key);
         value.hash(&mut hasher);
@@ -226,7 +226,7 @@ impl Session {
         (self.token, self.subject, self.issued)
     }
 
-    /// That, in the other process.
+    /// The session as the other process has written it.
     pub(crate) fn of_parts((token, subject, issued): (u32, u32, u32)) -> Session {
         Session { token, subject, issued }
     }

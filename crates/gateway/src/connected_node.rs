@@ -36,7 +36,7 @@ pub(super) enum Waiting {
     Event(Delivery),
     /// What processes are told that are logged out already.
     LoggedOut(Delivery, Arc<[u8]>, Vec<Words>),
-    /// That events may be missing.
+    /// Events may be missing.
     Gap(Arc<[u8]>, Vec<Words>),
 }
 

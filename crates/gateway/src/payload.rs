@@ -50,7 +50,7 @@ pub(super) fn message(payload: Term<'_>) -> Frame {
     Frame::bare(&[&head, payload.bytes()])
 }
 
-/// The same of an event from anywhere, made on first need.
+/// The message of an event from anywhere, made on first need.
 pub(super) fn message_of(event: &Event) -> &[u8] {
     let encode = |event: &Event| {
         let mut out = Vec::new();

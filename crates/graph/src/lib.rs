@@ -82,7 +82,7 @@ struct Shared {
     /// `None` in a replica, and while being dropped.
     queue: Option<mpsc::Sender<Request>>,
     writer: Option<JoinHandle<()>>,
-    /// The same for all stores that ever stand below: ids that others hold stay what they are.
+    /// One table for all stores that ever stand below: ids that others hold stay what they are.
     names: Arc<Names>,
     /// A replica that is rebuilt gets another one, while look-ups go on in the one before.
     store: ArcSwap<Store>,

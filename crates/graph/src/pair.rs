@@ -12,7 +12,7 @@ pub enum OwnedId {
 }
 
 impl OwnedId {
-    /// The same, borrowed, as [`hub::Names`] asks for it.
+    /// The id borrowed, as [`hub::Names`] asks for it.
     pub fn as_text(&self) -> IdText<'_> {
         match self {
             OwnedId::Integer(id) => IdText::Integer(*id),

@@ -174,7 +174,7 @@ impl<'s> Transaction<'s> {
         (&mut self.txn, &mut self.uncommitted)
     }
 
-    /// The same change in both directions, which must agree.
+    /// Makes a change in both directions, which must agree.
     fn both(&mut self, change: ListChange, pair: Subscription) -> heed::Result<bool> {
         let Subscription { subscriber, subscribee } = pair;
         let Tables { followers, following, .. } = self.store.tables;

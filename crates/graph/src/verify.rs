@@ -21,7 +21,7 @@ use super::sum::{self, State, Sums, Table};
 // See [`super::block`] and the keys of `meta`.
 pub const FORMAT: u32 = 2;
 
-/// The same of a replica, whose state says more. A number of its own keeps older programs from
+/// The layout of a replica, whose state says more. A number of its own keeps older programs from
 /// taking a replica for a store that is its own record.
 pub(super) const FORMAT_REPLICA: u32 = 3;
 

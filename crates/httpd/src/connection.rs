@@ -143,7 +143,7 @@ async fn without_request(idle: &mut Idle) {
     }
 }
 
-/// That a client breaks off or speaks no HTTP is its own affair: worth a line only when debugging.
+/// A client that breaks off or speaks no HTTP is its own affair: worth a line only when debugging.
 fn log<E: std::fmt::Display>(ended: Result<(), E>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection to the API ended early");

@@ -37,7 +37,7 @@ impl Peer {
     /// Somebody of whom nothing is known. All of those are one.
     pub const UNKNOWN: Peer = Peer { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), is_tls: false };
 
-    /// That of `request`.
+    /// The address of `request`.
     pub fn of<B>(request: &Request<B>) -> IpAddr {
         request.extensions().get().unwrap_or(&Peer::UNKNOWN).address
     }

@@ -141,7 +141,7 @@ impl IdleLimit {
         self.expired_when(|room| *room == Room::Scarce, since, timeout).await;
     }
 
-    /// The same for one that has no request in progress: also where all are to leave.
+    /// Waits like that for a client that has no request in progress: also where all are to leave.
     pub(super) async fn expired_between(&mut self, since: Instant, timeout: Duration) {
         self.expired_when(|room| *room != Room::Plenty, since, timeout).await;
     }

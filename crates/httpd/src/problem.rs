@@ -47,7 +47,7 @@ impl ApiProblem {
         StatusCode::from_u16(self.problem.status).expect("it was made of one")
     }
 
-    /// The same, about a part of the request, which its detail begins with.
+    /// Says which part of the request it is about, with which its detail begins.
     pub fn about(mut self, part: &str) -> ApiProblem {
         self.problem.detail = format!("{part}: {}", self.problem.detail).into();
         self
@@ -197,7 +197,7 @@ impl ApiProblem {
         ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(RETRY_AFTER_SECONDS)
     }
 
-    /// The same, to be tried again after so many seconds.
+    /// Says that it may be tried again after so many seconds.
     pub fn retry_after(mut self, seconds: u32) -> ApiProblem {
         self.problem.retry_after = Some(seconds);
         self
@@ -208,17 +208,17 @@ impl ApiProblem {
         &self.problem.detail
     }
 
-    /// The same, about one line of an NDJSON body, counted from 1.
+    /// Says which line of an NDJSON body it is about, counted from 1.
     pub fn on_line(self, line: u64) -> ApiProblem {
         ApiProblem { line: Some(line), ..self }
     }
 
-    /// The same, when part of the request is done.
+    /// Says how many subscriptions were added nevertheless.
     pub fn after_adding(self, added: u64) -> ApiProblem {
         ApiProblem { added: Some(added), ..self }
     }
 
-    /// The same, when part of the request is done.
+    /// Says how many subscriptions were removed nevertheless.
     pub fn after_removing(self, removed: u64) -> ApiProblem {
         ApiProblem { removed: Some(removed), ..self }
     }

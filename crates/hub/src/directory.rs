@@ -129,7 +129,7 @@ impl Directory {
         self.login_within(id, conn, usize::MAX);
     }
 
-    /// The same, unless `id` has `most` connections, one at least; whether it did. That costs
+    /// Logs in unless `id` has `most` connections, one at least; whether it did. That costs
     /// nothing: a set knows how many it has.
     pub fn login_within(&self, id: Id, conn: ConnRef, most: usize) -> bool {
         let hash = self.keys.hash(id.to_bits());

@@ -63,7 +63,7 @@ impl Draft {
         &self.json
     }
 
-    /// The same, for whoever makes a draft of it elsewhere.
+    /// The line, for whoever makes a draft of it elsewhere.
     pub fn into_line(self) -> String {
         self.json
     }

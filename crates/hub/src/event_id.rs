@@ -45,7 +45,7 @@ impl Tag {
         Tag([a, b, c, d, e])
     }
 
-    /// The same for a number that may be anybody's: `None` when no tag has it.
+    /// The tag of a number that may be anybody's: `None` when no tag has it.
     pub fn of_bits(bits: u64) -> Option<Tag> {
         let tag = Tag::from_bits(bits);
         (tag.to_bits() == bits && tag.0.iter().all(u8::is_ascii_alphanumeric)).then_some(tag)

@@ -126,7 +126,8 @@ enum Wait {
     No,
     /// It waits for room, perhaps for long: nobody waits for it.
     ForRoom,
-    /// The same, and somebody has looked up what was missed meanwhile, whom its audience may lack.
+    /// It waits for room, and somebody has looked up what was missed meanwhile, whom its audience
+    /// may lack.
     Overtaken,
 }
 
@@ -246,7 +247,7 @@ impl<F> History<F> {
         self.record_aged(begun, event, 0, now_ms);
     }
 
-    /// The same for an event that was sent so many milliseconds ago, elsewhere: it is forgotten
+    /// Records an event that was sent so many milliseconds ago, elsewhere: it is forgotten
     /// when others of its age are. It counts as no older than what was recorded before it.
     pub fn record_aged(&self, begun: Begun, event: Arc<Event<F>>, age_ms: u64, now_ms: u64) {
         let mut state = self.lock();

@@ -142,7 +142,7 @@ impl Names {
         self.intern(text, |entry| entry.online += 1)
     }
 
-    /// The same for the id of a name that somebody keeps.
+    /// Acquires the id of a name that somebody keeps.
     pub fn acquire_id(&self, id: Id) {
         self.change(id, |entry| entry.online += 1);
     }
@@ -157,7 +157,7 @@ impl Names {
         self.intern(text, |entry| entry.pinned = true)
     }
 
-    /// The same for a name that has an entry.
+    /// Pins a name that has an entry.
     pub fn pin_id(&self, id: Id) {
         self.change(id, |entry| entry.pinned = true);
     }

@@ -104,7 +104,7 @@ impl AddressKey {
         self.0.get()
     }
 
-    /// That number, in the other process; `None` where it is none.
+    /// The key of a number from the other process; `None` where it is none.
     pub fn of_bits(bits: u64) -> Option<AddressKey> {
         NonZeroU64::new(bits).map(AddressKey)
     }

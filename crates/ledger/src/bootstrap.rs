@@ -72,7 +72,7 @@ struct Names {
     ends: Vec<usize>,
     /// Where the name with the id -1 - n is, at n; [`NOWHERE`] where there is none.
     near: Vec<u32>,
-    /// The same by id, for those that are too far away from the others.
+    /// Numbers by id, for those that are too far away from the others.
     far: HashMap<i64, u32>,
 }
 

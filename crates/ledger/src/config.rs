@@ -48,7 +48,7 @@ pub enum TlsMode {
     Require,
     /// Encrypted, with a certificate of an authority that is trusted.
     VerifyCa,
-    /// The same, and the certificate is for the host's name.
+    /// TLS with a certificate that is trusted and is for the host's name.
     VerifyFull,
 }
 
@@ -60,7 +60,7 @@ impl LedgerConfig {
         LedgerConfig::from_url_and(url, |name| std::env::var(name).ok().filter(|v| !v.is_empty()))
     }
 
-    /// The same with another environment.
+    /// Reads the URL with another environment.
     fn from_url_and(
         url: &str,
         env: impl Fn(&str) -> Option<String>,

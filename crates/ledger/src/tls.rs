@@ -82,11 +82,11 @@ fn roots(config: &LedgerConfig) -> Result<RootCertStore, LedgerError> {
 /// What a server must show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trust {
-    /// That it can do TLS.
+    /// TLS, with whatever certificate.
     Anybody,
     /// A certificate of an authority.
     Authority,
-    /// The same, for its name.
+    /// A certificate of an authority, for its name.
     Name,
 }
 

@@ -84,7 +84,7 @@ impl FloodReport {
         findings
     }
 
-    /// The same without what only the senders know.
+    /// The findings without what only the senders know.
     fn checked(&self) -> Findings {
         let mut findings = Findings::default();
         self.check_streams(&mut findings);
@@ -206,7 +206,7 @@ impl SpamReport {
         findings
     }
 
-    /// The same without what only the listeners know.
+    /// The findings without what only the listeners know.
     fn checked(&self) -> Findings {
         let mut findings = Findings::default();
         if let Some(failure) = &self.failure {

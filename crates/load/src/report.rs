@@ -78,7 +78,7 @@ pub struct FloodReport {
     pub stale: u64,
     /// Events whose latency was over the limit.
     pub late: u64,
-    /// That limit, in seconds.
+    /// The limit on latency, in seconds.
     pub late_after: f64,
     /// Events that were counted but not checked, since there were too many streams.
     pub untracked: u64,
@@ -151,7 +151,7 @@ pub struct SpamReport {
     pub stopped: bool,
     /// Events that were sent later than so many seconds after their time.
     pub late: u64,
-    /// That limit, in seconds.
+    /// The limit on latency, in seconds.
     pub late_after: f64,
     /// Events answered.
     pub answered: u64,
@@ -221,7 +221,7 @@ impl RunReport {
         RunReport { lost, others: 0, to_others: None, spam, flood }
     }
 
-    /// The same where `others` had streams too, and `to_others` of the deliveries were to them.
+    /// Joins them where `others` had streams too, and `to_others` of the deliveries were to them.
     pub fn with_others(self, others: u64, to_others: Option<u64>) -> RunReport {
         let lost = self.lost - to_others.unwrap_or(0) as i64;
         RunReport { lost, others, to_others, ..self }

@@ -45,7 +45,7 @@ impl Frame {
         Frame::new(b"", parts, CRLF)
     }
 
-    /// The same bytes under every framing: `parts` one after the other.
+    /// One frame under every framing: `parts` one after the other.
     pub fn bare(parts: &[&[u8]]) -> Frame {
         Frame::new(b"", parts, b"")
     }

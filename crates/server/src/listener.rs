@@ -130,7 +130,7 @@ impl Service {
         }
     }
 
-    /// The same without TLS, in a lane as long as its client sends single events.
+    /// Serves a client without TLS, in a lane as long as it sends single events.
     async fn serve_plain(self, stream: TcpStream, peer: Peer, permit: Permit) {
         let Service { routes, permits, lanes, stop } = self;
         let mut limit = permits.idle_limit();

@@ -90,20 +90,20 @@ pub(super) struct ApiListeners {
     pub(super) tls: Option<Arc<TcpListener>>,
 }
 
-/// The same as long as somebody serves there.
+/// The API's ports as they listen, for as long as somebody serves there.
 pub(super) struct ApiListening {
     pub(super) plain: Option<Weak<TcpListener>>,
     pub(super) tls: Option<Weak<TcpListener>>,
 }
 
 impl ApiListeners {
-    /// The same, without keeping them open.
+    /// Weak references to the listeners, which do not keep them open.
     pub(super) fn listening(&self) -> ApiListening {
         let weak = |listener: &Option<Arc<_>>| listener.as_ref().map(Arc::downgrade);
         ApiListening { plain: weak(&self.plain), tls: weak(&self.tls) }
     }
 
-    /// The same for who serves there.
+    /// The listeners with how they are spoken to, for whoever serves there.
     pub(super) fn doors(self, tls: Tls) -> Vec<Door> {
         let plain = self.plain.map(|listener| Door { listener, tls: None });
         let tls = self.tls.map(|listener| Door { listener, tls: Some(tls) });

@@ -21,7 +21,7 @@ pub(crate) struct Asset {
     pub(crate) content_type: &'static str,
     /// As it is.
     pub(crate) plain: &'static [u8],
-    /// The same as gzip (RFC 1952).
+    /// The file as gzip (RFC 1952).
     pub(crate) gzip: LazyLock<Vec<u8>>,
 }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 /// 10 ms.
 pub const LITTLE_ROOM_MAX: usize = 256;
 
-/// The same as a share of a worker's places, where those are few: an eighth.
+/// Little room as a share of a worker's places, where those are few: an eighth.
 pub const LITTLE_ROOM_SHARE: usize = 8;
 
 /// How many more connections a worker can take.
@@ -134,7 +134,7 @@ pub struct WorkerRoom {
 }
 
 impl WorkerRoom {
-    /// That of `worker`.
+    /// The room of `worker`.
     pub fn new(rooms: Arc<Rooms>, worker: usize) -> WorkerRoom {
         WorkerRoom { rooms, worker, room: Room::Plenty }
     }

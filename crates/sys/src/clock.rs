@@ -35,7 +35,7 @@ pub fn process_cpu() -> Duration {
     since_epoch_of(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// The same of the process `pid`.
+/// The processor time of the process `pid`.
 ///
 /// # Errors
 /// There is none.

@@ -59,7 +59,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// The same, to the nanosecond (epoll_pwait2(2), Linux 5.11), as far as the thread's
+    /// Waits to the nanosecond (epoll_pwait2(2), Linux 5.11), as far as the thread's
     /// [slack](crate::clock::set_timer_slack) allows. Where there is no such call, or a filter of
     /// system calls knows none, to the millisecond.
     pub fn wait_ns(&self, events: &mut Events, timeout_ns: u64) -> io::Result<()> {

@@ -71,7 +71,7 @@ pub fn thread_major_faults() -> u64 {
     major_faults_of(libc::RUSAGE_THREAD)
 }
 
-/// The same of all threads of this process together.
+/// The major faults of all threads of this process together.
 pub fn major_faults() -> u64 {
     major_faults_of(libc::RUSAGE_SELF)
 }

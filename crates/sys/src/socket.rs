@@ -68,7 +68,7 @@ pub fn accept(listener: &impl AsFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(accepted) })
 }
 
-/// The same, and from which address it comes.
+/// Accepts a connection, and says from which address it comes.
 pub fn accept_from(listener: &impl AsFd) -> io::Result<(OwnedFd, IpAddr)> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let (socket, address) = SockRef::from(listener).accept4(flags)?;

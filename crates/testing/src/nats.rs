@@ -70,7 +70,7 @@ impl NatsServer {
         NatsServer::behind(&[], program, settings)
     }
 
-    /// The same, each time started by the program and arguments in `before`.
+    /// A server that is started, each time, by the program and arguments in `before`.
     pub fn behind(before: &[OsString], program: &Path, settings: &str) -> NatsServer {
         let mut server = NatsServer::prepare(program, free_port(), settings);
         server.program.splice(0..0, before.iter().cloned());

@@ -71,7 +71,7 @@ impl Cipher {
             .expect("a record is shorter than what an algorithm may seal");
     }
 
-    /// The same from `text` to `out`, which has its length.
+    /// Seals from `text` to `out`, which has its length.
     pub(crate) fn seal_to(
         &self,
         nonce: [u8; NONCE_BYTES],

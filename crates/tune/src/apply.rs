@@ -29,7 +29,7 @@ pub fn apply(report: &Report) -> Vec<Change> {
     apply_to(&this_machine(), report)
 }
 
-/// The same for the settings of `machine`.
+/// Applies the settings of `machine`.
 pub(super) fn apply_to(machine: &Machine, report: &Report) -> Vec<Change> {
     let wanted = report.checks.iter().filter_map(|check| Some((check.name, check.value.clone()?)));
     wanted

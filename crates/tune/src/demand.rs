@@ -101,7 +101,7 @@ impl Demand {
         }
     }
 
-    /// The same on a machine of which nothing is known, with one worker: so a file of settings is
+    /// The demand on a machine of which nothing is known, with one worker: so a file of settings is
     /// enough for all.
     pub(crate) fn anywhere(users: u32, ends: Ends) -> Demand {
         Demand {
@@ -171,7 +171,7 @@ impl Demand {
         }
     }
 
-    /// The same for a server with one worker: what is enough for that is enough for any number.
+    /// The demand of a server with one worker: what is enough for that is enough for any number.
     pub(crate) fn of_one_worker(&self) -> Demand {
         Demand { workers: 1, ..self.clone() }
     }

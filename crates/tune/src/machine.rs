@@ -76,7 +76,7 @@ pub(crate) struct Machine {
     pub(crate) packets_dropped: u64,
     /// Bytes that programs can have without swapping.
     pub(crate) memory: Option<Capacity>,
-    /// The same for the control group that leaves least.
+    /// Bytes that the control group that leaves least lets programs have.
     pub(crate) group_memory: Option<Capacity>,
     /// Threads that the control group allows.
     pub(crate) group_threads: Option<Capacity>,

@@ -43,7 +43,7 @@ fn machine(files: &[(&str, &str)]) -> Machine {
     written(dir.path(), files)
 }
 
-/// The same, whose settings can be written as long as `root` stands.
+/// A machine whose settings can be written as long as `root` stands.
 fn written(root: &Path, files: &[(&str, &str)]) -> Machine {
     for (path, text) in PLENTY.iter().chain(files) {
         let path = root.join(path);

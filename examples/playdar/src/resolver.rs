@@ -68,7 +68,7 @@ impl Answers {
         }
     }
 
-    /// The same of other machines, whose results are dropped too where there is only room for them
+    /// Queries of other machines, whose results are dropped too where there is only room for them
     /// instead of a query of ours.
     pub(crate) fn add_foreign(&self, qid: &str, found: Vec<Found>) {
         if let Some(pipeline) = self.pipeline.upgrade() {

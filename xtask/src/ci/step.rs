@@ -24,7 +24,7 @@ pub(super) enum Work {
     Chore(&'static [&'static str]),
     /// cargo with these arguments and these variables set.
     Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
-    /// That, with the time that others leave.
+    /// A command of cargo with the time that others leave.
     Patient(&'static [&'static str], &'static [(&'static str, &'static str)]),
 }
 

@@ -138,7 +138,7 @@ fn version(root: &Path) -> anyhow::Result<String> {
     Ok(version.context("the workspace has no version")?.to_owned())
 }
 
-/// That of the commit, unless it is given; 1970 where there is no commit.
+/// The date of the commit, unless it is given; 1970 where there is no commit.
 fn date(root: &Path) -> u64 {
     let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let of_commit = || {

@@ -27,7 +27,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 27] = [
+const RULES: [Rule; 28] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("no crate is larger than its share", crates::sizes),
     ("the modules of a crate form no circle", circles::modules),
@@ -42,6 +42,7 @@ const RULES: [Rule; 27] = [
     ("functions take few arguments", functions::arguments),
     ("nothing is left over", text::leftovers),
     ("words are those of the field", words::of_the_field),
+    ("the doc of an item names it", words::item_docs),
     ("no path of one machine", text::machine_paths),
     ("every module says what it is for", text::module_docs),
     ("unsafe stays where it is listed", code::unsafe_places),

@@ -1,5 +1,6 @@
-//! The rule that code and documents speak in the field's words: what a newcomer would have to learn
-//! here first stands in a list, with the word that everybody knows.
+//! The rules that code and documents speak in the field's words: what a newcomer would have to
+//! learn here first stands in a list, with the word that everybody knows. And that the doc of an
+//! item names its item.
 
 use super::tree::{Fault, Tree};
 
@@ -17,6 +18,10 @@ const GIVEN_UP: [(&str, &str); 10] = [
     ("takers", "receivers"),
 ];
 
+/// How the doc of an item may not begin: what shows one item alone, as an editor does, does not
+/// show what that points at.
+const POINTING: [&str; 2] = ["/// The same", "/// That "];
+
 /// A changelog tells what things were called.
 const HISTORY: &str = "CHANGELOG.md";
 
@@ -31,6 +36,22 @@ pub(super) fn of_the_field(tree: &Tree) -> Vec<Fault> {
                     faults.push(file.fault(number, format!("`{word}` is said here as {instead}")));
                 }
             }
+        }
+    }
+    faults
+}
+
+pub(super) fn item_docs(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in tree.rust() {
+        let until = file.tests_from();
+        let mut is_first = true;
+        for (number, line) in file.lines().take_while(|(number, _)| *number < until) {
+            let line = line.trim_start();
+            if is_first && POINTING.iter().any(|start| line.starts_with(start)) {
+                faults.push(file.fault(number, "name what is meant: the doc is read alone"));
+            }
+            is_first = !line.starts_with("///");
         }
     }
     faults
@@ -55,6 +76,13 @@ fn parts(line: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn docs_that_point_at_another_are_found_where_they_begin() {
+        let faults = |text: &str| item_docs(&Tree::of(&[("crates/a/src/b.rs", text)])).len();
+        assert_eq!(faults("    /// The same, later.\nfn f() {}\n/// That of `a`.\n"), 2);
+        assert_eq!(faults("/// A line.\n/// The same again.\n/// That is all.\nfn f() {}\n"), 0);
+    }
 
     #[test]
     fn words_that_were_given_up_are_found_in_names_and_in_prose() {

@@ -41,7 +41,7 @@ pub struct KeyRing {
 
 #[derive(Debug)]
 struct State {
-    /// That of the file which was read.
+    /// The stamp of the file which was read.
     stamp: Option<FileStamp>,
     known: Known,
     /// In which millisecond of the monotonic clock it was looked at.

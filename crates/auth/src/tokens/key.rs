@@ -18,7 +18,7 @@ use super::limits::SECRET_BYTES_MIN;
 const P256_START: [u8; 26] = *b"\x30\x59\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\
     \x86\x48\xce\x3d\x03\x01\x07\x03\x42\x00";
 
-/// The same of Ed25519 (RFC 8410), before its 32 bytes.
+/// How a public key of Ed25519 begins in DER (RFC 8410), before its 32 bytes.
 const ED25519_START: [u8; 12] = *b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00";
 
 /// The type of an RSA key (RFC 3279), after the length of the whole.
@@ -113,7 +113,7 @@ impl Key {
         Key { kind, id: None, decoding, algorithms, is_known: false, print }
     }
 
-    /// The same, for one algorithm only, if it is for that at all.
+    /// The key for one algorithm only, if it is for that at all.
     pub(super) fn narrowed_to(mut self, algorithm: Algorithm) -> Key {
         self.algorithms = self.algorithms.iter().copied().filter(|&a| a == algorithm).collect();
         if let Some(print) = &mut self.print {

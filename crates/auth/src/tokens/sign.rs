@@ -140,7 +140,7 @@ impl SigningKey {
         Err(SigningKeyError::Type)
     }
 
-    /// The same key under a name, which its tokens carry.
+    /// The key under a name, which its tokens carry.
     #[must_use]
     pub fn named(mut self, id: Option<String>) -> SigningKey {
         self.id = id.or(self.id);

@@ -9,7 +9,7 @@ use ledger::{Ledger, LedgerError, Place};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The same pairs as text.
+/// Pairs as text.
 fn pairs_of(pairs: Vec<graph::Pair>) -> Vec<ledger::Pair> {
     let text = |id: &graph::OwnedId| id.as_text().to_string();
     pairs.iter().map(|pair| (text(&pair.subscriber), text(&pair.subscribee))).collect()

@@ -153,7 +153,7 @@ impl Joining {
         self.keys_secret
     }
 
-    /// The same, whose clients connect at `listen`.
+    /// Says where the node's clients connect.
     pub fn at(mut self, listen: SocketAddr) -> Joining {
         self.address = listen.to_string();
         self

@@ -42,7 +42,7 @@ pub(super) fn keep_end_to_end(fields: &mut HeaderMap) {
 pub struct FirstLine(pub u64);
 
 impl FirstLine {
-    /// That of the request with these `extensions`.
+    /// The first line of the request with these `extensions`.
     pub fn of(extensions: &Extensions) -> FirstLine {
         extensions.get().copied().unwrap_or(FirstLine(1))
     }

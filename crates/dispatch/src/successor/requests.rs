@@ -180,7 +180,7 @@ fn request(mut head: Parts, body: Body, first: FirstLine) -> Request<Body> {
     Request::from_parts(head, body)
 }
 
-/// The same head for a body of another length.
+/// A copy of the head for a body of another length.
 pub(super) fn copy(head: &Parts) -> Parts {
     let (mut copy, ()) = Request::new(()).into_parts();
     (copy.method, copy.uri) = (head.method.clone(), head.uri.clone());

@@ -70,7 +70,7 @@ pub enum Told {
     Answer(Bytes),
     /// It takes neither that line nor those after it, and has said why.
     Nothing,
-    /// The same, and this is why.
+    /// It takes neither that line nor those after it, and this is why.
     Problem(ApiProblem),
 }
 

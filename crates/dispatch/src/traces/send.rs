@@ -58,7 +58,7 @@ pub struct SendTrace {
     tracer: SdkTracer,
     /// With the span of the request.
     context: Context,
-    /// The same moment by both clocks, so that one that is set meanwhile bends no span.
+    /// When it began, by both clocks, so that one that is set meanwhile bends no span.
     begun: (SystemTime, Instant),
     marks: Arc<Marks>,
     in_cluster: bool,

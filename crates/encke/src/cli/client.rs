@@ -59,7 +59,7 @@ impl ApiArgs {
         self.api.clone().with_ca(self.ca.ca.clone()).with_key(self.key.key.clone())
     }
 
-    /// The same as a URL, a key, and whom a load tool trusts.
+    /// The server as a URL, a key, and whom a load tool trusts.
     pub(crate) fn parts(self) -> Result<(String, Option<ApiKey>, Option<Trust>)> {
         let url = self.api.to_string();
         let trust = self.ca.trust(&url, Version::Tls13)?;

@@ -122,7 +122,7 @@ fn print(args: PrintArgs, file: Option<PathBuf>) -> Result<()> {
     Ok(own.iter().try_for_each(|setting| say(line(setting)))?)
 }
 
-/// The same, which wants nothing: what a command is to do does not matter here.
+/// The command without what it needs: what it is to do does not matter here.
 fn lenient(command: clap::Command) -> clap::Command {
     let command =
         command.mut_args(|arg| arg.required(false).required_unless_present(Resettable::Reset));

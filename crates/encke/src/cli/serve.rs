@@ -156,7 +156,7 @@ pub(crate) struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// The same limits, with room for `connections` unless another number was asked for.
+    /// The limits with room for `connections` unless another number was asked for.
     pub(crate) fn with_room_for(self, connections: u32) -> LimitArgs {
         match self.max_connections {
             0 => LimitArgs { max_connections: connections, ..self },
@@ -215,8 +215,8 @@ impl LimitArgs {
         }
     }
 
-    /// The same on a machine with so much memory: what is not given is a share of it, so that
-    /// clients alone cannot take it all.
+    /// The configuration on a machine with so much memory: what is not given is a share of it, so
+    /// that clients alone cannot take it all.
     fn within(mut self, memory: u64) -> LimitArgs {
         let share = |part: u64| usize::try_from(memory / part).unwrap_or(usize::MAX);
         self.max_buffered.get_or_insert(share(4).max(BACKLOG_BYTES_MIN));
@@ -224,7 +224,7 @@ impl LimitArgs {
         self
     }
 
-    /// The same for this machine, whose descriptor limit is raised as far as it may be.
+    /// The configuration for this machine, whose descriptor limit is raised as far as it may be.
     pub(crate) fn engine_here(self, listen: SocketAddr) -> Result<EngineConfig> {
         let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?;
         let cores = sys::machine::cores();

@@ -48,7 +48,7 @@ impl StrangerArgs {
         self.max_connections_per_id
     }
 
-    /// The same settings with these.
+    /// The engine's settings with these.
     pub(crate) fn engine(&self, config: EngineConfig) -> EngineConfig {
         EngineConfig {
             per_address: AddressLimits {

@@ -85,7 +85,7 @@ impl fmt::Display for ServerUrl {
 }
 
 impl ServerUrl {
-    /// The same, whose API is shown `key`.
+    /// The server, whose API is shown `key`.
     pub(crate) fn with_key(self, key: Option<ApiKey>) -> Result<ServerUrl> {
         let key = key.filter(|key| !key.is_empty());
         if key.as_ref().is_some_and(|key| key.authorization().is_none()) {
@@ -94,7 +94,7 @@ impl ServerUrl {
         Ok(ServerUrl { key, ..self })
     }
 
-    /// The same, for which the authorities in this file vouch and no others.
+    /// The server, for which the authorities in this file vouch and no others.
     pub(crate) fn with_ca(self, ca: Option<PathBuf>) -> ServerUrl {
         ServerUrl { ca, ..self }
     }

@@ -42,11 +42,12 @@ pub(crate) enum Life {
     Verifying,
     /// It is logged in and hears events.
     Stream,
-    /// The same, but what it has missed is not all known or not all written: events are put by.
+    /// It is logged in, and what it has missed is not all known or not all written: events are put
+    /// by.
     Held,
     /// It is logged in until it has heard some events, or long enough.
     Poll,
-    /// The same, but it is not known what it has missed.
+    /// Its poll waits, and it is not known what it has missed.
     HeldPoll,
     /// Its poll is answered, the answer perhaps not all sent, and no further request has begun.
     Between,
@@ -140,7 +141,7 @@ pub(crate) enum Act {
     ReadOn,
     /// End our side, and wait for the client's.
     Linger(DisconnectReason),
-    /// The same, and forget what waits to be sent.
+    /// End our side and wait for the client's, and forget what waits to be sent.
     Fail(DisconnectReason),
     /// Hand over what was missed: to a stream.
     CatchUp,
@@ -148,7 +149,7 @@ pub(crate) enum Act {
     CatchUpPoll,
     /// Say on the stream that something is missing, in place of what it has asked for.
     TellGap,
-    /// The same in the answer to a poll.
+    /// Tell a gap in the answer to a poll.
     TellGapPoll,
     /// Read its request again, with what its token is found to be.
     Readmit,

@@ -157,7 +157,7 @@ impl<S> Conn<S> {
         self.on_time(input, Due { blocked: self.is(Marks::BLOCKED), ..Due::default() })
     }
 
-    /// The same when that may be its time, and this is why.
+    /// What is to be done when `input` may be its time, and why that may be.
     pub(crate) fn on_time(&self, input: Input, due: Due) -> Act {
         let sends_messages = self.transport == Transport::WebSocket;
         let Due { blocked, late, expired } = due;
@@ -232,7 +232,7 @@ impl<S> Conn<S> {
         self.rare.as_ref()?.work.as_deref()
     }
 
-    /// The same, to change it.
+    /// What it has to do, to change it.
     pub(crate) fn some_work(&mut self) -> Option<&mut Work> {
         self.rare.as_mut()?.work.as_deref_mut()
     }

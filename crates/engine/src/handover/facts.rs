@@ -24,7 +24,7 @@ pub struct HandoverFacts {
     pub address_keys: [u64; 2],
 }
 
-/// The same, for the one who takes.
+/// The process whose connections are taken over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Predecessor {
     /// See [`HandoverFacts::listen`].

@@ -25,7 +25,7 @@ pub(super) enum Kind {
     States = 4,
     /// States of connections, and the descriptor of each.
     Newcomers = 5,
-    /// That is all: how many connections there were, a `u64`.
+    /// The end, with how many connections there were, a `u64`.
     End = 6,
 }
 

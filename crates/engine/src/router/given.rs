@@ -41,7 +41,7 @@ impl Router {
         self.numbered_by(id, self.send(about, draft))
     }
 
-    /// The same for the connections of `id` alone, as [`Router::send_to`].
+    /// Sends to the connections of `id` alone, as [`Router::send_to`].
     pub fn send_to_numbered(&self, to: IdText<'_>, draft: Draft, id: EventId) -> Sending<'_> {
         self.numbered_by(id, self.send_to(to, draft))
     }
@@ -65,7 +65,7 @@ impl Router {
         self.remember_with_term(about, draft, None, id, age_ms)
     }
 
-    /// The same with the Erlang term that its payload was.
+    /// Remembers an event with the Erlang term that its payload was.
     #[must_use]
     pub fn remember_with_term(
         &self,
@@ -104,14 +104,14 @@ impl Router {
         self.lose(Lost::UpToHere)
     }
 
-    /// The same when the log no longer has the events up to `number` that this node has not posted:
-    /// it goes on behind it.
+    /// Tells a gap when the log no longer has the events up to `number` that this node has not
+    /// posted: it goes on behind it.
     pub fn lose_up_to(&self, number: u64) -> GapStep {
         self.lose(Lost::UpTo(number))
     }
 
-    /// The same when the log is another one: from here on numbers are those of `epoch`, and places
-    /// of the one before are unknown. Sends with numbers of the one before are
+    /// Tells a gap when the log is another one: from here on numbers are those of `epoch`, and
+    /// places of the one before are unknown. Sends with numbers of the one before are
     /// [stale](super::Step::Stale). [`GapStep::Behind`] when its base is below a number that was
     /// posted here: ids must grow, so the cluster needs an epoch that begins above
     /// [that](hub::EventIds::last).

@@ -68,7 +68,7 @@ impl<'r> Sending<'r> {
         }
     }
 
-    /// The same with the Erlang term that its payload was: guests hear that one.
+    /// Adds the Erlang term that its payload was: guests hear that one.
     pub fn with_term(mut self, term: Frame) -> Sending<'r> {
         if let Some(drafted) = &mut self.draft {
             drafted.term = Some(term);
@@ -76,7 +76,7 @@ impl<'r> Sending<'r> {
         self
     }
 
-    /// The same for a worker's lane, which is rung when the receipt is complete.
+    /// Sends for a worker's lane, which is rung when the receipt is complete.
     pub fn for_lane(mut self, bell: LaneBell) -> Sending<'r> {
         self.bell = Some(bell.0);
         self

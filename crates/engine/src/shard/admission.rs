@@ -313,7 +313,7 @@ impl<S: Sockets> Core<S> {
         self.answered(at, DisconnectReason::HeadTimeout)
     }
 
-    /// The same as [`Core::refuse`] when the request is not at hand.
+    /// Refuses as [`Core::refuse`] when the request is not at hand.
     pub(super) fn refuse_plainly(
         &mut self,
         at: &mut At<'_, S::Socket>,

@@ -85,7 +85,7 @@ pub(super) struct Core<S> {
     pub(super) now: Tick,
     pub(super) pauses: Pauses,
     pub(super) wall: Wall,
-    /// The same time, as all workers have it.
+    /// The time of the turn as all workers have it.
     pub(super) now_ns: u64,
 }
 

@@ -130,7 +130,7 @@ impl<S: Sockets> Core<S> {
         self.end_with_answer(at, reason)
     }
 
-    /// The same, when its last words are in the buffer for answers.
+    /// Ends a stream whose last words are in the buffer for answers.
     pub(super) fn end_with_answer(
         &mut self,
         at: &mut At<'_, S::Socket>,

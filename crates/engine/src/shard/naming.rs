@@ -26,7 +26,7 @@ pub(super) enum Belief {
     Nothing,
     /// For whom it asks, by the fields of its requests.
     Fields,
-    /// The same, and a PROXY header may still come.
+    /// For whom it asks, and a PROXY header may still come.
     Header,
 }
 

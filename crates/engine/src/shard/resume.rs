@@ -134,7 +134,7 @@ impl<S: Sockets> Core<S> {
         self.catch_up_now(at, *catch_up)
     }
 
-    /// The same for one that had to wait.
+    /// Catches up for one that had to wait.
     pub(super) fn catch_up_deferred(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         let catch_up = at.conn.some_work().and_then(|work| work.held.catch_up.take());
         catch_up.map_or(Ok(()), |(catch_up, _)| self.catch_up_now(at, *catch_up))

@@ -54,7 +54,7 @@ impl Engine {
         self.begin_handover_by(machine::cores(), dir, receivers)
     }
 
-    /// The same, by so many workers at a time.
+    /// Begins a handover by so many workers at a time.
     pub(crate) fn begin_handover_by(
         &self,
         copiers: usize,

@@ -54,7 +54,7 @@ impl Places {
         Some(&mut chunk.0[page].0[place])
     }
 
-    /// The same, to look at.
+    /// The keys at a place, to look at.
     pub(super) fn look_at(&self, number: u32) -> Option<&Keys> {
         let (chunk, page, place) = parts(number);
         Some(&self.0.get(chunk)?.as_ref()?.0[page].0[place])

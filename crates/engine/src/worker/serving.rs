@@ -126,7 +126,7 @@ impl Serving {
         self.right = Right::None;
     }
 
-    /// The same, where others wait for that.
+    /// Gives the permit back where others wait for one.
     fn share(&mut self) {
         if self.permits.as_ref().is_some_and(|permits| permits.are_awaited()) {
             self.give_way();

@@ -26,7 +26,7 @@ use crate::latency::Quantiles;
 pub struct Row {
     /// Since the start of the run.
     pub seconds: f64,
-    /// The same moment by the calendar: RFC 3339, UTC.
+    /// The moment by the calendar: RFC 3339, UTC.
     pub utc: String,
     /// Memory of the server's process.
     pub resident_bytes: Option<u64>,

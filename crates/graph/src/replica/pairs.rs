@@ -37,7 +37,7 @@ impl PairBatch {
         self.ends.push((middle, end(&self.text)));
     }
 
-    /// The same for ids with numbers. A batch has either these or the others.
+    /// Adds a pair of ids with numbers. A batch has either these or the others.
     pub fn push_numbered(&mut self, subscriber: NumberedId<'_>, subscribee: NumberedId<'_>) {
         self.push(subscriber.text, subscribee.text);
         let number = |id: NumberedId<'_>| id.number.unwrap_or(UNKNOWN);

@@ -189,7 +189,7 @@ impl Runs {
 pub(super) struct Published {
     pub(super) totals: Totals,
     pub(super) runs: Runs,
-    /// The same by [`Role`].
+    /// The totals by [`Role`].
     pub(super) roles: [Totals; Role::COUNT],
     /// Latencies since somebody took them last.
     pub(super) latencies: Latencies,

@@ -18,8 +18,8 @@ pub enum Theme {
 /// Which of the themes a picture has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Look {
-    /// That of the page that an SVG stands in: light or dark by `prefers-color-scheme`. PNG knows
-    /// no page and is light.
+    /// The theme of the page that an SVG stands in: light or dark by `prefers-color-scheme`. PNG
+    /// knows no page and is light.
     #[default]
     Page,
     /// This one anywhere.

@@ -83,7 +83,7 @@ pub fn flood_line(snapshot: &FloodSnapshot, before: &FloodSnapshot) -> String {
         .end()
 }
 
-/// The same as [`flood_line`] for `spam`.
+/// The line of `spam`, as [`flood_line`] has it.
 pub fn spam_line(snapshot: &SpamSnapshot, before: &SpamSnapshot) -> String {
     let (now, then) = (&snapshot.totals, &before.totals);
     let rate = per_second(now.sent - then.sent, snapshot.seconds - before.seconds);

@@ -45,7 +45,7 @@ impl Wire {
         Ok(Wire { stream, tls, sealed: Vec::new() })
     }
 
-    /// The same connection, for another thread.
+    /// Another handle of the connection, for another thread.
     pub(super) fn try_clone(&self) -> io::Result<Wire> {
         let stream = self.stream.try_clone()?;
         Ok(Wire { stream, tls: self.tls.clone(), sealed: Vec::new() })

@@ -51,7 +51,7 @@ pub(crate) struct Api {
     pub(super) handshakes: Arc<Handshakes>,
     /// The public port.
     pub(super) listen: SocketAddr,
-    /// The same where TLS is spoken, if it is.
+    /// Where clients connect by TLS, if it is spoken.
     pub(super) tls_listen: Option<SocketAddr>,
     /// Where browsers reach it, when that is another place.
     pub(super) public_url: Option<PublicUrl>,

@@ -15,7 +15,7 @@ pub(super) struct Set {
     pairs: Vec<Arc<Pair>>,
     /// Places in `pairs`.
     exact: HashMap<String, Vec<usize>>,
-    /// The same, by what follows `*.`.
+    /// Certificates of wildcard names, by what follows `*.`.
     wildcard: HashMap<String, Vec<usize>>,
 }
 
@@ -47,7 +47,7 @@ impl Set {
         best(places.iter().map(|place| &self.pairs[*place]), schemes)
     }
 
-    /// That for everybody else.
+    /// The certificate for everybody else.
     pub(super) fn first(&self, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         best(self.pairs.iter(), schemes)
     }

@@ -29,7 +29,7 @@ impl Server {
         *self.erlang.lock().unwrap_or_else(PoisonError::into_inner) = task;
     }
 
-    /// The same, to be ended by who asks.
+    /// The Erlang node's task, to be ended by who asks.
     pub(crate) fn take_erlang(&self) -> Option<ErlangTask> {
         self.erlang.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

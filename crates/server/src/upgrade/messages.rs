@@ -242,7 +242,7 @@ pub(crate) struct Have {
     pub(crate) connections: u64,
 }
 
-/// That it serves, and how long clients waited.
+/// The successor serves, and how long clients waited.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Live {

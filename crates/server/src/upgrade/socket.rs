@@ -36,7 +36,7 @@ pub(crate) struct SocketDir {
 }
 
 impl SocketDir {
-    /// That at `dir`, which is there.
+    /// The directory at `dir`, which is there.
     pub(crate) fn open(dir: &Path) -> io::Result<SocketDir> {
         if dir.as_os_str().len() + NAME_BYTES_MAX <= PATH_BYTES_MAX {
             return Ok(SocketDir { path: dir.to_owned(), _dir: None });

@@ -49,7 +49,7 @@ pub(super) enum Heard {
     },
     /// Where the stream begins.
     Next {
-        /// That place.
+        /// The place.
         next: String,
     },
     /// Events may have been missed. Their queries have been answered by others, or never will.

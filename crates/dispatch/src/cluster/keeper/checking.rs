@@ -39,7 +39,7 @@ impl Keeper {
         GraphTold { versions: self.ledger.versions(), building, checks }
     }
 
-    /// The same, which compares all pairs `every` so often, unless that is zero.
+    /// Compares all pairs `every` so often, unless that is zero.
     pub(in super::super) fn checking(self, node: String, every: Duration) -> Keeper {
         Keeper { checking: Some((node, every)).filter(|_| !every.is_zero()), ..self }
     }

@@ -40,9 +40,9 @@ pub(super) struct GraphReport {
 pub(super) struct ConnectingReport {
     /// Connections a second, over all.
     per_second: f64,
-    /// The same over the first tenth of the crowd.
+    /// Connections a second over the first tenth of the crowd.
     per_second_first: f64,
-    /// The same over the last tenth.
+    /// Connections a second over the last tenth.
     per_second_last: f64,
     /// Processor time of the server per connection, microseconds.
     server_cpu_us: f64,
@@ -62,9 +62,9 @@ pub(super) struct ServerReport {
     bytes_per_connection: f64,
     /// While events were sent, at most.
     resident_bytes_traffic: u64,
-    /// The same of heap and stacks alone.
+    /// Heap and stacks while events were sent, at most.
     anonymous_bytes_traffic: u64,
-    /// The same of pages of files alone.
+    /// Pages of files while events were sent, at most.
     file_bytes_traffic: u64,
     /// Processor time per delivery, microseconds.
     cpu_us_per_delivery: f64,

@@ -59,7 +59,7 @@ pub(super) fn open(data: &Path) -> Result<Graph> {
     open_graph(data)
 }
 
-/// The same, for a command that a server answers too.
+/// Opens the graph for a command that a server answers too.
 pub(super) fn open_unused(data: &Path) -> Result<Graph> {
     open(data).map_err(|error| match error.downcast_ref() {
         Some(OpenError { reason: OpenReason::InUse { .. }, .. }) => {

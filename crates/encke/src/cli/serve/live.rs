@@ -30,7 +30,7 @@ const LIVE: [&str; 9] = [
 pub(super) struct LiveSettings {
     /// With which it was started.
     started: ServeArgs,
-    /// The same as they were written, with the common options.
+    /// The settings as they were written, with the common options.
     read_first: Written,
     /// As they were written when they were read last.
     read_last: Written,

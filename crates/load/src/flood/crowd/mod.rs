@@ -29,7 +29,7 @@ use crate::shared::Shared;
 const BUFFER_BYTES: usize = 64 * 1024;
 const REPORTS_PER_TURN: usize = 1024;
 const WAIT_MS_MAX: u64 = 1_000;
-/// The same while nobody can know yet when the trouble begins.
+/// How long a turn waits while nobody can know yet when the trouble begins.
 const WAIT_MS_UNTOLD: u64 = 100;
 const WAKER_TOKEN: u64 = u64::MAX;
 
@@ -71,7 +71,7 @@ struct Crowd {
     /// Begun and not yet open or failed.
     opening: u32,
     opening_max: u32,
-    /// The same in the order of their beginning, with those that have opened since.
+    /// Those that were begun, in their order, with those that have opened since.
     begun: VecDeque<Begun>,
     /// Listeners to come back, in the order of their time.
     again: VecDeque<(u64, u32)>,

@@ -40,7 +40,7 @@ fn usual_interval(rows: &[Row]) -> f64 {
     *intervals.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
-/// The same line with few points: of each of the equal parts that `slot` sorts moments into, the
+/// A line with few points: of each of the equal parts that `slot` sorts moments into, the
 /// lowest and the highest value in their order. So no peak is lost.
 pub(super) fn thinned(points: &[Point], slot: impl Fn(f64) -> u32) -> Vec<Point> {
     let mut thinned = Vec::new();

@@ -34,7 +34,7 @@ pub(super) struct Second {
 #[derive(Debug, Default)]
 pub(super) struct Past(Mutex<VecDeque<Second>>);
 
-/// The same in columns.
+/// The last seconds in columns.
 #[derive(Debug, Serialize)]
 pub(super) struct Columns {
     unix_seconds: Vec<f64>,

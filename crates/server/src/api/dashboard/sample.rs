@@ -169,7 +169,7 @@ impl Workers {
         }
     }
 
-    /// The same in fewer rows.
+    /// The rows joined in pairs: half as many.
     fn halved(&self) -> Workers {
         fn pairs<T: Copy + std::iter::Sum<T>>(column: &[T]) -> Vec<T> {
             column.chunks(2).map(|pair| pair.iter().copied().sum()).collect()

@@ -88,7 +88,7 @@ fn answer(revoked: Result<bool, RevokedError>) -> Result<Response, ApiProblem> {
     Ok(httpd::json::Json(serde_json::json!({ "revoked": true })).into_response())
 }
 
-/// The same, where there are many nodes.
+/// What a revocation is answered where there are many nodes.
 fn answer_of_cluster(revoked: Result<(), RevokeTrouble>) -> Result<Response, ApiProblem> {
     match revoked {
         Ok(()) => answer(Ok(true)),

@@ -101,7 +101,7 @@ impl ClusterStats {
     }
 }
 
-/// The same as metrics. Nothing where there is no cluster.
+/// The cluster's figures as metrics. Nothing where there is no cluster.
 pub(super) fn families(cluster: Option<&Cluster>) -> Vec<MetricFamily> {
     let Some(cluster) = cluster else { return Vec::new() };
     let NodeStatus { membership, epoch, node, outcomes, gaps, .. } = cluster.status();

@@ -136,7 +136,7 @@ impl PostgresProcess {
 }
 
 impl Database {
-    /// The same for a program that has no command line.
+    /// The configuration for a program that has no command line.
     fn config(&self) -> Result<LedgerConfig> {
         let user = format!("postgres:{}@", self.password);
         Ok(LedgerConfig::from_url(&self.url.replacen("postgres@", &user, 1))?)
