@@ -12,7 +12,7 @@ use tungstenite::{Error, Message, WebSocket};
 const RULES: Rules = Rules { message_bytes_max: 200, deflate: false };
 
 /// What was read, as kind and payload.
-type Heard = Vec<(char, Vec<u8>)>;
+type HeardMessages = Vec<(char, Vec<u8>)>;
 
 /// A client's frames: the same however they are split, bounded, and what an outside reader makes of
 /// them.
@@ -51,7 +51,7 @@ fn is_1014((kind, payload): &(char, Vec<u8>)) -> bool {
     *kind == 'c' && payload.starts_with(&1014_u16.to_be_bytes())
 }
 
-fn read(wire: &[u8], piece_len: usize, rules: Rules) -> (Heard, Option<ReadError>) {
+fn read(wire: &[u8], piece_len: usize, rules: Rules) -> (HeardMessages, Option<ReadError>) {
     let (mut reader, mut buffer) = (Reader::default(), Vec::new());
     let mut heard = Vec::new();
     for piece in wire.to_vec().chunks_mut(piece_len) {
@@ -118,7 +118,7 @@ impl Write for Sent<'_> {
     }
 }
 
-fn theirs(wire: &[u8]) -> (Heard, End) {
+fn theirs(wire: &[u8]) -> (HeardMessages, End) {
     let limit = Some(RULES.message_bytes_max);
     let config = WebSocketConfig::default().max_message_size(limit).max_frame_size(limit);
     // Its own buffer of 128 KiB would be most of the work.

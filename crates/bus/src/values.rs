@@ -58,7 +58,7 @@ struct StoredMessage {
 }
 
 #[derive(Deserialize)]
-struct Ack {
+struct ValueAck {
     error: Option<crate::api::Refusal>,
     #[serde(default)]
     seq: u64,
@@ -163,14 +163,14 @@ impl Bus {
             error => failed(error),
         })?;
         match serde_json::from_slice(&answer) {
-            Ok(Ack { error: Some(refusal), .. }) => match refusal.err_code {
+            Ok(ValueAck { error: Some(refusal), .. }) => match refusal.err_code {
                 // Perhaps by an attempt of ours that was slow: the value tells.
                 code::WRONG_LAST_SEQUENCE | code::WRONG_LAST_SEQUENCE_CONSTANT => {
                     Err(LogError::Unavailable(refusal.description))
                 }
                 _ => Err(failed(ApiError::Refused(refusal))),
             },
-            Ok(Ack { seq, .. }) => Ok(Proposal::Taken(seq)),
+            Ok(ValueAck { seq, .. }) => Ok(Proposal::Taken(seq)),
             Err(error) => Err(LogError::Unavailable(error.to_string())),
         }
     }

@@ -41,7 +41,7 @@ pub(crate) enum Joined {
 
 /// Whether a record counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Counts {
+pub(crate) enum RecordCounts {
     Yes,
     /// For no node.
     No,
@@ -132,23 +132,23 @@ impl Roster {
 
     /// Whether the next record counts: batch `batch` of `incarnation`, published when that had read
     /// up to `after`.
-    pub(crate) fn counts(&mut self, incarnation: u64, batch: u64, after: u64) -> Counts {
+    pub(crate) fn counts(&mut self, incarnation: u64, batch: u64, after: u64) -> RecordCounts {
         let place = self.place(incarnation);
         let last = match (&mut self.strangers, place) {
             (Some(strangers), _) => {
                 if after < strangers.changed || strangers.last_batch.len() >= MEMBERS_MAX {
-                    return Counts::Unknown;
+                    return RecordCounts::Unknown;
                 }
                 strangers.last_batch.entry(incarnation).or_default()
             }
             (None, Ok(place)) => &mut self.members[place].last_batch,
-            (None, Err(_)) => return Counts::No,
+            (None, Err(_)) => return RecordCounts::No,
         };
         if batch <= *last {
-            return Counts::No;
+            return RecordCounts::No;
         }
         *last = batch;
-        Counts::Yes
+        RecordCounts::Yes
     }
 }
 
@@ -165,11 +165,12 @@ mod tests {
     fn batch_counts_once_and_only_of_a_member() {
         let mut roster = Roster::new(0);
         assert_eq!(roster.join(1, 100, &join("a", false)), Joined::Member);
-        let mut counts = |incarnation, batch| roster.counts(incarnation, batch, 1) == Counts::Yes;
+        let mut counts =
+            |incarnation, batch| roster.counts(incarnation, batch, 1) == RecordCounts::Yes;
         assert!(counts(1, 1) && counts(1, 3));
         assert!(!counts(1, 3) && !counts(1, 2) && !counts(9, 1));
         assert!(roster.leave(5, 1) && !roster.leave(6, 1));
-        assert_eq!(roster.counts(1, 4, 4), Counts::No);
+        assert_eq!(roster.counts(1, 4, 4), RecordCounts::No);
     }
 
     #[test]
@@ -189,15 +190,15 @@ mod tests {
     fn who_does_not_know_the_view_takes_what_was_published_by_who_knew_it() {
         let mut roster = Roster::new(50);
         // A copy of what was before, or of who has left before.
-        assert_eq!(roster.counts(7, 4, 49), Counts::Unknown);
-        assert_eq!(roster.counts(7, 4, 50), Counts::Yes);
-        assert_eq!(roster.counts(7, 4, 50), Counts::No);
+        assert_eq!(roster.counts(7, 4, 49), RecordCounts::Unknown);
+        assert_eq!(roster.counts(7, 4, 50), RecordCounts::Yes);
+        assert_eq!(roster.counts(7, 4, 50), RecordCounts::No);
         roster.leave(60, 7);
-        assert_eq!(roster.counts(8, 1, 59), Counts::Unknown);
-        assert_eq!(roster.counts(8, 1, 60), Counts::Yes);
+        assert_eq!(roster.counts(8, 1, 59), RecordCounts::Unknown);
+        assert_eq!(roster.counts(8, 1, 60), RecordCounts::Yes);
         assert!(!roster.is_known());
         roster.join(61, 1, &join("b", true));
         assert!(roster.is_known());
-        assert_eq!(roster.counts(8, 2, 61), Counts::No);
+        assert_eq!(roster.counts(8, 2, 61), RecordCounts::No);
     }
 }

@@ -12,13 +12,13 @@ const BATCH_BYTES: usize = 64;
 /// Batches of frames, in the order in which they came.
 pub(super) struct Inbox {
     bytes_max: usize,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingWork>,
     changed: Notify,
     drained: Notify,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingWork {
     batches: VecDeque<Bytes>,
     bytes: usize,
     is_closed: bool,
@@ -94,7 +94,7 @@ impl Inbox {
     }
 
     /// Each change is one step.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingWork> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

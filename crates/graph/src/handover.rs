@@ -35,7 +35,7 @@ use super::map::{data_file, map};
 use super::marker::Recorded;
 use super::open::{GraphOptions, Store, find_tables, restore_names};
 use super::replica_mark::Mark;
-use super::write::{Change, Request};
+use super::write::{Request, WriteChange};
 
 /// How long what is under way may take before the store is let go of.
 const LET_GO_WITHIN: Duration = Duration::from_secs(2);
@@ -125,7 +125,7 @@ impl Graph {
     fn finish(&self, until: Instant) -> Result<(), LetGoError> {
         let queue = self.queue().map_err(|_| LetGoError::IsReplica)?;
         let (reply, mut answer) = oneshot::channel();
-        let mut request = Some(Request { change: Change::Add, pairs: Vec::new(), reply });
+        let mut request = Some(Request { change: WriteChange::Add, pairs: Vec::new(), reply });
         let sent = look_until(until, || match queue.try_send(request.take()?) {
             Err(TrySendError::Full(same)) => {
                 request = Some(same);

@@ -71,7 +71,7 @@ pub use stats::Stats;
 pub use verify::FORMAT;
 
 use open::Store;
-use write::{Change, QUEUE_MAX, Request};
+use write::{QUEUE_MAX, Request, WriteChange};
 
 /// An open store. Clones share it; when the last one is dropped, requests that were accepted are
 /// finished, the file is closed and the directory is free for another process.
@@ -142,32 +142,32 @@ impl Graph {
     ///
     /// Waits while the queue is full. A caller that stops waiting may have its pairs stored or not.
     pub async fn add(&self, pairs: Vec<Pair>) -> Result<u64, WriteError> {
-        self.change(Change::Add, pairs).await
+        self.change(WriteChange::Add, pairs).await
     }
 
     /// Removes `pairs`; answers how many were there, once that is durable.
     pub async fn remove(&self, pairs: Vec<Pair>) -> Result<u64, WriteError> {
-        self.change(Change::Remove, pairs).await
+        self.change(WriteChange::Remove, pairs).await
     }
 
     /// [`Graph::add`] for a thread without an async runtime.
     pub fn add_blocking(&self, pairs: Vec<Pair>) -> Result<u64, WriteError> {
-        self.change_blocking(Change::Add, pairs)
+        self.change_blocking(WriteChange::Add, pairs)
     }
 
     /// [`Graph::remove`] for a thread without an async runtime.
     pub fn remove_blocking(&self, pairs: Vec<Pair>) -> Result<u64, WriteError> {
-        self.change_blocking(Change::Remove, pairs)
+        self.change_blocking(WriteChange::Remove, pairs)
     }
 
-    async fn change(&self, change: Change, pairs: Vec<Pair>) -> Result<u64, WriteError> {
+    async fn change(&self, change: WriteChange, pairs: Vec<Pair>) -> Result<u64, WriteError> {
         let (reply, answer) = oneshot::channel();
         let request = Request { change, pairs, reply };
         self.queue()?.send(request).await.map_err(|_| WriteError::Stopped)?;
         answer.await.map_err(|_| WriteError::Stopped)?
     }
 
-    fn change_blocking(&self, change: Change, pairs: Vec<Pair>) -> Result<u64, WriteError> {
+    fn change_blocking(&self, change: WriteChange, pairs: Vec<Pair>) -> Result<u64, WriteError> {
         let (reply, answer) = oneshot::channel();
         let request = Request { change, pairs, reply };
         self.queue()?.blocking_send(request).map_err(|_| WriteError::Stopped)?;

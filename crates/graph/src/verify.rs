@@ -13,7 +13,7 @@ use super::block::{Sealed, unpack};
 use super::error::OpenReason;
 use super::key::{Key, subject_of};
 use super::marker::Marker;
-use super::pages::{Enough, Findings, Head, Order, PageFile, Tree, Value, Walk};
+use super::pages::{Enough, Findings, Head, Order, PageFile, Tree, TreeWalk, Value};
 use super::sum::{self, State, Sums, Table};
 
 /// The layout that this program reads and writes, of a store that is its own record. Whoever gives
@@ -60,7 +60,7 @@ struct Seen {
     pairs: u64,
 }
 
-type Tables = HashMap<Vec<u8>, Tree>;
+type TreeTable = HashMap<Vec<u8>, Tree>;
 type Entries = HashMap<Vec<u8>, Vec<u8>>;
 
 impl Verify<'_> {
@@ -107,9 +107,9 @@ impl Verify<'_> {
     }
 
     /// The tables of the file.
-    fn tables(&mut self, head: &Head, file: &mut PageFile) -> Result<Tables, Enough> {
-        let mut tables = Tables::new();
-        let walk = Walk { tree: head.main, name: "the list of tables", flags: 0 };
+    fn tables(&mut self, head: &Head, file: &mut PageFile) -> Result<TreeTable, Enough> {
+        let mut tables = TreeTable::new();
+        let walk = TreeWalk { tree: head.main, name: "the list of tables", flags: 0 };
         walk.check(file, Order::Bytes, self.findings, &mut |key, value| {
             let Value::Table(root) = value else { return Err("an entry is no table".into()) };
             let name = String::from_utf8_lossy(key);
@@ -123,7 +123,7 @@ impl Verify<'_> {
 
     fn meta(&mut self, tree: Tree, file: &mut PageFile) -> Result<Entries, Enough> {
         let mut entries = Entries::new();
-        let walk = Walk { tree, name: META, flags: 0 };
+        let walk = TreeWalk { tree, name: META, flags: 0 };
         walk.check(file, Order::Bytes, self.findings, &mut |key, value| {
             let Value::Bytes(bytes) = value else { return Err("an entry is a table".into()) };
             entries.insert(key.to_vec(), bytes.to_vec());
@@ -152,7 +152,7 @@ impl Verify<'_> {
     fn content(
         &mut self,
         head: &Head,
-        tables: &Tables,
+        tables: &TreeTable,
         state: State,
         file: &mut PageFile,
     ) -> Result<(), Enough> {
@@ -224,7 +224,7 @@ impl Verify<'_> {
             }
             Ok(())
         };
-        let walk = Walk { tree, name: table.name(), flags: 0 };
+        let walk = TreeWalk { tree, name: table.name(), flags: 0 };
         walk.check(file, Order::Bytes, self.findings, &mut |key, value| match value {
             Value::Bytes(bytes) => entry(key, bytes),
             Value::Table(_) => Err("an entry is a table".into()),

@@ -25,14 +25,14 @@ const EIO: i32 = 5;
 
 /// What to do with the pairs of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Change {
+pub(super) enum WriteChange {
     Add,
     Remove,
 }
 
 /// Pairs to change, and where the answer goes: how many were changed.
 pub(super) struct Request {
-    pub(super) change: Change,
+    pub(super) change: WriteChange,
     pub(super) pairs: Vec<Pair>,
     pub(super) reply: oneshot::Sender<Result<u64, WriteError>>,
 }
@@ -78,8 +78,8 @@ fn change(store: &Store, group: &[Request]) -> heed::Result<Vec<u64>> {
         let mut count = 0;
         for pair in &request.pairs {
             count += u64::from(match request.change {
-                Change::Add => transaction.add(pair.as_text())?.is_some(),
-                Change::Remove => transaction.remove(pair.as_text())?.is_some(),
+                WriteChange::Add => transaction.add(pair.as_text())?.is_some(),
+                WriteChange::Remove => transaction.remove(pair.as_text())?.is_some(),
             });
         }
         counts.push(count);

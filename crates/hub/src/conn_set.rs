@@ -22,9 +22,9 @@ use crate::tables;
 /// The connections of the ids of one stripe that have several, by id. A stripe without any has just
 /// an empty pointer.
 #[derive(Default)]
-pub(crate) struct ConnSets(Option<Box<HashTable<Entry>>>);
+pub(crate) struct ConnSets(Option<Box<HashTable<SetEntry>>>);
 
-struct Entry {
+struct SetEntry {
     id: Id,
     set: ConnSet,
 }
@@ -38,13 +38,13 @@ pub(crate) enum ConnSet {
     More(Box<BTreeSet<ConnRef>>),
 }
 
-const _: () = assert!(size_of::<Entry>() == 32);
+const _: () = assert!(size_of::<SetEntry>() == 32);
 
 impl ConnSets {
     /// `id`, which has no set yet, has these two connections from now on.
     pub(crate) fn add(&mut self, id: Id, mut pair: [ConnRef; 2], keys: &Keys) {
         pair.sort_unstable();
-        let entry = Entry { id, set: ConnSet::Pair(pair) };
+        let entry = SetEntry { id, set: ConnSet::Pair(pair) };
         let table = self.0.get_or_insert_default();
         table.insert_unique(keys.hash(id.to_bits()), entry, |entry| keys.hash(entry.id.to_bits()));
     }

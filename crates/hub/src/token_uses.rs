@@ -13,12 +13,12 @@ use crate::tables;
 const STRIPES: usize = 64;
 
 /// Connections by token's hash.
-type Stripe = Mutex<HashTable<(u64, u32)>>;
+type UsesStripe = Mutex<HashTable<(u64, u32)>>;
 
 /// Connections by token.
 #[derive(Debug)]
 pub struct TokenUses {
-    stripes: Box<[Stripe]>,
+    stripes: Box<[UsesStripe]>,
 }
 
 impl Default for TokenUses {

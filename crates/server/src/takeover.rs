@@ -32,8 +32,8 @@ use crate::start::{ControlPlane, Credentials, Parts, tell_engine, traces};
 use crate::upgrade::conversation::{Broken, Conversation};
 use crate::upgrade::judge::judge;
 use crate::upgrade::messages::{
-    EpochFacts, Facts, FirstMessage, Have, Hello, Listeners, Live, Ready, Refusal, Rest,
-    ServingMessage, SuccessorMessage, VERSIONS,
+    EpochFacts, Facts, FirstMessage, Have, Hello, Listeners, Live, Ready, Rest, ServingMessage,
+    SuccessorMessage, UpgradeRefusal, VERSIONS,
 };
 use crate::upgrade::socket::{Socket, SocketDir};
 use crate::upgrade::{history, socket};
@@ -134,7 +134,7 @@ impl Server {
             Err(error) => {
                 let why = format!("{error:#}");
                 // Whoever said why it cannot be knows it.
-                let _ = serving.say(&SuccessorMessage::Refuse(Refusal { why })).await;
+                let _ = serving.say(&SuccessorMessage::Refuse(UpgradeRefusal { why })).await;
                 serving.end().await;
                 return Err(error);
             }

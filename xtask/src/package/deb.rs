@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::program::{self, Program};
+use super::program::{self, PackagedProgram};
 use super::{Wanted, archive, done};
 
 /// What Debian calls this processor.
@@ -26,7 +26,7 @@ const FILES: [(&str, &str, u32); 6] = [
     ("postrm", "DEBIAN/postrm", 0o755),
 ];
 
-pub(super) fn make(wanted: &Wanted, program: &Program) -> anyhow::Result<PathBuf> {
+pub(super) fn make(wanted: &Wanted, program: &PackagedProgram) -> anyhow::Result<PathBuf> {
     let stage = wanted.stage("deb");
     archive::copy(&program.path, &stage.join("usr/bin/encke"), 0o755)?;
     archive::copy_folder(&program.share, &stage.join("usr/share"))?;

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use super::program::Program;
+use super::program::PackagedProgram;
 use super::{Wanted, archive, deb, output};
 
 /// The user and the group in the image.
@@ -27,7 +27,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// Returns the folder of the layout; beside it stands the same as one file.
-pub(super) fn make(wanted: &Wanted, program: &Program) -> anyhow::Result<PathBuf> {
+pub(super) fn make(wanted: &Wanted, program: &PackagedProgram) -> anyhow::Result<PathBuf> {
     let layout = wanted.out.join(format!("encke-{}-oci", wanted.version));
     let stage = wanted.stage("image");
     let layers = [base(wanted, program, &stage)?, own(wanted, program, &stage)?];
@@ -98,7 +98,7 @@ fn config(wanted: &Wanted, unpacked: &[String]) -> anyhow::Result<Value> {
 }
 
 /// Libraries, the loader, users, names, authorities.
-fn base(wanted: &Wanted, program: &Program, stage: &Path) -> anyhow::Result<PathBuf> {
+fn base(wanted: &Wanted, program: &PackagedProgram, stage: &Path) -> anyhow::Result<PathBuf> {
     let root = stage.join("base");
     let linked = output(Command::new("ldd").arg(&program.path))?;
     let mut libraries = linked.lines().filter_map(library).peekable();
@@ -133,7 +133,7 @@ fn base(wanted: &Wanted, program: &Program, stage: &Path) -> anyhow::Result<Path
 }
 
 /// The program, and a folder that its user may write to.
-fn own(wanted: &Wanted, program: &Program, stage: &Path) -> anyhow::Result<PathBuf> {
+fn own(wanted: &Wanted, program: &PackagedProgram, stage: &Path) -> anyhow::Result<PathBuf> {
     let root = stage.join("own");
     archive::copy(&program.path, &root.join("usr/bin/encke"), 0o755)?;
     for name in ["LICENSE", "LICENSE-APACHE", "LICENSE-MIT"] {

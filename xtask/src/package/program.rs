@@ -20,7 +20,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 ];
 
 /// The program, stripped, and what it wrote about itself.
-pub(super) struct Program {
+pub(super) struct PackagedProgram {
     pub(super) path: PathBuf,
     /// What belongs below `/usr/share`.
     pub(super) share: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct Program {
 
 /// Builds it with the versions that the lockfile names. One that is for others is built anew, in a
 /// folder of its own, so that no path of this machine is in it; the quick one is that of the tests.
-pub(super) fn build(wanted: &Wanted) -> anyhow::Result<Program> {
+pub(super) fn build(wanted: &Wanted) -> anyhow::Result<PackagedProgram> {
     let mut target = std::path::absolute(node::target(&wanted.root))?;
     let mut hidden = Vec::new();
     let folder = if wanted.profile == "dev" {
@@ -57,7 +57,7 @@ pub(super) fn build(wanted: &Wanted) -> anyhow::Result<Program> {
     }
     let share = wanted.stage("program/share");
     describe(&path, &share)?;
-    Ok(Program { path, share })
+    Ok(PackagedProgram { path, share })
 }
 
 /// What of this machine compilers write into panics and assertions, and what they are to write: the
@@ -142,7 +142,7 @@ fn newest_glibc(text: &str) -> Option<u32> {
 }
 
 /// For Linux with a glibc that is new enough: unpack it anywhere.
-pub(super) fn tarball(wanted: &Wanted, program: &Program) -> anyhow::Result<PathBuf> {
+pub(super) fn tarball(wanted: &Wanted, program: &PackagedProgram) -> anyhow::Result<PathBuf> {
     let name = format!("encke-{}-{}-linux", wanted.version, env::consts::ARCH);
     let folder = wanted.stage("tarball");
     let own = folder.join(&name);

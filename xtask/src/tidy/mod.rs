@@ -27,7 +27,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 28] = [
+const RULES: [Rule; 29] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("no crate is larger than its share", crates::sizes),
     ("the modules of a crate form no circle", circles::modules),
@@ -43,6 +43,7 @@ const RULES: [Rule; 28] = [
     ("nothing is left over", text::leftovers),
     ("words are those of the field", words::of_the_field),
     ("the doc of an item names it", words::item_docs),
+    ("a name stands for one type of its crate", words::type_names),
     ("no path of one machine", text::machine_paths),
     ("every module says what it is for", text::module_docs),
     ("unsafe stays where it is listed", code::unsafe_places),

@@ -2,7 +2,9 @@
 //! learn here first stands in a list, with the word that everybody knows. And that the doc of an
 //! item names its item.
 
-use super::tree::{Fault, Tree};
+use std::collections::BTreeMap;
+
+use super::tree::{Fault, File, Tree};
 
 /// Words of our own that were given up, and what they are called. This list only grows.
 const GIVEN_UP: [(&str, &str); 10] = [
@@ -21,6 +23,9 @@ const GIVEN_UP: [(&str, &str); 10] = [
 /// How the doc of an item may not begin: what shows one item alone, as an editor does, does not
 /// show what that points at.
 const POINTING: [&str; 2] = ["/// The same", "/// That "];
+
+/// In which crates how many names stand for two types still. This list only shrinks.
+const TWICE: [(&str, usize); 2] = [("crates/encke", 14), ("examples/playdar", 6)];
 
 /// A changelog tells what things were called.
 const HISTORY: &str = "CHANGELOG.md";
@@ -57,6 +62,49 @@ pub(super) fn item_docs(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
+/// Each type of a crate has a name of its own there.
+pub(super) fn type_names(tree: &Tree) -> Vec<Fault> {
+    let mut crates: BTreeMap<&str, BTreeMap<&str, Vec<(&File, usize)>>> = BTreeMap::new();
+    for file in tree.rust() {
+        let Some((krate, _)) = file.path.split_once("/src/") else { continue };
+        let until = file.tests_from();
+        for (number, line) in file.lines().take_while(|(number, _)| *number < until) {
+            if let Some(name) = type_name(line) {
+                crates.entry(krate).or_default().entry(name).or_default().push((file, number));
+            }
+        }
+    }
+    let mut faults = Vec::new();
+    for (krate, names) in &crates {
+        let twice: Vec<_> = names.iter().filter(|(_, places)| places.len() > 1).collect();
+        let may = TWICE.iter().find(|(name, _)| name == krate).map_or(0, |(_, count)| *count);
+        let (file, number) = *names.values().flatten().next().expect("a crate has a name");
+        if twice.len() < may {
+            let what =
+                format!("{} names stand for two types: write that into words.rs", twice.len());
+            faults.push(file.fault(number, what));
+        }
+        for (name, places) in twice.iter().filter(|_| twice.len() > may) {
+            let (file, number) = places[1];
+            let first = &places[0].0.path;
+            faults.push(file.fault(number, format!("`{name}` is another type in {first}")));
+        }
+    }
+    faults
+}
+
+/// The type that a line at the top of a file defines.
+fn type_name(line: &str) -> Option<&str> {
+    let public = line.strip_prefix("pub").map(|rest| {
+        let rest =
+            rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or(rest, |at| at.1);
+        rest.trim_start()
+    });
+    let mut words = public.unwrap_or(line).split(|c: char| !c.is_alphanumeric() && c != '_');
+    let kinds = ["struct", "enum", "type", "trait", "union"];
+    kinds.contains(&words.next()?).then(|| words.next()).flatten().filter(|name| !name.is_empty())
+}
+
 /// The words of a line, those of `snake_case` and `CamelCase` one by one, in lower case.
 fn parts(line: &str) -> impl Iterator<Item = String> {
     let mut spaced = String::with_capacity(line.len() + 8);
@@ -76,6 +124,22 @@ fn parts(line: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn name_of_two_types_is_found_in_one_crate_and_not_in_two() {
+        let faults = |other: &str| {
+            let files =
+                [("crates/a/src/b.rs", "pub(crate) struct State;\n"), (other, "enum State {}\n")];
+            type_names(&Tree::of(&files)).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let found = faults("crates/a/src/c.rs");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("`State` is another type in crates/a/src/b.rs"), "{found:?}");
+        assert_eq!(faults("crates/b/src/c.rs"), [""; 0]);
+        assert_eq!(faults("crates/a/src/sim/c.rs"), [""; 0]);
+        assert_eq!(type_name("pub type Name<'a> = &'a str;"), Some("Name"));
+        assert_eq!(type_name("typed(1)"), None);
+    }
 
     #[test]
     fn docs_that_point_at_another_are_found_where_they_begin() {

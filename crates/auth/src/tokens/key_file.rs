@@ -240,7 +240,7 @@ fn of_certificate(der: &[u8]) -> Result<Key, KeyFileFault> {
 /// What is wrong with which file.
 #[derive(Debug, Error)]
 #[error("{}: {fault}", path.display())]
-pub struct KeyFileError {
+pub struct TokenKeyFileError {
     /// Which one.
     pub path: PathBuf,
     /// What is wrong.

@@ -39,7 +39,7 @@ mod verifier;
 
 pub use jwk::JwkError;
 pub use jwks::{JwksKeeper, JwksSource, LookError};
-pub use key_file::{KeyFileError, KeyFileFault};
+pub use key_file::{KeyFileFault, TokenKeyFileError};
 pub use limits::{LEEWAY_MAX, REVOCATION_LIFE};
 pub use reload::Reloaded;
 pub use reload::{reload, watch};

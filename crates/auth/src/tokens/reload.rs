@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::jwks::Jwks;
 use super::key::Key;
-use super::key_file::{KeyFileError, KeyFileFault};
+use super::key_file::{KeyFileFault, TokenKeyFileError};
 use super::rules::{TokenRulesError, keys_of_file};
 use super::verifier::Verifier;
 use crate::file_watch::{FileWatch, Stamps, look};
@@ -46,7 +46,7 @@ pub struct Reloaded {
 }
 
 /// The keys that are known, by where they are from.
-pub(super) struct Known {
+pub(super) struct KnownFiles {
     /// Of each file.
     of_files: Vec<Vec<Arc<Key>>>,
     pub(super) of_url: Vec<Arc<Key>>,
@@ -73,7 +73,7 @@ impl KeyFiles {
             }?;
             if self.is_reached && keys.iter().any(|key| key.is_known()) {
                 let fault = KeyFileFault::Known;
-                return Err(KeyFileError { path: path.clone(), fault }.into());
+                return Err(TokenKeyFileError { path: path.clone(), fault }.into());
             }
             Ok(keys)
         };
@@ -86,14 +86,14 @@ impl KeyFiles {
     }
 }
 
-impl Known {
+impl KnownFiles {
     /// # Errors
     /// The first file that cannot be used.
     pub(super) fn at_start(
         files: &KeyFiles,
         jwks: Option<&Jwks>,
-    ) -> Result<Known, TokenRulesError> {
-        Ok(Known { of_files: files.read(jwks).collect::<Result<_, _>>()?, of_url: Vec::new() })
+    ) -> Result<KnownFiles, TokenRulesError> {
+        Ok(KnownFiles { of_files: files.read(jwks).collect::<Result<_, _>>()?, of_url: Vec::new() })
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = Arc<Key>> {

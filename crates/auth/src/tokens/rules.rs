@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::claims::Wanted;
 use super::jwks::{JwksSource, LookError};
 use super::key::Key;
-use super::key_file::{self, KeyFileError, KeyFileWarning};
+use super::key_file::{self, KeyFileWarning, TokenKeyFileError};
 use super::limits::LEEWAY_MAX;
 
 /// Which tokens are taken.
@@ -58,7 +58,7 @@ pub enum TokenRulesError {
     Leeway,
     /// A key file cannot be used.
     #[error("the key of tokens in {0}")]
-    KeyFile(#[from] KeyFileError),
+    KeyFile(#[from] TokenKeyFileError),
     /// The set in a file cannot be used.
     #[error("the keys of tokens in {}: {error}", path.display())]
     Jwks {
@@ -89,7 +89,7 @@ impl TokenRules {
 /// The keys in the file `path`.
 pub(super) fn keys_of_file(path: &Path) -> Result<Vec<Arc<Key>>, TokenRulesError> {
     let read =
-        key_file::read(path).map_err(|fault| KeyFileError { path: path.to_owned(), fault })?;
+        key_file::read(path).map_err(|fault| TokenKeyFileError { path: path.to_owned(), fault })?;
     for warning in read.warnings {
         warn(path, warning);
     }

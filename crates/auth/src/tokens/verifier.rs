@@ -20,7 +20,7 @@ use super::jwks::Jwks;
 use super::jws::{Jws, is_mac};
 use super::key::Key;
 use super::key_set::{Candidates, KeySet};
-use super::reload::{KeyFiles, Known, Reloaded};
+use super::reload::{KeyFiles, KnownFiles, Reloaded};
 use super::revoked::Revocations;
 use super::rules::{TokenRules, TokenRulesError};
 use super::verified::{Verified, VerifiedTokens, hash};
@@ -40,7 +40,7 @@ pub enum Checked {
 pub struct Verifier {
     wanted: Wanted,
     files: KeyFiles,
-    known: Mutex<Known>,
+    known: Mutex<KnownFiles>,
     /// All that are known.
     keys: RwLock<Arc<KeySet>>,
     jwks: Option<Jwks>,
@@ -82,7 +82,7 @@ impl Verifier {
         let jwks = rules.jwks.map(Jwks::new);
         let set = jwks.as_ref().and_then(Jwks::file).map(Path::to_owned);
         let files = KeyFiles::new(rules.keys, set, rules.is_reached);
-        let known = Known::at_start(&files, jwks.as_ref())?;
+        let known = KnownFiles::at_start(&files, jwks.as_ref())?;
         let keys = RwLock::new(Arc::new(KeySet::new(known.all())));
         let (known, verified) = (Mutex::new(known), VerifiedTokens::new());
         Ok(Verifier { wanted, files, known, keys, jwks, verified, revocations })
@@ -204,7 +204,7 @@ impl Verifier {
     }
 
     /// Changes what is known, for all tokens that are verified from now on.
-    pub(super) fn learn(&self, change: impl FnOnce(&mut Known)) {
+    pub(super) fn learn(&self, change: impl FnOnce(&mut KnownFiles)) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut known);
         let keys = Arc::new(KeySet::new(known.all()));

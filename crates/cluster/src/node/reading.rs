@@ -9,7 +9,7 @@ use crate::message::{Counted, View};
 use crate::pipeline::{Done, Item, Out, Pipeline};
 use crate::publisher::Settled;
 use crate::record::{Body, Head, Join, LeaveReason, Record};
-use crate::roster::{Counts, Joined, Roster};
+use crate::roster::{Joined, RecordCounts, Roster};
 use crate::wire::Malformed;
 
 impl Node {
@@ -130,14 +130,18 @@ impl Node {
         let (sequence, len) = (self.read, bytes.len());
         let item = match body {
             Body::Events(events) => match self.counts(now_ms, &head) {
-                (Counts::Yes, origin, me) => Item::Events { origin, me, events: events.into() },
-                (Counts::No, ..) => Item::Nothing,
-                (Counts::Unknown, ..) => Item::Gap,
+                (RecordCounts::Yes, origin, me) => {
+                    Item::Events { origin, me, events: events.into() }
+                }
+                (RecordCounts::No, ..) => Item::Nothing,
+                (RecordCounts::Unknown, ..) => Item::Gap,
             },
             Body::Order(order) => match self.counts(now_ms, &head) {
-                (Counts::No, ..) => Item::Nothing,
+                (RecordCounts::No, ..) => Item::Nothing,
                 // Who is logged out twice comes back, and what is revoked twice is revoked.
-                (Counts::Yes | Counts::Unknown, origin, me) => Item::Order { origin, me, order },
+                (RecordCounts::Yes | RecordCounts::Unknown, origin, me) => {
+                    Item::Order { origin, me, order }
+                }
             },
             Body::Graph(part) => return self.take_part(now_ms, sequence, len, part),
             Body::Join(join) => return self.take_join(now_ms, &head, &join, bytes),
@@ -156,13 +160,13 @@ impl Node {
     }
 
     /// Whether the record just read counts, whose it is, and what we are. Ours is settled.
-    fn counts(&mut self, now_ms: u64, head: &Head) -> (Counts, u64, Option<u64>) {
+    fn counts(&mut self, now_ms: u64, head: &Head) -> (RecordCounts, u64, Option<u64>) {
         let &Head { incarnation, batch, after, .. } = head;
         self.liveness.sign_of(incarnation);
         let counts = self.roster.counts(incarnation, batch, after);
         let settled = match counts {
-            Counts::Yes => self.publisher.settle(incarnation, batch),
-            Counts::No | Counts::Unknown => None,
+            RecordCounts::Yes => self.publisher.settle(incarnation, batch),
+            RecordCounts::No | RecordCounts::Unknown => None,
         };
         if let Some(Settled { made_ms, tickets }) = settled {
             self.proofs.read(self.read, made_ms);

@@ -17,7 +17,7 @@ pub(super) const AGREE_PAUSE: Duration = Duration::from_millis(250);
 
 /// The value in NATS: people may read it (`nats kv get ENCKE_<cluster> epoch`).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Value {
+struct EpochValue {
     /// Which epoch it is, from 1 on.
     epoch: u64,
     /// The number before its first.
@@ -32,7 +32,7 @@ struct Value {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Agreed {
     pub(super) revision: u64,
-    value: Value,
+    value: EpochValue,
 }
 
 impl Agreed {
@@ -108,7 +108,7 @@ pub(super) async fn propose(
     }
     let tag = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
     let base = epoch_base(sys::clock::unix_ms(), above);
-    let value = Value { epoch, base, tag, reason: reason.to_owned() };
+    let value = EpochValue { epoch, base, tag, reason: reason.to_owned() };
     let value = serde_json::to_vec(&value).expect("all members are plain values");
     Ok(bus.propose(revision, value.into()).await?)
 }

@@ -32,7 +32,7 @@ const EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Value {
+struct KeysValue {
     format: String,
     keys: Vec<KeyRecord>,
 }
@@ -116,7 +116,7 @@ async fn join(bus: &Bus, file: &KeyFile) -> Result<(), KeysTrouble> {
 }
 
 fn written(keys: Vec<KeyRecord>) -> Result<Bytes, KeysTrouble> {
-    let bytes = serde_json::to_vec(&Value { format: FORMAT.to_owned(), keys });
+    let bytes = serde_json::to_vec(&KeysValue { format: FORMAT.to_owned(), keys });
     let bytes = Bytes::from(bytes.expect("plain values"));
     if bytes.len() > VALUE_BYTES_MAX {
         return Err(KeysTrouble::Full(bytes.len()));
@@ -125,9 +125,9 @@ fn written(keys: Vec<KeyRecord>) -> Result<Bytes, KeysTrouble> {
 }
 
 fn read(bytes: &[u8]) -> Result<Vec<KeyRecord>, KeysTrouble> {
-    let value: Option<Value> = serde_json::from_slice(bytes).ok();
+    let value: Option<KeysValue> = serde_json::from_slice(bytes).ok();
     let is_ours =
-        |value: &Value| value.format == FORMAT && value.keys.iter().all(KeyRecord::is_sound);
+        |value: &KeysValue| value.format == FORMAT && value.keys.iter().all(KeyRecord::is_sound);
     let value = value.filter(is_ours);
     value.map(|value| value.keys).ok_or(KeysTrouble::Unreadable)
 }

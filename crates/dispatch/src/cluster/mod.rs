@@ -63,7 +63,7 @@ pub use self::keeper::{Checks, Keeper};
 use self::keys::Reading;
 pub use self::pending::Pending;
 use self::poster::Posting;
-use self::questions::Answers;
+use self::questions::AnswerParts;
 pub use self::questions::NodeReport;
 pub use self::revocations::RevokeTrouble;
 use self::status::{Load, Standing};
@@ -188,7 +188,7 @@ impl Joining {
         let (tell, status) = watch::channel(NodeStatus::default());
         let (node, address) = (self.config.node.clone(), self.address.clone());
         let (asked_bus, router_too) = (self.bus.clone(), Arc::clone(&router));
-        let answers = Answers {
+        let answers = AnswerParts {
             node,
             address,
             bus: asked_bus,

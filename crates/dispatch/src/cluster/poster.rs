@@ -68,7 +68,7 @@ pub(super) struct Counted {
 enum Item<'r> {
     /// With the number of the event, where it is one.
     Sending(LogPlace, Option<u64>, Sending<'r>),
-    Lost(Lost),
+    LostRecords(LostRecords),
     Revoked(Revoked),
 }
 
@@ -78,7 +78,7 @@ struct Revoked {
     line: RevocationLine<'static>,
 }
 
-enum Lost {
+enum LostRecords {
     Gap(u64),
     Epoch(Epoch),
 }
@@ -120,9 +120,9 @@ pub(super) async fn run(
             }
         }
         match state {
-            State::Busy => yield_now().await,
-            State::Full => sleep(PAUSE).await,
-            State::Idle => tokio::select! {
+            PosterState::Busy => yield_now().await,
+            PosterState::Full => sleep(PAUSE).await,
+            PosterState::Idle => tokio::select! {
                 biased;
                 () = first(&mut poster.counting) => {}
                 next = work.recv() => match next {
@@ -144,7 +144,7 @@ struct Poster<'r> {
 }
 
 /// What is left to do.
-enum State {
+enum PosterState {
     Busy,
     Full,
     Idle,
@@ -159,12 +159,12 @@ impl<'r> Poster<'r> {
                 None => self.done.push(Counted { place, count: Some(0) }),
             },
             Work::Forget(number) => self.router.forget_up_to(number),
-            Work::Gap(number) => self.window.push_back(Item::Lost(Lost::Gap(number))),
+            Work::Gap(number) => self.window.push_back(Item::LostRecords(LostRecords::Gap(number))),
             Work::Epoch(epoch) => {
                 // Nobody waits for what is of the epoch before.
                 self.window.clear();
                 self.counting.clear();
-                self.window.push_back(Item::Lost(Lost::Epoch(epoch)));
+                self.window.push_back(Item::LostRecords(LostRecords::Epoch(epoch)));
             }
         }
     }
@@ -220,25 +220,25 @@ impl<'r> Poster<'r> {
     }
 
     /// Takes steps until there is nothing to do, or others should have their turn.
-    fn steps(&mut self, graph: &Graph) -> State {
+    fn steps(&mut self, graph: &Graph) -> PosterState {
         let mut steps = 0;
         while let Some(item) = self.window.front_mut() {
             if steps >= STEPS {
-                return State::Busy;
+                return PosterState::Busy;
             }
             steps += 1;
             let (place, number, sending) = match item {
                 Item::Sending(place, number, sending) => (*place, *number, sending),
                 Item::Revoked(Revoked { place, line }) => {
                     if self.tokens.as_ref().is_some_and(|tokens| !tokens.end_streams(line)) {
-                        return State::Full;
+                        return PosterState::Full;
                     }
                     self.done.push(Counted { place: *place, count: Some(1) });
                     self.window.pop_front();
                     continue;
                 }
-                Item::Lost(lost) => match lost.step(self.router) {
-                    GapStep::Wait => return State::Full,
+                Item::LostRecords(lost) => match lost.step(self.router) {
+                    GapStep::Wait => return PosterState::Full,
                     GapStep::Told | GapStep::Behind => {
                         self.window.pop_front();
                         continue;
@@ -249,7 +249,7 @@ impl<'r> Poster<'r> {
                 Ok(Step::More) => {}
                 Ok(Step::MailboxFull) => {
                     self.gather_behind(graph);
-                    return State::Full;
+                    return PosterState::Full;
                 }
                 Ok(Step::Posted(receipt)) => {
                     self.window.pop_front();
@@ -266,14 +266,14 @@ impl<'r> Poster<'r> {
                     tracing::error!(%error, "an event of the cluster's log was not posted");
                     // Nobody knows who should have heard it.
                     match number {
-                        Some(number) => *item = Item::Lost(Lost::Gap(number)),
+                        Some(number) => *item = Item::LostRecords(LostRecords::Gap(number)),
                         None => drop(self.window.pop_front()),
                     }
                     self.done.push(Counted { place, count: None });
                 }
             }
         }
-        State::Idle
+        PosterState::Idle
     }
 
     /// While the first one waits for a mailbox, a slice of those behind it is looked up.
@@ -299,11 +299,11 @@ impl<'r> Poster<'r> {
     }
 }
 
-impl Lost {
+impl LostRecords {
     fn step(&self, router: &Router) -> GapStep {
         match *self {
-            Lost::Gap(number) => router.lose_up_to(number),
-            Lost::Epoch(epoch) => router.begin_epoch(epoch),
+            LostRecords::Gap(number) => router.lose_up_to(number),
+            LostRecords::Epoch(epoch) => router.begin_epoch(epoch),
         }
     }
 }

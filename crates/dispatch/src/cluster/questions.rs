@@ -69,7 +69,7 @@ pub struct NodeReport {
 }
 
 /// What answers are made of.
-pub(super) struct Answers {
+pub(super) struct AnswerParts {
     pub(super) node: String,
     pub(super) address: String,
     pub(super) bus: Bus,
@@ -78,7 +78,7 @@ pub(super) struct Answers {
     pub(super) load: Arc<Load>,
 }
 
-impl Answers {
+impl AnswerParts {
     /// Who has not joined is nobody: its answer would stand in the place of a member's. One that
     /// the others have declared gone says how it is, and is not counted.
     fn to(&self, question: &CoreMessage) -> Option<Bytes> {
@@ -121,7 +121,7 @@ impl Answers {
 }
 
 /// Answers for as long as the runtime lives.
-pub(super) async fn answer(answers: Answers) {
+pub(super) async fn answer(answers: AnswerParts) {
     let bus = &answers.bus;
     loop {
         let subscribed = (

@@ -47,7 +47,7 @@ const FORMAT: &str = "encke-revoked-1";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Value<'a> {
+struct RevokedValue<'a> {
     format: String,
     lines: Vec<Line<'a>>,
 }
@@ -80,7 +80,7 @@ fn key(value: usize) -> String {
 /// What stands in a value. One that cannot be read may revoke anything.
 fn read(bytes: &[u8]) -> Result<Vec<Line<'static>>, LogError> {
     let value = serde_json::from_slice(bytes).ok();
-    let value = value.filter(|value: &Value<'static>| {
+    let value = value.filter(|value: &RevokedValue<'static>| {
         value.format == FORMAT && value.lines.iter().all(Line::is_sound)
     });
     value.map(|value| value.lines).ok_or_else(|| LogError::Refused {
@@ -109,7 +109,7 @@ async fn keep(bus: &Bus, value: usize, lines: &[Line<'_>]) -> Result<(), RevokeT
         }
         let now = clock::unix_ms() / 1000;
         new.retain(|line| line.until() > now);
-        let bytes = serde_json::to_vec(&Value { format: FORMAT.to_owned(), lines: new });
+        let bytes = serde_json::to_vec(&RevokedValue { format: FORMAT.to_owned(), lines: new });
         let bytes = Bytes::from(bytes.expect("plain values"));
         if bytes.len() > VALUE_BYTES_MAX {
             return Err(RevokedError::Full.into());

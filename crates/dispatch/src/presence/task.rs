@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::events::{PresenceEvent, Writer};
-use super::tracker::{Outcome, Tracker};
+use super::tracker::{Settled, Tracker};
 use super::{Batch, Presence};
 use crate::barrier::Barrier;
 
@@ -60,7 +60,7 @@ struct Teller<'p> {
     begun: Instant,
     writer: Writer,
     changes: Vec<Change>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<Settled>,
 }
 
 impl Teller<'_> {
@@ -118,17 +118,17 @@ impl Teller<'_> {
         for &outcome in &outcomes {
             let counts = &self.presence.counts;
             let id = match outcome {
-                Outcome::Online(id) => {
+                Settled::Online(id) => {
                     counts.online.add(1);
                     self.push(PresenceEvent::Online(self.text(id)));
                     id
                 }
-                Outcome::Offline(id) => {
+                Settled::Offline(id) => {
                     counts.offline.add(1);
                     self.push(PresenceEvent::Offline(self.text(id)));
                     id
                 }
-                Outcome::Nothing(id) => id,
+                Settled::Nothing(id) => id,
             };
             self.presence.router.names().release(id);
         }

@@ -22,7 +22,7 @@ const GRACES_MAX: usize = 1 << 19;
 
 /// What a change has come to. Its id has to be released, once for each of these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Outcome {
+pub(super) enum Settled {
     Online(Id),
     Offline(Id),
     /// Nothing that is to be told.
@@ -72,16 +72,16 @@ impl Tracker {
     }
 
     /// `change` was noted, and is read at `now_ms`.
-    pub(super) fn note(&mut self, change: Change, now_ms: u64, outcomes: &mut Vec<Outcome>) {
+    pub(super) fn note(&mut self, change: Change, now_ms: u64, outcomes: &mut Vec<Settled>) {
         let Change { id, is_online } = change;
         match (self.waiting.get(&id).copied(), is_online) {
             (Some(place), true) => {
                 self.remove(place, id);
-                outcomes.extend([Outcome::Nothing(id), Outcome::Nothing(id)]);
+                outcomes.extend([Settled::Nothing(id), Settled::Nothing(id)]);
             }
-            (Some(_), false) => outcomes.push(Outcome::Nothing(id)),
-            (None, true) => outcomes.push(Outcome::Online(id)),
-            (None, false) if self.grace_ms == 0 => outcomes.push(Outcome::Offline(id)),
+            (Some(_), false) => outcomes.push(Settled::Nothing(id)),
+            (None, true) => outcomes.push(Settled::Online(id)),
+            (None, false) if self.grace_ms == 0 => outcomes.push(Settled::Offline(id)),
             (None, false) => {
                 if self.waiting.len() >= self.graces_max {
                     self.tell_first_early(outcomes);
@@ -97,7 +97,7 @@ impl Tracker {
         &mut self,
         now_ms: u64,
         is_there: impl Fn(Id) -> bool,
-    ) -> Option<Outcome> {
+    ) -> Option<Settled> {
         loop {
             let (&place, &Grace { id, over_ms, was_there }) = self.queue.first_key_value()?;
             if over_ms > now_ms {
@@ -105,8 +105,8 @@ impl Tracker {
             }
             self.remove(place, id);
             match (is_there(id), was_there) {
-                (false, _) => return Some(Outcome::Offline(id)),
-                (true, true) => return Some(Outcome::Nothing(id)),
+                (false, _) => return Some(Settled::Offline(id)),
+                (true, true) => return Some(Settled::Nothing(id)),
                 (true, false) => self.wait(id, now_ms + self.grace_ms, true),
             }
         }
@@ -119,16 +119,16 @@ impl Tracker {
     }
 
     /// Forgets all who wait: nobody listens any more.
-    pub(super) fn clear(&mut self) -> impl Iterator<Item = Outcome> + use<> {
+    pub(super) fn clear(&mut self) -> impl Iterator<Item = Settled> + use<> {
         self.waiting = HashMap::new();
-        std::mem::take(&mut self.queue).into_values().map(|grace| Outcome::Nothing(grace.id))
+        std::mem::take(&mut self.queue).into_values().map(|grace| Settled::Nothing(grace.id))
     }
 
-    fn tell_first_early(&mut self, outcomes: &mut Vec<Outcome>) {
+    fn tell_first_early(&mut self, outcomes: &mut Vec<Settled>) {
         let Some((&place, &Grace { id, .. })) = self.queue.first_key_value() else { return };
         self.remove(place, id);
         self.early += 1;
-        outcomes.push(Outcome::Offline(id));
+        outcomes.push(Settled::Offline(id));
     }
 
     /// Removes one, and gives memory back that a storm has taken.

@@ -40,7 +40,7 @@ pub(crate) struct HandoverReceiver {
     worker: usize,
     listener: UnixListener,
     epoll: Epoll,
-    senders: Vec<HandoverSender>,
+    senders: Vec<SendingWorker>,
     listeners: Vec<(OwnedFd, bool)>,
     /// Where it listens if no listener comes, and whether TLS is spoken there.
     listen: Vec<(SocketAddr, bool)>,
@@ -53,7 +53,7 @@ pub(crate) struct HandoverReceiver {
 }
 
 /// One who gives.
-struct HandoverSender {
+struct SendingWorker {
     source: Source,
     /// The slots where connections are expected of whose descriptors copies have come, by their
     /// numbers there.
@@ -186,7 +186,7 @@ impl HandoverReceiver {
         socket.set_nonblocking(true)?;
         self.epoll.add_source(&socket, self.senders.len() as u64)?;
         let (source, expected) = (Source::new(socket), Vec::new());
-        self.senders.push(HandoverSender { source, expected, is_done: false, taken: 0 });
+        self.senders.push(SendingWorker { source, expected, is_done: false, taken: 0 });
         Ok(())
     }
 
@@ -222,7 +222,7 @@ impl HandoverReceiver {
         let from = &mut self.senders[sender];
         match kind {
             // There is nothing to be done about which of them it is.
-            Kind::HandoverSender => {}
+            Kind::Sender => {}
             Kind::Copies => {
                 for (number, descriptor) in body.chunks_exact(4).zip(descriptors) {
                     let number = number.iter().rev().fold(0, |sum, &b| sum << 8 | u32::from(b));
@@ -279,7 +279,7 @@ impl HandoverReceiver {
     }
 }
 
-impl HandoverSender {
+impl SendingWorker {
     /// A connection will come whose descriptor has that number there, and is this one here. It is
     /// reported from now on: what was reported to the other before is reported anew.
     fn expect(

@@ -225,7 +225,7 @@ impl HandoverSender {
             let named = |error| io::Error::other(format!("{}: {error}", path.display()));
             let Some(socket) = passing::connect(&path).map_err(named)? else { return Ok(false) };
             let mut way = Way::new(socket);
-            wire::send(&mut way, Kind::HandoverSender, &(self.worker as u32).to_le_bytes(), &[])
+            wire::send(&mut way, Kind::Sender, &(self.worker as u32).to_le_bytes(), &[])
                 .and_then(has_gone)?;
             self.ways.push(way);
         }

@@ -25,14 +25,14 @@ pub(crate) struct TakeoverState {
     pub(crate) receivers: usize,
     /// Ordering: the totals are seen with it (release, acquire).
     order: AtomicU8,
-    workers: Box<[Received]>,
+    workers: Box<[TakenOver]>,
     failed: OnceLock<String>,
     totals: OnceLock<Vec<Total>>,
 }
 
 /// What a worker has come to. Ordering: the number is seen with `is_all`.
 #[derive(Default)]
-struct Received {
+struct TakenOver {
     connections: AtomicU64,
     is_all: AtomicU8,
 }
@@ -44,7 +44,7 @@ impl TakeoverState {
             senders,
             receivers,
             order: AtomicU8::new(Order::Take as u8),
-            workers: (0..receivers).map(|_| Received::default()).collect(),
+            workers: (0..receivers).map(|_| TakenOver::default()).collect(),
             failed: OnceLock::new(),
             totals: OnceLock::new(),
         }

@@ -16,7 +16,7 @@ use zeroize::{Zeroize, Zeroizing};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Who gives: the number of the worker, a `u32`. Comes first.
-    HandoverSender = 1,
+    Sender = 1,
     /// Copies of descriptors, with the number of each at the sender, a `u32`.
     Copies = 2,
     /// Listeners, and of each a byte: whether TLS is spoken there.
@@ -31,8 +31,8 @@ pub(super) enum Kind {
 
 impl Kind {
     fn of(byte: u8) -> Option<Kind> {
-        use Kind::{Copies, End, HandoverSender, Listeners, Newcomers, States};
-        let kinds = [HandoverSender, Copies, Listeners, States, Newcomers, End];
+        use Kind::{Copies, End, Listeners, Newcomers, Sender, States};
+        let kinds = [Sender, Copies, Listeners, States, Newcomers, End];
         kinds.into_iter().find(|kind| *kind as u8 == byte)
     }
 }

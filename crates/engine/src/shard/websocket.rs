@@ -29,7 +29,7 @@ use crate::limits::{self, work};
 use crate::sockets::Sockets;
 
 /// Ids as a client names them.
-type Texts<'t> = SmallVec<[IdText<'t>; 4]>;
+type MessageTexts<'t> = SmallVec<[IdText<'t>; 4]>;
 
 impl<S: Sockets> Core<S> {
     /// Puts the head that agrees to a WebSocket into the buffer for answers, and takes note of what
@@ -222,9 +222,9 @@ impl<S: Sockets> Core<S> {
     }
 }
 
-fn id_texts<'t>(ids: &'t [command::IdText<'_>]) -> Result<Texts<'t>, Problem> {
+fn id_texts<'t>(ids: &'t [command::IdText<'_>]) -> Result<MessageTexts<'t>, Problem> {
     let parse = |id: &'t command::IdText<'_>| IdText::parse(&id.0);
-    let parsed: Result<Texts<'t>, _> = ids.iter().map(parse).collect();
+    let parsed: Result<MessageTexts<'t>, _> = ids.iter().map(parse).collect();
     parsed.map_err(|error| Problem::bad_id(format!("{error}.")))
 }
 

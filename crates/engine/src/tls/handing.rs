@@ -3,7 +3,7 @@
 use minicbor::bytes::ByteVec;
 use tls::Keys;
 
-use super::{FAULTY, Numbered, Phase, Tls};
+use super::{FAULTY, Numbered, Tls, TlsPhase};
 use crate::sockets::Unwritable;
 use crate::state::Secured;
 
@@ -18,10 +18,10 @@ impl<S: Numbered> Tls<S> {
         let Some(under) = self.under_way.get(&number) else { return Ok(Some(secured)) };
         let bytes = |bytes: &[u8]| (!bytes.is_empty()).then(|| ByteVec::from(bytes.to_vec()));
         match under.phase {
-            Phase::Shaking(_) => return Err(Unwritable),
+            TlsPhase::Shaking(_) => return Err(Unwritable),
             // What has come of its hello, be it looked at or not.
-            Phase::Hello => secured.sealed = bytes(&[&under.sealed[..], &under.text].concat()),
-            Phase::Done => {
+            TlsPhase::Hello => secured.sealed = bytes(&[&under.sealed[..], &under.text].concat()),
+            TlsPhase::Done => {
                 secured.sealed = bytes(&under.sealed);
                 secured.text = bytes(&under.text[under.taken..]);
                 secured.unsent = bytes(&under.unsent[under.sent..]);
@@ -53,7 +53,7 @@ impl<S: Numbered> Tls<S> {
         let has_input = !sealed.is_empty() || !text.is_empty();
         if has_input || !unsent.is_empty() || owes_byte {
             let under = self.begin(number);
-            (under.phase, under.owner) = (Phase::Done, owner);
+            (under.phase, under.owner) = (TlsPhase::Done, owner);
             (under.sealed, under.text, under.taken) = (sealed, text, 0);
             (under.unsent, under.sent, under.owes_byte) = (unsent, 0, owes_byte);
         }

@@ -88,7 +88,7 @@ const FAULTY: u8 = 2;
 /// What is under way on one connection.
 #[derive(Default)]
 struct UnderWay {
-    phase: Phase,
+    phase: TlsPhase,
     /// Whose connection it is, and its place among those who wait.
     owner: u32,
     stamp: u64,
@@ -108,7 +108,7 @@ struct UnderWay {
 
 /// How far the handshake has come.
 #[derive(Default)]
-enum Phase {
+enum TlsPhase {
     /// Its client's hello is not whole.
     Hello,
     Shaking(Handshake),
@@ -119,7 +119,7 @@ enum Phase {
 impl UnderWay {
     /// Whether nothing is.
     fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Done)
+        matches!(self.phase, TlsPhase::Done)
             && self.sealed.is_empty()
             && self.text.is_empty()
             && self.unsent.is_empty()
@@ -128,7 +128,7 @@ impl UnderWay {
 
     fn kept_bytes(&self) -> usize {
         let handshake = match &self.phase {
-            Phase::Shaking(handshake) => handshake.kept_bytes() + HANDSHAKE_BYTES,
+            TlsPhase::Shaking(handshake) => handshake.kept_bytes() + HANDSHAKE_BYTES,
             _ => 0,
         };
         let vectors = self.sealed.capacity() + self.text.capacity() + self.unsent.capacity();
@@ -181,14 +181,14 @@ impl<S: Numbered> Tls<S> {
     /// Whether a socket's client is within its handshake, for the simulator.
     #[cfg(test)]
     pub(crate) fn shakes(&self, number: u32) -> bool {
-        self.under_way.get(&number).is_some_and(|under| !matches!(under.phase, Phase::Done))
+        self.under_way.get(&number).is_some_and(|under| !matches!(under.phase, TlsPhase::Done))
     }
 
     /// Whether rustls has begun it.
     #[cfg(test)]
     pub(crate) fn has_begun(&self, number: u32) -> bool {
         let phase = self.under_way.get(&number).map(|under| &under.phase);
-        matches!(phase, Some(Phase::Shaking(_)))
+        matches!(phase, Some(TlsPhase::Shaking(_)))
     }
 
     /// Whether nothing is left of sockets that are closed, for the simulator.

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use tls::{Failure, Handshake, Step};
 
 use super::crowd::Waiting;
-use super::{FAULTY, Numbered, Phase, Tls, UNDER_WAY, UnderWays};
+use super::{FAULTY, Numbered, Tls, TlsPhase, UNDER_WAY, UnderWays};
 use crate::limits::{HELLO_BYTES_MAX, work};
 
 impl<S: Numbered> Tls<S> {
@@ -19,7 +19,7 @@ impl<S: Numbered> Tls<S> {
                 return Ok(false);
             }
             let Some(under) = self.under_way.get_mut(&number) else { return Ok(true) };
-            if matches!(under.phase, Phase::Done) {
+            if matches!(under.phase, TlsPhase::Done) {
                 self.tidy(number);
                 return Ok(true);
             }
@@ -61,7 +61,7 @@ impl<S: Numbered> Tls<S> {
         };
         let keys = self.places.make(number);
         let Some(under) = self.under_way.get_mut(&number) else { return Ok(()) };
-        let Phase::Shaking(handshake) = &mut under.phase else { return Err(Failure::Ended) };
+        let TlsPhase::Shaking(handshake) = &mut under.phase else { return Err(Failure::Ended) };
         let bytes = hello.as_deref().unwrap_or(bytes);
         let step = handshake.step(bytes, &mut under.unsent, keys);
         self.work += match (&step, under.unsent.is_empty()) {
@@ -94,7 +94,7 @@ impl<S: Numbered> Tls<S> {
     /// whole: until then rustls would only keep memory for it.
     fn gather(&mut self, number: u32, bytes: &[u8]) -> Result<Gathered, Failure> {
         let Some(under) = self.under_way.get_mut(&number) else { return Ok(Gathered::Past) };
-        let (Phase::Hello, Some(config)) = (&under.phase, &self.config) else {
+        let (TlsPhase::Hello, Some(config)) = (&under.phase, &self.config) else {
             return Ok(Gathered::Past);
         };
         under.sealed.extend_from_slice(bytes);
@@ -105,7 +105,7 @@ impl<S: Numbered> Tls<S> {
         let handshake = Handshake::server(config).map_err(|_| Failure::Keys)?;
         let hello = std::mem::take(&mut under.sealed);
         self.stamp += 1;
-        (under.phase, under.stamp) = (Phase::Shaking(handshake), self.stamp);
+        (under.phase, under.stamp) = (TlsPhase::Shaking(handshake), self.stamp);
         self.hellos.leave();
         let waiting = Waiting { number, stamp: self.stamp };
         self.handshakes.enter(waiting, |waiting| waits(&self.under_way, waiting));
@@ -118,20 +118,20 @@ impl<S: Numbered> Tls<S> {
         self.stamp += 1;
         let stamp = self.stamp;
         let under = self.begin(number);
-        (under.phase, under.owner, under.stamp) = (Phase::Hello, owner, stamp);
+        (under.phase, under.owner, under.stamp) = (TlsPhase::Hello, owner, stamp);
         under.text = begun.to_vec();
         self.hellos.enter(Waiting { number, stamp }, |waiting| waits(&self.under_way, waiting));
     }
 
     /// A connection goes, or goes on, whose handshake had come so far.
-    pub(super) fn waits_no_more(&mut self, phase: &Phase) {
+    pub(super) fn waits_no_more(&mut self, phase: &TlsPhase) {
         match phase {
-            Phase::Hello => self.hellos.leave(),
-            Phase::Shaking(_) => {
+            TlsPhase::Hello => self.hellos.leave(),
+            TlsPhase::Shaking(_) => {
                 self.handshakes.leave();
                 self.note_under_way();
             }
-            Phase::Done => {}
+            TlsPhase::Done => {}
         }
     }
 

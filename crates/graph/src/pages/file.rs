@@ -19,7 +19,7 @@ pub(in super::super) struct PageFile {
 
 /// Why a page cannot be counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Seen {
+pub(super) enum SeenAs {
     Once,
     Before,
 }
@@ -37,14 +37,14 @@ impl PageFile {
     }
 
     /// Takes note of page `number`.
-    pub(super) fn see(&mut self, number: u64) -> Seen {
+    pub(super) fn see(&mut self, number: u64) -> SeenAs {
         let before = if number >= self.pages {
             !self.seen_past_end.insert(number)
         } else {
             let (word, bit) = (&mut self.seen[(number / 64) as usize], 1 << (number % 64));
             std::mem::replace(word, *word | bit) & bit != 0
         };
-        if before { Seen::Before } else { Seen::Once }
+        if before { SeenAs::Before } else { SeenAs::Once }
     }
 
     /// How many different pages have been seen.

@@ -3,7 +3,7 @@
 use super::file::PageFile;
 use super::findings::{Enough, Findings};
 use super::page::Value;
-use super::tree::{Order, Walk};
+use super::tree::{Order, TreeWalk};
 use super::u64_at;
 
 const NUMBER_BYTES: usize = size_of::<u64>();
@@ -11,7 +11,7 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 /// Checks the list itself, whose newest entry may be that of transaction `last`; returns the free
 /// pages.
 pub(super) fn check(
-    walk: Walk<'_>,
+    walk: TreeWalk<'_>,
     last: u64,
     file: &mut PageFile,
     findings: &mut Findings,

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::file::{PageFile, Seen};
+use super::file::{PageFile, SeenAs};
 use super::findings::{Enough, Findings};
 use super::free;
-use super::tree::{Tree, Walk};
+use super::tree::{Tree, TreeWalk};
 use super::{u16_at, u32_at, u64_at};
 
 /// `MDB_MAGIC`, `MDB_DATA_VERSION`.
@@ -113,10 +113,11 @@ impl Head {
         file: &mut PageFile,
         findings: &mut Findings,
     ) -> Result<(), Enough> {
-        let walk = Walk { tree: self.free, name: "the list of free pages", flags: INTEGER_KEYS };
+        let walk =
+            TreeWalk { tree: self.free, name: "the list of free pages", flags: INTEGER_KEYS };
         let freed = free::check(walk, self.transaction, file, findings)?;
         for page in 0..HEADS {
-            if file.see(page) == Seen::Before {
+            if file.see(page) == SeenAs::Before {
                 findings.note(format!("page {page}, a head, is used for something else"))?;
             }
         }
@@ -124,7 +125,7 @@ impl Head {
             if page > self.last_page {
                 findings
                     .note(format!("page {page} is free, but the last one is {}", self.last_page))?;
-            } else if file.see(page) == Seen::Before {
+            } else if file.see(page) == SeenAs::Before {
                 findings.note(format!("page {page} is in use and free, or free twice"))?;
             }
         }

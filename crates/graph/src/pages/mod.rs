@@ -24,7 +24,7 @@ pub(super) use file::PageFile;
 pub(super) use findings::{Enough, Findings};
 pub(super) use head::Head;
 pub(super) use page::Value;
-pub(super) use tree::{Order, Tree, Walk};
+pub(super) use tree::{Order, Tree, TreeWalk};
 
 /// A little-endian number at `at`; the caller knows that it is there.
 fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {

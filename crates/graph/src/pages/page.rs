@@ -53,16 +53,20 @@ pub(super) enum Node<'a> {
 }
 
 /// A page whose header and nodes are sound.
-pub(super) struct Page<'a> {
+pub(super) struct StoredPage<'a> {
     bytes: &'a [u8],
     kind: Kind,
     pub(super) nodes: usize,
 }
 
-impl<'a> Page<'a> {
+impl<'a> StoredPage<'a> {
     /// Checks that page `number` is of `kind`, and that its nodes fill it from its end without a
     /// gap or an overlap.
-    pub(super) fn parse(bytes: &'a [u8], number: u64, kind: Kind) -> Result<Page<'a>, String> {
+    pub(super) fn parse(
+        bytes: &'a [u8],
+        number: u64,
+        kind: Kind,
+    ) -> Result<StoredPage<'a>, String> {
         if u64_at(bytes, 0) != number {
             return Err(format!("it says that it is page {}", u64_at(bytes, 0)));
         }
@@ -77,7 +81,7 @@ impl<'a> Page<'a> {
             return Err("its bounds are wrong".into());
         }
         let nodes = (lower - HEADER_BYTES) / OFFSET_BYTES;
-        let page = Page { bytes, kind, nodes };
+        let page = StoredPage { bytes, kind, nodes };
         let end = page.tile(upper).ok_or("its nodes do not lie side by side")?;
         if end == upper { Ok(page) } else { Err("its nodes do not fill it".into()) }
     }

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::file::{PageFile, Seen};
+use super::file::{PageFile, SeenAs};
 use super::findings::{Enough, Findings};
-use super::page::{Kind, Node, Page, Value, check_overflow, overflow};
+use super::page::{Kind, Node, StoredPage, Value, check_overflow, overflow};
 use super::{u16_at, u32_at, u64_at};
 
 /// `P_INVALID`: the root of an empty tree.
@@ -80,14 +80,14 @@ type Visit<'v> = dyn FnMut(&[u8], Value<'_>) -> Result<(), String> + 'v;
 
 /// A tree to be checked.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Walk<'n> {
+pub(in super::super) struct TreeWalk<'n> {
     pub(in super::super) tree: Tree,
     /// What to call it.
     pub(in super::super) name: &'n str,
     pub(in super::super) flags: u16,
 }
 
-impl Walk<'_> {
+impl TreeWalk<'_> {
     /// Walks the tree and hands its entries to `visit`, in their order. What is below a damaged
     /// page is left out.
     pub(in super::super) fn check(
@@ -127,7 +127,7 @@ struct Bounds {
 }
 
 struct Walker<'w, 'v> {
-    walk: &'w Walk<'w>,
+    walk: &'w TreeWalk<'w>,
     file: &'w mut PageFile,
     order: Order,
     findings: &'w mut Findings,
@@ -147,7 +147,7 @@ impl Walker<'_, '_> {
             return self.note(number, &wrong);
         }
         let kind = if level < self.walk.tree.depth { Kind::Branch } else { Kind::Leaf };
-        let page = match Page::parse(&buffer, number, kind) {
+        let page = match StoredPage::parse(&buffer, number, kind) {
             Ok(page) => page,
             Err(wrong) => return self.note(number, &wrong),
         };
@@ -161,7 +161,7 @@ impl Walker<'_, '_> {
         if number >= self.file.pages {
             return Err(format!("the file ends after {} pages", self.file.pages));
         }
-        if self.file.see(number) == Seen::Before {
+        if self.file.see(number) == SeenAs::Before {
             return Err("it is in use twice".into());
         }
         self.file.read(number, buffer).map_err(|error| format!("it cannot be read: {error}"))
@@ -169,7 +169,7 @@ impl Walker<'_, '_> {
 
     fn branch(
         &mut self,
-        page: &Page<'_>,
+        page: &StoredPage<'_>,
         number: u64,
         level: u16,
         bounds: &Bounds,
@@ -198,7 +198,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    fn leaf(&mut self, page: &Page<'_>, number: u64, bounds: &Bounds) -> Result<(), Enough> {
+    fn leaf(&mut self, page: &StoredPage<'_>, number: u64, bounds: &Bounds) -> Result<(), Enough> {
         self.counts.leaves += 1;
         let low = bounds.low.as_deref();
         let mut before: Option<&[u8]> = None;
@@ -239,7 +239,7 @@ impl Walker<'_, '_> {
         let mut value = vec![0; pages as usize * self.file.page_bytes];
         self.read(first, &mut value)?;
         check_overflow(&value, first, pages)?;
-        if (first + 1..first + pages).any(|page| self.file.see(page) == Seen::Before) {
+        if (first + 1..first + pages).any(|page| self.file.see(page) == SeenAs::Before) {
             return Err("pages of a large entry are in use twice".into());
         }
         (self.visit)(key, Value::Bytes(&value[start..start + bytes]))

@@ -236,7 +236,7 @@ impl<'b> Build<'b> {
     ) -> Result<Read, RebuildError<E>> {
         let mut read = Read::default();
         let mut names = Sorter::new(self.dir, ROWS_MAX);
-        let mut lists = Lists { build: self, table, subject: None, ids: Vec::new() };
+        let mut lists = ListsWriter { build: self, table, subject: None, ids: Vec::new() };
         let mut last = (String::new(), None);
         for batch in batches {
             for (subscriber, subscribee) in batch.map_err(RebuildError::Source)?.iter() {
@@ -318,7 +318,7 @@ impl<'b> Build<'b> {
 }
 
 /// The lists of one direction, as they come.
-struct Lists<'l, 'b> {
+struct ListsWriter<'l, 'b> {
     build: &'l mut Build<'b>,
     table: Table,
     /// Whose list it is.
@@ -326,7 +326,7 @@ struct Lists<'l, 'b> {
     ids: Vec<Id>,
 }
 
-impl Lists<'_, '_> {
+impl ListsWriter<'_, '_> {
     fn push<E: Debug + Display>(&mut self, pair: Row) -> Result<(), RebuildError<E>> {
         let subject = subject(&pair);
         if self.subject != Some(subject) {

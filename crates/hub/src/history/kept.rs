@@ -30,7 +30,7 @@ const ALLOCATION: usize = 16;
 /// What a name costs that is known for its events alone, see [`crate::Names`].
 const NAME: usize = 80;
 
-struct Slot<F> {
+struct KeptSlot<F> {
     /// Gone while the slot is free.
     event: Option<Arc<Event<F>>>,
     subject: Id,
@@ -61,7 +61,7 @@ pub(super) struct Kept<F> {
     keys: Keys,
     /// The oldest event of each subject.
     subjects: HashTable<u32>,
-    slots: Vec<Slot<F>>,
+    slots: Vec<KeptSlot<F>>,
     free: u32,
     oldest: u32,
     newest: u32,
@@ -163,7 +163,7 @@ impl<F> Kept<F> {
         let cost = cold_cost(subject, &event) + frame_cost(&event);
         self.len += 1;
         self.bytes += cost;
-        let slot = self.take_slot(Slot {
+        let slot = self.take_slot(KeptSlot {
             event: Some(event),
             subject,
             at_ms,
@@ -190,7 +190,7 @@ impl<F> Kept<F> {
     fn join(&mut self, subject: Id, slot: u32) -> usize {
         let Kept { keys, subjects, slots, .. } = self;
         let hash = keys.hash(subject.to_bits());
-        let of = |first: u32, slots: &[Slot<F>]| slots[first as usize].subject;
+        let of = |first: u32, slots: &[KeptSlot<F>]| slots[first as usize].subject;
         let found = subjects.find(hash, |&first| of(first, slots) == subject).copied();
         let first = found.unwrap_or(slot);
         if found.is_none() {
@@ -212,7 +212,7 @@ impl<F> Kept<F> {
         let same = |&first: &u32| slots[first as usize].subject == subject;
         let mut found = subjects.find_entry(hash, same).ok()?;
         let slot = *found.get();
-        let Slot { next, last, events, cost, .. } = slots[slot as usize];
+        let KeptSlot { next, last, events, cost, .. } = slots[slot as usize];
         let is_last = events == 1;
         if is_last {
             found.remove();
@@ -289,7 +289,7 @@ impl<F> Kept<F> {
         true
     }
 
-    fn first(&self, subject: Id) -> Option<&Slot<F>> {
+    fn first(&self, subject: Id) -> Option<&KeptSlot<F>> {
         self.slots.get(self.first_slot(subject)? as usize)
     }
 
@@ -304,7 +304,7 @@ impl<F> Kept<F> {
         self.slots[slot as usize].event.as_ref().expect(LISTED)
     }
 
-    fn take_slot(&mut self, slot: Slot<F>) -> u32 {
+    fn take_slot(&mut self, slot: KeptSlot<F>) -> u32 {
         let index = self.free;
         match self.slots.get_mut(index as usize) {
             Some(free) => {
@@ -345,7 +345,7 @@ impl<F> Kept<F> {
 /// slot here with the room that a vector leaves free, its subject's place, and perhaps its name.
 fn cold_cost<F>(subject: Id, event: &Event<F>) -> usize {
     let itself = size_of::<Event<F>>() + 2 * size_of::<usize>() + ALLOCATION;
-    let slot = size_of::<Slot<F>>() * 3 / 2 + 2 * size_of::<u32>();
+    let slot = size_of::<KeptSlot<F>>() * 3 / 2 + 2 * size_of::<u32>();
     let name = if subject.is_name() { NAME } else { 0 };
     event.json().len() + ALLOCATION + itself + slot + name
 }

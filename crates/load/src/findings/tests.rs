@@ -33,7 +33,7 @@ fn flood(change: impl FnOnce(&mut Totals, &mut FloodConfig)) -> FloodReport {
 }
 
 fn spam(change: impl FnOnce(&mut SpamSnapshot)) -> SpamReport {
-    let totals = crate::spam::Totals { sent: 200, answered: 200, ..Default::default() };
+    let totals = crate::spam::SpamTotals { sent: 200, answered: 200, ..Default::default() };
     let mut snapshot = SpamSnapshot {
         seconds: 2.0,
         run: RUN,

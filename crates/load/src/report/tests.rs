@@ -31,7 +31,7 @@ fn flood_snapshot() -> FloodSnapshot {
 }
 
 fn spam_snapshot() -> SpamSnapshot {
-    let mut totals = crate::spam::Totals { sent: 2_000, answered: 2_000, ..Default::default() };
+    let mut totals = crate::spam::SpamTotals { sent: 2_000, answered: 2_000, ..Default::default() };
     totals.delivered = 5_000;
     totals.problems.insert("Bad id".to_owned(), 2);
     let (answer, behind) = (Quantiles::default(), Quantiles::default());

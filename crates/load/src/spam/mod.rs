@@ -22,7 +22,7 @@ mod wire;
 pub use config::{Payload, SpamConfig, SpamError, SpamMode};
 pub use message::PAYLOAD_BYTES_MIN;
 pub use snapshot::SpamSnapshot;
-pub use tally::Totals;
+pub use tally::SpamTotals;
 
 use std::io;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ use message::Messages;
 use post::{Connect, Poster};
 use schedule::{Schedule, Share};
 use stream::{Reader, Writer};
-use tally::Published;
+use tally::SpamPublished;
 use wire::Wire;
 
 /// An API that takes nothing, or owes an answer and sends nothing, for so long is taken for dead.
@@ -52,13 +52,13 @@ const HEAD_START_NS: u64 = 5_000_000;
 
 /// What the threads of one connection share with the [`Spam`] that started them.
 #[derive(Debug, Default)]
-struct Link {
+struct SpamLink {
     stop: AtomicBool,
-    writer: Shared<Published>,
-    reader: Shared<Published>,
+    writer: Shared<SpamPublished>,
+    reader: Shared<SpamPublished>,
 }
 
-impl Link {
+impl SpamLink {
     fn stopped(&self) -> bool {
         // Ordering: the flag carries no data with it.
         self.stop.load(Ordering::Relaxed)
@@ -84,7 +84,7 @@ enum Side {
 }
 
 /// Sleeps until `due_ns` on the monotonic clock, or until it is told to stop.
-fn wait_until(due_ns: u64, link: &Link) {
+fn wait_until(due_ns: u64, link: &SpamLink) {
     loop {
         let now_ns = clock::monotonic_ns();
         if now_ns >= due_ns || link.stopped() {
@@ -115,7 +115,7 @@ struct Head {
 
 #[derive(Debug)]
 struct Connection {
-    link: Arc<Link>,
+    link: Arc<SpamLink>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -174,7 +174,7 @@ impl Spam {
 
     /// How the run is doing; the latencies are those since the snapshot before.
     pub fn snapshot(&mut self) -> SpamSnapshot {
-        let (mut totals, mut failure, mut stopped) = (Totals::default(), None, false);
+        let (mut totals, mut failure, mut stopped) = (SpamTotals::default(), None, false);
         let (mut latencies, mut behind) = (Latencies::default(), Latencies::default());
         for link in self.connections.iter().map(|connection| &connection.link) {
             // A reader knows better: who writes sees a broken pipe where the API has said why.
@@ -261,7 +261,7 @@ impl Connection {
         (run, start_ns): (RunName, u64),
         head: Head,
     ) -> io::Result<Connection> {
-        let link = Arc::new(Link::default());
+        let link = Arc::new(SpamLink::default());
         let messages = Messages::new(&share, config.first_id, config.payload, run, start_ns);
         let mut threads = Vec::new();
         match config.mode {
@@ -301,8 +301,8 @@ impl Connection {
 fn spawn(
     name: &str,
     side: Side,
-    link: &Arc<Link>,
-    run: impl FnOnce(&Link) -> io::Result<()> + Send + 'static,
+    link: &Arc<SpamLink>,
+    run: impl FnOnce(&SpamLink) -> io::Result<()> + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let link = link.clone();
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {

@@ -11,7 +11,7 @@ use sys::clock;
 use crate::spam::message::Messages;
 use crate::spam::schedule::Share;
 use crate::spam::wire::Wire;
-use crate::spam::{Head, Link, no_answer, wait_until};
+use crate::spam::{Head, SpamLink, no_answer, wait_until};
 
 /// Connects to the API.
 pub(super) type Connect = Arc<dyn Fn() -> io::Result<Wire> + Send + Sync>;
@@ -31,7 +31,7 @@ pub(super) struct Poster {
 impl Poster {
     /// Sends the whole share, each event at its time or as soon after it as the answer to the one
     /// before is there.
-    pub(super) fn run(mut self, head: &Head, link: &Link) -> io::Result<()> {
+    pub(super) fn run(mut self, head: &Head, link: &SpamLink) -> io::Result<()> {
         let Head { host, path, authorization } = head;
         let (mut message, mut request, mut answer) = (Vec::new(), Vec::new(), Vec::new());
         let mut closed = false;

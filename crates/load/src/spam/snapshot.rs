@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use figures::latency::Quantiles;
 
-use crate::spam::Totals;
+use crate::spam::SpamTotals;
 use crate::stamp::RunName;
 
 /// How a run is doing.
@@ -15,7 +15,7 @@ pub struct SpamSnapshot {
     /// Its name in the stamps of its events.
     pub run: RunName,
     /// Counts since the start.
-    pub totals: Totals,
+    pub totals: SpamTotals,
     /// Events that there were to be, if that is known.
     pub planned: Option<u64>,
     /// Whether it was told to stop before all was sent.

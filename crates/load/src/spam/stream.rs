@@ -12,9 +12,9 @@ use sys::clock;
 use crate::spam::message::Messages;
 use crate::spam::post::whole_body;
 use crate::spam::schedule::Share;
-use crate::spam::tally::Published;
+use crate::spam::tally::SpamPublished;
 use crate::spam::wire::Wire;
-use crate::spam::{ANSWER_TIMEOUT, Head, Link, no_answer, wait_until};
+use crate::spam::{ANSWER_TIMEOUT, Head, SpamLink, no_answer, wait_until};
 
 /// A chunk is written once it has so many bytes, even if more events are due.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -37,7 +37,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Sends the whole share, each event at its time or, when that has passed, at once.
-    pub(super) fn run(mut self, head: &Head, link: &Link) -> io::Result<()> {
+    pub(super) fn run(mut self, head: &Head, link: &SpamLink) -> io::Result<()> {
         let Head { host, path, authorization } = head;
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-ndjson\r\n\
@@ -106,7 +106,7 @@ impl Batch {
     }
 
     /// Writes what there is; false when that was nothing.
-    fn write(&mut self, wire: &mut Wire, link: &Link) -> io::Result<bool> {
+    fn write(&mut self, wire: &mut Wire, link: &SpamLink) -> io::Result<bool> {
         if self.behind_ns.is_empty() {
             return Ok(false);
         }
@@ -136,7 +136,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Reads the answers to all events; returns when the API has ended them.
-    pub(super) fn run(mut self, link: &Link) -> io::Result<()> {
+    pub(super) fn run(mut self, link: &SpamLink) -> io::Result<()> {
         self.wire.set_read_timeout(READ_TIMEOUT)?;
         let mut buffer = vec![0; 64 * 1024];
         let mut decoder = None;
@@ -184,9 +184,9 @@ impl Reader {
         bytes: &[u8],
         now_ns: u64,
         waiting: &mut Waiting,
-        link: &Link,
+        link: &SpamLink,
     ) -> io::Result<Progress> {
-        link.reader.with(|Published { totals, latencies, .. }| {
+        link.reader.with(|SpamPublished { totals, latencies, .. }| {
             let progress = decoder.feed(bytes, |answer| {
                 totals.answer(answer.data);
                 // Answers come in the order of the events.

@@ -9,7 +9,7 @@ const PROBLEMS_MAX: usize = 20;
 
 /// Counts since the start.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Totals {
+pub struct SpamTotals {
     /// Events sent.
     pub sent: u64,
     /// Events that the server answered, well or not.
@@ -28,13 +28,13 @@ pub struct Totals {
     pub cpu_ns: u64,
 }
 
-impl Totals {
+impl SpamTotals {
     /// Events that the server refused.
     pub fn problems_total(&self) -> u64 {
         self.problems.values().sum()
     }
 
-    pub(super) fn add(&mut self, other: &Totals) {
+    pub(super) fn add(&mut self, other: &SpamTotals) {
         self.sent += other.sent;
         self.answered += other.answered;
         self.delivered += other.delivered;
@@ -102,8 +102,8 @@ fn delivered(json: &[u8]) -> Option<u64> {
 
 /// What one side of a connection, writer or reader, has published.
 #[derive(Debug, Default)]
-pub(super) struct Published {
-    pub(super) totals: Totals,
+pub(super) struct SpamPublished {
+    pub(super) totals: SpamTotals,
     /// From the intended time to the answer, since somebody took them last.
     pub(super) latencies: Latencies,
     /// From the intended time to the write, likewise.
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn answers_are_counted_by_what_they_say() {
-        let mut totals = Totals::default();
+        let mut totals = SpamTotals::default();
         totals.answer(br#"{"delivered":2,"id":"0193"}"#);
         totals.answer(br#"{"id":"0193", "delivered": 40}"#);
         totals.answer(br#"{"type":"about:blank","title":"Bad id","status":400}"#);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn titles_are_bounded() {
-        let mut totals = Totals::default();
+        let mut totals = SpamTotals::default();
         for number in 0..1_000 {
             totals.answer(format!("{{\"title\":\"{number}\"}}").as_bytes());
         }

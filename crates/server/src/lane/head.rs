@@ -8,7 +8,7 @@ use httpd::body::BodyKind;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Look<'b> {
     /// A request that a lane may serve, with its body.
-    Whole(Ask<'b>),
+    Whole(LaneAsk<'b>),
     /// The begin of what may become one.
     Partial,
     /// Something else.
@@ -17,7 +17,7 @@ pub(super) enum Look<'b> {
 
 /// A request to send one event.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Ask<'b> {
+pub(super) struct LaneAsk<'b> {
     /// What its client calls us.
     pub(super) host: &'b str,
     /// The `Authorization` field.
@@ -71,7 +71,7 @@ pub(super) fn look(bytes: &[u8]) -> Look<'_> {
     let body: Range<usize> = head..head.saturating_add(length);
     let len = body.end;
     match bytes.get(body) {
-        Some(body) => Look::Whole(Ask { host, authorization, is_forwarded, body, len }),
+        Some(body) => Look::Whole(LaneAsk { host, authorization, is_forwarded, body, len }),
         None => Look::Partial,
     }
 }
@@ -153,7 +153,7 @@ mod tests {
         for cut in 0..head.len() + 5 {
             assert_eq!(look(&text.as_bytes()[..cut]), Look::Partial, "{cut}");
         }
-        let ask = Ask {
+        let ask = LaneAsk {
             host: "push.test:80",
             authorization: Some("Bearer x"),
             is_forwarded: true,

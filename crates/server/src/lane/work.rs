@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use sys::{clock, process, socket};
 
 use super::date::Date;
-use super::head::{Ask, Look, look};
+use super::head::{LaneAsk, Look, look};
 use super::message::{GivenBack, Lease, REST_BYTES_MAX, Return};
 use super::slots::{Asked, Conn, Slots};
 use crate::api::{Api, AtOnce, SendAtOnce};
@@ -185,7 +185,7 @@ impl SendLane {
                     break;
                 }
             };
-            let Ask { authorization, is_forwarded, body, len, .. } = ask;
+            let LaneAsk { authorization, is_forwarded, body, len, .. } = ask;
             let (bell, bells) = (turn.bell(), self.shared.bells.get());
             let (id, own, accepted) = (conn.id, turn.worker(), Instant::now());
             if at > 0 && self.over.is_some_and(|over| accepted >= over) {

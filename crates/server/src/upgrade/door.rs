@@ -16,7 +16,7 @@ use self::starting::{NotStarted, OVER};
 use super::conversation::Conversation;
 use super::handover::{HandoverRun, PATIENCE};
 use super::messages::{
-    Ask, Done, FirstMessage, Hello, Refusal, ServingMessage, StarterMessage, Step, VERSIONS,
+    Ask, Done, FirstMessage, Hello, ServingMessage, StarterMessage, Step, UpgradeRefusal, VERSIONS,
     common_version,
 };
 use super::program::{self, Program};
@@ -188,7 +188,7 @@ impl Upgrades {
             Ok(FirstMessage::Unknown) => {
                 let why = "this version of the server does not know what it is asked for".into();
                 // Who says what we do not know may not know this either.
-                let _ = caller.say(&StarterMessage::Refuse(Refusal { why })).await;
+                let _ = caller.say(&StarterMessage::Refuse(UpgradeRefusal { why })).await;
             }
             Err(error) => tracing::debug!(%error, "who came to the upgrade's socket said nothing"),
         }
@@ -228,7 +228,7 @@ impl Upgrades {
                     "a program that was to take over is refused: {why}"
                 );
                 // It may have gone.
-                let _ = successor.say(&ServingMessage::Refuse(Refusal { why })).await;
+                let _ = successor.say(&ServingMessage::Refuse(UpgradeRefusal { why })).await;
             }
             None => {
                 let given = self.give(successor, hello, None, &mut Starter(None)).await;
@@ -247,7 +247,7 @@ impl Upgrades {
             Err(NotStarted::Busy(why)) => {
                 let why = why.to_owned();
                 tracing::warn!("no second upgrade is begun: {why}");
-                return starter.tell(&StarterMessage::Refuse(Refusal { why }));
+                return starter.tell(&StarterMessage::Refuse(UpgradeRefusal { why }));
             }
             Err(NotStarted::Failed(why)) => Err(why),
         };
@@ -264,7 +264,8 @@ impl Upgrades {
         let Some(version) = common_version(&hello.versions) else {
             let why = other_versions(&hello.versions);
             // It may have gone.
-            let _ = successor.say(&ServingMessage::Refuse(Refusal { why: why.clone() })).await;
+            let _ =
+                successor.say(&ServingMessage::Refuse(UpgradeRefusal { why: why.clone() })).await;
             if let Some(child) = child {
                 program::end(child, PATIENCE).await;
             }
@@ -312,7 +313,7 @@ impl Upgrades {
             Err(why) => {
                 tracing::warn!("the upgrade has failed, and this program goes on: {why}");
                 *self.stage() = Stage::Nothing;
-                starter.tell(&StarterMessage::Refuse(Refusal { why }));
+                starter.tell(&StarterMessage::Refuse(UpgradeRefusal { why }));
             }
         }
     }

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::conversation::Conversation;
 use super::messages::{
-    Copying, Done, Have, Hello, Live, Refusal, ServingMessage, Step, SuccessorMessage,
+    Copying, Done, Have, Hello, Live, ServingMessage, Step, SuccessorMessage, UpgradeRefusal,
 };
 use super::serving::Serving;
 use super::socket::SocketDir;
@@ -279,7 +279,7 @@ impl HandoverRun<'_> {
         // not.
         let was_paused = handover.is_some();
         drop(handover);
-        let last = ServingMessage::Refuse(Refusal { why: why.clone() });
+        let last = ServingMessage::Refuse(UpgradeRefusal { why: why.clone() });
         // It may be gone, or not listen.
         let _ = self.successor.say_at_once(&last);
         self.successor.end().await;

@@ -59,7 +59,7 @@ pub(crate) enum ServingMessage {
     /// The first one.
     Facts(Box<Facts>),
     /// There is no upgrade; the last word.
-    Refuse(Refusal),
+    Refuse(UpgradeRefusal),
     /// How far it is; said now and then.
     Copying(Copying),
     /// A part of the history follows, as bytes.
@@ -101,7 +101,7 @@ impl fmt::Debug for ServingMessage {
 #[serde(tag = "word", rename_all = "snake_case")]
 pub(crate) enum SuccessorMessage {
     /// It cannot be; the last word.
-    Refuse(Refusal),
+    Refuse(UpgradeRefusal),
     /// Workers wait for connections.
     Ready(Ready),
     /// All is here.
@@ -118,7 +118,7 @@ pub(crate) enum SuccessorMessage {
 pub(crate) enum StarterMessage {
     Progress(Step),
     Done(Done),
-    Refuse(Refusal),
+    Refuse(UpgradeRefusal),
     #[serde(other)]
     Unknown,
 }
@@ -126,7 +126,7 @@ pub(crate) enum StarterMessage {
 /// Why not, as a sentence.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Refusal {
+pub(crate) struct UpgradeRefusal {
     pub(crate) why: String,
 }
 

@@ -7,7 +7,7 @@ fn id(number: u64) -> Id {
 }
 
 /// What is told of these changes of id 1: `(at, is_online)` each.
-fn told(tracker: &mut Tracker, changes: &[(u64, bool)]) -> Vec<Outcome> {
+fn told(tracker: &mut Tracker, changes: &[(u64, bool)]) -> Vec<Settled> {
     let mut outcomes = Vec::new();
     for &(at_ms, is_online) in changes {
         over(tracker, at_ms, &mut outcomes);
@@ -16,7 +16,7 @@ fn told(tracker: &mut Tracker, changes: &[(u64, bool)]) -> Vec<Outcome> {
     outcomes
 }
 
-fn over(tracker: &mut Tracker, now_ms: u64, outcomes: &mut Vec<Outcome>) {
+fn over(tracker: &mut Tracker, now_ms: u64, outcomes: &mut Vec<Settled>) {
     while let Some(outcome) = tracker.next_over(now_ms, |_| false) {
         outcomes.push(outcome);
     }
@@ -26,11 +26,11 @@ fn over(tracker: &mut Tracker, now_ms: u64, outcomes: &mut Vec<Outcome>) {
 fn id_is_online_at_once_and_offline_after_its_grace() {
     let mut tracker = Tracker::new(5_000);
     let mut outcomes = told(&mut tracker, &[(0, true), (100, false)]);
-    assert_eq!(outcomes, [Outcome::Online(id(1))]);
+    assert_eq!(outcomes, [Settled::Online(id(1))]);
     over(&mut tracker, 5_099, &mut outcomes);
     assert_eq!((outcomes.len(), tracker.len()), (1, 1));
     over(&mut tracker, 5_100, &mut outcomes);
-    assert_eq!((&outcomes[1..], tracker.len()), (&[Outcome::Offline(id(1))][..], 0));
+    assert_eq!((&outcomes[1..], tracker.len()), (&[Settled::Offline(id(1))][..], 0));
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn client_that_flaps_within_its_grace_is_told_once() {
     over(&mut tracker, u64::MAX, &mut outcomes);
     // Each change has its outcome, so that each note's name is let go.
     assert_eq!(outcomes.len(), flaps.len());
-    outcomes.retain(|outcome| *outcome != Outcome::Nothing(id(1)));
-    assert_eq!(outcomes, [Outcome::Online(id(1)), Outcome::Offline(id(1))]);
+    outcomes.retain(|outcome| *outcome != Settled::Nothing(id(1)));
+    assert_eq!(outcomes, [Settled::Online(id(1)), Settled::Offline(id(1))]);
     assert_eq!((tracker.waiting.capacity(), tracker.queue.len()), (0, 0));
 }
 
@@ -50,15 +50,15 @@ fn client_that_flaps_within_its_grace_is_told_once() {
 fn without_a_grace_each_end_is_told() {
     let mut tracker = Tracker::new(0);
     let told = told(&mut tracker, &[(0, true), (0, false), (1, true)]);
-    assert_eq!(told, [Outcome::Online(id(1)), Outcome::Offline(id(1)), Outcome::Online(id(1))]);
+    assert_eq!(told, [Settled::Online(id(1)), Settled::Offline(id(1)), Settled::Online(id(1))]);
 }
 
 #[test]
 fn one_who_is_there_although_its_coming_was_lost_is_not_told_offline() {
     let mut tracker = Tracker::new(5_000);
-    assert_eq!(told(&mut tracker, &[(0, false), (1, false)]), [Outcome::Nothing(id(1))]);
+    assert_eq!(told(&mut tracker, &[(0, false), (1, false)]), [Settled::Nothing(id(1))]);
     assert_eq!(tracker.next_over(5_000, |_| true), None, "a note may be on its way");
-    assert_eq!(tracker.next_over(10_000, |_| true), Some(Outcome::Nothing(id(1))));
+    assert_eq!(tracker.next_over(10_000, |_| true), Some(Settled::Nothing(id(1))));
     assert_eq!(tracker.next_over(u64::MAX, |_| true), None);
 }
 
@@ -68,7 +68,7 @@ fn one_who_is_back_within_its_grace_is_not_told_online_again() {
     let mut tracker = Tracker::new(5_000);
     assert_eq!(told(&mut tracker, &[(0, false)]), []);
     assert_eq!(tracker.next_over(5_000, |_| true), None);
-    assert_eq!(told(&mut tracker, &[(5_050, true)]), [Outcome::Nothing(id(1)); 2]);
+    assert_eq!(told(&mut tracker, &[(5_050, true)]), [Settled::Nothing(id(1)); 2]);
     assert_eq!(tracker.len(), 0);
 }
 
@@ -79,7 +79,7 @@ fn of_too_many_who_wait_the_first_is_told_early() {
     for n in 1..=5 {
         tracker.note(Change { id: id(n), is_online: false }, n, &mut outcomes);
     }
-    assert_eq!(outcomes, [Outcome::Offline(id(1)), Outcome::Offline(id(2))]);
+    assert_eq!(outcomes, [Settled::Offline(id(1)), Settled::Offline(id(2))]);
     assert_eq!((tracker.len(), tracker.take_early(), tracker.take_early()), (3, 2, 0));
     assert_eq!(tracker.clear().count(), 3);
     assert_eq!((tracker.len(), tracker.next_over(u64::MAX, |_| false)), (0, None));

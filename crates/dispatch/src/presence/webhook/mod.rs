@@ -20,7 +20,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use self::backlog::Backlog;
-use self::post::Poster;
+use self::post::WebhookClient;
 use super::{Counts, Kind, Notification, Presence, Subscriber, Webhook};
 use crate::log_interval::LogInterval;
 
@@ -36,12 +36,12 @@ const RETRIES: ExponentialBuilder = ExponentialBuilder::new()
     .without_max_times();
 
 /// A webhook that is told nothing yet.
-pub struct Hook(Poster);
+pub struct Hook(WebhookClient);
 
 impl Hook {
     /// The one that `webhook` describes.
     pub fn new(webhook: Webhook) -> Result<Hook> {
-        Poster::new(webhook).map(Hook)
+        WebhookClient::new(webhook).map(Hook)
     }
 
     /// Listens from now on, and tells it until the server stops, or another goes on with its work.
@@ -68,7 +68,7 @@ struct Batches {
 /// Nothing more will be told.
 struct Over;
 
-async fn deliver(poster: &Poster, batches: &mut Batches) -> Result<(), Over> {
+async fn deliver(poster: &WebhookClient, batches: &mut Batches) -> Result<(), Over> {
     let (lot, mut log) = (fastrand::u32(..), LogInterval::default());
     for number in 0_u64.. {
         batches.gather().await?;

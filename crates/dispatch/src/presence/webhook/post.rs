@@ -48,14 +48,14 @@ pub(super) enum PostError {
 }
 
 /// Posts to one webhook.
-pub(super) struct Poster {
+pub(super) struct WebhookClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     url: WebhookUrl,
     secret: WebhookSecret,
 }
 
-impl Poster {
-    pub(super) fn new(webhook: Webhook) -> Result<Poster> {
+impl WebhookClient {
+    pub(super) fn new(webhook: Webhook) -> Result<WebhookClient> {
         let Webhook { url, secret } = webhook;
         let connector = outgoing::connector(url.uri()).context(
             "--webhook: this system trusts no certificates: install ca-certificates, or name a \
@@ -66,7 +66,7 @@ impl Poster {
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(CONNECTION_IDLE_MAX)
             .build(connector);
-        Ok(Poster { client, url, secret })
+        Ok(WebhookClient { client, url, secret })
     }
 
     /// Host and port.

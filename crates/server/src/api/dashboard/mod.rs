@@ -35,7 +35,7 @@ use crate::web;
 
 /// What the page is told first.
 #[derive(Serialize)]
-pub(super) struct Facts {
+pub(super) struct DashboardFacts {
     version: &'static str,
     /// The id whose events are the figures. Another one after each start of the server.
     id: String,
@@ -77,13 +77,13 @@ pub(super) async fn icon(headers: HeaderMap) -> Response {
 pub(super) async fn facts(
     State(api): State<Arc<Api>>,
     request: Request,
-) -> Result<Json<Facts>, ApiProblem> {
+) -> Result<Json<DashboardFacts>, ApiProblem> {
     let public_url = public_url(&api, &request).to_string();
     // Who is let in by a key and shows none has a cookie.
     let is_by_key = matches!(Grant::of(request.extensions())?, Grant::Key(_));
     let session = is_by_key && !request.headers().contains_key(header::AUTHORIZATION);
     let sockets = api.sockets.read().await;
-    Ok(Json(Facts {
+    Ok(Json(DashboardFacts {
         version: env!("CARGO_PKG_VERSION"),
         id: api.live_id.clone(),
         token: api.tokens.as_ref().map(|tokens| tokens.own_token().to_owned()),

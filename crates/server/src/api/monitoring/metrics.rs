@@ -221,15 +221,15 @@ fn send_durations(api: &Api) -> MetricFamily {
 }
 
 /// How a figure is read out of a worker's counters.
-type Read = fn(&WorkerSnapshot) -> u64;
+type ReadFigure = fn(&WorkerSnapshot) -> u64;
 
-const WORKER_GAUGES: [(&str, &str, Read); 3] = [
+const WORKER_GAUGES: [(&str, &str, ReadFigure); 3] = [
     ("encke_connections_open", "Connections open now.", |worker| worker.connections_open),
     ("encke_worker_full", "1 while the worker takes no more connections.", |worker| worker.full),
     ("encke_mails_waiting", "Mails in the worker's mailbox.", |worker| worker.mails_waiting),
 ];
 
-const WORKER_COUNTERS: [(&str, &str, Read); 8] = [
+const WORKER_COUNTERS: [(&str, &str, ReadFigure); 8] = [
     ("encke_connections_opened_total", "Connections accepted.", |worker| worker.opened),
     ("encke_deliveries_total", "Events handed to connections.", |worker| worker.deliveries),
     (
@@ -250,7 +250,7 @@ const WORKER_COUNTERS: [(&str, &str, Read); 8] = [
 
 fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
     let numbers: Vec<String> = (0..workers.len()).map(|worker| worker.to_string()).collect();
-    let by_worker = |read: Read, value: fn(f64) -> Metric| {
+    let by_worker = |read: ReadFigure, value: fn(f64) -> Metric| {
         let each = numbers.iter().zip(workers);
         each.map(|(number, worker)| metric(&[("worker", number)], value(read(worker) as f64)))
             .collect()

@@ -13,7 +13,7 @@ use crate::api::state::Api;
 #[derive(Debug, Serialize)]
 pub(crate) struct TokenStats {
     /// Requests and tokens that were refused, and log-ins under ids that are not granted.
-    refusals: Refusals,
+    refusals: TokenRefusals,
     /// Tokens that wait to be verified.
     waiting: usize,
     /// Those that are remembered as verified, and the memory that they take.
@@ -33,9 +33,9 @@ pub(crate) struct TokenStats {
 
 /// Counts with their reasons.
 #[derive(Debug)]
-struct Refusals(Vec<(&'static str, u64)>);
+struct TokenRefusals(Vec<(&'static str, u64)>);
 
-impl Serialize for Refusals {
+impl Serialize for TokenRefusals {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (reason, count) in &self.0 {
@@ -55,7 +55,7 @@ impl TokenStats {
             .map(|(reason, count)| (reason.as_str(), count))
             .chain([("missing", whole.tokens_missing), ("not_granted", whole.ids_not_granted)]);
         Some(TokenStats {
-            refusals: Refusals(refusals.collect()),
+            refusals: TokenRefusals(refusals.collect()),
             waiting: tokens.waiting(),
             remembered: figures.verified,
             remembered_bytes: figures.verified_bytes,
