@@ -178,18 +178,21 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
     Ok(passed)
 }
 
-/// What random tests make their seeds of: the commit, so that what was found good is not refused by
-/// chance and each change tries seeds of its own. A whole run takes random ones.
+/// What random tests make their seeds of: the files of the commit, so that what was found good is
+/// not refused by chance and each change tries seeds of its own. A whole run takes random ones, and
+/// so does one of sources without a commit.
 fn seeds(root: &Path, extent: Extent) -> Option<String> {
     let given = std::env::var(step::SEEDS).ok();
-    given.or_else(|| (extent < Extent::Whole).then(|| commit(root)))
+    let seeds = given.or_else(|| (extent < Extent::Whole).then(|| tree(root)).flatten());
+    println!("seeds: {}", seeds.as_deref().unwrap_or("random"));
+    seeds
 }
 
-/// The commit; the same for all sources without one.
-fn commit(root: &Path) -> String {
-    let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root).output();
-    let commit = git.ok().filter(|git| git.status.success());
-    commit.map_or_else(String::new, |git| String::from_utf8_lossy(&git.stdout).trim().to_owned())
+/// The hash of the files of the commit.
+fn tree(root: &Path) -> Option<String> {
+    let git = Command::new("git").args(["rev-parse", "HEAD^{tree}"]).current_dir(root).output();
+    let git = git.ok().filter(|git| git.status.success())?;
+    Some(String::from_utf8_lossy(&git.stdout).trim().to_owned())
 }
 
 /// Keeps what a run that has passed leaves to others; not that the example has, where a test of it

@@ -2,9 +2,9 @@
 //! in which both are kept.
 //!
 //! Tokens are JSON Web Tokens that somebody else made; the [`Verifier`](tokens::Verifier) knows the
-//! keys and the revocations, and the [token door](token_service) stands between it and the workers.
-//! Keys of the API are our own: a file of their hashes, which commands change and a running server
-//! reads again.
+//! keys and the revocations, and the [token service](token_service) stands between it and the
+//! workers. Keys of the API are our own: a file of their hashes, which commands change and a
+//! running server reads again.
 //!
 //! Nothing here knows a request, an answer or another node: what is refused is told as an error
 //! that says why, and who asked puts it into words of HTTP.

@@ -51,7 +51,7 @@ pub struct Barrier {
     /// Where those look who have found it closed. It is changed to closed before `permits` is, and
     /// to open after: so nobody finds the one closed and the other open for long.
     stand: watch::Sender<Stand>,
-    /// Tells that the last pass has come back.
+    /// Tells that the last permit has come back.
     last: Notify,
 }
 

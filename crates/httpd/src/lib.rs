@@ -3,7 +3,8 @@
 //!
 //! It is hyper's HTTP/1.1 and HTTP/2 with axum's routes on top. What is here is what they leave to
 //! their user: how long a silent client may stay, how many there may be, and how much is read of a
-//! body before somebody has looked at it. No path of the API is known here.
+//! body before somebody has looked at it. No path of the API is known here
+//! but the four of the demo page ([`origin`]).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 

@@ -1,4 +1,4 @@
-//! Judging a token: at once where that is cheap, and with all the time it takes elsewhere.
+//! Verifying a token: at once where that is cheap, and with all the time it takes elsewhere.
 //!
 //! [`Verifier::check`] is for a worker's turn. It takes the token apart (about a microsecond),
 //! verifies a secret's signature (another one or two), and looks whether a public key's was

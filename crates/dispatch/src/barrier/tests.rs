@@ -15,7 +15,7 @@ fn successor() -> Successor {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closed_gate_waits_for_those_who_are_in_and_lets_nobody_else_in() {
+async fn closed_barrier_waits_for_those_who_are_in_and_lets_nobody_else_in() {
     let barrier = Barrier::new();
     let (one, two) = (barrier.enter().await.unwrap(), barrier.enter().await.unwrap());
     barrier.close();

@@ -96,7 +96,7 @@ impl Rest {
         let mut line = BytesMut::with_capacity(text.len() + 1);
         line.put_slice(text);
         line.put_u8(b'\n');
-        self.permit(Passed { blank: number.saturating_sub(self.next), line: line.freeze() });
+        self.pass(Passed { blank: number.saturating_sub(self.next), line: line.freeze() });
         self.next = number + 1;
     }
 
@@ -106,12 +106,12 @@ impl Rest {
         let waits =
             self.lines.as_ref().is_some_and(|lines| lines.capacity() == lines.max_capacity());
         if waits && number > self.next {
-            self.permit(Passed { blank: number - self.next, line: Bytes::new() });
+            self.pass(Passed { blank: number - self.next, line: Bytes::new() });
             self.next = number;
         }
     }
 
-    fn permit(&self, passed: Passed) {
+    fn pass(&self, passed: Passed) {
         if let Some(lines) = &self.lines {
             // Where the successor is gone, that is told instead of an answer.
             let _ = lines.try_send(passed);

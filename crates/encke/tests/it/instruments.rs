@@ -147,7 +147,7 @@ fn streams_that_the_server_ends_are_told_by_reason() {
     let url = format!("{}/stream/{{id}}", server.url());
     let flood = Program::spawn(&mut encke(["flood", "--users=200", "--json", "--url", &url]));
     server.wait_closed("full", 50);
-    server.wait_open(150);
+    server.wait_streams(150);
     assert_eq!(server.stop("TERM").code(), Some(0));
     wait_for("the crowd hears of the end", || flood.stderr().contains("closed 150"));
     flood.signal("TERM");

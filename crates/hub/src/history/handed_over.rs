@@ -1,9 +1,9 @@
 //! The memory handed on to the process that goes on for this one.
 //!
 //! ```text
-//! dump, dump, …        while events come, a slice at a time   -> inherit, each in its turn
-//! dump, the rest       once none come any more                -> inherit
-//! evicted_range             after that                             -> take_over_evicted
+//! dump, dump, …        while events come, a slice at a time   -> take_over, each in its turn
+//! dump, the rest       once none come any more                -> take_over
+//! evicted_range        after that                             -> take_over_evicted
 //! ```
 //!
 //! What was forgotten while it was handed on, the successor forgets with the last step, so that it

@@ -28,10 +28,17 @@ fn address_is_all_of_ipv4_and_the_first_half_of_ipv6() {
     assert_eq!(of(&keys, "192.0.2.1"), of(&successor, "192.0.2.1"));
 }
 
+/// Both by the test's seed.
+fn random_and_keys() -> (fastrand::Rng, AddressKeys) {
+    let mut random = fastrand::Rng::with_seed(seed());
+    let keys = AddressKeys::of_parts([random.u64(..), random.u64(..)]);
+    (random, keys)
+}
+
 /// Never too low, and nothing is left in the end.
 #[test]
 fn counts_are_not_below_what_a_plain_map_says() {
-    let (mut random, keys) = (fastrand::Rng::with_seed(seed()), AddressKeys::random());
+    let (mut random, keys) = random_and_keys();
     let (sketch, mut model) = (CountSketch::default(), HashMap::<u32, u32>::new());
     for _ in 0..200_000 {
         let number = random.u32(..2_000);
@@ -58,7 +65,7 @@ fn counts_are_not_below_what_a_plain_map_says() {
 /// The module's figure, and the paper's.
 #[test]
 fn million_connections_add_little_to_anyones_count() {
-    let (mut random, keys) = (fastrand::Rng::with_seed(seed()), AddressKeys::random());
+    let (mut random, keys) = random_and_keys();
     let sketch = CountSketch::default();
     (0..1_000_000).for_each(|number| assert!(sketch.add(key(&keys, number), u32::MAX)));
     let excess = |number| sketch.count(key(&keys, number));
@@ -96,7 +103,7 @@ fn addresses_pay_for_themselves_alone() {
 /// may do, nobody is held up by the others.
 #[test]
 fn rates_are_not_below_what_a_plain_map_says() {
-    let (mut random, keys) = (fastrand::Rng::with_seed(seed()), AddressKeys::random());
+    let (mut random, keys) = random_and_keys();
     let (rates, mut model) = (RateSketch::new(100, 1), HashMap::<u32, u64>::new());
     let mut now_ns = 1;
     for _ in 0..300_000 {

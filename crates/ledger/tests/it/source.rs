@@ -264,8 +264,7 @@ fn what_cannot_be_the_graph_is_refused_and_nothing_is_left() {
 fn random_sql_leaves_graph_and_table_the_same() {
     let Some(server) = server() else { return };
     run(async {
-        let seed = fastrand::u64(..);
-        println!("seed {seed}");
+        let seed = testing::seed();
         let ledger = connect(&server).await;
         server
             .sql(

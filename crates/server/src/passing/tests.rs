@@ -45,9 +45,9 @@ impl Old {
         let routes = Router::new().fallback(async || "old");
         let doors = vec![Door { listener: listener.into(), tls: None }];
         let routes = guarded(routes, &barrier);
-        let (gate_too, ended) = (Arc::clone(&barrier), stop.clone());
+        let (barrier_too, ended) = (Arc::clone(&barrier), stop.clone());
         let task =
-            tokio::spawn(listener::run(doors, routes, Permits::new(), None, gate_too, ended));
+            tokio::spawn(listener::run(doors, routes, Permits::new(), None, barrier_too, ended));
         Old { address, barrier, task, _running: stop.drop_guard() }
     }
 
@@ -137,7 +137,7 @@ fn last(answer: &str) -> (&str, Value) {
 }
 
 #[tokio::test]
-async fn request_that_waits_at_the_gate_goes_to_the_successor_whole() {
+async fn request_that_waits_at_the_barrier_goes_to_the_successor_whole() {
     let (old, data) = (Old::start().await, data());
     let _new = new(data.path());
     old.barrier.close();

@@ -153,7 +153,7 @@ impl Conversation {
     }
 
     /// Passes copies of `descriptors` on, behind the word that told of them.
-    pub(crate) async fn permit(&mut self, descriptors: &[BorrowedFd<'_>]) -> Result<(), Broken> {
+    pub(crate) async fn pass(&mut self, descriptors: &[BorrowedFd<'_>]) -> Result<(), Broken> {
         let send = || passing::send(&self.stream, &[IoSlice::new(&[MARK])], descriptors);
         let sent = self.stream.async_io(Interest::WRITABLE, send);
         match timeout(SAY_MAX, sent).await {
@@ -219,7 +219,7 @@ mod tests {
         let (mut one, mut other) = pair();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         one.say(&json!({ "word": 1 })).await.unwrap();
-        one.permit(&[listener.as_fd()]).await.unwrap();
+        one.pass(&[listener.as_fd()]).await.unwrap();
         one.say_bytes(b"\0\x01").await.unwrap();
         one.say_at_once(&json!(2)).unwrap();
         assert_eq!(other.hear::<Value>().await.unwrap(), json!({ "word": 1 }));

@@ -218,6 +218,7 @@ pub(crate) struct Rest {
     /// The last number of an event.
     pub(crate) last: u64,
     /// Events that were sent and are not remembered any more.
+    #[serde(rename = "oblivion")]
     pub(crate) evicted_range: EvictedRange,
     /// What the workers have counted, by name.
     pub(crate) totals: Vec<(String, u64)>,

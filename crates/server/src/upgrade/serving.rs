@@ -103,7 +103,7 @@ impl Serving {
         let word = Listeners { api: plain.is_some(), tls_api: tls.is_some() };
         successor.say(&ServingMessage::Listeners(word)).await?;
         let held: Vec<_> = plain.iter().chain(&tls).map(|listener| listener.as_fd()).collect();
-        successor.permit(&held).await
+        successor.pass(&held).await
     }
 
     /// Ends our node among Erlang nodes: they come again, to the successor.

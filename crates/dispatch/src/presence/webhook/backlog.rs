@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 
 use crate::presence::{Batch, PresenceEvent};
 
-/// PresenceEvent that wait: with 1,000 a second a receiver may be away for a minute.
-const NEWS_MAX: usize = 65_536;
+/// Events that wait: with 1,000 a second a receiver may be away for a minute.
+const EVENTS_MAX: usize = 65_536;
 
 /// Their bytes: as many events of ids with 100 bytes.
 const BYTES_MAX: usize = 8 << 20;
 
-/// PresenceEvent of one batch, at most.
+/// Events of one batch, at most.
 pub(super) const BATCH_MAX: usize = 500;
 
 /// What waits.
@@ -26,7 +26,7 @@ pub(super) struct Backlog {
 
 impl Backlog {
     pub(super) fn new() -> Backlog {
-        Backlog { waiting: VecDeque::new(), bytes: 0, events_max: NEWS_MAX, ends_lost: false }
+        Backlog { waiting: VecDeque::new(), bytes: 0, events_max: EVENTS_MAX, ends_lost: false }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -37,8 +37,8 @@ pub(super) enum Once {
 }
 
 impl Api {
-    /// Posts an event, unless `grant`'s holder did that with the same key before. The pass is held
-    /// for as long as the key is claimed, so while the barrier is closed none is.
+    /// Posts an event, unless `grant`'s holder did that with the same key before. The permit is
+    /// held for as long as the key is claimed, so while the barrier is closed none is.
     pub(super) async fn post_once(
         self: &Arc<Api>,
         permit: &WritePermit<'_>,

@@ -18,13 +18,6 @@ fn node() -> Node {
     Node::new(config, Pipeline::new(), sockets, Arc::default())
 }
 
-fn seed() -> u64 {
-    let seed = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("ENCKE_SEED={seed} cargo test -p playdar fuzzed_datagrams");
-    seed
-}
-
 fn mutate(datagram: &mut Vec<u8>, random: &mut fastrand::Rng) {
     for _ in 0..random.usize(0..4) {
         let at = random.usize(..datagram.len());
@@ -38,7 +31,7 @@ fn mutate(datagram: &mut Vec<u8>, random: &mut fastrand::Rng) {
 
 #[tokio::test]
 async fn fuzzed_datagrams_neither_panic_nor_grow_the_daemon() {
-    let mut random = fastrand::Rng::with_seed(seed());
+    let mut random = fastrand::Rng::with_seed(testing::seed());
     let mut node = node();
     let (sender, mut asked) = mpsc::channel(1);
     node.pipeline.add(Arc::new(Queue { profile: super::super::profile(), sender }));
