@@ -16,12 +16,13 @@ use aws_lc_rs::signature::{
 use aws_lc_rs::{hmac, signature};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use hub::TokenRefusal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::revoked::Revocations;
 use super::rules::TokenRules;
-use super::verifier::Verifier;
+use super::verifier::{Checked, Verifier};
 
 /// A time of the tests.
 pub(super) const NOW: u64 = 1_800_000_000;
@@ -168,4 +169,25 @@ impl Deref for TestVerifier {
 /// Claims that are good at [`NOW`].
 pub(super) fn claims() -> Value {
     json!({ "sub": "bob", "iat": NOW - 10, "exp": NOW + 3600 })
+}
+
+/// The public key of `pair` under a name.
+pub(super) fn named(pair: &Pair, kid: &str) -> Value {
+    let mut jwk = pair.jwk();
+    jwk["kid"] = kid.into();
+    jwk
+}
+
+/// A good token that names its key.
+pub(super) fn token(pair: &Pair, kid: &str) -> String {
+    pair.token(&json!({ "alg": "ES256", "kid": kid }), &claims())
+}
+
+/// Why `token` is refused, whether that is known at once or by its signature.
+pub(super) fn verified(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
+    match verifier.check_at(token, NOW) {
+        Checked::Granted(_) => None,
+        Checked::Refused(refusal) => Some(refusal),
+        Checked::Ask => verifier.verify_at(token, NOW).err(),
+    }
 }

@@ -17,8 +17,8 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::*;
+use crate::tokens::TokenRules;
 use crate::tokens::testing::*;
-use crate::tokens::{Checked, TokenRules};
 
 /// What a server of keys answers, and how often it was asked.
 struct Issuer {
@@ -79,24 +79,6 @@ impl Issuer {
 fn verifier_of(source: &str) -> Arc<Verifier> {
     let jwks = Some(source.parse().unwrap());
     Arc::new(Verifier::open(TokenRules { jwks, ..TokenRules::default() }, None).unwrap())
-}
-
-fn named(pair: &Pair, kid: &str) -> Value {
-    let mut jwk = pair.jwk();
-    jwk["kid"] = kid.into();
-    jwk
-}
-
-fn token(pair: &Pair, kid: &str) -> String {
-    pair.token(&json!({ "alg": "ES256", "kid": kid }), &claims())
-}
-
-fn verified(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
-    match verifier.check_at(token, NOW) {
-        Checked::Granted(_) => None,
-        Checked::Refused(refusal) => Some(refusal),
-        Checked::Ask => verifier.verify_at(token, NOW).err(),
-    }
 }
 
 /// Waits until `done`, with a deadline.

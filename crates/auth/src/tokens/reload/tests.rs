@@ -4,29 +4,11 @@
 use std::fs;
 
 use hub::TokenRefusal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::tokens::testing::*;
-use crate::tokens::{Checked, JwksSource, TokenRules};
-
-fn verified(verifier: &Verifier, token: &str) -> Option<TokenRefusal> {
-    match verifier.check_at(token, NOW) {
-        Checked::Granted(_) => None,
-        Checked::Refused(refusal) => Some(refusal),
-        Checked::Ask => verifier.verify_at(token, NOW).err(),
-    }
-}
-
-fn named(pair: &Pair, kid: &str) -> Value {
-    let mut jwk = pair.jwk();
-    jwk["kid"] = kid.into();
-    jwk
-}
-
-fn token(pair: &Pair, kid: &str) -> String {
-    pair.token(&json!({ "alg": "ES256", "kid": kid }), &claims())
-}
+use crate::tokens::{JwksSource, TokenRules};
 
 fn counts(taken: u64, refused: u64) -> Reloaded {
     Reloaded { taken, refused }

@@ -178,7 +178,8 @@ impl Server {
         stats
     }
 
-    /// Waits until a crowd of so many has logged in, of which some may be gone already.
+    /// Waits until a crowd of so many, of which nobody is refused, has logged in; some may be gone
+    /// already.
     pub(crate) fn wait_crowd(&self, clients: u64) {
         wait_for(&format!("a crowd of {clients} is online"), || {
             let stats = self.api.stats();
