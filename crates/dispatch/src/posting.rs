@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use cluster::Once;
-use engine::{Event, LaneBell, Receipt, Relays, Router, Sending, Step};
+use engine::{Event, LaneBell, Receipt, Router, Sending, Step};
 use graph::{Graph, Pair, WriteError};
 use httpd::problem::{ApiProblem, sentence};
 use hub::{Draft, Followers, IdText};
@@ -131,9 +131,8 @@ impl Sender {
         about: IdText<'_>,
         draft: Draft,
         bell: LaneBell,
-        relays: Relays<'_>,
     ) -> PostedNow {
-        let mut sending = self.router.send(about, draft).for_lane(bell).relayed(relays);
+        let mut sending = self.router.send(about, draft).for_lane(bell);
         for _ in 0..SLICES_AT_ONCE {
             match sending.step(&self.graph) {
                 Ok(Step::Posted(receipt)) => {

@@ -20,7 +20,7 @@ use sys::epoll::Epoll;
 use sys::passing;
 
 use crate::limits::LANE_MESSAGE_BYTES;
-use crate::receipt::{Bell, LaneBell, LaneNote};
+use crate::receipt::{Bell, LaneBell};
 
 /// What a worker does for senders beside its streams.
 pub trait Lane: Send {
@@ -55,7 +55,6 @@ pub(crate) fn lane_index(token: u64) -> Option<u32> {
 pub struct LaneTurn<'w> {
     pub(crate) epoll: &'w Epoll,
     pub(crate) bell: &'w Arc<Bell>,
-    pub(crate) worker: usize,
     /// The monotonic clock at the begin of the turn.
     pub now_ms: u64,
 }
@@ -74,16 +73,6 @@ impl LaneTurn<'_> {
     /// Whether a receipt may be complete since it was asked last.
     pub fn is_answered(&self) -> bool {
         self.bell.take_answered()
-    }
-
-    /// What the lane was told by others.
-    pub fn note(&self) -> Option<LaneNote> {
-        self.bell.take_note()
-    }
-
-    /// The worker's number, which is the lane's.
-    pub fn worker(&self) -> usize {
-        self.worker
     }
 
     /// Where a send's [`Receipt`](crate::Receipt) is to ring.

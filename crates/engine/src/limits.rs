@@ -303,10 +303,6 @@ pub const LANE_SHARE: u64 = 64;
 /// Below so many there are no lanes: clients need the places.
 pub const LANE_PLACES_MIN: u64 = 16;
 
-/// Lanes among which answers are given in each other's place: each has a descriptor for every
-/// connection of all.
-pub const LANES_RELAYING_MAX: usize = 4;
-
 /// The longest message between a lane and the control plane.
 pub const LANE_MESSAGE_BYTES: usize = 64 * 1024;
 

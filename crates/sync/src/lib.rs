@@ -14,7 +14,6 @@ pub mod connection_limit;
 pub mod doorbell;
 pub mod permits;
 pub mod posting;
-pub mod relayed;
 pub mod replies;
 pub mod room;
 pub mod ticket;

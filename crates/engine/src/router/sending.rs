@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::{Router, Step};
 use crate::Event;
 use crate::mailbox::{Mail, Reservation, Targets};
-use crate::receipt::{Bell, LaneBell, Receipt, Relays, Stub};
+use crate::receipt::{Bell, LaneBell, Receipt, Stub};
 
 /// An event to be, and its place among the sends that have begun.
 pub(super) struct Drafted {
@@ -46,8 +46,6 @@ pub struct Sending<'r> {
     renewed: bool,
     /// What the receipt rings, where that is not for a task.
     bell: Option<Arc<Bell>>,
-    /// Who may answer in that one's place, by worker.
-    relays: Option<Relays<'r>>,
     is_posted: bool,
 }
 
@@ -63,7 +61,6 @@ impl<'r> Sending<'r> {
             waits: false,
             renewed: false,
             bell: None,
-            relays: None,
             is_posted: false,
         }
     }
@@ -79,13 +76,6 @@ impl<'r> Sending<'r> {
     /// Sends for a worker's lane, which is rung when the receipt is complete.
     pub fn for_lane(mut self, bell: LaneBell) -> Sending<'r> {
         self.bell = Some(bell.0);
-        self
-    }
-
-    /// A lane in whose place that of a worker may answer, where all the mail is one of that
-    /// worker's: `relays` tells how.
-    pub fn relayed(mut self, relays: Relays<'r>) -> Sending<'r> {
-        self.relays = Some(relays);
         self
     }
 
@@ -197,17 +187,6 @@ impl<'r> Sending<'r> {
         let was_posted = std::mem::replace(&mut self.is_posted, true);
         assert!(!was_posted, "a finished send is not stepped again");
         let outgoing = self.outgoing.as_ref().expect("a draft has been numbered before");
-        if let ([(worker, room)], Some(relays), Outgoing::Event(event)) =
-            (&mut rooms[..], self.relays, outgoing)
-            && room.is_for_one()
-            && let Some(relay) = relays(*worker)
-            && let Some((_, targets)) = self.audience.group()
-        {
-            let (stub, receipt) = Receipt::for_relay(relay, Arc::clone(event));
-            room.post(outgoing.mail(targets, true, stub));
-            self.audience.next_group();
-            return Step::Posted(receipt);
-        }
         // The sender's own stub: without it the receipt could complete between two mails.
         let (stub, receipt) = match &self.bell {
             None => Receipt::for_task(&self.router.replies),

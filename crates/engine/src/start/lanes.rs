@@ -6,7 +6,7 @@ use sys::limits as process_limits;
 
 use super::{Engine, LaneEnds};
 use crate::lane::Lane;
-use crate::limits::{LANE_PLACES, LANE_PLACES_MIN, LANE_SHARE, LANES_RELAYING_MAX};
+use crate::limits::{LANE_PLACES, LANE_PLACES_MIN, LANE_SHARE};
 use crate::receipt::LaneBell;
 
 impl Engine {
@@ -35,8 +35,7 @@ pub(super) fn count(workers: usize, cores: usize, descriptors: u64) -> usize {
 }
 
 /// Descriptors of a worker that are for lanes, with `mailboxes` in all: its own, if it `has_one`,
-/// has its connections and those in whose place it answers, and what wakes all others.
+/// has its connections, and what wakes all others.
 pub(super) fn reserved(lanes: usize, has_one: bool, mailboxes: usize, descriptors: u64) -> usize {
-    let relayed = if lanes <= LANES_RELAYING_MAX { lanes } else { 1 };
-    if has_one { relayed * places(descriptors) + mailboxes } else { lanes }
+    if has_one { places(descriptors) + mailboxes } else { lanes }
 }

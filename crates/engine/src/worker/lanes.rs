@@ -47,6 +47,6 @@ impl Worker {
 
     fn lane_turn(&self, now_ms: u64) -> LaneTurn<'_> {
         let (epoll, bell) = (&self.epoll, self.mailbox.bell());
-        LaneTurn { epoll, bell, worker: self.number(), now_ms }
+        LaneTurn { epoll, bell, now_ms }
     }
 }

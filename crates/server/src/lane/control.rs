@@ -5,11 +5,11 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dispatch::wake_fd::WakeFd;
-use engine::limits::{LANE_MESSAGE_BYTES, LANES_RELAYING_MAX};
+use engine::limits::LANE_MESSAGE_BYTES;
 use engine::{Engine, LaneBell, LaneControl};
 use httpd::host::ApiHosts;
 use tokio::net::TcpStream;
@@ -73,8 +73,7 @@ impl Lanes {
         stop: &CancellationToken,
     ) -> Arc<Lanes> {
         let (api, hosts) = (Arc::clone(api), Arc::clone(hosts));
-        let (recalled, bells) = (AtomicBool::new(false), OnceLock::new());
-        let shared = Arc::new(Shared { api, hosts, recalled, bells });
+        let shared = Arc::new(Shared { api, hosts, recalled: AtomicBool::new(false) });
         let (sockets, places) = engine.lanes();
         let open = |(worker, (socket, control)): (usize, &(_, _))| {
             let lane = Box::new(SendLane::new(Arc::clone(socket), Arc::clone(&shared)));
@@ -82,12 +81,7 @@ impl Lanes {
             let control = Arc::clone(control);
             LaneEnd { control, bell, out: Mutex::default() }
         };
-        let lanes: Vec<LaneEnd> = sockets.iter().enumerate().map(open).collect();
-        if lanes.len() <= LANES_RELAYING_MAX {
-            let bells = lanes.iter().map(|lane| lane.bell.clone()).collect();
-            // It is set once.
-            let _ = shared.bells.set(bells);
-        }
+        let lanes = sockets.iter().enumerate().map(open).collect::<Vec<LaneEnd>>();
         let (ids, leased) = (AtomicU64::new(0), watch::Sender::new(0));
         let lanes = Arc::new(Lanes { lanes, places, shared, ids, leased });
         for number in 0..lanes.lanes.len() {
@@ -105,26 +99,18 @@ impl Lanes {
     pub(crate) async fn lease(&self, stream: TcpStream, peer: IpAddr) -> Leased {
         // Before it is looked whether they are recalled: who recalls them waits for it.
         let _out = Out::new(&self.leased);
-        let free = self.lanes.iter().enumerate().min_by_key(|(_, lane)| lane.out().len());
-        let free = free.filter(|(_, lane)| lane.out().len() < self.places);
+        let free = self.lanes.iter().min_by_key(|lane| lane.out().len());
+        let free = free.filter(|lane| lane.out().len() < self.places);
         let is_recalled = self.shared.recalled.load(Ordering::Relaxed);
-        let Some((number, lane)) = free.filter(|_| !is_recalled) else { return Leased::No(stream) };
+        let Some(lane) = free.filter(|_| !is_recalled) else { return Leased::No(stream) };
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let (told, becomes) = oneshot::channel();
         // It fails for a connection that is broken.
         let Ok(socket) = stream.into_std().map(OwnedFd::from) else { return Leased::Closed };
-        let mut lease = Lease { id, is_second: true, peer, socket: Some(socket) };
-        // First, so that the others know it when they are told of it. Who does not get it answers
-        // nothing in another's place.
-        if self.shared.bells.get().is_some() {
-            let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != number);
-            others.for_each(|(_, other)| drop(lease.send(&*other.control)));
-        }
-        lease.is_second = false;
+        let lease = Lease { id, peer, socket: Some(socket) };
         lane.out().insert(id, told);
         if lease.send(&*lane.control).is_err() {
             lane.out().remove(&id);
-            self.shared.bells.get().into_iter().flatten().for_each(|bell| bell.forget(id));
             let here = lease.socket.and_then(|socket| taken(socket).ok());
             return here.map_or(Leased::Closed, Leased::No);
         }

@@ -12,8 +12,6 @@ use sys::passing;
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) id: u64,
-    /// Another lane reads it, and this one only answers in its place.
-    pub(super) is_second: bool,
     pub(super) peer: IpAddr,
     /// `None` when there was no descriptor for it: then it is closed.
     pub(super) socket: Option<OwnedFd>,
@@ -37,7 +35,7 @@ pub(crate) struct GivenBack {
     pub(crate) unread: Vec<u8>,
 }
 
-const LEASE_BYTES: usize = 25;
+const LEASE_BYTES: usize = 24;
 const RETURN_BYTES: usize = 12;
 
 /// The most that may come back with a connection.
@@ -50,8 +48,8 @@ impl Lease {
             IpAddr::V4(peer) => peer.to_ipv6_mapped(),
             IpAddr::V6(peer) => peer,
         };
-        let (id, peer, second) = (self.id.to_le_bytes(), peer.octets(), [u8::from(self.is_second)]);
-        let parts = [&id[..], &peer, &second].map(IoSlice::new);
+        let (id, peer) = (self.id.to_le_bytes(), peer.octets());
+        let parts = [&id[..], &peer].map(IoSlice::new);
         passing::send(to, &parts, &sockets).map(drop)
     }
 
@@ -66,7 +64,7 @@ impl Lease {
         }
         let id = u64::from_le_bytes(array(&bytes));
         let peer = IpAddr::from(Ipv6Addr::from(array::<16>(&bytes[8..]))).to_canonical();
-        Ok(Lease { id, is_second: bytes[24] != 0, peer, socket: sockets.pop() })
+        Ok(Lease { id, peer, socket: sockets.pop() })
     }
 }
 
@@ -117,10 +115,10 @@ mod tests {
         let socket = || std::fs::File::open("/dev/null").unwrap().into();
         for peer in ["127.0.0.2", "2001:db8::7"] {
             let peer: IpAddr = peer.parse().unwrap();
-            let sent = Lease { id: 1 << 40, is_second: true, peer, socket: Some(socket()) };
+            let sent = Lease { id: 1 << 40, peer, socket: Some(socket()) };
             sent.send(&control).unwrap();
             let lease = Lease::receive(&lane).unwrap();
-            assert_eq!((lease.id, lease.is_second, lease.peer), (1 << 40, true, peer));
+            assert_eq!((lease.id, lease.peer), (1 << 40, peer));
             assert!(lease.socket.is_some());
         }
         assert_eq!(Lease::receive(&lane).unwrap_err().kind(), io::ErrorKind::WouldBlock);

@@ -28,7 +28,6 @@ mod control;
 mod date;
 mod head;
 mod message;
-mod relay;
 mod slots;
 mod work;
 

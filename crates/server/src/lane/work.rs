@@ -1,13 +1,11 @@
 //! The lane: what a worker does for the senders whose connections were leased to it.
 
-use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use engine::{LANE_SOCKET, Lane, LaneBell, LaneSocket, LaneTurn, Relay};
+use engine::{LANE_SOCKET, Lane, LaneSocket, LaneTurn};
 use httpd::host::{ApiHosts, is_ours};
 use smallvec::SmallVec;
 use sys::{clock, process, socket};
@@ -53,28 +51,24 @@ pub(super) struct Shared {
     /// All connections are to go back, and none is to stay. Relaxed: a lane is rung after it is
     /// set.
     pub(super) recalled: AtomicBool,
-    /// All lanes, where one may answer in another's place. Set before the first connection comes.
-    pub(super) bells: OnceLock<Vec<LaneBell>>,
 }
 
 /// One worker's lane.
 pub(super) struct SendLane {
     socket: Arc<LaneSocket>,
     pub(super) shared: Arc<Shared>,
-    pub(super) conns: Slots,
-    /// Connections of other lanes, in whose place answers are given here.
-    pub(super) seconds: HashMap<u64, OwnedFd>,
+    conns: Slots,
     /// Those that are to be read again, and those that wait for receipts.
     again: Vec<u32>,
-    pub(super) waiting: Vec<u32>,
+    waiting: Vec<u32>,
     /// What could not be told yet.
     returns: Vec<Return>,
     /// The one buffer that is read into, and the one that is written from.
     input: Box<[u8]>,
-    pub(super) output: Vec<u8>,
+    output: Vec<u8>,
     /// The body of the answer that is being written.
-    pub(super) body: Vec<u8>,
-    pub(super) date: Date,
+    body: Vec<u8>,
+    date: Date,
     sweep_ms: u64,
     /// When the work of this turn is over; told by the first that asks.
     over: Option<Instant>,
@@ -89,7 +83,6 @@ impl SendLane {
             socket,
             shared,
             conns: Slots::default(),
-            seconds: HashMap::new(),
             again: Vec::new(),
             waiting: Vec::new(),
             returns: Vec::new(),
@@ -105,18 +98,11 @@ impl SendLane {
     }
 
     /// Takes over what is leased.
-    pub(super) fn adopt(&mut self, turn: &LaneTurn<'_>) {
-        while let Ok(Lease { id, is_second, peer, socket }) = Lease::receive(&self.socket) {
-            let socket = match (socket, is_second) {
-                (Some(socket), false) => socket,
-                (None, false) => {
-                    self.tell(Return { id, given_back: None });
-                    continue;
-                }
-                (second, true) => {
-                    self.seconds.extend(second.map(|second| (id, second)));
-                    continue;
-                }
+    fn adopt(&mut self, turn: &LaneTurn<'_>) {
+        while let Ok(Lease { id, peer, socket }) = Lease::receive(&self.socket) {
+            let Some(socket) = socket else {
+                self.tell(Return { id, given_back: None });
+                continue;
             };
             let index = self.conns.insert(Conn {
                 id,
@@ -141,7 +127,7 @@ impl SendLane {
 
     /// Reads a connection that has no answers to come, and posts what it asks for.
     fn read(&mut self, turn: &LaneTurn<'_>, index: u32) {
-        let is_answered = self.is_answered(turn, index, true);
+        let is_answered = self.is_answered(turn, index);
         let Some(conn) = self.conns.get(index) else { return };
         conn.unread = true;
         if conn.leaves || !is_answered {
@@ -161,10 +147,10 @@ impl SendLane {
         let len = match received {
             // What it has begun is answered elsewhere, where its end is met again.
             Ok(0) if kept > 0 => return self.give_back(turn, index, Vec::new()),
-            Ok(0) => return self.close(turn, index),
+            Ok(0) => return self.close(index),
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
-            Err(_) => return self.close(turn, index),
+            Err(_) => return self.close(index),
         };
         // What fits is all that there was; more is reported when it comes.
         conn.unread = kept + len == INPUT_BYTES;
@@ -186,21 +172,13 @@ impl SendLane {
                 }
             };
             let LaneAsk { authorization, is_forwarded, body, len, .. } = ask;
-            let (bell, bells) = (turn.bell(), self.shared.bells.get());
-            let (id, own, accepted) = (conn.id, turn.worker(), Instant::now());
+            let accepted = Instant::now();
             if at > 0 && self.over.is_some_and(|over| accepted >= over) {
                 conn.unread = true;
                 break;
             }
-            // One request alone may be answered by whoever delivers it.
-            let is_alone = at == 0 && len == rest.len();
-            let relays = |worker: usize| -> Option<Relay> {
-                let to = bells.filter(|_| is_alone && worker != own)?.get(worker)?;
-                Some(bell.relay(to, id, accepted))
-            };
-            let peer = conn.peer;
-            let send = SendAtOnce { authorization, is_forwarded, peer, body, relays: &relays };
-            match self.shared.api.send_at_once(send, &bell) {
+            let send = SendAtOnce { authorization, is_forwarded, peer: conn.peer, body };
+            match self.shared.api.send_at_once(send, turn.bell()) {
                 AtOnce::Posted { event, receipt } => {
                     conn.since_ms = turn.now_ms;
                     if accepted.elapsed() > SLOW && waited_for_disk(&mut self.faults) {
@@ -240,7 +218,7 @@ impl SendLane {
     fn answer(&mut self, turn: &LaneTurn<'_>) {
         let mut at = 0;
         while let Some(&index) = self.waiting.get(at) {
-            if !self.is_answered(turn, index, false) {
+            if !self.is_answered(turn, index) {
                 at += 1;
                 continue;
             }
@@ -251,9 +229,18 @@ impl SendLane {
         }
     }
 
-    /// Writes the answers of a connection, in the order of its requests, but for their first bytes,
-    /// which have gone: all that may differ in those is the second, which takes the same room.
-    pub(super) fn write(&mut self, turn: &LaneTurn<'_>, index: u32, gone: usize) {
+    /// Whether a connection has no answer to come, after it was given those that are complete.
+    fn is_answered(&mut self, turn: &LaneTurn<'_>, index: u32) -> bool {
+        let Some(conn) = self.conns.get(index) else { return true };
+        let is_ready = conn.asked.iter().all(|asked| asked.receipt.ready().is_some());
+        if is_ready && !conn.asked.is_empty() {
+            self.write(turn, index);
+        }
+        is_ready
+    }
+
+    /// Writes the answers of a connection, in the order of its requests.
+    fn write(&mut self, turn: &LaneTurn<'_>, index: u32) {
         let Some(conn) = self.conns.get(index) else { return };
         let (now, date) = (Instant::now(), self.date.now());
         self.output.clear();
@@ -264,18 +251,17 @@ impl SendLane {
             self.shared.api.note_duration(accepted, now);
         }
         conn.since_ms = turn.now_ms;
-        let left = &self.output[gone..];
-        match socket::send(&conn.socket, left) {
-            Ok(sent) if sent == left.len() => {}
-            Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(turn, index),
+        match socket::send(&conn.socket, &self.output) {
+            Ok(sent) if sent == self.output.len() => {}
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(index),
             // It does not read what it is answered: somebody else waits for that.
-            sent => return self.give_back(turn, index, left[sent.unwrap_or(0)..].to_vec()),
+            sent => return self.give_back(turn, index, self.output[sent.unwrap_or(0)..].to_vec()),
         }
         self.go_on(turn, index);
     }
 
     /// What is to be done with a connection that is answered.
-    pub(super) fn go_on(&mut self, turn: &LaneTurn<'_>, index: u32) {
+    fn go_on(&mut self, turn: &LaneTurn<'_>, index: u32) {
         let Some(conn) = self.conns.get(index) else { return };
         if conn.leaves {
             self.give_back(turn, index, Vec::new());
@@ -289,24 +275,20 @@ impl SendLane {
         let Some(conn) = self.conns.get(index) else { return };
         conn.leaves = true;
         if conn.asked.is_empty() {
-            return self.give_back(turn, index, Vec::new());
+            self.give_back(turn, index, Vec::new());
         }
-        // Where another lane answers, it tells.
-        self.is_answered(turn, index, true);
     }
 
     fn give_back(&mut self, turn: &LaneTurn<'_>, index: u32, unsent: Vec<u8>) {
         let Some(Conn { id, socket, input, .. }) = self.conns.remove(index) else { return };
         // Its other descriptor would keep it here. Fails where it was never registered.
         let _ = turn.unregister(&socket);
-        self.forget_everywhere(turn, id);
         let given_back = Some(GivenBack { socket, unsent, unread: input });
         self.tell(Return { id, given_back });
     }
 
-    fn close(&mut self, turn: &LaneTurn<'_>, index: u32) {
+    fn close(&mut self, index: u32) {
         if let Some(Conn { id, .. }) = self.conns.remove(index) {
-            self.forget_everywhere(turn, id);
             self.tell(Return { id, given_back: None });
         }
     }
@@ -323,8 +305,6 @@ impl SendLane {
         let is_silent = |conn: &Conn| {
             conn.asked.is_empty() && turn.now_ms.saturating_sub(conn.since_ms) >= SILENT_MS
         };
-        // Who was answered elsewhere is not known to be before somebody looks.
-        self.answer(turn);
         for index in self.conns.of(is_silent) {
             self.leave(turn, index);
         }
@@ -363,7 +343,6 @@ impl Lane for SendLane {
     fn turned(&mut self, turn: &LaneTurn<'_>) -> bool {
         self.over = None;
         if turn.is_answered() {
-            self.hear_notes(turn);
             self.answer(turn);
         }
         if self.shared.recalled.load(Ordering::Relaxed) || turn.now_ms < self.rests_until_ms {

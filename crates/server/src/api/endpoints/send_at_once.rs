@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use dispatch::outcome::Delivered;
 use dispatch::posting::PostedNow;
-use engine::{Event, LaneBell, Receipt, Relays};
+use engine::{Event, LaneBell, Receipt};
 use httpd::object::Object;
 use hub::{Draft, IdText};
 use proto::decimal::push_decimal;
@@ -25,8 +25,6 @@ pub(crate) struct SendAtOnce<'r> {
     pub(crate) is_forwarded: bool,
     pub(crate) peer: IpAddr,
     pub(crate) body: &'r [u8],
-    /// Who may answer in the lane's place, if all of the audience is with that worker.
-    pub(crate) relays: Relays<'r>,
 }
 
 /// What it comes to.
@@ -41,8 +39,8 @@ pub(crate) enum AtOnce {
 
 impl Api {
     /// Posts the one event of a request, if it may be posted.
-    pub(crate) fn send_at_once(&self, send: SendAtOnce<'_>, bell: &LaneBell) -> AtOnce {
-        let SendAtOnce { authorization, is_forwarded, peer, body, relays, .. } = send;
+    pub(crate) fn send_at_once(&self, send: SendAtOnce<'_>, bell: LaneBell) -> AtOnce {
+        let SendAtOnce { authorization, is_forwarded, peer, body } = send;
         let grant = self.access.grant_at_once(authorization, is_forwarded, peer);
         let body: Option<Object<EventBody<'_>>> = serde_json::from_slice(body).ok();
         let (Some(grant), Some(Object(body))) = (grant, body) else { return AtOnce::Elsewhere };
@@ -52,7 +50,7 @@ impl Api {
         }
         let Some(permit) = self.sender.barrier.enter_at_once() else { return AtOnce::Elsewhere };
         let draft = Draft::new(&body.about.0, body.data.get());
-        match self.sender.send_at_once(&permit, about, draft, bell.clone(), relays) {
+        match self.sender.send_at_once(&permit, about, draft, bell) {
             PostedNow::Posted(event, receipt) => {
                 self.count_event();
                 self.events_at_once.fetch_add(1, Ordering::Relaxed);
