@@ -6,17 +6,16 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use cluster::Once;
-use engine::{Event, LaneBell, Receipt, Router, Sending, Step};
+use engine::{Event, LaneBell, Outgoing, Receipt, Router, Sending, Step};
 use graph::{Graph, Pair, WriteError};
 use httpd::problem::{ApiProblem, sentence};
-use hub::{Draft, Followers, IdText};
+use hub::{Followers, IdText};
 use ledger::LedgerError;
-use proto::Frame;
 use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::barrier::{Barrier, WritePermit, WritePermitAtOnce};
-use crate::cluster::{Cluster, GraphTrouble, Outgoing, Pending};
+use crate::cluster::{Cluster, GraphTrouble, Pending};
 use crate::outcome::{Delivered, MAILBOX_TIMEOUT, Unposted, id};
 use crate::traces::Marks;
 
@@ -57,17 +56,10 @@ impl From<Unchanged> for ApiProblem {
     }
 }
 
-/// What is to be sent, and to whom.
-pub struct Parcel<'p> {
-    /// The subject.
-    pub about: IdText<'p>,
-    /// What is told of it, but for its number.
-    pub draft: Draft,
-    /// The Erlang term that its payload was, if it was one.
-    pub term: Option<Frame>,
-    /// It is for the connections of the subject alone.
-    pub alone: bool,
-    /// By what the nodes of a cluster know it, if it is posted once.
+/// What a send has beside its event.
+#[derive(Debug, Default)]
+pub struct SendOptions {
+    /// By what all nodes of a cluster know it, if it is posted once.
     pub once: Option<Once>,
     /// Who is told how far it has come: only where it has a trace.
     pub marks: Option<Arc<Marks>>,
@@ -97,27 +89,20 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Hands `parcel` to the mailboxes of all workers that have listeners of it, or to the log of
+    /// Hands an event to the mailboxes of all workers that have listeners of it, or to the log of
     /// the cluster.
     pub async fn send(
         &self,
         _permit: &WritePermit<'_>,
-        parcel: Parcel<'_>,
+        outgoing: Outgoing,
+        options: SendOptions,
     ) -> Result<Delivery, Unposted> {
-        let Parcel { about, draft, term, alone, once, marks } = parcel;
         if let Some(cluster) = &self.cluster {
-            let about = about.to_string();
-            let outgoing = Outgoing { about, draft, term, alone, once, marks };
-            return Ok(Delivery::Everywhere(cluster.send(outgoing).await?));
+            return Ok(Delivery::Everywhere(cluster.send(outgoing, options).await?));
         }
-        let sending =
-            if alone { self.router.send_to(about, draft) } else { self.router.send(about, draft) };
-        let mut sending = match term {
-            Some(term) => sending.with_term(term),
-            None => sending,
-        };
+        let mut sending = self.router.send(outgoing);
         let receipt = finish(&mut sending, &self.graph).await?;
-        if let Some(marks) = marks {
+        if let Some(marks) = options.marks {
             marks.posted(Instant::now());
         }
         let event = Arc::clone(sending.event().expect("what is posted has its number"));
@@ -128,11 +113,10 @@ impl Sender {
     pub fn send_at_once(
         &self,
         _permit: &WritePermitAtOnce<'_>,
-        about: IdText<'_>,
-        draft: Draft,
+        outgoing: Outgoing,
         bell: LaneBell,
     ) -> PostedNow {
-        let mut sending = self.router.send(about, draft).for_lane(bell);
+        let mut sending = self.router.send(outgoing).for_lane(bell);
         for _ in 0..SLICES_AT_ONCE {
             match sending.step(&self.graph) {
                 Ok(Step::Posted(receipt)) => {

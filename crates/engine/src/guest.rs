@@ -171,7 +171,7 @@ mod tests {
     fn what_a_guest_counts_is_on_the_receipt() {
         let guest = guest();
         let (stub, receipt) = Receipt::for_task(&Arc::new(Replies::new().unwrap()));
-        let event = Arc::new(Event::new(1, "a", "1"));
+        let event = Arc::new(Event::new(1, "a", "1").unwrap());
         let targets: Targets = (0..3).map(|slot| ConnRef::new(3, slot, 0)).collect();
         let mail = Mail::Deliver { event, targets, is_last: true, stub };
         guest.mailbox.post_drain(0).unwrap();

@@ -290,7 +290,7 @@ mod tests {
 
     fn deliver(targets: usize, stub: &Stub) -> Mail {
         Mail::Deliver {
-            event: Arc::new(Event::new(1, "a", "1")),
+            event: Arc::new(Event::new(1, "a", "1").unwrap()),
             targets: (0..targets).map(|slot| ConnRef::new(0, slot, 0)).collect(),
             is_last: true,
             stub: stub.another(),

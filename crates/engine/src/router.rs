@@ -28,19 +28,18 @@ mod tests;
 
 use std::sync::Arc;
 
-use hub::{Audience, Changes, Directory, DisconnectReason, Draft, EventId, EventIds};
+use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds};
 use hub::{HistoryLimits, Id, IdText, Names};
-use proto::Frame;
 use sync::posting::Posting;
 use sync::replies::Replies;
 
 pub use self::given::GapStep;
 pub use self::sending::Sending;
-use self::sending::{Drafted, Outgoing, Reservations};
+use self::sending::{Drafted, Reservations, Said};
 use crate::clock::Clock;
 use crate::mailbox::{Mail, Mailbox};
 use crate::receipt::Receipt;
-use crate::{Event, History, TERM_SLOT};
+use crate::{Event, History, Outgoing, TERM_SLOT};
 
 /// Finds audiences and posts mail. Shared by all senders.
 pub struct Router {
@@ -86,30 +85,30 @@ impl Router {
         Router { names, directory, mailboxes, replies, event_ids, history, posting, clock }
     }
 
-    /// Begins to hand the event that becomes of `draft` to the audience of its subject `about`.
-    pub fn send(&self, about: IdText<'_>, draft: Draft) -> Sending<'_> {
-        let begun = self.history.as_ref().map(|history| history.begin(about));
+    /// Begins to hand an event to its audience.
+    pub fn send(&self, outgoing: Outgoing) -> Sending<'_> {
+        self.begin(outgoing, None)
+    }
+
+    fn begin(&self, outgoing: Outgoing, id: Option<EventId>) -> Sending<'_> {
+        let about = outgoing.draft.about();
+        let about = IdText::parse(&about).expect("a draft is about an id");
+        let remembered = self.history.as_ref().filter(|_| !outgoing.alone);
+        let begun = remembered.map(|history| history.begin(about));
         let subject = match &begun {
             Some(begun) => Some(begun.subject()),
             None => self.names.lookup(about),
         };
-        let mut sending = Sending::new(self, subject.map(Audience::of_subject));
-        sending.draft = Some(Drafted { draft, begun, term: None, id: None });
-        sending
-    }
-
-    /// Begins to hand the event that becomes of `draft` to the connections of `id` alone. It is not
-    /// remembered: what is remembered of a subject is for all who follow it.
-    pub fn send_to(&self, id: IdText<'_>, draft: Draft) -> Sending<'_> {
-        let mut sending = Sending::new(self, self.names.lookup(id).map(Audience::of_id));
-        sending.draft = Some(Drafted { draft, begun: None, term: None, id: None });
+        let of = if outgoing.alone { Audience::of_id } else { Audience::of_subject };
+        let mut sending = Sending::new(self, subject.map(of));
+        sending.draft = Some(Drafted { outgoing, begun, id });
         sending
     }
 
     /// Begins to end all connections of `id`.
     pub fn logout(&self, id: IdText<'_>) -> Sending<'_> {
         let mut sending = Sending::new(self, self.names.lookup(id).map(Audience::of_id));
-        sending.outgoing = Some(Outgoing::Disconnect(DisconnectReason::LoggedOut));
+        sending.said = Some(Said::Disconnect(DisconnectReason::LoggedOut));
         sending
     }
 
@@ -183,7 +182,7 @@ impl Router {
                 self.event_ids.next(self.clock.unix_ms())
             }
         };
-        let event = made(drafted.draft, drafted.term, id);
+        let event = made(drafted.outgoing, id);
         if let (Some(history), Some(begun)) = (&self.history, drafted.begun) {
             history.record(begun, event.clone(), self.clock.monotonic_ms());
         }
@@ -192,7 +191,8 @@ impl Router {
 }
 
 /// The event `id`, that perhaps has its Erlang term already.
-fn made(draft: Draft, term: Option<Frame>, id: EventId) -> Arc<Event> {
+fn made(outgoing: Outgoing, id: EventId) -> Arc<Event> {
+    let Outgoing { draft, term, .. } = outgoing;
     let event: Event = draft.numbered(id);
     if let Some(term) = term {
         event.frame(TERM_SLOT, |_| term);

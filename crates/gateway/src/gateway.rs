@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dispatch::barrier::WritePermit;
-use dispatch::posting::{Delivery, FRAME_BYTES, Parcel, Sender};
+use dispatch::posting::{Delivery, FRAME_BYTES, SendOptions, Sender};
 use dispatch::presence::Presence;
-use engine::Guest;
+use engine::{Guest, Outgoing};
 use erlang::{Node, OwnPid, Peer};
-use hub::{Draft, IdText};
+use hub::IdText;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -136,12 +136,11 @@ impl Gateway {
         if about.len() + data.len() + FRAME_BYTES > self.backlog_bytes_max {
             return Err(Refusal::TooLarge);
         }
-        let id = IdText::parse(about).map_err(|_| Refusal::BadId)?;
-        let draft = Draft::new(about, data);
+        let outgoing = Outgoing::new(about, data).map_err(|_| Refusal::BadId)?;
         let term = Some(payload::message(payload));
         let permit = self.enter().await?;
-        let parcel = Parcel { about: id, draft, term, alone, once: None, marks: None };
-        let delivery = self.sender.send(&permit, parcel).await?;
+        let outgoing = Outgoing { term, alone, ..outgoing };
+        let delivery = self.sender.send(&permit, outgoing, SendOptions::default()).await?;
         drop(permit);
         self.counts.events.add(1);
         Ok(delivery)

@@ -109,7 +109,7 @@ mod tests {
     fn processes_hear_the_term_or_what_the_json_stands_for() {
         let term = Term::read(&mut &b"\x68\x01\x61\x07"[..]).unwrap();
         assert_eq!(message(term).body(), b"\x68\x02\x77\x0arouter_msg\x68\x01\x61\x07");
-        let event = Event::new(1, "a", "[1]");
+        let event = Event::new(1, "a", "[1]").unwrap();
         let heard = b"\x68\x02\x77\x0arouter_msg\x6c\0\0\0\x01\x61\x01\x6a";
         assert_eq!(message_of(&event), heard);
     }

@@ -4,44 +4,41 @@
 //! encoded once per transport, on first need, by whoever needs it first; from then on a delivery is
 //! a pointer to those bytes.
 
+mod line;
+
+use std::borrow::Cow;
+
+use self::line::{BEFORE_DATA, BEFORE_ID, BEFORE_SUBJECT, END, NO_ID, Parts};
 use crate::event_id::{EventId, ID_LEN, Tag};
 use crate::frames::Frames;
+use crate::id::{IdError, IdText};
 
 /// One event. `F` is the transport's encoded form; the hub does not look inside.
 #[derive(Debug)]
 pub struct Event<F> {
     number: u64,
     json: Box<str>,
+    parts: Parts,
     frames: Frames<F>,
 }
 
 /// An event that has no number yet: its line is put together while nobody waits, and the number is
 /// written into it at the moment that orders it among all others.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Draft {
     json: String,
+    parts: Parts,
 }
-
-/// What stands before the id in an event's line.
-const BEFORE_ID: &str = "{\"id\":\"";
-
-/// What stands where the id will be.
-const NO_ID: &str = "0000000000000000";
-
-/// What stands between the id and the subject.
-const BEFORE_SUBJECT: &str = "\",\"about\":\"";
-
-/// What stands between the subject and the payload. It does not occur before: in a subject each
-/// quote has a backslash before it.
-const BEFORE_DATA: &str = "\",\"data\":";
-
-/// What stands behind the payload.
-const END: &str = "}";
 
 impl Draft {
     /// A draft about `about`. `data` must be one valid JSON value; line breaks between its tokens
     /// are taken out, because every transport is a line protocol.
-    pub fn new(about: &str, data: &str) -> Draft {
+    ///
+    /// # Errors
+    ///
+    /// `about` is no id ([`IdText::parse`]).
+    pub fn new(about: &str, data: &str) -> Result<Draft, IdError> {
+        IdText::parse(about)?;
         // To the byte, unless something is escaped or taken out: a line that fits is not moved when
         // the room behind it is given back.
         let around = BEFORE_ID.len() + NO_ID.len() + BEFORE_SUBJECT.len() + BEFORE_DATA.len();
@@ -49,13 +46,20 @@ impl Draft {
         json.push_str(BEFORE_ID);
         json.push_str(NO_ID);
         json.push_str(BEFORE_SUBJECT);
-        push_escaped(&mut json, about);
+        line::push_escaped(&mut json, about);
+        let about_end = json.len();
         json.push_str(BEFORE_DATA);
+        let data_start = json.len();
         // RFC 8259, section 7: inside a string line breaks are escaped, so what is left of them
         // stands between tokens, where it means nothing.
-        push_without(&mut json, data, |byte| matches!(byte, b'\n' | b'\r'));
+        line::push_without(&mut json, data, |byte| matches!(byte, b'\n' | b'\r'));
         json.push_str(END);
-        Draft { json }
+        Ok(Draft { json, parts: Parts::new(about_end, data_start) })
+    }
+
+    /// The id of the subject.
+    pub fn about(&self) -> Cow<'_, str> {
+        self.parts.about(&self.json)
     }
 
     /// The line, with sixteen zeros where the id will be.
@@ -70,7 +74,9 @@ impl Draft {
 
     /// The draft that [`Draft::into_line`] was made of; `None` of what has another form.
     pub fn of_line(line: String) -> Option<Draft> {
-        (id_of(&line)? == NO_ID).then_some(Draft { json: line })
+        let (id, parts) = line::read(&line)?;
+        (id == NO_ID).then_some(())?;
+        Some(Draft { json: line, parts })
     }
 
     /// The event `id` (see [`EventIds::next`](crate::EventIds::next)).
@@ -79,21 +85,22 @@ impl Draft {
         let digits = id.digits();
         self.json.replace_range(place, str::from_utf8(&digits).expect("digits are ASCII"));
         let (number, json) = (id.number(), self.json.into_boxed_str());
-        Event { number, json, frames: Frames::default() }
+        Event { number, json, parts: self.parts, frames: Frames::default() }
     }
 }
 
 impl<F> Event<F> {
     /// Makes the event `number` of an epoch that nobody serves at once, as [`Draft`] does in two
-    /// steps.
-    pub fn new(number: u64, about: &str, data: &str) -> Event<F> {
-        Draft::new(about, data).numbered(EventId::new(number, Tag::of(0)))
+    /// steps; `None` where `about` is no id.
+    pub fn new(number: u64, about: &str, data: &str) -> Option<Event<F>> {
+        Some(Draft::new(about, data).ok()?.numbered(EventId::new(number, Tag::of(0))))
     }
 
     /// The event whose [line](Event::json) this is; `None` of what has another form.
     pub fn of_line(line: String) -> Option<Event<F>> {
-        let number = EventId::parse(id_of(&line)?.as_bytes())?.number();
-        Some(Event { number, json: line.into_boxed_str(), frames: Frames::default() })
+        let (id, parts) = line::read(&line)?;
+        let number = EventId::parse(id.as_bytes())?.number();
+        Some(Event { number, json: line.into_boxed_str(), parts, frames: Frames::default() })
     }
 
     /// The number that orders this event among all.
@@ -111,22 +118,14 @@ impl<F> Event<F> {
         &self.json
     }
 
-    /// The subject's id. It is read out of the line.
-    pub fn about(&self) -> String {
-        let start = BEFORE_ID.len() + ID_LEN + BEFORE_SUBJECT.len();
-        let mut escaped = self.json[start..self.place_of_data()].chars();
-        let next = || escaped.next().and_then(|c| if c == '\\' { escaped.next() } else { Some(c) });
-        std::iter::from_fn(next).collect()
+    /// The id of the subject.
+    pub fn about(&self) -> Cow<'_, str> {
+        self.parts.about(&self.json)
     }
 
-    /// The payload as JSON. It is searched for: only one transport asks, once, and an event is
-    /// shorter without the place.
+    /// The payload as JSON.
     pub fn data(&self) -> &str {
-        &self.json[self.place_of_data() + BEFORE_DATA.len()..self.json.len() - 1]
-    }
-
-    fn place_of_data(&self) -> usize {
-        self.json.find(BEFORE_DATA).expect("a draft puts it there")
+        self.parts.data(&self.json)
     }
 
     /// The encoded form in `slot`, made by `encode` on first need: everybody is handed the same
@@ -148,45 +147,6 @@ impl<F> Event<F> {
         self.frames = Frames::default();
     }
 }
-
-/// The id in an event's line, or what stands in its place; `None` of what is no such line.
-fn id_of(line: &str) -> Option<&str> {
-    let (id, rest) = line.strip_prefix(BEFORE_ID)?.split_at_checked(ID_LEN)?;
-    let (_, behind) = rest.strip_prefix(BEFORE_SUBJECT)?.split_once(BEFORE_DATA)?;
-    let is_line = behind.ends_with('}') && !rest.bytes().any(|byte| matches!(byte, b'\n' | b'\r'));
-    is_line.then_some(id)
-}
-
-/// Ids have no control characters, so only quote and backslash need care (RFC 8259, section 7).
-fn push_escaped(out: &mut String, id: &str) {
-    if !has(id, |byte| matches!(byte, b'"' | b'\\')) {
-        return out.push_str(id);
-    }
-    for c in id.chars() {
-        if matches!(c, '"' | '\\') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-}
-
-/// Appends `text` without the ASCII characters that are `unwanted`.
-fn push_without(out: &mut String, text: &str, unwanted: impl Fn(u8) -> bool) {
-    match has(text, &unwanted) {
-        true => out.extend(text.split(|c: char| c.is_ascii() && unwanted(c as u8))),
-        false => out.push_str(text),
-    }
-}
-
-/// Whether a byte of `text` is `wanted`. All of them are looked at, many with each instruction:
-/// a search that may end early looks at one after the other.
-fn has(text: &str, wanted: impl Fn(u8) -> bool) -> bool {
-    let any = |bytes: &[u8]| bytes.iter().fold(false, |any, &byte| any | wanted(byte));
-    text.as_bytes().chunks(LOOKED_AT).any(any)
-}
-
-/// Bytes that are looked at together: a payload of megabytes is not read to its end for nothing.
-const LOOKED_AT: usize = 256;
 
 #[cfg(test)]
 mod tests;

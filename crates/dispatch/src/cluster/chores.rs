@@ -34,7 +34,7 @@ pub(super) async fn refuse_all(channels: &mut Channels) {
     while let Some(command) = channels.commands.recv().await {
         match command {
             // Who has gone away does not need it.
-            Command::Send(_, reply) | Command::Order(_, reply) => {
+            Command::Send(.., reply) | Command::Order(_, reply) => {
                 let _ = reply.send(Err(LogTrouble::Away));
             }
             Command::Leave => break,

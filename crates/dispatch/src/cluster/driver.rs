@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bus::{Bus, Followed, LogError};
-use cluster::{Config, Event, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
+use cluster::{Config, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
 use engine::Router;
 use hub::Tag;
 use sys::clock;
@@ -23,13 +23,14 @@ use super::following::Following;
 use super::graph_changes::Obeyed;
 use super::keeper::{Keeper, Kept, Task};
 use super::messages::Messages;
-use super::poster::{self, ALONE, Counted, Posting, Work};
+use super::poster::{self, Counted, Posting, Work};
 use super::status::{Membership, NodeStatus};
 use super::tasks::{self, Happened};
 use super::traced::Traced;
-use super::{Command, Joining, Outgoing, Reply};
+use super::{Command, Joining, Reply, log_event};
 use crate::log_interval::LogInterval;
 use crate::outcome::LogTrouble;
+use crate::posting::SendOptions;
 
 /// Commands and counts that are taken before the node's actions are.
 const BATCH: usize = 256;
@@ -244,12 +245,9 @@ impl Driver {
         let now = clock::monotonic_ms();
         let mut traced = None;
         let (taken, reply) = match command {
-            Command::Send(Outgoing { about, draft, term, alone, once, marks }, reply) => {
+            Command::Send(outgoing, SendOptions { once, marks }, reply) => {
                 traced = marks;
-                let (line, flags) = (draft.into_line(), if alone { ALONE } else { 0 });
-                let term = term.map(|term| term.body().to_vec());
-                let event = Event { subject: about, line, flags, term, once };
-                (self.node.submit(now, event), reply)
+                (self.node.submit(now, log_event::to_log(outgoing, once)), reply)
             }
             Command::Order(order, reply) => (self.node.submit_order(now, order), reply),
             Command::Leave => {

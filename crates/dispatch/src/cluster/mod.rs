@@ -21,6 +21,7 @@ mod following;
 mod graph_changes;
 mod keeper;
 mod keys;
+mod log_event;
 mod messages;
 mod pending;
 mod poster;
@@ -41,12 +42,11 @@ use auth::token_service::TokenService;
 use auth::tokens::Revocation;
 use bus::{Bus, Counts, State};
 pub use bus::{BusConfig, Credentials, Url};
-use cluster::{Known, Once, Order};
-use engine::Router;
+use cluster::{Known, Order};
+use engine::{Outgoing, Router};
 use graph::Graph;
-use hub::{Draft, Epoch};
+use hub::Epoch;
 pub use ledger::LedgerConfig;
-use proto::Frame;
 use sys::clock;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ use self::status::{Load, Standing};
 pub use self::status::{Membership, NodeStatus};
 use crate::idempotency::IdempotencyKeys;
 use crate::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
-use crate::traces::Marks;
+use crate::posting::SendOptions;
 
 /// What senders have handed over and the driver has not taken yet. More of them wait with their
 /// requests.
@@ -80,27 +80,10 @@ const COMMANDS_WAITING_MAX: usize = 1024;
 /// to nine seconds, reading ten minutes of a busy log some more.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is to be sent to the audience of a subject on all nodes.
-#[derive(Debug)]
-pub struct Outgoing {
-    /// The subject.
-    pub about: String,
-    /// What is told of it, but for its number.
-    pub draft: Draft,
-    /// The Erlang term that its payload was, if it was one.
-    pub term: Option<Frame>,
-    /// It is for the connections of the subject alone.
-    pub alone: bool,
-    /// By what all nodes know it, if it is posted once.
-    pub once: Option<Once>,
-    /// Who is told when the log has it: only where it has a trace.
-    pub marks: Option<Arc<Marks>>,
-}
-
 /// What the task that drives the node is asked for.
 #[derive(Debug)]
 enum Command {
-    Send(Outgoing, Reply),
+    Send(Outgoing, SendOptions, Reply),
     Order(Order, Reply),
     Leave,
 }
@@ -283,14 +266,18 @@ impl Cluster {
     }
 
     /// Sends an event to all nodes. Waits while too much waits for the log.
-    pub async fn send(&self, mut outgoing: Outgoing) -> Result<Pending, LogTrouble> {
+    pub async fn send(
+        &self,
+        outgoing: Outgoing,
+        mut options: SendOptions,
+    ) -> Result<Pending, LogTrouble> {
         let Standing { bus, .. } = &self.standing;
         let members = self.status.borrow().node.members;
-        if outgoing.once.is_some() && !self.reading.all_read_keys(bus, members).await {
-            outgoing.once = None;
+        if options.once.is_some() && !self.reading.all_read_keys(bus, members).await {
+            options.once = None;
         }
         let bytes = outgoing.draft.json().len();
-        self.ask(bytes, |reply| Command::Send(outgoing, reply)).await
+        self.ask(bytes, |reply| Command::Send(outgoing, options, reply)).await
     }
 
     /// Ends the connections of `id` on all nodes.

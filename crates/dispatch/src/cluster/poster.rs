@@ -14,13 +14,12 @@ use cluster::Order;
 use cluster::limits::WINDOW;
 use engine::{GapStep, Receipt, Router, Sending, Step};
 use graph::Graph;
-use hub::{Draft, Epoch, EventId, IdText};
-use proto::Frame;
+use hub::{Epoch, EventId, IdText};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-use super::revocations;
+use super::{log_event, revocations};
 use crate::idempotency::IdempotencyKeys;
 
 /// How long to wait before a full mailbox is tried again.
@@ -28,9 +27,6 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Steps that are taken before others have their turn, of some 3 µs each.
 const STEPS: usize = 32;
-
-/// The bit of an event's flags that says that it is for the connections of its subject alone.
-pub(super) const ALONE: u8 = 1;
 
 /// Where something stands in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,36 +182,22 @@ impl<'r> Poster<'r> {
     }
 
     fn event(&mut self, place: LogPlace, id: EventId, event: cluster::Event, age_ms: Option<u64>) {
-        let cluster::Event { subject, line, flags, term, once } = event;
-        if let Some(once) = once {
+        if let Some(once) = event.once {
             let id = id.to_string().as_bytes().try_into().expect("ids have 16 letters and digits");
             if !self.keys.brought(once, id) {
                 return self.done.push(Counted { place, count: Some(0) });
             }
         }
-        let alone = flags & ALONE != 0;
-        let term = term.map(|term| Frame::bare(&[&term]));
-        let (about, draft) = (IdText::parse(&subject), Draft::of_line(line));
         // What no node of this version would send is passed over, as what has no audience.
-        let (Ok(about), Some(draft)) = (about, draft) else {
+        let Some(outgoing) = log_event::of_log(event) else {
             tracing::warn!(sequence = place.sequence, "an event of the cluster's log is malformed");
             return self.done.push(Counted { place, count: Some(0) });
         };
         if let Some(age_ms) = age_ms {
-            if !alone {
-                let _ = self.router.remember_with_term(about, draft, term, id, age_ms);
-            }
+            let _ = self.router.remember(outgoing, id, age_ms);
             return self.done.push(Counted { place, count: Some(0) });
         }
-        let sending = if alone {
-            self.router.send_to_numbered(about, draft, id)
-        } else {
-            self.router.send_numbered(about, draft, id)
-        };
-        let sending = match term {
-            Some(term) => sending.with_term(term),
-            None => sending,
-        };
+        let sending = self.router.send_numbered(outgoing, id);
         self.window.push_back(Item::Sending(place, Some(id.number()), sending));
     }
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ::engine::{Engine, EngineConfig, ResumeStep, Resumes, Resuming, Router, Step, TlsConfig};
+use ::engine::{
+    Engine, EngineConfig, Outgoing, ResumeStep, Resumes, Resuming, Router, Step, TlsConfig,
+};
 use graph::Graph;
 use graph::GraphOptions;
-use hub::{Draft, Epoch, Followers, FollowersError, HistoryLimits, Id, IdText, Names};
+use hub::{Epoch, Followers, FollowersError, HistoryLimits, Id, Names};
 use hub::{Nobody, SLICE_MAX, Tag};
 use proto::Transport;
 
@@ -62,9 +64,8 @@ impl Encke {
     }
 
     fn send(&self, about: u64, data: &str, followers: &dyn Followers) {
-        let (router, text) = (self.engine.router(), about.to_string());
-        let Ok(about) = IdText::parse(&text) else { return };
-        let mut sending = router.send(about, Draft::new(&text, data));
+        let Ok(outgoing) = Outgoing::new(&about.to_string(), data) else { return };
+        let mut sending = self.engine.router().send(outgoing);
         loop {
             match sending.step(followers) {
                 Ok(Step::More) => {}

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use ::engine::{Engine, EngineConfig, Step};
-use hub::{Draft, Epoch, HistoryLimits, IdText, Names, Nobody, Tag};
+use ::engine::{Engine, EngineConfig, Outgoing, Step};
+use hub::{Epoch, HistoryLimits, Names, Nobody, Tag};
 use sys::clock;
 
 use crate::{DATA, Outcome};
@@ -38,7 +38,7 @@ fn one(history: HistoryLimits, prefix: &str, subjects: u64) -> Outcome<f64> {
     let before = clock::thread_cpu();
     for event in 0..EVENTS {
         let about = format!("{prefix}{}", event % subjects);
-        let mut sending = router.send(IdText::parse(&about)?, Draft::new(&about, DATA));
+        let mut sending = router.send(Outgoing::new(&about, DATA)?);
         while !matches!(sending.step(&Nobody)?, Step::Posted(_)) {}
     }
     let ns = (clock::thread_cpu() - before).as_nanos() as f64 / EVENTS as f64;

@@ -11,13 +11,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
-use hub::{Draft, Epoch, IdText, Names, Nobody, Tag};
+use hub::{Epoch, IdText, Names, Nobody, Tag};
 use testing::{DEADLINE, wait_for};
 
 use super::receiver;
 use super::wire::{self, Kind, Way};
 use crate::router::Step;
-use crate::{Engine, EngineConfig, Predecessor, Takeover};
+use crate::{Engine, EngineConfig, Outgoing, Predecessor, Takeover};
 
 fn config(workers: usize) -> EngineConfig {
     EngineConfig { workers, ..EngineConfig::new("127.0.0.1:0".parse().unwrap()) }
@@ -51,8 +51,7 @@ fn hears(stream: &mut TcpStream, text: &str) -> String {
 }
 
 fn send(engine: &Engine, about: &str, data: &str) -> u32 {
-    let draft = Draft::new(about, data);
-    let mut sending = engine.router().send(IdText::parse(about).unwrap(), draft);
+    let mut sending = engine.router().send(Outgoing::new(about, data).unwrap());
     let receipt = loop {
         if let Step::Posted(receipt) = sending.step(&Nobody).unwrap() {
             break receipt;

@@ -1,10 +1,12 @@
 //! The router of a cluster's node: numbers come from its log, what was sent before the node was
 //! there is remembered, and what the node has missed for good is told as a gap.
 
-use hub::{Draft, Epoch, EventId, IdText};
-use proto::Frame;
+use std::sync::Arc;
+
+use hub::{Epoch, EventId, IdText};
 
 use super::{Router, Sending, made};
+use crate::Outgoing;
 use crate::mailbox::Mail;
 
 /// What an attempt to tell all clients of a gap came to.
@@ -30,28 +32,15 @@ enum Lost {
 }
 
 impl Router {
-    /// Begins to hand the event that becomes of `draft` to the audience of its subject `about`,
-    /// where the cluster's log has given its number, `id`.
+    /// Begins to hand an event to its audience, where the cluster's log has given its number, `id`.
     ///
     /// Numbers must be posted in ascending order, which is the caller's to see to:
     /// [`Sending::gather`] may be called for many sends, in any order, and then [`Sending::post`]
     /// for the one with the least number until it is posted; later ones wait for it.
     /// [`Sending::step`] does both at once.
-    pub fn send_numbered(&self, about: IdText<'_>, draft: Draft, id: EventId) -> Sending<'_> {
-        self.numbered_by(id, self.send(about, draft))
-    }
-
-    /// Sends to the connections of `id` alone, as [`Router::send_to`].
-    pub fn send_to_numbered(&self, to: IdText<'_>, draft: Draft, id: EventId) -> Sending<'_> {
-        self.numbered_by(id, self.send_to(to, draft))
-    }
-
-    fn numbered_by<'r>(&self, id: EventId, mut sending: Sending<'r>) -> Sending<'r> {
+    pub fn send_numbered(&self, outgoing: Outgoing, id: EventId) -> Sending<'_> {
         debug_assert!(self.event_ids.are_given(), "a server alone gives its numbers out");
-        if let Some(drafted) = &mut sending.draft {
-            drafted.id = Some(id);
-        }
-        sending
+        self.begin(outgoing, Some(id))
     }
 
     /// Remembers an event that was posted elsewhere, or here before a restart, `age_ms` ago, so
@@ -61,26 +50,16 @@ impl Router {
     /// For the start of a cluster's node, before clients can connect: it says where [what it reads
     /// of the log begins](Router::forget_up_to), then what stands there, in ascending order.
     #[must_use]
-    pub fn remember(&self, about: IdText<'_>, draft: Draft, id: EventId, age_ms: u64) -> bool {
-        self.remember_with_term(about, draft, None, id, age_ms)
-    }
-
-    /// Remembers an event with the Erlang term that its payload was.
-    #[must_use]
-    pub fn remember_with_term(
-        &self,
-        about: IdText<'_>,
-        draft: Draft,
-        term: Option<Frame>,
-        id: EventId,
-        age_ms: u64,
-    ) -> bool {
+    pub fn remember(&self, outgoing: Outgoing, id: EventId, age_ms: u64) -> bool {
         if !self.event_ids.take(id) {
             return false;
         }
-        if let Some(history) = &self.history {
-            let event = made(draft, term, id);
-            history.record_aged(history.begin(about), event, age_ms, self.clock.monotonic_ms());
+        if let Some(history) = self.history.as_ref().filter(|_| !outgoing.alone) {
+            let event = made(outgoing, id);
+            let about = event.about();
+            let begun = history.begin(IdText::parse(&about).expect("a draft is about an id"));
+            let now_ms = self.clock.monotonic_ms();
+            history.record_aged(begun, Arc::clone(&event), age_ms, now_ms);
         }
         self.event_ids.set_posted(id.number());
         true

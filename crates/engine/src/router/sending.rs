@@ -2,27 +2,25 @@
 
 use std::sync::Arc;
 
-use hub::{Audience, Begun, ConnRef, DisconnectReason, Draft, EventId, Followers, FollowersError};
-use proto::Frame;
+use hub::{Audience, Begun, ConnRef, DisconnectReason, EventId, Followers, FollowersError};
 use smallvec::SmallVec;
 
 use super::{Router, Step};
-use crate::Event;
 use crate::mailbox::{Mail, Reservation, Targets};
 use crate::receipt::{Bell, LaneBell, Receipt, Stub};
+use crate::{Event, Outgoing};
 
 /// An event to be, and its place among the sends that have begun.
 pub(super) struct Drafted {
-    pub(super) draft: Draft,
+    pub(super) outgoing: Outgoing,
     /// `None` when it is not to be remembered.
     pub(super) begun: Option<Begun>,
-    /// The Erlang term that its payload was, if it was one.
-    pub(super) term: Option<Frame>,
     /// Its number, where that is given.
     pub(super) id: Option<EventId>,
 }
 
-pub(super) enum Outgoing {
+/// What the workers are told.
+pub(super) enum Said {
     Event(Arc<Event>),
     Disconnect(DisconnectReason),
 }
@@ -36,7 +34,7 @@ pub struct Sending<'r> {
     /// The event as long as it has no number.
     pub(super) draft: Option<Drafted>,
     /// What is posted, once it is known.
-    pub(super) outgoing: Option<Outgoing>,
+    pub(super) said: Option<Said>,
     audience: Audience,
     gathered: bool,
     /// It waits for room, or for its turn, and nobody waits for it.
@@ -55,7 +53,7 @@ impl<'r> Sending<'r> {
         Sending {
             router,
             draft: None,
-            outgoing: None,
+            said: None,
             audience: audience.unwrap_or_default(),
             gathered: false,
             waits: false,
@@ -63,14 +61,6 @@ impl<'r> Sending<'r> {
             bell: None,
             is_posted: false,
         }
-    }
-
-    /// Adds the Erlang term that its payload was: guests hear that one.
-    pub fn with_term(mut self, term: Frame) -> Sending<'r> {
-        if let Some(drafted) = &mut self.draft {
-            drafted.term = Some(term);
-        }
-        self
     }
 
     /// Sends for a worker's lane, which is rung when the receipt is complete.
@@ -135,7 +125,7 @@ impl<'r> Sending<'r> {
         match router.number(drafted) {
             Ok(event) => {
                 let number = event.number();
-                self.outgoing = Some(Outgoing::Event(event));
+                self.said = Some(Said::Event(event));
                 let posted = self.post_to(rooms);
                 router.event_ids.set_posted(number);
                 posted
@@ -149,8 +139,8 @@ impl<'r> Sending<'r> {
 
     /// The event, once it has its number.
     pub fn event(&self) -> Option<&Arc<Event>> {
-        match &self.outgoing {
-            Some(Outgoing::Event(event)) => Some(event),
+        match &self.said {
+            Some(Said::Event(event)) => Some(event),
             _ => None,
         }
     }
@@ -182,11 +172,11 @@ impl<'r> Sending<'r> {
         self.draft.as_mut().and_then(|drafted| drafted.begun.as_mut())
     }
 
-    /// Posts what is outgoing to all, into room that is reserved.
+    /// Posts what is said to all, into room that is reserved.
     fn post_to(&mut self, mut rooms: Reservations<'_>) -> Step {
         let was_posted = std::mem::replace(&mut self.is_posted, true);
         assert!(!was_posted, "a finished send is not stepped again");
-        let outgoing = self.outgoing.as_ref().expect("a draft has been numbered before");
+        let said = self.said.as_ref().expect("a draft has been numbered before");
         // The sender's own stub: without it the receipt could complete between two mails.
         let (stub, receipt) = match &self.bell {
             None => Receipt::for_task(&self.router.replies),
@@ -199,7 +189,7 @@ impl<'r> Sending<'r> {
             }
             let (_, room) = rooms.last_mut().expect("room is reserved for each group");
             let is_last = room.is_for_one();
-            room.post(outgoing.mail(targets, is_last, stub.another()));
+            room.post(said.mail(targets, is_last, stub.another()));
             self.audience.next_group();
         }
         Step::Posted(receipt)
@@ -215,14 +205,12 @@ impl Drop for Sending<'_> {
     }
 }
 
-impl Outgoing {
+impl Said {
     fn mail(&self, targets: &[ConnRef], is_last: bool, stub: Stub) -> Mail {
         let targets = Targets::from_slice(targets);
         match self {
-            Outgoing::Event(event) => {
-                Mail::Deliver { event: event.clone(), targets, is_last, stub }
-            }
-            Outgoing::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },
+            Said::Event(event) => Mail::Deliver { event: event.clone(), targets, is_last, stub },
+            Said::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hub::{ConnRef, Epoch, Followers, FollowersError, Id, Since, Tag};
+use proto::Frame;
 
 use super::*;
 use crate::mailbox::Targets;
@@ -50,6 +51,10 @@ fn router(history: HistoryLimits) -> Router {
     )
 }
 
+fn event(about: &str, data: &str) -> Outgoing {
+    Outgoing::new(about, data).unwrap()
+}
+
 fn text(id: &str) -> IdText<'_> {
     IdText::parse(id).unwrap()
 }
@@ -85,7 +90,7 @@ fn connection_hears_growing_numbers_from_many_senders() {
             if sendings.len() < 20 && step < 100_000 {
                 let subject = 1 + random.below(7) as u64;
                 let about = subject.to_string();
-                sendings.push((subject, router.send(text(&about), Draft::new(&about, "1"))));
+                sendings.push((subject, router.send(event(&about, "1"))));
             }
             if sendings.is_empty() {
                 break;
@@ -127,7 +132,7 @@ fn take_mail(router: &Router, worker: usize, heard: &mut HashMap<ConnRef, Vec<(u
 }
 
 fn send(router: &Router, about: &str, data: &str) -> Arc<Event> {
-    let mut sending = router.send(text(about), Draft::new(about, data));
+    let mut sending = router.send(event(about, data));
     assert!(matches!(sending.step(&hub::Nobody), Ok(Step::Posted(_))));
     sending.event().unwrap().clone()
 }
@@ -197,7 +202,7 @@ fn send_that_meets_a_full_mailbox_is_posted_to_nobody_and_has_no_number() {
     let router = router(HistoryLimits::default());
     let graph = half_full(&router);
     let before = router.event_ids.last();
-    let mut stuck = router.send(text("rj"), Draft::new("rj", "1"));
+    let mut stuck = router.send(event("rj", "1"));
     assert!(waits(&mut stuck, &graph) && waits(&mut stuck, &graph));
     assert!(stuck.event().is_none() && router.mailboxes[0].take().is_none());
     assert_eq!(router.event_ids.last(), before);
@@ -209,7 +214,7 @@ fn send_that_meets_a_full_mailbox_is_posted_to_nobody_and_has_no_number() {
 fn full_mailbox_holds_up_nobody_who_does_not_need_it() {
     let router = router(HistoryLimits::default());
     let graph = half_full(&router);
-    let mut stuck = router.send(text("rj"), Draft::new("rj", "1"));
+    let mut stuck = router.send(event("rj", "1"));
     assert!(waits(&mut stuck, &graph));
     let other = send(&router, "0", "2");
     assert!(matches!(router.mailboxes[0].take(), Some(Mail::Deliver { event, .. })
@@ -228,7 +233,7 @@ fn full_mailbox_holds_up_nobody_who_does_not_need_it() {
 fn resume_does_not_wait_for_a_send_that_waits_and_hears_it_later() {
     let router = router(HistoryLimits::default());
     let mut graph = half_full(&router);
-    let mut stuck = router.send(text("rj"), Draft::new("rj", "1"));
+    let mut stuck = router.send(event("rj", "1"));
     assert!(waits(&mut stuck, &graph));
     let (late, conn) = (Id::integer(9).unwrap(), ConnRef::new(2, 5, 0));
     router.directory.login(late, conn);
@@ -254,7 +259,7 @@ fn send_that_is_given_up_leaves_no_name() {
     let bob = router.names.acquire(text("bob"));
     router.directory.login(bob, ConnRef::new(0, 1, 0));
     fill(&router, 0);
-    let mut stuck = router.send(text("bob"), Draft::new("bob", "1"));
+    let mut stuck = router.send(event("bob", "1"));
     assert!(waits(&mut stuck, &hub::Nobody));
     router.names.release(bob);
     drop(stuck);
@@ -266,7 +271,7 @@ fn event_for_one_id_reaches_its_connections_alone_and_is_not_remembered() {
     let router = router(HistoryLimits::default());
     let rj = Id::integer(1).unwrap();
     router.directory.login(rj, ConnRef::new(0, 1, 0));
-    let mut sending = router.send_to(text("1"), Draft::new("1", "\"x\""));
+    let mut sending = router.send(Outgoing { alone: true, ..event("1", "\"x\"") });
     // Whose followers are not even asked for.
     assert!(matches!(sending.step(&Everybody), Ok(Step::Posted(_))));
     let mut heard = HashMap::new();
@@ -305,7 +310,7 @@ impl Followers for Everybody {
 fn event_that_was_a_term_keeps_it() {
     let router = router(HistoryLimits::default());
     let term = Frame::bare(&[b"term"]);
-    let mut sending = router.send(text("1"), Draft::new("1", "1")).with_term(term);
+    let mut sending = router.send(Outgoing { term: Some(term), ..event("1", "1") });
     assert!(matches!(sending.step(&hub::Nobody), Ok(Step::Posted(_))));
     let event = sending.event().unwrap();
     let kept = event.frame(TERM_SLOT, |_| unreachable!("it has one from the start"));
@@ -329,7 +334,7 @@ fn of_cluster() -> Router {
 fn sends_that_are_gathered_ahead_keep_nobody_waiting_and_are_gathered_anew_for_who_comes() {
     let router = of_cluster();
     let number = |above| router.event_ids.id(router.event_ids.last() + above);
-    let begin = |above| router.send_numbered(text("7"), Draft::new("7", "1"), number(above));
+    let begin = |above| router.send_numbered(event("7", "1"), number(above));
     let (mut first, mut second) = (begin(3), begin(4));
     assert!(second.gather(&hub::Nobody).unwrap() && first.gather(&hub::Nobody).unwrap());
     let (history, subject) = (router.history().unwrap(), Id::integer(7).unwrap());
@@ -356,7 +361,7 @@ fn sends_that_are_gathered_ahead_keep_nobody_waiting_and_are_gathered_anew_for_w
 fn number_that_does_not_grow_or_is_of_another_epoch_is_never_posted() {
     let router = of_cluster();
     let base = router.event_ids.last();
-    let begin = |id| router.send_numbered(text("7"), Draft::new("7", "1"), id);
+    let begin = |id| router.send_numbered(event("7", "1"), id);
     let stale = |id| matches!(begin(id).step(&hub::Nobody), Ok(Step::Stale));
     let id = |above| router.event_ids.id(base + above);
     assert!(matches!(begin(id(5)).step(&hub::Nobody), Ok(Step::Posted(_))));
@@ -367,7 +372,7 @@ fn number_that_does_not_grow_or_is_of_another_epoch_is_never_posted() {
     assert_eq!(router.begin_epoch(Epoch { base: base + 5, ..low }), GapStep::Told);
     assert!(stale(old) && stale(id(5)));
     assert!(matches!(begin(id(6)).step(&hub::Nobody), Ok(Step::Posted(_))));
-    assert!(!router.remember(text("7"), Draft::new("7", "1"), id(6), 0));
+    assert!(!router.remember(event("7", "1"), id(6), 0));
     // A gap needs room in each mailbox, and changes nothing without.
     fill(&router, 1);
     let gaps = router.event_ids.begin_stream();

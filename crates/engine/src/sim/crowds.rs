@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use hub::{Draft, IdText, Nobody};
+use hub::{IdText, Nobody};
 
 use super::one::{One, STREAM};
 use super::server::{Place, config, posted};
 use super::{Random, each_seed};
+use crate::Outgoing;
 use crate::config::EngineConfig;
 use crate::limits::{self, work};
 
@@ -114,8 +115,8 @@ fn crowd_is_moved_evenly_over_the_time() {
         let now = left(&one);
         let ended = before - now;
         assert!(ended.abs_diff(share) <= 6, "{ended} in tenth {tenth} of {}", crowd.len());
-        let event = Draft::new("1", "\"on\"");
-        let receipt = posted(&mut one.router.send(IdText::parse("1").unwrap(), event), &Nobody);
+        let event = Outgoing::new("1", "\"on\"").unwrap();
+        let receipt = posted(&mut one.router.send(event), &Nobody);
         while one.turn_after(0) {}
         assert_eq!(receipt.ready(), Some(now as u32), "who is left hears, and counts");
         before = now;

@@ -3,12 +3,13 @@
 use std::cell::RefMut;
 use std::sync::Arc;
 
-use hub::{Draft, Epoch, Followers, IdText, Names, Nobody, Tag};
+use hub::{Epoch, Followers, Names, Nobody, Tag};
 
 use super::lives::To;
 use super::net::Wire;
 use super::random::Random;
 use super::server::{Place, SHARDS, Server, posted};
+use crate::Outgoing;
 use crate::config::EngineConfig;
 use crate::limits::WORK_PER_TURN;
 use crate::resume::{ResumeStep, Resuming};
@@ -101,8 +102,7 @@ impl One {
     }
 
     pub(super) fn send(&self, about: &str, data: &str) {
-        let text = IdText::parse(about).unwrap();
-        posted(&mut self.router.send(text, Draft::new(about, data)), &Nobody);
+        posted(&mut self.router.send(Outgoing::new(about, data).unwrap()), &Nobody);
     }
 
     /// Answers what clients that came back ask.

@@ -10,7 +10,7 @@ mod model;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hub::{DisconnectReason, Draft, Epoch, HistoryLimits, IdText, Names, Tag};
+use hub::{DisconnectReason, Epoch, HistoryLimits, IdText, Names, Tag};
 
 pub(super) use self::model::{Answer, request};
 use self::model::{Client, Poll, SentEvent};
@@ -20,6 +20,7 @@ use super::scene::{Graph, id_text};
 use super::server::{SHARDS, Server, config, posted};
 use super::world::NEVER;
 use super::{UPGRADES, ended, run_seeds_of};
+use crate::Outgoing;
 use crate::config::EngineConfig;
 use crate::counters::WorkerSnapshot;
 use crate::mailbox::Mail;
@@ -201,8 +202,8 @@ impl World {
             self.clients[index].polls[poll].ids.contains(&about).then_some((index, poll))
         });
         let due = heard_by.collect();
-        let draft = Draft::new(&about, &format!("\"e{number}\""));
-        let mut sending = self.router.send(IdText::parse(&about).unwrap(), draft);
+        let outgoing = Outgoing::new(&about, &format!("\"e{number}\"")).unwrap();
+        let mut sending = self.router.send(outgoing);
         let receipt = posted(&mut sending, &self.graph);
         let event = sending.event().expect("what is posted has its number").clone();
         drop(sending);

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, DisconnectReason, Draft, Epoch, IdText, Names, Tag};
+use hub::{ConnRef, DisconnectReason, Epoch, IdText, Names, Tag};
 use proto::Framing;
 
 use super::client::{Client, SentEvent};
@@ -15,6 +15,7 @@ use super::lives::To;
 use super::random::Random;
 use super::scene::{Graph, STREAMS, id_text, request};
 use super::server::{Place, SHARDS, Server, UNBOUNDED, config, posted};
+use crate::Outgoing;
 use crate::config::EngineConfig;
 use crate::counters::WorkerSnapshot;
 use crate::mailbox::Mail;
@@ -254,14 +255,14 @@ impl World {
         for index in hears {
             self.clients[index].due.push(number);
         }
-        self.post(&about, Draft::new(&about, &data), format!("e{number}"));
+        self.post(Outgoing::new(&about, &data).unwrap(), format!("e{number}"));
     }
 
     /// Steps a send to its end. While a mailbox is full only mail is taken, so that nobody's login
     /// changes in the middle of the send.
-    fn post(&mut self, about: &str, draft: Draft, text: String) {
+    fn post(&mut self, outgoing: Outgoing, text: String) {
         let World { router, graph, server, events, clients, .. } = self;
-        let mut sending = router.send(IdText::parse(about).unwrap(), draft);
+        let mut sending = router.send(outgoing);
         let number = events.len();
         loop {
             let step = sending.step(graph).unwrap();

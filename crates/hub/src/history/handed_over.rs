@@ -93,9 +93,10 @@ impl<F> History<F> {
         let Remembered { number, line, age_ms, lost } = remembered;
         let event = Event::of_line(line).filter(|event| event.number() == number && lost < number);
         let Some(event) = event else { return false };
-        let about = event.about();
-        let Ok(about) = IdText::parse(&about) else { return false };
-        let subject = self.names.acquire(about);
+        let Ok(subject) = IdText::parse(&event.about()).map(|about| self.names.acquire(about))
+        else {
+            return false;
+        };
         let mut state = self.lock();
         if number <= state.kept.newest_number().max(state.evicted.last()) {
             self.names.release(subject);

@@ -17,7 +17,7 @@ fn about(text: &str) -> IdText<'_> {
 }
 
 fn record(history: &History<()>, subject: &str, number: u64, now_ms: u64) {
-    let event = Arc::new(Event::new(number, subject, "1"));
+    let event = Arc::new(Event::new(number, subject, "1").unwrap());
     history.record(history.begin(about(subject)), event, now_ms);
 }
 
@@ -101,7 +101,7 @@ fn place_before_what_is_known_at_all_is_not_covered_whatever_is_remembered() {
 fn event_that_was_old_when_it_came_is_forgotten_at_its_age() {
     let history = history(HistoryLimits { age_ms_max: 1_000, ..HistoryLimits::default() });
     let aged = |number, age_ms| {
-        let event = Arc::new(Event::new(number, "7", "1"));
+        let event = Arc::new(Event::new(number, "7", "1").unwrap());
         history.record_aged(history.begin(about("7")), event, age_ms, 5_000);
     };
     history.forget_up_to(1);
@@ -128,7 +128,7 @@ fn send_that_began_before_is_waited_for_and_a_later_one_is_not() {
     let read = Since::Read { covered: true, subjects: 1, up_to: u64::MAX };
     assert_eq!(look(&[other, bob]), Since::Pending);
     assert_eq!(look(&[other]), read);
-    history.record(early, Arc::new(Event::new(1, "bob", "1")), 0);
+    history.record(early, Arc::new(Event::new(1, "bob", "1").unwrap()), 0);
     assert_eq!(look(&[bob]), read);
     assert_eq!(events.len(), 1);
     history.abandon(late);
@@ -161,7 +161,7 @@ fn frames_are_forgotten_a_second_later_but_those_that_are_still_to_be_sent() {
         History::new(Arc::new(Names::new([5; 16])), HistoryLimits::default());
     let frame = Arc::new(());
     let send = |number, now_ms| {
-        let event = Arc::new(Event::new(number, "7", "1"));
+        let event = Arc::new(Event::new(number, "7", "1").unwrap());
         event.frame(0, |_| frame.clone());
         history.record(history.begin(about("7")), event.clone(), now_ms);
         event

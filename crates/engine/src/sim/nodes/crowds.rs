@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use hub::{ConnRef, Draft, EventId, IdText, Nobody, Place as Known};
+use hub::{ConnRef, EventId, IdText, Nobody, Place as Known};
 
+use crate::Outgoing;
 use crate::ahead::Ahead;
 use crate::config::EngineConfig;
 use crate::limits::AHEAD_MS_MAX;
@@ -35,8 +36,7 @@ fn send(one: &One, about: &str, above: u64) -> EventId {
 
 fn send_data(one: &One, about: &str, data: &str, above: u64) -> EventId {
     let id = one.server.event_ids.id(one.server.event_ids.last() + above);
-    let text = IdText::parse(about).unwrap();
-    let mut sending = one.router.send_numbered(text, Draft::new(about, data), id);
+    let mut sending = one.router.send_numbered(Outgoing::new(about, data).unwrap(), id);
     while !matches!(sending.step(&Nobody).unwrap(), Step::Posted(_)) {}
     id
 }

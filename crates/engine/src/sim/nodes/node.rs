@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, Draft, Epoch, EventId, IdText, Names};
+use hub::{ConnRef, Epoch, EventId, Names};
 
 use super::Plan;
 use super::world::Log;
+use crate::Outgoing;
 use crate::ahead::Ahead;
 use crate::config::EngineConfig;
 use crate::limits::MAILS_MAX;
@@ -88,8 +89,7 @@ impl Node {
         self.router.forget_up_to(before);
         for (index, (about, number)) in log.events[from..applied].iter().enumerate() {
             let (id, age_ms) = (EventId::new(*number, tag), (applied - from - index) as u64);
-            let draft = Draft::new(about, "1");
-            assert!(self.router.remember(IdText::parse(about).unwrap(), draft, id, age_ms));
+            assert!(self.router.remember(Outgoing::new(about, "1").unwrap(), id, age_ms));
         }
         self.applied = applied;
     }
@@ -107,8 +107,8 @@ impl Node {
             0 if next < end && self.window.len() < WINDOW => {
                 let (about, number) = &log.events[next];
                 let id = EventId::new(*number, log.epochs[self.epoch].1.tag);
-                let (text, draft) = (IdText::parse(about).unwrap(), Draft::new(about, "1"));
-                self.window.push_back(self.router.send_numbered(text, draft, id));
+                let outgoing = Outgoing::new(about, "1").unwrap();
+                self.window.push_back(self.router.send_numbered(outgoing, id));
             }
             1 | 2 if !self.window.is_empty() => {
                 let one = random.below(self.window.len());

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, DisconnectReason, Draft, Epoch, IdText, Names, Tag};
+use hub::{ConnRef, DisconnectReason, Epoch, IdText, Names, Tag};
 
 use super::user::User;
 use super::{IDS, Plan, USERS};
+use crate::Outgoing;
 use crate::config::EngineConfig;
 use crate::limits::MAILS_MAX;
 use crate::mailbox::{Mailbox, Reservation};
@@ -214,7 +215,7 @@ impl Resumers {
         if self.random.one_in(200) {
             self.server.clock.set_unix(STARTED_MS + self.random.below(100_000) as u64);
         }
-        let sending = router.send(id, Draft::new(&about, "1"));
+        let sending = router.send(Outgoing::new(&about, "1").unwrap());
         self.sent.push((about.clone(), None));
         (Some(self.sent.len() - 1), sending)
     }

@@ -93,6 +93,7 @@ fn event_is_inherited_byte_for_byte_with_its_age() {
     let limits = HistoryLimits { age_ms_max: 1_000, ..HistoryLimits::default() };
     let (old, successor) = (history(limits), successor(limits));
     let event = crate::Draft::new("a\"b\"", "{\"x\":1}")
+        .unwrap()
         .numbered(crate::EventId::new(9, crate::Tag::of(u64::MAX)));
     let line = event.json().to_owned();
     old.record(old.begin(about("a\"b\"")), Arc::new(event), 5_000);

@@ -12,8 +12,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dispatch::posting::Parcel;
-use hub::{Draft, IdText};
+use dispatch::posting::SendOptions;
+use engine::Outgoing;
+use hub::IdText;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::sample::Sample;
@@ -56,7 +57,7 @@ pub(crate) async fn run(api: Arc<Api>) {
         if let Ok(sample) = Sample::take(&api, sockets, Some(now.since(&before))) {
             api.dashboards.past.push(sample.second());
             if lingers > 0 {
-                send(&api, id, sample).await;
+                send(&api, sample).await;
             }
         }
         before = now;
@@ -64,13 +65,14 @@ pub(crate) async fn run(api: Arc<Api>) {
 }
 
 /// Sends the figures to the pages that listen.
-async fn send(api: &Api, id: IdText<'_>, sample: Sample) {
+async fn send(api: &Api, sample: Sample) {
     let data = sample.into_json(api.backlog_bytes_max);
-    let draft = Draft::new(&api.live_id, &data);
-    let parcel = Parcel { about: id, draft, term: None, alone: false, once: None, marks: None };
+    let outgoing = Outgoing::new(&api.live_id, &data).expect("the id is made of plain characters");
     // Who misses one hears the next.
     let Ok(permit) = api.sender.barrier.enter().await else { return };
-    let Ok(delivery) = api.sender.send(&permit, parcel).await else { return };
+    let Ok(delivery) = api.sender.send(&permit, outgoing, SendOptions::default()).await else {
+        return;
+    };
     drop(permit);
     if let Ok(Ok(delivered)) = timeout(INTERVAL, delivery.answer()).await {
         api.dashboards.count_deliveries(delivered.count.into());

@@ -10,11 +10,11 @@ use cluster::Once;
 use dispatch::barrier::WritePermit;
 use dispatch::idempotency;
 use dispatch::outcome::Delivered;
-use dispatch::posting::{Delivery, FRAME_BYTES, Parcel};
+use dispatch::posting::{Delivery, FRAME_BYTES, SendOptions};
 use dispatch::traces::Marks;
+use engine::Outgoing;
 use httpd::id::IdField;
 use httpd::problem::ApiProblem;
-use hub::{Draft, IdText};
 use proto::decimal::push_decimal;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -57,7 +57,6 @@ impl Api {
         marks: Option<&Arc<Marks>>,
     ) -> Result<Posted, ApiProblem> {
         let accepted = Instant::now();
-        let about = IdText::parse(&body.about.0)?;
         let data = body.data.get();
         if !self.fits(body) {
             return Err(ApiProblem::too_large(format!(
@@ -67,13 +66,12 @@ impl Api {
                 self.backlog_bytes_max,
             )));
         }
-        let draft = Draft::new(&body.about.0, data);
+        let outgoing = Outgoing::new(&body.about.0, data)?;
         if let Some(marks) = marks {
             marks.accepted(accepted);
         }
-        let marks = marks.cloned();
-        let parcel = Parcel { about, draft, term: None, alone: false, once, marks };
-        let delivery = self.sender.send(permit, parcel).await?;
+        let options = SendOptions { once, marks: marks.cloned() };
+        let delivery = self.sender.send(permit, outgoing, options).await?;
         self.count_event();
         Ok(Posted { delivery, accepted })
     }

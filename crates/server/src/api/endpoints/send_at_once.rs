@@ -10,9 +10,8 @@ use std::time::Instant;
 
 use dispatch::outcome::Delivered;
 use dispatch::posting::PostedNow;
-use engine::{Event, LaneBell, Receipt};
+use engine::{Event, LaneBell, Outgoing, Receipt};
 use httpd::object::Object;
-use hub::{Draft, IdText};
 use proto::decimal::push_decimal;
 
 use super::event::{EventBody, push_answer};
@@ -44,13 +43,14 @@ impl Api {
         let grant = self.access.grant_at_once(authorization, is_forwarded, peer);
         let body: Option<Object<EventBody<'_>>> = serde_json::from_slice(body).ok();
         let (Some(grant), Some(Object(body))) = (grant, body) else { return AtOnce::Elsewhere };
-        let Ok(about) = IdText::parse(&body.about.0) else { return AtOnce::Elsewhere };
         if body.key.is_some() || !grant.lets_send_about(&body.about.0) || !self.fits(&body) {
             return AtOnce::Elsewhere;
         }
+        let Ok(outgoing) = Outgoing::new(&body.about.0, body.data.get()) else {
+            return AtOnce::Elsewhere;
+        };
         let Some(permit) = self.sender.barrier.enter_at_once() else { return AtOnce::Elsewhere };
-        let draft = Draft::new(&body.about.0, body.data.get());
-        match self.sender.send_at_once(&permit, about, draft, bell) {
+        match self.sender.send_at_once(&permit, outgoing, bell) {
             PostedNow::Posted(event, receipt) => {
                 self.count_event();
                 self.events_at_once.fetch_add(1, Ordering::Relaxed);

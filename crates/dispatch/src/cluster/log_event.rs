@@ -1,0 +1,56 @@
+//! An event as it stands in the cluster's log: the one place where it is put into that form and
+//! taken out of it.
+
+use cluster::{Event, Once};
+use engine::Outgoing;
+use hub::Draft;
+use proto::Frame;
+
+/// The bit of an event's flags that says that it is for the connections of its subject alone.
+const ALONE: u8 = 1;
+
+/// The form of the log.
+pub(super) fn to_log(outgoing: Outgoing, once: Option<Once>) -> Event {
+    let Outgoing { draft, term, alone } = outgoing;
+    let subject = draft.about().into_owned();
+    let term = term.map(|term| term.body().to_vec());
+    Event { subject, line: draft.into_line(), flags: if alone { ALONE } else { 0 }, term, once }
+}
+
+/// The event that the log has; `None` of what no node of this version would write.
+pub(super) fn of_log(event: Event) -> Option<Outgoing> {
+    let Event { subject, line, flags, term, .. } = event;
+    let draft = Draft::of_line(line).filter(|draft| draft.about() == subject)?;
+    let term = term.map(|term| Frame::bare(&[&term]));
+    Some(Outgoing { draft, term, alone: flags & ALONE != 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_comes_out_of_the_log_as_it_went_in() {
+        for about in ["17", "bob", "a\"b\\"] {
+            for alone in [false, true] {
+                for term in [None, Some(Frame::bare(&[b"term"]))] {
+                    let draft = Draft::new(about, "[1]").unwrap();
+                    let outgoing = Outgoing { draft: draft.clone(), term: term.clone(), alone };
+                    let event = to_log(outgoing, None);
+                    assert_eq!(event.subject, about);
+                    let again = of_log(event).unwrap();
+                    assert_eq!((again.draft, again.term, again.alone), (draft, term, alone));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn event_that_no_node_writes_is_none() {
+        let event = || to_log(Outgoing::new("bob", "1").unwrap(), None);
+        assert!(of_log(Event { subject: "rj".into(), ..event() }).is_none(), "two subjects");
+        assert!(of_log(Event { line: "{}".into(), ..event() }).is_none(), "no line");
+        let line = event().line.replace("bob", "b b");
+        assert!(of_log(Event { subject: "b b".into(), line, ..event() }).is_none(), "no id");
+    }
+}

@@ -1,0 +1,30 @@
+//! An event on its way to its audience: one shape, whoever made it and however it travels.
+//!
+//! It is built where an event comes in (the API, an Erlang process, the cluster's log, the
+//! dashboard) and goes as it is to the [router](crate::Router), in a cluster by way of the log.
+
+use hub::{Draft, IdError};
+use proto::Frame;
+
+/// An event on its way.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// What it says, and about whom.
+    pub draft: Draft,
+    /// The Erlang term that its payload was, if it was one: guests hear that one.
+    pub term: Option<Frame>,
+    /// It is for the connections of its subject alone. It is not remembered then: what is
+    /// remembered of a subject is for all who follow it.
+    pub alone: bool,
+}
+
+impl Outgoing {
+    /// An event about `about` for all who follow it. `data` must be one valid JSON value.
+    ///
+    /// # Errors
+    ///
+    /// `about` is no id.
+    pub fn new(about: &str, data: &str) -> Result<Outgoing, IdError> {
+        Ok(Outgoing { draft: Draft::new(about, data)?, term: None, alone: false })
+    }
+}
