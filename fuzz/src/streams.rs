@@ -1,7 +1,7 @@
 //! What a client reads: anything that a server, ours or another, may send.
 
+use client::{BodyLength, Progress, StreamDecoder, StreamError, response_head};
 use proto::Transport;
-use proto::client::{BodyLength, Progress, StreamDecoder, StreamError, response_head};
 
 type Heard = (Vec<(Option<Vec<u8>>, Vec<u8>, Vec<u8>)>, Result<Progress, StreamError>);
 

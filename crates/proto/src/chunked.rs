@@ -1,6 +1,6 @@
 //! The chunked transfer coding, writing side (RFC 9112, section 7.1).
 //!
-//! No chunk extensions and no trailers are ever written. Reading is the client half's.
+//! No chunk extensions and no trailers are ever written. Reading is a client's.
 
 /// The last chunk and the empty trailer section: the body ends here, as its sender meant it to.
 pub const LAST: &[u8] = b"0\r\n\r\n";

@@ -12,7 +12,8 @@
 //! - [`Page`] is a document that is served as it stands; [`negotiation`] reads what its clients
 //!   have of it already.
 //! - [`proxied`] and [`Forwarded`] read for whom a proxy asks; [`Networks`] are those it is in.
-//! - The client half: [`client`] reads what the server half wrote.
+//!
+//! The client half, which reads what this one writes, is the crate `client`.
 //!
 //! Ids are only decoded here. Whether an id is a good one is the hub's to say.
 
@@ -22,7 +23,6 @@ mod api_key;
 mod append;
 pub mod chunked;
 pub mod classic;
-pub mod client;
 mod cors;
 pub mod decimal;
 mod forwarded;

@@ -11,6 +11,7 @@
 mod nats;
 mod port;
 pub mod postgres;
+mod random;
 mod relay;
 mod seed;
 mod signal;
@@ -20,6 +21,7 @@ mod waiting;
 
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use port::free_port;
+pub use random::{random_text, seeded};
 pub use relay::TcpRelay;
 pub use seed::seed;
 pub use signal::signal;

@@ -65,8 +65,13 @@ const BINDERS: [&str; 4] = ["bind(", "claim(", "listen_in_group(", "EngineConfig
 const LISTEN_OPTIONS: [&str; 2] = ["--listen", "--api"];
 
 /// Crates from which nothing reaches the world.
-const PURE: [&str; 4] =
-    ["crates/proto/src/", "crates/hub/src/", "crates/tls/src/", "crates/cluster/src/"];
+const PURE: [&str; 5] = [
+    "crates/client/src/",
+    "crates/cluster/src/",
+    "crates/hub/src/",
+    "crates/proto/src/",
+    "crates/tls/src/",
+];
 
 /// The modules of `std` through which it would.
 const WORLD: [&str; 8] = [

@@ -51,7 +51,7 @@ const RULES: [Rule; 29] = [
     ("no test bounds a time", clocks::upper_bounds),
     ("no test of another language reads a clock", clocks::readers),
     ("tests take no fixed port", code::fixed_ports),
-    ("proto, hub, tls and cluster do no IO", code::pure_crates),
+    ("proto, client, hub, tls and cluster do no IO", code::pure_crates),
     ("links lead somewhere", links::links),
     ("paths in documents exist", docs::paths),
     ("ARCHITECTURE.md is short", docs::architecture_length),

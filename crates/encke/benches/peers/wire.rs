@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
+use client::{BodyLength, response_head};
 use memchr::memmem;
-use proto::client::{BodyLength, response_head};
 use serde::{Deserialize, Serialize};
 
 use crate::nats::PONG;

@@ -3,8 +3,8 @@
 
 use std::os::fd::OwnedFd;
 
+use client::{Event, HeadError, Progress, Reply, StreamDecoder, accepts, response_head};
 use proto::Transport;
-use proto::client::{Event, HeadError, Progress, Reply, StreamDecoder, accepts, response_head};
 use tls::Handshake;
 
 use crate::flood::coarse_time::CoarseTime;

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use client::Event;
 use figures::latency::Latencies;
-use proto::client::Event;
 
 use crate::flood::coarse_time::CoarseTime;
 use crate::flood::role::Role;

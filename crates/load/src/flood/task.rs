@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::{Transport, client};
+use proto::Transport;
 
 use crate::flood::FloodConfig;
 use crate::flood::cursor::Cursor;

@@ -5,7 +5,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 
-use proto::client::{BodyLength, ChunkedDecoder, response_head};
+use client::{BodyLength, ChunkedDecoder, response_head};
 use sys::clock;
 
 use crate::spam::message::Messages;

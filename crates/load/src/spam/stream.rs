@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
 use std::time::Duration;
 
+use client::{Progress, StreamDecoder, response_head};
 use proto::Transport;
-use proto::client::{Progress, StreamDecoder, response_head};
 use sys::clock;
 
 use crate::spam::message::Messages;

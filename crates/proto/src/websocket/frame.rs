@@ -1,9 +1,11 @@
-//! Frames that a server sends (RFC 6455, section 5): never masked, never fragmented.
+//! Frames (RFC 6455, section 5), never fragmented: those that a server sends, never masked, and
+//! those of a client, always masked.
 
 use crate::Frame;
 use crate::websocket::CONTROL_BYTES_MAX;
 use crate::websocket::close::Close;
-use crate::websocket::head::{FIN, Opcode};
+use crate::websocket::head::{FIN, MASKED, Opcode};
+use crate::websocket::mask;
 
 /// An empty ping, which a browser answers by itself.
 pub(crate) const KEEP_ALIVE: &[u8] = &[FIN | Opcode::Ping as u8, 0];
@@ -82,6 +84,15 @@ pub fn push_close_echo(out: &mut Vec<u8>, code: Option<u16>) {
         Some(code) => push(out, Opcode::Close, &[&code.to_be_bytes()]),
         None => push(out, Opcode::Close, &[]),
     }
+}
+
+/// Appends a whole message or control frame as a client sends it, masked with `key` (section 5.3).
+pub fn push_masked(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], key: [u8; 4]) {
+    out.extend_from_slice(FrameHead::new(FIN | opcode as u8, MASKED, payload.len()).as_bytes());
+    out.extend_from_slice(&key);
+    let start = out.len();
+    out.extend_from_slice(payload);
+    mask::apply(&mut out[start..], key);
 }
 
 fn push(out: &mut Vec<u8>, opcode: Opcode, parts: &[&[u8]]) {

@@ -95,7 +95,7 @@ fn is_key(key: &str) -> bool {
 }
 
 /// The answer to `key` (section 4.2.2, item 5.4), which proves that a WebSocket server read it.
-pub(crate) fn accept(key: impl AsRef<[u8]>) -> [u8; ACCEPT_LEN] {
+pub fn accept(key: impl AsRef<[u8]>) -> [u8; ACCEPT_LEN] {
     let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
     let mut accept = [0; ACCEPT_LEN];
     let len = STANDARD.encode_slice(digest, &mut accept);

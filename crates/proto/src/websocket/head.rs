@@ -20,12 +20,18 @@ const HEAD_MAX: usize = 14;
 /// What a frame is (section 11.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Opcode {
+pub enum Opcode {
+    /// A further fragment of a message.
     Continuation = 0,
+    /// A message in UTF-8, or its first fragment.
     Text = 1,
+    /// A message of any bytes, or its first fragment.
     Binary = 2,
+    /// The last frame of its sender.
     Close = 8,
+    /// Asks for a pong with its payload.
     Ping = 9,
+    /// The answer to a ping.
     Pong = 10,
 }
 

@@ -1,8 +1,9 @@
-//! WebSocket (RFC 6455), the server half, and the reader of both halves.
+//! WebSocket (RFC 6455), the server half, and the reader and the frames of both halves.
 //!
 //! - [`handshake`] checks what a client asks for and writes the head that agrees to it;
 //! - [`event`] is an event's [`Frame`](crate::Frame), which all connections share;
 //!   [`push_text`], [`push_ping`], [`push_pong`] and [`push_close`] write what is for one of them;
+//! - [`push_masked`] writes what a client sends;
 //! - [`Reader`] reads what the other side sends, over slices of the caller's buffer;
 //! - [`deflate`] compresses events and decompresses messages, where both sides agreed to it;
 //! - [`command`] is what its text messages may say, and what they are answered;
@@ -32,7 +33,8 @@ mod utf8;
 
 pub use close::{Close, CloseCode};
 pub(crate) use frame::KEEP_ALIVE;
-pub use frame::{event, push_close, push_close_echo, push_ping, push_pong, push_text};
+pub use frame::{event, push_close, push_close_echo, push_masked, push_ping, push_pong, push_text};
+pub use head::Opcode;
 pub use read::{Input, ReadError, Reader, Received, Rules};
 
 /// The most bytes that a control frame may carry (section 5.5).

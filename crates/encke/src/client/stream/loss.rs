@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Error, anyhow};
+use client::{EventError, StreamError};
 use hyper::body::Incoming;
 use hyper::{Response, StatusCode, header};
-use proto::client::{EventError, StreamError};
 
 use crate::client::{ServerUrl, read_answer};
 

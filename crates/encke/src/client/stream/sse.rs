@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use anyhow::{Error, anyhow};
 use axum::body::Body;
+use client::{Event, SseDecoder, StreamError};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
-use proto::client::{Event, SseDecoder, StreamError};
 
 use super::{Heard, Loss, Wanted, ask, request};
 

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result, anyhow};
 use axum::body::Body;
+use client::{BodyLength, Reply, StreamDecoder};
 use hyper::upgrade::Upgraded;
 use hyper::{StatusCode, header};
 use hyper_util::rt::TokioIo;
 use proto::Transport;
-use proto::client::{self, BodyLength, Reply, StreamDecoder};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use client::{Reply, push_reply, push_text};
 use proto::Transport;
-use proto::client::{Reply, push_reply, push_text};
 use sys::{clock, socket};
 
 use super::{BUFFER_BYTES, Crowd};

@@ -9,8 +9,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use client::{Event, Progress, StreamDecoder, response_head};
 use proto::Transport;
-use proto::client::{Event, Progress, StreamDecoder, response_head};
 use serde::Deserialize;
 use sys::clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use client::{Progress, StreamDecoder, response_head};
 use proto::Transport;
-use proto::client::{self, Progress, StreamDecoder, response_head};
 use serde_json::Value;
 
 use super::books::{Books, Entry, id, name};

@@ -1,13 +1,11 @@
 //! The client half against an outside server.
 
 use super::*;
-use crate::client::EventError;
-use crate::client::response_head;
-use crate::request::{self, Parsed};
-use crate::resume::end_head;
-use crate::testing;
-use crate::websocket as server;
-use crate::websocket::ReadError;
+use crate::{EventError, response_head};
+use proto::request::{self, Parsed};
+use proto::resume::end_head;
+use proto::websocket as server;
+use proto::websocket::ReadError;
 use std::io::{self, Read, Write};
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
@@ -57,7 +55,7 @@ impl Write for Wire {
 #[test]
 fn outside_server_reads_what_we_send() {
     testing::seeded(300, |rng| {
-        let text = testing::text(rng, 100);
+        let text = testing::random_text(rng, 100);
         let mut sent = Vec::new();
         push_text(&text, rng.u32(..).to_ne_bytes(), &mut sent);
         push_reply(&Reply::Pong(vec![7; 125]), rng.u32(..).to_ne_bytes(), &mut sent);
@@ -86,7 +84,7 @@ fn outside_server_is_read_in_any_pieces() {
         let (mut sent, mut last_ping) = (Vec::new(), None);
         for _ in 0..rng.usize(1..6) {
             let len_max = if rng.bool() { 20 } else { 300 };
-            let text = testing::text(rng, len_max);
+            let text = testing::random_text(rng, len_max);
             let cut = text.char_indices().map(|(at, _)| at).nth(5);
             match cut.filter(|_| rng.bool()) {
                 None => socket.send(Message::text(text.clone())).unwrap(),

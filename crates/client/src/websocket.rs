@@ -12,10 +12,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::client::{EVENT_BYTES_MAX, Event, Progress, StreamError};
-use crate::websocket::frame::FrameHead;
-use crate::websocket::head::{FIN, MASKED, Opcode};
-use crate::websocket::{Reader, Received, Rules, handshake, mask};
+use proto::websocket::{Opcode, Reader, Received, Rules, handshake, push_masked};
+
+use crate::{EVENT_BYTES_MAX, Event, Progress, StreamError};
 
 /// The key of a handshake (section 4.1): 16 bytes, of which 24 characters are made.
 pub fn key(nonce: [u8; 16]) -> [u8; 24] {
@@ -43,27 +42,19 @@ pub fn accepts(key: &[u8; 24], accept: &str) -> bool {
 
 /// Appends `text` as one message, masked with `mask`.
 pub fn push_text(text: &str, mask: [u8; 4], out: &mut Vec<u8>) {
-    push(Opcode::Text, text.as_bytes(), mask, out);
+    push_masked(out, Opcode::Text, text.as_bytes(), mask);
 }
 
 /// Appends what a client owes its server, masked with `mask`.
 pub fn push_reply(reply: &Reply, mask: [u8; 4], out: &mut Vec<u8>) {
     match reply {
-        Reply::Pong(payload) => push(Opcode::Pong, payload, mask, out),
+        Reply::Pong(payload) => push_masked(out, Opcode::Pong, payload, mask),
         Reply::Close { code, reason } => {
             let code = code.map(u16::to_be_bytes);
             let payload = [code.as_ref().map_or(&[][..], |code| code), reason.as_bytes()].concat();
-            push(Opcode::Close, &payload, mask, out);
+            push_masked(out, Opcode::Close, &payload, mask);
         }
     }
-}
-
-fn push(opcode: Opcode, payload: &[u8], key: [u8; 4], out: &mut Vec<u8>) {
-    out.extend_from_slice(FrameHead::new(FIN | opcode as u8, MASKED, payload.len()).as_bytes());
-    out.extend_from_slice(&key);
-    let start = out.len();
-    out.extend_from_slice(payload);
-    mask::apply(&mut out[start..], key);
 }
 
 /// What a server may send: messages of the length that all transports have, none compressed, since

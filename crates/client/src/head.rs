@@ -1,6 +1,6 @@
 //! The head of a response (RFC 9112, sections 2 to 6), reading side.
 
-use crate::client::BodyLength;
+use crate::BodyLength;
 
 /// The longest head that is read. Servers of streams send a few hundred bytes.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -37,7 +37,7 @@ pub struct ResponseHead<'b> {
     pub body: BodyLength,
     /// The media type with its parameters.
     pub content_type: Option<&'b str>,
-    /// What a server of WebSockets makes of the key ([`accepts`](crate::client::accepts)).
+    /// What a server of WebSockets makes of the key ([`accepts`](crate::accepts)).
     pub websocket_accept: Option<&'b str>,
     /// `Encke-Next`: the place for the next poll, or from which a stream goes on that is cut off
     /// before it has told another one.

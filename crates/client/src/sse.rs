@@ -9,7 +9,7 @@
 
 use memchr::memchr2;
 
-use crate::client::{Event, EventError};
+use crate::{Event, EventError};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -38,7 +38,7 @@ impl SseDecoder {
     /// Reads the next piece of the body and hands each event that ends in it to `on_event`.
     ///
     /// # Errors
-    /// An event is longer than [`EVENT_BYTES_MAX`](crate::client::EVENT_BYTES_MAX).
+    /// An event is longer than [`EVENT_BYTES_MAX`](crate::EVENT_BYTES_MAX).
     pub fn feed(
         &mut self,
         body: &[u8],
@@ -82,7 +82,7 @@ impl SseDecoder {
         let partial = self.partial.get_or_insert_default();
         let end = memchr2(b'\r', b'\n', rest);
         partial.line.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
-        if partial.line.len() + partial.data.len() > crate::client::EVENT_BYTES_MAX {
+        if partial.line.len() + partial.data.len() > crate::EVENT_BYTES_MAX {
             return Err(EventError::TooLong);
         }
         let Some(end) = end else {

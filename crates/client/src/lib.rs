@@ -1,5 +1,9 @@
-//! The client half: reads what a server of streams writes. Used by the load tools and by
-//! `encke listen`, which must take any server's stream, not only Encke's.
+//! The client half of the protocol: reads what a server of streams writes. Used by the load tools
+//! and by `encke listen`, which must take any server's stream, not only Encke's. The server half is
+//! `proto`.
+//!
+//! Nothing here reads a socket, a clock or a random number, and nothing here can panic, whatever
+//! the bytes are.
 //!
 //! A million connections are read by one decoder each, so a decoder owns no buffer: the caller
 //! reads into one buffer of its own, feeds what came, and gets events that point into it. A
@@ -8,6 +12,8 @@
 //! - [`response_head`] reads the head (RFC 9112);
 //! - [`StreamDecoder`] reads the body behind it: framing ([`ChunkedDecoder`]) and events
 //!   ([`SseDecoder`], [`LineDecoder`]), or what follows the handshake ([`WebSocketDecoder`]).
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod chunked;
 mod head;
@@ -21,8 +27,8 @@ pub use lines::LineDecoder;
 pub use sse::SseDecoder;
 pub use websocket::{Reply, WebSocketDecoder, accepts, key, push_reply, push_text, push_upgrade};
 
-use crate::Transport;
-use crate::websocket::ReadError;
+use proto::Transport;
+use proto::websocket::ReadError;
 
 /// The longest event that a decoder puts together from pieces, so that a server that never ends
 /// one cannot fill the client's memory.

@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 
-use crate::client::{EVENT_BYTES_MAX, Event, EventError};
+use crate::{EVENT_BYTES_MAX, Event, EventError};
 
 /// Where a reader stands in one stream of lines.
 #[derive(Debug, Default)]

@@ -20,9 +20,9 @@ fn sample() -> (Vec<u8>, Vec<u8>) {
     let bodies: [&[u8]; 4] = [b"a", &[b'x'; 16], b"\r\n0\r\n\r\n", &[b'y'; 300]];
     let mut wire = Vec::new();
     for body in bodies {
-        crate::chunked::push(&mut wire, body);
+        proto::chunked::push(&mut wire, body);
     }
-    wire.extend_from_slice(crate::chunked::LAST);
+    wire.extend_from_slice(proto::chunked::LAST);
     (bodies.concat(), wire)
 }
 

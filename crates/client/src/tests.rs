@@ -1,10 +1,10 @@
 //! Decoders split at every byte, against the server half and against decoders of another make.
 
 use super::*;
-use crate::{Framing, classic, ndjson, poll, sse, websocket as server};
 use eventsource_stream::Eventsource;
 use futures::StreamExt;
 use futures::executor::block_on;
+use proto::{Framing, classic, ndjson, poll, sse, websocket as server};
 
 /// An event that owns its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -147,7 +147,7 @@ fn random_stream(random: &mut fastrand::Rng) -> String {
 /// Both decoders get the stream in the same pieces.
 #[test]
 fn sse_is_what_another_decoder_reads() {
-    crate::testing::seeded(5_000, |random| {
+    testing::seeded(5_000, |random| {
         // That decoder takes a CR at the very end for an unfinished line, so an LF follows.
         let stream = random_stream(random) + "\n";
         let expected: Vec<(String, String)> = {
@@ -174,7 +174,7 @@ fn sse_is_what_another_decoder_reads() {
 fn random_bytes_split_anywhere_read_the_same_and_never_panic() {
     const BYTES: &[u8] =
         b"0123af;\r\n\r\n: dateid'<br/>Recvd msg #\xef\xbb\xbf\0\xff\x81\x89\x02\x88\x80\x01";
-    crate::testing::seeded(5_000, |random| {
+    testing::seeded(5_000, |random| {
         let wire: Vec<u8> =
             (0..random.usize(..200)).map(|_| BYTES[random.usize(..BYTES.len())]).collect();
         let _ = response_head(&wire);
