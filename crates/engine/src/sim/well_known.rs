@@ -2,6 +2,7 @@
 
 use crate::config::EngineConfig;
 use crate::limits::TEXTS_MAX;
+use crate::mailbox::Order;
 use crate::well_known::WellKnown;
 
 use super::one::One;
@@ -15,7 +16,8 @@ impl One {
     fn show(&mut self, texts: &[(&str, &str)]) -> bool {
         let owned = texts.iter().map(|(path, text)| (path.to_string(), text.to_string()));
         let is_shown = WellKnown::new(&self.server.mailboxes).show(owned.collect());
-        if let Some(texts) = self.server.mailboxes[0].take_texts() {
+        for order in self.server.mailboxes[0].take_orders() {
+            let Order::Texts(texts) = order else { panic!("nothing else is ordered") };
             self.server.shards[0].show(texts);
         }
         is_shown
