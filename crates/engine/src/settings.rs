@@ -3,7 +3,8 @@
 //! It comes to the workers as the texts of [`well_known`](crate::well_known) do, and counts from
 //! their next turn on. Bounds that tables were made for are not among it.
 
-use crate::config::{EngineConfig, Origins};
+use crate::config::EngineConfig;
+use crate::origins::Origins;
 
 /// Those settings.
 #[derive(Clone, PartialEq, Eq, Debug)]
