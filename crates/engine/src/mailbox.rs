@@ -2,8 +2,11 @@
 //!
 //! A bounded lock-free queue per worker. Senders [reserve](Mailbox::reserve) room, then post, and
 //! the worker takes: a post into reserved room cannot fail, so what needs several mailboxes goes to
-//! all of them or to none. Where there is no room, the sender waits or says so. A sleeping worker
-//! is woken once, however many mails follow.
+//! all of them or to none. Where there is no room, the sender waits or says so. Beside the mail
+//! stand [orders], which need no room. A sleeping worker is woken once, however many of
+//! both follow.
+
+mod orders;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,14 +17,12 @@ use crossbeam_queue::ArrayQueue;
 use hub::{ConnRef, DisconnectReason};
 use smallvec::SmallVec;
 
+pub(crate) use self::orders::Order;
+use self::orders::Orders;
 use crate::Event;
 use crate::catch_up::CatchUp;
-use crate::handover_state::HandoverState;
-use crate::lane::Lane;
 use crate::limits::{MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::{Bell, Stub};
-use crate::settings::Settings;
-use crate::texts::Texts;
 use crate::tokens::{Outcome, Revoked};
 
 /// The connections that a mail is for, all of one worker, sorted by slot.
@@ -71,17 +72,7 @@ impl Mail {
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     queue: ArrayQueue<Mail>,
-    /// What is shown from now on; of two the later one counts.
-    texts: ArrayQueue<Arc<Texts>>,
-    /// What holds from now on, likewise.
-    settings: ArrayQueue<Arc<Settings>>,
-    /// Over how many milliseconds all connections are to be ended, if they are.
-    moves: ArrayQueue<u64>,
-    /// All connections go to another process; posted again each time that there is more to do for
-    /// it.
-    handovers: ArrayQueue<Arc<HandoverState>>,
-    /// What it is to do for senders.
-    lanes: ArrayQueue<Box<dyn Lane>>,
+    orders: Orders,
     /// Mails in the queue, and those that room is reserved for.
     mails: AtomicUsize,
     /// What those mails weigh. A bound on memory, good to within what senders reserve at once.
@@ -102,11 +93,7 @@ impl Mailbox {
         Ok(Mailbox {
             // The end of all mail needs no room.
             queue: ArrayQueue::new(MAILS_MAX + 1),
-            texts: ArrayQueue::new(1),
-            settings: ArrayQueue::new(1),
-            moves: ArrayQueue::new(1),
-            handovers: ArrayQueue::new(1),
-            lanes: ArrayQueue::new(1),
+            orders: Orders::new(),
             mails: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
             bell: Arc::new(Bell::new()?),
@@ -135,60 +122,15 @@ impl Mailbox {
         posted
     }
 
-    /// Posts what is shown from now on.
-    pub(crate) fn post_texts(&self, texts: Arc<Texts>) {
-        drop(self.texts.force_push(texts));
+    /// Posts an order. The one of its kind that the worker has not taken yet counts no more.
+    pub(crate) fn post_order(&self, order: Order) {
+        self.orders.post(order);
         self.ring();
     }
 
-    /// Takes the texts, for the worker.
-    pub(crate) fn take_texts(&self) -> Option<Arc<Texts>> {
-        self.texts.pop()
-    }
-
-    /// Posts what holds from now on.
-    pub(crate) fn post_settings(&self, settings: Arc<Settings>) {
-        drop(self.settings.force_push(settings));
-        self.ring();
-    }
-
-    /// Takes the settings, for the worker.
-    pub(crate) fn take_settings(&self) -> Option<Arc<Settings>> {
-        self.settings.pop()
-    }
-
-    /// Posts that all connections are to be ended, over so many milliseconds. It is no mail: what
-    /// is posted before or behind it is delivered to all who are still there.
-    pub(crate) fn post_move(&self, over_ms: u64) {
-        let _ = self.moves.force_push(over_ms);
-        self.ring();
-    }
-
-    /// Takes the time of the move, for the worker.
-    pub(crate) fn take_move(&self) -> Option<u64> {
-        self.moves.pop()
-    }
-
-    /// Posts that all connections go to another process, or that it is told something of that.
-    pub(crate) fn post_handover(&self, handover: Arc<HandoverState>) {
-        let _ = self.handovers.force_push(handover);
-        self.ring();
-    }
-
-    /// Takes the handover, for the worker.
-    pub(crate) fn take_handover(&self) -> Option<Arc<HandoverState>> {
-        self.handovers.pop()
-    }
-
-    /// Posts what it is to do for senders from now on.
-    pub(crate) fn post_lane(&self, lane: Box<dyn Lane>) {
-        drop(self.lanes.force_push(lane));
-        self.ring();
-    }
-
-    /// Takes the lane, for the worker.
-    pub(crate) fn take_lane(&self) -> Option<Box<dyn Lane>> {
-        self.lanes.pop()
+    /// Takes all orders, for the worker.
+    pub(crate) fn take_orders(&self) -> impl Iterator<Item = Order> + use<> {
+        self.orders.take()
     }
 
     fn push(&self, mail: Mail) -> Result<(), Mail> {
@@ -222,13 +164,7 @@ impl Mailbox {
     /// The worker, before it waits: `true` when it may sleep, since every mail from now on rings.
     pub(crate) fn may_sleep(&self) -> bool {
         self.bell.mark_asleep();
-        let is_empty = self.queue.is_empty()
-            && self.texts.is_empty()
-            && self.settings.is_empty()
-            && self.moves.is_empty()
-            && self.handovers.is_empty()
-            && self.lanes.is_empty()
-            && self.bell.is_silent();
+        let is_empty = self.queue.is_empty() && self.orders.is_empty() && self.bell.is_silent();
         if is_empty {
             return true;
         }
@@ -322,11 +258,11 @@ mod tests {
 
     #[test]
     fn worker_for_whom_anything_is_posted_does_not_sleep() {
-        let settings = Arc::new(crate::EngineConfig::new(([0; 4], 0).into()).settings());
+        let settings = Arc::<crate::Settings>::default();
         let posts: [&dyn Fn(&Mailbox); 5] = [
-            &|mailbox| mailbox.post_texts(Arc::default()),
-            &|mailbox| mailbox.post_settings(settings.clone()),
-            &|mailbox| mailbox.post_move(1),
+            &|mailbox| mailbox.post_order(Order::Texts(Arc::default())),
+            &|mailbox| mailbox.post_order(Order::Settings(settings.clone())),
+            &|mailbox| mailbox.post_order(Order::Move(1)),
             &|mailbox| mailbox.post_drain(0).unwrap(),
             &|mailbox| mailbox.bell().answer(),
         ];

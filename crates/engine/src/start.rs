@@ -29,7 +29,7 @@ use crate::guest::Guest;
 use crate::handover::{HandoverReceiver, Predecessor, TakeoverState};
 use crate::lane::{LaneControl, LaneSocket};
 use crate::limits;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Order};
 use crate::notices::Notices;
 use crate::resume::Resumes;
 use crate::router::Router;
@@ -228,7 +228,7 @@ impl Engine {
     pub fn set(&self, settings: Settings) {
         let settings = Arc::new(settings);
         for mailbox in self.mailboxes.iter().take(self.threads.len()) {
-            mailbox.post_settings(settings.clone());
+            mailbox.post_order(Order::Settings(settings.clone()));
         }
     }
 
@@ -299,7 +299,7 @@ impl Engine {
     /// on to those that are still there. Does not wait, and [`Engine::drain`] is still to come.
     pub fn move_away(&self, over_ms: u64) {
         for mailbox in self.mailboxes.iter().take(self.threads.len()) {
-            mailbox.post_move(over_ms);
+            mailbox.post_order(Order::Move(over_ms));
         }
     }
 

@@ -1,15 +1,15 @@
 //! Short texts under `/.well-known/` of the public port (RFC 8615): what others ask for to see that
 //! a name leads here.
 //!
-//! They come and go all at once, by mail, which a worker takes at the start of a turn: whoever is
-//! told of a text when it is shown, and asks later than within the same millisecond, finds it.
+//! They come and go all at once, by an order, which a worker takes at the start of a turn: whoever
+//! is told of a text when it is shown, and asks later than within the same millisecond, finds it.
 //!
 //! Cost: an empty queue that is looked at once a turn; one table for all workers.
 
 use std::sync::Arc;
 
 use crate::limits::TEXTS_MAX;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Order};
 use crate::texts::Texts;
 
 /// The way to all workers, for whoever has something to show.
@@ -32,7 +32,7 @@ impl WellKnown {
             return false;
         }
         let texts = Arc::new(Texts(texts));
-        self.mailboxes.iter().for_each(|mailbox| mailbox.post_texts(texts.clone()));
+        self.mailboxes.iter().for_each(|mailbox| mailbox.post_order(Order::Texts(texts.clone())));
         true
     }
 }

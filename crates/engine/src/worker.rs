@@ -27,7 +27,7 @@ use crate::handover::{HandoverReceiver, HandoverSender, ReceiveOutcome, SendProg
 use crate::kernel::Kernel;
 use crate::lane::{Lane, LaneSocket};
 use crate::limits;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Order};
 use crate::shard::{Shard, Shared};
 use crate::short_sleep::ShortSleep;
 use crate::shortage::Shortage;
@@ -71,6 +71,8 @@ pub(crate) struct Worker {
     lane: Option<Box<dyn Lane>>,
     /// Whether that was told what the last wait has reported.
     is_lane_told: bool,
+    /// All connections are to be ended over that time, from when this turn's mail is delivered.
+    move_over_ms: Option<u64>,
     /// All goes to another process.
     handover: Option<Box<HandoverSender>>,
     /// Whether the kernel may be told who is full: the worker's number is its listener's index.
@@ -118,6 +120,7 @@ impl Worker {
             lane_socket: None,
             lane: None,
             is_lane_told: true,
+            move_over_ms: None,
             handover: None,
             is_in_order: true,
         })
@@ -209,11 +212,6 @@ impl Worker {
 
     /// Does what is to be done to give all to another process.
     fn give(&mut self) -> SendProgress {
-        if let Some(handover) = self.mailbox.take_handover()
-            && !self.handover.as_ref().is_some_and(|sender| sender.is_of(&handover))
-        {
-            self.handover = Some(Box::new(HandoverSender::new(handover, self.shard.worker())));
-        }
         let Some(sender) = &mut self.handover else { return SendProgress::Sending { busy: false } };
         let listeners: Vec<_> =
             self.doors.iter().map(|door| (&door.listener, door.is_tls)).collect();
@@ -243,6 +241,23 @@ impl Worker {
         Ok(sender.has_left())
     }
 
+    /// Goes by `order` from now on.
+    fn obey(&mut self, order: Order, now_ms: u64) {
+        match order {
+            Order::Texts(texts) => self.shard.show(texts),
+            Order::Settings(settings) => self.shard.set(&settings),
+            Order::Move(over_ms) => self.move_over_ms = Some(over_ms),
+            Order::Handover(handover) => {
+                // Most of them say that there is more to do for the one that has begun.
+                if !self.handover.as_ref().is_some_and(|sender| sender.is_of(&handover)) {
+                    let sender = HandoverSender::new(handover, self.shard.worker());
+                    self.handover = Some(Box::new(sender));
+                }
+            }
+            Order::Lane(lane) => self.begin_lane(lane, now_ms),
+        }
+    }
+
     /// One turn. `true` when work is left that waits for no report.
     fn turn(&mut self) -> bool {
         let began_ns = clock::monotonic_ns();
@@ -252,11 +267,8 @@ impl Worker {
         if self.shard.has_tokens() {
             self.shard.set_wall(clock::unix_ms());
         }
-        if let Some(texts) = self.mailbox.take_texts() {
-            self.shard.show(texts);
-        }
-        if let Some(settings) = self.mailbox.take_settings() {
-            self.shard.set(&settings);
+        for order in self.mailbox.take_orders() {
+            self.obey(order, now_ms);
         }
         self.hear_lane(now_ms);
         self.serve_clients(began_ns);
@@ -266,7 +278,7 @@ impl Worker {
         if self.shard.drain_deadline_ms().is_some() {
             self.doors.clear();
         }
-        if let Some(over_ms) = self.mailbox.take_move() {
+        if let Some(over_ms) = self.move_over_ms.take() {
             self.shard.move_all(over_ms);
         }
         self.shard.end_stalled();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::handover_state::{Command, HandoverState, Progress};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Order};
 
 /// Connections on their way to another process.
 ///
@@ -107,7 +107,7 @@ impl Handover {
         // Whoever has newcomers is not done any more, which is no reason to take a turn back.
         let before = copiers.fetch_max(end, Ordering::Relaxed);
         for mailbox in self.mailboxes.iter().take(end).skip(before) {
-            mailbox.post_handover(Arc::clone(&self.handover));
+            mailbox.post_order(Order::Handover(Arc::clone(&self.handover)));
         }
     }
 
@@ -122,7 +122,7 @@ impl Handover {
 
     fn wake(&self) {
         for mailbox in self.mailboxes.iter().take(self.handover.workers.len()) {
-            mailbox.post_handover(Arc::clone(&self.handover));
+            mailbox.post_order(Order::Handover(Arc::clone(&self.handover)));
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sys::epoll::{Epoll, Events};
 use sys::{clock, passing, process, socket};
 
-use super::takeover::{Order, TakeoverState};
+use super::takeover::{TakeoverCommand, TakeoverState};
 use super::wire::{Frame, Kind, Source};
 use crate::kernel::Kernel;
 use crate::limits;
@@ -112,10 +112,10 @@ impl HandoverReceiver {
             self.takeover.fail(format!("worker {}: {error}", self.worker));
             // As a rule that is heard, and then nothing is ours.
             let mut events = Events::with_capacity(1);
-            while self.takeover.order() == Order::Take
+            while self.takeover.command() == TakeoverCommand::Take
                 && self.epoll.wait(&mut events, Some(LOOK_MS)).is_ok()
             {}
-            if self.takeover.order() != Order::Serve {
+            if self.takeover.command() != TakeoverCommand::Serve {
                 return Ok(ReceiveOutcome::Nothing);
             }
         }
@@ -129,10 +129,10 @@ impl HandoverReceiver {
     ) -> io::Result<ReceiveOutcome> {
         let mut events = Events::with_capacity(64);
         loop {
-            match self.takeover.order() {
-                Order::Take => {}
-                Order::Drop => return Ok(ReceiveOutcome::Nothing),
-                Order::Serve => {
+            match self.takeover.command() {
+                TakeoverCommand::Take => {}
+                TakeoverCommand::Drop => return Ok(ReceiveOutcome::Nothing),
+                TakeoverCommand::Serve => {
                     if self.worker == 0 {
                         shard.count_on(self.takeover.totals());
                     }

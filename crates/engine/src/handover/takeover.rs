@@ -10,7 +10,7 @@ use crate::counters::Total;
 /// What the workers are to do. Said once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Order {
+pub(crate) enum TakeoverCommand {
     Take = 0,
     Serve = 1,
     /// Close all that has come, which the other still has, and end.
@@ -24,7 +24,7 @@ pub(crate) struct TakeoverState {
     pub(crate) senders: usize,
     pub(crate) receivers: usize,
     /// Ordering: the totals are seen with it (release, acquire).
-    order: AtomicU8,
+    command: AtomicU8,
     workers: Box<[TakenOver]>,
     failed: OnceLock<String>,
     totals: OnceLock<Vec<Total>>,
@@ -43,7 +43,7 @@ impl TakeoverState {
             dir,
             senders,
             receivers,
-            order: AtomicU8::new(Order::Take as u8),
+            command: AtomicU8::new(TakeoverCommand::Take as u8),
             workers: (0..receivers).map(|_| TakenOver::default()).collect(),
             failed: OnceLock::new(),
             totals: OnceLock::new(),
@@ -55,11 +55,11 @@ impl TakeoverState {
         self.senders == self.receivers
     }
 
-    pub(crate) fn order(&self) -> Order {
-        match self.order.load(Ordering::Acquire) {
-            0 => Order::Take,
-            1 => Order::Serve,
-            _ => Order::Drop,
+    pub(crate) fn command(&self) -> TakeoverCommand {
+        match self.command.load(Ordering::Acquire) {
+            0 => TakeoverCommand::Take,
+            1 => TakeoverCommand::Serve,
+            _ => TakeoverCommand::Drop,
         }
     }
 
@@ -104,17 +104,17 @@ impl Takeover {
     pub fn serve(&self, mut totals: Vec<Total>) {
         facts::leave_open_out(&mut totals);
         let _ = self.0.totals.set(totals);
-        self.order(Order::Serve);
+        self.command(TakeoverCommand::Serve);
     }
 
-    fn order(&self, order: Order) {
-        let (take, order) = (Order::Take as u8, order as u8);
-        let _ = self.0.order.compare_exchange(take, order, Ordering::AcqRel, Ordering::Acquire);
+    fn command(&self, command: TakeoverCommand) {
+        let (take, command) = (TakeoverCommand::Take as u8, command as u8);
+        let _ = self.0.command.compare_exchange(take, command, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 
 impl Drop for Takeover {
     fn drop(&mut self) {
-        self.order(Order::Drop);
+        self.command(TakeoverCommand::Drop);
     }
 }

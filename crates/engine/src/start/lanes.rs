@@ -7,6 +7,7 @@ use sys::limits as process_limits;
 use super::{Engine, LaneEnds};
 use crate::lane::Lane;
 use crate::limits::{LANE_PLACES, LANE_PLACES_MIN, LANE_SHARE};
+use crate::mailbox::Order;
 use crate::receipt::LaneBell;
 
 impl Engine {
@@ -18,7 +19,7 @@ impl Engine {
 
     /// Gives a worker that has a socket for it its lane; what wakes that.
     pub fn open_lane(&self, worker: usize, lane: Box<dyn Lane>) -> LaneBell {
-        self.mailboxes[worker].post_lane(lane);
+        self.mailboxes[worker].post_order(Order::Lane(lane));
         LaneBell(self.mailboxes[worker].bell().clone())
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Worker;
-use crate::lane::{LANE_SOCKET, LaneSocket, LaneTurn, lane_index};
+use crate::lane::{LANE_SOCKET, Lane, LaneSocket, LaneTurn, lane_index};
 
 impl Worker {
     /// It may have a lane, whose socket this is.
@@ -14,6 +14,13 @@ impl Worker {
         // Senders would wait with it.
         self.serving.take_no_permits();
         Ok(())
+    }
+
+    /// Does what `lane` does for senders from now on.
+    pub(super) fn begin_lane(&mut self, mut lane: Box<dyn Lane>, now_ms: u64) {
+        // What has come before it was there was reported to nobody.
+        lane.ready(&self.lane_turn(now_ms), LANE_SOCKET, false);
+        self.lane = Some(lane);
     }
 
     /// Tells the lane what has come for it.
@@ -33,13 +40,7 @@ impl Worker {
 
     /// All mail of the turn is delivered. `true` when the lane has work left.
     pub(super) fn lane_turned(&mut self, now_ms: u64) -> bool {
-        let begun = self.mailbox.take_lane();
-        let is_new = begun.is_some();
-        let Some(mut lane) = begun.or_else(|| self.lane.take()) else { return false };
-        if is_new {
-            // What has come before it was there was reported to nobody.
-            lane.ready(&self.lane_turn(now_ms), LANE_SOCKET, false);
-        }
+        let Some(mut lane) = self.lane.take() else { return false };
         let busy = lane.turned(&self.lane_turn(now_ms));
         self.lane = Some(lane);
         busy
