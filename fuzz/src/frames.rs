@@ -8,7 +8,7 @@ use arbitrary::Unstructured;
 use eventsource_stream::EventStream;
 use futures::StreamExt;
 use hub::{Event, IdText};
-use proto::{Framing, Transport, chunked, classic, ndjson, sse};
+use proto::{Carrier, Format, chunked, classic, ndjson, sse};
 use serde_json::Value;
 
 /// One event on every transport: a first line with its subject, then its payload as JSON.
@@ -16,21 +16,24 @@ pub fn event_frames(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let (about, payload) = text.split_once('\n').unwrap_or(("a", text));
     let Ok(value) = serde_json::from_str::<Value>(payload) else { return };
-    if IdText::parse(about).is_err() {
-        return;
-    }
-    let event: Event<()> = Event::new(data.len() as u64, about, payload);
+    let event: Option<Event<()>> = Event::new(data.len() as u64, about, payload);
+    assert_eq!(event.is_some(), IdText::parse(about).is_ok());
+    let Some(event) = event else { return };
+    assert_eq!(
+        (&*event.about(), Event::<()>::of_line(event.json().into()).is_some()),
+        (about, true)
+    );
     assert!(!event.json().contains(['\n', '\r']));
     let read: Value = serde_json::from_str(event.json()).unwrap();
     assert_eq!(read, serde_json::json!({"id": event.id(), "about": about, "data": value}));
 
-    let line = unchunk(ndjson::event(event.json()).for_framing(Framing::Chunked));
+    let line = unchunk(ndjson::event(event.json()).for_carrier(Carrier::Chunked));
     assert_eq!(line, format!("{}\n", event.json()).as_bytes());
 
     let frame = sse::event(event.id(), event.json());
-    let body = unchunk(frame.for_framing(Framing::Chunked));
-    assert_eq!(body, frame.for_framing(Framing::Close));
-    let keep_alive = Transport::Sse.keep_alive(Framing::Close);
+    let body = unchunk(frame.for_carrier(Carrier::Chunked));
+    assert_eq!(body, frame.for_carrier(Carrier::Close));
+    let keep_alive = Format::Sse.keep_alive(Carrier::Close);
     let wire = [keep_alive, &body, keep_alive, &body].concat();
     let sent = (event.id().to_owned(), event.json().to_owned());
     assert_eq!(hear(&wire, 1 + data.len() % 7), [sent.clone(), sent]);
@@ -48,8 +51,8 @@ fn hear(wire: &[u8], piece_len: usize) -> Vec<(String, String)> {
 fn check_classic_line(payload: &str, text: &str) {
     let one_line: String = payload.split(['\n', '\r']).collect();
     let tail = classic::message(&one_line);
-    let prefix = classic::Prefix::new(1, &tail, Framing::Close);
-    let line = [prefix.as_bytes(), tail.for_framing(Framing::Close)].concat();
+    let prefix = classic::Prefix::new(1, &tail, Carrier::Close);
+    let line = [prefix.as_bytes(), tail.for_carrier(Carrier::Close)].concat();
     let line = String::from_utf8(line).unwrap();
     let shown = line.strip_prefix("Recvd msg #1: '").unwrap().strip_suffix("'<br/>\n").unwrap();
     assert!(!shown.contains(['\'', '"', '<', '>', '\n', '\r']), "{shown}");
@@ -73,24 +76,24 @@ pub fn chunks(data: &[u8]) {
 
 /// What an outside decoder makes of chunks that the end of the stream follows.
 fn unchunk(chunks: &[u8]) -> Vec<u8> {
-    let wire = [chunks, Framing::Chunked.end()].concat();
+    let wire = [chunks, Carrier::Chunked.end()].concat();
     let mut body = Vec::new();
     chunked_transfer::Decoder::new(&wire[..]).read_to_end(&mut body).unwrap();
     body
 }
 
 /// Any text as a payload, valid JSON or not, under any number and as the name in the greeting:
-/// a page keeps its lines, and both framings have the same body.
+/// a page keeps its lines, and both carriers have the same body.
 pub fn classic_message(data: &[u8]) {
     let mut input = Unstructured::new(data);
     let number = input.arbitrary::<u64>().unwrap_or_default();
     let text = String::from_utf8_lossy(input.take_rest());
     let tail = classic::message(&text);
-    let [chunk, body] = [Framing::Chunked, Framing::Close].map(|framing| {
-        let prefix = classic::Prefix::new(number, &tail, framing);
+    let [chunk, body] = [Carrier::Chunked, Carrier::Close].map(|carrier| {
+        let prefix = classic::Prefix::new(number, &tail, carrier);
         let mut wire = Vec::new();
-        classic::welcome(&text, framing, &mut wire);
-        [&wire, prefix.as_bytes(), tail.for_framing(framing)].concat()
+        classic::welcome(&text, carrier, &mut wire);
+        [&wire, prefix.as_bytes(), tail.for_carrier(carrier)].concat()
     });
     assert_eq!(unchunk(&chunk), body);
     let page = String::from_utf8(body).unwrap();

@@ -1,7 +1,7 @@
 //! Request heads, and the answers to them.
 
 use proto::request::{HEAD_BYTES_MAX, POLL_WAIT_SECONDS_MAX, parse};
-use proto::{Cors, Framing, Method, Parsed, Refusal, Request, Route, Transport, response, resume};
+use proto::{Carrier, Cors, Format, Method, Parsed, Refusal, Request, Route, response, resume};
 
 /// A client's first bytes: the same answer however they are split, an answer that an outside
 /// parser agrees with, and a response that is whole whatever the client wrote.
@@ -35,8 +35,8 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
         Method::Options => "OPTIONS",
     };
     assert_eq!(outside.method, Some(method));
-    assert_eq!(outside.version == Some(1), request.framing == Framing::Chunked);
-    assert!(request.host.is_some() || request.framing == Framing::Close);
+    assert_eq!(outside.version == Some(1), request.carrier == Carrier::Chunked);
+    assert!(request.host.is_some() || request.carrier == Carrier::Close);
     let origins = outside.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("origin"));
     assert_eq!(origins.count(), usize::from(request.origin.is_some()));
     assert!(request.origin.is_none_or(|origin| origin.bytes().all(|b| (b' '..=b'~').contains(&b))));
@@ -49,7 +49,7 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
         Route::WellKnown => "/.well-known/",
     };
     assert!(target.contains(path) && target.contains(request.path));
-    assert!(request.transport != Transport::Classic || request.route == Route::Classic);
+    assert!(request.format != Format::Classic || request.route == Route::Classic);
     match (request.method, request.route) {
         (Method::Options, _) | (_, Route::Page | Route::WellKnown) => {
             assert!(request.ids.is_empty())
@@ -76,8 +76,8 @@ fn check_what_only_some_have(outside: &httparse::Request<'_, '_>, request: &Requ
     assert!(request.cursor.is_none() || continues);
     assert!(request.wait_seconds <= POLL_WAIT_SECONDS_MAX);
     let Some(upgrade) = &request.upgrade else { return };
-    let upgradable = (Method::Get, Route::Stream, Framing::Chunked);
-    assert_eq!((request.method, request.route, request.framing), upgradable);
+    let upgradable = (Method::Get, Route::Stream, Carrier::Chunked);
+    assert_eq!((request.method, request.route, request.carrier), upgradable);
     assert!(sent("upgrade"));
     assert!(!upgrade.in_connection || sent("connection"));
     assert_eq!(upgrade.key.is_some(), sent("sec-websocket-key"));
@@ -130,7 +130,7 @@ fn naive_bytes(text: &str) -> Vec<u8> {
 fn check_stream_head(request: &Request<'_>) {
     let mut wire = Vec::new();
     let cors = request.origin.map(Cors::plain);
-    response::stream_head(request.transport, request.framing, cors, &mut wire);
+    response::stream_head(request.format, request.carrier, cors, &mut wire);
     resume::end_head(&mut wire, None, cors);
     let (status, body_len) = read_response(&wire, request.origin);
     assert_eq!((status, body_len), (200, 0));

@@ -4,7 +4,7 @@ use super::*;
 use eventsource_stream::Eventsource;
 use futures::StreamExt;
 use futures::executor::block_on;
-use proto::{Framing, classic, ndjson, poll, sse, websocket as server};
+use proto::{Carrier, classic, ndjson, poll, sse, websocket as server};
 
 /// An event that owns its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,24 +60,24 @@ fn our_own_frames_are_read_at_any_split() {
     for transport in streams {
         let (mut wire, mut expected) = (Vec::new(), Vec::new());
         if transport == Transport::Classic {
-            classic::welcome("123", Framing::Chunked, &mut wire);
+            classic::welcome("123", Carrier::Chunked, &mut wire);
         }
         for (number, json) in (1..).zip(json) {
-            wire.extend_from_slice(transport.keep_alive(Framing::Chunked));
+            wire.extend_from_slice(transport.format().keep_alive(Carrier::Chunked));
             let id = number.to_string();
             let frame = match transport {
                 Transport::Sse => sse::event(&id, json),
                 Transport::Ndjson => ndjson::event(json),
                 Transport::Classic => {
                     let tail = classic::message("\"it's\"");
-                    let prefix = classic::Prefix::new(number, &tail, Framing::Chunked);
+                    let prefix = classic::Prefix::new(number, &tail, Carrier::Chunked);
                     wire.extend_from_slice(prefix.as_bytes());
                     tail
                 }
                 Transport::WebSocket => server::event(json),
                 Transport::Poll => unreachable!("it has no stream"),
             };
-            wire.extend_from_slice(frame.for_framing(Framing::Chunked));
+            wire.extend_from_slice(frame.for_carrier(Carrier::Chunked));
             expected.push(match transport {
                 Transport::Sse => Owned { id: Some(id), ..plain(json) },
                 Transport::Ndjson | Transport::WebSocket | Transport::Poll => plain(json),
@@ -86,7 +86,7 @@ fn our_own_frames_are_read_at_any_split() {
         }
         match transport {
             Transport::WebSocket => server::push_close(&mut wire, server::Close::SHUTDOWN),
-            _ => wire.extend_from_slice(Framing::Chunked.end()),
+            _ => wire.extend_from_slice(Carrier::Chunked.end()),
         }
         assert_any_split(transport, BodyLength::Chunked, &wire, &expected);
         let (_, progress) = decode(transport, BodyLength::Chunked, &[&wire]).unwrap();

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use proto::{Transport, classic};
+use proto::{Format, classic};
 use smallvec::SmallVec;
 
 use crate::Event;
@@ -121,7 +121,7 @@ impl Backlog {
                 parts.push(IoSlice::new(&bytes[skipped..]));
             }
         };
-        let two_parts_each = form.transport == Transport::Classic;
+        let two_parts_each = form.format == Format::Classic;
         let most = if two_parts_each { PARTS_PER_WRITE / 2 } else { PARTS_PER_WRITE };
         for piece in self.pieces.iter().take(most) {
             match piece {
@@ -175,7 +175,7 @@ impl Piece {
             Piece::Reply(bytes) if bytes.len() < LONG_REPLY_BYTES => bytes.len() + REPLY_COST_BYTES,
             Piece::Reply(bytes) => bytes.len(),
             Piece::Event(event) => {
-                let is_classic = form.transport == Transport::Classic;
+                let is_classic = form.format == Format::Classic;
                 let prefix = if is_classic { CLASSIC_PREFIX_BYTES } else { 0 };
                 form.frame(event).body().len() + prefix
             }

@@ -1,10 +1,10 @@
-//! How an event looks on a connection: the frame of its transport, encoded once for all, and what a
+//! How an event looks on a connection: the frame of its format, encoded once for all, and what a
 //! connection that numbers its messages puts before it.
 
 use std::sync::Arc;
 
 use proto::websocket::deflate::Deflater;
-use proto::{Frame, Framing, Transport, classic, ndjson, poll, sse, websocket};
+use proto::{Carrier, Format, Frame, classic, poll, sse};
 
 use crate::{COMPRESSED_SLOT, Event};
 
@@ -18,8 +18,8 @@ const ALONE_BYTES_MAX: usize = 4096;
 /// How events look on one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Form {
-    pub(crate) transport: Transport,
-    pub(crate) framing: Framing,
+    pub(crate) format: Format,
+    pub(crate) carrier: Carrier,
     /// A WebSocket may be sent the compressed frame.
     pub(crate) deflate: bool,
 }
@@ -28,14 +28,8 @@ impl Form {
     /// The event in that form, encoded when nobody has needed it before. Once encoded it stays the
     /// same: what a connection has been sent in part must go on as it began.
     pub(crate) fn frame(self, event: &Event) -> &Frame {
-        let slot = if self.deflate { COMPRESSED_SLOT } else { self.transport.index() };
-        event.frame(slot, |event| match self.transport {
-            Transport::Sse => sse::event(event.id(), event.json()),
-            Transport::Ndjson => ndjson::event(event.json()),
-            Transport::Classic => classic::message(event.data()),
-            Transport::WebSocket => websocket::event(event.json()),
-            Transport::Poll => poll::event(event.json()),
-        })
+        let slot = if self.deflate { COMPRESSED_SLOT } else { self.format.index() };
+        event.frame(slot, |event| self.format.event(event.id(), event.json(), event.data()))
     }
 
     /// Puts the bytes of the event into `buffer` when it is for this connection alone, as far as
@@ -44,13 +38,13 @@ impl Form {
     ///
     /// It is a guess, and either answer is right: the bytes are the same ones.
     pub(crate) fn encode_alone(self, event: &Arc<Event>, buffer: &mut Vec<u8>) -> bool {
-        let is_alone = self.transport == Transport::Sse
+        let is_alone = self.format == Format::Sse
             && Arc::strong_count(event) <= HOLDERS_OF_ONE
             && event.json().len() <= ALONE_BYTES_MAX
-            && event.made_frame(self.transport.index()).is_none();
+            && event.made_frame(self.format.index()).is_none();
         if is_alone {
             buffer.clear();
-            sse::push_event(event.id(), event.json(), self.framing, buffer);
+            sse::push_event(event.id(), event.json(), self.carrier, buffer);
         }
         is_alone
     }
@@ -59,17 +53,17 @@ impl Form {
     /// prefix, if it has one.
     pub(crate) fn body(self, event: &Event, messages: u32) -> &[u8] {
         let frame = self.frame(event);
-        match self.transport {
-            Transport::Poll => poll::element(frame, messages as usize),
-            _ => frame.for_framing(self.framing),
+        match self.format {
+            Format::Poll => poll::element(frame, messages as usize),
+            _ => frame.for_carrier(self.carrier),
         }
     }
 
     /// The start of the message after `before` others; only the classic page has one.
     pub(crate) fn prefix(self, event: &Event, before: u32) -> Option<classic::Prefix> {
         let number = u64::from(before) + 1;
-        let is_classic = self.transport == Transport::Classic;
-        is_classic.then(|| classic::Prefix::new(number, self.frame(event), self.framing))
+        let is_classic = self.format == Format::Classic;
+        is_classic.then(|| classic::Prefix::new(number, self.frame(event), self.carrier))
     }
 }
 

@@ -65,6 +65,7 @@ mod token_queue;
 mod tokens;
 mod turns;
 mod well_known;
+mod wire;
 mod worker;
 pub mod workers;
 
@@ -96,7 +97,7 @@ pub use well_known::WellKnown;
 pub type Event = hub::Event<proto::Frame>;
 
 /// Where an event keeps the frame of WebSockets that agreed to compression.
-pub(crate) const COMPRESSED_SLOT: usize = proto::Transport::COUNT;
+pub(crate) const COMPRESSED_SLOT: usize = proto::Format::COUNT;
 
 /// Where an event keeps its payload as an Erlang term. One that came from an Erlang node has it
 /// from the start.
@@ -105,8 +106,8 @@ pub const TERM_SLOT: usize = COMPRESSED_SLOT + 1;
 // Two forms in one slot would hand one transport's bytes to the clients of another.
 const _: () = {
     let mut at = 0;
-    while at < proto::Transport::COUNT {
-        let slot = proto::Transport::ALL[at].index();
+    while at < proto::Format::COUNT {
+        let slot = proto::Format::ALL[at].index();
         assert!(slot == at && slot != COMPRESSED_SLOT && slot != TERM_SLOT);
         at += 1;
     }

@@ -10,7 +10,7 @@ mod held;
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::Arc;
 
-use proto::Transport;
+use proto::Format;
 
 use crate::Event;
 use crate::backlog::{Piece, Prefixes};
@@ -33,7 +33,7 @@ pub(crate) enum Flushed {
 impl<S> Conn<S> {
     fn form(&self) -> Form {
         let deflate = self.is(Marks::DEFLATE);
-        Form { transport: self.transport, framing: self.framing(), deflate }
+        Form { format: self.wire.format(), carrier: self.wire.carrier(), deflate }
     }
 
     /// Puts `event` last and returns the bytes that wait. They may be over the bound: the caller
@@ -118,7 +118,7 @@ impl<S> Conn<S> {
         K: Sockets<Socket = S>,
     {
         if self.work().is_none()
-            && self.transport != Transport::Classic
+            && self.wire.format() != Format::Classic
             && let Some(done) = self.flush_pending(io, counters, buffer)
         {
             return done;
@@ -145,7 +145,7 @@ impl<S> Conn<S> {
         let form = self.form();
         let bytes = match form.encode_alone(event, buffer) {
             true => buffer.as_slice(),
-            false => form.frame(event).for_framing(form.framing),
+            false => form.frame(event).for_carrier(form.carrier),
         };
         let sent = match send(io, &self.socket, &[IoSlice::new(bytes)], counters) {
             Ok(sent) => sent,

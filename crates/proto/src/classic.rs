@@ -5,7 +5,7 @@
 
 use crate::chunked::SIZE_LINE_MAX;
 use crate::decimal::{DIGITS_MAX, decimal};
-use crate::{Frame, Framing, chunked, json};
+use crate::{Carrier, Frame, chunked, json};
 
 /// A comment between two lines of the page.
 pub(crate) const KEEP_ALIVE: &[u8] = b"<!-- -->\n";
@@ -18,15 +18,12 @@ const AFTER_TEXT: &[u8] = b"'<br/>\n";
 const PREFIX_MAX: usize = SIZE_LINE_MAX + BEFORE_NUMBER.len() + DIGITS_MAX + AFTER_NUMBER.len();
 
 /// Appends the first chunk of a page: the greeting to `id`.
-pub fn welcome(id: &str, framing: Framing, out: &mut Vec<u8>) {
+pub fn welcome(id: &str, carrier: Carrier, out: &mut Vec<u8>) {
     let mut line = String::with_capacity(32 + id.len());
     line.push_str("Welcome, id ");
     id.chars().for_each(|c| push_escaped(&mut line, c));
     line.push_str("<br/>\n");
-    match framing {
-        Framing::Chunked => chunked::push(out, line.as_bytes()),
-        Framing::Close => out.extend_from_slice(line.as_bytes()),
-    }
+    carrier.push(out, &line);
 }
 
 /// The part of a message that all connections share: the payload's text as HTML, and what closes
@@ -69,11 +66,11 @@ pub struct Prefix {
 
 impl Prefix {
     /// The prefix of the connection's message `number` (the first is 1) whose rest is `tail`.
-    pub fn new(number: u64, tail: &Frame, framing: Framing) -> Prefix {
+    pub fn new(number: u64, tail: &Frame, carrier: Carrier) -> Prefix {
         let mut digits = [0; DIGITS_MAX];
         let digits = decimal(number, &mut digits);
         let mut prefix = Prefix { bytes: [0; PREFIX_MAX], len: 0 };
-        if framing == Framing::Chunked {
+        if carrier == Carrier::Chunked {
             let start_len = BEFORE_NUMBER.len() + digits.len() + AFTER_NUMBER.len();
             prefix.push(chunked::SizeLine::new(start_len + tail.body().len()).as_bytes());
         }

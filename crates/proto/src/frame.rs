@@ -1,12 +1,12 @@
 //! Encoded bytes that many connections share.
 
-use crate::Framing;
+use crate::Carrier;
 use crate::chunked::{SIZE_LINE_MAX, SizeLine};
 
 /// One event as one transport sends it, made once and written to every connection as it stands.
 ///
 /// The bytes of an HTTP stream are laid out as a chunk, `<size>\r\n<body>\r\n`, and the body inside
-/// it is at the same time the form for HTTP/1.0. So one allocation serves both framings and a
+/// it is at the same time the form for HTTP/1.0. So one allocation serves all carriers and a
 /// delivery copies nothing. A transport that is no HTTP stream has the body alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
@@ -28,12 +28,12 @@ impl Frame {
         Frame::new(size_line.as_bytes(), parts, CRLF)
     }
 
-    /// Appends the bytes that [`Frame::chunk`] of the same `parts` has for `framing`.
-    pub(crate) fn push_chunk(parts: &[&[u8]], framing: Framing, out: &mut Vec<u8>) {
+    /// Appends the bytes that [`Frame::chunk`] of the same `parts` has for `carrier`.
+    pub(crate) fn push_chunk(parts: &[&[u8]], carrier: Carrier, out: &mut Vec<u8>) {
         let size_line = SizeLine::new(parts.iter().map(|part| part.len()).sum());
-        let (before, after) = match framing {
-            Framing::Chunked => (size_line.as_bytes(), CRLF),
-            Framing::Close => (&b""[..], &b""[..]),
+        let (before, after) = match carrier {
+            Carrier::Chunked => (size_line.as_bytes(), CRLF),
+            Carrier::Close | Carrier::WebSocket => (&b""[..], &b""[..]),
         };
         out.extend_from_slice(before);
         parts.iter().for_each(|part| out.extend_from_slice(part));
@@ -45,7 +45,7 @@ impl Frame {
         Frame::new(b"", parts, CRLF)
     }
 
-    /// One frame under every framing: `parts` one after the other.
+    /// One frame under every carrier: `parts` one after the other.
     pub fn bare(parts: &[&[u8]]) -> Frame {
         Frame::new(b"", parts, b"")
     }
@@ -68,10 +68,10 @@ impl Frame {
     }
 
     /// The bytes to write to a connection.
-    pub fn for_framing(&self, framing: Framing) -> &[u8] {
-        match framing {
-            Framing::Chunked => &self.bytes,
-            Framing::Close => self.body(),
+    pub fn for_carrier(&self, carrier: Carrier) -> &[u8] {
+        match carrier {
+            Carrier::Chunked => &self.bytes,
+            Carrier::Close | Carrier::WebSocket => self.body(),
         }
     }
 
@@ -88,29 +88,29 @@ mod tests {
     #[test]
     fn chunk_is_size_line_body_and_line_end() {
         let frame = Frame::chunk(&[b"hello, ", b"", b"world"]);
-        assert_eq!(frame.for_framing(Framing::Chunked), b"c\r\nhello, world\r\n");
-        assert_eq!(frame.for_framing(Framing::Close), b"hello, world");
+        assert_eq!(frame.for_carrier(Carrier::Chunked), b"c\r\nhello, world\r\n");
+        assert_eq!(frame.for_carrier(Carrier::Close), b"hello, world");
     }
 
     #[test]
     fn tail_has_no_size_line() {
         let tail = Frame::chunk_tail(&[b"world"]);
-        assert_eq!(tail.for_framing(Framing::Chunked), b"world\r\n");
-        assert_eq!(tail.for_framing(Framing::Close), b"world");
+        assert_eq!(tail.for_carrier(Carrier::Chunked), b"world\r\n");
+        assert_eq!(tail.for_carrier(Carrier::Close), b"world");
     }
 
     #[test]
     fn bare_frame_is_the_same_under_both_framings() {
         let frame = Frame::bare(&[b"hello", b"world"]);
-        for framing in [Framing::Chunked, Framing::Close] {
-            assert_eq!(frame.for_framing(framing), b"helloworld");
+        for carrier in Carrier::ALL {
+            assert_eq!(frame.for_carrier(carrier), b"helloworld");
         }
     }
 
     #[test]
     fn part_has_its_separator_before_it() {
         let frame = Frame::after(b", ", b"world");
-        assert_eq!(frame.for_framing(Framing::Chunked), b", world");
-        assert_eq!(frame.for_framing(Framing::Close), b"world");
+        assert_eq!(frame.for_carrier(Carrier::Chunked), b", world");
+        assert_eq!(frame.for_carrier(Carrier::Close), b"world");
     }
 }

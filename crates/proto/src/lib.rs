@@ -21,14 +21,15 @@
 
 mod api_key;
 mod append;
+mod carrier;
 pub mod chunked;
 pub mod classic;
 mod cors;
 pub mod decimal;
+mod format;
 mod forwarded;
 mod frame;
 mod json;
-mod keep_alive;
 pub mod ndjson;
 pub mod negotiation;
 mod networks;
@@ -47,7 +48,9 @@ mod transport;
 pub mod websocket;
 
 pub use api_key::ApiKey;
+pub use carrier::Carrier;
 pub use cors::Cors;
+pub use format::Format;
 pub use forwarded::Forwarded;
 pub use frame::Frame;
 pub use networks::{Network, Networks};
@@ -55,4 +58,4 @@ pub use page::{Page, PageRequest};
 pub use problem::Problem;
 pub use proxied::Proxied;
 pub use request::{Method, Parsed, Refusal, Request, Route, Secret, Upgrade};
-pub use transport::{Framing, Transport};
+pub use transport::Transport;

@@ -14,12 +14,12 @@ pub fn event(json: &str) -> Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Framing;
+    use crate::Carrier;
 
     #[test]
     fn event_is_one_line() {
         let frame = event(r#"{"id":"1"}"#);
-        assert_eq!(frame.for_framing(Framing::Close), b"{\"id\":\"1\"}\n");
-        assert_eq!(frame.for_framing(Framing::Chunked), b"b\r\n{\"id\":\"1\"}\n\r\n");
+        assert_eq!(frame.for_carrier(Carrier::Close), b"{\"id\":\"1\"}\n");
+        assert_eq!(frame.for_carrier(Carrier::Chunked), b"b\r\n{\"id\":\"1\"}\n\r\n");
     }
 }

@@ -9,7 +9,7 @@
 //! and nothing else.
 
 use crate::cors::Cors;
-use crate::{Frame, Framing, append, response};
+use crate::{Carrier, Frame, append, response};
 
 /// The start of the array; it goes out with the head.
 const ARRAY_START: &str = "[";
@@ -27,7 +27,7 @@ pub fn event(json: &str) -> Frame {
 pub fn element(frame: &Frame, before: usize) -> &[u8] {
     match before {
         0 => frame.body(),
-        _ => frame.for_framing(Framing::Chunked),
+        _ => frame.for_carrier(Carrier::Chunked),
     }
 }
 

@@ -37,7 +37,7 @@ use memchr::memchr;
 use query::Query;
 
 use crate::told::Told;
-use crate::{Forwarded, Framing, Problem, Transport};
+use crate::{Carrier, Format, Forwarded, Problem};
 
 pub use accept::NDJSON_SUBTYPES;
 pub(crate) use bearer::PROTOCOL_PREFIX;
@@ -90,9 +90,9 @@ pub struct Request<'b> {
     pub path: &'b str,
     /// How the client wants to hear events. Of a meaning on [`Route::Stream`], without an upgrade,
     /// on [`Route::Classic`] and on [`Route::Poll`].
-    pub transport: Transport,
+    pub format: Format,
     /// How the body of a stream is delimited.
-    pub framing: Framing,
+    pub carrier: Carrier,
     /// The ids to log in, decoded: the path's first, then those of the query in their order.
     /// Possibly one of them twice, none checked against the rules for ids. Perhaps none, as for
     /// [`Method::Options`], [`Route::Page`] and [`Route::WellKnown`].
@@ -190,7 +190,7 @@ fn parse_head(head: &[u8], head_len: usize) -> Parsed<'_> {
     if let Some((target, lines)) = without_version(head) {
         return match httparse::parse_headers(lines, &mut headers) {
             Ok(httparse::Status::Complete((_, headers))) => {
-                answer("GET", target, Framing::Close, headers, head_len)
+                answer("GET", target, Carrier::Close, headers, head_len)
             }
             Ok(httparse::Status::Partial) => Parsed::refused(head, not_http()),
             Err(error) => Parsed::refused(head, syntax_problem(error, head)),
@@ -206,13 +206,13 @@ fn parse_head(head: &[u8], head_len: usize) -> Parsed<'_> {
     else {
         return Parsed::refused(head, not_http());
     };
-    let framing = if minor == 0 { Framing::Close } else { Framing::Chunked };
-    answer(method, target, framing, parsed.headers, head_len)
+    let carrier = if minor == 0 { Carrier::Close } else { Carrier::Chunked };
+    answer(method, target, carrier, parsed.headers, head_len)
 }
 
-/// The transport that the `Accept` lines of a request ask for most; `None` when they take none that
+/// The format that the `Accept` lines of a request ask for most; `None` when they take none that
 /// there is.
-pub fn preferred_transport<'v>(lines: impl IntoIterator<Item = &'v [u8]>) -> Option<Transport> {
+pub fn preferred_format<'v>(lines: impl IntoIterator<Item = &'v [u8]>) -> Option<Format> {
     let mut accept = accept::Accept::default();
     lines.into_iter().for_each(|line| accept.read_line(line));
     accept.best()
@@ -222,13 +222,13 @@ pub fn preferred_transport<'v>(lines: impl IntoIterator<Item = &'v [u8]>) -> Opt
 fn answer<'b>(
     method: &str,
     target: &'b str,
-    framing: Framing,
+    carrier: Carrier,
     headers: &[httparse::Header<'b>],
     head_len: usize,
 ) -> Parsed<'b> {
     let fields = Fields::read(headers);
     let (origin, host) = (fields.origin, target::authority(target).or(fields.host));
-    match serve(method, target, framing, fields) {
+    match serve(method, target, carrier, fields) {
         Ok(request) => Parsed::Request(Request { origin, host, head_len, ..request }),
         Err(problem) => {
             let head_only = method == "HEAD";
@@ -250,10 +250,10 @@ fn without_version(head: &[u8]) -> Option<(&str, &[u8])> {
 fn serve<'b>(
     method: &str,
     target: &'b str,
-    framing: Framing,
+    carrier: Carrier,
     fields: Fields<'b>,
 ) -> Result<Request<'b>, Problem> {
-    fields.check(framing)?;
+    fields.check(carrier)?;
     let (route, escaped) = target::route(target)?;
     let method = match method {
         "GET" => Method::Get,
@@ -267,14 +267,14 @@ fn serve<'b>(
         method,
         route,
         path: escaped.path,
-        transport: Transport::Ndjson,
-        framing,
+        format: Format::Ndjson,
+        carrier,
         ids: Vec::new(),
         cursor: None,
         told: Told::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
-        keep_alive: framing == Framing::Chunked && !fields.close,
+        keep_alive: carrier == Carrier::Chunked && !fields.close,
         gzip: fields.gzip,
         known: fields.known,
         bearer: fields.bearer,
@@ -295,7 +295,7 @@ fn serve<'b>(
     request.cursor = query.after;
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
-    let upgradable = method == Method::Get && framing == Framing::Chunked;
+    let upgradable = method == Method::Get && carrier == Carrier::Chunked;
     match route {
         Route::Stream => {
             request.cursor = fields.cursor.or(request.cursor);
@@ -303,11 +303,11 @@ fn serve<'b>(
             if fields.websocket && upgradable {
                 request.upgrade = Some(fields.upgrade);
             } else {
-                request.transport = fields.accept.best().ok_or_else(Problem::not_acceptable)?;
+                request.format = fields.accept.best().ok_or_else(Problem::not_acceptable)?;
             }
         }
-        Route::Classic => request.transport = Transport::Classic,
-        Route::Poll => request.transport = Transport::Poll,
+        Route::Classic => request.format = Format::Classic,
+        Route::Poll => request.format = Format::Poll,
         Route::Page | Route::WellKnown => {}
     }
     Ok(request)

@@ -13,7 +13,7 @@ use crate::append::push;
 use crate::cors::Cors;
 use crate::problem::{self, Problem};
 use crate::request::METHODS;
-use crate::{Framing, Transport};
+use crate::{Carrier, Format};
 
 /// What all streams have in common. The two that are not HTTP's own keep reverse proxies (nginx)
 /// from holding events back and browsers from holding them back to guess their type.
@@ -35,23 +35,9 @@ pub(crate) const CORS_EXPOSED: &str = "Access-Control-Expose-Headers: Encke-Next
 
 /// Appends the head of a stream but for its end, see [`end_head`](crate::resume::end_head); for a
 /// `HEAD` it is the whole answer.
-pub fn stream_head(
-    transport: Transport,
-    framing: Framing,
-    cors: Option<Cors<'_>>,
-    out: &mut Vec<u8>,
-) {
-    let content_type = match transport {
-        Transport::Sse => "text/event-stream",
-        Transport::Ndjson => "application/x-ndjson",
-        Transport::Classic => "text/html; charset=utf-8",
-        // Not HTTP's to name: a WebSocket begins with the head of its handshake, not with this one.
-        Transport::WebSocket => "application/octet-stream",
-        // It begins with a head of its own, see `poll::Answer`.
-        Transport::Poll => "application/json",
-    };
-    push(out, &["HTTP/1.1 200 OK\r\nContent-Type: ", content_type, "\r\n", STREAM_FIELDS]);
-    if framing == Framing::Chunked {
+pub fn stream_head(format: Format, carrier: Carrier, cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
+    push(out, &["HTTP/1.1 200 OK\r\nContent-Type: ", format.content_type(), "\r\n", STREAM_FIELDS]);
+    if carrier == Carrier::Chunked {
         push(out, &["Transfer-Encoding: chunked\r\n"]);
     }
     is_let_in(cors, out);
@@ -135,19 +121,19 @@ mod tests {
     #[test]
     fn stream_head_names_type_and_framing() {
         let types = [
-            (Transport::Sse, "text/event-stream"),
-            (Transport::Ndjson, "application/x-ndjson"),
-            (Transport::Classic, "text/html; charset=utf-8"),
+            (Format::Sse, "text/event-stream"),
+            (Format::Ndjson, "application/x-ndjson"),
+            (Format::Classic, "text/html; charset=utf-8"),
         ];
-        for (transport, content_type) in types {
-            for framing in [Framing::Chunked, Framing::Close] {
+        for (format, content_type) in types {
+            for carrier in [Carrier::Chunked, Carrier::Close] {
                 let mut wire = Vec::new();
-                stream_head(transport, framing, None, &mut wire);
+                stream_head(format, carrier, None, &mut wire);
                 end_head(&mut wire, None, None);
                 let (status, fields, rest) = read(&wire);
                 assert_eq!((status, rest.as_str()), (200, ""));
                 assert_eq!(field(&fields, "content-type"), Some(content_type));
-                let chunked = (framing == Framing::Chunked).then_some("chunked");
+                let chunked = (carrier == Carrier::Chunked).then_some("chunked");
                 assert_eq!(field(&fields, "transfer-encoding"), chunked);
                 assert_eq!(field(&fields, "connection"), Some("close"));
                 assert_eq!(field(&fields, "x-accel-buffering"), Some("no"));
@@ -164,7 +150,7 @@ mod tests {
             let origin = "http://pages.example:8080";
             let cors = Some(Cors { origin, credentials });
             let mut answers = [Vec::new(), Vec::new(), Vec::new()];
-            stream_head(Transport::Sse, Framing::Chunked, cors, &mut answers[0]);
+            stream_head(Format::Sse, Carrier::Chunked, cors, &mut answers[0]);
             end_head(&mut answers[0], None, cors);
             problem(&Problem::not_acceptable(), false, cors, &mut answers[1]);
             preflight(cors, false, &mut answers[2]);
@@ -199,8 +185,8 @@ mod tests {
     fn forged_origin_is_not_let_in() {
         let mut wire = Vec::new();
         stream_head(
-            Transport::Sse,
-            Framing::Close,
+            Format::Sse,
+            Carrier::Close,
             Some(Cors::plain("x\r\nSet-Cookie: a=b")),
             &mut wire,
         );

@@ -3,7 +3,7 @@
 //! Each event has an `id` line, so that a browser that reconnects says which it heard last, and
 //! exactly one `data` line, since an event's JSON is one line.
 
-use crate::{Frame, Framing};
+use crate::{Carrier, Frame};
 
 /// A comment, without a blank line behind it: at a blank line several readers hand an empty event
 /// to their application, whether or not anything stands before it (docs/decisions/0033).
@@ -17,8 +17,8 @@ pub fn event(id: &str, json: &str) -> Frame {
 }
 
 /// Appends the bytes of that event to `out`, for whoever is the only one to send them.
-pub fn push_event(id: &str, json: &str, framing: Framing, out: &mut Vec<u8>) {
-    Frame::push_chunk(&parts(id, json), framing, out);
+pub fn push_event(id: &str, json: &str, carrier: Carrier, out: &mut Vec<u8>) {
+    Frame::push_chunk(&parts(id, json), carrier, out);
 }
 
 fn parts<'e>(id: &'e str, json: &'e str) -> [&'e [u8]; 5] {
@@ -28,7 +28,7 @@ fn parts<'e>(id: &'e str, json: &'e str) -> [&'e [u8]; 5] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Transport, testing};
+    use crate::{Format, testing};
     use eventsource_stream::{Event, EventStream};
     use futures::StreamExt;
     use std::convert::Infallible;
@@ -43,20 +43,20 @@ mod tests {
     #[test]
     fn event_is_an_id_line_and_a_data_line() {
         let frame = event("01", r#"{"data":1}"#);
-        assert_eq!(frame.for_framing(Framing::Close), b"id: 01\ndata: {\"data\":1}\n\n");
+        assert_eq!(frame.for_carrier(Carrier::Close), b"id: 01\ndata: {\"data\":1}\n\n");
         assert_eq!(
-            frame.for_framing(Framing::Chunked),
+            frame.for_carrier(Carrier::Chunked),
             b"19\r\nid: 01\ndata: {\"data\":1}\n\n\r\n"
         );
     }
 
     #[test]
     fn event_for_one_has_the_bytes_of_the_event_for_many() {
-        for framing in [Framing::Chunked, Framing::Close] {
+        for carrier in [Carrier::Chunked, Carrier::Close] {
             let mut bytes = b"before".to_vec();
-            push_event("01", r#"{"data":1}"#, framing, &mut bytes);
+            push_event("01", r#"{"data":1}"#, carrier, &mut bytes);
             let frame = event("01", r#"{"data":1}"#);
-            assert_eq!(bytes, [b"before", frame.for_framing(framing)].concat());
+            assert_eq!(bytes, [b"before", frame.for_carrier(carrier)].concat());
         }
     }
 
@@ -68,7 +68,7 @@ mod tests {
             for number in 0..rng.u64(1..8) {
                 let id = format!("{number:016x}");
                 let json = serde_json::to_string(&testing::text(rng, 40)).unwrap();
-                wire.extend_from_slice(Transport::Sse.keep_alive(Framing::Close));
+                wire.extend_from_slice(Format::Sse.keep_alive(Carrier::Close));
                 wire.extend_from_slice(event(&id, &json).body());
                 sent.push((id, json));
             }

@@ -1,6 +1,7 @@
-//! The closed list of transports, and how the body of a stream is delimited.
+//! The closed list of transports: how users say which stream they want, and what figures are told
+//! by. Each stands for a [`Format`] and the [`Carrier`](crate::Carrier)s that it comes by.
 
-use crate::chunked;
+use crate::Format;
 
 /// How one client hears events.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -12,7 +13,7 @@ pub enum Transport {
     Ndjson = 1,
     /// The comet page of old: one line of HTML per event, `text/html`.
     Classic = 2,
-    /// A text frame per event (RFC 6455); it has no use for a [`Framing`].
+    /// A text frame per event (RFC 6455).
     WebSocket = 3,
     /// An array of JSON in an answer of its own, and the next request asks for the next ones.
     Poll = 4,
@@ -30,6 +31,28 @@ impl Transport {
         self as usize
     }
 
+    /// What its events look like.
+    pub const fn format(self) -> Format {
+        match self {
+            Transport::Sse => Format::Sse,
+            Transport::Ndjson => Format::Ndjson,
+            Transport::Classic => Format::Classic,
+            Transport::WebSocket => Format::Text,
+            Transport::Poll => Format::Poll,
+        }
+    }
+
+    /// The one whose events look like that.
+    pub const fn of(format: Format) -> Transport {
+        match format {
+            Format::Sse => Transport::Sse,
+            Format::Ndjson => Transport::Ndjson,
+            Format::Classic => Transport::Classic,
+            Format::Text => Transport::WebSocket,
+            Format::Poll => Transport::Poll,
+        }
+    }
+
     /// Its name in logs and metric labels.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,27 +65,6 @@ impl Transport {
     }
 }
 
-/// How the body of a stream is delimited (RFC 9112, section 6.3).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum Framing {
-    /// HTTP/1.1: each frame is a chunk, and a stream that ends well says so.
-    Chunked = 0,
-    /// HTTP/1.0, which knows no chunks: the body is everything until the connection closes.
-    Close = 1,
-}
-
-impl Framing {
-    /// What a server sends before it closes a stream that ends well; empty where HTTP has no word
-    /// for it.
-    pub const fn end(self) -> &'static [u8] {
-        match self {
-            Framing::Chunked => chunked::LAST,
-            Framing::Close => b"",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +73,7 @@ mod tests {
     fn transports_stand_at_their_index() {
         for (index, transport) in Transport::ALL.into_iter().enumerate() {
             assert_eq!(transport.index(), index);
+            assert_eq!(Transport::of(transport.format()), transport);
         }
     }
 }

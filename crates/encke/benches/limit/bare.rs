@@ -11,7 +11,7 @@ use std::thread;
 use memchr::memmem;
 use proto::poll::{ARRAY_END, Answer};
 use proto::websocket::{self, handshake};
-use proto::{Frame, Framing, Transport, Upgrade, response, resume};
+use proto::{Carrier, Format, Frame, Transport, Upgrade, response, resume};
 use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{socket, table};
@@ -102,7 +102,7 @@ impl Server for Bare {
 
     /// Random sockets of random workers: nobody is looked up.
     fn publish(&mut self, _about: u64, data: &str) {
-        let event = event(data, self.transport).for_framing(Framing::Chunked).into();
+        let event = event(data, self.transport).for_carrier(Carrier::Chunked).into();
         for _ in 0..AUDIENCE {
             self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             let number = self.random >> 16;
@@ -142,7 +142,7 @@ fn head(transport: Transport) -> io::Result<Vec<u8>> {
         answer.push_head(&mut head);
         head.extend_from_slice(ARRAY_END);
     } else {
-        response::stream_head(Transport::Sse, Framing::Chunked, None, &mut head);
+        response::stream_head(Format::Sse, Carrier::Chunked, None, &mut head);
         resume::end_head(&mut head, None, None);
     }
     Ok(head)
@@ -153,7 +153,7 @@ fn work(listener: &OwnedFd, orders: &Orders, transport: Transport) -> io::Result
     epoll.add_source(listener, LISTENER)?;
     epoll.add_edges(&orders.waker, ORDERS)?;
     let frame = event(DATA, transport);
-    let event = frame.for_framing(Framing::Chunked);
+    let event = frame.for_carrier(Carrier::Chunked);
     let (head, mut buffer) = (head(transport)?, [0; 4096]);
     let mut sockets: Vec<OwnedFd> = Vec::new();
     loop {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use memchr::memmem;
-use proto::{Framing, Transport, response, resume};
+use proto::{Carrier, Format, response, resume};
 use sys::epoll::{Epoll, Events};
 use sys::socket;
 
@@ -45,7 +45,7 @@ fn work(listener: &OwnedFd, streams: &Streams) -> Outcome<()> {
     let (epoll, mut events) = (Epoll::new()?, Events::with_capacity(1024));
     epoll.add_source(listener, LISTENER)?;
     let mut head = Vec::new();
-    response::stream_head(Transport::Sse, Framing::Chunked, None, &mut head);
+    response::stream_head(Format::Sse, Carrier::Chunked, None, &mut head);
     resume::end_head(&mut head, None, None);
     let (mut buffer, mut answer) = ([0; 4096], Vec::new());
     // What this thread has accepted; a stream moves on into the table.
@@ -103,7 +103,7 @@ fn post(request: &[u8], streams: &Streams) -> Outcome<u32> {
     // As Encke does: the event's own object is the sender's with an id before it.
     let rest = std::str::from_utf8(&body[1..])?;
     let event = proto::sse::event(NUMBER, &format!("{{\"id\":\"{NUMBER}\",{rest}"));
-    send(stream, event.for_framing(Framing::Chunked));
+    send(stream, event.for_carrier(Carrier::Chunked));
     Ok(1)
 }
 

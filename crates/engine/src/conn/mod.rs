@@ -7,7 +7,7 @@ mod work;
 use std::sync::Arc;
 
 use hub::{Grant, Id};
-use proto::{Framing, Transport};
+use proto::{Carrier, Format, Transport};
 
 pub(crate) use ids::SOME_IDS;
 pub(crate) use work::{Held, Partial, Work};
@@ -17,6 +17,7 @@ use crate::Event;
 use crate::backlog::Backlog;
 use crate::slab::Slot;
 use crate::timer::{Links, Tick};
+use crate::wire::Wire;
 
 /// The shard's queues of connections that have something to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +49,7 @@ pub(crate) struct Conn<S> {
     /// What it is counted for in the account of all connections, in bytes.
     pub(crate) charged: u32,
     life: Life,
-    pub(crate) transport: Transport,
+    pub(crate) wire: Wire,
     marks: Marks,
 }
 
@@ -70,8 +71,7 @@ pub(crate) struct Due {
 }
 
 /// What is noted of a connection in the one byte that there is: what the answer to a poll is to say
-/// beside its events, what a WebSocket's handshake agreed on, how a body ends, and what is under
-/// way.
+/// beside its events, what a WebSocket's handshake agreed on, and what is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Marks(u8);
 
@@ -88,7 +88,7 @@ impl Marks {
     pub(crate) const BLOCKED: Marks = Marks(8);
     /// It is in the queue of those whose input waits for a later turn.
     pub(crate) const DEFERRED: Marks = Marks(16);
-    /// The body ends with the connection ([`Framing::Close`]).
+    /// Written down alone: the body ends with the connection ([`Carrier::Close`]), or there is none.
     const CLOSE: Marks = Marks(32);
     /// It is in the queue of those that are written to before others.
     const EXPRESS: Marks = Marks(64);
@@ -96,7 +96,7 @@ impl Marks {
     const BULK: Marks = Marks(128);
 
     /// What is so wherever the connection is. The numbers are written down, and stay what they are.
-    const LASTING: u8 = Self::CORS.0 | Self::GAP.0 | Self::DEFLATE.0 | Self::CLOSE.0;
+    const LASTING: u8 = Self::CORS.0 | Self::GAP.0 | Self::DEFLATE.0;
 
     /// What belongs to one request, and not to the connection.
     const OF_REQUEST: u8 = Self::CORS.0 | Self::GAP.0 | Self::DEFLATE.0;
@@ -125,19 +125,21 @@ impl<S> Conn<S> {
             expires: Tick::MAX,
             charged: 0,
             life: Life::Head,
-            transport: Transport::Ndjson,
+            wire: Wire::new(Format::Ndjson, Carrier::Chunked),
             marks: Marks::default(),
         }
     }
 
     /// It is the one that another process has written down.
-    pub(crate) fn take_over(&mut self, life: Life, marks: u8) {
+    pub(crate) fn take_over(&mut self, life: Life, transport: Transport, marks: u8) {
+        self.wire = Wire::of(transport, marks & Marks::CLOSE.0 != 0);
         (self.life, self.marks) = (life, Marks(marks & Marks::LASTING));
     }
 
     /// What is noted of it beside where it waits.
     pub(crate) fn lasting_marks(&self) -> u8 {
-        self.marks.0 & Marks::LASTING
+        let closes = self.wire.carrier() != Carrier::Chunked;
+        self.marks.0 & Marks::LASTING | if closes { Marks::CLOSE.0 } else { 0 }
     }
 
     /// Where it is.
@@ -159,7 +161,7 @@ impl<S> Conn<S> {
 
     /// What is to be done when `input` may be its time, and why that may be.
     pub(crate) fn on_time(&self, input: Input, due: Due) -> Act {
-        let sends_messages = self.transport == Transport::WebSocket;
+        let sends_messages = self.wire.carrier().has_messages();
         let Due { blocked, late, expired } = due;
         self.life.on(input, Facts { sends_messages, blocked, late, expired })
     }
@@ -172,16 +174,6 @@ impl<S> Conn<S> {
     /// Notes that, or that it is not so.
     pub(crate) fn mark(&mut self, mark: Marks, is_so: bool) {
         self.marks.0 = if is_so { self.marks.0 | mark.0 } else { self.marks.0 & !mark.0 };
-    }
-
-    /// How the body ends. A poll's always has a length: under [`Framing::Close`] the connection
-    /// ends with it, else it may carry another.
-    pub(crate) fn framing(&self) -> Framing {
-        if self.is(Marks::CLOSE) { Framing::Close } else { Framing::Chunked }
-    }
-
-    pub(crate) fn set_framing(&mut self, framing: Framing) {
-        self.mark(Marks::CLOSE, framing == Framing::Close);
     }
 
     /// In which of the shard's queues of connections to write to it is.

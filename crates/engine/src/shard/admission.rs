@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hub::{DisconnectReason, Grant, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
 use proto::resume::{Begins, Told, end_head};
-use proto::{Cors, Framing, Method, Problem, Route, Transport, response};
+use proto::{Carrier, Cors, Format, Method, Problem, Route, response};
 use smallvec::SmallVec;
 
 use super::core::{At, Core, End, Lives};
@@ -16,6 +16,7 @@ use crate::conn::life::Life;
 use crate::limits::{self, work};
 use crate::sockets::Sockets;
 use crate::tokens::Granted;
+use crate::wire::Wire;
 
 /// An answer that ends the exchange, as far as it depends on the request.
 #[derive(Default)]
@@ -26,8 +27,7 @@ pub(super) struct Reply<'r> {
 
 /// How a stream is to be.
 pub(super) struct Manner<'r> {
-    pub(super) transport: Transport,
-    pub(super) framing: Framing,
+    pub(super) wire: Wire,
     pub(super) cursor: Option<&'r [u8]>,
     pub(super) told: Told,
     /// What the classic page greets.
@@ -126,7 +126,7 @@ impl<S: Sockets> Core<S> {
         let conn = &mut at.conn;
         match conn.life() {
             _ if unread.is_empty() => Ok(()),
-            Life::Stream | Life::Held if conn.transport == Transport::WebSocket => {
+            Life::Stream | Life::Held if conn.wire.carrier().has_messages() => {
                 self.hear(at, &mut unread)
             }
             // What a proxy says before a handshake may be half there as well.
@@ -219,24 +219,24 @@ impl<S: Sockets> Core<S> {
         let first = first.unwrap_or_default();
         let (cursor, told) = (request.cursor, request.told);
         if let Some(upgrade) = &request.upgrade {
-            let (transport, framing) = (Transport::WebSocket, Framing::Close);
+            let wire = Wire::new(Format::Text, Carrier::WebSocket);
             return match self.open_websocket(at, upgrade) {
                 Ok(()) => {
-                    let manner = Manner { transport, framing, cursor, told, first };
+                    let manner = Manner { wire, cursor, told, first };
                     self.begin(at, &ids, granted, manner, &reply)
                 }
                 Err(problem) => self.refuse(at, &problem, &reply),
             };
         }
-        let (transport, framing) = (request.transport, request.framing);
-        response::stream_head(transport, framing, cors, &mut self.answer);
+        response::stream_head(request.format, request.carrier, cors, &mut self.answer);
         if request.method == Method::Head {
             let next = self.event_ids.id(self.event_ids.begin_stream().1).to_string();
             let begins = Begins { next: &next, gap: false };
-            end_head(&mut self.answer, resumes(transport).then_some(begins), cors);
+            end_head(&mut self.answer, request.format.resumes().then_some(begins), cors);
             return self.answered(at, DisconnectReason::Answered);
         }
-        let manner = Manner { transport, framing, cursor, told, first };
+        let wire = Wire::new(request.format, request.carrier);
+        let manner = Manner { wire, cursor, told, first };
         self.begin(at, &ids, granted, manner, &reply)
     }
 
@@ -250,13 +250,12 @@ impl<S: Sockets> Core<S> {
         reply: &Reply<'_>,
     ) -> Lives {
         let (gaps, newest) = self.event_ids.begin_stream();
-        at.conn.transport = manner.transport;
-        at.conn.set_framing(manner.framing);
+        at.conn.wire = manner.wire;
         at.conn.mark(Marks::BLOCKS, manner.told == Told::InBlock);
         if let Err(problem) = self.login_with(at, ids, granted) {
             return self.refuse(at, &problem, reply);
         }
-        self.counters.streams_opened[manner.transport.index()].add(1);
+        self.counters.streams_opened[manner.wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
         let held = self.begin_at(at, &manner, newest, reply.cors);
         at.conn.move_to(if held { Life::Held } else { Life::Stream });
@@ -332,11 +331,6 @@ impl<S: Sockets> Core<S> {
         self.send_answer(at)?;
         self.finish(at, reason)
     }
-}
-
-/// Whether a client of such a stream goes on where it was.
-pub(super) fn resumes(transport: Transport) -> bool {
-    transport != Transport::Classic
 }
 
 pub(super) fn take_unread<S>(at: &mut At<'_, S>) -> Vec<u8> {

@@ -52,7 +52,7 @@ impl<S: Sockets> Core<S> {
             descriptor: 0,
             phase,
             marks: conn.lasting_marks(),
-            transport: has_transport.then(|| conn.transport.index() as u8),
+            transport: has_transport.then(|| conn.wire.transport().index() as u8),
             id: least,
             active_ms: self.ms_from_now(conn.active),
             more: (more != More::default()).then(|| Box::new(more)),

@@ -9,7 +9,7 @@
 //! [leaves](Life::Leaving), which costs a store, and is ended in its turn.
 
 use hub::{ConnRef, DisconnectReason};
-use proto::Transport;
+use proto::{Carrier, Format};
 
 use super::core::{At, Core, End, Lives};
 use super::{Shard, key_of, websocket};
@@ -122,10 +122,10 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         reason: DisconnectReason,
     ) -> Lives {
-        match at.conn.transport {
-            Transport::Poll => return self.answer_poll(at, Some(reason), None),
-            Transport::WebSocket => websocket::push_end(reason, &mut self.answer),
-            _ => self.answer.extend_from_slice(at.conn.framing().end()),
+        match (at.conn.wire.format(), at.conn.wire.carrier()) {
+            (Format::Poll, _) => return self.answer_poll(at, Some(reason), None),
+            (_, Carrier::WebSocket) => websocket::push_end(reason, &mut self.answer),
+            (_, carrier) => self.answer.extend_from_slice(carrier.end()),
         }
         self.end_with_answer(at, reason)
     }

@@ -15,7 +15,6 @@
 //! pointer.
 
 use hub::ConnRef;
-use proto::{Transport, resume};
 
 use super::core::{At, Core, Lives};
 use super::{Shard, key_of};
@@ -211,11 +210,11 @@ impl<S: Sockets> Core<S> {
     fn push_gap(&mut self, at: &At<'_, S::Socket>) {
         let Some(up_to) = self.untold.as_ref().map(|untold| untold.up_to) else { return };
         self.note_told(at.slot);
-        let (transport, framing) = (at.conn.transport, at.conn.framing());
-        if transport != Transport::Classic {
+        let wire = at.conn.wire;
+        if wire.format().resumes() {
             self.counters.gaps.add(1);
         }
         let id = self.event_ids.id(up_to).to_string();
-        resume::push_gap(&mut self.answer, transport, framing, Some(&id));
+        wire.format().push_gap(&mut self.answer, wire.carrier(), Some(&id));
     }
 }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use hub::{AddressKey, Bound, DisconnectReason};
 use proto::websocket::{self, Close};
-use proto::{Forwarded, Problem, Proxied, Transport, proxied};
+use proto::{Carrier, Forwarded, Problem, Proxied, proxied};
 
 use super::admission::take_unread;
 use super::core::{At, Core, End, Lives};
@@ -186,7 +186,7 @@ impl<S: Sockets> Core<S> {
             return Ok(());
         }
         let reason = DisconnectReason::AddressLimit;
-        if at.conn.transport != Transport::WebSocket {
+        if at.conn.wire.carrier() != Carrier::WebSocket {
             return Err(End { reason, abort: true });
         }
         websocket::push_close(&mut self.answer, Close::ADDRESS_LIMIT);

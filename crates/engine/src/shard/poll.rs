@@ -14,7 +14,7 @@
 
 use hub::{DisconnectReason, IdText};
 use proto::poll::Answer;
-use proto::{Cors, Framing, Request, Transport};
+use proto::{Carrier, Cors, Format, Request, Transport};
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives, ticks};
@@ -24,6 +24,7 @@ use crate::conn::life::Life;
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
 use crate::tokens::Granted;
+use crate::wire::Wire;
 
 impl<S: Sockets> Core<S> {
     /// Logs a poll in, and asks what has been sent since the place that its client names; without
@@ -46,8 +47,9 @@ impl<S: Sockets> Core<S> {
             seconds => ticks(u64::from(seconds) * 1000),
         };
         let conn = &mut at.conn;
-        conn.transport = Transport::Poll;
-        conn.set_framing(if request.keep_alive { Framing::Chunked } else { Framing::Close });
+        // Its body has a length: the connection ends with it, or it may carry another answer.
+        let carrier = if request.keep_alive { Carrier::Chunked } else { Carrier::Close };
+        conn.wire = Wire::new(Format::Poll, carrier);
         conn.mark(Marks::CORS, reply.cors.is_some());
         // A browser that sent cookies wants its page's origin in the answer, any other one takes
         // any name for it: then it is not kept for the time of the wait.
@@ -133,7 +135,7 @@ impl<S: Sockets> Core<S> {
         conn.take_held();
         let origin = conn.some_work().and_then(|work| work.origin.take());
         let named = origin.as_deref().map(|origin| Cors { origin, credentials: true });
-        let stays = end.is_none() && conn.framing() == Framing::Chunked;
+        let stays = end.is_none() && conn.wire.carrier() == Carrier::Chunked;
         let idle_seconds = (u64::from(self.poll_idle()) * TICK_MS / 1000) as u32;
         let elements = conn.elements();
         let next = next.or(elements.last.max(Some(self.settled)).max(Some(after)));

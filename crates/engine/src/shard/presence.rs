@@ -156,6 +156,6 @@ impl<S: Sockets> Core<S> {
         }
         self.forget_token(at);
         at.conn.tidy();
-        self.counters.streams_closed[at.conn.transport.index()].add(1);
+        self.counters.streams_closed[at.conn.wire.transport().index()].add(1);
     }
 }

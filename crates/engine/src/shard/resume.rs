@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use hub::Place;
 use proto::resume::{self, Begins, Told};
-use proto::{Cors, Transport, classic};
+use proto::{Cors, Format, classic};
 
-use super::admission::{Manner, resumes};
+use super::admission::Manner;
 use super::core::{At, Core, Lives};
 use crate::catch_up::CatchUp;
 use crate::conn::Marks;
@@ -35,25 +35,26 @@ impl<S: Sockets> Core<S> {
         newest: u64,
         cors: Option<Cors<'_>>,
     ) -> bool {
-        let &Manner { transport, framing, cursor, told, first } = manner;
+        let &Manner { wire, cursor, told, first } = manner;
+        let (format, carrier) = (wire.format(), wire.carrier());
         let held = cursor.is_some_and(|place| self.ask_from(at, place));
         let gap = cursor.is_some() && !held;
         // What could be asked from is the id of an event, so plain text.
         let own = cursor.filter(|_| held).and_then(|place| str::from_utf8(place).ok());
         let id = own.map_or_else(|| self.event_ids.id(newest).to_string(), str::to_owned);
-        let begins = resumes(transport).then_some(Begins { next: &id, gap });
+        let begins = format.resumes().then_some(Begins { next: &id, gap });
         let out = &mut self.answer;
         resume::end_head(out, begins, cors);
-        if transport == Transport::Classic {
-            classic::welcome(first, framing, out);
+        if format == Format::Classic {
+            classic::welcome(first, carrier, out);
         }
         if gap {
             self.resumes.count(true);
-            resume::push_gap(out, transport, framing, Some(&id));
+            format.push_gap(out, carrier, Some(&id));
         }
         if !held && !gap || told == Told::InMessage {
             let retry_ms = retry_ms(at.slot, self.config.workers as u32);
-            resume::push_begin(out, transport, framing, told, &id, retry_ms);
+            format.push_begin(out, carrier, told, (&id, retry_ms));
         }
         held
     }
@@ -111,7 +112,7 @@ impl<S: Sockets> Core<S> {
         }
         // Too many ask: it is told of a gap, and goes on with what was put by.
         let mut before = Vec::new();
-        resume::push_gap(&mut before, at.conn.transport, at.conn.framing(), None);
+        at.conn.wire.format().push_gap(&mut before, at.conn.wire.carrier(), None);
         self.resumes.count_gap();
         at.conn.push_reply(&before);
         for event in at.conn.take_held() {
@@ -157,22 +158,22 @@ impl<S: Sockets> Core<S> {
             false if gap => self.resumes.count_gap(),
             false => {}
         }
-        let (transport, framing) = (at.conn.transport, at.conn.framing());
+        let (format, carrier) = (at.conn.wire.format(), at.conn.wire.carrier());
         let mut notice = Vec::new();
         let last = events.last().map_or(0, |event| event.number());
         if gap {
             // Where nothing comes behind it the notice says where the stream stands.
             let is_all = whole && last == 0 && !at.conn.has_held();
             let next = is_all.then(|| self.event_ids.id(up_to).to_string());
-            resume::push_gap(&mut notice, transport, framing, next.as_deref());
+            format.push_gap(&mut notice, carrier, next.as_deref());
         }
         let end = at.conn.catch_up(&notice, events, up_to, whole);
         if end.is_none() {
             // No send was under way when it was answered, so all mail up to there came before.
             self.settle(up_to);
-            if last < up_to && at.conn.is(Marks::BLOCKS) && transport == Transport::Sse {
+            if last < up_to && at.conn.is(Marks::BLOCKS) && format == Format::Sse {
                 notice.clear();
-                resume::push_cursor(&mut notice, framing, &self.event_ids.id(up_to).to_string());
+                format.push_cursor(&mut notice, carrier, &self.event_ids.id(up_to).to_string());
                 at.conn.push_reply(&notice);
             }
             at.conn.move_to(Life::Stream);

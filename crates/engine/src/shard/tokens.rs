@@ -11,7 +11,7 @@ use std::sync::Arc;
 use hub::{DisconnectReason, TokenRefusal};
 use proto::request::tokens_of;
 use proto::websocket::{self, command};
-use proto::{Problem, Request, Transport};
+use proto::{Problem, Request};
 
 use super::core::{At, Core, Lives, ticks};
 use super::{Shard, key_of};
@@ -215,7 +215,7 @@ impl<S: Sockets> Core<S> {
             None => Tick::MAX,
         };
         self.sessions.set(at.slot, self.tokens.session(&grant));
-        let is_kept = at.conn.transport == Transport::WebSocket || grant.connections_max.is_some();
+        let is_kept = at.conn.wire.carrier().has_messages() || grant.connections_max.is_some();
         at.conn.keep_grant(is_kept.then_some(grant));
     }
 

@@ -62,8 +62,7 @@ impl<S: Sockets> Shard<S> {
             return Err(Untaken::Full);
         }
         core.counters.opened.add(1);
-        conn.take_over(life, state.marks);
-        conn.transport = transport;
+        conn.take_over(life, transport, state.marks);
         if let Some(partial) = partial {
             conn.new_work().partial = partial;
         }
@@ -157,7 +156,7 @@ impl<S: Sockets> Core<S> {
         let texts = more.iter().flat_map(|more| &more.ids).filter_map(|id| IdText::parse(id).ok());
         self.login_again(at, least.into_iter().chain(texts));
         if life.is_logged_in() {
-            self.counters.streams_opened[at.conn.transport.index()].add(1);
+            self.counters.streams_opened[at.conn.wire.transport().index()].add(1);
         }
         let is_to_go_on = more.take().is_some_and(|more| self.settle_more(at, *more));
         self.wait(at);

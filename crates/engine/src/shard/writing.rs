@@ -155,7 +155,7 @@ impl<S: Sockets> Core<S> {
         // What waits for its turn to be written breaks the silence by itself.
         if at.conn.is_flushed() {
             self.counters.keepalives.add(1);
-            let bytes = at.conn.transport.keep_alive(at.conn.framing());
+            let bytes = at.conn.wire.format().keep_alive(at.conn.wire.carrier());
             self.reply(at, bytes)?;
         }
         at.conn.active = self.now;

@@ -28,7 +28,7 @@ impl World {
                 &client.got,
                 &Expected {
                     transport: client.transport,
-                    framing: client.framing,
+                    carrier: client.carrier,
                     first_id: &client.first_id,
                     events: client.due.iter().map(event).collect(),
                     replies: &client.replies,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use proto::{Framing, Transport};
+use proto::{Carrier, Transport};
 
 use super::server::Place;
 use crate::receipt::Receipt;
@@ -15,7 +15,7 @@ pub(super) struct Client {
     /// The ids that it is logged in under now.
     pub(super) ids: Vec<String>,
     pub(super) transport: Transport,
-    pub(super) framing: Framing,
+    pub(super) carrier: Carrier,
     /// How many bytes its request has.
     pub(super) head_len: usize,
     /// What of the request, and of the commands after it, is still to be sent.

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::rc::Rc;
 
-use proto::{Framing, Transport};
+use proto::{Carrier, Transport};
 
 use super::scene::STREAMS;
 use crate::limits::work;
@@ -160,8 +160,8 @@ impl Wire {
 
 /// Whether that is all that says that a stream is alive.
 fn is_keep_alive(bytes: &[u8]) -> bool {
-    let framings = [Framing::Chunked, Framing::Close];
-    let of = |transport: &Transport| framings.map(|framing| transport.keep_alive(framing));
+    let carriers = [Carrier::Chunked, Carrier::Close];
+    let of = |transport: &Transport| carriers.map(|carrier| transport.format().keep_alive(carrier));
     STREAMS.iter().flat_map(of).any(|keep_alive| keep_alive == bytes)
 }
 

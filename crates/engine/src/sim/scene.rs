@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hub::{Followers, FollowersError, Id, IdText, Names};
-use proto::{Framing, Transport};
+use proto::{Carrier, Transport};
 
 use super::random::Random;
 
@@ -108,15 +108,15 @@ const UPGRADE: &str = "*/*\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
 const EVENT_SOURCE: &str = "text/event-stream\r\nCache-Control: no-cache\r\nSec-Fetch-Mode: cors";
 
 /// The request head of a client.
-pub(super) fn request(ids: &[String], transport: Transport, framing: Framing) -> Vec<u8> {
-    request_with(ids, transport, framing, "")
+pub(super) fn request(ids: &[String], transport: Transport, carrier: Carrier) -> Vec<u8> {
+    request_with(ids, transport, carrier, "")
 }
 
 /// The same with further header lines, each with its end.
 pub(super) fn request_with(
     ids: &[String],
     transport: Transport,
-    framing: Framing,
+    carrier: Carrier,
     lines: &str,
 ) -> Vec<u8> {
     let (path, accept) = match transport {
@@ -126,7 +126,7 @@ pub(super) fn request_with(
         Transport::WebSocket => ("stream", UPGRADE),
         Transport::Poll => ("poll", "*/*"),
     };
-    let is_new = framing == Framing::Chunked || transport == Transport::WebSocket;
+    let is_new = carrier == Carrier::Chunked || transport == Transport::WebSocket;
     let version = if is_new { "1.1" } else { "1.0" };
     let query: Vec<String> = ids[1..].iter().map(|id| format!("id={id}")).collect();
     let (id, query) = (&ids[0], query.join("&"));

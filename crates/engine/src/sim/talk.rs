@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use hub::IdText;
 use proto::websocket::{self, command};
-use proto::{Framing, Transport};
+use proto::{Carrier, Transport};
 
 use super::client::Said;
 use super::scene::id_text;
@@ -26,10 +26,10 @@ impl World {
         let Some(index) = self.somebody() else { return };
         let client = &mut self.clients[index];
         let text = format!("reply {}\n", client.replies.len());
-        let (told, bytes) = match (client.transport, client.framing) {
+        let (told, bytes) = match (client.transport, client.carrier) {
             (Transport::WebSocket, _) => (server_text(&text), server_text(&text)),
-            (_, Framing::Close) => (text.clone().into(), text.into()),
-            (_, Framing::Chunked) => {
+            (_, Carrier::Close | Carrier::WebSocket) => (text.clone().into(), text.into()),
+            (_, Carrier::Chunked) => {
                 let chunk = format!("{:x}\r\n{text}\r\n", text.len());
                 (text.into(), chunk.into())
             }

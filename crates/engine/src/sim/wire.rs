@@ -1,13 +1,13 @@
 //! What a client got, compared byte by byte with what it must have got.
 
-use proto::{Framing, Transport};
+use proto::{Carrier, Transport};
 
 use super::talk::server_text;
 
 /// The stream that a client reads.
 pub(super) struct Expected<'e> {
     pub(super) transport: Transport,
-    pub(super) framing: Framing,
+    pub(super) carrier: Carrier,
     pub(super) first_id: &'e str,
     /// Id, JSON line and payload text of each event, in order.
     pub(super) events: Vec<(String, String, String)>,
@@ -32,9 +32,9 @@ pub(super) fn check(bytes: &[u8], expected: &Expected<'_>) -> usize {
     }
     assert!(head.starts_with(b"HTTP/1.1 200 OK\r\n"), "{}", show(head));
     let text = std::str::from_utf8(body).expect("all of it is text");
-    let body = match expected.framing {
-        Framing::Chunked => dechunk(text),
-        Framing::Close => text.to_string(),
+    let body = match expected.carrier {
+        Carrier::Chunked => dechunk(text),
+        _ => text.to_string(),
     };
     let mut rest = body.as_str();
     if expected.transport == Transport::Classic {
@@ -52,7 +52,7 @@ pub(super) fn check(bytes: &[u8], expected: &Expected<'_>) -> usize {
 
 /// The same for what comes after the head.
 fn follow(mut rest: &[u8], expected: &Expected<'_>) -> usize {
-    let silence = expected.transport.keep_alive(Framing::Close);
+    let silence = expected.transport.format().keep_alive(Carrier::Close);
     let mut begins = expected.transport == Transport::Sse;
     let (mut heard, mut replies) = (0, expected.replies.iter().peekable());
     while !rest.is_empty() {

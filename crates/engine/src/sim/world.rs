@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hub::{ConnRef, DisconnectReason, Epoch, IdText, Names, Tag};
-use proto::Framing;
+use proto::Carrier;
 
 use super::client::{Client, SentEvent};
 use super::lives::To;
@@ -179,8 +179,8 @@ impl World {
         let ids: Vec<String> =
             (0..count).map(|_| id_text(self.random.below(self.plan.ids))).collect();
         let transport = STREAMS[self.random.below(STREAMS.len())];
-        let framing = [Framing::Chunked, Framing::Close][self.random.below(2)];
-        let head = request(&ids, transport, framing);
+        let carrier = [Carrier::Chunked, Carrier::Close][self.random.below(2)];
+        let head = request(&ids, transport, carrier);
         self.clients.push(Client {
             place: self.server.connect(shard, room),
             head_len: head.len(),
@@ -190,7 +190,7 @@ impl World {
             first_id: ids[0].clone(),
             ids,
             transport,
-            framing,
+            carrier,
             diligent,
             dawdles,
             connected_ms: self.server.clock.now_ms(),

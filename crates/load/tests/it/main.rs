@@ -182,7 +182,7 @@ fn event(number: u32, ago: Duration) -> String {
 
 #[test]
 fn stamps_are_found_on_every_transport() {
-    use proto::{Framing, Transport, classic, ndjson, sse, websocket};
+    use proto::{Carrier, Transport, classic, ndjson, sse, websocket};
     let streams = [Transport::Sse, Transport::Ndjson, Transport::Classic, Transport::WebSocket];
     for transport in streams {
         let server = Server::start(|_| Fate::Deliver);
@@ -195,15 +195,15 @@ fn stamps_are_found_on_every_transport() {
                 Transport::Ndjson => ndjson::event(&json),
                 Transport::Classic => {
                     let tail = classic::message(&json);
-                    let prefix = classic::Prefix::new(number.into(), &tail, Framing::Chunked);
+                    let prefix = classic::Prefix::new(number.into(), &tail, Carrier::Chunked);
                     server.send_raw("0", prefix.as_bytes());
                     tail
                 }
                 Transport::WebSocket => websocket::event(&json),
                 Transport::Poll => unreachable!("it is not in the list"),
             };
-            server.send_raw("0", frame.for_framing(Framing::Chunked));
-            server.send_raw("0", transport.keep_alive(Framing::Chunked));
+            server.send_raw("0", frame.for_carrier(Carrier::Chunked));
+            server.send_raw("0", transport.format().keep_alive(Carrier::Chunked));
         }
         assert!(flood.wait_until(TIMEOUT, |totals| totals.events == 3));
         let report = FloodReport::from(&flood.finish().unwrap());

@@ -4,23 +4,23 @@ use super::*;
 use crate::testing;
 use std::io::Read;
 
-fn delivery(number: u64, data: &str, framing: Framing) -> Vec<u8> {
+fn delivery(number: u64, data: &str, carrier: Carrier) -> Vec<u8> {
     let tail = message(data);
-    let prefix = Prefix::new(number, &tail, framing);
-    [prefix.as_bytes(), tail.for_framing(framing)].concat()
+    let prefix = Prefix::new(number, &tail, carrier);
+    [prefix.as_bytes(), tail.for_carrier(carrier)].concat()
 }
 
 fn page_line(number: u64, data: &str) -> String {
-    String::from_utf8(delivery(number, data, Framing::Close)).unwrap()
+    String::from_utf8(delivery(number, data, Carrier::Close)).unwrap()
 }
 
 #[test]
 fn welcome_is_the_first_chunk() {
     let mut page = Vec::new();
-    welcome("a&b", Framing::Chunked, &mut page);
+    welcome("a&b", Carrier::Chunked, &mut page);
     assert_eq!(page, b"19\r\nWelcome, id a&amp;b<br/>\n\r\n");
     page.clear();
-    welcome("123", Framing::Close, &mut page);
+    welcome("123", Carrier::Close, &mut page);
     assert_eq!(page, b"Welcome, id 123<br/>\n");
 }
 
@@ -49,8 +49,8 @@ fn outside_decoders_read_the_text_back() {
     testing::seeded(500, |rng| {
         let text = testing::text(rng, 30);
         let number = rng.u64(..) >> rng.u32(..64);
-        let mut wire = delivery(number, &serde_json::to_string(&text).unwrap(), Framing::Chunked);
-        wire.extend_from_slice(Framing::Chunked.end());
+        let mut wire = delivery(number, &serde_json::to_string(&text).unwrap(), Carrier::Chunked);
+        wire.extend_from_slice(Carrier::Chunked.end());
         let mut line = String::new();
         chunked_transfer::Decoder::new(&wire[..]).read_to_string(&mut line).unwrap();
         assert_eq!(line.matches('\n').count(), 1);

@@ -1,13 +1,13 @@
-//! Which transport the `Accept` lines of a request ask for (RFC 9110, section 12.5.1).
+//! Which format the `Accept` lines of a request ask for (RFC 9110, section 12.5.1).
 //!
-//! Each transport on offer takes its weight from the most specific range that covers it, whatever
+//! Each format on offer takes its weight from the most specific range that covers it, whatever
 //! the order of the ranges. The heaviest wins; among equals the one that was named more
 //! specifically, so that `text/event-stream, */*` means SSE; then NDJSON, the default. Parameters
 //! other than the weight do not matter. A range that cannot be read is passed over: a field of such
 //! ranges alone is as good as none. What Java's client says of itself, `*; q=.2, */*; q=.2`, is
 //! read as it is meant.
 
-use crate::Transport;
+use crate::Format;
 
 /// What a line of JSON after the other is called in `application/…`, ours first. None of the names
 /// is registered.
@@ -26,7 +26,7 @@ enum Precision {
 
 #[derive(Clone, Copy)]
 struct Offer {
-    transport: Transport,
+    format: Format,
     kind: &'static [u8],
     /// All names that it goes by.
     subtypes: &'static [&'static str],
@@ -44,9 +44,9 @@ pub(super) struct Accept {
 
 impl Default for Accept {
     fn default() -> Accept {
-        let offer = |transport, kind, subtypes| Offer { transport, kind, subtypes, asked: None };
-        let ndjson = offer(Transport::Ndjson, b"application", &NDJSON_SUBTYPES);
-        let sse = offer(Transport::Sse, b"text", &["event-stream"]);
+        let offer = |format, kind, subtypes| Offer { format, kind, subtypes, asked: None };
+        let ndjson = offer(Format::Ndjson, b"application", &NDJSON_SUBTYPES);
+        let sse = offer(Format::Sse, b"text", &["event-stream"]);
         Accept { offers: [ndjson, sse], specified: false }
     }
 }
@@ -85,19 +85,19 @@ impl Accept {
         is_range.then_some(())
     }
 
-    /// The transport to serve; `None` when the client takes none that there is.
-    pub(super) fn best(&self) -> Option<Transport> {
+    /// The format to serve; `None` when the client takes none that there is.
+    pub(super) fn best(&self) -> Option<Format> {
         if !self.specified {
-            return Some(self.offers[0].transport);
+            return Some(self.offers[0].format);
         }
         let mut best = None;
         for offer in &self.offers {
             let Some((precision, weight)) = offer.asked else { continue };
             if weight > 0 && best.is_none_or(|(rank, _)| (weight, precision) > rank) {
-                best = Some(((weight, precision), offer.transport));
+                best = Some(((weight, precision), offer.format));
             }
         }
-        best.map(|(_, transport)| transport)
+        best.map(|(_, format)| format)
     }
 }
 

@@ -7,7 +7,7 @@ use super::bearer::{Bearer, Secret};
 use super::upgrade::Upgrade;
 use crate::negotiation::accepts_gzip;
 use crate::told::Told;
-use crate::{Forwarded, Framing, Problem};
+use crate::{Carrier, Forwarded, Problem};
 
 /// What the header lines of one request say.
 #[derive(Default)]
@@ -137,12 +137,12 @@ impl<'b> Fields<'b> {
     }
 
     /// What every request must keep to, whatever it asks for.
-    pub(super) fn check(&self, framing: Framing) -> Result<(), Problem> {
+    pub(super) fn check(&self, carrier: Carrier) -> Result<(), Problem> {
         if let Some(rule) = self.broken {
             return Err(Problem::bad_request(rule));
         }
         // RFC 9112, section 3.2: also when the target names the host by itself.
-        if self.host.is_none() && framing == Framing::Chunked {
+        if self.host.is_none() && carrier == Carrier::Chunked {
             return Err(Problem::bad_request("A request of HTTP/1.1 has a Host field. Add one."));
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hub::EventId;
-use proto::{Framing, Transport};
+use proto::{Carrier, Transport};
 
 use super::IDS;
 use crate::sim::polls;
@@ -30,7 +30,7 @@ pub(in crate::sim) enum Heard {
 pub(in crate::sim) struct User {
     pub(in crate::sim) ids: Vec<String>,
     pub(in crate::sim) transport: Transport,
-    pub(in crate::sim) framing: Framing,
+    pub(in crate::sim) carrier: Carrier,
     pub(in crate::sim) online: Option<Connection>,
     /// It is a client of another server now.
     pub(in crate::sim) elsewhere: bool,
@@ -59,7 +59,7 @@ impl User {
         User {
             ids: (0..1 + random.below(2)).map(|_| id_text(random.below(IDS))).collect(),
             transport: TRANSPORTS[random.below(TRANSPORTS.len())],
-            framing: [Framing::Chunked, Framing::Close][random.below(2)],
+            carrier: [Carrier::Chunked, Carrier::Close][random.below(2)],
             online: None,
             elsewhere: false,
             brought: None,
@@ -73,7 +73,7 @@ impl User {
         User {
             ids: self.ids.clone(),
             transport: self.transport,
-            framing: self.framing,
+            carrier: self.carrier,
             online: None,
             elsewhere: true,
             brought: None,
@@ -122,7 +122,7 @@ impl User {
             return polls::request(ids, place, random);
         }
         let field = place.map_or(String::new(), |id| format!("Last-Event-ID: {id}\r\n"));
-        request_with(ids, self.transport, self.framing, &field)
+        request_with(ids, self.transport, self.carrier, &field)
     }
 
     /// What a stranger hears first, behind all `before`, is that something may be missing.
@@ -164,9 +164,9 @@ impl User {
         let text = str::from_utf8(got).unwrap();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { return };
         self.hear_head(head);
-        let body = match self.framing {
-            Framing::Chunked => dechunk(body),
-            Framing::Close => body.to_string(),
+        let body = match self.carrier {
+            Carrier::Chunked => dechunk(body),
+            _ => body.to_string(),
         };
         let end = if self.transport == Transport::Sse { "\n\n" } else { "\n" };
         let mut blocks: Vec<&str> = body.split(end).collect();

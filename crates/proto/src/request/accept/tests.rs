@@ -2,10 +2,10 @@
 
 use super::*;
 
-const SSE: Option<Transport> = Some(Transport::Sse);
-const NDJSON: Option<Transport> = Some(Transport::Ndjson);
+const SSE: Option<Format> = Some(Format::Sse);
+const NDJSON: Option<Format> = Some(Format::Ndjson);
 
-fn best(lines: &[&str]) -> Option<Transport> {
+fn best(lines: &[&str]) -> Option<Format> {
     let mut accept = Accept::default();
     lines.iter().for_each(|line| accept.read_line(line.as_bytes()));
     accept.best()

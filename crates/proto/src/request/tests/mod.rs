@@ -55,8 +55,8 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         method: Method::Get,
         route: Route::Stream,
         path: "/stream/alice",
-        transport: Transport::Sse,
-        framing: Framing::Chunked,
+        format: Format::Sse,
+        carrier: Carrier::Chunked,
         ids: vec!["alice".into(), "photo:789".into()],
         cursor: None,
         told: Told::InHead,
@@ -125,18 +125,18 @@ fn token_is_taken_from_the_query_and_the_fields() {
 
 #[test]
 fn path_and_header_choose_the_transport() {
-    let cases: [(&str, &[&str], Transport); 8] = [
-        ("GET /poll/1", &["Accept: text/event-stream"], Transport::Poll),
-        ("GET /stream/1", &[], Transport::Ndjson),
-        ("GET /stream/1", &["accept: text/event-stream"], Transport::Sse),
-        ("GET /stream/1", &["Accept: text/html;q=0.9", "ACCEPT: text/*;q=0.1"], Transport::Sse),
-        ("HEAD /stream/1", &["Accept: */*"], Transport::Ndjson),
-        ("GET /test/1", &["Accept: text/event-stream"], Transport::Classic),
-        ("GET /test/1", &["Upgrade: websocket"], Transport::Classic),
-        ("GET /stream/1", &["Upgrade: h2c", "Connection: Upgrade"], Transport::Ndjson),
+    let cases: [(&str, &[&str], Format); 8] = [
+        ("GET /poll/1", &["Accept: text/event-stream"], Format::Poll),
+        ("GET /stream/1", &[], Format::Ndjson),
+        ("GET /stream/1", &["accept: text/event-stream"], Format::Sse),
+        ("GET /stream/1", &["Accept: text/html;q=0.9", "ACCEPT: text/*;q=0.1"], Format::Sse),
+        ("HEAD /stream/1", &["Accept: */*"], Format::Ndjson),
+        ("GET /test/1", &["Accept: text/event-stream"], Format::Classic),
+        ("GET /test/1", &["Upgrade: websocket"], Format::Classic),
+        ("GET /stream/1", &["Upgrade: h2c", "Connection: Upgrade"], Format::Ndjson),
     ];
-    for (start, lines, transport) in cases {
-        assert_eq!(served(&head(start, lines)).transport, transport, "{start} {lines:?}");
+    for (start, lines, format) in cases {
+        assert_eq!(served(&head(start, lines)).format, format, "{start} {lines:?}");
     }
 }
 
@@ -343,7 +343,7 @@ fn absolute_target_names_the_host() {
 #[test]
 fn http_1_0_closes_and_needs_no_host() {
     let request = served(b"GET /stream/1 HTTP/1.0\r\nUpgrade: websocket\r\n\r\n");
-    assert_eq!((request.framing, request.host), (Framing::Close, None));
+    assert_eq!((request.carrier, request.host), (Carrier::Close, None));
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn classic_page_needs_no_version() {
         b"\r\nGET /test/7\r\nHost: localhost\r\nAccept: */*\r\n\r\n",
     ] {
         let request = served(head);
-        assert_eq!((request.route, request.framing), (Route::Classic, Framing::Close));
+        assert_eq!((request.route, request.carrier), (Route::Classic, Carrier::Close));
         assert_eq!((&*request.ids[0], request.keep_alive), ("7", false));
         assert_eq!(request.head_len, head.len());
     }

@@ -1,7 +1,7 @@
 //! Frames against those of the RFC.
 
 use super::*;
-use crate::Framing;
+use crate::Carrier;
 use crate::websocket::CloseCode;
 
 #[test]
@@ -18,8 +18,8 @@ fn event_is_a_text_frame_of_the_shortest_head() {
     for (len, head) in heads {
         let json = "x".repeat(len);
         let expected = [head, json.as_bytes()].concat();
-        for framing in [Framing::Chunked, Framing::Close] {
-            assert_eq!(event(&json).for_framing(framing), expected, "{len} bytes");
+        for framing in [Carrier::Chunked, Carrier::Close] {
+            assert_eq!(event(&json).for_carrier(framing), expected, "{len} bytes");
         }
     }
 }

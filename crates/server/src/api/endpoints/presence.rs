@@ -19,8 +19,8 @@ use dispatch::presence::{Batch, Kind, Notification, Subscriber};
 use futures_util::stream;
 use httpd::origin;
 use httpd::problem::ApiProblem;
-use proto::Transport;
-use proto::request::preferred_transport;
+use proto::Format;
+use proto::request::preferred_format;
 use tokio::time::timeout;
 
 use crate::api::access::Grant;
@@ -43,8 +43,8 @@ impl Form {
     /// `EventSource` does.
     fn of(headers: &HeaderMap) -> Form {
         let lines = headers.get_all(header::ACCEPT).into_iter().map(HeaderValue::as_bytes);
-        match preferred_transport(lines) {
-            Some(Transport::Sse) => Form::Sse,
+        match preferred_format(lines) {
+            Some(Format::Sse) => Form::Sse,
             _ => Form::Ndjson,
         }
     }

@@ -1,0 +1,92 @@
+//! What a stream says, as outside readers hear it.
+
+use std::convert::Infallible;
+
+use eventsource_stream::EventStream;
+use futures::StreamExt;
+
+use super::*;
+use crate::chunked;
+
+const IDS: [&str; 3] = ["0000000000000001", "0000000000000002", "0000000000000003"];
+
+/// A stream that begins as `told`, with a keep-alive, a gap and an event.
+fn wire(told: Told) -> Vec<u8> {
+    let (sse, close) = (Format::Sse, Carrier::Close);
+    let mut wire = Vec::new();
+    sse.push_begin(&mut wire, close, told, (IDS[0], 1234));
+    wire.extend_from_slice(sse.keep_alive(close));
+    sse.push_gap(&mut wire, close, Some(IDS[1]));
+    wire.extend_from_slice(sse::event(IDS[2], "{}").body());
+    wire
+}
+
+#[test]
+fn outside_reader_hears_the_beginning_only_when_it_asks_for_it() {
+    for told in [Told::InHead, Told::InLine, Told::InBlock, Told::InMessage] {
+        let wire = wire(told);
+        let pieces = futures::stream::iter(wire.chunks(7).map(Ok::<_, Infallible>));
+        let events = EventStream::new(pieces).map(|event| event.unwrap());
+        let heard: Vec<_> = futures::executor::block_on(events.collect());
+        let heard: Vec<_> = heard.iter().map(|e| (&*e.event, &*e.id, &*e.data)).collect();
+        let first = ("next", IDS[0], r#"{"next":"0000000000000001"}"#);
+        let others = [("gap", IDS[1], "{}"), ("message", IDS[2], "{}")];
+        let asked = (told == Told::InMessage).then_some(first);
+        assert_eq!(heard, asked.into_iter().chain(others).collect::<Vec<_>>(), "{told:?}");
+    }
+}
+
+/// A reader that makes an event of each blank line, as many do.
+#[test]
+fn only_an_event_source_gets_a_block_without_data() {
+    for told in [Told::InHead, Told::InLine, Told::InMessage] {
+        let wire = String::from_utf8(wire(told)).unwrap();
+        for block in wire.strip_suffix("\n\n").unwrap().split("\n\n") {
+            assert!(block.contains("data: "), "{told:?}: {block:?}");
+        }
+    }
+    let block = String::from_utf8(wire(Told::InBlock)).unwrap();
+    assert!(block.starts_with("id: 0000000000000001\nretry: 1234\n\n:\nevent: gap\n"));
+}
+
+#[test]
+fn beginning_is_a_message_where_one_asks() {
+    let begin = |format: Format, told| {
+        let mut wire = Vec::new();
+        let carrier = if format == Format::Text { Carrier::WebSocket } else { Carrier::Close };
+        format.push_begin(&mut wire, carrier, told, (IDS[0], 1234));
+        wire
+    };
+    let text = "{\"next\":\"0000000000000001\"}";
+    assert_eq!(begin(Format::Ndjson, Told::InMessage), format!("{text}\n").as_bytes());
+    assert_eq!(begin(Format::Text, Told::InMessage)[2..], *text.as_bytes());
+    for format in [Format::Ndjson, Format::Text, Format::Classic] {
+        for told in [Told::InHead, Told::InLine, Told::InBlock] {
+            assert_eq!(begin(format, told), b"", "{format:?} {told:?}");
+        }
+    }
+}
+
+#[test]
+fn notices_are_chunks_of_their_own() {
+    let mut wire = Vec::new();
+    Format::Ndjson.push_gap(&mut wire, Carrier::Chunked, None);
+    Format::Classic.push_gap(&mut wire, Carrier::Chunked, Some(IDS[0]));
+    assert_eq!(wire, b"d\r\n{\"gap\":true}\n\r\n");
+}
+
+#[test]
+fn formats_stand_at_their_index() {
+    for (index, format) in Format::ALL.into_iter().enumerate() {
+        assert_eq!(format.index(), index);
+    }
+}
+
+#[test]
+fn keep_alive_chunk_holds_the_plain_keep_alive() {
+    for format in [Format::Sse, Format::Ndjson, Format::Classic] {
+        let mut chunk = Vec::new();
+        chunked::push(&mut chunk, format.keep_alive(Carrier::Close));
+        assert_eq!(format.keep_alive(Carrier::Chunked), chunk, "{format:?}");
+    }
+}
