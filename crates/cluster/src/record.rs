@@ -3,7 +3,8 @@
 //! ```text
 //! u8 format | u8 kind | u64 incarnation | u64 batch | u64 after | u64 chain | body
 //! E events:  u16 count, each: id subject, u32 length, line, u8 flags, [u32 length, Erlang term],
-//!            in format 2: u8 once, [u128 key, u128 body]
+//!            from format 2 on: u8 once, [u128 key, u128 body]
+//!            from format 3 on: u8 count, each: id further subject
 //! G graph:   u64 version, u64 hash, u16 part, u16 parts, u32 changes, each: u8 op, id, id
 //! J join:    name, address, u8 format from, u8 format to, u8 founding, [u64 since]
 //! L leave:   u64 incarnation, u8 reason         X logout:  id         R revoke: text
@@ -11,8 +12,8 @@
 //!
 //! What stands before the body is the same in all formats, so that a node knows a record of a newer
 //! version from what is none (`crate::node`). Format 2 is that of events one of which is posted
-//! [once](Once), and of nothing else: nodes that read only format 1 go on beside those that write
-//! no such events.
+//! [once](Once), format 3 that of events one of which has several subjects, and of nothing else:
+//! nodes that read only an earlier one go on beside those that write no such events.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
@@ -30,8 +31,14 @@ use crate::wire::{Malformed, Reader, put_id, put_text, sequence};
 /// The format of messages, and of all records but those of the next one.
 pub const FORMAT: u8 = 1;
 
-/// The format of records that have an event with a key: the latest that this node reads.
-pub const FORMAT_MAX: u8 = 2;
+/// The format of records that have an event with a key.
+pub const FORMAT_ONCE: u8 = 2;
+
+/// The format of records that have an event with several subjects.
+pub const FORMAT_SUBJECTS: u8 = 3;
+
+/// The latest format that this node reads.
+pub const FORMAT_MAX: u8 = FORMAT_SUBJECTS;
 
 /// The bit of an event's flags that says that a term follows. The lower seven are the server's.
 const HAS_TERM: u8 = 0x80;
@@ -102,6 +109,8 @@ impl Order {
 pub struct Event {
     /// The id that it is about.
     pub subject: String,
+    /// The others, at most 255.
+    pub also: Vec<String>,
     /// The line that clients get, with a place for its number.
     pub line: String,
     /// Seven bits of the server's.
@@ -127,7 +136,10 @@ impl Event {
     pub(crate) fn bytes(&self) -> usize {
         // Two lengths of four bytes, two bytes of flags, and at most four bytes before the subject.
         let once = if self.once.is_some() { size_of::<Once>() } else { 0 };
-        self.subject.len() + self.line.len() + self.term.as_ref().map_or(0, Vec::len) + once + 14
+        // One byte for how many other subjects there are, and two at least before each.
+        let also = self.also.iter().map(|id| id.len() + 4).sum::<usize>() + 1;
+        let term = self.term.as_ref().map_or(0, Vec::len);
+        self.subject.len() + also + self.line.len() + term + once + 14
     }
 }
 
@@ -236,7 +248,7 @@ impl Body {
     /// The first format that has all of it.
     fn format(&self) -> u8 {
         match self {
-            Body::Events(events) if events.iter().any(|event| event.once.is_some()) => FORMAT_MAX,
+            Body::Events(events) => events.iter().map(Event::format).max().unwrap_or(FORMAT),
             _ => FORMAT,
         }
     }
@@ -280,6 +292,15 @@ impl Body {
 }
 
 impl Event {
+    /// The first format that has all of it.
+    fn format(&self) -> u8 {
+        match (self.also.is_empty(), self.once.is_none()) {
+            (true, true) => FORMAT,
+            (true, false) => FORMAT_ONCE,
+            (false, _) => FORMAT_SUBJECTS,
+        }
+    }
+
     fn encode(&self, format: u8, out: &mut Vec<u8>) {
         put_id(out, &self.subject);
         put_long(out, self.line.as_bytes());
@@ -287,11 +308,16 @@ impl Event {
         if let Some(term) = &self.term {
             put_long(out, term);
         }
-        if format > FORMAT {
+        if format >= FORMAT_ONCE {
             out.push(u8::from(self.once.is_some()));
             for hash in self.once.iter().flat_map(|once| [once.key, once.body]) {
                 out.extend_from_slice(&hash.to_be_bytes());
             }
+        }
+        if format >= FORMAT_SUBJECTS {
+            debug_assert!(self.also.len() <= usize::from(u8::MAX));
+            out.push(self.also.len() as u8);
+            self.also.iter().for_each(|id| put_id(out, id));
         }
     }
 
@@ -306,11 +332,13 @@ impl Event {
             let len = from.u32()? as usize;
             Some(from.bytes(len)?.to_vec())
         };
-        let once = match format > FORMAT && from.flag()? {
+        let once = match format >= FORMAT_ONCE && from.flag()? {
             true => Some(Once { key: from.u128()?, body: from.u128()? }),
             false => None,
         };
-        Ok(Event { subject, line, flags: flags & !HAS_TERM, term, once })
+        let others = if format >= FORMAT_SUBJECTS { from.u8()? } else { 0 };
+        let also = (0..others).map(|_| from.id()).collect::<Result<_, _>>()?;
+        Ok(Event { subject, also, line, flags: flags & !HAS_TERM, term, once })
     }
 }
 

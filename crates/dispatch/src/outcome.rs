@@ -38,6 +38,9 @@ pub enum LogTrouble {
     /// The event is too long for it.
     #[error("the event is too long for the cluster's log")]
     TooLarge,
+    /// It has several subjects, which a node of an earlier version does not read. Nothing is sent.
+    #[error("a node of the cluster is of a version that knows no event about several ids")]
+    Older,
     /// It did not say whether it took it.
     #[error("the cluster's log did not answer")]
     Silent,
@@ -83,6 +86,10 @@ impl From<Unposted> for ApiProblem {
             Unposted::Log(LogTrouble::Away) => ApiProblem::unavailable(
                 "The log of the cluster (NATS JetStream) cannot be reached: send again when it is \
                  back. Nothing was sent.",
+            ),
+            Unposted::Log(LogTrouble::Older) => ApiProblem::unavailable(
+                "A node of the cluster is of an earlier version, which knows no event about \
+                 several ids: upgrade it, or send one event about each. Nothing was sent.",
             ),
             // Without Retry-After, by which clients would send it again of themselves.
             Unposted::Log(LogTrouble::Silent) => ApiProblem::new(

@@ -3,7 +3,7 @@
 //! It is built where an event comes in (the API, an Erlang process, the cluster's log, the
 //! dashboard) and goes as it is to the [router](crate::Router), in a cluster by way of the log.
 
-use hub::{Draft, IdError};
+use hub::{Draft, EventError};
 use proto::Frame;
 
 /// An event on its way.
@@ -13,7 +13,7 @@ pub struct Outgoing {
     pub draft: Draft,
     /// The Erlang term that its payload was, if it was one: guests hear that one.
     pub term: Option<Frame>,
-    /// It is for the connections of its subject alone. It is not remembered then: what is
+    /// It is for the connections of its subjects alone. It is not remembered then: what is
     /// remembered of a subject is for all who follow it.
     pub alone: bool,
 }
@@ -24,7 +24,14 @@ impl Outgoing {
     /// # Errors
     ///
     /// `about` is no id.
-    pub fn new(about: &str, data: &str) -> Result<Outgoing, IdError> {
-        Ok(Outgoing { draft: Draft::new(about, data)?, term: None, alone: false })
+    pub fn new(about: &str, data: &str) -> Result<Outgoing, EventError> {
+        Draft::new(about, data).map(Outgoing::from)
+    }
+}
+
+impl From<Draft> for Outgoing {
+    /// An event for all who follow its subjects.
+    fn from(draft: Draft) -> Outgoing {
+        Outgoing { draft, term: None, alone: false }
     }
 }

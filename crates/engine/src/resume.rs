@@ -349,6 +349,8 @@ impl<'r> Resuming<'r> {
     /// newest: they are for a later window.
     fn put_in_order(&mut self) {
         self.events.sort_unstable_by_key(|event| event.number());
+        // One about several of the subjects was found under each.
+        self.events.dedup_by_key(|event| event.number());
         self.events.dedup_by_key(|event| event.number());
         if let Some(first_left_out) = self.events.get(WINDOW_EVENTS_MAX) {
             self.up_to = self.up_to.min(first_left_out.number() - 1);

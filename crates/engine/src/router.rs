@@ -28,8 +28,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds};
+use hub::{Audience, Begun, Changes, Directory, DisconnectReason, EventId, EventIds};
 use hub::{HistoryLimits, Id, IdText, Names};
+use smallvec::SmallVec;
 use sync::posting::Posting;
 use sync::replies::Replies;
 
@@ -91,23 +92,22 @@ impl Router {
     }
 
     fn begin(&self, outgoing: Outgoing, id: Option<EventId>) -> Sending<'_> {
-        let about = outgoing.draft.about();
-        let about = IdText::parse(&about).expect("a draft is about an id");
         let remembered = self.history.as_ref().filter(|_| !outgoing.alone);
-        let begun = remembered.map(|history| history.begin(about));
-        let subject = match &begun {
-            Some(begun) => Some(begun.subject()),
-            None => self.names.lookup(about),
-        };
-        let of = if outgoing.alone { Audience::of_id } else { Audience::of_subject };
-        let mut sending = Sending::new(self, subject.map(of));
+        let mut begun: SmallVec<[Begun; 1]> = SmallVec::new();
+        let mut known: SmallVec<[Id; 1]> = SmallVec::new();
+        outgoing.draft.subjects(|about| match remembered {
+            Some(history) => begun.push(history.begin(about)),
+            None => known.extend(self.names.lookup(about)),
+        });
+        known.extend(begun.iter().map(Begun::subject));
+        let mut sending = Sending::new(self, Audience::of(known, !outgoing.alone));
         sending.draft = Some(Drafted { outgoing, begun, id });
         sending
     }
 
     /// Begins to end all connections of `id`.
     pub fn logout(&self, id: IdText<'_>) -> Sending<'_> {
-        let mut sending = Sending::new(self, self.names.lookup(id).map(Audience::of_id));
+        let mut sending = Sending::new(self, Audience::of(self.names.lookup(id), false));
         sending.said = Some(Said::Disconnect(DisconnectReason::LoggedOut));
         sending
     }
@@ -183,8 +183,10 @@ impl Router {
             }
         };
         let event = made(drafted.outgoing, id);
-        if let (Some(history), Some(begun)) = (&self.history, drafted.begun) {
-            history.record(begun, event.clone(), self.clock.monotonic_ms());
+        if let Some(history) = &self.history {
+            for begun in drafted.begun {
+                history.record(begun, event.clone(), self.clock.monotonic_ms());
+            }
         }
         Ok(event)
     }

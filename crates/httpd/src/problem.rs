@@ -11,7 +11,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use graph::{ReadError, Unusable, WriteError};
-use hub::{FollowersError, IdError};
+use hub::{EventError, FollowersError, IdError};
 use proto::Problem;
 use proto::problem::CONTENT_TYPE;
 use serde::Serialize;
@@ -266,6 +266,12 @@ impl From<QueryRejection> for ApiProblem {
 
 impl From<IdError> for ApiProblem {
     fn from(error: IdError) -> ApiProblem {
+        ApiProblem::bad_request(sentence(&error.to_string()))
+    }
+}
+
+impl From<EventError> for ApiProblem {
+    fn from(error: EventError) -> ApiProblem {
         ApiProblem::bad_request(sentence(&error.to_string()))
     }
 }

@@ -113,7 +113,7 @@ fn directory(name: &str, connections: usize, subject: Id, id: impl Fn(usize) -> 
         if round == 0 {
             bytes = (heap_bytes() - before) / connections as f64;
         }
-        let mut audience = Audience::of_id(subject);
+        let mut audience = Audience::of([subject], false);
         while steps.time(round, || audience.gather(&directory, &Nobody)).unwrap_or(false) {}
         let found: usize = audience.needs().map(|room| room.targets).sum();
         assert_eq!(found, directory.connections(subject), "the audience is whole");

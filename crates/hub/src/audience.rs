@@ -46,9 +46,11 @@ pub struct Audience {
     /// What was found; once more than a group has, only what the buckets have not taken in yet.
     found: SmallVec<[ConnRef; FEW]>,
     buckets: Buckets,
-    /// The id that is itself still to be looked up.
-    member: Option<Id>,
-    /// The subject whose subscribers are still to be read, and the last one that was.
+    /// The ids that are themselves still to be looked up.
+    subjects: SmallVec<[Id; 1]>,
+    /// Whether their subscribers are, too.
+    followed: bool,
+    /// The subject whose subscribers are being read, and the last one that was.
     unread: Option<(Id, Option<Id>)>,
     /// Ids that have many connections, and the last one that was found of the last id.
     large: Vec<Id>,
@@ -67,15 +69,10 @@ pub struct Need {
 }
 
 impl Audience {
-    /// The subject and every stored subscriber of it.
-    pub fn of_subject(subject: Id) -> Audience {
-        let unread = Some((subject, None));
-        Audience { member: Some(subject), unread, ..Audience::default() }
-    }
-
-    /// The connections of `id` alone.
-    pub fn of_id(id: Id) -> Audience {
-        Audience { member: Some(id), ..Audience::default() }
+    /// The `subjects`, and if they are `followed` every stored subscriber of them.
+    pub fn of(subjects: impl IntoIterator<Item = Id>, followed: bool) -> Audience {
+        let subjects = subjects.into_iter().collect();
+        Audience { subjects, followed, ..Audience::default() }
     }
 
     /// Does the next step. `true` when there is another one; once it is `false` the audience is
@@ -87,7 +84,7 @@ impl Audience {
     ) -> Result<bool, FollowersError> {
         if !self.large.is_empty() {
             self.walk_sets(directory);
-        } else if self.member.is_some() || self.unread.is_some() {
+        } else if !self.subjects.is_empty() || self.unread.is_some() {
             self.read_slice(directory, followers)?;
         } else {
             return Ok(self.buckets.sort_on());
@@ -95,7 +92,8 @@ impl Audience {
         if self.found.len() > GROUP_MAX || !self.buckets.is_empty() {
             self.buckets.take_in(&mut self.found);
         }
-        if self.unread.is_some() || !self.large.is_empty() || !self.buckets.is_empty() {
+        let is_more = !self.subjects.is_empty() || self.unread.is_some();
+        if is_more || !self.large.is_empty() || !self.buckets.is_empty() {
             return Ok(true);
         }
         self.found.sort_unstable();
@@ -103,7 +101,7 @@ impl Audience {
         Ok(false)
     }
 
-    /// Looks up the subject and its next subscribers, but those that have many connections.
+    /// Looks up the next subject, or its next subscribers, but those that have many connections.
     fn read_slice(
         &mut self,
         directory: &Directory,
@@ -111,7 +109,13 @@ impl Audience {
     ) -> Result<(), FollowersError> {
         let found = &mut self.found;
         let mut members: SmallVec<[Id; TYPICAL]> = SmallVec::new();
-        members.extend(self.member.take());
+        while self.unread.is_none()
+            && members.len() < TYPICAL
+            && let Some(subject) = self.subjects.pop()
+        {
+            members.push(subject);
+            self.unread = self.followed.then_some((subject, None));
+        }
         if let Some((subject, after)) = self.unread {
             let last = followers.slice(subject, after, &mut |id| members.push(id))?;
             self.unread = last.map(|last| (subject, Some(last)));

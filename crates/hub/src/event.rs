@@ -7,8 +7,12 @@
 mod line;
 
 use std::borrow::Cow;
+use std::iter;
 
-use self::line::{BEFORE_DATA, BEFORE_ID, BEFORE_SUBJECT, END, NO_ID, Parts};
+use smallvec::SmallVec;
+use thiserror::Error;
+
+use self::line::{BEFORE_ID, NO_ID, Parts};
 use crate::event_id::{EventId, ID_LEN, Tag};
 use crate::frames::Frames;
 use crate::id::{IdError, IdText};
@@ -30,6 +34,61 @@ pub struct Draft {
     parts: Parts,
 }
 
+/// What an event is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct EventParts<'a> {
+    /// The id of the first subject.
+    pub about: &'a str,
+    /// The ids of the others.
+    pub also: &'a [&'a str],
+    /// What kind of event it is, in its sender's words.
+    pub name: Option<&'a str>,
+    /// What is told.
+    pub payload: Payload<'a>,
+}
+
+/// What an event tells.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a> {
+    /// One valid JSON value.
+    Json(&'a str),
+    /// Any text, which clients hear as a JSON string.
+    Text(&'a str),
+}
+
+impl Payload<'_> {
+    /// Bytes as its sender counts them: without what JSON escapes.
+    pub fn len(&self) -> usize {
+        let (Payload::Json(text) | Payload::Text(text)) = self;
+        text.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The most subjects of one event.
+pub const SUBJECTS_MAX: usize = 100;
+
+/// The longest name of an event, in bytes of UTF-8.
+pub const NAME_BYTES_MAX: usize = 200;
+
+/// Why there is no such event. The message tells its sender what to change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum EventError {
+    /// A subject is no id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// Over [`SUBJECTS_MAX`].
+    #[error("an event has at most {SUBJECTS_MAX} subjects in \"about\", this one has {0}")]
+    Subjects(usize),
+    /// Over [`NAME_BYTES_MAX`].
+    #[error("an event's name has at most {NAME_BYTES_MAX} bytes of UTF-8, this one has {0}")]
+    Name(usize),
+}
+
 impl Draft {
     /// A draft about `about`. `data` must be one valid JSON value; line breaks between its tokens
     /// are taken out, because every transport is a line protocol.
@@ -37,29 +96,50 @@ impl Draft {
     /// # Errors
     ///
     /// `about` is no id ([`IdText::parse`]).
-    pub fn new(about: &str, data: &str) -> Result<Draft, IdError> {
-        IdText::parse(about)?;
-        // To the byte, unless something is escaped or taken out: a line that fits is not moved when
-        // the room behind it is given back.
-        let around = BEFORE_ID.len() + NO_ID.len() + BEFORE_SUBJECT.len() + BEFORE_DATA.len();
-        let mut json = String::with_capacity(around + about.len() + data.len() + END.len());
-        json.push_str(BEFORE_ID);
-        json.push_str(NO_ID);
-        json.push_str(BEFORE_SUBJECT);
-        line::push_escaped(&mut json, about);
-        let about_end = json.len();
-        json.push_str(BEFORE_DATA);
-        let data_start = json.len();
-        // RFC 8259, section 7: inside a string line breaks are escaped, so what is left of them
-        // stands between tokens, where it means nothing.
-        line::push_without(&mut json, data, |byte| matches!(byte, b'\n' | b'\r'));
-        json.push_str(END);
-        Ok(Draft { json, parts: Parts::new(about_end, data_start) })
+    pub fn new(about: &str, data: &str) -> Result<Draft, EventError> {
+        Draft::of(EventParts { about, also: &[], name: None, payload: Payload::Json(data) })
     }
 
-    /// The id of the subject.
+    /// A draft of all that an event may have. Subjects that are given twice count once.
+    ///
+    /// # Errors
+    ///
+    /// A subject is no id, or there are more of them, or a longer name, than may be.
+    pub fn of(parts: EventParts<'_>) -> Result<Draft, EventError> {
+        let EventParts { about, also, name, payload } = parts;
+        IdText::parse(about)?;
+        let mut others: SmallVec<[&str; 4]> = SmallVec::new();
+        for &id in also {
+            IdText::parse(id)?;
+            if id != about && !others.contains(&id) {
+                others.push(id);
+            }
+            if others.len() >= SUBJECTS_MAX {
+                return Err(EventError::Subjects(1 + also.len()));
+            }
+        }
+        if let Some(name) = name.filter(|name| name.len() > NAME_BYTES_MAX) {
+            return Err(EventError::Name(name.len()));
+        }
+        let line = line::write((about, &others), name, payload);
+        let (json, parts) = line.expect("so many ids of such a length have their places");
+        Ok(Draft { json, parts })
+    }
+
+    /// The id of the first subject.
     pub fn about(&self) -> Cow<'_, str> {
         self.parts.about(&self.json)
+    }
+
+    /// The ids of the other subjects.
+    pub fn also(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.parts.also(&self.json)
+    }
+
+    /// Visits all subjects, the first one first.
+    pub fn subjects(&self, mut visit: impl FnMut(IdText<'_>)) {
+        let all = iter::once(self.about()).chain(self.also());
+        all.for_each(|id| visit(IdText::parse(&id).expect("a draft is about ids")));
     }
 
     /// The line, with sixteen zeros where the id will be.
@@ -118,9 +198,19 @@ impl<F> Event<F> {
         &self.json
     }
 
-    /// The id of the subject.
+    /// The id of the first subject.
     pub fn about(&self) -> Cow<'_, str> {
         self.parts.about(&self.json)
+    }
+
+    /// The ids of the other subjects.
+    pub fn also(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.parts.also(&self.json)
+    }
+
+    /// What kind of event it is, as JSON has it, without its quotes.
+    pub fn name(&self) -> Option<&str> {
+        self.parts.name(&self.json)
     }
 
     /// The payload as JSON.

@@ -37,7 +37,7 @@ pub use conn_ref::ConnRef;
 pub use directory::Directory;
 pub use disconnect::DisconnectReason;
 pub use epoch::{Epoch, EventIds, Place};
-pub use event::{Draft, Event};
+pub use event::{Draft, Event, EventError, EventParts, NAME_BYTES_MAX, Payload, SUBJECTS_MAX};
 pub use event_id::{EventId, Tag};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use grant::{GRANTED_IDS_MAX, GRANTED_PREFIXES_MAX, Grant, TokenRefusal};

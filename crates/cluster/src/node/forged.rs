@@ -70,6 +70,7 @@ fn record(random: &mut fastrand::Rng, near: u64) -> Vec<u8> {
     let body = match random.u8(..7) {
         0 => Body::Events(vec![Event {
             subject: "7".to_owned(),
+            also: (0..random.u8(..3)).map(|id| id.to_string()).collect(),
             line: "x".repeat(random.usize(..100)),
             flags: random.u8(..128),
             term: None,
@@ -177,7 +178,8 @@ fn forged_records_and_messages_make_no_node_panic_or_keep_without_bound() {
                 4 | 5 => driven.reads(&record(random, near)),
                 6 => {
                     let (subject, line) = ("7".to_owned(), "line".to_owned());
-                    let event = Event { subject, line, flags: 0, term: None, once: None };
+                    let event =
+                        Event { subject, also: Vec::new(), line, flags: 0, term: None, once: None };
                     let _ = driven.node.submit(now, event);
                 }
                 _ => driven.now += random.u64(..2_000),

@@ -3,8 +3,14 @@
 use super::*;
 
 fn events(count: usize) -> Item {
-    let event =
-        Event { subject: String::new(), line: String::new(), flags: 0, term: None, once: None };
+    let event = Event {
+        subject: String::new(),
+        also: Vec::new(),
+        line: String::new(),
+        flags: 0,
+        term: None,
+        once: None,
+    };
     Item::Events { origin: 7, me: Some(8), events: vec![event; count].into() }
 }
 

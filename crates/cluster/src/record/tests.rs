@@ -10,13 +10,20 @@ fn head() -> Head {
 
 fn event(subject: &str, line: &str, flags: u8, term: Option<&[u8]>) -> Event {
     let term = term.map(<[u8]>::to_vec);
-    Event { subject: subject.into(), line: line.into(), flags, term, once: None }
+    Event { subject: subject.into(), also: Vec::new(), line: line.into(), flags, term, once: None }
 }
 
 /// One of two events that is posted once.
 fn once() -> Body {
     let once = Some(Once { key: u128::MAX, body: 1 << 64 });
     Body::Events(vec![event("1", "{}", 0, None), Event { once, ..event("2", "{}", 1, Some(b"t")) }])
+}
+
+/// One of two events that has several subjects.
+fn several() -> Body {
+    let Body::Events(mut events) = once() else { unreachable!("it is one of events") };
+    events[1].also = vec!["bob".into(), "7".into()];
+    Body::Events(events)
 }
 
 fn pair(subscriber: &str, subscribee: &str) -> (String, String) {
@@ -45,6 +52,7 @@ fn records() -> Vec<Record> {
         Body::Events(events),
         Body::Events(Vec::new()),
         once(),
+        several(),
         Body::Graph(Part { part: 1, parts: 3, change }),
         Body::Graph(Part { part: 0, parts: 1, change: Change::default() }),
         Body::Join(join),
@@ -84,16 +92,27 @@ fn format_is_what_the_module_says() {
     let second =
         [&[4, 0, 0, 0, 2][..], b"{}", &[0x81, 0, 0, 0, 1], b"t", &[1], &key, &body].concat();
     assert_eq!(bytes, [&[2, b'E'][..], &numbers, &first, &second].concat());
+
+    let bytes = Record { head, body: several() }.encode();
+    let also = [&[2, 7][..], b"bob", &[14]].concat();
+    let expected = [&[3, b'E'][..], &numbers, &first, &[0], &second, &also].concat();
+    assert_eq!(bytes, expected);
 }
 
 #[test]
-fn record_of_the_later_format_has_what_only_that_has() {
+fn record_is_of_the_first_format_that_has_all_of_it_and_of_no_other() {
     for record in records() {
         let mut bytes = record.encode();
-        let is_later = bytes[0] == FORMAT_MAX;
-        assert_eq!(is_later, record.body == once());
-        bytes[0] = if is_later { FORMAT } else { FORMAT_MAX };
-        assert!(Record::decode(&bytes).is_err(), "{record:?}");
+        let format = match &record.body {
+            body if *body == several() => FORMAT_SUBJECTS,
+            body if *body == once() => FORMAT_ONCE,
+            _ => FORMAT,
+        };
+        assert_eq!(bytes[0], format, "{record:?}");
+        for other in (FORMAT..=FORMAT_MAX).filter(|other| *other != format) {
+            bytes[0] = other;
+            assert!(Record::decode(&bytes).is_err(), "{record:?} as {other}");
+        }
     }
 }
 

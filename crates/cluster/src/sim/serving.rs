@@ -220,6 +220,7 @@ impl World {
         let mut taken = None;
         let event = crate::Event {
             subject: subject.to_string(),
+            also: (0..index % 3).map(|id| id.to_string()).collect(),
             line: index.to_string(),
             flags: 0,
             term: None,

@@ -1,11 +1,11 @@
-//! Idempotency keys over all nodes: by which secret they are hashed, and whether all read them.
+//! Idempotency keys over all nodes: by which secret they are hashed, and what all nodes read.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use bus::{Bus, Proposal};
 use bytes::Bytes;
-use cluster::FORMAT_MAX;
+use cluster::{FORMAT, FORMAT_MAX};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
@@ -46,28 +46,30 @@ pub(super) async fn secret(bus: &Bus) -> Result<[u8; 16]> {
     }
 }
 
-/// Whether all nodes read records of events that are posted once, as far as they have said.
+/// Which formats of records all nodes read, as far as they have said.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// Whoever asks has it: all others wait for the answer.
-    said: Mutex<Option<(Instant, bool)>>,
+    /// The latest of these. Whoever asks has it: all others wait for the answer.
+    said: Mutex<Option<(Instant, u8)>>,
 }
 
 impl Reading {
-    /// Whether all `members` do. It is asked now and then, and only by those who use keys.
-    pub(super) async fn all_read_keys(&self, bus: &Bus, members: usize) -> bool {
+    /// The latest format that all `members` read. It is asked now and then, and only by those who
+    /// send what earlier versions do not know.
+    pub(super) async fn format(&self, bus: &Bus, members: usize) -> u8 {
         let mut said = self.said.lock().await;
-        if let Some((at, all)) = *said
+        if let Some((at, format)) = *said
             && at.elapsed() < ASK_EVERY
         {
-            return all;
+            return format;
         }
         let reports = questions::nodes(bus, members).await.unwrap_or_default();
-        let before = said.is_some_and(|(_, all)| all);
+        let before = said.map_or(FORMAT, |(_, format)| format);
         // Who is slow to answer does what it did before; who knows no members knows nothing.
-        let all = reports.iter().all(|report| report.reads_format >= FORMAT_MAX)
-            && (before || reports.len() >= members.max(1));
-        *said = Some((Instant::now(), all));
-        all
+        let most = if reports.len() >= members.max(1) { FORMAT_MAX } else { before };
+        let least = reports.iter().map(|report| report.reads_format).min();
+        let format = least.map_or(most, |least| most.min(least));
+        *said = Some((Instant::now(), format));
+        format
     }
 }

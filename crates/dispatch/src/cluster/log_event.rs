@@ -1,6 +1,8 @@
 //! An event as it stands in the cluster's log: the one place where it is put into that form and
 //! taken out of it.
 
+use std::borrow::Cow;
+
 use cluster::{Event, Once};
 use engine::Outgoing;
 use hub::Draft;
@@ -13,14 +15,19 @@ const ALONE: u8 = 1;
 pub(super) fn to_log(outgoing: Outgoing, once: Option<Once>) -> Event {
     let Outgoing { draft, term, alone } = outgoing;
     let subject = draft.about().into_owned();
+    let also = draft.also().map(Cow::into_owned).collect();
     let term = term.map(|term| term.body().to_vec());
-    Event { subject, line: draft.into_line(), flags: if alone { ALONE } else { 0 }, term, once }
+    let flags = if alone { ALONE } else { 0 };
+    Event { subject, also, line: draft.into_line(), flags, term, once }
 }
 
 /// The event that the log has; `None` of what no node of this version would write.
 pub(super) fn of_log(event: Event) -> Option<Outgoing> {
-    let Event { subject, line, flags, term, .. } = event;
-    let draft = Draft::of_line(line).filter(|draft| draft.about() == subject)?;
+    let Event { subject, also, line, flags, term, .. } = event;
+    let is_of = |draft: &Draft| {
+        draft.about() == subject && draft.also().eq(also.iter().map(String::as_str))
+    };
+    let draft = Draft::of_line(line).filter(is_of)?;
     let term = term.map(|term| Frame::bare(&[&term]));
     Some(Outgoing { draft, term, alone: flags & ALONE != 0 })
 }
@@ -46,9 +53,21 @@ mod tests {
     }
 
     #[test]
+    fn subjects_stand_in_the_log_and_in_the_line() {
+        let payload = hub::Payload::Text("x");
+        let parts = hub::EventParts { about: "a", also: &["b", "7"], name: Some("n"), payload };
+        let event = to_log(Draft::of(parts).unwrap().into(), None);
+        assert_eq!((&*event.subject, &event.also[..]), ("a", &["b".to_owned(), "7".into()][..]));
+        let draft = of_log(event.clone()).unwrap().draft;
+        assert_eq!(draft, Draft::of(parts).unwrap());
+        assert!(of_log(Event { also: vec!["7".into(), "b".into()], ..event }).is_none());
+    }
+
+    #[test]
     fn event_that_no_node_writes_is_none() {
         let event = || to_log(Outgoing::new("bob", "1").unwrap(), None);
-        assert!(of_log(Event { subject: "rj".into(), ..event() }).is_none(), "two subjects");
+        assert!(of_log(Event { subject: "rj".into(), ..event() }).is_none(), "another subject");
+        assert!(of_log(Event { also: vec!["rj".into()], ..event() }).is_none(), "one more");
         assert!(of_log(Event { line: "{}".into(), ..event() }).is_none(), "no line");
         let line = event().line.replace("bob", "b b");
         assert!(of_log(Event { subject: "b b".into(), line, ..event() }).is_none(), "no id");

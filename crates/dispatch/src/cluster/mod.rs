@@ -42,7 +42,7 @@ use auth::token_service::TokenService;
 use auth::tokens::Revocation;
 use bus::{Bus, Counts, State};
 pub use bus::{BusConfig, Credentials, Url};
-use cluster::{Known, Order};
+use cluster::{FORMAT_ONCE, FORMAT_SUBJECTS, Known, Order};
 use engine::{Outgoing, Router};
 use graph::Graph;
 use hub::Epoch;
@@ -273,8 +273,15 @@ impl Cluster {
     ) -> Result<Pending, LogTrouble> {
         let Standing { bus, .. } = &self.standing;
         let members = self.status.borrow().node.members;
-        if options.once.is_some() && !self.reading.all_read_keys(bus, members).await {
-            options.once = None;
+        let has_several = outgoing.draft.also().next().is_some();
+        if options.once.is_some() || has_several {
+            let format = self.reading.format(bus, members).await;
+            if has_several && format < FORMAT_SUBJECTS {
+                return Err(LogTrouble::Older);
+            }
+            if format < FORMAT_ONCE {
+                options.once = None;
+            }
         }
         let bytes = outgoing.draft.json().len();
         self.ask(bytes, |reply| Command::Send(outgoing, options, reply)).await

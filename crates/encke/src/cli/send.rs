@@ -35,6 +35,8 @@ Examples:
   encke send 123 '\"true\"'         the text
   encke send rj @photo.json         what stands in a file
   jq -c .photo all.json | encke send rj -
+  encke send room:7 --event typing true             clients hear what kind of event it is
+  encke send room:7 --also user:9 'hello'           one event about both, heard once
   encke send rj hello --idempotency-key 8e03978e    repeated, it is heard once")]
 pub(crate) struct SendArgs {
     /// The subject.
@@ -44,6 +46,16 @@ pub(crate) struct SendArgs {
     /// input.
     #[arg(allow_hyphen_values = true)]
     data: String,
+    /// What kind of event it is: a name of at most 200 bytes, which clients hear as "event".
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
+    /// A further id that the event is about; may be repeated. Who hears several of the ids hears
+    /// the event once.
+    #[arg(long, value_name = "ID", value_parser = parse_id)]
+    also: Vec<String>,
+    /// Send DATA as a text, whatever it looks like.
+    #[arg(long)]
+    text: bool,
     /// Send it once: repeated with the same key within five minutes, it is answered the same and
     /// not heard again.
     #[arg(long, value_name = "KEY")]
@@ -57,10 +69,28 @@ pub(crate) struct SendArgs {
 
 #[derive(Serialize)]
 struct Event<'a> {
-    about: &'a str,
-    data: Box<RawValue>,
+    about: Subjects<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a str>,
+    #[serde(flatten)]
+    payload: Payload<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
+}
+
+/// What the event is about: one id, or several.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Subjects<'a> {
+    One(&'a str),
+    Several(Vec<&'a str>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Payload<'a> {
+    Data(Box<RawValue>),
+    Text(&'a str),
 }
 
 /// What is to be sent: what was given, or what stands where that says.
@@ -92,7 +122,7 @@ fn read_text(input: impl Read, name: &str) -> Result<String> {
 
 /// The bytes of `text` if it is JSON, else a JSON string with it, of which it is said why if JSON
 /// was meant.
-fn payload(text: &str) -> serde_json::Result<Box<RawValue>> {
+fn json(text: &str) -> serde_json::Result<Box<RawValue>> {
     match serde_json::from_str::<&RawValue>(text) {
         Ok(json) => Ok(json.to_owned()),
         Err(error) => {
@@ -111,7 +141,12 @@ struct Sent {
 
 pub(crate) fn run(args: SendArgs) -> Result<()> {
     let key = args.idempotency_key.as_deref();
-    let body = Event { about: &args.about, data: payload(&data(&args.data)?)?, key };
+    let data = data(&args.data)?;
+    let payload = if args.text { Payload::Text(&data) } else { Payload::Data(json(&data)?) };
+    let all = || std::iter::once(&args.about).chain(&args.also).map(String::as_str).collect();
+    let about =
+        if args.also.is_empty() { Subjects::One(&args.about) } else { Subjects::Several(all()) };
+    let body = Event { about, event: args.event.as_deref(), payload, key };
     let answer = post(&args.api, "/send", &body)?;
     if args.json {
         return Ok(say(answer.to_string())?);

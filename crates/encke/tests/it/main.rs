@@ -32,6 +32,7 @@ mod docs;
 mod ending;
 mod epoch;
 mod erlang;
+mod event_parts;
 mod full;
 mod full_disk;
 mod graph;

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use hub::{Epoch, EventId, IdText};
+use hub::{Begun, Epoch, EventId};
+use smallvec::SmallVec;
 
 use super::{Router, Sending, made};
 use crate::Outgoing;
@@ -55,11 +56,12 @@ impl Router {
             return false;
         }
         if let Some(history) = self.history.as_ref().filter(|_| !outgoing.alone) {
-            let event = made(outgoing, id);
-            let about = event.about();
-            let begun = history.begin(IdText::parse(&about).expect("a draft is about an id"));
-            let now_ms = self.clock.monotonic_ms();
-            history.record_aged(begun, Arc::clone(&event), age_ms, now_ms);
+            let mut begun: SmallVec<[Begun; 1]> = SmallVec::new();
+            outgoing.draft.subjects(|about| begun.push(history.begin(about)));
+            let (event, now_ms) = (made(outgoing, id), self.clock.monotonic_ms());
+            for begun in begun {
+                history.record_aged(begun, Arc::clone(&event), age_ms, now_ms);
+            }
         }
         self.event_ids.set_posted(id.number());
         true

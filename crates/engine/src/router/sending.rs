@@ -13,8 +13,8 @@ use crate::{Event, Outgoing};
 /// An event to be, and its place among the sends that have begun.
 pub(super) struct Drafted {
     pub(super) outgoing: Outgoing,
-    /// `None` when it is not to be remembered.
-    pub(super) begun: Option<Begun>,
+    /// Of each subject; none when it is not to be remembered.
+    pub(super) begun: SmallVec<[Begun; 1]>,
     /// Its number, where that is given.
     pub(super) id: Option<EventId>,
 }
@@ -48,13 +48,12 @@ pub struct Sending<'r> {
 }
 
 impl<'r> Sending<'r> {
-    /// A name that is neither online nor stored nor remembered has no audience.
-    pub(super) fn new(router: &'r Router, audience: Option<Audience>) -> Sending<'r> {
+    pub(super) fn new(router: &'r Router, audience: Audience) -> Sending<'r> {
         Sending {
             router,
             draft: None,
             said: None,
-            audience: audience.unwrap_or_default(),
+            audience,
             gathered: false,
             waits: false,
             renewed: false,
@@ -148,8 +147,9 @@ impl<'r> Sending<'r> {
     /// A mailbox is full, or others are to be posted first. Who comes back meanwhile does not wait
     /// for this send.
     fn wait(&mut self) {
-        if let (Some(history), Some(begun)) = (&self.router.history, self.begun()) {
-            history.wait(*begun);
+        let router = self.router;
+        if let (Some(history), Some(begun)) = (&router.history, self.begun()) {
+            begun.iter().for_each(|begun| history.wait(*begun));
             self.waits = true;
         }
     }
@@ -160,16 +160,18 @@ impl<'r> Sending<'r> {
             return;
         }
         let router = self.router;
-        if let (Some(history), Some(begun)) = (&router.history, self.begun())
-            && !history.go_on(begun)
-        {
-            self.audience = Audience::of_subject(begun.subject());
+        let (Some(history), Some(begun)) = (&router.history, self.begun()) else { return };
+        // Each of them goes on, whichever has been overtaken.
+        let goes_on = begun.iter_mut().fold(true, |all, begun| history.go_on(begun) && all);
+        if !goes_on {
+            self.audience = Audience::of(begun.iter().map(Begun::subject), true);
             (self.gathered, self.renewed) = (false, true);
         }
     }
 
-    fn begun(&mut self) -> Option<&mut Begun> {
-        self.draft.as_mut().and_then(|drafted| drafted.begun.as_mut())
+    fn begun(&mut self) -> Option<&mut [Begun]> {
+        let begun = &mut self.draft.as_mut()?.begun;
+        (!begun.is_empty()).then_some(begun)
     }
 
     /// Posts what is said to all, into room that is reserved.
@@ -198,9 +200,8 @@ impl<'r> Sending<'r> {
 
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
-        let begun = self.draft.take().and_then(|drafted| drafted.begun);
-        if let (Some(history), Some(begun)) = (&self.router.history, begun) {
-            history.abandon(begun);
+        if let (Some(history), Some(drafted)) = (&self.router.history, self.draft.take()) {
+            drafted.begun.into_iter().for_each(|begun| history.abandon(begun));
         }
     }
 }

@@ -127,7 +127,7 @@ fn gather_typical(graph: &Graph, users: &[Id]) {
         }
         let (mut found, start) = (0, Instant::now());
         for &user in users {
-            let mut audience = Audience::of_subject(user);
+            let mut audience = Audience::of([user], true);
             while audience.gather(&directory, graph).unwrap() {}
             while let Some((_, connections)) = audience.group() {
                 found += connections.len();

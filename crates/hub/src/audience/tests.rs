@@ -65,7 +65,7 @@ fn taken(mut audience: Audience) -> Vec<ConnRef> {
 }
 
 fn gathered(subject: Id, directory: &Directory, graph: &Few) -> Vec<ConnRef> {
-    let mut audience = Audience::of_subject(subject);
+    let mut audience = Audience::of([subject], true);
     while audience.gather(directory, graph).unwrap() {}
     taken(audience)
 }
@@ -116,7 +116,7 @@ fn large_audience_is_grouped_by_4096_and_has_nobody_twice() {
 }
 
 fn gathered_alone(directory: &Directory, number: usize) -> Vec<ConnRef> {
-    let mut audience = Audience::of_id(id(number));
+    let mut audience = Audience::of([id(number)], false);
     while audience.gather(directory, &crate::Nobody).unwrap() {}
     taken(audience)
 }
@@ -129,7 +129,7 @@ fn doubles_do_not_pile_up_while_an_audience_is_gathered() {
     for slot in 0..GROUP_MAX {
         (0..15).for_each(|n| directory.login(id(n), ConnRef::new(2, slot, 3)));
     }
-    let mut audience = Audience::of_subject(id(0));
+    let mut audience = Audience::of([id(0)], true);
     while audience.gather(&directory, &graph).unwrap() {
         assert!(audience.buckets.sizes().all(|(_, conns)| conns <= 3 * GROUP_MAX));
     }
@@ -173,7 +173,7 @@ fn who_stays_while_an_audience_is_gathered_is_in_it_once_and_who_left_before_is_
             change(&mut below, &mut online);
         }
         let (mut stayed, mut seen_at_all) = (online.clone(), online.clone());
-        let mut audience = Audience::of_subject(id(0));
+        let mut audience = Audience::of([id(0)], true);
         while audience.gather(&directory, &graph).unwrap() {
             for _ in 0..below(200) {
                 let pair = change(&mut below, &mut online);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! {"id":"0000000001Z00000","about":"bob","data":{"x":1}}
+//! {"id":"0000000001Z00000","about":"room:7","also":["bob"],"event":"typing","data":"…"}
 //! ```
 //!
 //! The parts are found while the line is put together and kept as places in it: nobody searches a
@@ -9,7 +10,9 @@
 //! bytes an event.
 
 use std::borrow::Cow;
+use std::iter;
 
+use super::Payload;
 use crate::event_id::ID_LEN;
 use crate::id::IdText;
 
@@ -22,8 +25,16 @@ pub(super) const NO_ID: &str = "0000000000000000";
 /// What stands between the id and the subject.
 pub(super) const BEFORE_SUBJECT: &str = "\",\"about\":\"";
 
-/// What stands between the subject and the payload.
-pub(super) const BEFORE_DATA: &str = "\",\"data\":";
+/// What stands before the other subjects, where there are some, between them, and behind them.
+const BEFORE_ALSO: &str = "\",\"also\":[\"";
+const BETWEEN_ALSO: &str = "\",\"";
+const AFTER_ALSO: &str = "\"]";
+
+/// What stands before the event's name, if it has one.
+const BEFORE_NAME: &str = ",\"event\":\"";
+
+/// What stands before the payload, behind a subject's or a name's quote.
+pub(super) const BEFORE_DATA: &str = ",\"data\":";
 
 /// What stands behind the payload.
 pub(super) const END: &str = "}";
@@ -37,27 +48,44 @@ const _: () = assert!(NO_ID.len() == ID_LEN);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Parts {
     /// Behind the subject as it is written, each quote and backslash of it escaped.
-    about_end: u32,
+    about_end: u16,
+    /// Where the name begins; 0 where there is none.
+    name_start: u16,
     /// Where the payload begins. It ends with the line, but for [`END`].
     data_start: u32,
 }
 
+const _: () = assert!(size_of::<Parts>() == 8);
+
 impl Parts {
-    pub(super) fn new(about_end: usize, data_start: usize) -> Parts {
+    /// `None` where the subjects are so many that the places have no room for it.
+    fn new(about_end: usize, name_start: Option<usize>, data_start: usize) -> Option<Parts> {
         assert!(ABOUT_START < about_end && about_end < data_start, "the parts are in their order");
-        // Both stand before the payload, which alone is long.
-        Parts { about_end: about_end as u32, data_start: data_start as u32 }
+        let about_end = u16::try_from(about_end).ok()?;
+        let name_start = name_start.map_or(Some(0), |start| u16::try_from(start).ok())?;
+        Some(Parts { about_end, name_start, data_start: u32::try_from(data_start).ok()? })
     }
 
     /// The subject in `line`. Only one that is escaped is copied.
     pub(super) fn about(self, line: &str) -> Cow<'_, str> {
-        let written = &line[ABOUT_START..self.about_end as usize];
-        if !written.contains('\\') {
-            return Cow::Borrowed(written);
-        }
-        let mut escaped = written.chars();
-        let next = || escaped.next().and_then(|c| if c == '\\' { escaped.next() } else { Some(c) });
-        Cow::Owned(std::iter::from_fn(next).collect())
+        read_id(&line[ABOUT_START..usize::from(self.about_end)])
+    }
+
+    /// The other subjects in `line`.
+    pub(super) fn also(self, line: &str) -> impl Iterator<Item = Cow<'_, str>> {
+        let mut rest = line[usize::from(self.about_end)..].strip_prefix(BEFORE_ALSO);
+        iter::from_fn(move || {
+            let text = rest?;
+            let (id, behind) = text.split_at(id_len(text)?);
+            rest = behind.strip_prefix(BETWEEN_ALSO);
+            Some(read_id(id))
+        })
+    }
+
+    /// The name in `line` as JSON has it, without its quotes.
+    pub(super) fn name(self, line: &str) -> Option<&str> {
+        let name = &line[usize::from(self.name_start)..];
+        (self.name_start > 0).then(|| &name[..string_len(name).unwrap_or(0)])
     }
 
     /// The payload in `line`.
@@ -66,24 +94,96 @@ impl Parts {
     }
 }
 
-/// The id in a line, or what stands in its place, and where its parts stand; `None` of what is no
-/// such line, or about no id.
-pub(super) fn read(line: &str) -> Option<(&str, Parts)> {
-    let (id, rest) = line.strip_prefix(BEFORE_ID)?.split_at_checked(ID_LEN)?;
-    let rest = rest.strip_prefix(BEFORE_SUBJECT)?;
-    let about_len = written_len(rest)?;
-    let data = rest[about_len..].strip_prefix(BEFORE_DATA)?.strip_suffix(END)?;
-    if has(rest, |byte| matches!(byte, b'\n' | b'\r')) || data.is_empty() || about_len == 0 {
-        return None;
+/// Puts a line together, but for its id. The subjects are ids, each once. `None` where they are too
+/// many.
+pub(super) fn write(
+    (about, also): (&str, &[&str]),
+    name: Option<&str>,
+    payload: Payload<'_>,
+) -> Option<(String, Parts)> {
+    // To the byte, unless something is escaped or taken out: a line that fits is not moved when the
+    // room behind it is given back.
+    let around = ABOUT_START + 1 + BEFORE_DATA.len() + END.len();
+    let others = also.iter().map(|id| BETWEEN_ALSO.len() + id.len()).sum::<usize>();
+    let others = if others > 0 { others + BEFORE_ALSO.len() } else { 0 };
+    let name_len = name.map_or(0, |name| BEFORE_NAME.len() + 1 + name.len());
+    let len = around + about.len() + others + name_len + payload.len();
+    let mut line = String::with_capacity(len);
+    line.push_str(BEFORE_ID);
+    line.push_str(NO_ID);
+    line.push_str(BEFORE_SUBJECT);
+    push_escaped(&mut line, about);
+    let about_end = line.len();
+    for (at, id) in also.iter().enumerate() {
+        line.push_str(if at == 0 { BEFORE_ALSO } else { BETWEEN_ALSO });
+        push_escaped(&mut line, id);
     }
-    let about_end = ABOUT_START + about_len;
-    let parts = Parts::new(about_end, about_end + BEFORE_DATA.len());
-    IdText::parse(&parts.about(line)).is_ok().then_some((id, parts))
+    line.push_str(if also.is_empty() { "\"" } else { AFTER_ALSO });
+    let name_start = name.map(|name| {
+        line.push_str(BEFORE_NAME);
+        let start = line.len();
+        push_string(&mut line, name);
+        line.push('"');
+        start
+    });
+    line.push_str(BEFORE_DATA);
+    let data_start = line.len();
+    match payload {
+        // RFC 8259, section 7: inside a string line breaks are escaped, so what is left of them
+        // stands between tokens, where it means nothing.
+        Payload::Json(json) => push_without(&mut line, json, |byte| matches!(byte, b'\n' | b'\r')),
+        Payload::Text(text) => {
+            line.push('"');
+            push_string(&mut line, text);
+            line.push('"');
+        }
+    }
+    line.push_str(END);
+    let parts = Parts::new(about_end, name_start, data_start)?;
+    Some((line, parts))
 }
 
-/// How long a subject is as it is written at the begin of `text`: up to the first quote that is not
+/// The id in a line, or what stands in its place, and where its parts stand; `None` of what is no
+/// such line, or about what is no id.
+pub(super) fn read(line: &str) -> Option<(&str, Parts)> {
+    let (id, rest) = line.strip_prefix(BEFORE_ID)?.split_at_checked(ID_LEN)?;
+    let mut rest = rest.strip_prefix(BEFORE_SUBJECT)?;
+    rest = behind_id(rest)?;
+    let about_end = line.len() - rest.len();
+    if let Some(mut others) = rest.strip_prefix(BEFORE_ALSO) {
+        others = behind_id(others)?;
+        while let Some(another) = others.strip_prefix(BETWEEN_ALSO) {
+            others = behind_id(another)?;
+        }
+        rest = others.strip_prefix(AFTER_ALSO)?;
+    } else {
+        rest = rest.strip_prefix('"')?;
+    }
+    let name_start = match rest.strip_prefix(BEFORE_NAME) {
+        Some(name) => {
+            rest = name[string_len(name)?..].strip_prefix('"')?;
+            Some(line.len() - name.len())
+        }
+        None => None,
+    };
+    let data = rest.strip_prefix(BEFORE_DATA)?;
+    let data_start = line.len() - data.len();
+    let is_whole = data.strip_suffix(END).is_some_and(|data| !data.is_empty());
+    if !is_whole || has(line, |byte| matches!(byte, b'\n' | b'\r')) {
+        return None;
+    }
+    Some((id, Parts::new(about_end, name_start, data_start)?))
+}
+
+/// What stands behind an id at the begin of `text`, if there is one.
+fn behind_id(text: &str) -> Option<&str> {
+    let (id, behind) = text.split_at(id_len(text)?);
+    IdText::parse(&read_id(id)).is_ok().then_some(behind)
+}
+
+/// How long an id is as it is written at the begin of `text`: up to the first quote that is not
 /// escaped. `None` where there is none, or something is escaped that needs it not.
-fn written_len(text: &str) -> Option<usize> {
+fn id_len(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate() {
         match (is_escaped, byte) {
@@ -96,8 +196,28 @@ fn written_len(text: &str) -> Option<usize> {
     None
 }
 
+/// How long any JSON string is at the begin of `text`, up to its quote.
+fn string_len(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })
+}
+
+/// The id that is `written` so.
+fn read_id(written: &str) -> Cow<'_, str> {
+    if !written.contains('\\') {
+        return Cow::Borrowed(written);
+    }
+    let mut escaped = written.chars();
+    let next = || escaped.next().and_then(|c| if c == '\\' { escaped.next() } else { Some(c) });
+    Cow::Owned(iter::from_fn(next).collect())
+}
+
 /// Ids have no control characters, so only quote and backslash need care (RFC 8259, section 7).
-pub(super) fn push_escaped(out: &mut String, id: &str) {
+fn push_escaped(out: &mut String, id: &str) {
     if !has(id, |byte| matches!(byte, b'"' | b'\\')) {
         return out.push_str(id);
     }
@@ -109,8 +229,26 @@ pub(super) fn push_escaped(out: &mut String, id: &str) {
     }
 }
 
+/// Appends any text as the inside of a JSON string (RFC 8259, section 7).
+fn push_string(out: &mut String, text: &str) {
+    if !has(text, |byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        return out.push_str(text);
+    }
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+}
+
 /// Appends `text` without the ASCII characters that are `unwanted`.
-pub(super) fn push_without(out: &mut String, text: &str, unwanted: impl Fn(u8) -> bool) {
+fn push_without(out: &mut String, text: &str, unwanted: impl Fn(u8) -> bool) {
     match has(text, &unwanted) {
         true => out.extend(text.split(|c: char| c.is_ascii() && unwanted(c as u8))),
         false => out.push_str(text),

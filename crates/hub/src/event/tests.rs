@@ -78,3 +78,59 @@ fn line_about_no_id_is_no_event() {
     let line = event.json().replacen("bob\"", "bob\\\"", 1);
     assert!(Event::<()>::of_line(line).is_none(), "its subject has no end");
 }
+
+#[test]
+fn event_has_several_subjects_a_name_and_a_text() {
+    let ids = ["room:7", "a\"b", "room:7", "9", "a\"b"];
+    let text = "\u{1}\"\\\n\u{2028}\u{1f600}";
+    for also in [&ids[..0], &ids[1..2], &ids[..]] {
+        for name in [None, Some(""), Some("typing"), Some("\",\"data\":\\\t")] {
+            for payload in [Payload::Json("[1,\n2]"), Payload::Text(text)] {
+                let parts = EventParts { about: "room:7", also, name, payload };
+                let event: Event<()> = Draft::of(parts).unwrap().numbered(id(5));
+                let again: Event<()> = Event::of_line(event.json().to_owned()).unwrap();
+                let read: serde_json::Value = serde_json::from_str(event.json()).unwrap();
+                let mut others: Vec<&str> = also.to_vec();
+                others.retain(|id| *id != "room:7");
+                let mut seen = std::collections::BTreeSet::new();
+                others.retain(|id| seen.insert(*id));
+                for event in [&event, &again] {
+                    assert_eq!(event.about(), "room:7");
+                    assert!(event.also().eq(others.iter().copied()), "{}", event.json());
+                    let quoted = event.name().map(|name| format!("\"{name}\""));
+                    let told = quoted.map(|name| serde_json::from_str::<String>(&name).unwrap());
+                    assert_eq!(told.as_deref(), name);
+                    let data: serde_json::Value = serde_json::from_str(event.data()).unwrap();
+                    assert_eq!(data, read["data"]);
+                }
+                assert_eq!(read["event"].as_str(), name);
+                match payload {
+                    Payload::Text(text) => assert_eq!(read["data"].as_str(), Some(text)),
+                    Payload::Json(_) => assert_eq!(event.data(), "[1,2]"),
+                }
+                assert_eq!(read.get("also").is_some(), !others.is_empty());
+                assert!(!event.json().contains(['\n', '\r']));
+            }
+        }
+    }
+}
+
+#[test]
+fn event_has_no_more_than_may_be() {
+    let ids: Vec<String> = (0..200).map(|id| format!("{id:\"<255}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    fn draft(also: &[&str], name: Option<&str>) -> Result<Draft, EventError> {
+        Draft::of(EventParts { about: "0", also, name, payload: Payload::Json("1") })
+    }
+    let longest = draft(&ids[..99], Some(&"n".repeat(200))).unwrap();
+    assert_eq!(Draft::of_line(longest.json().to_owned()), Some(longest));
+    assert_eq!(draft(&ids[..100], None), Err(EventError::Subjects(101)));
+    assert_eq!(draft(&[], Some(&"n".repeat(201))), Err(EventError::Name(201)));
+    assert!(matches!(draft(&["a b"], None), Err(EventError::Id(_))));
+    let twice = [&ids[..99], &ids[..99]].concat();
+    assert_eq!(draft(&twice, None).unwrap().also().count(), 99);
+}
+
+fn id(number: u64) -> EventId {
+    EventId::new(number, Tag::of(number))
+}

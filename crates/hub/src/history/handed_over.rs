@@ -15,8 +15,10 @@
 //!
 //! Cost: of each event a copy of its line, under the lock for as long as a slice takes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::kept::Listed;
 use super::{History, State};
 use crate::event::Event;
 use crate::id::IdText;
@@ -28,6 +30,8 @@ pub struct Remembered {
     pub number: u64,
     /// [`Event::json`].
     pub line: String,
+    /// The subject that it is remembered of, where that is not the first one of the event.
+    pub subject: Option<String>,
     /// For how many milliseconds it has been remembered.
     pub age_ms: u64,
     /// The number of the last event before it that its subject has lost; 0 when it has lost none,
@@ -71,12 +75,22 @@ impl<F> History<F> {
             slice.push(Remembered {
                 number: listed.event.number(),
                 line: listed.event.json().to_owned(),
+                subject: self.further_subject(&listed),
                 age_ms: now_ms.saturating_sub(listed.at_ms),
                 lost: listed.lost,
             });
             *dumped = slot;
         }
         slice
+    }
+
+    /// The text of the subject that an event is listed under, unless that is its first one.
+    fn further_subject(&self, listed: &Listed<'_, F>) -> Option<String> {
+        let is_it = |text: &Cow<'_, str>| {
+            let id = IdText::parse(text).ok().and_then(|id| self.names.lookup(id));
+            id == Some(listed.subject)
+        };
+        listed.event.also().find(is_it).map(Cow::into_owned)
     }
 
     /// What was forgotten, to be asked for when the last event has been dumped.
@@ -90,20 +104,37 @@ impl<F> History<F> {
     /// is none, or not newer than all that are here.
     #[must_use]
     pub fn take_over(&self, remembered: Remembered, now_ms: u64) -> bool {
-        let Remembered { number, line, age_ms, lost } = remembered;
+        let Remembered { number, line, subject, age_ms, lost } = remembered;
         let event = Event::of_line(line).filter(|event| event.number() == number && lost < number);
         let Some(event) = event else { return false };
-        let Ok(subject) = IdText::parse(&event.about()).map(|about| self.names.acquire(about))
-        else {
+        let about = match &subject {
+            None => event.about(),
+            Some(subject) => match event.also().find(|id| id == subject) {
+                Some(id) => id,
+                None => return false,
+            },
+        };
+        let Ok(subject) = IdText::parse(&about).map(|about| self.names.acquire(about)) else {
             return false;
         };
+        drop(about);
         let mut state = self.lock();
-        if number <= state.kept.newest_number().max(state.evicted.last()) {
-            self.names.release(subject);
-            return false;
-        }
+        let kept = &state.kept;
+        let event = match kept.newest() {
+            // It has come before, of another of its subjects.
+            Some(newest)
+                if newest.json() == event.json() && kept.newest_of(subject) != Some(number) =>
+            {
+                Arc::clone(newest)
+            }
+            _ if number <= kept.newest_number().max(state.evicted.last()) => {
+                self.names.release(subject);
+                return false;
+            }
+            _ => Arc::new(event),
+        };
         let at_ms = now_ms.saturating_sub(age_ms);
-        if state.kept.push(subject, Arc::new(event), at_ms) > 1 {
+        if state.kept.push(subject, event, at_ms) > 1 {
             // The subject has its name already.
             self.names.release(subject);
         }

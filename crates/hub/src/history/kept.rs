@@ -52,6 +52,7 @@ struct KeptSlot<F> {
 /// An event as it stands in the list of all.
 pub(super) struct Listed<'k, F> {
     pub(super) event: &'k Event<F>,
+    pub(super) subject: Id,
     pub(super) at_ms: u64,
     /// Of a subject's oldest event: the number of the last one that it has lost before.
     pub(super) lost: u64,
@@ -115,9 +116,19 @@ impl<F> Kept<F> {
         Some((self.oldest()?.0, self.number(self.oldest)?))
     }
 
+    /// The newest event of all.
+    pub(super) fn newest(&self) -> Option<&Arc<Event<F>>> {
+        self.slots.get(self.newest as usize)?.event.as_ref()
+    }
+
     /// The number of the newest event of all; 0 when there is none.
     pub(super) fn newest_number(&self) -> u64 {
         self.number(self.newest).unwrap_or(0)
+    }
+
+    /// The number of the newest event of `subject`.
+    pub(super) fn newest_of(&self, subject: Id) -> Option<u64> {
+        self.number(self.first(subject)?.last)
     }
 
     /// The events above `number` in ascending order, each with its slot. To begin behind the event
@@ -132,7 +143,7 @@ impl<F> Kept<F> {
             let (at, slot) = (next, self.slots.get(next as usize)?);
             next = slot.newer;
             let event = slot.event.as_ref().expect(LISTED);
-            Some((at, Listed { event, at_ms: slot.at_ms, lost: slot.lost }))
+            Some((at, Listed { event, subject: slot.subject, at_ms: slot.at_ms, lost: slot.lost }))
         })
     }
 

@@ -20,6 +20,8 @@ const PART_BYTES: usize = 256 << 10;
 pub(crate) struct Event {
     number: u64,
     line: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
     age_ms: u64,
     lost: u64,
 }
@@ -76,13 +78,13 @@ pub(crate) fn forget(router: &Router, evicted_range: EvictedRange) {
 }
 
 impl From<Remembered> for Event {
-    fn from(Remembered { number, line, age_ms, lost }: Remembered) -> Event {
-        Event { number, line, age_ms, lost }
+    fn from(Remembered { number, line, subject, age_ms, lost }: Remembered) -> Event {
+        Event { number, line, subject, age_ms, lost }
     }
 }
 
 impl From<Event> for Remembered {
-    fn from(Event { number, line, age_ms, lost }: Event) -> Remembered {
-        Remembered { number, line, age_ms, lost }
+    fn from(Event { number, line, subject, age_ms, lost }: Event) -> Remembered {
+        Remembered { number, line, subject, age_ms, lost }
     }
 }

@@ -47,6 +47,36 @@ fn send_on_any_node_reaches_all_once_in_one_order() {
 }
 
 #[test]
+fn event_about_several_is_heard_once_on_every_node_and_remembered_of_each() {
+    let Some(world) = World::new() else { return };
+    let [first, second] = world.nodes();
+    let mut streams = [first.listener("a?id=b"), second.listener("b"), second.listener("a")];
+    assert_eq!(first.api.send("b", "begin"), 2);
+    let (_, place) = hear(&mut streams[1], 1);
+    assert_eq!(streams[0].data(), "begin");
+    let event = json!({"about": ["a", "b"], "event": "e", "text": "x", "key": "once"});
+    for node in [&first, &second] {
+        assert_eq!(node.api.post("/send", &event).ok()["delivered"], 3);
+    }
+    assert_eq!(
+        second.api.post("/send", &json!({"about": ["b", "a"], "data": 2})).ok()["delivered"],
+        3
+    );
+    for stream in &mut streams {
+        let heard = stream.event();
+        let parts = (&heard["also"], &heard["event"], &heard["data"]);
+        assert_eq!(parts, (&json!(["b"]), &json!("e"), &json!("x")));
+        assert_eq!(stream.data(), 2, "each once");
+    }
+    for node in [&first, &second] {
+        for id in ["a", "b"] {
+            let mut stream = resume(node, id, &place);
+            assert_eq!((stream.data(), stream.data()), (json!("x"), json!(2)), "{id}");
+        }
+    }
+}
+
+#[test]
 fn client_goes_on_at_another_node_where_it_was() {
     let Some(world) = World::new() else { return };
     let [first, second] = world.nodes();

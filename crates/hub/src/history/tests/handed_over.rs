@@ -98,7 +98,10 @@ fn event_is_inherited_byte_for_byte_with_its_age() {
     let line = event.json().to_owned();
     old.record(old.begin(about("a\"b\"")), Arc::new(event), 5_000);
     let slice = old.dump(0, 1, 5_300);
-    assert_eq!(slice, [Remembered { number: 9, line: line.clone(), age_ms: 300, lost: 0 }]);
+    assert_eq!(
+        slice,
+        [Remembered { number: 9, line: line.clone(), subject: None, age_ms: 300, lost: 0 }]
+    );
     assert!(successor.take_over(slice.into_iter().next().unwrap(), 70_000));
     let subject = successor.names.lookup(about("a\"b\"")).unwrap();
     let mut events = Vec::new();
@@ -140,4 +143,31 @@ fn what_is_no_event_is_not_inherited() {
     }
     assert_eq!((successor.stats(), successor.names.len()), (HistoryStats::default(), 10));
     assert!(successor.take_over(good, 0));
+}
+
+#[test]
+fn event_about_several_is_handed_on_for_each_that_has_not_lost_it() {
+    let limits = HistoryLimits { events_max: 2, ..HistoryLimits::default() };
+    let (old, successor) = (history(limits), successor(limits));
+    let send = |number, ids: &[&str]| {
+        let payload = crate::Payload::Json("1");
+        let parts = crate::EventParts { about: ids[0], also: &ids[1..], name: None, payload };
+        let id = crate::EventId::new(number, crate::Tag::of(0));
+        let event = Arc::new(crate::Draft::of(parts).unwrap().numbered(id));
+        for id in ids {
+            old.record(old.begin(about(id)), Arc::clone(&event), 0);
+        }
+    };
+    send(1, &["a", "7", "b"]);
+    send(2, &["7", "b"]);
+    // The first one has been forgotten of `b` and of `7`.
+    send(3, &["b", "7"]);
+    send(4, &["c"]);
+    hand_on(&old, &successor, 0, 0);
+    successor.take_over_evicted(old.evicted_range(), 0);
+    assert_eq!(successor.stats().events, old.stats().events);
+    for id in ["a", "b", "7", "c"] {
+        assert_eq!(since(&successor, &[id], 0), since(&old, &[id], 0), "{id}");
+    }
+    assert_eq!(since(&successor, &["7"], 1), (vec![2, 3], true));
 }

@@ -213,9 +213,14 @@ impl Access {
         Err(self.refuse(fault))
     }
 
-    /// Whether `grant` lets send about `about`.
-    pub(crate) fn check_about(&self, grant: &Grant, about: &str) -> Result<(), ApiProblem> {
-        if grant.lets_send_about(about) { Ok(()) } else { Err(self.refuse(Refusal::About)) }
+    /// Whether `grant` lets send about each of `subjects`.
+    pub(crate) fn check_about<'s>(
+        &self,
+        grant: &Grant,
+        mut subjects: impl Iterator<Item = &'s str>,
+    ) -> Result<(), ApiProblem> {
+        let may_send = subjects.all(|about| grant.lets_send_about(about));
+        if may_send { Ok(()) } else { Err(self.refuse(Refusal::About)) }
     }
 }
 

@@ -8,31 +8,15 @@ use std::time::Instant;
 
 use cluster::Once;
 use dispatch::barrier::WritePermit;
-use dispatch::idempotency;
 use dispatch::outcome::Delivered;
 use dispatch::posting::{Delivery, FRAME_BYTES, SendOptions};
 use dispatch::traces::Marks;
-use engine::Outgoing;
-use httpd::id::IdField;
 use httpd::problem::ApiProblem;
+use hub::Draft;
 use proto::decimal::push_decimal;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
+use super::event_body::EventBody;
 use crate::api::state::Api;
-
-/// An event as a sender writes it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EventBody<'a> {
-    #[serde(borrow)]
-    pub(crate) about: IdField<'a>,
-    #[serde(borrow)]
-    pub(crate) data: &'a RawValue,
-    /// The event is posted once with this key.
-    #[serde(default, deserialize_with = "idempotency::member")]
-    pub(crate) key: Option<Box<str>>,
-}
 
 /// An event that is on its way: who made it, and how many will have heard it.
 pub(crate) struct Posted {
@@ -43,8 +27,8 @@ pub(crate) struct Posted {
 
 impl Api {
     /// Whether an event fits into a connection's backlog.
-    pub(super) fn fits(&self, body: &EventBody<'_>) -> bool {
-        body.about.0.len() + body.data.get().len() + FRAME_BYTES <= self.backlog_bytes_max
+    pub(super) fn fits(&self, draft: &Draft) -> bool {
+        draft.json().len() + FRAME_BYTES <= self.backlog_bytes_max
     }
 
     /// Hands an event to the mailboxes of all workers that have listeners of it.
@@ -57,16 +41,15 @@ impl Api {
         marks: Option<&Arc<Marks>>,
     ) -> Result<Posted, ApiProblem> {
         let accepted = Instant::now();
-        let data = body.data.get();
-        if !self.fits(body) {
+        let outgoing = body.outgoing()?;
+        if !self.fits(&outgoing.draft) {
             return Err(ApiProblem::too_large(format!(
                 "This event has {} bytes of data and would not fit into a connection's backlog of \
                  {} bytes. Send a smaller one, or raise --max-backlog.",
-                data.len(),
+                body.payload()?.len(),
                 self.backlog_bytes_max,
             )));
         }
-        let outgoing = Outgoing::new(&body.about.0, data)?;
         if let Some(marks) = marks {
             marks.accepted(accepted);
         }
@@ -94,7 +77,6 @@ pub(crate) fn push_answer(out: &mut Vec<u8>, delivered: &Delivered) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use httpd::object::Object;
 
     #[test]
     fn answer_is_the_json_of_the_contract() {
@@ -107,24 +89,6 @@ mod tests {
                     format!("{{\"delivered\":{text},\"id\":\"000000000iK00000\"{more}}}");
                 assert_eq!(String::from_utf8(out).unwrap(), expected);
             }
-        }
-    }
-
-    #[test]
-    fn event_body_keeps_its_data_as_written() {
-        let body: EventBody<'_> =
-            serde_json::from_slice(b"{\"data\": {\"x\" :1.50}, \"about\":12}").unwrap();
-        assert_eq!((&*body.about.0, body.data.get()), ("12", "{\"x\" :1.50}"));
-        for bad in [
-            r#"{"about":1}"#,
-            r#"{"data":1}"#,
-            r#"{"about":1,"data":2,"x":3}"#,
-            r#"{"about":1,"data":2,"key":null}"#,
-            r#"{"about":1,"data":2,"key":3}"#,
-            "[]",
-            "[1,2]",
-        ] {
-            assert!(serde_json::from_str::<Object<EventBody<'_>>>(bad).is_err(), "{bad}");
         }
     }
 }

@@ -16,7 +16,8 @@ use httpd::problem::ApiProblem;
 use tokio::sync::watch;
 use tokio::time::timeout_at;
 
-use super::event::{EventBody, Posted};
+use super::event::Posted;
+use super::event_body::EventBody;
 use crate::api::access::Grant;
 use crate::api::state::Api;
 
@@ -49,7 +50,7 @@ impl Api {
     ) -> Result<Once, ApiProblem> {
         let deadline = tokio::time::Instant::now() + POSTED_TIMEOUT;
         loop {
-            match self.idempotency.claim(grant.key_id(), key, &body.about.0, body.data.get())? {
+            match self.idempotency.claim(grant.key_id(), key, body.about(), &body.fingerprint())? {
                 Claimed::First(claim) => {
                     let posted = self.post(permit, body, Some(claim.once()), marks).await?;
                     return Ok(self.follow(claim, posted));

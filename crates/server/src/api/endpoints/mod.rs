@@ -2,6 +2,7 @@
 
 pub(super) mod cluster;
 mod event;
+mod event_body;
 mod event_once;
 pub(crate) mod graph;
 pub(super) mod health;

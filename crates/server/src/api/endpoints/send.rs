@@ -16,7 +16,8 @@ use httpd::body::{BodyKind, read_whole};
 use httpd::object::Object;
 use httpd::problem::ApiProblem;
 
-use super::event::{EventBody, Posted, push_answer};
+use super::event::{Posted, push_answer};
+use super::event_body::EventBody;
 use super::send_stream::SendStream;
 use crate::api::access::Grant;
 use crate::api::state::Api;
@@ -86,7 +87,7 @@ async fn send_one(
 ) -> Result<Delivered, ApiProblem> {
     let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(bytes).map_err(|error| ApiProblem::bad_json(&error))?;
-    api.access.check_about(grant, &body.about.0)?;
+    api.access.check_about(grant, body.about.iter())?;
     let member = body.key.take().map(String::from).map(IdempotencyKey::new).transpose()?;
     let key = match (key, member) {
         (Some(field), Some(member)) if field != member => return Err(ApiProblem::two_keys()),

@@ -10,11 +10,12 @@ use std::time::Instant;
 
 use dispatch::outcome::Delivered;
 use dispatch::posting::PostedNow;
-use engine::{Event, LaneBell, Outgoing, Receipt};
+use engine::{Event, LaneBell, Receipt};
 use httpd::object::Object;
 use proto::decimal::push_decimal;
 
-use super::event::{EventBody, push_answer};
+use super::event::push_answer;
+use super::event_body::EventBody;
 use crate::api::state::Api;
 
 /// What a lane has read of a request.
@@ -43,12 +44,14 @@ impl Api {
         let grant = self.access.grant_at_once(authorization, is_forwarded, peer);
         let body: Option<Object<EventBody<'_>>> = serde_json::from_slice(body).ok();
         let (Some(grant), Some(Object(body))) = (grant, body) else { return AtOnce::Elsewhere };
-        if body.key.is_some() || !grant.lets_send_about(&body.about.0) || !self.fits(&body) {
+        let may_send = body.about.iter().all(|about| grant.lets_send_about(about));
+        if body.key.is_some() || !may_send {
             return AtOnce::Elsewhere;
         }
-        let Ok(outgoing) = Outgoing::new(&body.about.0, body.data.get()) else {
+        let Ok(outgoing) = body.outgoing() else { return AtOnce::Elsewhere };
+        if !self.fits(&outgoing.draft) {
             return AtOnce::Elsewhere;
-        };
+        }
         let Some(permit) = self.sender.barrier.enter_at_once() else { return AtOnce::Elsewhere };
         match self.sender.send_at_once(&permit, outgoing, bell) {
             PostedNow::Posted(event, receipt) => {

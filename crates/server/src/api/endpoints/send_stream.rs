@@ -35,7 +35,8 @@ use httpd::object::Object;
 use httpd::problem::ApiProblem;
 use tokio_util::sync::CancellationToken;
 
-use super::event::{EventBody, Posted, push_answer};
+use super::event::{Posted, push_answer};
+use super::event_body::EventBody;
 use super::event_once::Once;
 use crate::api::access::Grant;
 use crate::api::state::Api;
@@ -324,7 +325,7 @@ async fn post(
     let text = line.text()?;
     let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(text).map_err(|error| ApiProblem::bad_line(&error, line.number))?;
-    let may = api.access.check_about(grant, &body.about.0);
+    let may = api.access.check_about(grant, body.about.iter());
     may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
         None => api

@@ -1,0 +1,224 @@
+//! An event as a sender writes it.
+//!
+//! ```json
+//! {"about":"room:7","data":{"x":1}}
+//! {"about":["room:7","user:9"],"event":"typing","text":"any text","key":"once"}
+//! ```
+
+use std::borrow::Cow;
+
+use dispatch::idempotency;
+use engine::Outgoing;
+use httpd::id::IdField;
+use httpd::problem::ApiProblem;
+use hub::{Draft, EventParts, Payload};
+use serde::de::{Deserialize, Deserializer, Error};
+use serde_json::value::RawValue;
+
+/// An event as a sender writes it.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventBody<'a> {
+    #[serde(borrow)]
+    pub(crate) about: Subjects<'a>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    data: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "given")]
+    text: Option<Box<str>>,
+    #[serde(default, deserialize_with = "given")]
+    event: Option<Box<str>>,
+    /// The event is posted once with this key.
+    #[serde(default, deserialize_with = "idempotency::member")]
+    pub(crate) key: Option<Box<str>>,
+}
+
+/// What an event is about: an id, or a list of them, none of them checked.
+#[derive(Debug)]
+pub(crate) struct Subjects<'a> {
+    first: IdField<'a>,
+    others: Vec<IdField<'a>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Subjects<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Subjects<'a>, D::Error> {
+        let json = <&'a RawValue>::deserialize(deserializer)?;
+        if !json.get().starts_with('[') {
+            let first = IdField::deserialize(json).map_err(D::Error::custom)?;
+            return Ok(Subjects { first, others: Vec::new() });
+        }
+        let mut ids: Vec<IdField<'a>> =
+            serde_json::from_str(json.get()).map_err(D::Error::custom)?;
+        if ids.is_empty() {
+            return Err(D::Error::custom("the list \"about\" is empty: name one id at least"));
+        }
+        let first = ids.remove(0);
+        Ok(Subjects { first, others: ids })
+    }
+}
+
+impl Subjects<'_> {
+    /// Each of them, the first one first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        let all = std::iter::once(&self.first).chain(&self.others);
+        all.map(|id| id.0.as_ref())
+    }
+}
+
+/// A member that is there has a value: `null` is one for `data`, and none for a text.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+impl EventBody<'_> {
+    /// What it tells.
+    ///
+    /// # Errors
+    ///
+    /// It has `data` and `text`, or neither.
+    pub(crate) fn payload(&self) -> Result<Payload<'_>, ApiProblem> {
+        match (self.data, &self.text) {
+            (Some(json), None) => Ok(Payload::Json(json.get())),
+            (None, Some(text)) => Ok(Payload::Text(text)),
+            (None, None) => Err(ApiProblem::bad_request(
+                "This event has neither \"data\" nor \"text\": give it one of them.",
+            )),
+            (Some(_), Some(_)) => Err(ApiProblem::bad_request(
+                "This event has both \"data\" and \"text\": give it one of them.",
+            )),
+        }
+    }
+
+    /// The event on its way.
+    ///
+    /// # Errors
+    ///
+    /// A subject is no id, or it has more of something than may be.
+    pub(crate) fn outgoing(&self) -> Result<Outgoing, ApiProblem> {
+        let also: Vec<&str> = self.about.others.iter().map(|id| id.0.as_ref()).collect();
+        let draft = Draft::of(EventParts {
+            about: &self.about.first.0,
+            also: &also,
+            name: self.event.as_deref(),
+            payload: self.payload()?,
+        })?;
+        Ok(Outgoing::from(draft))
+    }
+
+    /// Its first subject.
+    pub(crate) fn about(&self) -> &str {
+        &self.about.first.0
+    }
+
+    /// What a repeat of it with its key must have, too, beside the first subject. Of an event that
+    /// has a subject and data alone it is these, as nodes of an earlier version have it.
+    pub(crate) fn fingerprint(&self) -> Cow<'_, str> {
+        let (data, text) = (self.data.map_or("", RawValue::get), self.text.as_deref());
+        if text.is_none() && self.event.is_none() && self.about.others.is_empty() {
+            return Cow::Borrowed(data);
+        }
+        // No JSON begins so, and each part says how long it is.
+        let mut all = format!("={}:{data}", data.len());
+        let others = self.about.others.iter().map(|id| Some(id.0.as_ref()));
+        for part in [text, self.event.as_deref()].into_iter().chain(others) {
+            match part {
+                Some(part) => all.push_str(&format!("={}:{part}", part.len())),
+                None => all.push('-'),
+            }
+        }
+        Cow::Owned(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use httpd::object::Object;
+
+    fn read(json: &str) -> EventBody<'_> {
+        serde_json::from_str::<Object<EventBody<'_>>>(json).unwrap().0
+    }
+
+    fn line(json: &str) -> Result<String, ApiProblem> {
+        Ok(read(json).outgoing()?.draft.json().to_owned())
+    }
+
+    #[test]
+    fn event_keeps_its_data_as_written() {
+        let body = read("{\"data\": {\"x\" :1.50}, \"about\":12}");
+        assert_eq!((body.about(), &*body.fingerprint()), ("12", "{\"x\" :1.50}"));
+        assert!(matches!(body.payload(), Ok(Payload::Json("{\"x\" :1.50}"))));
+        let null = read(r#"{"about":1,"data":null}"#);
+        assert!(matches!(null.payload(), Ok(Payload::Json("null"))));
+    }
+
+    #[test]
+    fn event_has_a_name_a_text_and_several_subjects() {
+        let zeros = r#"{"id":"0000000000000000","#;
+        for (json, expected) in [
+            (
+                r#"{"about":"a","event":"typing","data":1}"#,
+                r#""about":"a","event":"typing","data":1}"#,
+            ),
+            (r#"{"about":["a"],"text":"x\ny"}"#, r#""about":"a","data":"x\ny"}"#),
+            (
+                r#"{"about":["a",7,"a","7"],"event":"\"\u0001","text":""}"#,
+                r#""about":"a","also":["7"],"event":"\"\u0001","data":""}"#,
+            ),
+        ] {
+            assert_eq!(line(json).ok(), Some(format!("{zeros}{expected}")), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        for bad in [
+            r#"{"about":1,"data":2,"x":3}"#,
+            r#"{"about":1,"data":2,"key":null}"#,
+            r#"{"about":1,"data":2,"key":3}"#,
+            r#"{"about":[],"data":2}"#,
+            r#"{"about":[[1]],"data":2}"#,
+            r#"{"about":1,"text":null}"#,
+            r#"{"about":1,"text":2}"#,
+            r#"{"about":1,"data":2,"event":null}"#,
+            r#"{"data":1}"#,
+            "[]",
+            "[1,2]",
+        ] {
+            assert!(serde_json::from_str::<Object<EventBody<'_>>>(bad).is_err(), "{bad}");
+        }
+        let many: Vec<usize> = (0..101).collect();
+        let name = "n".repeat(201);
+        for bad in [
+            r#"{"about":1}"#.to_owned(),
+            r#"{"about":1,"data":2,"text":"3"}"#.to_owned(),
+            r#"{"about":[1,"a b"],"data":2}"#.to_owned(),
+            format!(r#"{{"about":{many:?},"data":2}}"#),
+            format!(r#"{{"about":1,"event":"{name}","data":2}}"#),
+        ] {
+            assert!(line(&bad).is_err(), "{bad}");
+        }
+        assert!(line(&format!(r#"{{"about":{:?},"data":2}}"#, &many[1..])).is_ok());
+        assert!(line(&format!(r#"{{"about":1,"event":"{}","data":2}}"#, &name[1..])).is_ok());
+    }
+
+    #[test]
+    fn repeat_is_another_event_when_any_part_differs() {
+        let all = [
+            r#"{"about":1,"data":"a"}"#,
+            r#"{"about":1,"text":"a"}"#,
+            r#"{"about":1,"data":"a","event":"a"}"#,
+            r#"{"about":1,"text":"a","event":"a"}"#,
+            r#"{"about":[1,"a"],"data":"a"}"#,
+            r#"{"about":[1,"a"],"text":"a"}"#,
+            r#"{"about":[1,"a","b"],"text":"a"}"#,
+            r#"{"about":[1,"a=1:b"],"text":"a"}"#,
+        ];
+        let mut prints: Vec<String> =
+            all.iter().map(|json| read(json).fingerprint().into_owned()).collect();
+        prints.sort();
+        prints.dedup();
+        assert_eq!(prints.len(), all.len());
+    }
+}
