@@ -4,7 +4,11 @@ use super::tree::{Fault, Tree};
 use crate::prose::{Bounds, figures};
 
 /// The pages that keep the bounds. This list only grows.
-const PLAIN: [&str; 0] = [];
+const PLAIN: &[&str] = &[
+    "docs/api.md",
+    "docs/glossary.md",
+    "docs/protocol.md",
+];
 
 pub(super) fn pages(tree: &Tree) -> Vec<Fault> {
     // A project without pages is one made up for a test.
