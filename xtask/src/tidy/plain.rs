@@ -8,6 +8,7 @@ const PLAIN: &[&str] = &[
     "docs/api.md",
     "docs/glossary.md",
     "docs/protocol.md",
+    "docs/tokens.md",
 ];
 
 pub(super) fn pages(tree: &Tree) -> Vec<Fault> {
