@@ -7,6 +7,7 @@ use crate::prose::{Bounds, figures};
 const PLAIN: &[&str] = &[
     "docs/api.md",
     "docs/glossary.md",
+    "docs/keys.md",
     "docs/protocol.md",
     "docs/tokens.md",
 ];
