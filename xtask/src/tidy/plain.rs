@@ -8,6 +8,7 @@ const PLAIN: &[&str] = &[
     "docs/api.md",
     "docs/glossary.md",
     "docs/keys.md",
+    "docs/operations.md",
     "docs/protocol.md",
     "docs/tokens.md",
 ];
