@@ -12,6 +12,7 @@ const PLAIN: &[&str] = &[
     "docs/operations.md",
     "docs/protocol.md",
     "docs/tokens.md",
+    "docs/upgrade.md",
 ];
 
 pub(super) fn pages(tree: &Tree) -> Vec<Fault> {
