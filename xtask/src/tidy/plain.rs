@@ -10,6 +10,7 @@ const PLAIN: &[&str] = &[
     "docs/glossary.md",
     "docs/keys.md",
     "docs/operations.md",
+    "docs/presence.md",
     "docs/protocol.md",
     "docs/tokens.md",
     "docs/upgrade.md",
