@@ -9,6 +9,7 @@ const PLAIN: &[&str] = &[
     "docs/cluster.md",
     "docs/glossary.md",
     "docs/keys.md",
+    "docs/monitoring.md",
     "docs/operations.md",
     "docs/presence.md",
     "docs/protocol.md",
