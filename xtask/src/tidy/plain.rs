@@ -13,6 +13,7 @@ const PLAIN: &[&str] = &[
     "docs/operations.md",
     "docs/presence.md",
     "docs/protocol.md",
+    "docs/rate-limits.md",
     "docs/tokens.md",
     "docs/upgrade.md",
 ];
