@@ -14,6 +14,7 @@ const PLAIN: &[&str] = &[
     "docs/presence.md",
     "docs/protocol.md",
     "docs/rate-limits.md",
+    "docs/security.md",
     "docs/stream-start.md",
     "docs/tokens.md",
     "docs/upgrade.md",
