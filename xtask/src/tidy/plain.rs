@@ -16,6 +16,7 @@ const PLAIN: &[&str] = &[
     "docs/rate-limits.md",
     "docs/security.md",
     "docs/stream-start.md",
+    "docs/tls.md",
     "docs/tokens.md",
     "docs/upgrade.md",
 ];
