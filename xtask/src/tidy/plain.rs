@@ -8,6 +8,7 @@ const PLAIN: &[&str] = &[
     "docs/api.md",
     "docs/cluster.md",
     "docs/glossary.md",
+    "docs/install.md",
     "docs/keys.md",
     "docs/monitoring.md",
     "docs/operations.md",
