@@ -13,6 +13,7 @@ const PLAIN: &[&str] = &[
     "docs/keys.md",
     "docs/monitoring.md",
     "docs/operations.md",
+    "docs/postgres.md",
     "docs/presence.md",
     "docs/protocol.md",
     "docs/rate-limits.md",
