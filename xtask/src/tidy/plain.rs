@@ -21,6 +21,7 @@ const PLAIN: &[&str] = &[
     "docs/stream-start.md",
     "docs/tls.md",
     "docs/tokens.md",
+    "docs/traces.md",
     "docs/upgrade.md",
 ];
 
