@@ -8,6 +8,7 @@ const PLAIN: &[&str] = &[
     "docs/api.md",
     "docs/backends.md",
     "docs/cluster.md",
+    "docs/erlang.md",
     "docs/glossary.md",
     "docs/install.md",
     "docs/keys.md",
