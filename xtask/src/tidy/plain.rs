@@ -7,6 +7,7 @@ use crate::prose::{Bounds, figures};
 const PLAIN: &[&str] = &[
     "docs/api.md",
     "docs/backends.md",
+    "docs/capacity.md",
     "docs/cluster.md",
     "docs/erlang.md",
     "docs/glossary.md",
