@@ -9,7 +9,9 @@ const PLAIN: &[&str] = &[
     "docs/backends.md",
     "docs/capacity.md",
     "docs/cluster.md",
+    "docs/commands.md",
     "docs/erlang.md",
+    "docs/figures.md",
     "docs/glossary.md",
     "docs/install.md",
     "docs/keys.md",
@@ -24,6 +26,7 @@ const PLAIN: &[&str] = &[
     "docs/tls.md",
     "docs/tokens.md",
     "docs/traces.md",
+    "docs/tutorial.md",
     "docs/upgrade.md",
 ];
 
