@@ -5,6 +5,7 @@ use crate::prose::{Bounds, figures};
 
 /// The pages that keep the bounds. This list only grows.
 const PLAIN: &[&str] = &[
+    "README.md",
     "docs/api.md",
     "docs/backends.md",
     "docs/capacity.md",
