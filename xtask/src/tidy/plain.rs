@@ -15,6 +15,7 @@ const PLAIN: &[&str] = &[
     "docs/figures.md",
     "docs/glossary.md",
     "docs/install.md",
+    "docs/ketama.md",
     "docs/keys.md",
     "docs/monitoring.md",
     "docs/operations.md",
