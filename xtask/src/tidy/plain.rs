@@ -25,6 +25,7 @@ const PLAIN: &[&str] = &[
     "docs/rate-limits.md",
     "docs/security.md",
     "docs/stream-start.md",
+    "docs/tls-conformance.md",
     "docs/tls.md",
     "docs/tokens.md",
     "docs/traces.md",
