@@ -15,6 +15,7 @@ mod package;
 mod playdar;
 mod previous;
 mod programs;
+mod prose;
 mod registry;
 mod sdks;
 mod second_tries;
@@ -51,6 +52,8 @@ Chores:
                target/package; --profile dev is quicker to make, --out DIR, --try uses each;
                --check makes them of the debug build, and as root tries them
   deny         licences, versions and sources of what others wrote, as deny.toml allows them
+  prose        figures of how hard README and docs/ are to read, or the pages that follow; --long
+               before them lists the sentences of more than 25 words, and those that begin badly
   tidy         the project's own rules: who may know whom, lengths, docs, leftovers
   help         this text
 
@@ -77,6 +80,10 @@ fn main() -> ExitCode {
         ["deny"] => run(deny::run),
         ["package", "--check"] => run(package::check),
         ["package", ref options @ ..] => run(|root| package::run(root, options)),
+        ["prose", "--long", ref pages @ ..] => {
+            run(|root| prose::run(root, prose::Detail::Sentences, pages))
+        }
+        ["prose", ref pages @ ..] => run(|root| prose::run(root, prose::Detail::Figures, pages)),
         ["tidy"] => run(tidy::run),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

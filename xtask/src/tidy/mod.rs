@@ -15,6 +15,7 @@ mod dependencies;
 mod docs;
 mod functions;
 mod links;
+mod plain;
 mod scripts;
 mod text;
 mod tree;
@@ -27,7 +28,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 29] = [
+const RULES: [Rule; 30] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("no crate is larger than its share", crates::sizes),
     ("the modules of a crate form no circle", circles::modules),
@@ -53,6 +54,7 @@ const RULES: [Rule; 29] = [
     ("tests take no fixed port", code::fixed_ports),
     ("proto, client, hub, tls and cluster do no IO", code::pure_crates),
     ("links lead somewhere", links::links),
+    ("pages in plain sentences stay so", plain::pages),
     ("paths in documents exist", docs::paths),
     ("ARCHITECTURE.md is short", docs::architecture_length),
     ("no document or script leads to an unknown host", docs::hosts),

@@ -7,13 +7,15 @@ use crate::harness::{Authority, Program, Server, TOKEN_SECRET, encke};
 use crate::tls_api;
 
 const PROTOCOL: &str = include_str!("../../../../docs/protocol.md");
+const API: &str = include_str!("../../../../docs/api.md");
 const MONITORING: &str = include_str!("../../../../docs/monitoring.md");
 const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     PROTOCOL,
+    API,
     MONITORING,
     TLS,
     CLUSTER,
@@ -70,7 +72,7 @@ fn cluster_page_names_every_metric_of_a_node() {
 }
 
 #[test]
-fn protocol_page_names_every_reason_transport_path_and_status() {
+fn pages_name_every_reason_transport_path_and_status() {
     let server = Server::start(&[]);
     let stats = server.api.stats();
     let document = server.api.get("/openapi.json").ok();
@@ -81,14 +83,13 @@ fn protocol_page_names_every_reason_transport_path_and_status() {
     // The files of the dashboard are its own affair.
     let is_file = |path: &str| [".js", ".css", ".svg"].iter().any(|end| path.ends_with(end));
     let paths = members(&document["paths"]);
-    missing.extend(paths.into_iter().filter(|path| !is_file(path) && !PROTOCOL.contains(*path)));
+    missing.extend(paths.into_iter().filter(|path| !is_file(path) && !API.contains(*path)));
     assert_eq!(missing, [""; 0]);
-    let api = PROTOCOL.split_once("## The API").unwrap().1;
     for (path, operation) in document["paths"].as_object().unwrap() {
         let operations = operation.as_object().unwrap().values();
         for status in operations.flat_map(|operation| members(&operation["responses"])) {
-            let listed = status.starts_with(['2', '3']) || api.contains(&format!("| {status}"));
-            assert!(listed || api.contains(&format!(", {status} |")), "{status} of {path}");
+            let listed = status.starts_with(['2', '3']) || API.contains(&format!("| {status}"));
+            assert!(listed || API.contains(&format!(", {status} |")), "{status} of {path}");
         }
     }
 }
