@@ -33,6 +33,11 @@ pub const FORMAT: u8 = 1;
 /// The format of records that have an event with a key: the latest that this node reads.
 pub const FORMAT_MAX: u8 = 2;
 
+const _: () = {
+    assert!(FORMAT > 0, "format 0 is none");
+    assert!(FORMAT < FORMAT_MAX);
+};
+
 /// The bit of an event's flags that says that a term follows. The lower seven are the server's.
 const HAS_TERM: u8 = 0x80;
 
@@ -281,6 +286,7 @@ impl Body {
 
 impl Event {
     fn encode(&self, format: u8, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.flags & HAS_TERM, 0, "the bit is the record's own");
         put_id(out, &self.subject);
         put_long(out, self.line.as_bytes());
         out.push(self.flags & !HAS_TERM | if self.term.is_some() { HAS_TERM } else { 0 });
@@ -315,6 +321,7 @@ impl Event {
 }
 
 fn put_long(out: &mut Vec<u8>, bytes: &[u8]) {
+    debug_assert!(bytes.len() <= RECORD_BYTES_MAX);
     out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
     out.extend_from_slice(bytes);
 }
