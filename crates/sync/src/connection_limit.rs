@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct ConnectionLimit {
     /// Ordering: relaxed throughout. Only the number counts, nothing is published by it.
     free: AtomicUsize,
+    max: usize,
 }
 
 impl ConnectionLimit {
     /// None is taken of `max`.
     pub fn new(max: usize) -> ConnectionLimit {
-        ConnectionLimit { free: AtomicUsize::new(max) }
+        ConnectionLimit { free: AtomicUsize::new(max), max }
     }
 
     /// Counts one more connection; `false` when there are as many as may be. Whoever has counted
@@ -31,7 +32,8 @@ impl ConnectionLimit {
 
     /// Counts one connection less.
     pub fn give_back(&self) {
-        self.free.fetch_add(1, Ordering::Relaxed);
+        let before = self.free.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(before < self.max, "a place is given back that nobody took");
     }
 }
 

@@ -19,6 +19,10 @@ const WANTED: u32 = 4;
 /// Where the number of bytes stands.
 const SENT_SHIFT: u32 = 3;
 
+const _: () = {
+    assert!(WRITTEN | FAILED | WANTED == (1 << SENT_SHIFT) - 1, "each bit says one thing");
+};
+
 /// How far an answer is that another lane gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relayed {
@@ -48,7 +52,10 @@ impl RelayState {
             Ok(()) => WRITTEN,
             Err(sent) => FAILED | (sent as u32) << SENT_SHIFT,
         };
-        let is_wanted = self.bits.fetch_or(bits, Ordering::AcqRel) & WANTED != 0;
+        debug_assert_eq!(bits >> SENT_SHIFT, written.err().unwrap_or(0) as u32);
+        let before = self.bits.fetch_or(bits, Ordering::AcqRel);
+        debug_assert_eq!(before & !WANTED, 0, "what became of it is said once");
+        let is_wanted = before & WANTED != 0;
         is_wanted || written.is_err()
     }
 
