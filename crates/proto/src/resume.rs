@@ -22,6 +22,7 @@ pub struct Begins<'i> {
 /// Ends the head of a stream, which says where it begins.
 pub fn end_head(out: &mut Vec<u8>, begins: Option<Begins<'_>>, cors: Option<Cors<'_>>) {
     if let Some(Begins { next, gap }) = begins {
+        debug_assert!(is_plain(next));
         append::push(out, &["Encke-Next: ", next, "\r\n"]);
         if gap {
             append::push(out, &["Encke-Gap: true\r\n"]);
@@ -37,6 +38,7 @@ pub fn end_head(out: &mut Vec<u8>, begins: Option<Begins<'_>>, cors: Option<Cors
 /// stands behind it, if that is known, which only SSE has a field for. The classic page has no word
 /// for a gap, and a poll says it in its answer's head.
 pub fn push_gap(out: &mut Vec<u8>, transport: Transport, framing: Framing, next: Option<&str>) {
+    debug_assert!(next.is_none_or(is_plain));
     match (transport, next) {
         (Transport::Sse, None) => push(out, framing, b"event: gap\ndata: {}\n\n"),
         (Transport::Sse, Some(id)) => {
@@ -59,6 +61,7 @@ pub fn push_begin(
     id: &str,
     retry_ms: u32,
 ) {
+    debug_assert!(is_plain(id));
     match (told, transport) {
         (Told::InLine, Transport::Sse) => {
             push(out, framing, format!("id: {id}\nretry: {retry_ms}\n").as_bytes());
@@ -84,7 +87,13 @@ pub fn push_begin(
 
 /// Appends the notice that everything up to the event `id` is heard, for an `EventSource`.
 pub fn push_cursor(out: &mut Vec<u8>, framing: Framing, id: &str) {
+    debug_assert!(is_plain(id));
     push(out, framing, format!("id: {id}\n\n").as_bytes());
+}
+
+/// Whether an event's id stands in a head, in a line and in JSON as it is.
+pub(crate) fn is_plain(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 fn push(out: &mut Vec<u8>, framing: Framing, body: &[u8]) {
