@@ -121,7 +121,8 @@ impl Lanes {
             others.for_each(|(_, other)| drop(lease.send(&*other.control)));
         }
         lease.is_second = false;
-        lane.out().insert(id, told);
+        let before = lane.out().insert(id, told);
+        debug_assert!(before.is_none(), "each lease has its own number");
         if lease.send(&*lane.control).is_err() {
             lane.out().remove(&id);
             self.shared.bells.get().into_iter().flatten().for_each(|bell| bell.forget(id));
